@@ -1,0 +1,64 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// ErrInstanceLost is wrapped by errors of a Runner that say the whole instance is gone (connection lost, process dead,
+// device reset), as opposed to a batch that the model refused. The data plane then reports the instance lost to the
+// engine, which sends the queries elsewhere, and launches the instance again.
+var ErrInstanceLost = errors.New("instance lost")
+
+// Backend brings up model runtimes. Adapters (backend/onnx, backend/openinference, backend/fake) meet it; they decide
+// nothing.
+type Backend interface {
+	// Launch prepares an instance and loads its variants. It returns when every variant is warm: the next Run of any of
+	// them takes its steady-state time. It gives up when ctx ends.
+	Launch(ctx context.Context, spec InstanceSpec) (Runner, error)
+}
+
+// InstanceSpec says what to bring up.
+type InstanceSpec struct {
+	ID         serving.InstanceID
+	Worker     serving.WorkerID
+	DeviceType serving.DeviceTypeID
+	Variants   []serving.VariantID
+	BatchLimit int // items of the largest batch that will be run
+	Slots      int // batches that may run at once
+	Cores      int // threads a run may use; 0 leaves it to the runtime
+}
+
+// Runner is one live instance. Run may be called by up to Slots goroutines at once; the other methods by one at a time,
+// also while batches run.
+type Runner interface {
+	// Load makes one more variant ready and warm.
+	Load(ctx context.Context, v serving.VariantID) error
+	// Unload releases a variant. No batch of it is running or will be.
+	Unload(ctx context.Context, v serving.VariantID) error
+	// Run answers every part of the batch, setting its Outputs, or returns an error and the whole batch counts as failed.
+	// Outputs stay valid after Run returns and belong to the parts; inputs must not be kept.
+	Run(ctx context.Context, b *Batch) error
+	// Close releases everything. No batch is running.
+	Close() error
+}
+
+// Batch is queries run together on one variant.
+type Batch struct {
+	ID      serving.BatchID
+	Variant serving.VariantID
+	Items   int // sum over Parts
+	Parts   []Part
+}
+
+// Part is one query's share of a batch: its inputs have Items rows in their first dimension (or, for a model without a
+// batch dimension, the batch has exactly one part with Items 1), and its outputs must have the same number.
+type Part struct {
+	Query   serving.QueryID
+	Items   int
+	Inputs  []tensor.Tensor
+	Outputs []tensor.Tensor
+}

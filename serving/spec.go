@@ -1,0 +1,182 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Spec is the world a run starts from: machines, apps, stages and variants as plain data. It is read-only once validated
+// and is shared by planners, the engine and both drivers.
+type Spec struct {
+	DeviceTypes []DeviceType
+	Workers     []Worker
+	Apps        []App
+	Stages      []Stage
+	Variants    []Variant
+}
+
+// DeviceType is a kind of machine or accelerator share with a price and capacities.
+type DeviceType struct {
+	Name         string
+	PricePerHour float64 // $/h
+	Cores        int
+	MemoryBytes  int64
+}
+
+// Worker is one machine of a device type.
+type Worker struct {
+	Name       string
+	DeviceType DeviceTypeID
+}
+
+// LatePolicy says what happens to a query that can no longer meet its deadline while it still waits.
+type LatePolicy uint8
+
+const (
+	// DropLate gives the query up at the first instant at which even the fastest way of serving it would end after its
+	// deadline (Proteus §4, Scrooge §3.6, INFless §3.2).
+	DropLate LatePolicy = iota
+	// ServeLate serves it all the same (RAMSIS §4.3.1).
+	ServeLate
+)
+
+// String returns the name used in sluice.yaml.
+func (p LatePolicy) String() string {
+	if p == ServeLate {
+		return "serve-late"
+	}
+	return "drop"
+}
+
+// SLO is a latency objective: the given percentile of an app's queries answers within Latency.
+type SLO struct {
+	Latency    time.Duration
+	Percentile float64 // in (0, 100]
+}
+
+// App is what a client calls: an objective and a graph of stages.
+type App struct {
+	Name       string
+	SLO        SLO
+	Late       LatePolicy
+	Weight     float64   // importance relative to the other apps, > 0
+	QueueLimit int       // queries that may wait (all stages together) before new ones are refused; > 0
+	Stages     []StageID // in a topological order; the first is the only source
+}
+
+// Stage is one step of an app: a task that several variants can do. One stage per app is the usual case.
+type Stage struct {
+	Name     string
+	App      AppID
+	Variants []VariantID // ordered as configured
+	Next     []Edge      // stages fed by this one
+	Joins    int         // number of edges that lead here; a stage with more than one waits for all of them
+}
+
+// Edge hands the result of one stage to another.
+type Edge struct {
+	To     StageID
+	FanOut float64 // expected items sent per item served, >= 0; a run may report the real number
+}
+
+// Variant is a trained model that can answer a stage.
+type Variant struct {
+	Name        string
+	Stage       StageID
+	Accuracy    float64 // in [0, 1]; what the profile or its author says
+	Version     string  // version directory in the model repository; empty when there is only one
+	MaxBatch    int     // largest number of items the model accepts in one run, >= 1
+	MemoryBytes int64
+}
+
+// Source returns the stage at which queries of app a enter.
+func (s *Spec) Source(a AppID) StageID { return s.Apps[a].Stages[0] }
+
+// Validate reports every inconsistency of the tables, each with the path of the offending field.
+func (s *Spec) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for i, d := range s.DeviceTypes {
+		if !(d.PricePerHour >= 0) || math.IsInf(d.PricePerHour, 0) {
+			bad("device_types[%d] %q: price_per_hour is %v, want a finite number >= 0", i, d.Name, d.PricePerHour)
+		}
+	}
+	for i, w := range s.Workers {
+		if w.DeviceType < 0 || int(w.DeviceType) >= len(s.DeviceTypes) {
+			bad("workers[%d] %q: device type %d does not exist", i, w.Name, w.DeviceType)
+		}
+	}
+	for i, v := range s.Variants {
+		if v.Stage < 0 || int(v.Stage) >= len(s.Stages) {
+			bad("variants[%d] %q: stage %d does not exist", i, v.Name, v.Stage)
+		}
+		if !(v.Accuracy >= 0 && v.Accuracy <= 1) {
+			bad("variants[%d] %q: accuracy is %v, want a number in [0, 1]", i, v.Name, v.Accuracy)
+		}
+		if v.MaxBatch < 1 {
+			bad("variants[%d] %q: max_batch is %d, want at least 1", i, v.Name, v.MaxBatch)
+		}
+	}
+	joins := make([]int, len(s.Stages))
+	for i, st := range s.Stages {
+		if len(st.Variants) == 0 {
+			bad("stages[%d] %q: has no variant", i, st.Name)
+		}
+		for _, v := range st.Variants {
+			if v < 0 || int(v) >= len(s.Variants) || s.Variants[v].Stage != StageID(i) {
+				bad("stages[%d] %q: variant %d does not belong to it", i, st.Name, v)
+			}
+		}
+		for _, e := range st.Next {
+			if e.To < 0 || int(e.To) >= len(s.Stages) || s.Stages[e.To].App != st.App {
+				bad("stages[%d] %q: next stage %d does not exist in its app", i, st.Name, e.To)
+				continue
+			}
+			if !(e.FanOut >= 0) || math.IsInf(e.FanOut, 0) {
+				bad("stages[%d] %q: fan_out to %q is %v, want a finite number >= 0", i, st.Name, s.Stages[e.To].Name, e.FanOut)
+			}
+			joins[e.To]++
+		}
+	}
+	for i, a := range s.Apps {
+		if a.SLO.Latency <= 0 {
+			bad("apps[%d] %q: slo.latency is %v, want more than 0", i, a.Name, a.SLO.Latency)
+		}
+		if !(a.SLO.Percentile > 0 && a.SLO.Percentile <= 100) {
+			bad("apps[%d] %q: slo.percentile is %v, want a number in (0, 100]", i, a.Name, a.SLO.Percentile)
+		}
+		if a.QueueLimit < 1 {
+			bad("apps[%d] %q: queue_limit is %d, want at least 1", i, a.Name, a.QueueLimit)
+		}
+		if !(a.Weight > 0) {
+			bad("apps[%d] %q: weight is %v, want more than 0", i, a.Name, a.Weight)
+		}
+		if len(a.Stages) == 0 {
+			bad("apps[%d] %q: has no stage", i, a.Name)
+		}
+		place := make(map[StageID]int, len(a.Stages))
+		for at, st := range a.Stages {
+			if st < 0 || int(st) >= len(s.Stages) || s.Stages[st].App != AppID(i) {
+				bad("apps[%d] %q: stage %d does not belong to it", i, a.Name, st)
+				continue
+			}
+			place[st] = at
+			if (joins[st] == 0) != (at == 0) {
+				bad("apps[%d] %q: stage %q must be fed by an edge exactly when it is not the first", i, a.Name, s.Stages[st].Name)
+			}
+			if joins[st] != s.Stages[st].Joins {
+				bad("apps[%d] %q: stage %q counts %d incoming edges, there are %d", i, a.Name, s.Stages[st].Name, s.Stages[st].Joins, joins[st])
+			}
+		}
+		for st, at := range place {
+			for _, e := range s.Stages[st].Next {
+				if to, ok := place[e.To]; ok && to <= at {
+					bad("apps[%d] %q: edge %q -> %q goes backwards: stages must be in topological order", i, a.Name, s.Stages[st].Name, s.Stages[e.To].Name)
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
