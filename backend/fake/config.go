@@ -1,0 +1,106 @@
+package fake
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Config says how the fake machines behave. The zero value answers at once, with copies of the inputs, and never fails.
+type Config struct {
+	// Latency is how long one run of items inputs takes; nil means no time at all. It is called by many goroutines. See
+	// Table for measured latencies.
+	Latency func(v serving.VariantID, items int) time.Duration
+	// Load is how long one variant takes to come up; nil means no time at all. An instance loads its variants one after
+	// the other.
+	Load func(v serving.VariantID) time.Duration
+
+	// Seed chooses which batches fail. The choice depends on the seed and the batch's id only, never on timing.
+	Seed uint64
+	// ErrorRate is the probability in [0, 1] that a batch fails after having taken its full time.
+	ErrorRate float64
+	// LaunchFailures is how many launches fail, counted over the backend's life, before the first one succeeds.
+	LaunchFailures int
+	// LoseAfter says how long after its launch an instance is lost; nil, or false, means never. Kill loses one at once.
+	LoseAfter func(id serving.InstanceID) (time.Duration, bool)
+
+	// Outputs lists what every answer contains; empty means one copy of every input under its own name.
+	Outputs []Output
+}
+
+// Output is one tensor of every answer.
+type Output struct {
+	Name string
+	// Input names the input that is copied. Empty means that Row is repeated instead.
+	Input string
+	// Row is the answer for one item, its first dimension being 1; it is repeated for each item of a query.
+	Row tensor.Tensor
+}
+
+// validate reports the first field that makes no sense.
+func (c *Config) validate() error {
+	if !(c.ErrorRate >= 0 && c.ErrorRate <= 1) {
+		return fmt.Errorf("fake backend: error_rate is %v, want a number in [0, 1]", c.ErrorRate)
+	}
+	if c.LaunchFailures < 0 {
+		return fmt.Errorf("fake backend: launch_failures is %d, want at least 0", c.LaunchFailures)
+	}
+	for i, o := range c.Outputs {
+		if o.Name == "" {
+			return fmt.Errorf("fake backend: outputs[%d] has no name", i)
+		}
+		if o.Input != "" {
+			continue
+		}
+		if err := o.Row.Validate(); err != nil {
+			return fmt.Errorf("fake backend: outputs[%d].row: %w", i, err)
+		}
+		if len(o.Row.Shape) == 0 || o.Row.Shape[0] != 1 {
+			return fmt.Errorf("fake backend: outputs[%d].row has shape %v, want a first dimension of 1", i, o.Row.Shape)
+		}
+	}
+	return nil
+}
+
+// Table returns a Latency function that answers with the measured means on device type d at concurrency 1. Between two
+// measured sizes it interpolates linearly; outside them it follows the nearest segment, or scales by items when there is
+// only one point. A variant without points takes no time.
+func Table(m serving.Measurements, d serving.DeviceTypeID) func(serving.VariantID, int) time.Duration {
+	byVariant := map[serving.VariantID][]serving.LatencyPoint{}
+	for _, p := range m.Latency {
+		if p.DeviceType != d || p.Concurrency != 1 {
+			continue
+		}
+		ps := byVariant[p.Variant]
+		at := len(ps)
+		for at > 0 && ps[at-1].Items > p.Items {
+			at--
+		}
+		ps = append(ps, serving.LatencyPoint{})
+		copy(ps[at+1:], ps[at:])
+		ps[at] = p
+		byVariant[p.Variant] = ps
+	}
+	return func(v serving.VariantID, items int) time.Duration {
+		ps := byVariant[v]
+		switch {
+		case len(ps) == 0:
+			return 0
+		case len(ps) == 1:
+			return time.Duration(float64(ps[0].Mean) * float64(items) / float64(ps[0].Items))
+		}
+		at := 1
+		for at < len(ps)-1 && ps[at].Items < items {
+			at++
+		}
+		a, b := ps[at-1], ps[at]
+		if a.Items == b.Items {
+			return b.Mean
+		}
+		slope := float64(b.Mean-a.Mean) / float64(b.Items-a.Items)
+		return time.Duration(math.Max(0, float64(a.Mean)+slope*float64(items-a.Items)))
+	}
+}

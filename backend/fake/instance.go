@@ -1,0 +1,189 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// ErrBatch is wrapped by the errors of batches that fail because Config.ErrorRate says so.
+var ErrBatch = errors.New("batch failed on purpose")
+
+type instance struct {
+	b    *Backend
+	spec dataplane.InstanceSpec
+	doom *time.Timer
+
+	mu      sync.Mutex
+	loaded  map[serving.VariantID]bool
+	running int
+	closed  bool
+
+	lost     chan struct{} // closed when the instance is lost
+	loseOnce sync.Once
+}
+
+func (in *instance) lose() {
+	in.loseOnce.Do(func() {
+		in.b.forget(in)
+		close(in.lost)
+	})
+}
+
+func (in *instance) lostError() error {
+	return fmt.Errorf("fake instance %d: %w", in.spec.ID, dataplane.ErrInstanceLost)
+}
+
+// usable returns why the instance takes no more calls.
+func (in *instance) usable() error {
+	select {
+	case <-in.lost:
+		return in.lostError()
+	default:
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return fmt.Errorf("fake instance %d: closed", in.spec.ID)
+	}
+	return nil
+}
+
+// wait lets d pass, or less when ctx ends or the instance is lost.
+func (in *instance) wait(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-in.lost:
+		return in.lostError()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Load implements dataplane.Runner.
+func (in *instance) Load(ctx context.Context, v serving.VariantID) error {
+	if err := in.usable(); err != nil {
+		return err
+	}
+	var d time.Duration
+	if in.b.cfg.Load != nil {
+		d = in.b.cfg.Load(v)
+	}
+	if err := in.wait(ctx, d); err != nil {
+		return fmt.Errorf("load variant %d: %w", v, err)
+	}
+	in.mu.Lock()
+	in.loaded[v] = true
+	in.mu.Unlock()
+	in.b.count(func(s *Stats) { s.Loads++ })
+	return nil
+}
+
+// Unload implements dataplane.Runner.
+func (in *instance) Unload(ctx context.Context, v serving.VariantID) error {
+	if err := in.usable(); err != nil {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.loaded[v] {
+		return fmt.Errorf("fake instance %d: variant %d is not loaded", in.spec.ID, v)
+	}
+	delete(in.loaded, v)
+	in.b.count(func(s *Stats) { s.Unloads++ })
+	return nil
+}
+
+// Close implements dataplane.Runner.
+func (in *instance) Close() error {
+	in.mu.Lock()
+	in.closed = true
+	in.mu.Unlock()
+	if in.doom != nil {
+		in.doom.Stop()
+	}
+	in.b.forget(in)
+	return nil
+}
+
+// Run implements dataplane.Runner. Besides the failures it was configured with it refuses what no caller may ask for: a
+// variant that is not loaded, more batches at once than slots, a batch over the limit or of inconsistent size.
+func (in *instance) Run(ctx context.Context, b *dataplane.Batch) (err error) {
+	in.b.count(func(s *Stats) { s.Batches++; s.Items += b.Items })
+	defer func() {
+		if err != nil {
+			in.b.count(func(s *Stats) { s.Failed++ })
+		}
+	}()
+	if err := in.usable(); err != nil {
+		return err
+	}
+	if err := in.enter(b); err != nil {
+		return fmt.Errorf("fake instance %d: batch %d: %w", in.spec.ID, b.ID, err)
+	}
+	defer in.leave()
+	var d time.Duration
+	if in.b.cfg.Latency != nil {
+		d = in.b.cfg.Latency(b.Variant, b.Items)
+	}
+	if err := in.wait(ctx, d); err != nil {
+		return err
+	}
+	if in.b.fails(b.ID) {
+		return fmt.Errorf("fake instance %d: batch %d: %w", in.spec.ID, b.ID, ErrBatch)
+	}
+	for i := range b.Parts {
+		out, err := answer(in.b.cfg.Outputs, &b.Parts[i])
+		if err != nil {
+			return fmt.Errorf("fake instance %d: batch %d: query %d: %w", in.spec.ID, b.ID, b.Parts[i].Query, err)
+		}
+		b.Parts[i].Outputs = out
+	}
+	return nil
+}
+
+func (in *instance) enter(b *dataplane.Batch) error {
+	sum := 0
+	for i := range b.Parts {
+		if b.Parts[i].Items < 1 {
+			return fmt.Errorf("query %d has %d items", b.Parts[i].Query, b.Parts[i].Items)
+		}
+		sum += b.Parts[i].Items
+	}
+	if sum != b.Items || sum < 1 {
+		return fmt.Errorf("says %d items, its %d parts have %d", b.Items, len(b.Parts), sum)
+	}
+	if b.Items > in.spec.BatchLimit {
+		return fmt.Errorf("%d items are over the limit of %d", b.Items, in.spec.BatchLimit)
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.loaded[b.Variant] {
+		return fmt.Errorf("variant %d is not loaded", b.Variant)
+	}
+	if in.running >= in.spec.Slots {
+		return fmt.Errorf("all %d slots are taken", in.spec.Slots)
+	}
+	in.running++
+	return nil
+}
+
+func (in *instance) leave() {
+	in.mu.Lock()
+	in.running--
+	in.mu.Unlock()
+}
