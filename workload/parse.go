@@ -1,0 +1,136 @@
+package workload
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// ParseRates reads a rate function from a command line: "200" is a constant rate, "0:50,10:200,20:50" goes from 50 queries
+// per second at the start to 200 at 10 s and back to 50 at 20 s.
+func ParseRates(text string) ([]Segment, error) {
+	if !strings.Contains(text, ":") {
+		rate, err := parseNumber(text, MaxRate)
+		if err != nil {
+			return nil, fmt.Errorf("rate: %w", err)
+		}
+		return []Segment{{Rate: rate}}, nil
+	}
+	parts := strings.Split(text, ",")
+	if len(parts) > MaxSegments {
+		return nil, fmt.Errorf("%d segments, want at most %d", len(parts), MaxSegments)
+	}
+	out := make([]Segment, 0, len(parts))
+	for i, p := range parts {
+		at, rate, ok := strings.Cut(p, ":")
+		if !ok {
+			return nil, fmt.Errorf("segment %d is %q, want SECONDS:RATE", i+1, p)
+		}
+		var g Segment
+		var err error
+		if g.AtS, err = parseNumber(at, MaxSeconds); err != nil {
+			return nil, fmt.Errorf("segment %d: seconds: %w", i+1, err)
+		}
+		if g.Rate, err = parseNumber(rate, MaxRate); err != nil {
+			return nil, fmt.Errorf("segment %d: rate: %w", i+1, err)
+		}
+		if i == 0 && g.AtS != 0 {
+			return nil, fmt.Errorf("segment 1 starts at %v s, want 0", g.AtS)
+		}
+		if i > 0 && g.AtS <= out[i-1].AtS {
+			return nil, fmt.Errorf("segment %d starts at %v s, want a time after %v s", i+1, g.AtS, out[i-1].AtS)
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// ParseRange reads START[:END[:STEP]], the form of perf_analyzer's --request-rate-range, and returns the rates to try one
+// after another: START, START+STEP, ... up to END. Without END there is one; without STEP it is 1.
+func ParseRange(text string) ([]float64, error) {
+	const most = 10_000
+	parts := strings.Split(text, ":")
+	if len(parts) > 3 {
+		return nil, fmt.Errorf("%q has %d parts, want START[:END[:STEP]]", text, len(parts))
+	}
+	v := [3]float64{0, 0, 1}
+	for i, p := range parts {
+		var err error
+		if v[i], err = parseNumber(p, MaxRate); err != nil {
+			return nil, fmt.Errorf("%s: %w", [...]string{"start", "end", "step"}[i], err)
+		}
+	}
+	start, end, step := v[0], v[1], v[2]
+	if start <= 0 {
+		return nil, fmt.Errorf("start is %v, want more than 0", start)
+	}
+	if len(parts) == 1 {
+		return []float64{start}, nil
+	}
+	if end < start {
+		return nil, fmt.Errorf("end is %v, want at least the start of %v", end, start)
+	}
+	if step <= 0 {
+		return nil, fmt.Errorf("step is %v, want more than 0", step)
+	}
+	n := math.Floor((end-start)/step+1e-9) + 1
+	if n > most {
+		return nil, fmt.Errorf("%q means %.0f rates, want at most %d", text, n, most)
+	}
+	out := make([]float64, int(n))
+	for i := range out {
+		out[i] = start + float64(i)*step
+	}
+	return out, nil
+}
+
+func parseNumber(text string, limit float64) (float64, error) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", text)
+	}
+	if !(f >= 0 && f <= limit) {
+		return 0, fmt.Errorf("%v is outside [0, %g]", f, limit)
+	}
+	return f, nil
+}
+
+// MaxTraceLines bounds a trace file.
+const MaxTraceLines = 50_000_000
+
+// ParseTrace reads arrival times in milliseconds, one to a line, in order. Empty lines and lines that start with # are
+// skipped. Errors name the line.
+func ParseTrace(r io.Reader) ([]serving.Time, error) {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 4096), 4096)
+	var out []serving.Time
+	line := 0
+	for s.Scan() {
+		line++
+		text := strings.TrimSpace(s.Text())
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		ms, err := parseNumber(text, MaxSeconds*1e3)
+		if err != nil {
+			return nil, fmt.Errorf("trace line %d: %w", line, err)
+		}
+		t := serving.Time(math.Round(ms * 1e6))
+		if n := len(out); n > 0 && t < out[n-1] {
+			return nil, fmt.Errorf("trace line %d: %v ms is earlier than the line before; sort the trace", line, ms)
+		}
+		if len(out) == MaxTraceLines {
+			return nil, fmt.Errorf("trace line %d: more than %d arrivals; split the trace", line, MaxTraceLines)
+		}
+		out = append(out, t)
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("trace line %d: %w", line+1, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,154 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// MaxItems bounds the items of a query.
+const MaxItems = 1 << 20
+
+// Sizes draws the number of items of a query, at least 1.
+type Sizes interface {
+	Draw(r *rand.Rand) int32
+	// Mean returns the expected number of items.
+	Mean() float64
+}
+
+// ConstantSize is the same for every query.
+type ConstantSize int32
+
+// Draw implements Sizes.
+func (c ConstantSize) Draw(*rand.Rand) int32 { return int32(c) }
+
+// Mean implements Sizes.
+func (c ConstantSize) Mean() float64 { return float64(c) }
+
+// UniformSize is every whole number from Min to Max alike.
+type UniformSize struct{ Min, Max int32 }
+
+// Draw implements Sizes.
+func (u UniformSize) Draw(r *rand.Rand) int32 { return u.Min + r.Int32N(u.Max-u.Min+1) }
+
+// Mean implements Sizes.
+func (u UniformSize) Mean() float64 { return (float64(u.Min) + float64(u.Max)) / 2 }
+
+// Lognormal is exp(N(mu, sigma)) rounded to the nearest whole number and held within [1, max].
+type Lognormal struct {
+	mu, sigma float64
+	max       int32
+	mean      float64
+}
+
+// NewLognormal returns sizes whose logarithm has mean mu and standard deviation sigma, cut at max.
+func NewLognormal(mu, sigma float64, maximum int32) (*Lognormal, error) {
+	if math.IsNaN(mu) || math.Abs(mu) > 20 {
+		return nil, fmt.Errorf("mu is %v, want a number in [-20, 20]", mu)
+	}
+	if !(sigma >= 0 && sigma <= 10) {
+		return nil, fmt.Errorf("sigma is %v, want a number in [0, 10]", sigma)
+	}
+	if maximum < 1 || maximum > MaxItems {
+		return nil, fmt.Errorf("max is %d, want a number in [1, %d]", maximum, MaxItems)
+	}
+	l := &Lognormal{mu: mu, sigma: sigma, max: maximum}
+	// E[X] of a whole number X >= 1 is 1 + the sum over k >= 1 of P(X > k); X exceeds k when exp(N) reaches k + 1/2.
+	l.mean = 1
+	for k := int32(1); k < maximum; k++ {
+		p := 0.0
+		if x := math.Log(float64(k)+0.5) - mu; sigma > 0 {
+			p = 0.5 * math.Erfc(x/(sigma*math.Sqrt2))
+		} else if x <= 0 {
+			p = 1
+		}
+		if p < 1e-15 {
+			break
+		}
+		l.mean += p
+	}
+	return l, nil
+}
+
+// Draw implements Sizes.
+func (l *Lognormal) Draw(r *rand.Rand) int32 {
+	x := math.Round(math.Exp(l.mu + l.sigma*r.NormFloat64()))
+	if x >= float64(l.max) {
+		return l.max
+	}
+	return max(1, int32(x))
+}
+
+// Mean implements Sizes.
+func (l *Lognormal) Mean() float64 { return l.mean }
+
+// Histogram draws sizes with given weights in constant time (Walker's alias method in Vose's form).
+type Histogram struct {
+	items []int32
+	keep  []float64
+	alias []int32
+	mean  float64
+}
+
+// NewHistogram returns sizes drawn in proportion to their weights.
+func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
+	if len(items) == 0 || len(items) != len(weights) || len(items) > 1<<16 {
+		return nil, fmt.Errorf("%d sizes with %d weights, want equally many, between 1 and %d", len(items), len(weights), 1<<16)
+	}
+	total := 0.0
+	for i, w := range weights {
+		if !(w >= 0) || math.IsInf(w, 0) {
+			return nil, fmt.Errorf("[%d]: weight is %v, want a finite number >= 0", i, w)
+		}
+		if items[i] < 1 || items[i] > MaxItems {
+			return nil, fmt.Errorf("[%d]: items is %d, want a number in [1, %d]", i, items[i], MaxItems)
+		}
+		total += w
+	}
+	if !(total > 0) || math.IsInf(total, 0) {
+		return nil, fmt.Errorf("weights add up to %v, want a finite number above 0", total)
+	}
+	n := len(items)
+	h := &Histogram{items: append([]int32(nil), items...), keep: make([]float64, n), alias: make([]int32, n)}
+	var small, large []int32
+	for i, w := range weights {
+		p := w / total
+		h.mean += p * float64(items[i])
+		h.keep[i] = p * float64(n)
+		h.alias[i] = int32(i)
+		if h.keep[i] < 1 {
+			small = append(small, int32(i))
+		} else {
+			large = append(large, int32(i))
+		}
+	}
+	for len(small) > 0 && len(large) > 0 {
+		s, l := small[len(small)-1], large[len(large)-1]
+		small = small[:len(small)-1]
+		h.alias[s] = l
+		h.keep[l] -= 1 - h.keep[s]
+		if h.keep[l] < 1 {
+			large = large[:len(large)-1]
+			small = append(small, l)
+		}
+	}
+	for _, i := range large {
+		h.keep[i] = 1
+	}
+	for _, i := range small { // left over by rounding only
+		h.keep[i] = 1
+	}
+	return h, nil
+}
+
+// Draw implements Sizes.
+func (h *Histogram) Draw(r *rand.Rand) int32 {
+	i := r.IntN(len(h.items))
+	if r.Float64() >= h.keep[i] {
+		i = int(h.alias[i])
+	}
+	return h.items[i]
+}
+
+// Mean implements Sizes.
+func (h *Histogram) Mean() float64 { return h.mean }

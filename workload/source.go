@@ -1,0 +1,87 @@
+package workload
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Arrival is one query about to be made.
+type Arrival struct {
+	At    serving.Time
+	App   serving.AppID
+	Items int32 // inputs the query carries, >= 1
+	// Priority follows serving.Query: 1 is the highest, 0 the default behind every explicit one.
+	Priority int32
+	// Timeout is the client's own deadline counted from At; 0 means the app's SLO.
+	Timeout     time.Duration
+	MinAccuracy float64           // in [0, 1]
+	Variant     serving.VariantID // serving.None lets the system choose
+	Sample      int32             // first row among labelled inputs, or -1
+}
+
+// Source yields arrivals in non-decreasing order of At until it returns false; after that it keeps returning false. Next
+// does not allocate.
+type Source interface {
+	Next() (Arrival, bool)
+}
+
+// Slice is a Source over arrivals that already lie in memory, in order.
+type Slice struct {
+	arrivals []Arrival
+	next     int
+}
+
+// FromSlice returns a Source over a, which must be sorted by At and must not change while it is read.
+func FromSlice(a []Arrival) *Slice { return &Slice{arrivals: a} }
+
+// Next implements Source.
+func (s *Slice) Next() (Arrival, bool) {
+	if s.next >= len(s.arrivals) {
+		return Arrival{}, false
+	}
+	a := s.arrivals[s.next]
+	s.next++
+	return a, true
+}
+
+// Collect reads at most limit arrivals of src.
+func Collect(src Source, limit int) []Arrival {
+	var out []Arrival
+	for len(out) < limit {
+		a, ok := src.Next()
+		if !ok {
+			break
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+type limited struct {
+	src   Source
+	until serving.Time
+	left  int64
+}
+
+// Limit ends src before the first arrival at or after until, and after count arrivals. serving.Never and a negative count
+// lift either bound.
+func Limit(src Source, until serving.Time, count int64) Source {
+	return &limited{src: src, until: until, left: count}
+}
+
+// Next implements Source.
+func (l *limited) Next() (Arrival, bool) {
+	if l.left == 0 {
+		return Arrival{}, false
+	}
+	a, ok := l.src.Next()
+	if !ok || (a.At >= l.until && l.until != serving.Never) {
+		l.left = 0
+		return Arrival{}, false
+	}
+	if l.left > 0 {
+		l.left--
+	}
+	return a, true
+}

@@ -1,0 +1,291 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Spec describes a workload as plain data, the form of files and commands.
+type Spec struct {
+	Seed      uint64    `json:"seed" yaml:"seed"`
+	DurationS float64   `json:"duration_s,omitempty" yaml:"duration_s,omitempty"` // 0: as long as the segments or traces say
+	MaxCount  int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"`   // queries of all apps; 0 has no bound
+	Apps      []AppSpec `json:"apps" yaml:"apps"`
+}
+
+// AppSpec is the load of one app.
+type AppSpec struct {
+	App         string    `json:"app" yaml:"app"`
+	Process     string    `json:"process,omitempty" yaml:"process,omitempty"`         // poisson (default), uniform, gamma or trace
+	Shape       float64   `json:"shape,omitempty" yaml:"shape,omitempty"`             // of gamma gaps; small is bursty
+	Rate        float64   `json:"rate,omitempty" yaml:"rate,omitempty"`               // queries/s, when it does not change
+	Rates       []Segment `json:"rates,omitempty" yaml:"rates,omitempty"`             // when it does
+	Interpolate string    `json:"interpolate,omitempty" yaml:"interpolate,omitempty"` // step (default) or linear
+	TraceFile   string    `json:"trace,omitempty" yaml:"trace,omitempty"`             // read by the caller into Trace
+	Items       ItemsSpec `json:"items,omitzero" yaml:"items,omitempty"`
+	Priority    int32     `json:"priority,omitempty" yaml:"priority,omitempty"`
+	TimeoutMS   float64   `json:"timeout_ms,omitempty" yaml:"timeout_ms,omitempty"` // 0: the app's SLO
+	MinAccuracy float64   `json:"min_accuracy,omitempty" yaml:"min_accuracy,omitempty"`
+
+	// Trace holds the arrival times when Process is trace. Samples is the number of labelled inputs. Neither is part of a
+	// file: whoever reads files fills them in.
+	Trace   []serving.Time `json:"-" yaml:"-"`
+	Samples int32          `json:"-" yaml:"-"`
+}
+
+// Segment is a corner of a rate function. Either every segment has a duration, and they follow each other, or every one has
+// a start. With interpolate linear the rate is the one at the segment's start and runs straight to the next one's.
+type Segment struct {
+	DurationS float64 `json:"duration_s,omitempty" yaml:"duration_s,omitempty"`
+	AtS       float64 `json:"at_s,omitempty" yaml:"at_s,omitempty"`
+	Rate      float64 `json:"rate" yaml:"rate"`
+}
+
+// ItemsSpec describes a distribution of query sizes. The zero value means one item each.
+type ItemsSpec struct {
+	Distribution string    `json:"distribution,omitempty" yaml:"distribution,omitempty"` // constant (default), uniform, lognormal or histogram
+	Value        int32     `json:"value,omitempty" yaml:"value,omitempty"`               // constant; 0 means 1
+	Min          int32     `json:"min,omitempty" yaml:"min,omitempty"`                   // uniform
+	Max          int32     `json:"max,omitempty" yaml:"max,omitempty"`                   // uniform, lognormal
+	Mu           float64   `json:"mu,omitempty" yaml:"mu,omitempty"`                     // lognormal
+	Sigma        float64   `json:"sigma,omitempty" yaml:"sigma,omitempty"`               // lognormal
+	Sizes        []int32   `json:"sizes,omitempty" yaml:"sizes,omitempty"`               // histogram
+	Weights      []float64 `json:"weights,omitempty" yaml:"weights,omitempty"`           // histogram
+}
+
+// Build returns the distribution.
+func (s ItemsSpec) Build() (Sizes, error) {
+	switch s.Distribution {
+	case "", "constant":
+		v := s.Value
+		if v == 0 {
+			v = 1
+		}
+		if v < 1 || v > MaxItems {
+			return nil, fmt.Errorf("value: is %d, want a number in [1, %d]", s.Value, MaxItems)
+		}
+		return ConstantSize(v), nil
+	case "uniform":
+		if s.Min < 1 || s.Max < s.Min || s.Max > MaxItems {
+			return nil, fmt.Errorf("min and max: are %d and %d, want 1 <= min <= max <= %d", s.Min, s.Max, MaxItems)
+		}
+		return UniformSize{Min: s.Min, Max: s.Max}, nil
+	case "lognormal":
+		return NewLognormal(s.Mu, s.Sigma, s.Max)
+	case "histogram":
+		h, err := NewHistogram(s.Sizes, s.Weights)
+		if err != nil {
+			return nil, fmt.Errorf("sizes: %w", err)
+		}
+		return h, nil
+	}
+	return nil, fmt.Errorf("distribution: is %q, want constant, uniform, lognormal or histogram", s.Distribution)
+}
+
+// Duration returns how long the workload lasts: duration_s where given, else the longest of its parts. It returns 0 when
+// nothing bounds it.
+func (s *Spec) Duration() time.Duration {
+	if s.DurationS > 0 {
+		return time.Duration(s.DurationS * 1e9)
+	}
+	longest := time.Duration(0)
+	for i := range s.Apps {
+		a := &s.Apps[i]
+		if a.Process == "trace" {
+			if n := len(a.Trace); n > 0 {
+				longest = max(longest, time.Duration(a.Trace[n-1])+1)
+			}
+			continue
+		}
+		total := 0.0
+		for _, g := range a.Rates {
+			total += g.DurationS
+		}
+		longest = max(longest, time.Duration(total*1e9))
+	}
+	return longest
+}
+
+// RateFunction returns the app's rate over time. It fails for a trace, which has none.
+func (a *AppSpec) RateFunction() (*Rate, error) {
+	if a.Process == "trace" {
+		return nil, errors.New("process: a trace has no rate function")
+	}
+	linear := false
+	switch a.Interpolate {
+	case "", "step":
+	case "linear":
+		linear = true
+	default:
+		return nil, fmt.Errorf("interpolate: is %q, want step or linear", a.Interpolate)
+	}
+	if len(a.Rates) == 0 {
+		if !(a.Rate > 0 && a.Rate <= MaxRate) {
+			return nil, fmt.Errorf("rate: is %v, want a number in (0, %g], or give rates", a.Rate, float64(MaxRate))
+		}
+		return NewRate([]Point{{Rate: a.Rate}}, false)
+	}
+	if a.Rate != 0 {
+		return nil, errors.New("rate: given beside rates; keep one")
+	}
+	timed := a.Rates[0].DurationS != 0
+	points := make([]Point, 0, len(a.Rates))
+	at := 0.0
+	for i, g := range a.Rates {
+		if (g.DurationS != 0) != timed || (timed && g.AtS != 0) {
+			return nil, fmt.Errorf("rates[%d]: mixes duration_s and at_s; use the same one in every segment", i)
+		}
+		if timed && !(g.DurationS > 0 && g.DurationS <= MaxSeconds) {
+			return nil, fmt.Errorf("rates[%d].duration_s: is %v, want a number in (0, %g]", i, g.DurationS, float64(MaxSeconds))
+		}
+		if !timed {
+			at = g.AtS
+		}
+		points = append(points, Point{At: at, Rate: g.Rate})
+		at += g.DurationS
+	}
+	r, err := NewRate(points, linear)
+	if err != nil {
+		return nil, fmt.Errorf("rates%w", err)
+	}
+	return r, nil
+}
+
+// Validate reports everything that Source would refuse, each with the path of its field, except unknown apps.
+func (s *Spec) Validate() error {
+	_, err := s.build(func(string) (serving.AppID, error) { return 0, nil })
+	return err
+}
+
+// Source builds the workload. Resolve turns an app's name into its id. Errors carry the path of their field. Calling it
+// again gives the same arrivals from the start.
+func (s *Spec) Source(resolve func(app string) (serving.AppID, error)) (Source, error) {
+	return s.build(resolve)
+}
+
+func (s *Spec) build(resolve func(string) (serving.AppID, error)) (Source, error) {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if !(s.DurationS >= 0 && s.DurationS <= MaxSeconds) {
+		bad("duration_s: is %v, want a number in [0, %g]", s.DurationS, float64(MaxSeconds))
+	}
+	if s.MaxCount < 0 {
+		bad("max_count: is %d, want at least 0", s.MaxCount)
+	}
+	if len(s.Apps) == 0 {
+		bad("apps: is empty, want the load of at least one app")
+	}
+	sources := make([]Source, 0, len(s.Apps))
+	for i := range s.Apps {
+		src, err := s.buildApp(i, resolve)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		sources = append(sources, src)
+	}
+	until := serving.Never
+	if len(errs) == 0 {
+		if d := s.Duration(); d > 0 {
+			until = serving.Time(d)
+		} else if s.MaxCount == 0 {
+			bad("duration_s: is 0 and nothing else ends the load; give duration_s, max_count, or rates with duration_s")
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	count := int64(-1)
+	if s.MaxCount > 0 {
+		count = s.MaxCount
+	}
+	return Limit(Merge(sources...), until, count), nil
+}
+
+func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Source, error) {
+	a := &s.Apps[i]
+	var errs []error
+	bad := func(err error) { errs = append(errs, fmt.Errorf("apps[%d].%w", i, err)) }
+	id, err := resolve(a.App)
+	if err != nil {
+		bad(fmt.Errorf("app: %w", err))
+	}
+	if a.Priority < 0 {
+		bad(fmt.Errorf("priority: is %d, want at least 0", a.Priority))
+	}
+	if !(a.TimeoutMS >= 0 && a.TimeoutMS <= 1e9) {
+		bad(fmt.Errorf("timeout_ms: is %v, want a number in [0, 1e9]", a.TimeoutMS))
+	}
+	if !(a.MinAccuracy >= 0 && a.MinAccuracy <= 1) {
+		bad(fmt.Errorf("min_accuracy: is %v, want a number in [0, 1]", a.MinAccuracy))
+	}
+	sizes, err := a.Items.Build()
+	if err != nil {
+		bad(fmt.Errorf("items.%w", err))
+	}
+	// Two entries may name the same app (a base load and bursts): the position keeps their streams apart.
+	purpose := func(what string) string { return fmt.Sprintf("%s/%d/%s", what, i, a.App) }
+	var times Times
+	if a.Process == "trace" {
+		switch {
+		case len(a.Trace) == 0 && a.TraceFile == "":
+			bad(errors.New("trace: is empty, want the file of arrival times"))
+		case len(a.Trace) == 0:
+			bad(fmt.Errorf("trace: %q was not read or holds no arrival", a.TraceFile))
+		case a.Rate != 0 || len(a.Rates) != 0:
+			bad(errors.New("rates: given beside a trace, which brings its own times; keep one"))
+		}
+		for k := 1; k < len(a.Trace); k++ {
+			if a.Trace[k] < a.Trace[k-1] {
+				bad(fmt.Errorf("trace: entry %d is earlier than the one before it", k))
+				break
+			}
+		}
+		times = NewTrace(a.Trace)
+	} else if gaps, err := a.gaps(); err != nil {
+		bad(err)
+	} else if rate, err := a.RateFunction(); err != nil {
+		bad(err)
+	} else {
+		times = NewProcess(rate, gaps, Stream(s.Seed, purpose("arrivals")))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	src := Source(&App{
+		Times: times,
+		Template: Arrival{
+			App: id, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: serving.None, Items: 1, Sample: -1,
+			Timeout: time.Duration(math.Round(a.TimeoutMS * 1e6)),
+		},
+		Sizes: sizes, SizeRand: Stream(s.Seed, purpose("items")),
+		Samples: a.Samples, SampleRand: Stream(s.Seed, purpose("samples")),
+	})
+	// Segments with durations end their app's load, also when another app goes on.
+	if total := (&Spec{Apps: []AppSpec{*a}}).Duration(); total > 0 {
+		src = Limit(src, serving.Time(total), -1)
+	}
+	return src, nil
+}
+
+func (a *AppSpec) gaps() (Gaps, error) {
+	if a.Shape != 0 && a.Process != "gamma" {
+		return nil, fmt.Errorf("shape: is %v, but only gamma has one", a.Shape)
+	}
+	switch a.Process {
+	case "", "poisson":
+		return Poisson{}, nil
+	case "uniform":
+		return Uniform{}, nil
+	case "gamma":
+		g, err := NewGamma(a.Shape)
+		if err != nil {
+			return nil, fmt.Errorf("shape: %w", err)
+		}
+		return g, nil
+	}
+	return nil, fmt.Errorf("process: is %q, want poisson, uniform, gamma or trace", a.Process)
+}

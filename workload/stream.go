@@ -1,0 +1,15 @@
+package workload
+
+import "math/rand/v2"
+
+// Stream returns the random numbers of one purpose of a run. The same seed and purpose give the same numbers on every
+// machine; different purposes of one seed are independent streams.
+func Stream(seed uint64, purpose string) *rand.Rand {
+	// FNV-1a, 64 bits: PCG wants two words, and a purpose is a word with a name.
+	h := uint64(14695981039346656037)
+	for i := 0; i < len(purpose); i++ {
+		h ^= uint64(purpose[i])
+		h *= 1099511628211
+	}
+	return rand.New(rand.NewPCG(seed, h))
+}
