@@ -1,0 +1,123 @@
+// Package pq is an indexed binary min-heap: a priority queue over small integers whose keys may change.
+package pq
+
+// Heap orders the integers 0..n-1 by a 64-bit key, ties by the integer, so that its order never depends on history.
+// The zero value is empty and ready to use. Set, Remove and Min take O(log n), O(log n) and O(1); nothing is allocated
+// once the largest integer has been seen.
+type Heap struct {
+	keys []int64
+	heap []int32 // integers in heap order
+	at   []int32 // at[i] is the place of i in heap, or -1
+}
+
+// Len returns how many integers are in the heap.
+func (h *Heap) Len() int { return len(h.heap) }
+
+// Min returns the integer with the smallest key, and that key; ok is false when the heap is empty.
+func (h *Heap) Min() (i int, key int64, ok bool) {
+	if len(h.heap) == 0 {
+		return 0, 0, false
+	}
+	i = int(h.heap[0])
+	return i, h.keys[i], true
+}
+
+// Key returns the key of i; ok is false when i is not in the heap.
+func (h *Heap) Key(i int) (key int64, ok bool) {
+	if i >= len(h.at) || h.at[i] < 0 {
+		return 0, false
+	}
+	return h.keys[i], true
+}
+
+// Set puts i into the heap with the given key, or changes its key. i must be >= 0.
+func (h *Heap) Set(i int, key int64) {
+	for len(h.at) <= i {
+		h.at = append(h.at, -1)
+		h.keys = append(h.keys, 0)
+	}
+	if h.at[i] < 0 {
+		h.keys[i] = key
+		h.at[i] = int32(len(h.heap))
+		h.heap = append(h.heap, int32(i))
+		h.up(int(h.at[i]))
+		return
+	}
+	old := h.keys[i]
+	if old == key {
+		return
+	}
+	h.keys[i] = key
+	if key < old {
+		h.up(int(h.at[i]))
+	} else {
+		h.down(int(h.at[i]))
+	}
+}
+
+// Remove takes i out of the heap; it does nothing when i is not in it.
+func (h *Heap) Remove(i int) {
+	if i >= len(h.at) || h.at[i] < 0 {
+		return
+	}
+	p := int(h.at[i])
+	last := len(h.heap) - 1
+	moved := h.heap[last]
+	h.heap = h.heap[:last]
+	h.at[i] = -1
+	if p == last {
+		return
+	}
+	h.heap[p] = moved
+	h.at[moved] = int32(p)
+	h.up(p)
+	h.down(int(h.at[moved]))
+}
+
+// Reset empties the heap and keeps its memory.
+func (h *Heap) Reset() {
+	for _, i := range h.heap {
+		h.at[i] = -1
+	}
+	h.heap = h.heap[:0]
+}
+
+func (h *Heap) less(a, b int32) bool {
+	return h.keys[a] < h.keys[b] || h.keys[a] == h.keys[b] && a < b
+}
+
+func (h *Heap) up(p int) {
+	i := h.heap[p]
+	for p > 0 {
+		parent := (p - 1) / 2
+		if !h.less(i, h.heap[parent]) {
+			break
+		}
+		h.heap[p] = h.heap[parent]
+		h.at[h.heap[p]] = int32(p)
+		p = parent
+	}
+	h.heap[p] = i
+	h.at[i] = int32(p)
+}
+
+func (h *Heap) down(p int) {
+	i := h.heap[p]
+	for {
+		child := 2*p + 1
+		if child >= len(h.heap) {
+			break
+		}
+		if child+1 < len(h.heap) && h.less(h.heap[child+1], h.heap[child]) {
+			child++
+		}
+		if !h.less(h.heap[child], i) {
+			break
+		}
+		h.heap[p] = h.heap[child]
+		h.at[h.heap[p]] = int32(p)
+		p = child
+	}
+	h.heap[p] = i
+	h.at[i] = int32(p)
+}

@@ -1,0 +1,37 @@
+package batch
+
+import "github.com/sluice-serving/sluice/policy/plan"
+
+// EarlyDrop is Nexus's work-conserving batching (Shen et al., SOSP 2019, §4.3): as soon as the instance is free it runs the
+// largest batch that ends before its first query expires, and gives up a first query that not even a batch of one can
+// save.
+type EarlyDrop struct{}
+
+// Name implements Rule.
+func (EarlyDrop) Name() string { return "earlydrop" }
+
+// Needs implements Rule.
+func (EarlyDrop) Needs() plan.Sections { return plan.Limits }
+
+// New implements Rule. The rule keeps no state.
+func (EarlyDrop) New() Batcher { return earlyDrop{} }
+
+type earlyDrop struct{}
+
+func (earlyDrop) Decide(v *View) Decision {
+	all, items := v.Fit(v.Limit)
+	n, _ := v.Fit(v.InTime(v.earliest(all), items))
+	switch {
+	case n == all && (n < v.Ready || items >= v.Limit):
+		return v.run(n, Full)
+	case n > 0:
+		return v.run(n, Idle)
+	case v.MayDrop:
+		// The earliest deadline may be behind the head when priorities differ; the head itself may still make it.
+		if n, _ = v.Fit(v.InTime(v.Head().Deadline, items)); n > 0 {
+			return v.run(n, Idle)
+		}
+		return Decision{Action: Drop, Reason: Hopeless}
+	}
+	return v.run(all, Idle)
+}

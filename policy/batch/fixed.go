@@ -1,0 +1,33 @@
+package batch
+
+import "github.com/sluice-serving/sluice/policy/plan"
+
+// Fixed runs batches of exactly Size items (Scrooge §3.3 plans them so), or of the plan's batch limit when Size is 0. A
+// batch that does not fill goes when its first query must: the paper's steady streams always fill it, real traffic ends.
+type Fixed struct{ Size int }
+
+// Name implements Rule.
+func (Fixed) Name() string { return "fixed" }
+
+// Needs implements Rule.
+func (Fixed) Needs() plan.Sections { return plan.Limits }
+
+// New implements Rule. The rule keeps no state.
+func (f Fixed) New() Batcher { return fixed{f.Size} }
+
+type fixed struct{ size int }
+
+func (f fixed) Decide(v *View) Decision {
+	size := v.Limit
+	if f.size > 0 {
+		size = min(size, max(f.size, int(v.Head().Items)))
+	}
+	n, items := v.Fit(size)
+	if n < v.Ready || items >= size {
+		return v.run(n, Full)
+	}
+	if last := v.earliest(n).Add(-v.Latency(items)); v.Now < last {
+		return wait(last)
+	}
+	return v.run(n, MustGo)
+}

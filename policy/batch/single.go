@@ -1,0 +1,19 @@
+package batch
+
+import "github.com/sluice-serving/sluice/policy/plan"
+
+// Single runs one query at a time, as soon as a slot is free (Kairos §4: a query is a batch already).
+type Single struct{}
+
+// Name implements Rule.
+func (Single) Name() string { return "single" }
+
+// Needs implements Rule.
+func (Single) Needs() plan.Sections { return 0 }
+
+// New implements Rule. The rule keeps no state.
+func (Single) New() Batcher { return single{} }
+
+type single struct{}
+
+func (single) Decide(v *View) Decision { return v.run(1, Idle) }

@@ -1,0 +1,140 @@
+// Package plan is the common currency between planners and everything that runs: what to run where, how traffic is
+// shared, what is promised and how good that is proven to be. It is plain data; planners stand in folders below.
+package plan
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Plan is what a planner answers.
+type Plan struct {
+	Planner string
+	// Snapshot is the Seq of the fleet snapshot it was made from; a plan older than the one in force is dropped.
+	Snapshot  uint64
+	Instances []Instance
+	// Prefer lists device types in the order in which central queues should use them; nil leaves it to the router.
+	Prefer []serving.DeviceTypeID
+	// Budgets is, by StageID, the share of the end-to-end objective given to each stage; nil where a plan has none.
+	Budgets []time.Duration
+	// Shed is, by AppID, the rate in queries/s that the plan knowingly does not serve; nil when it serves everything.
+	Shed     []float64
+	Forecast Forecast
+	// Bound is the proven best value of the planner's objective, Gap the relative distance to it; Proven tells whether
+	// they mean anything.
+	Bound, Gap float64
+	Proven     bool
+}
+
+// Instance is one instance to run. The n-th instance of a worker in the list keeps its identity across plans
+// (fleet.Key), so that a plan which changes only a variant becomes a load, not a new instance.
+type Instance struct {
+	Worker   serving.WorkerID
+	Stage    serving.StageID
+	Variants []Variant // the first is the active one
+	Slots    int       // batches at once, >= 1
+	Cores    int       // threads a run may use; 0 leaves it to the runtime
+	Share    float64   // of the stage's traffic, >= 0; shares of a stage add up to 1
+	// Hold is the longest a batch being filled may wait, for batchers that want one (INFless §3.2); 0 when not planned.
+	Hold time.Duration
+}
+
+// Variant is a model on an instance with its batch limit.
+type Variant struct {
+	Variant serving.VariantID
+	Limit   int // items, >= 1
+}
+
+// Forecast is what a plan expects of itself.
+type Forecast struct {
+	CostPerHour float64 // $/h
+	Throughput  float64 // queries/s it can carry
+	Accuracy    float64 // mean over served queries
+	Violation   float64 // share of queries that miss the objective; negative when not forecast
+}
+
+// Sections is a set of the parts of a plan that a rule cannot do without.
+type Sections uint8
+
+// The sections a router, batcher or scaler may need.
+const (
+	Shares  Sections = 1 << iota // Instance.Share
+	Limits                       // Variant.Limit derived from the objective
+	Holds                        // Instance.Hold
+	Budgets                      // Plan.Budgets
+)
+
+var sectionNames = []string{"shares", "limits", "holds", "budgets"}
+
+// String lists the sections by name.
+func (s Sections) String() string {
+	out := ""
+	for i, n := range sectionNames {
+		if s&(1<<i) != 0 {
+			if out != "" {
+				out += ", "
+			}
+			out += n
+		}
+	}
+	if out == "" {
+		return "none"
+	}
+	return out
+}
+
+// Request is what a planner is asked.
+type Request struct {
+	Spec     *serving.Spec
+	Snapshot *fleet.Snapshot // nil before anything runs
+	Rates    []float64       // observed demand by AppID, queries/s
+}
+
+// Planner makes plans. It must be deterministic: bounded by gap and node count rather than by time, so that the same
+// request has the same answer on every machine. The data plane ends ctx when its patience does.
+type Planner interface {
+	// Name is the planner's registry name.
+	Name() string
+	// Provides lists the sections its plans carry.
+	Provides() Sections
+	// Plan answers a request, or fails with what makes it impossible.
+	Plan(ctx context.Context, r Request) (*Plan, error)
+}
+
+// Validate reports the first thing about p that spec or the plan's own rules forbid.
+func (p *Plan) Validate(spec *serving.Spec) error {
+	for n, i := range p.Instances {
+		at := fmt.Sprintf("plan of %s, instance %d", p.Planner, n)
+		if i.Worker < 0 || int(i.Worker) >= len(spec.Workers) {
+			return fmt.Errorf("%s: worker %d does not exist", at, i.Worker)
+		}
+		if i.Stage < 0 || int(i.Stage) >= len(spec.Stages) {
+			return fmt.Errorf("%s: stage %d does not exist", at, i.Stage)
+		}
+		if i.Slots < 1 {
+			return fmt.Errorf("%s: slots is %d, want at least 1", at, i.Slots)
+		}
+		if !(i.Share >= 0) {
+			return fmt.Errorf("%s: share is %v, want at least 0", at, i.Share)
+		}
+		if len(i.Variants) == 0 {
+			return fmt.Errorf("%s: has no variant", at)
+		}
+		for _, v := range i.Variants {
+			if v.Variant < 0 || int(v.Variant) >= len(spec.Variants) || spec.Variants[v.Variant].Stage != i.Stage {
+				return fmt.Errorf("%s: variant %d does not belong to stage %q", at, v.Variant, spec.Stages[i.Stage].Name)
+			}
+			if v.Limit < 1 || v.Limit > spec.Variants[v.Variant].MaxBatch {
+				return fmt.Errorf("%s: batch limit of %q is %d, want 1 to %d", at, spec.Variants[v.Variant].Name, v.Limit, spec.Variants[v.Variant].MaxBatch)
+			}
+		}
+	}
+	if p.Budgets != nil && len(p.Budgets) != len(spec.Stages) {
+		return fmt.Errorf("plan of %s: %d budgets for %d stages", p.Planner, len(p.Budgets), len(spec.Stages))
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package route
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// FCFS keeps queries in a central queue and gives the first one to a free instance of the preferred device type: the order
+// of the plan's Prefer, otherwise the type believed fastest (Ribbon's rule as Kairos §3 and §7 describe it). An instance is
+// free while it has a free slot and room for the query in the batch it is filling, so that any batcher can fill its batch.
+type FCFS struct{ stages []fcfsStage }
+
+type fcfsStage struct {
+	epoch uint64
+	built bool
+	order []*fleet.Instance
+}
+
+// NewFCFS returns the rule.
+func NewFCFS() *FCFS { return &FCFS{} }
+
+// Name implements Router.
+func (*FCFS) Name() string { return "fcfs" }
+
+// Needs implements Router.
+func (*FCFS) Needs() plan.Sections { return 0 }
+
+// Route implements Router.
+func (o *FCFS) Route(v *View) {
+	for len(o.stages) <= int(v.Stage) {
+		o.stages = append(o.stages, fcfsStage{})
+	}
+	s := &o.stages[v.Stage]
+	if !s.built || s.epoch != v.Fleet.Epoch {
+		s.build(v)
+	}
+	// Instances that were full for a query without requirements stay full for the rest of this round.
+	from := 0
+	for r := v.Waiting().Head(); r != fleet.Nil && from < len(s.order); {
+		next := v.Fleet.Next(r)
+		t := v.Fleet.Task(r)
+		for at := from; at < len(s.order); at++ {
+			i := s.order[at]
+			if !Free(v.Fleet, i, t) {
+				if at == from && (i.FreeSlots() == 0 || i.Queue.Items() >= i.Limit()) {
+					from++
+				}
+				continue
+			}
+			v.Assign(r, i)
+			break
+		}
+		r = next
+	}
+}
+
+func (s *fcfsStage) build(v *View) {
+	s.epoch, s.built = v.Fleet.Epoch, true
+	s.order = append(s.order[:0], v.Instances()...)
+	rank := func(i *fleet.Instance) int {
+		if v.Plan == nil || len(v.Plan.Prefer) == 0 {
+			return 0
+		}
+		if at := slices.Index(v.Plan.Prefer, i.DeviceType); at >= 0 {
+			return at
+		}
+		return len(v.Plan.Prefer)
+	}
+	one := fleet.Task{Items: 1, Pin: serving.None}
+	slices.SortStableFunc(s.order, func(a, b *fleet.Instance) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		la, lb := v.Fleet.Fastest(a, &one), v.Fleet.Fastest(b, &one)
+		switch {
+		case la < lb:
+			return -1
+		case la > lb:
+			return 1
+		}
+		return int(a.ID - b.ID)
+	})
+}
+
+// Free tells whether instance i has a free slot and room for t in the batch it is filling.
+func Free(f *fleet.Fleet, i *fleet.Instance, t *fleet.Task) bool {
+	if i.FreeSlots() == 0 {
+		return false
+	}
+	limit := i.Limit()
+	if t.Special {
+		at := f.Choose(i, t)
+		if at < 0 {
+			return false
+		}
+		limit = i.Variants[at].Limit
+	}
+	return i.Queue.Items()+int(t.Items) <= limit
+}

@@ -1,0 +1,153 @@
+package route
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/algo/pq"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Weighted gives each instance its planned share of the stage's queries, deterministically: after n queries an instance
+// of share w has received n*w to within less than one. It is Tijdeman's solution of the chairman assignment problem
+// (R. Tijdeman, "The chairman assignment problem", Discrete Mathematics 32, 1980): with k instances and
+// d = 1/(2k-2), the n-th query goes to the instance that must be served soonest among those with n*w - served >= d.
+// Over a window that does not begin with the plan the deviation is below two, which no sequence for three or more
+// unequal shares can in general bring below one.
+//
+// Proteus §4 routes by the plan's y this way; the authors' release draws instances uniformly.
+type Weighted struct{ stages []weightedStage }
+
+type weightedStage struct {
+	epoch    uint64
+	built    bool
+	n        int64 // queries assigned since the table was built
+	delta    float64
+	share    []float64 // by index into the ready instances; adds up to 1
+	given    []int64
+	due      pq.Heap // eligible instances by the query number at which they must have been served
+	upcoming pq.Heap // the others by the query number at which they become eligible
+}
+
+// NewWeighted returns the rule.
+func NewWeighted() *Weighted { return &Weighted{} }
+
+// Name implements Router.
+func (*Weighted) Name() string { return "weighted" }
+
+// Needs implements Router.
+func (*Weighted) Needs() plan.Sections { return plan.Shares }
+
+// Route implements Router: logarithmic in the stage's instances for each query without requirements of its own.
+func (o *Weighted) Route(v *View) {
+	for len(o.stages) <= int(v.Stage) {
+		o.stages = append(o.stages, weightedStage{})
+	}
+	s := &o.stages[v.Stage]
+	all := v.Instances()
+	if !s.built || s.epoch != v.Fleet.Epoch {
+		s.build(all, v.Fleet.Epoch)
+	}
+	if len(all) == 0 {
+		return
+	}
+	for r := v.Waiting().Head(); r != fleet.Nil; {
+		next := v.Fleet.Next(r)
+		t := v.Fleet.Task(r)
+		if at := s.next(); at >= 0 && v.Fleet.CanServe(all[at], t) {
+			s.serve(at)
+			v.Assign(r, all[at])
+		} else if at := s.nextThat(func(i int) bool { return v.Fleet.CanServe(all[i], t) }, len(all)); at >= 0 {
+			s.serve(at)
+			v.Assign(r, all[at])
+		}
+		r = next
+	}
+}
+
+func (s *weightedStage) build(all []*fleet.Instance, epoch uint64) {
+	s.epoch, s.built, s.n = epoch, true, 0
+	s.due.Reset()
+	s.upcoming.Reset()
+	s.share, s.given = s.share[:0], s.given[:0]
+	total, k := 0.0, 0
+	for _, i := range all {
+		total += i.Share
+		if i.Share > 0 {
+			k++
+		}
+	}
+	s.delta = 0.5 // for one instance any value in [0, 1) serves
+	if k > 1 {
+		s.delta = 1 / float64(2*k-2)
+	}
+	for at, i := range all {
+		w := 0.0
+		if total > 0 {
+			w = i.Share / total
+		} else {
+			w = 1 / float64(len(all)) // a plan that shares nothing out: equal shares
+		}
+		s.share, s.given = append(s.share, w), append(s.given, 0)
+		if w > 0 {
+			s.upcoming.Set(at, s.eligible(at))
+		}
+	}
+}
+
+// eligible is the number of the first query at which instance at may be served again.
+func (s *weightedStage) eligible(at int) int64 {
+	return max(int64(math.Ceil((float64(s.given[at])+s.delta)/s.share[at]-1e-9)), s.n+1)
+}
+
+// deadline orders eligible instances by when they must have been served, in millionths of a query.
+func (s *weightedStage) deadline(at int) int64 {
+	d := (float64(s.given[at]) + 1 - s.delta) / s.share[at] * 1e6
+	if d > math.MaxInt64/2 {
+		return math.MaxInt64 / 2
+	}
+	return int64(d)
+}
+
+func (s *weightedStage) next() int {
+	for {
+		at, n, ok := s.upcoming.Min()
+		if !ok || n > s.n+1 {
+			break
+		}
+		s.upcoming.Remove(at)
+		s.due.Set(at, s.deadline(at))
+	}
+	if at, _, ok := s.due.Min(); ok {
+		return at
+	}
+	if at, _, ok := s.upcoming.Min(); ok {
+		return at // rounding left nobody eligible: the nearest one
+	}
+	return -1
+}
+
+// nextThat returns the acceptable instance that must be served soonest, or -1.
+func (s *weightedStage) nextThat(accept func(int) bool, n int) int {
+	best, soonest := -1, int64(math.MaxInt64)
+	for at := range n {
+		d := int64(math.MaxInt64 - 1) // without a share: only when nothing else will do
+		if s.share[at] > 0 {
+			d = s.deadline(at)
+		}
+		if d < soonest && accept(at) {
+			best, soonest = at, d
+		}
+	}
+	return best
+}
+
+func (s *weightedStage) serve(at int) {
+	s.n++
+	s.given[at]++
+	if s.share[at] == 0 {
+		return
+	}
+	s.due.Remove(at)
+	s.upcoming.Set(at, s.eligible(at))
+}

@@ -1,0 +1,104 @@
+package fleet
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Launch adds an instance in state Launching and gives it the next ID.
+func (f *Fleet) Launch(i Instance, now serving.Time) *Instance {
+	i.ID = serving.InstanceID(len(f.instances) + 1)
+	i.State, i.Active, i.fastest = Launching, -1, -1
+	i.Queue, i.Wake, i.Launched = newQueue(), serving.Never, now
+	i.Running = make([]Batch, 0, i.Slots)
+	p := &i
+	f.instances = append(f.instances, p)
+	f.live = append(f.live, p)
+	return p
+}
+
+// Warm records that variant v of instance i answers in its steady-state time; the first one makes the instance ready.
+func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
+	at := i.Find(v)
+	if at < 0 || i.State == Stopped {
+		return
+	}
+	i.Variants[at].Warm = true
+	if i.State == Launching {
+		i.State = Ready
+		f.refreshReady(i.Stage)
+	}
+	f.Refresh(i)
+}
+
+// Refresh recomputes what is derived from the instance's variants, after they or their limits changed.
+func (f *Fleet) Refresh(i *Instance) {
+	i.fastest = -1
+	for v := range i.Variants {
+		l := &i.Variants[v]
+		if !l.Warm || !l.Wanted {
+			continue
+		}
+		if i.fastest < 0 || f.Profile.Latency(l.Variant, i.DeviceType, 1, 1) < f.Profile.Latency(i.Variants[i.fastest].Variant, i.DeviceType, 1, 1) {
+			i.fastest = v
+		}
+	}
+	if i.Active >= len(i.Variants) || i.Active >= 0 && !(i.Variants[i.Active].Warm && i.Variants[i.Active].Wanted) {
+		i.Active = -1
+	}
+	if i.Active < 0 {
+		i.Active = slices.IndexFunc(i.Variants, func(l Loaded) bool { return l.Warm && l.Wanted })
+	}
+	for r := i.Queue.head; r != Nil; r = f.tasks[r].next {
+		f.tasks[r].DropAt = f.instanceDrop(i, &f.tasks[r])
+	}
+	i.Queue.known = false
+	f.refreshCentral(i.Stage)
+}
+
+// Drain keeps new work from an instance. Queued tasks stay where they are until they are moved.
+func (f *Fleet) Drain(i *Instance) {
+	if i.State == Launching || i.State == Ready {
+		i.State = Draining
+		f.refreshReady(i.Stage)
+	}
+}
+
+// Remove takes an instance out of the fleet. It must hold no task.
+func (f *Fleet) Remove(i *Instance) {
+	i.State = Stopped
+	f.instances[i.ID-1] = nil
+	f.live = slices.DeleteFunc(f.live, func(o *Instance) bool { return o == i })
+	f.refreshReady(i.Stage)
+}
+
+func (f *Fleet) refreshReady(s serving.StageID) {
+	f.serving[s] = f.serving[s][:0]
+	for _, i := range f.live {
+		if i.Stage == s && i.State == Ready {
+			f.serving[s] = append(f.serving[s], i)
+		}
+	}
+	f.refreshCentral(s)
+}
+
+// refreshCentral recomputes what the central queue of a stage derives from its ready instances.
+func (f *Fleet) refreshCentral(s serving.StageID) {
+	f.kinds[s] = f.kinds[s][:0]
+	for _, i := range f.serving[s] {
+		if i.fastest < 0 {
+			continue
+		}
+		k := kind{i.Variants[i.fastest].Variant, i.DeviceType}
+		if !slices.Contains(f.kinds[s], k) {
+			f.kinds[s] = append(f.kinds[s], k)
+		}
+	}
+	c := &f.central[s]
+	for r := c.head; r != Nil; r = f.tasks[r].next {
+		f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+	}
+	c.known = false
+	f.Epoch++
+}

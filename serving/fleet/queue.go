@@ -1,0 +1,135 @@
+package fleet
+
+import "github.com/sluice-serving/sluice/serving"
+
+// Queue is a doubly linked list of tasks in the order priority, deadline, arrival. A task whose deadline is not before its
+// neighbours' joins the end in constant time, which is every task when objectives and priorities are uniform.
+type Queue struct {
+	head, tail Ref
+	n, items   int
+	special    int // tasks with requirements of their own
+	uneven     int // tasks with other than one item
+
+	earliest serving.Time // smallest DropAt, while known
+	known    bool
+}
+
+func newQueue() Queue { return Queue{head: Nil, tail: Nil} }
+
+// Len returns the number of waiting tasks.
+func (q *Queue) Len() int { return q.n }
+
+// Items returns the sum of their items.
+func (q *Queue) Items() int { return q.items }
+
+// Head returns the first task, or Nil.
+func (q *Queue) Head() Ref { return q.head }
+
+// Plain tells whether no waiting task has a requirement of its own.
+func (q *Queue) Plain() bool { return q.special == 0 }
+
+// Unit tells whether every waiting task has exactly one item.
+func (q *Queue) Unit() bool { return q.uneven == 0 }
+
+func (f *Fleet) push(q *Queue, r Ref) {
+	t := &f.tasks[r]
+	after := q.tail
+	for after != Nil && before(t, &f.tasks[after]) {
+		after = f.tasks[after].prev
+	}
+	t.prev = after
+	if after == Nil {
+		t.next = q.head
+		q.head = r
+	} else {
+		t.next = f.tasks[after].next
+		f.tasks[after].next = r
+	}
+	if t.next == Nil {
+		q.tail = r
+	} else {
+		f.tasks[t.next].prev = r
+	}
+	q.n++
+	q.items += int(t.Items)
+	if t.Special {
+		q.special++
+	}
+	if t.Items != 1 {
+		q.uneven++
+	}
+	if q.known && t.DropAt < q.earliest {
+		q.earliest = t.DropAt
+	}
+}
+
+func (f *Fleet) unlink(q *Queue, r Ref) {
+	t := &f.tasks[r]
+	if t.prev == Nil {
+		q.head = t.next
+	} else {
+		f.tasks[t.prev].next = t.next
+	}
+	if t.next == Nil {
+		q.tail = t.prev
+	} else {
+		f.tasks[t.next].prev = t.prev
+	}
+	t.next, t.prev = Nil, Nil
+	q.n--
+	q.items -= int(t.Items)
+	if t.Special {
+		q.special--
+	}
+	if t.Items != 1 {
+		q.uneven--
+	}
+	if q.known && t.DropAt <= q.earliest {
+		q.known = false
+	}
+}
+
+// EarliestDrop returns the smallest DropAt of the tasks in q, or serving.Never. It is the head's, without a scan, when all
+// tasks are alike; a mixed queue is scanned once after its earliest task has left.
+func (f *Fleet) EarliestDrop(q *Queue) serving.Time {
+	if q.n == 0 {
+		return serving.Never
+	}
+	head := &f.tasks[q.head]
+	if q.special == 0 && q.uneven == 0 && head.rank == f.tasks[q.tail].rank {
+		return head.DropAt
+	}
+	if !q.known {
+		q.earliest, q.known = serving.Never, true
+		for r := q.head; r != Nil; r = f.tasks[r].next {
+			q.earliest = min(q.earliest, f.tasks[r].DropAt)
+		}
+	}
+	return q.earliest
+}
+
+// Next returns the task after r in its queue or batch, or Nil.
+func (f *Fleet) Next(r Ref) Ref { return f.tasks[r].next }
+
+// Prefix returns how many tasks at the head of q fit into a batch of at most limit items, and their items. It is at least
+// one task when q is not empty and the first fits.
+func (f *Fleet) Prefix(q *Queue, limit int) (n, items int) {
+	if q.uneven == 0 {
+		n = min(q.n, limit)
+		return n, n
+	}
+	for r := q.head; r != Nil; r = f.tasks[r].next {
+		more := int(f.tasks[r].Items)
+		if items+more > limit {
+			break
+		}
+		items += more
+		n++
+	}
+	return n, items
+}
+
+// Uniform tells whether all tasks of q have the same priority, so that the first has the earliest deadline.
+func (f *Fleet) Uniform(q *Queue) bool {
+	return q.n == 0 || f.tasks[q.head].rank == f.tasks[q.tail].rank
+}

@@ -1,0 +1,37 @@
+package fleet
+
+import "github.com/sluice-serving/sluice/serving"
+
+// Snapshot is a copy of what planners may know of the fleet: plain data that stays valid while the fleet moves on.
+type Snapshot struct {
+	Seq       uint64 // of the request it was made for
+	At        serving.Time
+	Instances []InstanceSnapshot
+}
+
+// InstanceSnapshot is one instance in a Snapshot.
+type InstanceSnapshot struct {
+	ID         serving.InstanceID
+	Key        Key
+	DeviceType serving.DeviceTypeID
+	Stage      serving.StageID
+	State      State
+	Slots      int
+	Cores      int
+	Share      float64
+	Variants   []Loaded
+	Queued     int // tasks
+	Running    int // batches
+}
+
+// Snapshot copies the present state.
+func (f *Fleet) Snapshot(seq uint64, now serving.Time) *Snapshot {
+	s := &Snapshot{Seq: seq, At: now}
+	for _, i := range f.live {
+		s.Instances = append(s.Instances, InstanceSnapshot{
+			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots, Cores: i.Cores,
+			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Queued: i.Queue.n, Running: len(i.Running),
+		})
+	}
+	return s
+}

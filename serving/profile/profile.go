@@ -1,0 +1,187 @@
+// Package profile is what we believe of latency. Planners, routers and batchers read it; simulated machines do not (they
+// follow sim/truth), so that an experiment does not confirm itself.
+package profile
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/interp"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Unknown is the latency believed of what was never measured: longer than any objective, so that nothing plans on it.
+const Unknown = time.Duration(math.MaxInt64 / 4)
+
+// Profile answers how long a batch is believed to take.
+type Profile interface {
+	// Latency returns the believed time of a batch of items (>= 1) of variant v on device type d while concurrency (>= 1)
+	// batches, this one included, run on the instance; Unknown when v was never measured on d.
+	Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
+	// Load returns the believed time to bring v up on d; 0 when it was never measured.
+	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
+}
+
+// Statistic picks which measured figure of a latency point is believed.
+type Statistic func(p serving.LatencyPoint) time.Duration
+
+// The statistics papers plan with: Proteus takes the median, RAMSIS the 95th percentile.
+var (
+	Mean Statistic = func(p serving.LatencyPoint) time.Duration { return p.Mean }
+	P50  Statistic = func(p serving.LatencyPoint) time.Duration { return p.P50 }
+	P90  Statistic = func(p serving.LatencyPoint) time.Duration { return p.P90 }
+	P95  Statistic = func(p serving.LatencyPoint) time.Duration { return p.P95 }
+	P99  Statistic = func(p serving.LatencyPoint) time.Duration { return p.P99 }
+)
+
+// ParseStatistic returns the statistic named mean, p50, p90, p95 or p99.
+func ParseStatistic(name string) (Statistic, error) {
+	switch name {
+	case "mean":
+		return Mean, nil
+	case "p50":
+		return P50, nil
+	case "p90":
+		return P90, nil
+	case "p95":
+		return P95, nil
+	case "p99":
+		return P99, nil
+	}
+	return nil, fmt.Errorf("latency statistic %q does not exist: use mean, p50, p90, p95 or p99", name)
+}
+
+// Table is a Profile from measured points, interpolated linearly between batch sizes once, at construction: a lookup is
+// two slice reads. Latency never falls with items: a measured dip is noise, and rules that search for the largest batch
+// in time rely on it.
+type Table struct {
+	devices int
+	cells   []cell // by variant*devices + device type
+}
+
+type cell struct {
+	levels  [][]time.Duration // by concurrency-1, then items-1
+	counted [][]bool          // whether the value was measured rather than interpolated
+	load    time.Duration
+}
+
+// NewTable builds the table of every variant of spec up to its MaxBatch from measured points. A (variant, device type)
+// without points stays Unknown.
+func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (*Table, error) {
+	t := &Table{devices: len(spec.DeviceTypes), cells: make([]cell, len(spec.Variants)*len(spec.DeviceTypes))}
+	byCell := make(map[int]map[int][]serving.LatencyPoint)
+	for i, p := range m.Latency {
+		if int(p.Variant) >= len(spec.Variants) || int(p.DeviceType) >= t.devices || p.Variant < 0 || p.DeviceType < 0 {
+			return nil, fmt.Errorf("latency point %d: variant %d or device type %d does not exist", i, p.Variant, p.DeviceType)
+		}
+		if p.Items < 1 || p.Concurrency < 1 || statistic(p) <= 0 {
+			return nil, fmt.Errorf("latency point %d (variant %q, device type %q): items %d, concurrency %d, latency %v must all be positive",
+				i, spec.Variants[p.Variant].Name, spec.DeviceTypes[p.DeviceType].Name, p.Items, p.Concurrency, statistic(p))
+		}
+		at := int(p.Variant)*t.devices + int(p.DeviceType)
+		if byCell[at] == nil {
+			byCell[at] = make(map[int][]serving.LatencyPoint)
+		}
+		byCell[at][p.Concurrency] = append(byCell[at][p.Concurrency], p)
+	}
+	for at, levels := range byCell {
+		maxBatch := spec.Variants[at/t.devices].MaxBatch
+		top := 0
+		for c := range levels {
+			top = max(top, c)
+		}
+		for c := 1; c <= top; c++ {
+			points := levels[c]
+			if len(points) == 0 {
+				// A level that was not measured takes the next measured one above: never too optimistic.
+				for above := c + 1; len(points) == 0; above++ {
+					points = levels[above]
+				}
+			}
+			values, counted := fill(points, maxBatch, statistic)
+			t.cells[at].levels = append(t.cells[at].levels, values)
+			t.cells[at].counted = append(t.cells[at].counted, counted)
+		}
+	}
+	for _, l := range m.Load {
+		if int(l.Variant) < len(spec.Variants) && int(l.DeviceType) < t.devices && l.Variant >= 0 && l.DeviceType >= 0 {
+			t.cells[int(l.Variant)*t.devices+int(l.DeviceType)].load = l.Load
+		}
+	}
+	return t, nil
+}
+
+func fill(points []serving.LatencyPoint, maxBatch int, statistic Statistic) ([]time.Duration, []bool) {
+	points = append([]serving.LatencyPoint(nil), points...)
+	sort.Slice(points, func(i, j int) bool { return points[i].Items < points[j].Items })
+	var xs, ys []float64
+	for _, p := range points {
+		if n := len(xs); n > 0 && xs[n-1] == float64(p.Items) {
+			ys[n-1] = max(ys[n-1], float64(statistic(p))) // measured twice: believe the slower
+			continue
+		}
+		xs, ys = append(xs, float64(p.Items)), append(ys, float64(statistic(p)))
+	}
+	values, counted := make([]time.Duration, maxBatch), make([]bool, maxBatch)
+	for i := range values {
+		y, measured := interp.Linear(xs, ys, float64(i+1))
+		values[i], counted[i] = time.Duration(math.Round(y)), measured
+		if i > 0 && values[i] < values[i-1] {
+			values[i] = values[i-1]
+		}
+	}
+	return values, counted
+}
+
+// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown; concurrency beyond the highest measured
+// level is scaled from it in proportion.
+func (t *Table) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	c := &t.cells[int(v)*t.devices+int(d)]
+	if len(c.levels) == 0 {
+		return Unknown
+	}
+	level := min(concurrency, len(c.levels))
+	values := c.levels[level-1]
+	if items > len(values) || items < 1 {
+		return Unknown
+	}
+	if concurrency > level {
+		return values[items-1] * time.Duration(concurrency) / time.Duration(level)
+	}
+	return values[items-1]
+}
+
+// Load implements Profile.
+func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	return t.cells[int(v)*t.devices+int(d)].load
+}
+
+// Measured tells whether the latency at exactly this point was measured, rather than interpolated or extrapolated.
+func (t *Table) Measured(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+	c := &t.cells[int(v)*t.devices+int(d)]
+	if concurrency < 1 || concurrency > len(c.counted) || items < 1 || items > len(c.counted[concurrency-1]) {
+		return false
+	}
+	return c.counted[concurrency-1][items-1]
+}
+
+// BatchLimit returns the largest batch of v on d, in items and at the given concurrency, that is believed to take at most
+// within and that v accepts; 0 when not even one item does. Proteus §4 calls it with half the SLO.
+func BatchLimit(p Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, concurrency int, within time.Duration) int {
+	top := spec.Variants[v].MaxBatch
+	return sort.Search(top, func(i int) bool { return p.Latency(v, d, i+1, concurrency) > within })
+}
+
+// Constant is a Profile in which every batch takes Base + PerItem times its items, whatever the variant and device: for
+// tests, examples and benchmarks.
+type Constant struct{ Base, PerItem, LoadTime time.Duration }
+
+// Latency implements Profile.
+func (c Constant) Latency(_ serving.VariantID, _ serving.DeviceTypeID, items, _ int) time.Duration {
+	return c.Base + time.Duration(items)*c.PerItem
+}
+
+// Load implements Profile.
+func (c Constant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return c.LoadTime }
