@@ -1,0 +1,95 @@
+# sluice: `make help` lists the targets. Each sets up what it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO       ?= go
+FUZZTIME ?= 10s
+BENCH    ?= .
+BENCHTIME ?= 1s
+# The packages with goroutines of their own; the core has none (see internal/archtest).
+RACE_DIRS := dataplane server backend loadgen telemetry
+
+# say prints a step's name before its commands, so that a long run shows where it is.
+say = @printf '\n==> %s\n' '$(1)'
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: tools ## build bin/sluice
+	@mkdir -p bin
+	$(GO) build -o bin/sluice ./cmd/sluice
+
+.PHONY: setup
+setup: ## fetch and verify ONNX Runtime and HiGHS (npm, once)
+	@scripts/setup.sh
+
+.PHONY: demo
+demo: build setup ## serve real models under load for half a minute and compare with the simulator
+	@bin/sluice demo
+
+.PHONY: test
+test: tools setup vet fmt ## vet, check formatting, run all tests
+	$(call say,test)
+	$(GO) test ./...
+
+.PHONY: race
+race: tools setup ## run the tests of the packages with goroutines under the race detector
+	$(call say,race)
+	$(GO) test -race $(patsubst %,./%/...,$(wildcard $(RACE_DIRS)))
+
+.PHONY: fuzz
+fuzz: tools ## run every fuzz target for FUZZTIME (default 10s)
+	$(call say,fuzz)
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+.PHONY: lint
+lint: tools vet fmt ## vet, formatting, import floors, go.mod tidy
+	$(call say,import floors)
+	$(GO) test -count=1 ./internal/archtest
+	$(call say,go.mod and go.sum)
+	$(GO) mod tidy -diff
+
+.PHONY: golangci
+golangci: ## more findings, where golangci-lint is installed (not part of check)
+	@scripts/need.sh golangci-lint
+	golangci-lint run
+
+.PHONY: bench
+bench: tools setup ## benchmarks in Go's format (BENCH=regexp, BENCHTIME=1s)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+.PHONY: check
+check: ## all that CI runs: lint, test, race, seconds of fuzz
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory race
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=5s
+	$(call say,check passed)
+
+.PHONY: generate
+generate: tools ## regenerate what is generated (go generate)
+	$(GO) generate ./...
+
+.PHONY: clean
+clean: ## remove what was built and measured; fetched libraries stay
+	rm -rf bin out .cache
+
+.PHONY: distclean
+distclean: clean ## remove the fetched libraries as well
+	rm -rf node_modules
+
+.PHONY: tools vet fmt
+tools:
+	@scripts/need.sh go gcc
+
+vet: tools
+	$(call say,vet)
+	$(GO) vet ./...
+
+fmt: tools
+	$(call say,gofmt)
+	@scripts/gofmt.sh

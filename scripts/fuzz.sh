@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# fuzz.sh [PACKAGE...]: runs every Fuzz function of the packages (default: all) for FUZZTIME (default 10s), one at a time.
+# Whoever adds a Fuzz function has nothing to register.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- ./...
+time=${FUZZTIME:-10s}
+
+# Only packages with a Fuzz function in a test file are asked, so that the others need not be linked for it.
+packages=$(go list -f '{{$d := .Dir}}{{$p := .ImportPath}}{{range .TestGoFiles}}{{$p}} {{$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p}} {{$d}}/{{.}}{{"\n"}}{{end}}' "$@" |
+  while read -r pkg file; do
+    if [ -n "$file" ] && grep -q '^func Fuzz' "$file"; then echo "$pkg"; fi
+  done | sort -u)
+
+count=0
+for pkg in $packages; do
+  names=$(go test -list '^Fuzz' "$pkg")
+  for name in $(grep '^Fuzz' <<<"$names" || true); do
+    echo "fuzz: $name in $pkg for $time"
+    go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$pkg" || {
+      echo "fuzz: $name failed; the input lies in testdata/fuzz/$name of its package: mend the cause and commit the input" >&2
+      exit 1
+    }
+    count=$((count + 1))
+  done
+done
+echo "fuzz: $count targets, no finding"
