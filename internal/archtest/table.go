@@ -1,0 +1,200 @@
+package archtest
+
+// Module is the path of the module the rules are about.
+const Module = "github.com/sluice-serving/sluice"
+
+// pureFloors is the highest floor whose packages decide without effects: no I/O, clock, lock or goroutine.
+const pureFloors = 4
+
+// row places the packages that match a pattern on a floor.
+type row struct {
+	floor   int
+	pattern string // see match
+	// planned marks a place that nothing stands in yet. It must be removed when the first package appears, so that the
+	// table never claims what is not there, and a package that was renamed away is noticed.
+	planned bool
+}
+
+// floors is the building, top to bottom as in ARCHITECTURE.md. The longest matching pattern decides. A package on one
+// floor may import those below it and, on its own floor, those that share its first folder; sameFloor lists the rest.
+var floors = []row{
+	{7, "cmd/...", false},
+	{7, "cli/...", false},
+	{7, "examples/...", true},
+	{7, "test/...", true},
+
+	{6, "server/...", false},
+	{6, "operator/...", true},
+	{6, "loadgen/...", false},
+	{6, "web/...", true},
+	{6, "backend/*", false},
+	{6, "provider/*", true},
+	{6, "solver/*", true},
+	{6, "store/...", true},
+	{6, "sim/experiment", true},
+	{6, "reproduce/...", true},
+	{6, "report/plot", false},
+	{6, "demo/...", false},
+	{6, "profiler/...", false},
+
+	{5, "sim", false},
+	{5, "sim/truth", false},
+	{5, "dataplane", false},
+	{5, "config/...", false},
+	{5, "telemetry/...", false},
+	{5, "oip/...", false},       // codec of the Open Inference Protocol: messages and conversions
+	{5, "onnxmodel/...", false}, // reading and writing ONNX files
+	{5, "modelrepo/...", false}, // Triton's model repository layout
+	{5, "internal/native", false},
+
+	{4, "systems", false},
+
+	{3, "engine", false},
+	{3, "engine/journal", false}, // encodes over an io.Writer and an io.Reader it is handed
+
+	{2, "policy/plan", false},
+	{2, "policy/plan/*", true},
+	{2, "policy/route", false},
+	{2, "policy/batch", false},
+	{2, "policy/scale", false},
+
+	{1, "serving/fleet", false},
+	{1, "serving/profile", false},
+	{1, "serving/monitor", false},
+	{1, "workload", false},
+	{1, "report", false},
+
+	{0, "algo/*", false},
+	{0, "serving", false},
+	{0, "tensor", false}, // data types of payloads
+}
+
+// exempt packages stand beside the building: nothing that ships imports them.
+var exempt = []row{
+	{0, "internal/*", false}, // test helpers; internal/native has its own floor
+	{0, "tools", false},      // pins dependencies behind a build tag
+}
+
+// edge is an import that the floors alone would refuse.
+type edge struct{ from, to, why string }
+
+// sameFloor lists the imports between different folders of one floor. Each is a widening: give it a reason.
+var sameFloor = []edge{
+	{"modelrepo/...", "onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
+	{"config/...", "modelrepo/...", "a first sluice.yaml is made from a model repository"},
+	{"config/...", "onnxmodel/...", "a variant's inputs and outputs are read from its file"},
+	{"reproduce/...", "sim/experiment", "a paper's experiment is a sweep"},
+	{"reproduce/...", "report/plot", "a paper's figure is a plot"},
+}
+
+// ban says that packages matching from may not import packages matching one of to, wherever they stand.
+type ban struct {
+	from   []string
+	to     []string // patterns; a standard or foreign import path is matched as it is, ours without the module's path
+	except []string // patterns of to that are fine after all
+	self   bool     // whether the importer's own folder and what is below it is fine
+	why    string
+}
+
+var bans = []ban{
+	{
+		from: []string{"algo/..."}, to: []string{ours}, except: []string{"algo/..."},
+		why: "an algorithm is tested against textbooks and brute force, so it speaks of matrices and graphs, never of queries",
+	},
+	{
+		from: []string{"serving/..."}, to: []string{"policy/...", "engine/..."},
+		why: "state does not know who decides on it",
+	},
+	{
+		from: []string{"policy/plan/*"}, to: []string{"policy/plan/*", "policy/route", "policy/batch", "policy/scale"}, self: true,
+		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile",
+	},
+	{
+		from: []string{"policy/plan"}, to: []string{"policy/..."}, self: false,
+		why: "a plan is plain data that every rule reads; it knows no planner and no rule",
+	},
+	{
+		from: []string{"policy/route", "policy/batch", "policy/scale"},
+		to:   []string{"policy/..."}, except: []string{"policy/plan"},
+		why: "any router must work with any batcher and scaler; what they share is the plan",
+	},
+	{
+		from: []string{"engine/..."}, to: []string{"systems/...", "policy/plan/*"},
+		why: "the engine knows ports only; a composition is handed to it",
+	},
+	{
+		from: []string{"systems"}, to: []string{"sim/...", "dataplane/...", "config/..."},
+		why: "a composition must mean the same in the simulator and on the real clock",
+	},
+	{
+		from: []string{"sim/truth"}, to: []string{"serving/profile"},
+		why: "what simulated machines do and what planners believe stay apart, else every experiment confirms itself; " +
+			"measured tables that both start from are plain data in serving",
+	},
+	{
+		from: []string{"sim/..."}, to: []string{"dataplane/..."},
+		why: "the two drivers are blind to each other; what both need belongs to the engine",
+	},
+	{
+		from: []string{"dataplane/..."}, to: []string{"sim/...", "backend/...", "provider/...", "k8s.io/...", "sigs.k8s.io/..."},
+		why: "the data plane defines small interfaces and adapters meet them",
+	},
+	{
+		from: []string{"backend/*", "provider/*"}, to: []string{"policy/...", "engine/..."},
+		why: "adapters do not decide",
+	},
+	{
+		from: []string{"oip/..."}, to: []string{"policy/...", "engine/..."},
+		why: "a codec turns bytes into messages for client and server alike; it knows nothing of scheduling",
+	},
+	{
+		from: []string{"..."}, to: []string{"k8s.io/...", "sigs.k8s.io/..."},
+		why: "Kubernetes is a heavy dependency that only operator and provider/kubernetes carry",
+	},
+	{
+		from: []string{"..."}, to: []string{"github.com/yalue/onnxruntime_go"},
+		why: "ONNX Runtime is one process-wide native library; only backend/onnx loads it and orders its start and end",
+	},
+}
+
+// unbanned names the packages that a ban on everybody ("...") was made for.
+var unbanned = []edge{
+	{"operator/...", "k8s.io/...", ""},
+	{"operator/...", "sigs.k8s.io/...", ""},
+	{"provider/kubernetes", "k8s.io/...", ""},
+	{"provider/kubernetes", "sigs.k8s.io/...", ""},
+	{"backend/onnx", "github.com/yalue/onnxruntime_go", ""},
+}
+
+const whyPure = "floors 0 to 4 are one pure state machine and its parts: facts and now go in, decisions come out, " +
+	"and the same code runs on a virtual and on the real clock"
+
+// impure lists the standard packages that floors 0 to 4 may not import.
+var impure = []string{
+	"os/...", "net/...", "log/...", "sync/...", "io/fs", "io/ioutil", "path/filepath", "syscall/...", "runtime/...",
+	"crypto/rand", "testing/...", "expvar",
+}
+
+// limited lists, for packages that floors 0 to 4 may import, the only names they may use.
+var limited = map[string]struct {
+	names []string
+	why   string
+}{
+	"time": {
+		[]string{"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "ParseDuration"},
+		"deciding code never reads a clock; drivers pass serving.Time, and package time serves for Duration only",
+	},
+	"math/rand": {
+		[]string{"Rand", "Source", "Source64", "Zipf", "New", "NewSource", "NewZipf"},
+		"the package's functions draw from a hidden global source; pass a seeded *rand.Rand so that a run can be repeated",
+	},
+	"math/rand/v2": {
+		[]string{"Rand", "Source", "Zipf", "PCG", "ChaCha8", "New", "NewPCG", "NewChaCha8", "NewZipf"},
+		"the package's functions draw from a hidden global source; pass a seeded *rand.Rand so that a run can be repeated",
+	},
+}
+
+// ports are the packages whose interfaces the engine calls. It may use their types, but constructing a rule names it.
+var ports = []string{"policy/route", "policy/batch", "policy/scale", "policy/plan"}
+
+const whyPorts = "the engine knows ports only; which rule stands behind one is said in systems"
