@@ -1,0 +1,200 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Options shape a Recorder. The zero value gives the defaults.
+type Options struct {
+	Bucket time.Duration // of the time series; default 1 s
+	Window time.Duration // of the accuracy drop; default 10 s; rounded to a whole number of buckets
+	// Exact is how many latencies per app are kept as they are; beyond it percentiles come from a histogram and are off by
+	// less than 0.1 %. Default 1<<20 (16 MB an app with queue times).
+	Exact int
+	// Warmup leaves out every query that arrived before this instant.
+	Warmup serving.Time
+}
+
+// maxBuckets bounds the series: 36 hours of seconds. Later events count in the last bucket.
+const maxBuckets = 1 << 17
+
+// bucketExact is how many latencies a bucket of the series keeps before it counts them in cells.
+const bucketExact = 2048
+
+// Recorder gathers outcomes. Add takes constant time and uses no map. It is not safe for concurrent use.
+type Recorder struct {
+	opt  Options
+	apps []appRecord
+	info []AppInfo
+	last serving.Time // of any outcome
+}
+
+type appRecord struct {
+	totals
+	latency dist // of served queries
+	queue   dist
+	buckets []bucket
+}
+
+// totals are counts over a run or a part of it.
+type totals struct {
+	outcomes [serving.Outcomes]int64
+	late     int64
+	items    int64 // of served queries
+
+	accuracy   float64 // sum over served queries
+	best       float64 // sum of the best accuracy of their app
+	normalised float64 // sum of accuracy / best accuracy of their app
+	right      int64
+	wrong      int64
+
+	runItems int64   // items of served queries whose batch is known
+	runs     float64 // batches, each counted by its queries' shares
+}
+
+type bucket struct {
+	// By the time of arrival.
+	offered    int64
+	served     int64 // queries of this bucket that were answered at last
+	accuracy   float64
+	best       float64
+	normalised float64
+	// By the time of the outcome.
+	done    totals
+	latency dist
+}
+
+// NewRecorder returns a Recorder for the given apps, in the order of their ids.
+func NewRecorder(apps []AppInfo, opt Options) *Recorder {
+	if opt.Bucket <= 0 {
+		opt.Bucket = time.Second
+	}
+	if opt.Window <= 0 {
+		opt.Window = 10 * time.Second
+	}
+	if opt.Window < opt.Bucket {
+		opt.Window = opt.Bucket
+	}
+	if opt.Exact <= 0 {
+		opt.Exact = 1 << 20
+	}
+	r := &Recorder{opt: opt}
+	for _, a := range apps {
+		r.addApp(a)
+	}
+	return r
+}
+
+func (r *Recorder) addApp(a AppInfo) {
+	r.info = append(r.info, a)
+	r.apps = append(r.apps, appRecord{latency: dist{limit: r.opt.Exact}, queue: dist{limit: r.opt.Exact}})
+}
+
+// Add takes one outcome. An app beyond those given to NewRecorder is reported as "app N"; ids below zero are ignored.
+func (r *Recorder) Add(o *Outcome) {
+	if o.Arrived < r.opt.Warmup || o.App < 0 || o.App >= 1<<16 || int(o.Outcome) >= serving.Outcomes {
+		return
+	}
+	for int(o.App) >= len(r.apps) {
+		r.addApp(AppInfo{Name: fmt.Sprintf("app %d", len(r.apps))})
+	}
+	a := &r.apps[o.App]
+	r.last = max(r.last, o.Done, o.Arrived)
+	best := r.info[o.App].BestAccuracy
+	late := o.Late()
+	a.totals.add(o, best, late)
+	a.bucket(r.index(o.Arrived)).arrive(o, best)
+	b := a.bucket(r.index(o.Done))
+	b.done.add(o, best, late)
+	if o.Outcome == serving.Served {
+		latency := int64(o.Done - o.Arrived)
+		a.latency.add(latency)
+		a.queue.add(int64(o.Queue))
+		if b.latency.limit == 0 {
+			b.latency.limit = bucketExact
+		}
+		b.latency.add(latency)
+	}
+}
+
+func (r *Recorder) index(t serving.Time) int {
+	return int(min(max(int64(t-r.opt.Warmup)/int64(r.opt.Bucket), 0), maxBuckets-1))
+}
+
+func (a *appRecord) bucket(i int) *bucket {
+	for i >= len(a.buckets) {
+		a.buckets = append(a.buckets, bucket{})
+	}
+	return &a.buckets[i]
+}
+
+func (b *bucket) arrive(o *Outcome, best float64) {
+	b.offered++
+	if o.Outcome != serving.Served {
+		return
+	}
+	b.served++
+	b.accuracy += o.Accuracy
+	if best > 0 {
+		b.best += best
+		b.normalised += o.Accuracy / best
+	}
+}
+
+func (t *totals) add(o *Outcome, best float64, late bool) {
+	t.outcomes[o.Outcome]++
+	if o.Outcome != serving.Served {
+		return
+	}
+	if late {
+		t.late++
+	}
+	items := max(o.Items, 1)
+	t.items += int64(items)
+	t.accuracy += o.Accuracy
+	if best > 0 {
+		t.best += best
+		t.normalised += o.Accuracy / best
+	}
+	switch o.Label {
+	case LabelRight:
+		t.right++
+	case LabelWrong:
+		t.wrong++
+	}
+	if o.Batch > 0 {
+		t.runItems += int64(items)
+		t.runs += float64(items) / float64(o.Batch)
+	}
+}
+
+func (t *totals) merge(o *totals) {
+	for i, n := range o.outcomes {
+		t.outcomes[i] += n
+	}
+	t.late += o.late
+	t.items += o.items
+	t.accuracy += o.accuracy
+	t.best += o.best
+	t.normalised += o.normalised
+	t.right += o.right
+	t.wrong += o.wrong
+	t.runItems += o.runItems
+	t.runs += o.runs
+}
+
+func (t *totals) offered() int64 {
+	n := int64(0)
+	for _, x := range t.outcomes {
+		n += x
+	}
+	return n
+}
+
+// violations counts queries that missed their objective: late, dropped, refused or failed.
+func (t *totals) violations() int64 {
+	return t.late + t.outcomes[serving.Dropped] + t.outcomes[serving.Refused] + t.outcomes[serving.Failed]
+}

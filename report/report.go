@@ -1,0 +1,293 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Report is everything reported of a run, as plain data. Absent values are absent in JSON too: a pointer is nil when the
+// run could not know the number, never 0 in its place.
+type Report struct {
+	Name      string  `json:"name,omitempty"`
+	Seed      uint64  `json:"seed,omitempty"`
+	DurationS float64 `json:"duration_s"`
+	BucketS   float64 `json:"bucket_s"`
+	WindowS   float64 `json:"window_s"`
+	Overall   Summary `json:"overall"`
+	Apps      []App   `json:"apps"`
+	Series    []Point `json:"series"` // of all apps together
+}
+
+// App is the report of one app.
+type App struct {
+	Name string `json:"name"`
+	// SLOMS and SLOPercentile repeat the objective; Attained is the latency at that percentile over served queries.
+	SLOMS         float64  `json:"slo_ms,omitempty"`
+	SLOPercentile float64  `json:"slo_percentile,omitempty"`
+	AttainedMS    *float64 `json:"attained_ms,omitempty"`
+	Summary
+	Series []Point `json:"series,omitempty"`
+}
+
+// Summary is the metrics of a run or of one app in it. Ratios and accuracies are fractions in [0, 1].
+type Summary struct {
+	Offered   int64 `json:"offered"` // all queries
+	Served    int64 `json:"served"`
+	InTime    int64 `json:"in_time"` // served by their deadline
+	Late      int64 `json:"late"`    // served after it
+	Dropped   int64 `json:"dropped"`
+	Refused   int64 `json:"refused"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+	Items     int64 `json:"items"` // inputs of served queries
+
+	OfferedRate float64 `json:"offered_rate"` // queries/s
+	Throughput  float64 `json:"throughput"`   // served queries/s
+	Goodput     float64 `json:"goodput"`      // queries/s served in time
+	ItemRate    float64 `json:"item_rate"`    // served items/s
+
+	ViolationRatio float64 `json:"violation_ratio"`
+	FinishRate     float64 `json:"finish_rate"`
+
+	EffectiveAccuracy      *float64 `json:"effective_accuracy,omitempty"`
+	NormalisedAccuracy     *float64 `json:"normalised_accuracy,omitempty"`
+	MaxAccuracyDrop        *float64 `json:"max_accuracy_drop,omitempty"`
+	NormalisedAccuracyDrop *float64 `json:"normalised_accuracy_drop,omitempty"`
+	MeasuredAccuracy       *float64 `json:"measured_accuracy,omitempty"`
+	Labelled               int64    `json:"labelled,omitempty"` // served queries whose right answer is known
+
+	Latency Percentiles `json:"latency"`
+	Queue   Percentiles `json:"queue"`
+
+	MeanBatch *float64 `json:"mean_batch,omitempty"` // items
+
+	CostPerHour    *float64 `json:"cost_per_hour,omitempty"`    // $/h
+	CostPerMillion *float64 `json:"cost_per_million,omitempty"` // $ per million served queries
+	Utilisation    *float64 `json:"utilisation,omitempty"`
+}
+
+// Percentiles are nearest-rank percentiles in milliseconds. Exact says that they are those of the very values; otherwise
+// they are off by less than 0.1 %.
+type Percentiles struct {
+	Mean  float64 `json:"mean_ms"`
+	P50   float64 `json:"p50_ms"`
+	P90   float64 `json:"p90_ms"`
+	P95   float64 `json:"p95_ms"`
+	P99   float64 `json:"p99_ms"`
+	P999  float64 `json:"p999_ms"`
+	Max   float64 `json:"max_ms"`
+	Exact bool    `json:"exact"`
+}
+
+// Point is one bucket of the time series. Offered counts by the time of arrival, everything else by the time of the
+// outcome. Fields that need a served query are nil in a bucket without one.
+type Point struct {
+	AtS        float64  `json:"at_s"` // start of the bucket
+	Offered    int64    `json:"offered"`
+	Served     int64    `json:"served"`
+	Late       int64    `json:"late"`
+	Dropped    int64    `json:"dropped"`
+	Refused    int64    `json:"refused"`
+	Failed     int64    `json:"failed"`
+	Cancelled  int64    `json:"cancelled"`
+	Accuracy   *float64 `json:"accuracy,omitempty"`
+	Measured   *float64 `json:"measured_accuracy,omitempty"`
+	Normalised *float64 `json:"normalised_accuracy,omitempty"`
+	P50        *float64 `json:"p50_ms,omitempty"`
+	P99        *float64 `json:"p99_ms,omitempty"`
+	MeanBatch  *float64 `json:"mean_batch,omitempty"`
+}
+
+// Violations counts the bucket's queries that missed their objective.
+func (p *Point) Violations() int64 { return p.Late + p.Dropped + p.Refused + p.Failed }
+
+// Report computes everything recorded so far. The Recorder may go on afterwards.
+func (r *Recorder) Report(m Meta) *Report {
+	span := m.Duration
+	if span <= 0 {
+		span = time.Duration(r.last - r.opt.Warmup)
+	}
+	window := int(max(1, math.Round(float64(r.opt.Window)/float64(r.opt.Bucket))))
+	rep := &Report{
+		Name: m.Name, Seed: m.Seed, DurationS: span.Seconds(), BucketS: r.opt.Bucket.Seconds(),
+		WindowS: (time.Duration(window) * r.opt.Bucket).Seconds(), Apps: make([]App, len(r.apps)),
+	}
+	all := appRecord{latency: dist{limit: r.opt.Exact * max(1, len(r.apps))}, queue: dist{limit: r.opt.Exact * max(1, len(r.apps))}}
+	known := len(r.apps) > 0
+	for i := range r.apps {
+		a, info := &r.apps[i], &r.info[i]
+		known = known && (info.BestAccuracy > 0 || a.outcomes[serving.Served] == 0)
+		out := &rep.Apps[i]
+		out.Name = info.Name
+		out.SLOMS, out.SLOPercentile = ms(info.SLO.Latency), info.SLO.Percentile
+		out.Summary = a.summary(span, window, info.Usage, info.BestAccuracy > 0)
+		if info.SLO.Percentile > 0 && a.latency.n > 0 {
+			out.AttainedMS = ptr(ms(a.latency.percentile(info.SLO.Percentile)))
+		}
+		out.Series = a.series(r.opt.Bucket, info.BestAccuracy > 0)
+		all.merge(a)
+	}
+	usage := m.Usage
+	if usage == nil {
+		usage = r.sumUsage()
+	}
+	rep.Overall = all.summary(span, window, usage, known)
+	rep.Series = all.series(r.opt.Bucket, known)
+	return rep
+}
+
+// sumUsage adds up the apps' own usage, or returns nil when one app's is not known.
+func (r *Recorder) sumUsage() *Usage {
+	if len(r.info) == 0 {
+		return nil
+	}
+	var u Usage
+	for _, a := range r.info {
+		if a.Usage == nil {
+			return nil
+		}
+		u.Dollars += a.Usage.Dollars
+		u.Busy += a.Usage.Busy
+		u.Slots += a.Usage.Slots
+	}
+	return &u
+}
+
+func (a *appRecord) merge(o *appRecord) {
+	a.totals.merge(&o.totals)
+	a.latency.merge(&o.latency)
+	a.queue.merge(&o.queue)
+	for i := range o.buckets {
+		to, from := a.bucket(i), &o.buckets[i]
+		to.offered += from.offered
+		to.served += from.served
+		to.accuracy += from.accuracy
+		to.best += from.best
+		to.normalised += from.normalised
+		to.done.merge(&from.done)
+		if to.latency.limit == 0 {
+			to.latency.limit = bucketExact
+		}
+		to.latency.merge(&from.latency)
+	}
+}
+
+func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal bool) Summary {
+	t := &a.totals
+	served := t.outcomes[serving.Served]
+	s := Summary{
+		Offered: t.offered(), Served: served, InTime: served - t.late, Late: t.late,
+		Dropped: t.outcomes[serving.Dropped], Refused: t.outcomes[serving.Refused], Failed: t.outcomes[serving.Failed],
+		Cancelled: t.outcomes[serving.Cancelled], Items: t.items, Labelled: t.right + t.wrong,
+		Latency: percentiles(&a.latency), Queue: percentiles(&a.queue),
+	}
+	if sec := span.Seconds(); sec > 0 {
+		s.OfferedRate = float64(s.Offered) / sec
+		s.Throughput = float64(served) / sec
+		s.Goodput = float64(s.InTime) / sec
+		s.ItemRate = float64(t.items) / sec
+	}
+	if judged := s.Offered - s.Cancelled; judged > 0 {
+		s.ViolationRatio = float64(t.violations()) / float64(judged)
+		s.FinishRate = float64(s.InTime) / float64(judged)
+	}
+	if served > 0 && t.accuracy > 0 {
+		s.EffectiveAccuracy = ptr(t.accuracy / float64(served))
+		if normal {
+			s.NormalisedAccuracy = ptr(t.normalised / float64(served))
+			drop, ndrop := a.worstWindow(window)
+			s.MaxAccuracyDrop, s.NormalisedAccuracyDrop = &drop, &ndrop
+		}
+	}
+	if s.Labelled > 0 {
+		s.MeasuredAccuracy = ptr(float64(t.right) / float64(s.Labelled))
+	}
+	if t.runs > 0 {
+		s.MeanBatch = ptr(float64(t.runItems) / t.runs)
+	}
+	if usage != nil {
+		if h := span.Hours(); h > 0 {
+			s.CostPerHour = ptr(usage.Dollars / h)
+		}
+		if served > 0 {
+			s.CostPerMillion = ptr(usage.Dollars / float64(served) * 1e6)
+		}
+		if usage.Slots > 0 {
+			s.Utilisation = ptr(float64(usage.Busy) / float64(usage.Slots))
+		}
+	}
+	return s
+}
+
+// worstWindow returns the largest accuracy drop over windows of so many buckets, by arrival, absolute and normalised.
+func (a *appRecord) worstWindow(window int) (drop, normalised float64) {
+	for from := 0; from < len(a.buckets); from += window {
+		var n int64
+		var acc, best, norm float64
+		for i := from; i < min(from+window, len(a.buckets)); i++ {
+			b := &a.buckets[i]
+			n += b.served
+			acc += b.accuracy
+			best += b.best
+			norm += b.normalised
+		}
+		if n > 0 {
+			drop = max(drop, (best-acc)/float64(n))
+			normalised = max(normalised, 1-norm/float64(n))
+		}
+	}
+	return drop, normalised
+}
+
+func (a *appRecord) series(size time.Duration, normal bool) []Point {
+	out := make([]Point, len(a.buckets))
+	for i := range a.buckets {
+		b := &a.buckets[i]
+		t := &b.done
+		p := Point{
+			AtS: (time.Duration(i) * size).Seconds(), Offered: b.offered, Served: t.outcomes[serving.Served], Late: t.late,
+			Dropped: t.outcomes[serving.Dropped], Refused: t.outcomes[serving.Refused], Failed: t.outcomes[serving.Failed],
+			Cancelled: t.outcomes[serving.Cancelled],
+		}
+		if p.Served > 0 {
+			if t.accuracy > 0 {
+				p.Accuracy = ptr(t.accuracy / float64(p.Served))
+				if normal {
+					p.Normalised = ptr(t.normalised / float64(p.Served))
+				}
+			}
+			p.P50 = ptr(ms(b.latency.percentile(50)))
+			p.P99 = ptr(ms(b.latency.percentile(99)))
+		}
+		if n := t.right + t.wrong; n > 0 {
+			p.Measured = ptr(float64(t.right) / float64(n))
+		}
+		if t.runs > 0 {
+			p.MeanBatch = ptr(float64(t.runItems) / t.runs)
+		}
+		out[i] = p
+	}
+	return out
+}
+
+func percentiles(d *dist) Percentiles {
+	return Percentiles{
+		Mean: ms(d.mean()), P50: ms(d.percentile(50)), P90: ms(d.percentile(90)), P95: ms(d.percentile(95)),
+		P99: ms(d.percentile(99)), P999: ms(d.percentile(99.9)), Max: ms(time.Duration(d.max)), Exact: d.exact(),
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+func ptr(f float64) *float64 { return &f }
+
+// JSON writes the report as indented JSON. The same report gives the same bytes.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Table writes the report for a terminal: one row to a metric, the whole run first and then, where there are several, one
+// column to an app. Metrics that no column knows are left out.
+func (r *Report) Table(w io.Writer) error {
+	var cols []*Summary
+	var names []string
+	if len(r.Apps) == 1 {
+		names = append(names, r.Apps[0].Name)
+		cols = append(cols, &r.Overall)
+	} else {
+		names = append(names, "all")
+		cols = append(cols, &r.Overall)
+		for i := range r.Apps {
+			names = append(names, r.Apps[i].Name)
+			cols = append(cols, &r.Apps[i].Summary)
+		}
+	}
+	title := strconv.FormatFloat(r.DurationS, 'f', -1, 64) + " s"
+	if r.Name != "" {
+		title = r.Name + ", " + title
+	}
+	return grid(w, title, names, cols, false)
+}
+
+// SideBySide writes the overall metrics of several reports next to each other. Of exactly two it adds how the second
+// differs from the first: fractions in points (pt), the rest in per cent.
+func SideBySide(w io.Writer, names []string, reports []*Report) error {
+	if len(names) != len(reports) {
+		return fmt.Errorf("%d names for %d reports, want as many", len(names), len(reports))
+	}
+	cols := make([]*Summary, len(reports))
+	for i, r := range reports {
+		cols[i] = &r.Overall
+	}
+	return grid(w, "", names, cols, len(reports) == 2)
+}
+
+func grid(w io.Writer, title string, names []string, cols []*Summary, differ bool) error {
+	head := append([]string{title}, names...)
+	if differ {
+		head = append(head, "difference")
+	}
+	rows := [][]string{head}
+	group := -1
+	var differences []Difference
+	if differ {
+		differences = CompareSummaries(cols[0], cols[1])
+	}
+	for i := range metrics {
+		m := &metrics[i]
+		row := []string{m.Label}
+		known := false
+		for _, c := range cols {
+			v := m.Value(c)
+			known = known || (v != nil && (m.Unit != Count || *v != 0 || m.Name == "offered" || m.Name == "served"))
+			row = append(row, format(m.Unit, v))
+		}
+		if !known {
+			continue
+		}
+		if differ {
+			row = append(row, difference(Find(differences, m.Name)))
+		}
+		if m.Group != group {
+			rows = append(rows, nil)
+			group = m.Group
+		}
+		rows = append(rows, row)
+	}
+	width := make([]int, len(head))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	total := 2 * (len(width) - 1)
+	for _, n := range width {
+		total += n
+	}
+	b := bufio.NewWriter(w)
+	for i, row := range rows {
+		if row == nil {
+			if i == 1 {
+				b.WriteString(strings.Repeat("-", total))
+			}
+			b.WriteByte('\n')
+			continue
+		}
+		for k, cell := range row {
+			pad := strings.Repeat(" ", width[k]-utf8.RuneCountInString(cell))
+			if k == 0 {
+				b.WriteString(cell)
+				b.WriteString(pad)
+				continue
+			}
+			b.WriteString("  ")
+			b.WriteString(pad)
+			b.WriteString(cell)
+		}
+		b.WriteByte('\n')
+	}
+	return b.Flush()
+}
+
+func format(u Unit, v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	switch u {
+	case Count:
+		return thousands(strconv.FormatFloat(*v, 'f', 0, 64))
+	case PerSec:
+		return thousands(strconv.FormatFloat(*v, 'f', 1, 64)) + " /s"
+	case Fraction:
+		return strconv.FormatFloat(*v*100, 'f', 2, 64) + " %"
+	case Millis:
+		return significant(*v) + " ms"
+	case Dollars:
+		return significant(*v) + " $"
+	}
+	return significant(*v)
+}
+
+// significant writes a number with two decimals, or with three significant digits where that says more.
+func significant(f float64) string {
+	if f != 0 && math.Abs(f) < 0.1 {
+		return strconv.FormatFloat(f, 'g', 3, 64)
+	}
+	return thousands(strconv.FormatFloat(f, 'f', 2, 64))
+}
+
+func thousands(s string) string {
+	whole, rest, dot := strings.Cut(s, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if dot {
+		whole += "." + rest
+	}
+	return sign + whole
+}
+
+func difference(d *Difference) string {
+	switch {
+	case d == nil:
+		return "-"
+	case d.Points != nil:
+		return fmt.Sprintf("%+.2f pt", *d.Points)
+	case d.Percent != nil:
+		return fmt.Sprintf("%+.2f %%", *d.Percent)
+	}
+	return "-"
+}
