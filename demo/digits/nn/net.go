@@ -1,0 +1,142 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/sluice-serving/sluice/onnxmodel"
+)
+
+// Net is a chain of layers that ends in one number per class.
+type Net struct {
+	in     Shape
+	layers []layer
+}
+
+// New makes a network with random weights. The last layer should be Logits.
+func New(in Shape, rng *rand.Rand, specs ...Spec) *Net {
+	n := &Net{in: in}
+	s := in
+	for _, spec := range specs {
+		l := spec(s, rng)
+		n.layers = append(n.layers, l)
+		s = l.out()
+	}
+	return n
+}
+
+// In returns the shape of an input.
+func (n *Net) In() Shape { return n.in }
+
+// Classes returns the number of outputs.
+func (n *Net) Classes() int { return n.layers[len(n.layers)-1].out().Len() }
+
+// Parameters returns the number of weights.
+func (n *Net) Parameters() int {
+	sum := 0
+	for _, l := range n.layers {
+		sum += l.parameters()
+	}
+	return sum
+}
+
+// Export adds the network to a graph, with names that start with prefix and not using softmax. It returns the name of the
+// logits, a value of shape [N, classes].
+func (n *Net) Export(g *onnxmodel.Graph, prefix, in string) string {
+	for i, l := range n.layers {
+		in = l.export(g, fmt.Sprintf("%s%d", prefix, i), in)
+	}
+	return in
+}
+
+// Runner runs a network. It holds the memory for one goroutine; several may share a network that nobody trains.
+type Runner struct {
+	net   *Net
+	w     work
+	acts  [][]float32 // acts[i] is the input of layer i, the last the logits
+	diffs [][]float32
+	grads [][]float32 // one for each layer
+}
+
+// Runner makes a runner.
+func (n *Net) Runner() *Runner {
+	return &Runner{net: n, acts: make([][]float32, len(n.layers)+1), diffs: make([][]float32, len(n.layers)+1)}
+}
+
+// Forward returns the logits of the images that lie one after the other in x. The result is valid until the next call.
+func (r *Runner) Forward(x []float32) []float32 {
+	n := len(x) / r.net.in.Len()
+	r.acts[0] = x
+	for i, l := range r.net.layers {
+		y := grow(&r.acts[i+1], n*l.out().Len())
+		l.forward(&r.w, r.acts[i], y, n)
+		r.acts[i+1] = y
+	}
+	return r.acts[len(r.net.layers)]
+}
+
+// gradients sets r.grads to the gradient of the summed cross-entropy of the images, and returns that sum.
+func (r *Runner) gradients(x []float32, labels []int) float64 {
+	logits := r.Forward(x)
+	if r.grads == nil {
+		for _, l := range r.net.layers {
+			r.grads = append(r.grads, make([]float32, len(l.weights())))
+		}
+	}
+	for _, g := range r.grads {
+		clear(g)
+	}
+	n, last := len(labels), len(r.net.layers)
+	d := grow(&r.diffs[last], len(logits))
+	loss := crossEntropy(logits, labels, d)
+	r.diffs[last] = d
+	for i := last - 1; i >= 0; i-- {
+		l := r.net.layers[i]
+		var dx []float32
+		if r.trainedBelow(i) {
+			dx = grow(&r.diffs[i], len(r.acts[i]))
+			r.diffs[i] = dx
+		}
+		l.backward(&r.w, r.acts[i], r.acts[i+1], r.diffs[i+1], dx, r.grads[i], n)
+		if dx == nil {
+			break
+		}
+	}
+	return loss
+}
+
+// trainedBelow reports whether a layer below i has weights, and so needs the gradient of i's input.
+func (r *Runner) trainedBelow(i int) bool {
+	for _, l := range r.net.layers[:i] {
+		if len(l.weights()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// crossEntropy returns the summed loss of softmax over rows of logits and sets d to its gradient.
+func crossEntropy(logits []float32, labels []int, d []float32) float64 {
+	k := len(logits) / len(labels)
+	var loss float64
+	for b, label := range labels {
+		row, to := logits[b*k:(b+1)*k], d[b*k:(b+1)*k]
+		top := row[0]
+		for _, v := range row {
+			top = max(top, v)
+		}
+		var sum float64
+		for i, v := range row {
+			e := math.Exp(float64(v - top))
+			to[i] = float32(e)
+			sum += e
+		}
+		for i := range to {
+			to[i] = float32(float64(to[i]) / sum)
+		}
+		to[label]--
+		loss += math.Log(sum) - float64(row[label]-top)
+	}
+	return loss
+}

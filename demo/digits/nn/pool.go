@@ -1,0 +1,150 @@
+package nn
+
+import (
+	"math/rand/v2"
+
+	"github.com/sluice-serving/sluice/onnxmodel"
+)
+
+// fixed is what layers without weights share.
+type fixed struct{ in, o Shape }
+
+func (f fixed) out() Shape       { return f.o }
+func (fixed) weights() []float32 { return nil }
+func (fixed) parameters() int    { return 0 }
+func (fixed) refresh()           {}
+
+// MaxPool takes the largest of each 2 by 2 square; height and width must be even.
+func MaxPool() Spec {
+	return func(in Shape, _ *rand.Rand) layer {
+		return &maxPool{fixed{in, Shape{in.C, in.H / 2, in.W / 2}}}
+	}
+}
+
+type maxPool struct{ fixed }
+
+func (m *maxPool) forward(_ *work, x, y []float32, n int) {
+	w, wo := m.in.W, m.o.W
+	for r := range n * m.o.C * m.o.H {
+		top, low, to := x[2*r*w:2*r*w+w], x[(2*r+1)*w:(2*r+2)*w], y[r*wo:(r+1)*wo]
+		for i := range to {
+			to[i] = max(top[2*i], top[2*i+1], low[2*i], low[2*i+1])
+		}
+	}
+}
+
+// backward gives the gradient to the first of equal elements.
+func (m *maxPool) backward(_ *work, x, y, dy, dx, _ []float32, n int) {
+	if dx == nil {
+		return
+	}
+	w, wo := m.in.W, m.o.W
+	clear(dx[:n*m.in.Len()])
+	for r := range n * m.o.C * m.o.H {
+		at := 2 * r * w
+		for i := range wo {
+			best, g := y[r*wo+i], dy[r*wo+i]
+			p := at + 2*i
+			switch best {
+			case x[p]:
+			case x[p+1]:
+				p++
+			case x[p+w]:
+				p += w
+			default:
+				p += w + 1
+			}
+			dx[p] = g
+		}
+	}
+}
+
+func (m *maxPool) export(g *onnxmodel.Graph, prefix, in string) string {
+	g.Node("MaxPool", []string{in}, []string{prefix + "_pool"},
+		onnxmodel.AttrInts("kernel_shape", 2, 2), onnxmodel.AttrInts("strides", 2, 2))
+	return prefix + "_pool"
+}
+
+// AvgPool takes the mean of each size by size square; height and width must be multiples of size.
+func AvgPool(size int) Spec {
+	return func(in Shape, _ *rand.Rand) layer {
+		return &avgPool{fixed{in, Shape{in.C, in.H / size, in.W / size}}, size}
+	}
+}
+
+type avgPool struct {
+	fixed
+	size int
+}
+
+func (a *avgPool) forward(_ *work, x, y []float32, n int) {
+	clear(y[:n*a.o.Len()])
+	scale := 1 / float32(a.size*a.size)
+	for r := range n * a.in.C * a.in.H {
+		to := y[r/a.size*a.o.W : (r/a.size+1)*a.o.W]
+		for i, v := range x[r*a.in.W : (r+1)*a.in.W] {
+			to[i/a.size] += v * scale
+		}
+	}
+}
+
+func (a *avgPool) backward(_ *work, _, _, dy, dx, _ []float32, n int) {
+	if dx == nil {
+		return
+	}
+	scale := 1 / float32(a.size*a.size)
+	for r := range n * a.in.C * a.in.H {
+		from := dy[r/a.size*a.o.W : (r/a.size+1)*a.o.W]
+		to := dx[r*a.in.W : (r+1)*a.in.W]
+		for i := range to {
+			to[i] = from[i/a.size] * scale
+		}
+	}
+}
+
+func (a *avgPool) export(g *onnxmodel.Graph, prefix, in string) string {
+	s := int64(a.size)
+	g.Node("AveragePool", []string{in}, []string{prefix + "_pool"},
+		onnxmodel.AttrInts("kernel_shape", s, s), onnxmodel.AttrInts("strides", s, s))
+	return prefix + "_pool"
+}
+
+// Pad puts a border of zeros of the given width around an image, mostly so that sizes can be halved often.
+func Pad(width int) Spec {
+	return func(in Shape, _ *rand.Rand) layer {
+		return &pad{fixed{in, Shape{in.C, in.H + 2*width, in.W + 2*width}}, width}
+	}
+}
+
+type pad struct {
+	fixed
+	width int
+}
+
+// row returns where row r of the inputs lies in the outputs.
+func (p *pad) row(r int) int {
+	return (r/p.in.H*p.o.H+r%p.in.H+p.width)*p.o.W + p.width
+}
+
+func (p *pad) forward(_ *work, x, y []float32, n int) {
+	clear(y[:n*p.o.Len()])
+	for r := range n * p.in.C * p.in.H {
+		copy(y[p.row(r):], x[r*p.in.W:(r+1)*p.in.W])
+	}
+}
+
+func (p *pad) backward(_ *work, _, _, dy, dx, _ []float32, n int) {
+	if dx == nil {
+		return
+	}
+	for r := range n * p.in.C * p.in.H {
+		copy(dx[r*p.in.W:(r+1)*p.in.W], dy[p.row(r):])
+	}
+}
+
+func (p *pad) export(g *onnxmodel.Graph, prefix, in string) string {
+	w := int64(p.width)
+	g.InitializerInt64(prefix+"_pads", []int64{0, 0, w, w, 0, 0, w, w}, 8)
+	g.Node("Pad", []string{in, prefix + "_pads"}, []string{prefix + "_pad"})
+	return prefix + "_pad"
+}
