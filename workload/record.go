@@ -1,0 +1,223 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// RecordFormat is the first line's "format" of a recorded run, the name and version of the layout.
+const RecordFormat = "sluice-run/1"
+
+// RecordHeader is the first line of a recorded run.
+type RecordHeader struct {
+	Format     string `json:"format"`
+	Name       string `json:"name,omitempty"`
+	Seed       uint64 `json:"seed,omitempty"`
+	DurationNS int64  `json:"duration_ns,omitempty"` // span in which queries were offered
+}
+
+// Record is one query of a recorded run: a line of JSON. What the client asked for comes first, what became of it after.
+type Record struct {
+	AtNS        int64   `json:"at_ns"` // scheduled instant since the run began
+	App         string  `json:"app"`
+	Items       int32   `json:"items,omitempty"` // 0 means 1
+	Priority    int32   `json:"priority,omitempty"`
+	TimeoutNS   int64   `json:"timeout_ns,omitempty"` // 0: the app's SLO
+	MinAccuracy float64 `json:"min_accuracy,omitempty"`
+	Pinned      string  `json:"pinned,omitempty"` // variant that the client asked for
+	Sample      *int32  `json:"sample,omitempty"` // first labelled input; absent when there was none
+
+	Outcome   string  `json:"outcome,omitempty"` // served, dropped, refused, failed or cancelled; empty when not recorded
+	LatencyNS int64   `json:"latency_ns,omitempty"`
+	LagNS     int64   `json:"lag_ns,omitempty"` // from the scheduled instant to the sending
+	QueueNS   int64   `json:"queue_ns,omitempty"`
+	Batch     int32   `json:"batch,omitempty"`   // items of the batch that answered it
+	Variant   string  `json:"variant,omitempty"` // that answered
+	Accuracy  float64 `json:"accuracy,omitempty"`
+	Right     *bool   `json:"right,omitempty"` // absent when the right answer is not known
+	Error     string  `json:"error,omitempty"`
+}
+
+// Bounds of a recorded run.
+const (
+	maxRecordLine = 64 << 10
+	// MaxRecords bounds the queries of a recorded run.
+	MaxRecords = 50_000_000
+)
+
+// RecordWriter writes a recorded run.
+type RecordWriter struct {
+	w   *bufio.Writer
+	enc *json.Encoder
+}
+
+// NewRecordWriter writes the header. The caller ends with Flush.
+func NewRecordWriter(w io.Writer, h RecordHeader) (*RecordWriter, error) {
+	h.Format = RecordFormat
+	b := bufio.NewWriterSize(w, 64<<10)
+	rw := &RecordWriter{w: b, enc: json.NewEncoder(b)}
+	if err := rw.enc.Encode(h); err != nil {
+		return nil, fmt.Errorf("record header: %w", err)
+	}
+	return rw, nil
+}
+
+// Write appends one query. Long error texts are cut.
+func (w *RecordWriter) Write(r *Record) error {
+	const most = 512
+	if len(r.Error) > most {
+		c := *r
+		c.Error = r.Error[:most]
+		r = &c
+	}
+	return w.enc.Encode(r)
+}
+
+// Flush writes out what is buffered.
+func (w *RecordWriter) Flush() error { return w.w.Flush() }
+
+// RecordReader reads a recorded run line by line.
+type RecordReader struct {
+	s      *bufio.Scanner
+	line   int
+	header RecordHeader
+}
+
+// NewRecordReader reads the header. It fails on another format or version.
+func NewRecordReader(r io.Reader) (*RecordReader, error) {
+	rr := &RecordReader{s: bufio.NewScanner(r)}
+	rr.s.Buffer(make([]byte, 4096), maxRecordLine)
+	if !rr.s.Scan() {
+		if err := rr.s.Err(); err != nil {
+			return nil, fmt.Errorf("recorded run: line 1: %w", err)
+		}
+		return nil, errors.New("recorded run: it is empty, want a header line")
+	}
+	rr.line = 1
+	if err := json.Unmarshal(rr.s.Bytes(), &rr.header); err != nil {
+		return nil, fmt.Errorf("recorded run: line 1: %w", err)
+	}
+	if rr.header.Format != RecordFormat {
+		return nil, fmt.Errorf("recorded run: format is %q, want %q", rr.header.Format, RecordFormat)
+	}
+	if rr.header.DurationNS < 0 || rr.header.DurationNS > maxTime {
+		return nil, fmt.Errorf("recorded run: duration_ns is %d, want a number in [0, %d]", rr.header.DurationNS, int64(maxTime))
+	}
+	return rr, nil
+}
+
+// Header returns the header.
+func (r *RecordReader) Header() RecordHeader { return r.header }
+
+// Next returns the next query, or io.EOF after the last. Errors name the line; every number returned is within the bounds
+// of what a workload accepts.
+func (r *RecordReader) Next() (*Record, error) {
+	for r.s.Scan() {
+		r.line++
+		text := bytes.TrimSpace(r.s.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		rec := new(Record)
+		err := json.Unmarshal(text, rec)
+		if err == nil {
+			err = rec.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("recorded run: line %d: %w", r.line, err)
+		}
+		return rec, nil
+	}
+	if err := r.s.Err(); err != nil {
+		return nil, fmt.Errorf("recorded run: line %d: %w", r.line+1, err)
+	}
+	return nil, io.EOF
+}
+
+func (r *Record) check() error {
+	switch {
+	case r.AtNS < 0 || r.AtNS > maxTime:
+		return fmt.Errorf("at_ns is %d, want a number in [0, %d]", r.AtNS, int64(maxTime))
+	case r.Items < 0 || r.Items > MaxItems:
+		return fmt.Errorf("items is %d, want a number in [0, %d]", r.Items, MaxItems)
+	case r.Priority < 0:
+		return fmt.Errorf("priority is %d, want at least 0", r.Priority)
+	case r.TimeoutNS < 0 || r.TimeoutNS > maxTime:
+		return fmt.Errorf("timeout_ns is %d, want a number in [0, %d]", r.TimeoutNS, int64(maxTime))
+	case !(r.MinAccuracy >= 0 && r.MinAccuracy <= 1):
+		return fmt.Errorf("min_accuracy is %v, want a number in [0, 1]", r.MinAccuracy)
+	case !(r.Accuracy >= 0 && r.Accuracy <= 1):
+		return fmt.Errorf("accuracy is %v, want a number in [0, 1]", r.Accuracy)
+	case r.Sample != nil && *r.Sample < 0:
+		return fmt.Errorf("sample is %d, want at least 0", *r.Sample)
+	case r.LatencyNS < 0 || r.LatencyNS > maxTime || r.QueueNS < 0 || r.QueueNS > maxTime || r.LagNS < 0 || r.LagNS > maxTime || r.Batch < 0:
+		return errors.New("a latency, queue time, lag or batch size is out of bounds")
+	}
+	if r.Outcome != "" {
+		if _, ok := serving.ParseOutcome(r.Outcome); !ok {
+			return fmt.Errorf("outcome is %q, want served, dropped, refused, failed or cancelled", r.Outcome)
+		}
+	}
+	return nil
+}
+
+// ReadArrivals reads the arrivals of a recorded run for a replay, sorted by time. Resolve turns an app's name into its id;
+// pinned turns the name of a pinned variant into its id and may be nil when pins are to be ignored.
+func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error), pinned func(app serving.AppID, variant string) (serving.VariantID, error)) ([]Arrival, RecordHeader, error) {
+	rr, err := NewRecordReader(r)
+	if err != nil {
+		return nil, RecordHeader{}, err
+	}
+	var out []Arrival
+	known := map[string]serving.AppID{}
+	for {
+		rec, err := rr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, rr.header, err
+		}
+		if len(out) == MaxRecords {
+			return nil, rr.header, fmt.Errorf("recorded run: line %d: more than %d queries; split the run", rr.line, MaxRecords)
+		}
+		id, ok := known[rec.App]
+		if !ok {
+			if id, err = resolve(rec.App); err != nil {
+				return nil, rr.header, fmt.Errorf("recorded run: line %d: app %q: %w", rr.line, rec.App, err)
+			}
+			known[rec.App] = id
+		}
+		a := Arrival{
+			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Priority: rec.Priority, Timeout: time.Duration(rec.TimeoutNS),
+			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1,
+		}
+		if rec.Sample != nil {
+			a.Sample = *rec.Sample
+		}
+		if rec.Pinned != "" && pinned != nil {
+			if a.Variant, err = pinned(id, rec.Pinned); err != nil {
+				return nil, rr.header, fmt.Errorf("recorded run: line %d: variant %q: %w", rr.line, rec.Pinned, err)
+			}
+		}
+		out = append(out, a)
+	}
+	slices.SortStableFunc(out, func(a, b Arrival) int {
+		switch {
+		case a.At != b.At && a.At < b.At, a.At == b.At && a.App < b.App:
+			return -1
+		case a.At == b.At && a.App == b.App:
+			return 0
+		}
+		return 1
+	})
+	return out, rr.header, nil
+}
