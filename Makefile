@@ -4,10 +4,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-GO       ?= go
-FUZZTIME ?= 10s
-BENCH    ?= .
+GO        ?= go
+FUZZTIME  ?= 10s
+BENCH     ?= .
 BENCHTIME ?= 1s
+# An older Go fetches the one go.mod asks for, also where a distribution has turned that off.
+export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
 RACE_DIRS := dataplane server backend loadgen telemetry
 

@@ -53,7 +53,7 @@ var floors = []row{
 	{3, "engine/journal", false}, // encodes over an io.Writer and an io.Reader it is handed
 
 	{2, "policy/plan", false},
-	{2, "policy/plan/*", true},
+	{2, "policy/plan/*", false},
 	{2, "policy/route", false},
 	{2, "policy/batch", false},
 	{2, "policy/scale", false},

@@ -1,0 +1,61 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestArchitectureNamesEveryFloor keeps the page that people read beside the table that counts.
+func TestArchitectureNamesEveryFloor(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^ ([0-7])  (.*)$`).FindAllStringSubmatch(string(page), -1)
+	if len(lines) != 8 {
+		t.Fatalf("found %d floors in ARCHITECTURE.md, want 8", len(lines))
+	}
+	drawn := map[string]int{}
+	for _, l := range lines {
+		for _, word := range strings.Fields(l[2]) {
+			drawn[word] = int(l[1][0] - '0')
+		}
+	}
+	for _, r := range floors {
+		name := strings.TrimSuffix(r.pattern, "/...")
+		if floor, ok := drawn[name]; !ok || floor != r.floor {
+			t.Errorf("%s stands on floor %d; the floors drawn in ARCHITECTURE.md do not say so", name, r.floor)
+		}
+	}
+}
+
+// TestLinksLead checks that what the project's pages link to within the tree is there.
+func TestLinksLead(t *testing.T) {
+	root := filepath.Join("..", "..")
+	var pages []string
+	for _, glob := range []string{"*.md", "docs/*.md", "designs/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, glob))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	if len(pages) < 5 {
+		t.Fatalf("found only the pages %v", pages)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", filepath.Base(page), m[1])
+			}
+		}
+	}
+}
