@@ -1,0 +1,150 @@
+package onnx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Backend launches instances that run models in this process. It is safe for concurrent use.
+type Backend struct {
+	cfg Config
+
+	mu     sync.Mutex
+	models map[serving.VariantID]*model
+}
+
+var _ dataplane.Backend = (*Backend)(nil)
+
+// New loads the ONNX Runtime library and checks that it has the provider. Models are read when they are first needed.
+// When the library is missing the error wraps native.ErrMissing and says how to get it.
+func New(cfg Config) (*Backend, error) {
+	if err := initRuntime(cfg.Library); err != nil {
+		return nil, err
+	}
+	b := &Backend{cfg: cfg, models: map[serving.VariantID]*model{}}
+	o, err := b.options(dataplane.InstanceSpec{})
+	if err != nil {
+		return nil, err
+	}
+	return b, o.Destroy()
+}
+
+// options are the settings of one session.
+func (b *Backend) options(spec dataplane.InstanceSpec) (*ort.SessionOptions, error) {
+	o, err := ort.NewSessionOptions()
+	if err != nil {
+		return nil, fmt.Errorf("onnx: %w", err)
+	}
+	spin := "0"
+	if b.cfg.Spin {
+		spin = "1"
+	}
+	err = errors.Join(
+		o.SetIntraOpNumThreads(max(0, spec.Cores)),
+		o.SetInterOpNumThreads(1),
+		o.SetExecutionMode(ort.ExecutionModeSequential),
+		o.SetLogSeverityLevel(ort.LoggingLevelFatal),
+		o.AddSessionConfigEntry("session.intra_op.allow_spinning", spin),
+		o.AddSessionConfigEntry("session.inter_op.allow_spinning", spin),
+	)
+	if err == nil {
+		err = b.provider(o, spec.Worker)
+	}
+	if err != nil {
+		_ = o.Destroy()
+		return nil, fmt.Errorf("onnx: %w", err)
+	}
+	return o, nil
+}
+
+func (b *Backend) provider(o *ort.SessionOptions, w serving.WorkerID) error {
+	switch b.cfg.Provider {
+	case "", "cpu":
+		return nil
+	case "cuda":
+	default:
+		return fmt.Errorf("provider is %q, want cpu or cuda", b.cfg.Provider)
+	}
+	device := 0
+	if b.cfg.CUDADevice != nil {
+		device = b.cfg.CUDADevice(w)
+	}
+	missing := func(err error) error {
+		return fmt.Errorf("provider cuda: %w; it needs an ONNX Runtime library built with CUDA (set SLUICE_ONNXRUNTIME to it), "+
+			"libonnxruntime_providers_cuda beside it, and the CUDA and cuDNN libraries on the loader's path", err)
+	}
+	c, err := ort.NewCUDAProviderOptions()
+	if err != nil {
+		return missing(err)
+	}
+	defer func() { _ = c.Destroy() }()
+	if err := c.Update(map[string]string{"device_id": fmt.Sprint(device)}); err != nil {
+		return missing(err)
+	}
+	if err := o.AppendExecutionProviderCUDA(c); err != nil {
+		return missing(err)
+	}
+	return nil
+}
+
+// model returns what is known of a variant, reading its file the first time.
+func (b *Backend) model(v serving.VariantID) (*model, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.models[v]; m != nil {
+		return m, nil
+	}
+	cfg, ok := b.cfg.Models[v]
+	if !ok {
+		return nil, fmt.Errorf("onnx: variant %d has no model file configured", v)
+	}
+	m, err := readModel(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("variant %d: %w", v, err)
+	}
+	b.models[v] = m
+	return m, nil
+}
+
+// Interface is what a model takes and gives.
+type Interface struct {
+	Inputs, Outputs []tensor.Spec
+	// Batched says that the first dimension of every tensor counts items. A model that is not batched runs one query at a
+	// time.
+	Batched bool
+}
+
+// Interface returns what a variant's model takes and gives, after configuration. It loads the model briefly, once.
+func (b *Backend) Interface(v serving.VariantID) (Interface, error) {
+	m, err := b.model(v)
+	if err != nil {
+		return Interface{}, err
+	}
+	return Interface{Inputs: specs(m.inputs), Outputs: specs(m.outputs), Batched: m.batched}, nil
+}
+
+// Launch loads the variants and warms them up at the batch sizes 1, 2, 4, ... up to the limit, and the limit itself.
+func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (dataplane.Runner, error) {
+	if spec.Slots < 1 || spec.BatchLimit < 1 {
+		return nil, fmt.Errorf("onnx: instance %d has %d slots and a batch limit of %d, want at least 1 of each", spec.ID, spec.Slots, spec.BatchLimit)
+	}
+	in := &instance{b: b, spec: spec, slots: make(chan int, spec.Slots), loaded: map[serving.VariantID]*loaded{}}
+	for i := range spec.Slots {
+		in.slots <- i
+	}
+	for _, v := range spec.Variants {
+		if err := in.Load(ctx, v); err != nil {
+			_ = in.Close()
+			return nil, err
+		}
+	}
+	return in, nil
+}

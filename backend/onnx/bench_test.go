@@ -1,0 +1,103 @@
+package onnx
+
+import (
+	"fmt"
+	"testing"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/onnxmodel"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// mlp is a small classifier: width inputs, one hidden layer, ten outputs.
+func mlp(width, hidden int64) *onnxmodel.Graph {
+	return onnxmodel.NewGraph("mlp").Input("x", onnxmodel.Float32, -1, width).
+		Initializer("w1", make([]float32, width*hidden), width, hidden).Initializer("w2", make([]float32, hidden*10), hidden, 10).
+		Node("MatMul", []string{"x", "w1"}, []string{"h"}).Node("Relu", []string{"h"}, []string{"a"}).
+		Node("MatMul", []string{"a", "w2"}, []string{"y"}).Output("y", onnxmodel.Float32, -1, 10)
+}
+
+// BenchmarkONNXRun compares a run through this package with the bare binding on tensors made beforehand: the difference is
+// what the package costs. parts=8 joins eight queries of one item.
+func BenchmarkONNXRun(b *testing.B) {
+	needRuntime(b)
+	const width = 64
+	path := write(b, mlp(width, 16))
+	in := launch(b, 8, 1, Model{Path: path})
+	part := func() tensor.Tensor { return floats("x", []int64{1, width}, make([]float32, width)...) }
+	for _, parts := range []int{1, 8} {
+		b.Run(fmt.Sprintf("bare/items=%d", parts), func(b *testing.B) {
+			s := in.loaded[0].sessions[0].s
+			x, err := ort.NewEmptyTensor[float32](ort.NewShape(int64(parts), width))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = x.Destroy() }()
+			y, err := ort.NewEmptyTensor[float32](ort.NewShape(int64(parts), 10))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = y.Destroy() }()
+			ins, outs := []ort.Value{x}, []ort.Value{y}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Run(ins, outs); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("sluice/parts=%d", parts), func(b *testing.B) {
+			var inputs []tensor.Tensor
+			for range parts {
+				inputs = append(inputs, part())
+			}
+			batch := one(0, inputs...)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := in.Run(b.Context(), batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSlots compares two ways of running two batches at once: a session for each slot, and one session that both
+// share. It is why an instance has a session per slot.
+func BenchmarkSlots(b *testing.B) {
+	needRuntime(b)
+	const width = 784
+	in := launch(b, 8, 2, Model{Path: write(b, mlp(width, 1024))})
+	x := floats("x", []int64{8, width}, make([]float32, 8*width)...)
+	for _, shared := range []bool{false, true} {
+		name := "session per slot"
+		if shared {
+			name = "shared session"
+		}
+		b.Run(name, func(b *testing.B) {
+			b.SetParallelism(1)
+			next := make(chan int, 64)
+			for i := range cap(next) {
+				next <- i % 2
+			}
+			b.RunParallel(func(pb *testing.PB) {
+				s := in.loaded[0].sessions[<-next]
+				if shared {
+					// The second goroutine brings buffers of its own to the first one's session.
+					own := &session{m: s.m, s: in.loaded[0].sessions[0].s, join: make([][]byte, 1), ins: make([]ort.Value, 1), outs: make([]ort.Value, 1), data: make([][]byte, 1)}
+					s = own
+				}
+				parts := []dataplane.Part{{Query: serving.QueryID(1), Items: 8, Inputs: []tensor.Tensor{x}}}
+				for pb.Next() {
+					if err := s.run(b.Context(), parts, 8); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}

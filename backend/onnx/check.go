@@ -1,0 +1,113 @@
+package onnx
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// input returns the part's tensor for an input. Clients nearly always send them in the model's order.
+func input(p *dataplane.Part, i int, name string) *tensor.Tensor {
+	if i < len(p.Inputs) && p.Inputs[i].Name == name {
+		return &p.Inputs[i]
+	}
+	for k := range p.Inputs {
+		if p.Inputs[k].Name == name {
+			return &p.Inputs[k]
+		}
+	}
+	return nil
+}
+
+// check refuses a batch that the model cannot take, before any byte of it reaches the runtime. It may reorder the inputs
+// of the parts into the model's order.
+func (m *model) check(b *dataplane.Batch, limit int) error {
+	items := 0
+	for i := range b.Parts {
+		items += b.Parts[i].Items
+	}
+	if items != b.Items || items < 1 {
+		return fmt.Errorf("batch says %d items, its %d parts have %d", b.Items, len(b.Parts), items)
+	}
+	if items > limit {
+		return fmt.Errorf("batch of %d items is over the instance's limit of %d", items, limit)
+	}
+	if !m.batched && len(b.Parts) != 1 {
+		return fmt.Errorf("batch has %d parts, but the model has no batch dimension and takes one query at a time", len(b.Parts))
+	}
+	for i := range b.Parts {
+		p := &b.Parts[i]
+		if p.Items < 1 {
+			return fmt.Errorf("query %d has %d items, want at least 1", p.Query, p.Items)
+		}
+		if len(p.Inputs) != len(m.inputs) {
+			return fmt.Errorf("query %d has %d inputs, the model takes %d: %q", p.Query, len(p.Inputs), len(m.inputs), names(m.inputs))
+		}
+		for k := range m.inputs {
+			t := input(p, k, m.inputs[k].Name)
+			if t == nil {
+				return fmt.Errorf("query %d: input %q is missing", p.Query, m.inputs[k].Name)
+			}
+			if err := m.checkInput(&m.inputs[k], t, p.Items); err != nil {
+				return fmt.Errorf("query %d: input %q: %w", p.Query, t.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
+	if t.DType != want.DType {
+		return fmt.Errorf("datatype is %s, want %s", t.DType, want.DType)
+	}
+	ok := len(t.Shape) == len(want.Shape)
+	for i := 0; ok && i < len(want.Shape); i++ {
+		ok = want.Shape[i] < 0 || t.Shape[i] == want.Shape[i]
+	}
+	if !ok {
+		return fmt.Errorf("shape is %v, want %v", t.Shape, want.Shape)
+	}
+	if m.batched && t.Shape[0] != int64(items) {
+		return fmt.Errorf("shape is %v, but the query has %d items", t.Shape, items)
+	}
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	switch t.DType {
+	case tensor.Bool:
+		// A C++ bool that is neither 0 nor 1 is undefined behaviour.
+		if i := slices.IndexFunc(t.Data, func(b byte) bool { return b > 1 }); i >= 0 {
+			return fmt.Errorf("element %d is %d, want 0 or 1", i, t.Data[i])
+		}
+	case tensor.Bytes:
+		// The binding hands strings over as C strings, which would cut them at the NUL.
+		n, at := 0, -1
+		err := tensor.EachBytes(t.Data, func(e []byte) {
+			if at < 0 && bytes.IndexByte(e, 0) >= 0 {
+				at = n
+			}
+			n++
+		})
+		if err != nil {
+			return err
+		}
+		if at >= 0 {
+			return fmt.Errorf("element %d contains a NUL byte, which ONNX strings cannot carry here; encode it as text, base64 for instance", at)
+		}
+	}
+	return nil
+}
+
+// sameRows says whether two parts can be joined: all their inputs agree in every dimension but the first.
+func (m *model) sameRows(a, b *dataplane.Part) bool {
+	for k := range m.inputs {
+		s, t := input(a, k, m.inputs[k].Name), input(b, k, m.inputs[k].Name)
+		if !slices.Equal(s.Shape[1:], t.Shape[1:]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,236 @@
+package onnx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// instance is a set of loaded variants that share the slots.
+type instance struct {
+	b     *Backend
+	spec  dataplane.InstanceSpec
+	slots chan int // free ones
+
+	mu     sync.RWMutex
+	loaded map[serving.VariantID]*loaded
+	closed bool
+}
+
+// loaded is one variant, with a session for every slot.
+type loaded struct {
+	m        *model
+	mu       sync.RWMutex // held for reading by runs, so that releasing the sessions waits for them
+	sessions []*session   // by slot; nil once released
+}
+
+func (l *loaded) release() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, s := range l.sessions {
+		errs = append(errs, s.close())
+	}
+	l.sessions = nil
+	return errors.Join(errs...)
+}
+
+// Load implements dataplane.Runner. Loading a variant that is loaded does nothing.
+func (in *instance) Load(ctx context.Context, v serving.VariantID) error {
+	in.mu.RLock()
+	have, closed := in.loaded[v], in.closed
+	in.mu.RUnlock()
+	if closed {
+		return fmt.Errorf("onnx: instance %d: %w", in.spec.ID, errClosed)
+	}
+	if have != nil {
+		return nil
+	}
+	m, err := in.b.model(v)
+	if err != nil {
+		return err
+	}
+	l := &loaded{m: m}
+	for range in.spec.Slots {
+		if err := in.add(ctx, l); err != nil {
+			_ = l.release()
+			return fmt.Errorf("onnx: instance %d: load variant %d from %s: %w", in.spec.ID, v, m.path, err)
+		}
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed || in.loaded[v] != nil {
+		return errors.Join(fmt.Errorf("onnx: instance %d: variant %d was loaded or the instance closed meanwhile", in.spec.ID, v), l.release())
+	}
+	in.loaded[v] = l
+	return nil
+}
+
+// add makes one more session of a variant and warms it up.
+func (in *instance) add(ctx context.Context, l *loaded) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	o, err := in.b.options(in.spec)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.Destroy() }()
+	s, err := newSession(l.m, o)
+	if err != nil {
+		return err
+	}
+	l.sessions = append(l.sessions, s)
+	return s.warm(ctx, in.spec.BatchLimit)
+}
+
+// warm runs every batch size twice: the first run of a size plans its memory, the second uses the plan. A slow model is
+// not run twice, planning being a small part of its time.
+func (s *session) warm(ctx context.Context, limit int) error {
+	const slow = 100 * time.Millisecond
+	for _, items := range warmSizes(limit, s.m.batched) {
+		inputs, err := s.m.exampleInputs(items)
+		if err != nil {
+			return err
+		}
+		b := dataplane.Batch{Items: items, Parts: []dataplane.Part{{Items: items, Inputs: inputs}}}
+		if err := s.m.check(&b, limit); err != nil {
+			return fmt.Errorf("example of %d items: %w", items, err)
+		}
+		for range 2 {
+			start := time.Now()
+			if err := s.run(ctx, b.Parts, items); err != nil {
+				return fmt.Errorf("warm up with %d items: %w", items, err)
+			}
+			if time.Since(start) > slow {
+				break
+			}
+		}
+	}
+	// These batches were of one part each and needed no joining. Make room for it now rather than under load.
+	for k := range s.m.inputs {
+		if row := s.m.inputs[k].rowBytes; row > 0 && s.m.batched && limit > 1 && row*int64(limit) <= maxTensorBytes {
+			s.grow(k, row*int64(limit))
+		}
+	}
+	return nil
+}
+
+// warmSizes returns limit and the powers of two below it, largest first so that the runtime's arena grows once.
+func warmSizes(limit int, batched bool) []int {
+	if !batched {
+		return []int{1}
+	}
+	sizes := []int{limit}
+	p := 1
+	for p < limit {
+		p *= 2
+	}
+	for p /= 2; p >= 1; p /= 2 {
+		sizes = append(sizes, p)
+	}
+	return sizes
+}
+
+// Unload implements dataplane.Runner.
+func (in *instance) Unload(_ context.Context, v serving.VariantID) error {
+	in.mu.Lock()
+	l := in.loaded[v]
+	delete(in.loaded, v)
+	in.mu.Unlock()
+	if l == nil {
+		return fmt.Errorf("onnx: instance %d: variant %d is not loaded", in.spec.ID, v)
+	}
+	return l.release()
+}
+
+// Close implements dataplane.Runner. Closing twice does nothing.
+func (in *instance) Close() error {
+	in.mu.Lock()
+	all := in.loaded
+	in.loaded, in.closed = nil, true
+	in.mu.Unlock()
+	var errs []error
+	for _, l := range all {
+		errs = append(errs, l.release())
+	}
+	return errors.Join(errs...)
+}
+
+// Run implements dataplane.Runner. Queries whose inputs differ in a dimension other than the first cannot be joined; they
+// run one group after the other.
+func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
+	in.mu.RLock()
+	l, closed := in.loaded[b.Variant], in.closed
+	in.mu.RUnlock()
+	switch {
+	case closed:
+		return fmt.Errorf("onnx: instance %d: %w", in.spec.ID, errClosed)
+	case l == nil:
+		return fmt.Errorf("onnx: instance %d: variant %d is not loaded", in.spec.ID, b.Variant)
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.sessions == nil {
+		return fmt.Errorf("onnx: instance %d: variant %d is not loaded", in.spec.ID, b.Variant)
+	}
+	if err := l.m.check(b, in.spec.BatchLimit); err != nil {
+		return fmt.Errorf("onnx: variant %d: %w", b.Variant, err)
+	}
+	var slot int
+	select {
+	case slot = <-in.slots:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { in.slots <- slot }()
+	if err := l.sessions[slot].runAll(ctx, b); err != nil {
+		err = fmt.Errorf("onnx: variant %d: %w", b.Variant, err)
+		if in.b.cfg.Provider == "cuda" && strings.Contains(err.Error(), "CUDA failure") {
+			return fmt.Errorf("%w: %w", dataplane.ErrInstanceLost, err)
+		}
+		return err
+	}
+	return nil
+}
+
+func (s *session) runAll(ctx context.Context, b *dataplane.Batch) error {
+	uniform := true
+	for i := 1; i < len(b.Parts) && uniform; i++ {
+		uniform = s.m.sameRows(&b.Parts[0], &b.Parts[i])
+	}
+	if uniform {
+		return s.run(ctx, b.Parts, b.Items)
+	}
+	todo := make([]int, len(b.Parts))
+	for i := range todo {
+		todo[i] = i
+	}
+	for len(todo) > 0 {
+		var group []dataplane.Part
+		var from []int
+		items := 0
+		todo = slices.DeleteFunc(todo, func(i int) bool {
+			if len(group) > 0 && !s.m.sameRows(&group[0], &b.Parts[i]) {
+				return false
+			}
+			group, from = append(group, b.Parts[i]), append(from, i)
+			items += b.Parts[i].Items
+			return true
+		})
+		if err := s.run(ctx, group, items); err != nil {
+			return err
+		}
+		for k, i := range from {
+			b.Parts[i].Outputs = group[k].Outputs
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// maxTensorBytes bounds what one tensor of a batch may take, so that a wrong shape cannot exhaust the memory.
+const maxTensorBytes = 1 << 32
+
+// model is what is known of a model file before it is loaded.
+type model struct {
+	path            string
+	inputs, outputs []port
+	batched         bool // the first dimension of every tensor counts items
+	example         func(items int) []tensor.Tensor
+}
+
+// port is one input or output.
+type port struct {
+	tensor.Spec
+	ort ort.TensorElementDataType
+	// rowBytes is the size of one item (of the whole tensor, when the model is not batched), or -1 when the shape leaves
+	// it open or the elements vary in size.
+	rowBytes int64
+}
+
+// readModel asks the runtime what a model takes and gives, and applies the configuration to it.
+func readModel(cfg Model) (*model, error) {
+	// Optimising the graph is for the sessions that will run it.
+	opts, err := ort.NewSessionOptions()
+	if err != nil {
+		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
+	}
+	defer func() { _ = opts.Destroy() }()
+	if err := opts.SetGraphOptimizationLevel(ort.GraphOptimizationLevelDisableAll); err != nil {
+		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
+	}
+	in, out, err := ort.GetInputOutputInfoWithOptions(cfg.Path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
+	}
+	m := &model{path: cfg.Path, example: cfg.Example}
+	if m.inputs, err = ports("input", in, cfg.Inputs); err != nil {
+		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
+	}
+	if m.outputs, err = ports("output", out, cfg.Outputs); err != nil {
+		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
+	}
+	if len(m.inputs) == 0 || len(m.outputs) == 0 {
+		return nil, fmt.Errorf("onnx: model %s: has %d inputs and %d outputs, want at least one of each", cfg.Path, len(m.inputs), len(m.outputs))
+	}
+	open := func(p port) bool { return p.Shape[0] == -1 }
+	m.batched = !cfg.NoBatch && !slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool { return !open(p) })
+	for _, ps := range [][]port{m.inputs, m.outputs} {
+		for i := range ps {
+			ps[i].rowBytes = rowBytes(&ps[i].Spec, m.batched)
+		}
+	}
+	return m, nil
+}
+
+// ports converts the runtime's description of inputs or outputs and narrows it by what the configuration says.
+func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec) ([]port, error) {
+	ps := make([]port, len(infos))
+	for i, info := range infos {
+		if info.OrtValueType != ort.ONNXTypeTensor {
+			return nil, fmt.Errorf("%s %q is a %s: only tensors can be served", what, info.Name, info.OrtValueType)
+		}
+		d := fromORT(info.DataType)
+		if d == tensor.Invalid {
+			return nil, fmt.Errorf("%s %q has elements of type %s, which the protocol cannot carry", what, info.Name, info.DataType)
+		}
+		if len(info.Dimensions) == 0 {
+			return nil, fmt.Errorf("%s %q has no dimensions: scalars cannot be served, give it the shape [1]", what, info.Name)
+		}
+		ps[i] = port{Spec: tensor.Spec{Name: info.Name, DType: d, Shape: slices.Clone([]int64(info.Dimensions))}, ort: info.DataType}
+	}
+	for _, o := range override {
+		at := slices.IndexFunc(ps, func(p port) bool { return p.Name == o.Name })
+		if at < 0 {
+			return nil, fmt.Errorf("%s %q is configured, but the model has no such %s", what, o.Name, what)
+		}
+		if err := ps[at].narrow(o); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", what, o.Name, err)
+		}
+	}
+	return ps, nil
+}
+
+// narrow fixes open dimensions. An empty shape or datatype leaves the file's.
+func (p *port) narrow(o tensor.Spec) error {
+	if o.DType != tensor.Invalid && o.DType != p.DType {
+		return fmt.Errorf("configured as %s, but the model has %s", o.DType, p.DType)
+	}
+	if len(o.Shape) == 0 {
+		return nil
+	}
+	if len(o.Shape) != len(p.Shape) {
+		return fmt.Errorf("configured with shape %v, but the model has %v", o.Shape, p.Shape)
+	}
+	for i, d := range o.Shape {
+		switch {
+		case d < -1, d >= 0 && p.Shape[i] >= 0 && d != p.Shape[i]:
+			return fmt.Errorf("configured with shape %v, but the model has %v", o.Shape, p.Shape)
+		case d >= 0:
+			p.Shape[i] = d
+		}
+	}
+	return nil
+}
+
+func rowBytes(s *tensor.Spec, batched bool) int64 {
+	shape := s.Shape
+	if batched {
+		shape = shape[1:]
+	}
+	if s.DType == tensor.Bytes || slices.Contains(shape, -1) {
+		return -1
+	}
+	n, err := tensor.Elements(shape, math.MaxInt64/8)
+	if err != nil || n*int64(s.DType.Size()) > maxTensorBytes {
+		return -1
+	}
+	return n * int64(s.DType.Size())
+}
+
+// exampleInputs returns inputs for warming the model up.
+func (m *model) exampleInputs(items int) ([]tensor.Tensor, error) {
+	if m.example != nil {
+		return m.example(items), nil
+	}
+	out := make([]tensor.Tensor, len(m.inputs))
+	for i := range m.inputs {
+		shape := slices.Clone(m.inputs[i].Shape)
+		for k, d := range shape {
+			if d < 0 {
+				shape[k] = 1
+			}
+		}
+		if m.batched {
+			shape[0] = int64(items)
+		}
+		size := int64(m.inputs[i].DType.Size())
+		if size == 0 {
+			size = 4 // an empty BYTES element is its length
+		}
+		n, err := tensor.Elements(shape, maxTensorBytes/size)
+		if err != nil {
+			return nil, fmt.Errorf("input %q: %w", m.inputs[i].Name, err)
+		}
+		out[i] = tensor.Tensor{Name: m.inputs[i].Name, DType: m.inputs[i].DType, Shape: shape, Data: make([]byte, n*size)}
+	}
+	return out, nil
+}
+
+func specs(ps []port) []tensor.Spec {
+	out := make([]tensor.Spec, len(ps))
+	for i, p := range ps {
+		out[i] = p.Spec
+		out[i].Shape = slices.Clone(p.Shape)
+	}
+	return out
+}
+
+func names(ps []port) []string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = p.Name
+	}
+	return out
+}
+
+var errClosed = errors.New("closed")

@@ -1,0 +1,117 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// scatter gives every part its rows of the outputs. Rows are slices of the batch's memory; nothing is copied.
+func (s *session) scatter(parts []dataplane.Part, items int) error {
+	n := len(s.m.outputs)
+	all := make([]tensor.Tensor, n*len(parts))
+	for i := range parts {
+		parts[i].Outputs = all[i*n : (i+1)*n : (i+1)*n]
+	}
+	for k := range s.m.outputs {
+		if err := s.split(k, parts, items); err != nil {
+			for i := range parts {
+				parts[i].Outputs = nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) split(k int, parts []dataplane.Part, items int) error {
+	p := &s.m.outputs[k]
+	shape := []int64(s.outs[k].GetShape())
+	if s.m.batched && (len(shape) == 0 || shape[0] != int64(items)) {
+		return notBatched(p.Name, shape, items)
+	}
+	data, text, err := s.contents(k)
+	if err != nil {
+		return fmt.Errorf("output %q: %w", p.Name, err)
+	}
+	whole := tensor.Tensor{Name: p.Name, DType: p.DType, Shape: shape, Data: data}
+	if len(parts) == 1 {
+		if p.DType == tensor.Bytes {
+			whole.Data = blockOf(text)
+		}
+		parts[0].Outputs[k] = whole
+		return nil
+	}
+	shapes := make([]int64, len(parts)*len(shape))
+	row, line := len(data)/items, len(text)/items
+	at := 0
+	for i := range parts {
+		rows := parts[i].Items
+		t := whole
+		t.Shape = shapes[i*len(shape) : (i+1)*len(shape) : (i+1)*len(shape)]
+		copy(t.Shape, shape)
+		t.Shape[0] = int64(rows)
+		if p.DType == tensor.Bytes {
+			t.Data = blockOf(text[at*line : (at+rows)*line])
+		} else {
+			t.Data = data[at*row : (at+rows)*row : (at+rows)*row]
+		}
+		parts[i].Outputs[k] = t
+		at += rows
+	}
+	return nil
+}
+
+// contents returns what output k holds: bytes, or elements when it is BYTES. The memory is Go's and outlives the run.
+func (s *session) contents(k int) ([]byte, []string, error) {
+	if s.data[k] != nil {
+		return s.data[k], nil, nil
+	}
+	if got := fromORT(ort.TensorElementDataType(s.outs[k].DataType())); got != s.m.outputs[k].DType {
+		return nil, nil, fmt.Errorf("the model gave %s, its file says %s", got, s.m.outputs[k].DType)
+	}
+	switch v := s.outs[k].(type) {
+	case *ort.StringTensor:
+		if slices.Contains([]int64(v.GetShape()), 0) {
+			return nil, nil, nil
+		}
+		text, err := v.GetContents()
+		return nil, text, err
+	case *ort.Tensor[bool]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[uint8]:
+		return v.GetData(), nil, nil
+	case *ort.Tensor[uint16]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[uint32]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[uint64]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[int8]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[int16]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[int32]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[int64]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[float32]:
+		return bytesOf(v.GetData()), nil, nil
+	case *ort.Tensor[float64]:
+		return bytesOf(v.GetData()), nil, nil
+	}
+	return nil, nil, fmt.Errorf("the model gave a %s, which cannot be served", s.outs[k].GetONNXType())
+}
+
+// bytesOf views elements as bytes. Every machine ONNX Runtime is built for is little-endian, as the protocol is.
+func bytesOf[T any](v []T) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*int(unsafe.Sizeof(v[0])))
+}

@@ -1,0 +1,354 @@
+package onnx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// maxShapes bounds how many output shapes a session remembers.
+const maxShapes = 256
+
+// session runs one variant in one slot. It is used by one goroutine at a time.
+type session struct {
+	m      *model
+	s      *ort.DynamicAdvancedSession
+	cancel *ort.RunOptions
+	join   [][]byte // by input: where the rows of several parts are joined
+	ins    []ort.Value
+	outs   []ort.Value
+	data   [][]byte             // backing memory of outs, nil where the runtime allocates
+	temp   []ort.Value          // values to release after the run
+	pins   runtime.Pinner       // memory of one run
+	shapes map[string][][]int64 // output shapes by input shapes, for outputs the binding cannot allocate
+	text   []string
+}
+
+func newSession(m *model, o *ort.SessionOptions) (*session, error) {
+	s, err := ort.NewDynamicAdvancedSession(m.path, names(m.inputs), names(m.outputs), o)
+	if err != nil {
+		return nil, err
+	}
+	cancel, err := ort.NewRunOptions()
+	if err != nil {
+		_ = s.Destroy()
+		return nil, err
+	}
+	return &session{
+		m: m, s: s, cancel: cancel,
+		join:   make([][]byte, len(m.inputs)),
+		ins:    make([]ort.Value, len(m.inputs)),
+		outs:   make([]ort.Value, len(m.outputs)),
+		data:   make([][]byte, len(m.outputs)),
+		shapes: map[string][][]int64{},
+	}, nil
+}
+
+func (s *session) close() error {
+	return errors.Join(s.cancel.Destroy(), s.s.Destroy())
+}
+
+// grow makes room for n bytes of joined rows of input k.
+func (s *session) grow(k int, n int64) []byte {
+	if int64(len(s.join[k])) < n {
+		s.join[k] = make([]byte, n)
+	}
+	return s.join[k][:n]
+}
+
+// run answers parts whose rows can be joined.
+func (s *session) run(ctx context.Context, parts []dataplane.Part, items int) error {
+	defer s.release()
+	for k := range s.m.inputs {
+		v, err := s.gather(k, parts, items)
+		if err != nil {
+			return fmt.Errorf("input %q: %w", s.m.inputs[k].Name, err)
+		}
+		s.ins[k] = v
+	}
+	shapes, key := s.outputShapes(parts, items)
+	for k := range s.m.outputs {
+		if err := s.prepare(k, shapes[k]); err != nil {
+			return fmt.Errorf("output %q: %w", s.m.outputs[k].Name, err)
+		}
+	}
+	for tries := 0; ; tries++ {
+		err := s.call(ctx)
+		if err == nil {
+			break
+		}
+		k, shape, why := s.learn(err, items)
+		if why != nil {
+			return why
+		}
+		if tries > len(s.m.outputs) {
+			return err
+		}
+		shapes[k] = shape
+		if err := s.prepare(k, shape); err != nil {
+			return fmt.Errorf("output %q: %w", s.m.outputs[k].Name, err)
+		}
+		if len(s.shapes) >= maxShapes {
+			clear(s.shapes)
+		}
+		s.shapes[key] = shapes
+	}
+	return s.scatter(parts, items)
+}
+
+// call runs the model and stops it between two of its nodes when ctx ends.
+func (s *session) call(ctx context.Context) error {
+	if ctx.Done() == nil {
+		return s.s.Run(s.ins, s.outs)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.cancel.Terminate()
+		close(stopped)
+	})
+	err := s.s.RunWithOptions(s.ins, s.outs, s.cancel)
+	if !stop() {
+		<-stopped
+		_ = s.cancel.UnsetTerminate()
+		if err != nil {
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// release gives back what one run borrowed.
+func (s *session) release() {
+	for i, v := range s.temp {
+		_ = v.Destroy()
+		s.temp[i] = nil
+	}
+	s.temp = s.temp[:0]
+	// Outputs that the runtime allocated are in outs only.
+	for k, v := range s.outs {
+		if v != nil && s.data[k] == nil {
+			_ = v.Destroy()
+		}
+	}
+	clear(s.outs)
+	clear(s.ins)
+	clear(s.data)
+	s.pins.Unpin()
+}
+
+// gather joins the parts' rows of input k.
+func (s *session) gather(k int, parts []dataplane.Part, items int) (ort.Value, error) {
+	p := &s.m.inputs[k]
+	first := input(&parts[0], k, p.Name)
+	if p.DType == tensor.Bytes {
+		return s.gatherText(k, parts, first, items)
+	}
+	shape, total := first.Shape, int64(len(first.Data))
+	if len(parts) > 1 {
+		shape = slices.Clone(first.Shape)
+		shape[0] = int64(items)
+		total = 0
+		for i := range parts {
+			total += int64(len(input(&parts[i], k, p.Name).Data))
+		}
+	}
+	if total > maxTensorBytes {
+		return nil, fmt.Errorf("%d bytes in one batch, the limit is %d", total, int64(maxTensorBytes))
+	}
+	if total == 0 {
+		return s.empty(p, shape)
+	}
+	if len(parts) == 1 && uintptr(unsafe.Pointer(&first.Data[0]))%uintptr(p.DType.Size()) == 0 {
+		return s.describe(shape, first.Data, p.ort)
+	}
+	buf := s.grow(k, total)
+	at := 0
+	for i := range parts {
+		at += copy(buf[at:], input(&parts[i], k, p.Name).Data)
+	}
+	return s.describe(shape, buf, p.ort)
+}
+
+// describe tells the runtime of a tensor in Go memory, for one run. The memory is pinned meanwhile, as cgo demands of what
+// C code keeps a pointer to.
+func (s *session) describe(shape []int64, data []byte, d ort.TensorElementDataType) (ort.Value, error) {
+	s.pins.Pin(&data[0])
+	v, err := ort.NewCustomDataTensor(shape, data, d)
+	if err != nil {
+		return nil, err
+	}
+	s.temp = append(s.temp, v)
+	return v, nil
+}
+
+// empty makes a tensor without elements; the binding makes them for Go's own types only.
+func (s *session) empty(p *port, shape []int64) (ort.Value, error) {
+	var v ort.Value
+	var err error
+	switch p.DType {
+	case tensor.Bool:
+		v, err = ort.NewEmptyTensor[bool](shape)
+	case tensor.Uint8:
+		v, err = ort.NewEmptyTensor[uint8](shape)
+	case tensor.Uint16:
+		v, err = ort.NewEmptyTensor[uint16](shape)
+	case tensor.Uint32:
+		v, err = ort.NewEmptyTensor[uint32](shape)
+	case tensor.Uint64:
+		v, err = ort.NewEmptyTensor[uint64](shape)
+	case tensor.Int8:
+		v, err = ort.NewEmptyTensor[int8](shape)
+	case tensor.Int16:
+		v, err = ort.NewEmptyTensor[int16](shape)
+	case tensor.Int32:
+		v, err = ort.NewEmptyTensor[int32](shape)
+	case tensor.Int64:
+		v, err = ort.NewEmptyTensor[int64](shape)
+	case tensor.FP32:
+		v, err = ort.NewEmptyTensor[float32](shape)
+	case tensor.FP64:
+		v, err = ort.NewEmptyTensor[float64](shape)
+	default:
+		return nil, fmt.Errorf("shape %v has no elements, which cannot be passed as %s", shape, p.DType)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.temp = append(s.temp, v)
+	return v, nil
+}
+
+// prepare sets output k up: in our own memory when the shape is known, else left to the runtime.
+func (s *session) prepare(k int, shape []int64) error {
+	s.outs[k], s.data[k] = nil, nil
+	if shape == nil {
+		return nil
+	}
+	p := &s.m.outputs[k]
+	n, err := tensor.Elements(shape, maxTensorBytes/int64(p.DType.Size()))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return nil
+	}
+	data := make([]byte, n*int64(p.DType.Size()))
+	v, err := s.describe(shape, data, p.ort)
+	if err != nil {
+		return err
+	}
+	s.outs[k], s.data[k] = v, data
+	return nil
+}
+
+// outputShapes returns the shape of every output that is to be written into our memory, nil for the others, and the key
+// under which shapes that had to be learnt are kept.
+func (s *session) outputShapes(parts []dataplane.Part, items int) ([][]int64, string) {
+	shapes := make([][]int64, len(s.m.outputs))
+	var key string
+	for k := range s.m.outputs {
+		p := &s.m.outputs[k]
+		switch {
+		case p.rowBytes >= 0:
+			shapes[k] = p.Shape
+			if s.m.batched {
+				shapes[k] = slices.Clone(p.Shape)
+				shapes[k][0] = int64(items)
+			}
+		case p.DType == tensor.FP16 || p.DType == tensor.BF16:
+			// The binding cannot take these from the runtime, so the shape has to be found out.
+			if key == "" {
+				key = s.shapeKey(parts, items)
+			}
+			if known := s.shapes[key]; known != nil {
+				shapes[k] = known[k]
+				continue
+			}
+			shapes[k] = slices.Clone(p.Shape)
+			for i, d := range shapes[k] {
+				if d < 0 {
+					shapes[k][i] = 1
+				}
+			}
+			if s.m.batched {
+				shapes[k][0] = int64(items)
+			}
+		}
+	}
+	return shapes, key
+}
+
+func (s *session) shapeKey(parts []dataplane.Part, items int) string {
+	var b []byte
+	b = strconv.AppendInt(b, int64(items), 10)
+	for k := range s.m.inputs {
+		for _, d := range input(&parts[0], k, s.m.inputs[k].Name).Shape[1:] {
+			b = append(b, 'x')
+			b = strconv.AppendInt(b, d, 10)
+		}
+		b = append(b, ';')
+	}
+	return string(b)
+}
+
+// The runtime refuses an output of the wrong shape and names the one it wants. The second wording is that of its older
+// versions.
+var wrongShape = regexp.MustCompile(
+	`has shape \{([-0-9,]*)\} but the computed output shape for this run is \{([-0-9,]*)\}` +
+		`|shape verification failed\. Current shape:\{([-0-9,]*)\} Requested shape:\{([-0-9,]*)\}`)
+
+// learn finds the output that a failed run wanted in another shape, and that shape; or returns -1 and why there is none.
+func (s *session) learn(err error, items int) (int, []int64, error) {
+	match := wrongShape.FindStringSubmatch(err.Error())
+	if match == nil {
+		return -1, nil, err
+	}
+	had, want := parseShape(match[1]+match[3]), parseShape(match[2]+match[4])
+	for k := range s.m.outputs {
+		p := &s.m.outputs[k]
+		if s.outs[k] == nil || !slices.Equal([]int64(s.outs[k].GetShape()), had) || len(want) != len(p.Shape) {
+			continue
+		}
+		if s.m.batched && want[0] != int64(items) {
+			return -1, nil, notBatched(p.Name, want, items)
+		}
+		open := p.rowBytes < 0
+		for i, d := range p.Shape {
+			open = open && (d < 0 || d == want[i])
+		}
+		if open {
+			return k, want, nil
+		}
+	}
+	return -1, nil, err
+}
+
+func notBatched(name string, shape []int64, items int) error {
+	return fmt.Errorf("output %q: the model gave shape %v for a batch of %d items: it does not batch, configure it without a batch dimension", name, shape, items)
+}
+
+func parseShape(s string) []int64 {
+	var out []int64
+	for f := range strings.SplitSeq(s, ",") {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil || n < 0 {
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}

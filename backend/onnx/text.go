@@ -1,0 +1,47 @@
+package onnx
+
+import (
+	"slices"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// gatherText joins the parts' strings. ONNX Runtime keeps strings in memory of its own, so they are always copied.
+func (s *session) gatherText(k int, parts []dataplane.Part, first *tensor.Tensor, items int) (ort.Value, error) {
+	shape := first.Shape
+	if len(parts) > 1 {
+		shape = slices.Clone(shape)
+		shape[0] = int64(items)
+	}
+	v, err := ort.NewStringTensor(shape)
+	if err != nil {
+		return nil, err
+	}
+	s.temp = append(s.temp, v)
+	s.text = s.text[:0]
+	for i := range parts {
+		t := input(&parts[i], k, s.m.inputs[k].Name)
+		if err := tensor.EachBytes(t.Data, func(e []byte) { s.text = append(s.text, string(e)) }); err != nil {
+			return nil, err
+		}
+	}
+	err = v.SetContents(s.text)
+	clear(s.text)
+	return v, err
+}
+
+// blockOf returns elements as one BYTES block.
+func blockOf(elements []string) []byte {
+	n := 0
+	for _, e := range elements {
+		n += 4 + len(e)
+	}
+	block := make([]byte, 0, n)
+	for _, e := range elements {
+		block = tensor.AppendBytes(block, []byte(e))
+	}
+	return block
+}
