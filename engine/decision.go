@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/batch"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// DecisionKind says what is to be done.
+type DecisionKind uint8
+
+// The kinds of decision.
+const (
+	// StartBatch: run Parts on Variant of Instance.
+	StartBatch DecisionKind = iota
+	// EndQuery: the query has ended as Outcome says; answer its client.
+	EndQuery
+	// LaunchInstance: bring up Instance as Launch says and report each variant ready.
+	LaunchInstance
+	// StopInstance: nothing runs or waits on Instance any more; release it.
+	StopInstance
+	// LoadVariant: make Variant ready on Instance, too.
+	LoadVariant
+	// UnloadVariant: release Variant on Instance; nothing of it runs.
+	UnloadVariant
+	// RequestPlan: ask the planner with Snapshot and Rates.
+	RequestPlan
+)
+
+var decisionNames = [...]string{"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan"}
+
+// String returns the kind's name in journals.
+func (k DecisionKind) String() string { return decisionNames[k] }
+
+// Reason says why a decision was made.
+type Reason uint8
+
+// Reasons beyond those of batchers, whose numbers are kept.
+const (
+	Answered Reason = iota + 32
+	QueueFull
+	NoVariant
+	TooLarge
+	NothingLoaded
+	UnknownApp
+	BadQuery
+	DeadlinePassed
+	WaitedTooLong
+	ModelFailed
+	TriedTooOften
+	ClientGone
+	Planned
+	Unplanned
+	Relaunched
+	Wanted
+	Unwanted
+	Asked
+)
+
+var reasonNames = [...]string{
+	"answered", "the queue is full", "no variant of the app meets the accuracy or version asked for", "more items than any loaded variant takes in one batch",
+	"nothing that could serve it is loaded", "no such app", "items must be at least 1 and the deadline after the arrival", "deadline cannot be met on arrival",
+	"deadline can no longer be met", "the model failed on it", "failed on several instances", "cancelled by the client",
+	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan", "no longer wanted by the plan", "asked by the scaler",
+}
+
+// String returns the reason in words.
+func (r Reason) String() string {
+	if r < 32 {
+		return batch.Reason(r).String()
+	}
+	return reasonNames[r-32]
+}
+
+// Part is one query's share of a batch.
+type Part struct {
+	Query  serving.QueryID
+	Items  int32
+	Offset int32         // first of the query's items at this stage; not 0 only where a stage's input was split
+	Route  time.Duration // waited for an instance
+	Queue  time.Duration // waited in total since the stage could begin
+}
+
+// Launch says what to bring up.
+type Launch struct {
+	Key        fleet.Key
+	Stage      serving.StageID
+	DeviceType serving.DeviceTypeID
+	Variants   []serving.VariantID // the first is loaded first
+	BatchLimit int                 // items, the largest over the variants
+	Slots      int
+	Cores      int
+}
+
+// Decision is one thing to do. Which fields count depends on Kind.
+type Decision struct {
+	Kind    DecisionKind
+	Reason  Reason
+	Outcome serving.Outcome // EndQuery
+	Late    bool            // EndQuery: served after its deadline
+	// Retry is set on refusals that a later attempt may not meet.
+	Retry    bool
+	Variant  serving.VariantID // StartBatch, EndQuery (of its last batch), LoadVariant, UnloadVariant
+	Instance serving.InstanceID
+	Stage    serving.StageID // StartBatch
+	Items    int32           // StartBatch: of the batch; EndQuery: of its last batch
+	Batch    serving.BatchID // StartBatch; EndQuery: its last batch
+	Query    serving.QueryID // EndQuery
+	App      serving.AppID   // EndQuery
+	Expected time.Duration   // StartBatch: believed run time
+	Queue    time.Duration   // EndQuery: waited at its last stage
+	Accuracy float64         // EndQuery: product over the stages
+	Parts    []Part          // StartBatch; valid until the next Step
+	Launch   *Launch         // LaunchInstance
+	Snapshot *fleet.Snapshot // RequestPlan
+	Rates    []float64       // RequestPlan: demand by app, queries/s
+}

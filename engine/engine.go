@@ -1,0 +1,346 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/pq"
+	"github.com/sluice-serving/sluice/policy/batch"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Config is a composition and the world it works in.
+type Config struct {
+	Spec    *serving.Spec
+	Profile profile.Profile
+	Router  route.Router
+	Batcher batch.Rule
+	Scaler  scale.Scaler
+	// Provides lists the sections that plans handed to this engine will carry.
+	Provides plan.Sections
+	// Attempts is how often a query may run before it counts as failed; 0 means 3.
+	Attempts int
+}
+
+// Engine is the state machine. It is not safe for concurrent use: one driver owns it.
+type Engine struct {
+	spec     *serving.Spec
+	profile  profile.Profile
+	router   route.Router
+	rule     batch.Rule
+	scaler   scale.Scaler
+	attempts uint8
+
+	fleet    *fleet.Fleet
+	monitor  *monitor.Rates
+	batchers []batch.Batcher // by instance ID - 1; nil once stopped
+
+	now   serving.Time
+	out   []Decision
+	parts []Part
+	fault error // the first broken rule of a driver or a policy
+
+	ids     table
+	records []record
+	free    []fleet.Ref
+	waiting []int // by app: tasks that wait
+	flows   []flow
+	spare   []int32
+	place   []int // by stage: position in its app's Stages
+	tails   []time.Duration
+
+	nextBatch serving.BatchID
+	timers    pq.Heap // central queues by stage, then instances by ID
+	stages    dirty
+	instances dirty
+	routing   route.View
+	batching  batch.View
+	scaling   scale.View
+
+	plan       *plan.Plan
+	planned    map[fleet.Key]plan.Instance
+	relaunches []relaunch
+	failures   map[fleet.Key]int
+	request    uint64 // Seq of the last plan request
+	asked      bool
+	lastAsk    serving.Time
+	scaleAt    serving.Time
+	scaleDirty bool
+	transition bool // instances of an older plan still stand in for ones that are launching
+}
+
+// dirty is a set of small integers in the order in which they were added.
+type dirty struct {
+	list []int32
+	in   []bool
+}
+
+func (d *dirty) add(i int) {
+	for len(d.in) <= i {
+		d.in = append(d.in, false)
+	}
+	if !d.in[i] {
+		d.in[i] = true
+		d.list = append(d.list, int32(i))
+	}
+}
+
+func (d *dirty) done(i int32) { d.in[i] = false }
+
+// New checks the composition and returns an engine with nothing running. The first plan comes as an input.
+func New(c Config) (*Engine, error) {
+	if c.Spec == nil || c.Profile == nil || c.Router == nil || c.Batcher == nil {
+		return nil, errors.New("engine: spec, profile, router and batcher are required")
+	}
+	if err := c.Spec.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Scaler == nil {
+		c.Scaler = scale.Fixed{}
+	}
+	for _, part := range []struct {
+		kind, name string
+		needs      plan.Sections
+	}{{"router", c.Router.Name(), c.Router.Needs()}, {"batcher", c.Batcher.Name(), c.Batcher.Needs()}, {"scaler", c.Scaler.Name(), c.Scaler.Needs()}} {
+		if lacks := part.needs &^ c.Provides; lacks != 0 {
+			return nil, fmt.Errorf("engine: %s %q needs the plan's %v, which this planner does not provide: choose another planner or %s", part.kind, part.name, lacks, part.kind)
+		}
+	}
+	if c.Attempts <= 0 {
+		c.Attempts = 3
+	}
+	e := &Engine{
+		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler, attempts: uint8(min(c.Attempts, 255)),
+		fleet: fleet.New(c.Spec, c.Profile), monitor: monitor.NewRates(len(c.Spec.Apps)), ids: newTable(),
+		waiting: make([]int, len(c.Spec.Apps)), place: make([]int, len(c.Spec.Stages)),
+		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
+	}
+	for _, a := range c.Spec.Apps {
+		for at, s := range a.Stages {
+			e.place[s] = at
+		}
+	}
+	e.tails = e.leastTails()
+	return e, nil
+}
+
+// Fleet gives read access to what runs and waits.
+func (e *Engine) Fleet() *fleet.Fleet { return e.fleet }
+
+// Plan returns the plan in force, or nil.
+func (e *Engine) Plan() *plan.Plan { return e.plan }
+
+// Pending returns how many accepted queries have not ended.
+func (e *Engine) Pending() int { return e.ids.n }
+
+// Waiting returns how many tasks of an app wait.
+func (e *Engine) Waiting(a serving.AppID) int { return e.waiting[a] }
+
+// Step takes the inputs of one instant, in the order of Sort, and returns what is to be done. It never blocks and, in the
+// steady state, does not allocate. The returned slice is valid until the next Step.
+func (e *Engine) Step(now serving.Time, in []Input) []Decision {
+	if now < e.now {
+		e.blame(fmt.Errorf("engine: now went back from %v to %v", e.now, now))
+		now = e.now
+	}
+	e.now = now
+	e.out, e.parts = e.out[:0], e.parts[:0]
+	for i := range in {
+		e.apply(&in[i])
+	}
+	e.expire()
+	e.settle()
+	e.rescale()
+	return e.out
+}
+
+func (e *Engine) apply(in *Input) {
+	switch in.Kind {
+	case BatchDone:
+		e.batchDone(in)
+	case InstanceChanged:
+		e.instanceChanged(in)
+	case PlanReady:
+		e.adopt(in.Plan)
+	case PlanFailed:
+		if in.Seq == e.request {
+			e.asked, e.scaleDirty = false, true
+		}
+	case QueryArrived:
+		e.arrive(&in.Query)
+	case QueryCancelled:
+		e.cancel(in.Query.ID)
+	}
+}
+
+// NextWake returns when Step is to be called if nothing happens before; serving.Never when only an input can change
+// anything.
+func (e *Engine) NextWake() serving.Time {
+	wake := e.scaleAt
+	if e.scaleAt == 0 {
+		wake = serving.Never
+	}
+	if _, at, ok := e.timers.Min(); ok {
+		wake = min(wake, serving.Time(at))
+	}
+	for _, r := range e.relaunches {
+		wake = min(wake, r.at)
+	}
+	return wake
+}
+
+// expire gives up, on time, whatever can no longer be served, and wakes batchers that asked for it.
+func (e *Engine) expire() {
+	for {
+		at, key, ok := e.timers.Min()
+		if !ok || serving.Time(key) > e.now {
+			break
+		}
+		e.timers.Remove(at)
+		if at < len(e.spec.Stages) {
+			s := serving.StageID(at)
+			e.dropExpired(e.fleet.Central(s), s)
+			e.timeStage(s)
+			continue
+		}
+		i := e.fleet.Instance(serving.InstanceID(at - len(e.spec.Stages)))
+		if i == nil {
+			continue
+		}
+		if i.Wake <= e.now {
+			i.Wake = serving.Never
+			e.touch(i)
+		}
+		e.dropExpired(&i.Queue, i.Stage)
+		e.timeInstance(i)
+	}
+	e.relaunch()
+}
+
+// dropExpired ends the queries of q that could not be in time even if they started now. With late policy serve-late it
+// does nothing.
+func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
+	if e.spec.Apps[e.spec.Stages[s].App].Late == serving.ServeLate {
+		return
+	}
+	if e.fleet.EarliestDrop(q) >= e.now {
+		return
+	}
+	alike := q.Plain() && q.Unit() && e.fleet.Uniform(q) // then they expire in order
+	branches := len(e.spec.Apps[e.spec.Stages[s].App].Stages) > 1
+	for r := q.Head(); r != fleet.Nil; {
+		next := e.fleet.Next(r)
+		if t := e.fleet.Task(r); t.DropAt < e.now {
+			e.end(t.Record, serving.Dropped, WaitedTooLong)
+			if branches {
+				next = q.Head() // ending a query removes its other tasks, next perhaps among them
+			}
+		} else if alike {
+			break
+		}
+		r = next
+	}
+}
+
+// timeStage sets the timer of a central queue: the first instant at which its first hopeless query is to be dropped.
+func (e *Engine) timeStage(s serving.StageID) {
+	if e.spec.Apps[e.spec.Stages[s].App].Late == serving.ServeLate {
+		return
+	}
+	e.timer(int(s), afterDrop(e.fleet.EarliestDrop(e.fleet.Central(s))))
+}
+
+// timeInstance sets the timer of an instance: its batcher's wish, or the first drop in its queue.
+func (e *Engine) timeInstance(i *fleet.Instance) {
+	at := i.Wake
+	if e.spec.Apps[e.spec.Stages[i.Stage].App].Late == serving.DropLate {
+		at = min(at, afterDrop(e.fleet.EarliestDrop(&i.Queue)))
+	}
+	e.timer(len(e.spec.Stages)+int(i.ID), at)
+}
+
+func (e *Engine) timer(at int, when serving.Time) {
+	if when == serving.Never {
+		e.timers.Remove(at)
+		return
+	}
+	e.timers.Set(at, int64(when))
+}
+
+// afterDrop is the first instant at which a query with the given latest start is too late.
+func afterDrop(latest serving.Time) serving.Time {
+	if latest == serving.Never {
+		return serving.Never
+	}
+	return latest + 1
+}
+
+func (e *Engine) touch(i *fleet.Instance) { e.instances.add(int(i.ID)) }
+
+// rescale asks the scaler when it is due or the fleet changed.
+func (e *Engine) rescale() {
+	if !e.scaleDirty && (e.scaleAt == 0 || e.now < e.scaleAt) {
+		return
+	}
+	e.scaleDirty = false
+	e.scaling = scale.View{Now: e.now, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk}
+	replan, again := e.scaler.Decide(&e.scaling)
+	e.scaleAt = again
+	if again <= e.now {
+		e.blame(fmt.Errorf("engine: scaler %q asked to be called again at %v, which is not after %v", e.scaler.Name(), again, e.now))
+		e.scaleAt = serving.Never
+	}
+	if !replan || e.asked {
+		return
+	}
+	e.request++
+	e.asked, e.lastAsk = true, e.now
+	rates := make([]float64, len(e.spec.Apps))
+	for a := range rates {
+		rates[a] = e.monitor.Rate(e.now, serving.AppID(a), 10*time.Second)
+	}
+	e.out = append(e.out, Decision{Kind: RequestPlan, Reason: Asked, Snapshot: e.fleet.Snapshot(e.request, e.now), Rates: rates})
+}
+
+func (e *Engine) blame(err error) {
+	if e.fault == nil {
+		e.fault = err
+	}
+}
+
+// leastTails returns, by stage, the least time believed to be needed after it: the part of a query's budget that later
+// stages must be left.
+func (e *Engine) leastTails() []time.Duration {
+	return e.tailsOf(func(s serving.StageID) time.Duration {
+		best := profile.Unknown
+		for _, v := range e.spec.Stages[s].Variants {
+			for _, w := range e.spec.Workers {
+				best = min(best, e.profile.Latency(v, w.DeviceType, 1, 1))
+			}
+		}
+		if best == profile.Unknown {
+			return 0
+		}
+		return best
+	})
+}
+
+func (e *Engine) tailsOf(need func(serving.StageID) time.Duration) []time.Duration {
+	tails := make([]time.Duration, len(e.spec.Stages))
+	for _, a := range e.spec.Apps {
+		for at := len(a.Stages) - 1; at >= 0; at-- {
+			s := a.Stages[at]
+			for _, edge := range e.spec.Stages[s].Next {
+				tails[s] = max(tails[s], tails[edge.To]+need(edge.To))
+			}
+		}
+	}
+	return tails
+}

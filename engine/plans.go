@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Backoff between launches of an instance that keeps failing: doubled from the first to the last.
+const (
+	firstBackoff = 250 * time.Millisecond
+	lastBackoff  = 15 * time.Second
+)
+
+type relaunch struct {
+	key fleet.Key
+	at  serving.Time
+}
+
+// adopt puts a plan into force: instances that the plan names and that run are adjusted, missing ones launched, the rest
+// drained once their replacements are ready. A plan made from an older snapshot than the last request is dropped.
+func (e *Engine) adopt(p *plan.Plan) {
+	if p.Snapshot < e.request || p.Validate(e.spec) != nil {
+		if p.Snapshot == e.request {
+			e.asked = false
+		}
+		return
+	}
+	e.plan, e.asked, e.scaleDirty = p, false, true
+	if p.Budgets != nil {
+		e.tails = e.tailsOf(func(s serving.StageID) time.Duration { return p.Budgets[s] })
+	}
+	clear(e.planned)
+	ordinals := make(map[serving.WorkerID]int32)
+	order := make([]fleet.Key, 0, len(p.Instances))
+	for _, i := range p.Instances {
+		k := fleet.Key{Worker: i.Worker, Ordinal: ordinals[i.Worker]}
+		ordinals[i.Worker]++
+		e.planned[k] = i
+		order = append(order, k)
+	}
+	running := make(map[fleet.Key]bool)
+	for _, i := range e.fleet.Live() {
+		want, ok := e.planned[i.Key]
+		if !ok || want.Stage != i.Stage || want.Slots != i.Slots || want.Cores != i.Cores || i.State == fleet.Draining {
+			continue
+		}
+		running[i.Key] = true
+		e.adjust(i, want)
+	}
+	pending := e.relaunches[:0]
+	for _, r := range e.relaunches {
+		if _, ok := e.planned[r.key]; ok && !running[r.key] {
+			pending = append(pending, r)
+			running[r.key] = true
+		}
+	}
+	e.relaunches = pending
+	for _, k := range order {
+		if !running[k] {
+			e.launch(k, Planned)
+		}
+	}
+	e.transition = true
+	e.retire()
+	for s := range e.spec.Stages {
+		e.stages.add(s)
+	}
+}
+
+func (e *Engine) launch(k fleet.Key, why Reason) {
+	want := e.planned[k]
+	device := e.spec.Workers[want.Worker].DeviceType
+	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Share: want.Share, Hold: want.Hold}
+	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: want.Slots, Cores: want.Cores}
+	for _, v := range want.Variants {
+		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
+		l.Variants = append(l.Variants, v.Variant)
+		l.BatchLimit = max(l.BatchLimit, v.Limit)
+	}
+	live := e.fleet.Launch(i, e.now)
+	e.batchers = append(e.batchers, e.rule.New())
+	e.out = append(e.out, Decision{Kind: LaunchInstance, Reason: why, Instance: live.ID, Stage: want.Stage, Variant: serving.None, Launch: l})
+}
+
+// adjust brings a running instance to what the plan wants of it.
+func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
+	i.Share, i.Hold = want.Share, want.Hold
+	for at := range i.Variants {
+		i.Variants[at].Wanted = false
+	}
+	for _, v := range want.Variants {
+		if at := i.Find(v.Variant); at >= 0 {
+			i.Variants[at].Wanted, i.Variants[at].Limit = true, v.Limit
+			continue
+		}
+		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
+		e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: v.Variant})
+	}
+	if at := i.Find(want.Variants[0].Variant); i.Variants[at].Warm {
+		i.Active = at
+	} else if i.Active >= 0 {
+		i.Variants[i.Active].Wanted = true // serves on until its successor is warm
+	}
+	e.fleet.Refresh(i)
+	e.retireVariants(i)
+	e.touch(i)
+}
+
+// retireVariants releases variants that the plan has dropped and no batch uses.
+func (e *Engine) retireVariants(i *fleet.Instance) {
+	for at := 0; at < len(i.Variants); {
+		l := i.Variants[at]
+		if l.Wanted || !l.Warm || i.Using(l.Variant) {
+			at++
+			continue
+		}
+		i.Variants = append(i.Variants[:at], i.Variants[at+1:]...)
+		if i.Active > at {
+			i.Active--
+		} else if i.Active == at {
+			i.Active = -1
+		}
+		e.fleet.Refresh(i)
+		e.out = append(e.out, Decision{Kind: UnloadVariant, Reason: Unwanted, Instance: i.ID, Variant: l.Variant})
+	}
+}
+
+func (e *Engine) instanceChanged(in *Input) {
+	i := e.fleet.Instance(in.Instance)
+	if i == nil {
+		return
+	}
+	e.scaleDirty = true
+	switch in.Change {
+	case VariantReady:
+		e.warm(i, in.Variant)
+	case LoadFailed:
+		if i.State == fleet.Launching {
+			e.lose(i)
+		} else if at := i.Find(in.Variant); at >= 0 && !i.Variants[at].Warm {
+			i.Variants = append(i.Variants[:at], i.Variants[at+1:]...)
+			e.fleet.Refresh(i)
+		}
+	case Lost:
+		e.lose(i)
+	}
+	if e.transition {
+		e.retire()
+	}
+}
+
+func (e *Engine) warm(i *fleet.Instance, v serving.VariantID) {
+	if i.State == fleet.Draining {
+		if at := i.Find(v); at >= 0 {
+			i.Variants[at].Warm = true
+		}
+		e.touch(i)
+		return
+	}
+	e.fleet.Warm(i, v)
+	delete(e.failures, i.Key)
+	if want, ok := e.planned[i.Key]; ok && want.Variants[0].Variant == v {
+		// The variant the plan wants in front is there: whatever stood in for it may go.
+		i.Active = i.Find(v)
+		for at := range i.Variants {
+			i.Variants[at].Wanted = false
+		}
+		for _, w := range want.Variants {
+			if at := i.Find(w.Variant); at >= 0 {
+				i.Variants[at].Wanted = true
+			}
+		}
+		e.fleet.Refresh(i)
+	}
+	e.retireVariants(i)
+	e.touch(i)
+	e.stages.add(int(i.Stage))
+}
+
+// lose takes an instance that is gone out of the fleet; what waited or ran there waits centrally again, and what ran has
+// used up an attempt. If the plan wants the instance it is launched again after a back-off.
+func (e *Engine) lose(i *fleet.Instance) {
+	for len(i.Running) > 0 {
+		b, _ := e.fleet.Finish(i, i.Running[0].ID, e.now)
+		for ref := b.Head; ref != fleet.Nil; {
+			next := e.fleet.Next(ref)
+			t := e.fleet.Task(ref)
+			t.Attempts++
+			r := t.Record
+			switch {
+			case e.records[r].ended:
+				e.release(ref)
+			case t.Attempts >= e.attempts:
+				e.release(ref)
+				e.end(r, serving.Failed, TriedTooOften)
+			default:
+				e.waitAgain(ref)
+			}
+			ref = next
+		}
+	}
+	e.empty(i)
+	e.timers.Remove(len(e.spec.Stages) + int(i.ID))
+	e.batchers[i.ID-1] = nil
+	e.fleet.Remove(i)
+	e.stages.add(int(i.Stage))
+	if _, ok := e.planned[i.Key]; ok && i.State == fleet.Stopped && !e.replaced(i.Key) {
+		n := e.failures[i.Key]
+		e.failures[i.Key] = n + 1
+		wait := lastBackoff
+		if n < 10 {
+			wait = min(firstBackoff<<n, lastBackoff)
+		}
+		e.relaunches = append(e.relaunches, relaunch{i.Key, e.now.Add(wait)})
+	}
+	e.out = append(e.out, Decision{Kind: StopInstance, Reason: Relaunched, Instance: i.ID, Variant: serving.None})
+}
+
+// replaced tells whether another instance already has the key.
+func (e *Engine) replaced(k fleet.Key) bool {
+	for _, o := range e.fleet.Live() {
+		if o.Key == k {
+			return true
+		}
+	}
+	return false
+}
+
+// empty sends everything that waits on i back to its stage.
+func (e *Engine) empty(i *fleet.Instance) {
+	for i.Queue.Len() > 0 {
+		e.sendBack(i.Queue.Head())
+	}
+}
+
+func (e *Engine) relaunch() {
+	for at := 0; at < len(e.relaunches); {
+		r := e.relaunches[at]
+		if r.at > e.now {
+			at++
+			continue
+		}
+		e.relaunches = append(e.relaunches[:at], e.relaunches[at+1:]...)
+		e.launch(r.key, Relaunched)
+	}
+}
+
+// retire drains instances that the plan does not want, stage by stage, as soon as none of the stage's wanted instances is
+// still coming up: make before break.
+func (e *Engine) retire() {
+	open := false
+	for s := range e.spec.Stages {
+		launching := false
+		for _, i := range e.fleet.Live() {
+			launching = launching || int(i.Stage) == s && i.State == fleet.Launching && e.wanted(i)
+		}
+		for _, i := range append([]*fleet.Instance(nil), e.fleet.Live()...) {
+			if int(i.Stage) != s || i.State == fleet.Draining || e.wanted(i) {
+				continue
+			}
+			if launching {
+				open = true
+				continue
+			}
+			e.fleet.Drain(i)
+			e.empty(i)
+			e.touch(i)
+			if i.Idle() {
+				e.stop(i)
+			}
+		}
+	}
+	e.transition = open
+}
+
+// wanted tells whether the plan in force asks for this very instance.
+func (e *Engine) wanted(i *fleet.Instance) bool {
+	want, ok := e.planned[i.Key]
+	if !ok || want.Stage != i.Stage || want.Slots != i.Slots || want.Cores != i.Cores {
+		return false
+	}
+	for _, o := range e.fleet.Live() {
+		if o.Key == i.Key && o.ID > i.ID && o.State != fleet.Draining {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *Engine) stop(i *fleet.Instance) {
+	e.timers.Remove(len(e.spec.Stages) + int(i.ID))
+	e.batchers[i.ID-1] = nil
+	e.fleet.Remove(i)
+	e.out = append(e.out, Decision{Kind: StopInstance, Reason: Unplanned, Instance: i.ID, Variant: serving.None})
+}

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// record is an accepted query until its last task is gone.
+type record struct {
+	query    serving.Query
+	first    fleet.Ref // its tasks, chained by Sibling
+	tasks    int
+	flow     int32 // into flows; -1 for apps of one stage
+	ended    bool  // its outcome is decided; running tasks only finish
+	accuracy float64
+}
+
+func (e *Engine) arrive(q *serving.Query) {
+	if q.App < 0 || int(q.App) >= len(e.spec.Apps) {
+		e.refuse(q, UnknownApp, false)
+		return
+	}
+	e.monitor.Add(e.now, q.App)
+	if q.Items < 1 || q.Deadline <= q.Arrived || q.ID == 0 || e.ids.get(q.ID) != fleet.Nil {
+		e.refuse(q, BadQuery, false)
+		return
+	}
+	app := &e.spec.Apps[q.App]
+	s := app.Stages[0]
+	t := e.task(q, s, q.Items)
+	if ok, why, retry := e.admissible(s, &t); !ok {
+		e.refuse(q, why, retry)
+		return
+	}
+	if e.waiting[q.App] >= app.QueueLimit {
+		e.refuse(q, QueueFull, true)
+		return
+	}
+	r := e.newRecord(q)
+	if len(app.Stages) > 1 {
+		e.records[r].flow = e.newFlow(len(app.Stages))
+		e.flows[e.records[r].flow].stages[0].items = q.Items
+	}
+	e.ids.put(q.ID, r)
+	ref := e.add(r, t)
+	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now {
+		e.end(r, serving.Dropped, DeadlinePassed)
+	}
+}
+
+// task is the work of query q at stage s.
+func (e *Engine) task(q *serving.Query, s serving.StageID, items int32) fleet.Task {
+	t := fleet.Task{
+		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Ready: e.now,
+		Pin: serving.None, MinAccuracy: q.MinAccuracy,
+	}
+	if q.Variant >= 0 && int(q.Variant) < len(e.spec.Variants) && e.spec.Variants[q.Variant].Stage == s {
+		t.Pin = q.Variant
+	}
+	return t
+}
+
+// admissible tells whether anything could ever serve t.
+func (e *Engine) admissible(s serving.StageID, t *fleet.Task) (ok bool, why Reason, retry bool) {
+	if t.MinAccuracy > 0 || t.Pin != serving.None {
+		t.Special = true
+		any, below := false, false
+		for _, v := range e.spec.Stages[s].Variants {
+			if e.fleet.Accepts(t, v) {
+				any = true
+			} else if t.Pin == serving.None {
+				below = true
+			}
+		}
+		if !any {
+			return false, NoVariant, false
+		}
+		if !below && t.Pin == serving.None {
+			t.MinAccuracy, t.Special = 0, false // every variant meets the floor: no requirement
+		}
+	}
+	for _, i := range e.fleet.Ready(s) {
+		if e.fleet.CanServe(i, t) {
+			return true, 0, false
+		}
+	}
+	// Nothing that is ready can: something that comes up may.
+	loaded, large := false, false
+	for _, i := range e.fleet.Live() {
+		if i.Stage != s || i.State == fleet.Draining {
+			continue
+		}
+		for _, l := range i.Variants {
+			if !l.Wanted || !e.fleet.Accepts(t, l.Variant) {
+				continue
+			}
+			loaded = true
+			if int(t.Items) <= l.Limit {
+				if !l.Warm {
+					return true, 0, false
+				}
+			} else {
+				large = true
+			}
+		}
+	}
+	if large {
+		return false, TooLarge, false
+	}
+	return false, NothingLoaded, !loaded
+}
+
+func (e *Engine) refuse(q *serving.Query, why Reason, retry bool) {
+	e.out = append(e.out, Decision{Kind: EndQuery, Outcome: serving.Refused, Reason: why, Retry: retry, Query: q.ID, App: q.App, Variant: serving.None})
+}
+
+func (e *Engine) newRecord(q *serving.Query) fleet.Ref {
+	rec := record{query: *q, first: fleet.Nil, flow: -1, accuracy: 1}
+	if n := len(e.free); n > 0 {
+		r := e.free[n-1]
+		e.free = e.free[:n-1]
+		e.records[r] = rec
+		return r
+	}
+	e.records = append(e.records, rec)
+	return fleet.Ref(len(e.records) - 1)
+}
+
+// add makes a task of record r and lets it wait at its stage.
+func (e *Engine) add(r fleet.Ref, t fleet.Task) fleet.Ref {
+	rec := &e.records[r]
+	t.Record = r
+	ref := e.fleet.NewTask(t)
+	e.fleet.SetRank(ref, fleet.Rank(rec.query.Priority))
+	e.fleet.SetSibling(ref, rec.first)
+	rec.first = ref
+	rec.tasks++
+	e.wait(ref)
+	return ref
+}
+
+// wait puts a task into its stage's central queue, to be routed at the end of the step.
+func (e *Engine) wait(ref fleet.Ref) {
+	e.fleet.Wait(ref)
+	t := e.fleet.Task(ref)
+	e.waiting[e.spec.Stages[t.Stage].App]++
+	e.stages.add(int(t.Stage)) // routing sets the queue's timer
+}
+
+// release frees a task that is in no place.
+func (e *Engine) release(ref fleet.Ref) {
+	t := e.fleet.Task(ref)
+	r := t.Record
+	rec := &e.records[r]
+	if rec.first == ref {
+		rec.first = e.fleet.Sibling(ref)
+	} else {
+		at := rec.first
+		for e.fleet.Sibling(at) != ref {
+			at = e.fleet.Sibling(at)
+		}
+		e.fleet.SetSibling(at, e.fleet.Sibling(ref))
+	}
+	e.fleet.FreeTask(ref)
+	rec.tasks--
+	if rec.ended && rec.tasks == 0 {
+		e.forget(r)
+	}
+}
+
+func (e *Engine) forget(r fleet.Ref) {
+	if f := e.records[r].flow; f >= 0 {
+		e.spare = append(e.spare, f)
+	}
+	e.records[r] = record{first: fleet.Nil, flow: -1}
+	e.free = append(e.free, r)
+}
+
+func (e *Engine) cancel(id serving.QueryID) {
+	if r := e.ids.get(id); r != fleet.Nil {
+		e.end(r, serving.Cancelled, ClientGone)
+	}
+}
+
+// end decides the outcome of a query that was not served. Its waiting tasks are removed; running ones finish unheard.
+func (e *Engine) end(r fleet.Ref, o serving.Outcome, why Reason) {
+	rec := &e.records[r]
+	if rec.ended {
+		e.blame(fmt.Errorf("engine: query %d ended twice", rec.query.ID))
+		return
+	}
+	d := Decision{Kind: EndQuery, Outcome: o, Reason: why, Query: rec.query.ID, App: rec.query.App, Variant: serving.None}
+	rec.ended = true
+	e.ids.remove(rec.query.ID)
+	if rec.tasks == 0 {
+		e.forget(r)
+	} else {
+		for ref := rec.first; ref != fleet.Nil; {
+			next := e.fleet.Sibling(ref)
+			t := e.fleet.Task(ref)
+			if t.Place == fleet.Central || t.Place == fleet.Queued {
+				d.Queue = e.now.Sub(t.Ready)
+				e.unwait(ref)
+				e.release(ref)
+			}
+			ref = next
+		}
+	}
+	e.out = append(e.out, d)
+}
+
+// unwait takes a waiting task out of its queue.
+func (e *Engine) unwait(ref fleet.Ref) {
+	t := e.fleet.Task(ref)
+	e.waiting[e.spec.Stages[t.Stage].App]--
+	place, stage, instance := t.Place, t.Stage, t.Instance
+	e.fleet.Take(ref)
+	if place == fleet.Central {
+		e.timeStage(stage)
+	} else if i := e.fleet.Instance(instance); i != nil {
+		e.timeInstance(i)
+		e.touch(i) // a head that is gone changes when its batch must start
+	}
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// flow follows a query through an app of several stages.
+type flow struct {
+	stages []passage // by position in App.Stages
+	done   int
+}
+
+// passage is a query's progress at one stage.
+type passage struct {
+	edges int   // incoming edges that have delivered
+	items int32 // the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
+	left  int   // tasks not yet done
+	sent  []int32
+}
+
+func (e *Engine) newFlow(stages int) int32 {
+	var at int32
+	if n := len(e.spare); n > 0 {
+		at = e.spare[n-1]
+		e.spare = e.spare[:n-1]
+	} else {
+		e.flows = append(e.flows, flow{})
+		at = int32(len(e.flows) - 1)
+	}
+	f := &e.flows[at]
+	if cap(f.stages) < stages {
+		f.stages = make([]passage, stages)
+	}
+	f.stages = f.stages[:stages]
+	for s := range f.stages {
+		f.stages[s] = passage{sent: f.stages[s].sent[:0]}
+	}
+	f.stages[0].left = 1
+	f.done = 0
+	return at
+}
+
+// taskDone advances a query whose task ended well, and reports whether the whole query is served. emitted are the items
+// the task sends along each edge of its stage, or nil.
+func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32) bool {
+	rec := &e.records[r]
+	if rec.flow < 0 {
+		return true
+	}
+	f := &e.flows[rec.flow]
+	s := t.Stage
+	p := &f.stages[e.place[s]]
+	edges := e.spec.Stages[s].Next
+	for len(p.sent) < len(edges) {
+		p.sent = append(p.sent, 0)
+	}
+	for k := range edges {
+		if emitted != nil {
+			p.sent[k] += emitted[k]
+		} else {
+			p.sent[k] += int32(math.Round(float64(t.Items) * edges[k].FanOut))
+		}
+	}
+	p.left--
+	if p.left > 0 {
+		return false
+	}
+	e.leave(r, s)
+	return e.flows[rec.flow].done == len(e.spec.Apps[rec.query.App].Stages)
+}
+
+// leave hands the result of a finished stage to the stages it feeds; a stage that is sent nothing is passed over.
+func (e *Engine) leave(r fleet.Ref, s serving.StageID) {
+	f := &e.flows[e.records[r].flow]
+	f.done++
+	from := &f.stages[e.place[s]]
+	for k, edge := range e.spec.Stages[s].Next {
+		to := &f.stages[e.place[edge.To]]
+		to.edges++
+		if k < len(from.sent) {
+			to.items = max(to.items, from.sent[k])
+		}
+		if to.edges < e.spec.Stages[edge.To].Joins {
+			continue
+		}
+		if to.items == 0 {
+			e.leave(r, edge.To)
+		} else {
+			e.open(r, edge.To, to)
+		}
+		if e.records[r].ended {
+			return
+		}
+	}
+}
+
+// open makes the tasks of a stage whose input is complete: as many as the largest batch that anything takes requires.
+func (e *Engine) open(r fleet.Ref, s serving.StageID, p *passage) {
+	largest := 1
+	for _, i := range e.fleet.Live() {
+		if i.Stage != s {
+			continue
+		}
+		for _, l := range i.Variants {
+			if l.Wanted {
+				largest = max(largest, l.Limit)
+			}
+		}
+	}
+	query := e.records[r].query
+	left := p.items
+	p.left = int((left + int32(largest) - 1) / int32(largest))
+	for offset := int32(0); left > 0; {
+		items := min(left, int32(largest))
+		t := e.task(&query, s, items)
+		t.Offset = offset
+		e.add(r, t)
+		left -= items
+		offset += items
+	}
+}

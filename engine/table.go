@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// table finds the record of a live query: open addressing with linear probing, indexed by the low bits of the ID. IDs are
+// handed out in sequence, so that live ones hardly ever collide; at most half of the slots are in use.
+type table struct {
+	ids  []serving.QueryID // 0 is free
+	refs []fleet.Ref
+	n    int
+}
+
+func newTable() table { return sizedTable(1024) }
+
+func sizedTable(size int) table {
+	return table{ids: make([]serving.QueryID, size), refs: make([]fleet.Ref, size)}
+}
+
+func (t *table) home(id serving.QueryID) int { return int(uint64(id) & uint64(len(t.ids)-1)) }
+
+// find returns the slot of id, or the free slot where it would go.
+func (t *table) find(id serving.QueryID) int {
+	s := t.home(id)
+	for t.ids[s] != 0 && t.ids[s] != id {
+		s = (s + 1) & (len(t.ids) - 1)
+	}
+	return s
+}
+
+func (t *table) get(id serving.QueryID) fleet.Ref {
+	if id == 0 {
+		return fleet.Nil
+	}
+	if s := t.find(id); t.ids[s] == id {
+		return t.refs[s]
+	}
+	return fleet.Nil
+}
+
+func (t *table) put(id serving.QueryID, r fleet.Ref) {
+	if 2*(t.n+1) > len(t.ids) {
+		old := *t
+		*t = sizedTable(2 * len(old.ids))
+		for s, id := range old.ids {
+			if id != 0 {
+				t.put(id, old.refs[s])
+			}
+		}
+	}
+	s := t.find(id)
+	if t.ids[s] == 0 {
+		t.n++
+	}
+	t.ids[s], t.refs[s] = id, r
+}
+
+func (t *table) remove(id serving.QueryID) {
+	s := t.find(id)
+	if t.ids[s] != id {
+		return
+	}
+	t.n--
+	mask := len(t.ids) - 1
+	// Backward shift: whatever was pushed past the hole moves into it.
+	for next := (s + 1) & mask; t.ids[next] != 0; next = (next + 1) & mask {
+		if h := t.home(t.ids[next]); (next-h)&mask >= (next-s)&mask {
+			t.ids[s], t.refs[s] = t.ids[next], t.refs[next]
+			s = next
+		}
+	}
+	t.ids[s] = 0
+}
