@@ -281,6 +281,15 @@ func percentiles(d *dist) Percentiles {
 	}
 }
 
+// PercentilesOf returns the exact percentiles of values, which are not changed.
+func PercentilesOf(values []time.Duration) Percentiles {
+	d := dist{limit: max(1, len(values))}
+	for _, v := range values {
+		d.add(int64(v))
+	}
+	return percentiles(&d)
+}
+
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
 func ptr(f float64) *float64 { return &f }
