@@ -1,7 +1,10 @@
 package onnx
 
 import (
+	"context"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	ort "github.com/yalue/onnxruntime_go"
@@ -66,38 +69,46 @@ func BenchmarkONNXRun(b *testing.B) {
 }
 
 // BenchmarkSlots compares two ways of running two batches at once: a session for each slot, and one session that both
-// share. It is why an instance has a session per slot.
+// share, for a model of few large operators and for one of many small ones. One session keeps one copy of the weights;
+// with sessions of their own the runs share neither threads nor an allocator.
 func BenchmarkSlots(b *testing.B) {
 	needRuntime(b)
-	const width = 784
-	in := launch(b, 8, 2, Model{Path: write(b, mlp(width, 1024))})
-	x := floats("x", []int64{8, width}, make([]float32, 8*width)...)
-	for _, shared := range []bool{false, true} {
-		name := "session per slot"
-		if shared {
-			name = "shared session"
-		}
-		b.Run(name, func(b *testing.B) {
-			b.SetParallelism(1)
-			next := make(chan int, 64)
-			for i := range cap(next) {
-				next <- i % 2
-			}
-			b.RunParallel(func(pb *testing.PB) {
-				s := in.loaded[0].sessions[<-next]
-				if shared {
-					// The second goroutine brings buffers of its own to the first one's session.
-					own := &session{m: s.m, s: in.loaded[0].sessions[0].s, join: make([][]byte, 1), ins: make([]ort.Value, 1), outs: make([]ort.Value, 1), data: make([][]byte, 1)}
-					s = own
-				}
-				parts := []dataplane.Part{{Query: serving.QueryID(1), Items: 8, Inputs: []tensor.Tensor{x}}}
-				for pb.Next() {
-					if err := s.run(b.Context(), parts, 8); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			})
-		})
+	chain := onnxmodel.NewGraph("chain").Input("x", onnxmodel.Float32, -1, 784)
+	from := "x"
+	for i := range 200 {
+		to := fmt.Sprintf("h%d", i)
+		chain.Node([]string{"Sin", "Cos"}[i%2], []string{from}, []string{to})
+		from = to
 	}
+	chain.Node("Neg", []string{from}, []string{"y"}).Output("y", onnxmodel.Float32, -1, 784)
+	in := launch(b, 8, 2, Model{Path: write(b, mlp(784, 1024))}, Model{Path: write(b, chain)})
+	for v, model := range []string{"large", "small"} {
+		for _, shared := range []bool{false, true} {
+			b.Run(fmt.Sprintf("operators=%s/shared=%t", model, shared), func(b *testing.B) {
+				benchSlots(b, in.loaded[serving.VariantID(v)].sessions, shared)
+			})
+		}
+	}
+}
+
+func benchSlots(b *testing.B, sessions []*session, shared bool) {
+	x := floats("x", []int64{8, 784}, make([]float32, 8*784)...)
+	var next atomic.Int32
+	b.RunParallel(func(pb *testing.PB) {
+		s := sessions[int(next.Add(1))%len(sessions)]
+		if shared {
+			// Each goroutine brings buffers of its own to the first session.
+			own := *sessions[0]
+			own.join, own.ins, own.outs, own.data = make([][]byte, 1), make([]ort.Value, 1), make([]ort.Value, 1), make([][]byte, 1)
+			own.temp, own.pins = nil, runtime.Pinner{}
+			s = &own
+		}
+		parts := []dataplane.Part{{Query: 1, Items: 8, Inputs: []tensor.Tensor{x}}}
+		for pb.Next() {
+			if err := s.run(context.Background(), parts, 8); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
 }
