@@ -231,6 +231,7 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 		e.ids.remove(rec.query.ID)
 		e.out = append(e.out, Decision{
 			Kind: EndQuery, Outcome: serving.Served, Reason: Answered, Late: e.now > rec.query.Deadline, Query: rec.query.ID, App: rec.query.App,
+			Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items,
 			Variant: b.Variant, Instance: i.ID, Batch: b.ID, Items: int32(b.Items), Queue: b.Started.Sub(t.Ready), Accuracy: rec.accuracy,
 		})
 	}

@@ -109,6 +109,9 @@ type Decision struct {
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch
 	Query    serving.QueryID // EndQuery
 	App      serving.AppID   // EndQuery
+	Arrived  serving.Time    // EndQuery
+	Deadline serving.Time    // EndQuery
+	Brought  int32           // EndQuery: items the query came with
 	Expected time.Duration   // StartBatch: believed run time
 	Queue    time.Duration   // EndQuery: waited at its last stage
 	Accuracy float64         // EndQuery: product over the stages

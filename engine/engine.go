@@ -51,6 +51,7 @@ type Engine struct {
 	records []record
 	free    []fleet.Ref
 	waiting []int // by app: tasks that wait
+	used    usage
 	flows   []flow
 	spare   []int32
 	place   []int // by stage: position in its app's Stages
@@ -119,7 +120,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler, attempts: uint8(min(c.Attempts, 255)),
 		fleet: fleet.New(c.Spec, c.Profile), monitor: monitor.NewRates(len(c.Spec.Apps)), ids: newTable(),
-		waiting: make([]int, len(c.Spec.Apps)), place: make([]int, len(c.Spec.Stages)),
+		waiting: make([]int, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
 	}
 	for _, a := range c.Spec.Apps {

@@ -81,6 +81,7 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 		l.BatchLimit = max(l.BatchLimit, v.Limit)
 	}
 	live := e.fleet.Launch(i, e.now)
+	e.used.launched(k.Worker, e.now)
 	e.batchers = append(e.batchers, e.rule.New())
 	e.out = append(e.out, Decision{Kind: LaunchInstance, Reason: why, Instance: live.ID, Stage: want.Stage, Variant: serving.None, Launch: l})
 }
@@ -203,9 +204,7 @@ func (e *Engine) lose(i *fleet.Instance) {
 		}
 	}
 	e.empty(i)
-	e.timers.Remove(len(e.spec.Stages) + int(i.ID))
-	e.batchers[i.ID-1] = nil
-	e.fleet.Remove(i)
+	e.remove(i)
 	e.stages.add(int(i.Stage))
 	if _, ok := e.planned[i.Key]; ok && i.State == fleet.Stopped && !e.replaced(i.Key) {
 		n := e.failures[i.Key]
@@ -290,9 +289,20 @@ func (e *Engine) wanted(i *fleet.Instance) bool {
 	return true
 }
 
-func (e *Engine) stop(i *fleet.Instance) {
+// remove takes an instance without tasks out of the fleet.
+func (e *Engine) remove(i *fleet.Instance) {
 	e.timers.Remove(len(e.spec.Stages) + int(i.ID))
 	e.batchers[i.ID-1] = nil
 	e.fleet.Remove(i)
+	e.used.busy += i.Busy
+	e.used.slots += (e.now - i.Launched) * serving.Time(i.Slots)
+	w := &e.used.workers[i.Key.Worker]
+	if w.instances--; w.instances == 0 {
+		e.used.dollars += e.price(i.Key.Worker, e.now-w.since)
+	}
+}
+
+func (e *Engine) stop(i *fleet.Instance) {
+	e.remove(i)
 	e.out = append(e.out, Decision{Kind: StopInstance, Reason: Unplanned, Instance: i.ID, Variant: serving.None})
 }

@@ -113,7 +113,8 @@ func (e *Engine) admissible(s serving.StageID, t *fleet.Task) (ok bool, why Reas
 }
 
 func (e *Engine) refuse(q *serving.Query, why Reason, retry bool) {
-	e.out = append(e.out, Decision{Kind: EndQuery, Outcome: serving.Refused, Reason: why, Retry: retry, Query: q.ID, App: q.App, Variant: serving.None})
+	e.out = append(e.out, Decision{Kind: EndQuery, Outcome: serving.Refused, Reason: why, Retry: retry, Query: q.ID, App: q.App,
+		Arrived: q.Arrived, Deadline: q.Deadline, Brought: q.Items, Variant: serving.None})
 }
 
 func (e *Engine) newRecord(q *serving.Query) fleet.Ref {
@@ -191,7 +192,8 @@ func (e *Engine) end(r fleet.Ref, o serving.Outcome, why Reason) {
 		e.blame(fmt.Errorf("engine: query %d ended twice", rec.query.ID))
 		return
 	}
-	d := Decision{Kind: EndQuery, Outcome: o, Reason: why, Query: rec.query.ID, App: rec.query.App, Variant: serving.None}
+	d := Decision{Kind: EndQuery, Outcome: o, Reason: why, Query: rec.query.ID, App: rec.query.App,
+		Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items, Variant: serving.None}
 	rec.ended = true
 	e.ids.remove(rec.query.ID)
 	if rec.tasks == 0 {

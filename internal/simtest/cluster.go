@@ -1,0 +1,161 @@
+// Package simtest makes random clusters and loads for tests: every one from a seed that a failing test prints.
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Cluster is a world with a plan for it.
+type Cluster struct {
+	Spec         *serving.Spec
+	Measurements serving.Measurements
+	Profile      *profile.Table
+	Plan         *plan.Plan
+	Planner      *static.Planner
+}
+
+// Uniform returns a cluster of n instances, one per worker of one type, of one app with one variant whose batch of b items
+// takes base + b*perItem, for an SLO.
+func Uniform(n int, base, perItem, slo time.Duration, maxBatch int) *Cluster {
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "cpu", PricePerHour: 1, Cores: 1}},
+		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1 << 20, Stages: []serving.StageID{0}}},
+		Stages:      []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
+		Variants:    []serving.Variant{{Name: "model", Accuracy: 0.9, MaxBatch: maxBatch}},
+	}
+	var place []static.Instance
+	for i := range n {
+		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", i)})
+		place = append(place, static.Instance{Worker: serving.WorkerID(i), Variants: []serving.VariantID{0}})
+	}
+	var m serving.Measurements
+	for b := 1; b <= maxBatch; b++ {
+		m.Latency = append(m.Latency, Point(0, 0, b, 1, base+time.Duration(b)*perItem, 0))
+	}
+	return build(spec, m, place)
+}
+
+// Point is a measurement with the given mean and deviation; percentiles are as of a normal distribution.
+func Point(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, mean, dev time.Duration) serving.LatencyPoint {
+	at := func(z float64) time.Duration { return mean + time.Duration(z*float64(dev)) }
+	return serving.LatencyPoint{Variant: v, DeviceType: d, Items: items, Concurrency: concurrency, Samples: 100, Mean: mean, StdDev: dev,
+		P50: mean, P90: at(1.2816), P95: at(1.6449), P99: at(2.3263)}
+}
+
+func build(spec *serving.Spec, m serving.Measurements, place []static.Instance) *Cluster {
+	p, err := profile.NewTable(spec, m, profile.P95)
+	if err != nil {
+		panic(err)
+	}
+	c := &Cluster{Spec: spec, Measurements: m, Profile: p, Planner: &static.Planner{Profile: p, Instances: place}}
+	if c.Plan, err = c.Planner.Plan(context.Background(), plan.Request{Spec: spec}); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// Random returns a cluster of 1 to 3 apps (some of several stages with branches and joins), 1 to 3 device types, several
+// variants and slots, drop or serve-late.
+func Random(rng *rand.Rand) *Cluster {
+	spec := &serving.Spec{}
+	for d := range 1 + rng.IntN(3) {
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), PricePerHour: rng.Float64(), Cores: 1 + rng.IntN(4)})
+	}
+	var m serving.Measurements
+	var place []static.Instance
+	for a := range 1 + rng.IntN(3) {
+		app := serving.App{Name: fmt.Sprintf("app%d", a), Weight: 1, QueueLimit: 5 + rng.IntN(200), Late: serving.LatePolicy(rng.IntN(2)),
+			SLO: serving.SLO{Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99}}
+		stages := 1
+		if rng.IntN(3) == 0 {
+			stages = 2 + rng.IntN(3)
+			app.SLO.Latency *= 4
+		}
+		first := len(spec.Stages)
+		for s := range stages {
+			id := serving.StageID(len(spec.Stages))
+			st := serving.Stage{Name: fmt.Sprintf("app%d.%d", a, s), App: serving.AppID(a)}
+			for v := range 1 + rng.IntN(3) {
+				vid := serving.VariantID(len(spec.Variants))
+				st.Variants = append(st.Variants, vid)
+				spec.Variants = append(spec.Variants, serving.Variant{Name: fmt.Sprintf("%s.v%d", st.Name, v), Stage: id, Accuracy: 0.5 + 0.5*rng.Float64(), MaxBatch: 1 + rng.IntN(16)})
+				for d := range spec.DeviceTypes {
+					base := time.Duration(200+rng.IntN(8000)) * time.Microsecond
+					per := time.Duration(50+rng.IntN(1500)) * time.Microsecond
+					for c := 1; c <= 2; c++ {
+						for b := 1; b <= 16; b *= 2 {
+							mean := (base + time.Duration(b)*per) * time.Duration(c+1) / 2
+							m.Latency = append(m.Latency, Point(vid, serving.DeviceTypeID(d), b, c, mean, mean/time.Duration(5+rng.IntN(40))))
+						}
+					}
+					m.Load = append(m.Load, serving.LoadPoint{Variant: vid, DeviceType: serving.DeviceTypeID(d), Load: time.Duration(1+rng.IntN(300)) * time.Millisecond})
+				}
+			}
+			if s > 0 { // a random earlier stage feeds it, sometimes two: a join
+				from := []int{first + rng.IntN(s)}
+				if s > 1 && rng.IntN(2) == 0 && first != from[0] {
+					from = append(from, first)
+				}
+				for _, f := range from {
+					spec.Stages[f].Next = append(spec.Stages[f].Next, serving.Edge{To: id, FanOut: []float64{0, 0.5, 1, 1, 2.5, 7}[rng.IntN(6)]})
+				}
+				st.Joins = len(from)
+			}
+			spec.Stages = append(spec.Stages, st)
+			app.Stages = append(app.Stages, id)
+			for range 1 + rng.IntN(3) {
+				w := serving.WorkerID(len(spec.Workers))
+				if w > 0 && rng.IntN(3) == 0 {
+					w-- // several instances on one worker
+				} else {
+					spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(rng.IntN(len(spec.DeviceTypes)))})
+				}
+				i := static.Instance{Worker: w, Stage: id, Slots: 1 + rng.IntN(2), Share: float64(rng.IntN(3))}
+				i.Variants = append(i.Variants, st.Variants...)
+				rng.Shuffle(len(i.Variants), func(x, y int) { i.Variants[x], i.Variants[y] = i.Variants[y], i.Variants[x] })
+				i.Variants = i.Variants[:1+rng.IntN(len(i.Variants))]
+				place = append(place, i)
+			}
+		}
+		spec.Apps = append(spec.Apps, app)
+	}
+	return build(spec, m, place)
+}
+
+// Load returns a random bursty load of about n queries for the cluster: ties in time, several items, priorities, own
+// deadlines, accuracy floors and pinned variants.
+func (c *Cluster) Load(rng *rand.Rand, n int) []workload.Arrival {
+	var out []workload.Arrival
+	at := serving.Time(0)
+	gap := time.Duration(100+rng.IntN(20000)) * time.Microsecond
+	for range n {
+		if rng.IntN(4) > 0 {
+			at += serving.Time(rng.ExpFloat64() * float64(gap) / 1000 * 1000)
+		}
+		a := workload.Arrival{At: at / 1000 * 1000, App: serving.AppID(rng.IntN(len(c.Spec.Apps))), Items: 1, Variant: serving.None, Sample: -1}
+		switch rng.IntN(12) {
+		case 0:
+			a.Items = 1 + rng.Int32N(20)
+		case 1:
+			a.Priority = 1 + rng.Int32N(3)
+		case 2:
+			a.Timeout = time.Duration(rng.IntN(300)+1) * time.Millisecond
+		case 3:
+			a.MinAccuracy = rng.Float64()
+		case 4:
+			s := c.Spec.Stages[c.Spec.Source(a.App)]
+			a.Variant = s.Variants[rng.IntN(len(s.Variants))]
+		}
+		out = append(out, a)
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+// Package sim drives the engine on a virtual clock over an event heap. It contains no scheduling rule: what the engine
+// decides here is what it decides in dataplane, given the same inputs.
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Config is a run: together with the seeds inside its parts it determines every byte of the result.
+type Config struct {
+	Spec   *serving.Spec
+	Engine *engine.Engine // fresh
+	Truth  truth.Model
+	Source workload.Source
+	// Initial is in force from the start.
+	Initial *plan.Plan
+	// Warm skips the loading of the initial plan's instances: they are ready at time 0.
+	Warm bool
+	// Planner answers RequestPlan after PlanDelay; nil when the composition never asks.
+	Planner   plan.Planner
+	PlanDelay time.Duration
+	// Faults happen at their times.
+	Faults []Fault
+	// Broken is the probability that a batch fails; Chance its source, required when it is positive.
+	Broken float64
+	Chance *rand.Rand
+	// Recorder takes the outcomes; nil for none.
+	Recorder *report.Recorder
+	// Observe sees every step; nil for none. The slices must not be kept.
+	Observe func(now serving.Time, in []engine.Input, out []engine.Decision)
+	// Check verifies the engine's invariants after every step: slow, for tests.
+	Check bool
+	// Limit ends the run at this time at the latest; 0 means when everything has ended.
+	Limit serving.Time
+}
+
+// Fault is the loss of a worker: every instance on it is lost at At.
+type Fault struct {
+	At     serving.Time
+	Worker serving.WorkerID
+}
+
+// Result is what a run adds to its report.
+type Result struct {
+	End     serving.Time
+	Steps   int64
+	Batches int64
+	Queries int64
+	Usage   report.Usage
+}
+
+// Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing will
+// ever end, when a planner is missing, or when an invariant is broken.
+func Run(c Config) (Result, error) {
+	s := &simulation{Config: c}
+	return s.run()
+}
+
+type simulation struct {
+	Config
+	events  heap
+	in      []engine.Input
+	next    workload.Arrival
+	more    bool
+	queries serving.QueryID
+	faults  int
+	result  Result
+}
+
+func (s *simulation) run() (Result, error) {
+	if s.Initial != nil {
+		s.in = append(s.in, engine.Input{Kind: engine.PlanReady, Plan: s.Initial})
+		if err := s.step(0, s.Warm); err != nil {
+			return s.result, err
+		}
+	}
+	s.next, s.more = s.Source.Next()
+	for {
+		now := min(s.events.next(), s.Engine.NextWake())
+		if s.more {
+			now = min(now, s.next.At)
+		} else if s.Engine.Pending() == 0 {
+			break
+		}
+		if s.faults < len(s.Faults) {
+			now = min(now, s.Faults[s.faults].At)
+		}
+		if now == serving.Never {
+			return s.result, fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
+		}
+		if s.Limit > 0 && now > s.Limit {
+			break
+		}
+		for s.events.next() == now {
+			s.in = s.events.pop(s.in)
+		}
+		s.strike(now)
+		for s.more && s.next.At <= now {
+			s.arrive()
+		}
+		engine.Sort(s.in)
+		if err := s.step(now, false); err != nil {
+			return s.result, err
+		}
+	}
+	s.result.Queries = int64(s.queries)
+	s.result.Usage = s.Engine.Usage(s.result.End)
+	return s.result, nil
+}
+
+func (s *simulation) arrive() {
+	a := &s.next
+	s.queries++
+	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant}
+	limit := a.Timeout
+	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {
+		limit = s.Spec.Apps[a.App].SLO.Latency
+	}
+	q.Deadline = a.At.Add(limit)
+	s.in = append(s.in, engine.Input{Kind: engine.QueryArrived, Query: q})
+	s.next, s.more = s.Source.Next()
+}
+
+// strike turns faults that are due into the loss of the instances on their workers.
+func (s *simulation) strike(now serving.Time) {
+	for ; s.faults < len(s.Faults) && s.Faults[s.faults].At <= now; s.faults++ {
+		for _, i := range s.Engine.Fleet().Live() {
+			if i.Key.Worker == s.Faults[s.faults].Worker {
+				s.in = append(s.in, engine.Input{Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None})
+			}
+		}
+	}
+}
+
+func (s *simulation) step(now serving.Time, warm bool) error {
+	out := s.Engine.Step(now, s.in)
+	s.result.End = now
+	s.result.Steps++
+	if s.Observe != nil {
+		s.Observe(now, s.in, out)
+	}
+	s.in = s.in[:0]
+	for i := range out {
+		if err := s.carryOut(now, &out[i], warm); err != nil {
+			return err
+		}
+	}
+	if s.Check {
+		if err := s.Engine.Check(); err != nil {
+			return fmt.Errorf("sim: at %v: %w", now, err)
+		}
+	}
+	return nil
+}
+
+func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) error {
+	switch d.Kind {
+	case engine.StartBatch:
+		i := s.Engine.Fleet().Instance(d.Instance)
+		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), len(i.Running))
+		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took}
+		if s.Broken > 0 && s.Chance.Float64() < s.Broken {
+			in.Result = engine.Broken
+		}
+		s.result.Batches++
+		s.events.push(now.Add(took), &in)
+	case engine.EndQuery:
+		if s.Recorder != nil {
+			o := d.Ended(now)
+			s.Recorder.Add(&o)
+		}
+	case engine.LaunchInstance:
+		// Variants load one after the other, as a worker with one disk and one bus does.
+		at := now
+		for _, v := range d.Launch.Variants {
+			if !warm {
+				at = at.Add(s.Truth.Load(v, d.Launch.DeviceType))
+			}
+			s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: v})
+		}
+	case engine.LoadVariant:
+		i := s.Engine.Fleet().Instance(d.Instance)
+		s.events.push(now.Add(s.Truth.Load(d.Variant, i.DeviceType)), &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
+	case engine.RequestPlan:
+		return s.plan(now, d)
+	}
+	return nil
+}
+
+func (s *simulation) plan(now serving.Time, d *engine.Decision) error {
+	if s.Planner == nil {
+		return fmt.Errorf("sim: the engine asked for a plan at %v and there is no planner", now)
+	}
+	p, err := s.Planner.Plan(context.Background(), plan.Request{Spec: s.Spec, Snapshot: d.Snapshot, Rates: d.Rates})
+	in := engine.Input{Kind: engine.PlanFailed, Seq: d.Snapshot.Seq}
+	if err == nil {
+		in = engine.Input{Kind: engine.PlanReady, Plan: p}
+	}
+	s.events.push(now.Add(max(s.PlanDelay, 1)), &in)
+	return nil
+}
