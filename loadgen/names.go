@@ -1,0 +1,63 @@
+package loadgen
+
+import "sync"
+
+// names numbers the few texts that many answers share. Beyond its bound everything is one name, so that a server that makes
+// up a text for every query cannot fill the memory.
+type names struct {
+	mu   sync.RWMutex
+	ids  map[string]int32
+	list []string
+}
+
+const (
+	maxNames = 1024
+	maxName  = 512
+	other    = "(other)"
+)
+
+func (n *names) id(text string) int32 {
+	if len(text) > maxName {
+		text = text[:maxName]
+	}
+	n.mu.RLock()
+	id, ok := n.ids[text]
+	n.mu.RUnlock()
+	if ok {
+		return id
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.list) >= maxNames {
+		text = other
+	}
+	if id, ok := n.ids[text]; ok {
+		return id
+	}
+	if n.ids == nil {
+		n.ids = map[string]int32{}
+	}
+	id = int32(len(n.list))
+	n.list = append(n.list, text)
+	n.ids[text] = id
+	return id
+}
+
+// masked replaces every run of digits, so that messages that differ in a query's number are counted together.
+func masked(text string) string {
+	b := make([]byte, 0, len(text))
+	digits := false
+	for i := range len(text) {
+		c := text[i]
+		if c >= '0' && c <= '9' {
+			if !digits {
+				b = append(b, '#')
+			}
+			digits = true
+			continue
+		}
+		digits = false
+		b = append(b, c)
+	}
+	return string(b)
+}

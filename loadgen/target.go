@@ -1,0 +1,47 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Target is a server under load. Its methods may be called by many goroutines at once.
+type Target interface {
+	// Infer sends one query. An error that says how the query ended is an *Error; any other counts as failed.
+	Infer(ctx context.Context, r *Request) (*Answer, error)
+	// Inputs returns the inputs that a model takes.
+	Inputs(ctx context.Context, model string) ([]tensor.Spec, error)
+	Close() error
+}
+
+// Request is one query as a client makes it.
+type Request struct {
+	Model       string
+	Version     string // pins a variant; empty leaves the choice to the server
+	Inputs      []tensor.Tensor
+	Timeout     time.Duration // the client's deadline; 0 leaves it to the server
+	Priority    int32
+	MinAccuracy float64
+}
+
+// Answer is what a server said. Fields that it did not send are zero.
+type Answer struct {
+	Outputs  []tensor.Tensor
+	Variant  string
+	Accuracy float64
+	Queue    time.Duration
+	Batch    int32
+}
+
+// Error is a query without an answer.
+type Error struct {
+	Outcome serving.Outcome // Dropped, Refused, Failed or Cancelled
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Outcome, e.Message) }
