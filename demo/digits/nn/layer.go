@@ -56,18 +56,28 @@ func heInit(rng *rand.Rand, w []float32, fanIn int) {
 }
 
 func transpose(to, from []float32, rows, cols, ldTo, ldFrom int) {
-	for i := range rows {
+	i := 0
+	for ; i+4 <= rows; i += 4 {
+		r0, r1 := from[i*ldFrom:i*ldFrom+cols], from[(i+1)*ldFrom:(i+1)*ldFrom+cols]
+		r2, r3 := from[(i+2)*ldFrom:(i+2)*ldFrom+cols], from[(i+3)*ldFrom:(i+3)*ldFrom+cols]
+		for j := range r0 {
+			q := (*[4]float32)(to[j*ldTo+i:])
+			q[0], q[1], q[2], q[3] = r0[j], r1[j], r2[j], r3[j]
+		}
+	}
+	for ; i < rows; i++ {
 		for j, v := range from[i*ldFrom : i*ldFrom+cols] {
 			to[j*ldTo+i] = v
 		}
 	}
 }
 
-// rectify masks gradients where the rectifier's output was not positive.
+// rectify clears gradients where the rectifier's output y, which is never negative, is zero. Which ones that are no
+// processor can guess, so there is no branch: the sign of the negated bits is the mask.
 func rectify(y, dy []float32) {
+	dy = dy[:len(y)]
 	for i, v := range y {
-		if v <= 0 {
-			dy[i] = 0
-		}
+		keep := uint32(-int32(math.Float32bits(v)) >> 31)
+		dy[i] = math.Float32frombits(math.Float32bits(dy[i]) & keep)
 	}
 }

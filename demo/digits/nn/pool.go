@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/sluice-serving/sluice/onnxmodel"
@@ -33,30 +34,29 @@ func (m *maxPool) forward(_ *work, x, y []float32, n int) {
 	}
 }
 
-// backward gives the gradient to the first of equal elements.
+// backward gives the gradient to every element equal to the largest, without branches that no processor can guess. Equal
+// elements are almost always rectified ones, which pass nothing on.
 func (m *maxPool) backward(_ *work, x, y, dy, dx, _ []float32, n int) {
 	if dx == nil {
 		return
 	}
 	w, wo := m.in.W, m.o.W
-	clear(dx[:n*m.in.Len()])
 	for r := range n * m.o.C * m.o.H {
-		at := 2 * r * w
-		for i := range wo {
-			best, g := y[r*wo+i], dy[r*wo+i]
-			p := at + 2*i
-			switch best {
-			case x[p]:
-			case x[p+1]:
-				p++
-			case x[p+w]:
-				p += w
-			default:
-				p += w + 1
-			}
-			dx[p] = g
+		top, low := x[2*r*w:2*r*w+w], x[(2*r+1)*w:(2*r+2)*w]
+		dTop, dLow := dx[2*r*w:2*r*w+w], dx[(2*r+1)*w:(2*r+2)*w]
+		best, g := y[r*wo:(r+1)*wo], dy[r*wo:(r+1)*wo]
+		for i, b := range best {
+			dTop[2*i], dTop[2*i+1] = ifEqual(top[2*i], b, g[i]), ifEqual(top[2*i+1], b, g[i])
+			dLow[2*i], dLow[2*i+1] = ifEqual(low[2*i], b, g[i]), ifEqual(low[2*i+1], b, g[i])
 		}
 	}
+}
+
+// ifEqual returns g where a and b have the same bits, and 0 elsewhere.
+func ifEqual(a, b, g float32) float32 {
+	d := math.Float32bits(a) ^ math.Float32bits(b)
+	same := (d|-d)>>31 - 1
+	return math.Float32frombits(math.Float32bits(g) & same)
 }
 
 func (m *maxPool) export(g *onnxmodel.Graph, prefix, in string) string {

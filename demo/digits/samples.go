@@ -1,0 +1,72 @@
+package digits
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// samples is the content of samples.json. Files hold the samples one after the other, little-endian, without gaps.
+type samples struct {
+	Inputs      []sampleInput `json:"inputs"`
+	LabelOutput string        `json:"label_output"`
+	Labels      sampleLabels  `json:"labels"`
+	Count       int           `json:"count"`
+}
+
+// sampleInput is one input of the model; Shape is that of one sample, without the batch dimension.
+type sampleInput struct {
+	Name     string  `json:"name"`
+	DataType string  `json:"datatype"`
+	Shape    []int64 `json:"shape"`
+	File     string  `json:"file"`
+}
+
+type sampleLabels struct {
+	DataType string `json:"datatype"`
+	File     string `json:"file"`
+}
+
+// WriteSamples writes n labelled images into the folder path, for a load generator: inputs.bin (FP32), labels.bin (INT64,
+// what output "label" should be) and samples.json, which says so. Files that are there are overwritten; samples.json
+// comes last, so that where it is complete, all is.
+func WriteSamples(path string, seed uint64, n int) error {
+	if n < 1 || n > 1<<20 {
+		return fmt.Errorf("write samples %s: %d samples: give 1 to %d", path, n, 1<<20)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("write samples: %w", err)
+	}
+	images, labels := Set(seed, n)
+	in, out := make([]byte, 0, 4*len(images)), make([]byte, 0, 8*n)
+	for _, v := range images {
+		in = binary.LittleEndian.AppendUint32(in, math.Float32bits(v))
+	}
+	for _, v := range labels {
+		out = binary.LittleEndian.AppendUint64(out, uint64(v))
+	}
+	meta, err := json.MarshalIndent(samples{
+		Inputs:      []sampleInput{{Name: "image", DataType: "FP32", Shape: []int64{1, Size, Size}, File: "inputs.bin"}},
+		LabelOutput: "label",
+		Labels:      sampleLabels{DataType: "INT64", File: "labels.bin"},
+		Count:       n,
+	}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write samples: %w", err)
+	}
+	if err := os.Remove(filepath.Join(path, "samples.json")); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("write samples: %w", err)
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{"inputs.bin", in}, {"labels.bin", out}, {"samples.json", append(meta, '\n')}} {
+		if err := os.WriteFile(filepath.Join(path, f.name), f.data, 0o644); err != nil {
+			return fmt.Errorf("write samples: %w", err)
+		}
+	}
+	return nil
+}
