@@ -158,6 +158,11 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 	}
 	e.expire()
 	e.settle()
+	// A task that was given to a slower instance, or came back from a batch, may be hopeless at once.
+	for e.timerDue() {
+		e.expire()
+		e.settle()
+	}
 	e.rescale()
 	return e.out
 }
@@ -195,6 +200,11 @@ func (e *Engine) NextWake() serving.Time {
 		wake = min(wake, r.at)
 	}
 	return wake
+}
+
+func (e *Engine) timerDue() bool {
+	_, at, ok := e.timers.Min()
+	return ok && serving.Time(at) <= e.now
 }
 
 // expire gives up, on time, whatever can no longer be served, and wakes batchers that asked for it.

@@ -12,6 +12,9 @@ import (
 const (
 	firstBackoff = 250 * time.Millisecond
 	lastBackoff  = 15 * time.Second
+	// givenUp is the failed launches in a row, about eight seconds of them, after which queries that only this instance
+	// could serve stop waiting for it.
+	givenUp = 5
 )
 
 type relaunch struct {
@@ -67,6 +70,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 	e.retire()
 	for s := range e.spec.Stages {
 		e.stages.add(s)
+		e.sweep(serving.StageID(s), false)
 	}
 }
 
@@ -214,6 +218,9 @@ func (e *Engine) lose(i *fleet.Instance) {
 			wait = min(firstBackoff<<n, lastBackoff)
 		}
 		e.relaunches = append(e.relaunches, relaunch{i.Key, e.now.Add(wait)})
+		if n >= givenUp {
+			e.sweep(i.Stage, true)
+		}
 	}
 	e.out = append(e.out, Decision{Kind: StopInstance, Reason: Relaunched, Instance: i.ID, Variant: serving.None})
 }

@@ -38,6 +38,10 @@ func (e *Engine) arrive(q *serving.Query) {
 		e.refuse(q, QueueFull, true)
 		return
 	}
+	if len(app.Stages) > 1 && q.MinAccuracy > 0 && !e.floorMet(app, q.MinAccuracy) {
+		e.refuse(q, NoVariant, false)
+		return
+	}
 	r := e.newRecord(q)
 	if len(app.Stages) > 1 {
 		e.records[r].flow = e.newFlow(len(app.Stages))
@@ -48,6 +52,20 @@ func (e *Engine) arrive(q *serving.Query) {
 	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now {
 		e.end(r, serving.Dropped, DeadlinePassed)
 	}
+}
+
+// floorMet tells whether every stage has a variant with at least the given accuracy: a floor holds stage by stage.
+func (e *Engine) floorMet(app *serving.App, floor float64) bool {
+	for _, s := range app.Stages {
+		met := false
+		for _, v := range e.spec.Stages[s].Variants {
+			met = met || e.spec.Variants[v].Accuracy >= floor
+		}
+		if !met {
+			return false
+		}
+	}
+	return true
 }
 
 // task is the work of query q at stage s.
@@ -86,30 +104,56 @@ func (e *Engine) admissible(s serving.StageID, t *fleet.Task) (ok bool, why Reas
 			return true, 0, false
 		}
 	}
-	// Nothing that is ready can: something that comes up may.
-	loaded, large := false, false
+	// Nothing that is ready can: something that is coming up may.
+	large := false
 	for _, i := range e.fleet.Live() {
 		if i.Stage != s || i.State == fleet.Draining {
 			continue
 		}
 		for _, l := range i.Variants {
-			if !l.Wanted || !e.fleet.Accepts(t, l.Variant) {
-				continue
-			}
-			loaded = true
-			if int(t.Items) <= l.Limit {
-				if !l.Warm {
-					return true, 0, false
-				}
-			} else {
+			switch {
+			case !l.Wanted || !e.fleet.Accepts(t, l.Variant):
+			case int(t.Items) > l.Limit:
 				large = true
+			case !l.Warm:
+				return true, 0, false
 			}
 		}
 	}
 	if large {
 		return false, TooLarge, false
 	}
-	return false, NothingLoaded, !loaded
+	return false, NothingLoaded, e.planServes(t)
+}
+
+// planServes tells whether the plan has an instance for t, running or to be launched.
+func (e *Engine) planServes(t *fleet.Task) bool {
+	for _, i := range e.planned {
+		if i.Stage != t.Stage {
+			continue
+		}
+		for _, v := range i.Variants {
+			if int(t.Items) <= v.Limit && e.fleet.Accepts(t, v.Variant) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sweep ends what waits at a stage and nothing will come to serve: the plan has no instance for it, or the ones it has
+// keep failing (hopeless). Without it such queries would wait for ever under serve-late.
+func (e *Engine) sweep(s serving.StageID, hopeless bool) {
+	q := e.fleet.Central(s)
+	for r := q.Head(); r != fleet.Nil; {
+		next := e.fleet.Next(r)
+		t := e.fleet.Task(r)
+		if ok, _, _ := e.admissible(s, t); !ok && (hopeless || !e.planServes(t)) {
+			e.end(t.Record, serving.Failed, NothingLoaded)
+			next = q.Head() // ending a query may remove other tasks of it
+		}
+		r = next
+	}
 }
 
 func (e *Engine) refuse(q *serving.Query, why Reason, retry bool) {

@@ -91,7 +91,7 @@ func Free(f *fleet.Fleet, i *fleet.Instance, t *fleet.Task) bool {
 		return false
 	}
 	limit := i.Limit()
-	if t.Special {
+	if t.Special || int(t.Items) > limit { // another variant than the active one may take it
 		at := f.Choose(i, t)
 		if at < 0 {
 			return false

@@ -1,0 +1,79 @@
+// Package systems names compositions: which planner, router, batcher and scaler make up a system. It holds the one list of
+// parts and the one list of systems; no other package branches on a name of either.
+package systems
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/batch"
+	"github.com/sluice-serving/sluice/policy/route"
+)
+
+// Options tune the parts that take parameters. The zero value gives every part's default.
+type Options struct {
+	BatchSize int           // of batcher fixed, in items; 0 means the plan's limit
+	Timeout   time.Duration // of batcher filltimeout; 0 means the plan's hold
+}
+
+// routerPart and batcherPart make a fresh rule: rules keep state, so that every engine needs its own.
+type routerPart struct {
+	name, doc string
+	make      func() route.Router
+}
+
+type batcherPart struct {
+	name, doc string
+	make      func(Options) batch.Rule
+}
+
+var routers = []routerPart{
+	{"roundrobin", "each query to the next instance in turn", func() route.Router { return route.NewRoundRobin() }},
+	{"weighted", "each instance its planned share, to within one query", func() route.Router { return route.NewWeighted() }},
+	{"shortestqueue", "each query to the instance with the fewest queries", func() route.Router { return route.NewShortestQueue() }},
+	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func() route.Router { return route.NewFCFS() }},
+	{"earliestfinish", "each query to the instance on which it is believed to end first", func() route.Router { return route.NewEarliestFinish() }},
+}
+
+var batchers = []batcherPart{
+	{"adaptive", "waits until the batch must go for its first query to be in time", func(Options) batch.Rule { return batch.Adaptive{} }},
+	{"aimd", "runs at once up to a size that grows while batches are in time", func(Options) batch.Rule { return batch.AIMD{} }},
+	{"earlydrop", "runs at once the largest batch that is in time, gives up what no batch can save", func(Options) batch.Rule { return batch.EarlyDrop{} }},
+	{"filltimeout", "waits until the batch is full or a time-out", func(o Options) batch.Rule { return batch.FillTimeout{Timeout: o.Timeout} }},
+	{"fixed", "batches of one size", func(o Options) batch.Rule { return batch.Fixed{Size: o.BatchSize} }},
+	{"single", "one query at a time", func(Options) batch.Rule { return batch.Single{} }},
+}
+
+// Routers returns the names of all routing rules.
+func Routers() []string { return names(routers, func(p routerPart) string { return p.name }) }
+
+// Batchers returns the names of all batching rules.
+func Batchers() []string { return names(batchers, func(p batcherPart) string { return p.name }) }
+
+// NewRouter returns a fresh rule by name.
+func NewRouter(name string) (route.Router, error) {
+	at := slices.IndexFunc(routers, func(p routerPart) bool { return p.name == name })
+	if at < 0 {
+		return nil, fmt.Errorf("router %q does not exist: use one of %s", name, strings.Join(Routers(), ", "))
+	}
+	return routers[at].make(), nil
+}
+
+// NewBatcher returns a fresh rule by name.
+func NewBatcher(name string, o Options) (batch.Rule, error) {
+	at := slices.IndexFunc(batchers, func(p batcherPart) bool { return p.name == name })
+	if at < 0 {
+		return nil, fmt.Errorf("batcher %q does not exist: use one of %s", name, strings.Join(Batchers(), ", "))
+	}
+	return batchers[at].make(o), nil
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = name(list[i])
+	}
+	return out
+}

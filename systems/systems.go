@@ -1,0 +1,80 @@
+package systems
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// System is a composition by the names of its parts.
+type System struct {
+	Name    string
+	Doc     string // one sentence
+	Source  string // paper and section
+	Router  string
+	Batcher string
+	Options Options
+}
+
+// All lists the systems, in the order in which help shows them.
+func All() []System { return slices.Clone(all) }
+
+var all = []System{
+	{
+		Name: "sluice", Doc: "the default: runs at once what is there, in batches as large as deadlines allow, where it ends first",
+		Source: "ours", Router: "earliestfinish", Batcher: "earlydrop",
+	},
+	{
+		Name: "proteus-batching", Doc: "planned shares and non-work-conserving adaptive batches, without re-planning",
+		Source: "Proteus §4, §5", Router: "weighted", Batcher: "adaptive",
+	},
+	{
+		Name: "clipper", Doc: "planned shares and additive-increase, multiplicative-decrease batches",
+		Source: "Clipper, NSDI 2017, §4.3; Proteus §6.1", Router: "weighted", Batcher: "aimd",
+	},
+	{
+		Name: "nexus-batching", Doc: "planned shares and early-drop batches",
+		Source: "Nexus, SOSP 2019, §4.3; Proteus §6.4", Router: "weighted", Batcher: "earlydrop",
+	},
+	{
+		Name: "triton-like", Doc: "one queue, batches that fill or time out", Source: "Triton dynamic batcher; INFless §3.2",
+		Router: "fcfs", Batcher: "filltimeout",
+	},
+	{
+		Name: "clkwrk", Doc: "every query where it ends first, one at a time", Source: "Kairos §7 (CLKWRK)", Router: "earliestfinish", Batcher: "single",
+	},
+	{
+		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)", Router: "fcfs", Batcher: "single",
+	},
+}
+
+// Names returns the names of all systems.
+func Names() []string { return names(all, func(s System) string { return s.Name }) }
+
+// Get returns a system by name.
+func Get(name string) (System, error) {
+	at := slices.IndexFunc(all, func(s System) bool { return s.Name == name })
+	if at < 0 {
+		return System{}, fmt.Errorf("system %q does not exist: use one of %s, or name a router and a batcher", name, strings.Join(Names(), ", "))
+	}
+	return all[at], nil
+}
+
+// Engine builds a fresh engine of the composition.
+func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sections) (*engine.Engine, error) {
+	r, err := NewRouter(s.Router)
+	if err != nil {
+		return nil, err
+	}
+	b, err := NewBatcher(s.Batcher, s.Options)
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: scale.Fixed{}, Provides: provides})
+}
