@@ -1,0 +1,526 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-serving/sluice/modelrepo"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Bounds on what a file may describe.
+const (
+	maxWorkers = 10_000 // groups expanded
+	maxStages  = 256    // of one app
+	maxHints   = 500    // names among which a similar one is looked for
+)
+
+// file checks everything that can be checked without looking at other files.
+func (c *checker) file() {
+	f := c.f
+	if f.Version != 1 {
+		if f.has("version") {
+			c.addf("version", "is %d, this program reads version 1", f.Version)
+		} else {
+			c.addf("version", "is missing: write `version: 1` at the top")
+		}
+	}
+	c.deviceTypes()
+	c.workers()
+	c.system(&f.System, "system")
+	c.apps()
+	c.placement()
+	c.server()
+	c.telemetry()
+	for i, p := range f.Profiles {
+		c.need(p != "", at("profiles", i), "is empty")
+	}
+	if f.Models.Repository == "" {
+		for i, w := range f.Workers {
+			if w.Backend.Kind == "onnx" {
+				c.addf("models.repository", "is missing: workers[%d] runs models with backend onnx and needs their files", i)
+				break
+			}
+		}
+	}
+}
+
+func (c *checker) deviceTypes() {
+	f := c.f
+	c.need(len(f.DeviceTypes) > 0, "device_types", "is missing: list at least one kind of machine")
+	seen := names{}
+	for i, d := range f.DeviceTypes {
+		path := at("device_types", i)
+		c.name(seen, d.Name, path+".name")
+		c.number(d.PricePerHour, path+".price_per_hour")
+		c.need(d.Cores >= 1, path+".cores", "is %d, want at least 1", d.Cores)
+	}
+}
+
+func (c *checker) workers() {
+	f := c.f
+	c.need(len(f.Workers) > 0, "workers", "is missing: list at least one machine")
+	var types []string
+	for _, d := range f.DeviceTypes {
+		types = append(types, d.Name)
+	}
+	seen := names{}
+	total := 0
+	for i, w := range f.Workers {
+		path := at("workers", i)
+		if w.Count < 1 || w.Count > maxWorkers {
+			c.addf(path+".count", "is %d, want 1 to %d", w.Count, maxWorkers)
+			continue
+		}
+		if total += w.Count; total > maxWorkers {
+			c.addf(path+".count", "makes %d workers in all, more than %d", total, maxWorkers)
+			return
+		}
+		c.name(seen, w.Name, path+".name")
+		if w.Count > 1 {
+			for n := range w.Count {
+				seen.add(c, fmt.Sprintf("%s-%d", w.Name, n), path+".name")
+			}
+		}
+		if w.DeviceType == "" {
+			c.addf(path+".device_type", "is missing: there is %s", oneOf(types))
+		} else {
+			c.known(w.DeviceType, types, path+".device_type", "device type")
+		}
+		c.backend(&w, path+".backend")
+	}
+}
+
+func (c *checker) backend(w *Worker, path string) {
+	b := &w.Backend
+	if !c.known(b.Kind, []string{"onnx", "openinference", "fake"}, path+".kind", "backend") {
+		return
+	}
+	only := func(kind string, fields ...string) {
+		if b.Kind == kind {
+			return
+		}
+		for _, k := range fields {
+			if c.f.has(path + "." + k) {
+				c.addf(path+"."+k, "belongs to backend %s, but kind is %s", kind, b.Kind)
+			}
+		}
+	}
+	only("openinference", "address", "addresses", "tls", "ca", "load_models")
+	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "seed")
+	c.need(b.ErrorRate >= 0 && b.ErrorRate <= 1, path+".error_rate", "is %v, want 0 to 1", b.ErrorRate)
+	c.need(b.CA == "" || b.TLS, path+".ca", "has no effect without `tls: true`")
+	if b.Kind != "openinference" {
+		return
+	}
+	switch {
+	case b.Address != "" && len(b.Addresses) > 0:
+		c.addf(path+".addresses", "give either address or addresses")
+	case b.Address != "":
+		c.hostPort(b.Address, path+".address", false)
+		c.need(w.Count == 1, path+".address", "is one address for %d workers: list one for each in addresses", w.Count)
+	case len(b.Addresses) > 0:
+		c.need(len(b.Addresses) == w.Count, path+".addresses", "lists %d addresses for %d workers", len(b.Addresses), w.Count)
+		for i, a := range b.Addresses {
+			c.hostPort(a, at(path+".addresses", i), false)
+		}
+	default:
+		c.addf(path+".address", "is missing: where does the server listen for gRPC, such as 127.0.0.1:8001?")
+	}
+}
+
+func (c *checker) system(s *System, path string) {
+	switch {
+	case s.Name != "" && (s.Router != "" || s.Batcher != ""):
+		c.addf(path+".name", "give either the name of a system, or router and batcher")
+	case s.Name == "" && s.Router == "" && s.Batcher == "":
+		c.addf(path, "is incomplete: give the name of a system, or router and batcher")
+	case s.Name == "" && s.Router == "":
+		c.addf(path+".router", "is missing: a composition needs router and batcher")
+	case s.Name == "" && s.Batcher == "":
+		c.addf(path+".batcher", "is missing: a composition needs router and batcher")
+	}
+	c.late(s.Late, path+".late")
+	c.need(s.Batch >= 0, path+".batch", "is %d, want at least 1", s.Batch)
+	c.need(s.Batch > 0 || !c.f.has(path+".batch"), path+".batch", "is 0, want at least 1, or leave it out")
+	c.number(s.Budget, path+".budget")
+}
+
+func (c *checker) late(s, path string) {
+	c.known(s, []string{"drop", "serve-late"}, path, "late policy")
+}
+
+func (c *checker) apps() {
+	f := c.f
+	c.need(len(f.Apps) > 0, "apps", "is missing: list at least one app")
+	seen := names{}
+	for i := range f.Apps {
+		a, path := &f.Apps[i], at("apps", i)
+		if c.name(seen, a.Name, path+".name") {
+			// The name is part of URLs and of file names.
+			if err := modelrepo.CheckName(a.Name); err != nil {
+				c.addf(path+".name", "%v", err)
+			}
+		}
+		if !f.has(path + ".slo.latency") {
+			c.addf(path+".slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
+		}
+		c.need(a.SLO.Latency > 0, path+".slo.latency", "is %v, want more than 0", a.SLO.Latency)
+		c.need(a.SLO.Percentile > 0 && a.SLO.Percentile <= 100, path+".slo.percentile", "is %v, want more than 0 and at most 100", a.SLO.Percentile)
+		c.late(a.Late, path+".late")
+		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
+		c.need(a.QueueLimit >= 1 && a.QueueLimit <= 1<<30, path+".queue_limit", "is %d, want at least 1", a.QueueLimit)
+		if a.System != nil {
+			c.system(a.System, path+".system")
+		}
+		c.tensors(a.Inputs, path+".inputs")
+		c.tensors(a.Outputs, path+".outputs")
+		c.stages(a, path)
+	}
+}
+
+func (c *checker) stages(a *App, path string) {
+	f := c.f
+	switch {
+	case len(a.Variants) > 0 && len(a.Stages) > 0:
+		c.addf(path+".stages", "give either variants, for an app of one stage, or stages")
+		return
+	case len(a.Variants) == 0 && len(a.Stages) == 0:
+		c.addf(path+".variants", "is missing: list the models that can answer")
+		return
+	case len(a.Stages) > maxStages:
+		c.addf(path+".stages", "lists %d stages, more than %d", len(a.Stages), maxStages)
+		return
+	}
+	variants, stages := names{}, names{}
+	for i, s := range f.stages(a, path) {
+		if len(a.Stages) > 0 {
+			c.name(stages, s.name, s.path+".name")
+			c.need(len(s.variants) > 0, s.path+".variants", "is missing: list the models that can do this stage")
+		}
+		for j, v := range s.variants {
+			c.variant(variants, &v, at(s.path+".variants", j), len(s.variants))
+		}
+		if len(s.next) > maxStages {
+			c.addf(s.path+".next", "feeds %d stages, more than %d", len(s.next), maxStages)
+			continue
+		}
+		for j, e := range s.next {
+			p := at(at(path+".stages", i)+".next", j)
+			var others []string
+			for k := range a.Stages {
+				if k != i {
+					others = append(others, a.Stages[k].Name)
+				}
+			}
+			switch {
+			case e.To == "":
+				c.addf(p+".to", "is missing: name the stage that is fed")
+			case e.To == s.name:
+				c.addf(p+".to", "leads back to its own stage")
+			default:
+				c.known(e.To, others, p+".to", "stage of this app")
+			}
+			c.number(e.FanOut, p+".fan_out")
+			for k := range j {
+				c.need(s.next[k].To != e.To, p+".to", "stage %q is fed twice: add the fan_out of both", e.To)
+			}
+		}
+	}
+	if len(a.Stages) > 0 {
+		if _, text := order(a.Stages); text != "" {
+			c.addf(path+".stages", "%s", text)
+		}
+	}
+}
+
+func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
+	if v.Name == "" {
+		c.addf(path, "has neither name nor model")
+		return
+	}
+	c.name(seen, v.Name, path+".name")
+	if err := modelrepo.CheckName(v.Model); err != nil {
+		c.addf(path+".model", "%v", err)
+	}
+	if v.Version != "" {
+		if n, err := strconv.ParseInt(v.Version, 10, 64); err != nil || n < 1 || strconv.FormatInt(n, 10) != v.Version {
+			c.addf(path+".version", "is %q, want the name of a version directory: a number from 1", v.Version)
+		}
+	}
+	if siblings > 1 && !c.f.has(path+".accuracy") && v.Accuracy == 0 {
+		c.addf(path+".accuracy", "is missing: with several variants each must say how accurate it is, in [0, 1]")
+	}
+	if !(v.Accuracy >= 0 && v.Accuracy <= 1) {
+		hint := ""
+		if v.Accuracy > 1 && v.Accuracy <= 100 {
+			hint = fmt.Sprintf(": for %v percent write %v", v.Accuracy, v.Accuracy/100)
+		}
+		c.addf(path+".accuracy", "is %v, want a number in [0, 1]%s", v.Accuracy, hint)
+	}
+	c.need(v.MaxBatch >= 1 || v.MaxBatch == 0 && !c.f.has(path+".max_batch"), path+".max_batch", "is %d, want at least 1", v.MaxBatch)
+	c.need(v.MaxBatch <= modelrepo.MaxMaxBatch, path+".max_batch", "is %d, want at most %d", v.MaxBatch, modelrepo.MaxMaxBatch)
+}
+
+// order sorts stages topologically, keeping the order of the file where it may, and says what makes that impossible.
+func order(stages []Stage) (sorted []int, problem string) {
+	index := map[string]int{}
+	for i, s := range stages {
+		index[s.Name] = i
+	}
+	joins := make([]int, len(stages))
+	for i, s := range stages {
+		for _, e := range s.Next {
+			if to, ok := index[e.To]; ok && to != i { // an edge to itself is reported on its own
+				joins[to]++
+			}
+		}
+	}
+	var sources []string
+	for i, n := range joins {
+		if n == 0 {
+			sources = append(sources, fmt.Sprintf("%q", stages[i].Name))
+		}
+	}
+	switch len(sources) {
+	case 0:
+		return nil, "every stage is fed by another: one must be the first"
+	case 1:
+	default:
+		return nil, fmt.Sprintf("%d stages are fed by none (%s): only the first one may be, connect the others with next", len(sources), strings.Join(sources, ", "))
+	}
+	done := make([]bool, len(stages))
+	for len(sorted) < len(stages) {
+		i := 0
+		for i < len(stages) && (done[i] || joins[i] > 0) {
+			i++
+		}
+		if i == len(stages) {
+			var left []string
+			for j := range stages {
+				if !done[j] {
+					left = append(left, fmt.Sprintf("%q", stages[j].Name))
+				}
+			}
+			return nil, "stages feed each other in a circle: look at " + strings.Join(left, ", ")
+		}
+		done[i] = true
+		sorted = append(sorted, i)
+		for _, e := range stages[i].Next {
+			if to, ok := index[e.To]; ok && to != i {
+				joins[to]--
+			}
+		}
+	}
+	return sorted, ""
+}
+
+func (c *checker) tensors(list []Tensor, path string) {
+	seen := names{}
+	for i, t := range list {
+		p := at(path, i)
+		c.name(seen, t.Name, p+".name")
+		if tensor.ParseDType(t.DataType) == tensor.Invalid {
+			var all []string
+			for d := tensor.Bool; d <= tensor.Bytes; d++ {
+				all = append(all, d.String())
+			}
+			hint, _ := didYouMean(t.DataType, all)
+			c.addf(p+".datatype", "is %q, want %s%s", t.DataType, oneOf(all), hint)
+		}
+		c.need(c.f.has(p+".shape") || t.Shape != nil, p+".shape", "is missing")
+		for j, d := range t.Shape {
+			c.need(d >= -1, at(p+".shape", j), "is %d, want -1 or a size", d)
+		}
+	}
+}
+
+func (c *checker) placement() {
+	f := c.f
+	var workers, apps []string
+	for _, w := range f.Workers {
+		workers = append(workers, w.Name)
+		if w.Count > 1 && w.Count <= maxWorkers {
+			for n := range w.Count {
+				workers = append(workers, fmt.Sprintf("%s-%d", w.Name, n))
+			}
+		}
+	}
+	for _, a := range f.Apps {
+		apps = append(apps, a.Name)
+	}
+	weighted := map[string]int{}
+	for i, p := range f.Placement {
+		path := at("placement", i)
+		c.need(p.Worker != "", path+".worker", "is missing: name a worker or a group of workers")
+		c.known(p.Worker, workers, path+".worker", "worker")
+		c.need(p.Slots >= 1 && p.Slots <= 1024, path+".slots", "is %d, want 1 to 1024", p.Slots)
+		c.need(p.Cores >= 0, path+".cores", "is %d, want at least 1", p.Cores)
+		c.need(p.BatchLimit >= 0, path+".batch_limit", "is %d, want at least 1", p.BatchLimit)
+		c.number(p.Weight, path+".weight")
+		if p.App == "" {
+			c.addf(path+".app", "is missing: there is %s", oneOf(apps))
+			continue
+		}
+		if !c.known(p.App, apps, path+".app", "app") {
+			continue
+		}
+		a := slices.IndexFunc(f.Apps, func(a App) bool { return a.Name == p.App })
+		s := c.placedStage(&p, &f.Apps[a], path)
+		if s == nil {
+			continue
+		}
+		key := p.App + "\x00" + s.name
+		if first, ok := weighted[key]; ok && (f.Placement[first].Weight > 0) != (p.Weight > 0) {
+			c.addf(path+".weight", "placement[%d] of the same stage and this one differ in giving a weight: give it for all or for none", first)
+		}
+		if _, ok := weighted[key]; !ok {
+			weighted[key] = i
+		}
+		var known []string
+		for _, v := range s.variants {
+			known = append(known, v.Name)
+		}
+		for j, v := range p.Variants {
+			c.known(v, known, at(path+".variants", j), "variant of this stage")
+			c.need(!slices.Contains(p.Variants[:j], v), at(path+".variants", j), "%q is listed twice", v)
+		}
+	}
+}
+
+// placedStage finds the stage that a placement is for.
+func (c *checker) placedStage(p *Placement, a *App, path string) *stageView {
+	all := c.f.stages(a, "")
+	var known []string
+	for i := range all {
+		if all[i].name == p.Stage {
+			return &all[i]
+		}
+		known = append(known, all[i].name)
+	}
+	switch {
+	case p.Stage == "" && len(all) == 1:
+		return &all[0]
+	case p.Stage == "":
+		c.addf(path+".stage", "is missing: the app has %s", oneOf(known))
+	default:
+		c.known(p.Stage, known, path+".stage", "stage of this app")
+	}
+	return nil
+}
+
+func (c *checker) server() {
+	s := &c.f.Server
+	var open []string
+	for _, x := range []struct{ key, address string }{{"http", s.HTTP}, {"grpc", s.GRPC}, {"admin", s.Admin}} {
+		if x.address == "off" {
+			continue
+		}
+		path := "server." + x.key
+		if c.hostPort(x.address, path, true) && !strings.HasSuffix(x.address, ":0") {
+			c.need(!slices.Contains(open, x.address), path, "%s is taken by another listener of this file", x.address)
+			open = append(open, x.address)
+		}
+	}
+	c.need(s.HTTP != "off" || s.GRPC != "off", "server.http", "http and grpc are both off: nobody could ask anything")
+	c.need((s.TLS.Cert == "") == (s.TLS.Key == ""), "server.tls", "give both cert and key, or neither")
+	c.need(s.TLS.ClientCA == "" || s.TLS.Cert != "", "server.tls.client_ca", "has no effect without cert and key")
+	c.need(s.DrainTimeout > 0, "server.drain_timeout", "is %v, want more than 0", s.DrainTimeout)
+	l := &s.Limits
+	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB", l.Request)
+	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
+	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
+	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
+	c.need(l.ReadTimeout > 0, "server.limits.read_timeout", "is %v, want more than 0", l.ReadTimeout)
+	c.need(l.IdleTimeout > 0, "server.limits.idle_timeout", "is %v, want more than 0", l.IdleTimeout)
+}
+
+func (c *checker) telemetry() {
+	t := &c.f.Telemetry
+	c.known(t.LogLevel, []string{"debug", "info", "warn", "error"}, "telemetry.log_level", "log level")
+	c.known(t.LogFormat, []string{"text", "json"}, "telemetry.log_format", "log format")
+	c.need(t.Decisions >= 0 && t.Decisions <= 1<<24, "telemetry.decisions", "is %d, want 0 to %d", t.Decisions, 1<<24)
+	c.need(len(t.LatencyBuckets) <= 100, "telemetry.latency_buckets", "lists %d buckets, want at most 100", len(t.LatencyBuckets))
+	for i, b := range t.LatencyBuckets {
+		if b <= 0 || i > 0 && b <= t.LatencyBuckets[i-1] {
+			c.addf(at("telemetry.latency_buckets", i), "is %v: buckets must be above 0 and ascend", b)
+			return
+		}
+	}
+}
+
+// need reports a problem at path unless ok.
+func (c *checker) need(ok bool, path, format string, args ...any) {
+	if !ok {
+		c.addf(path, format, args...)
+	}
+}
+
+func (c *checker) number(v float64, path string) {
+	c.need(v >= 0 && !math.IsInf(v, 0), path, "is %v, want a finite number of at least 0", v)
+}
+
+// known reports a word that is none of those known. An empty one is reported only when the file gives it.
+func (c *checker) known(word string, known []string, path, what string) bool {
+	if slices.Contains(known, word) {
+		return true
+	}
+	if word == "" && !c.f.has(path) {
+		return false
+	}
+	hint := ""
+	if len(known) <= maxHints {
+		hint, _ = didYouMean(word, known)
+	}
+	if hint == "" && len(known) <= 20 {
+		hint = ": there is " + oneOf(known)
+	}
+	c.addf(path, "there is no %s %q%s", what, word, hint)
+	return false
+}
+
+// hostPort checks an address. Listeners may leave the host out and take port 0.
+func (c *checker) hostPort(s, path string, listen bool) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, perr := strconv.Atoi(port)
+	switch {
+	case err != nil:
+		c.addf(path, "is %q, want HOST:PORT, such as 127.0.0.1:8001", s)
+	case perr != nil || n < 0 || n > 65535 || n == 0 && !listen:
+		c.addf(path, "is %q: the port must be a number up to 65535", s)
+	case host == "" && !listen:
+		c.addf(path, "is %q: the host is missing", s)
+	default:
+		return true
+	}
+	return false
+}
+
+// names remembers where each name was first used.
+type names map[string]string
+
+func (n names) add(c *checker, name, path string) bool {
+	if first, ok := n[name]; ok {
+		c.addf(path, "%q is already the name of %s", name, parent(first))
+		return false
+	}
+	n[name] = path
+	return true
+}
+
+// name checks that a name is there, of sane length, and used once.
+func (c *checker) name(seen names, name, path string) bool {
+	switch {
+	case name == "":
+		c.addf(path, "is missing")
+		return false
+	case len(name) > 200 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }):
+		c.addf(path, "is %.40q, want at most 200 bytes without control characters", name)
+		return false
+	}
+	return seen.add(c, name, path)
+}

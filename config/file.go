@@ -1,0 +1,277 @@
+package config
+
+// File is a whole sluice.yaml.
+//
+// The comments of this file's types are the reference manual: docs/configuration.md is made from them.
+type File struct {
+	// Version of this format. Always 1. Required.
+	Version int `yaml:"version"`
+	// DeviceTypes lists the kinds of machine there are. Required.
+	DeviceTypes []DeviceType `yaml:"device_types"`
+	// Workers lists the machines, or groups of equal machines. Required.
+	Workers []Worker `yaml:"workers"`
+	// Models says where models come from.
+	Models Models `yaml:"models"`
+	// Profiles lists profile files as `sluice profile` writes them, relative to this file. Later files win where two measure
+	// the same thing. Default: none; `sluice serve` then measures before it starts.
+	Profiles []string `yaml:"profiles"`
+	// System says how queries are routed and batched in every app that does not choose for itself.
+	// Default: `router: weighted` with `batcher: adaptive`.
+	System System `yaml:"system"`
+	// Apps lists what clients call. Required.
+	Apps []App `yaml:"apps"`
+	// Placement lists the instances to run. Default: on every worker one instance for each stage of each app, with all of
+	// the stage's variants loaded as far as memory allows, the first one active, and the worker's cores shared equally.
+	Placement []Placement `yaml:"placement"`
+	// Server says where and how clients are answered.
+	Server Server `yaml:"server"`
+	// Telemetry says what is logged and recorded.
+	Telemetry Telemetry `yaml:"telemetry"`
+
+	name  string         // for messages
+	dir   string         // that relative paths start from
+	lines map[string]int // line by path of every field the file gives
+}
+
+// DeviceType is a kind of machine, or a share of an accelerator.
+type DeviceType struct {
+	// Name by which workers refer to it. Required.
+	Name string `yaml:"name"`
+	// PricePerHour is what one machine costs, in $/h. Default: 0.
+	PricePerHour float64 `yaml:"price_per_hour"`
+	// Cores is the number of threads a machine can run at once. Default: 1.
+	Cores int `yaml:"cores"`
+	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
+	Memory Size `yaml:"memory"`
+}
+
+// Worker is a machine, or a group of equal machines.
+type Worker struct {
+	// Name of the machine. A group of n machines is called NAME-0 to NAME-(n-1). Required.
+	Name string `yaml:"name"`
+	// DeviceType is the name of one of device_types. Default: the only one there is.
+	DeviceType string `yaml:"device_type"`
+	// Count is the number of machines. Default: 1.
+	Count int `yaml:"count"`
+	// Backend says what runs the models.
+	Backend Backend `yaml:"backend"`
+}
+
+// Backend says what runs the models of a worker.
+type Backend struct {
+	// Kind is `onnx` (ONNX Runtime in this process), `openinference` (a server that speaks the Open Inference Protocol v2
+	// over gRPC, such as Triton) or `fake` (no model: waits and echoes, for tests). Default: `onnx`.
+	Kind string `yaml:"kind"`
+	// Address is the HOST:PORT of an `openinference` server. Required there, an error elsewhere. A worker that counts more
+	// than one needs a list in addresses instead.
+	Address string `yaml:"address"`
+	// Addresses lists one HOST:PORT for each worker of a group, in their order.
+	Addresses []string `yaml:"addresses"`
+	// TLS encrypts the connection to an `openinference` server. Default: false.
+	TLS bool `yaml:"tls"`
+	// CA is a file of PEM certificates to trust instead of the system's, with tls.
+	CA string `yaml:"ca"`
+	// LoadModels asks an `openinference` server to load and unload models. Default: false, they must be loaded already.
+	LoadModels bool `yaml:"load_models"`
+	// Latency is what one run takes on a `fake` backend. Default: 0s.
+	Latency Duration `yaml:"latency"`
+	// LatencyPerItem is what each item of a batch adds on a `fake` backend. Default: 0s.
+	LatencyPerItem Duration `yaml:"latency_per_item"`
+	// LoadTime is how long a variant takes to come up on a `fake` backend. Default: 0s.
+	LoadTime Duration `yaml:"load_time"`
+	// ErrorRate is the probability in [0, 1] that a batch fails on a `fake` backend. Default: 0.
+	ErrorRate float64 `yaml:"error_rate"`
+	// Seed chooses which batches fail on a `fake` backend. Default: 0.
+	Seed int64 `yaml:"seed"`
+}
+
+// Models says where models come from.
+type Models struct {
+	// Repository is a directory laid out as Triton lays one out, `MODEL/VERSION/model.onnx`, relative to this file.
+	// Required when a worker's backend is `onnx`.
+	Repository string `yaml:"repository"`
+}
+
+// System is either a whole system by its name, or a router and a batcher. A plain text is short for its name.
+type System struct {
+	// Name of a system; `sluice systems` lists them.
+	Name string `yaml:"name"`
+	// Router is the rule that gives queries to instances. With batcher, instead of name.
+	Router string `yaml:"router"`
+	// Batcher is the rule that forms batches. With router, instead of name.
+	Batcher string `yaml:"batcher"`
+	// Planner is what decides which instances to run. Default: the system's own, or `static` for a router and a batcher.
+	Planner string `yaml:"planner"`
+	// Scaler is what decides when to plan again. Default: the system's own, or `fixed` for a router and a batcher.
+	Scaler string `yaml:"scaler"`
+	// Batch is the size that the batcher `fixed` fills. Default: the batch limit of the instance.
+	Batch int `yaml:"batch"`
+	// Timeout is how long the batcher `filltimeout` lets the first query of a batch wait. Default: the objective less the
+	// run time.
+	Timeout Duration `yaml:"timeout"`
+	// Slack is kept free before every deadline, for what profiles do not know of: network, scheduling, noise. Default: 0s.
+	Slack Duration `yaml:"slack"`
+	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`.
+	Late string `yaml:"late"`
+	// Replan is how often a planner that plans periodically does so. Default: the system's own.
+	Replan Duration `yaml:"replan"`
+	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
+	Budget float64 `yaml:"budget"`
+	// Options are further settings by the names that the system's own description lists.
+	Options map[string]string `yaml:"options"`
+}
+
+// App is what clients call: its name is the model name of the Open Inference Protocol.
+type App struct {
+	// Name that clients use. Required.
+	Name string `yaml:"name"`
+	// SLO is the latency objective. Required.
+	SLO SLO `yaml:"slo"`
+	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once, `serve-late`
+	// serves it all the same. Default: the system's, which is `drop` when it does not say.
+	Late string `yaml:"late"`
+	// Weight is the importance of the app relative to the others. Default: 1.
+	Weight float64 `yaml:"weight"`
+	// QueueLimit is how many queries may wait before new ones are refused. Default: 1000.
+	QueueLimit int `yaml:"queue_limit"`
+	// System serves this app. Default: the file's.
+	System *System `yaml:"system"`
+	// Variants lists the models that can answer, when the app has one stage. Either variants or stages is required.
+	Variants []Variant `yaml:"variants"`
+	// Stages lists the steps of an app that has several. Exactly one of them is fed by no other.
+	Stages []Stage `yaml:"stages"`
+	// Inputs lists the tensors a request carries. Default: what the models in the repository say.
+	Inputs []Tensor `yaml:"inputs"`
+	// Outputs lists the tensors of an answer. Default: what the models in the repository say.
+	Outputs []Tensor `yaml:"outputs"`
+}
+
+// SLO is a latency objective.
+type SLO struct {
+	// Latency within which a query is to be answered, such as `50ms`. Required.
+	Latency Duration `yaml:"latency"`
+	// Percentile of the queries that must meet it, in (0, 100]. Default: 99.
+	Percentile float64 `yaml:"percentile"`
+}
+
+// Stage is one step of an app.
+type Stage struct {
+	// Name of the step, unique in its app. Required.
+	Name string `yaml:"name"`
+	// Variants lists the models that can do the step. Required.
+	Variants []Variant `yaml:"variants"`
+	// Next lists the steps that this one feeds.
+	Next []Edge `yaml:"next"`
+}
+
+// Edge feeds one stage with the results of another.
+type Edge struct {
+	// To is the name of the stage that is fed. Required.
+	To string `yaml:"to"`
+	// FanOut is how many items are expected to be passed on for each item served. Default: 1.
+	FanOut float64 `yaml:"fan_out"`
+}
+
+// Variant is a trained model that can answer.
+type Variant struct {
+	// Name of the variant, unique in its app. Default: the model.
+	Name string `yaml:"name"`
+	// Model is its directory in the repository, or its name on a remote server. Default: the variant's name.
+	Model string `yaml:"model"`
+	// Version is the version directory. Default: the highest one that the model's version policy serves.
+	Version string `yaml:"version"`
+	// Accuracy in [0, 1]. Required when the stage has several variants; otherwise the default is 1.
+	Accuracy float64 `yaml:"accuracy"`
+	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where nobody says.
+	MaxBatch int `yaml:"max_batch"`
+	// Memory the variant needs when loaded. Default: the size of its model file.
+	Memory Size `yaml:"memory"`
+}
+
+// Tensor describes one input or output.
+type Tensor struct {
+	// Name of the tensor. Required.
+	Name string `yaml:"name"`
+	// DataType is the protocol's name of the element type, such as `FP32`. Required.
+	DataType string `yaml:"datatype"`
+	// Shape with -1 for variable dimensions; the first dimension is the batch. Required.
+	Shape []int64 `yaml:"shape"`
+}
+
+// Placement is an instance to run, or one on each worker of a group.
+type Placement struct {
+	// Worker is the name of a worker or of a group. Required.
+	Worker string `yaml:"worker"`
+	// App whose queries it serves. Default: the only one there is.
+	App string `yaml:"app"`
+	// Stage of the app. Default: the only one there is.
+	Stage string `yaml:"stage"`
+	// Variants to load, by name; the first one is active. Default: all variants of the stage.
+	Variants []string `yaml:"variants"`
+	// Slots is the number of batches that may run at once. Default: 1.
+	Slots int `yaml:"slots"`
+	// Cores a run may use. Default: an equal part of those that the worker's placements leave.
+	Cores int `yaml:"cores"`
+	// BatchLimit is the largest number of items of a batch. Default: the largest that takes half the objective.
+	BatchLimit int `yaml:"batch_limit"`
+	// Weight is its part of the stage's traffic relative to the other instances. Default: in proportion to what each can
+	// carry. Give it for all instances of a stage or for none.
+	Weight float64 `yaml:"weight"`
+}
+
+// Server says where and how clients are answered.
+type Server struct {
+	// HTTP is the HOST:PORT of the Open Inference Protocol over HTTP, or `off`. Default: `:8000`.
+	HTTP string `yaml:"http"`
+	// GRPC is the HOST:PORT of the Open Inference Protocol over gRPC, or `off`. Default: `:8001`.
+	GRPC string `yaml:"grpc"`
+	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only this
+	// machine can reach.
+	Admin string `yaml:"admin"`
+	// Limits bound what clients may ask for.
+	Limits Limits `yaml:"limits"`
+	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
+	DrainTimeout Duration `yaml:"drain_timeout"`
+	// TLS encrypts HTTP and gRPC.
+	TLS TLS `yaml:"tls"`
+}
+
+// Limits bound what clients may ask for.
+type Limits struct {
+	// Request is the largest request, after decompression. Default: 64MiB.
+	Request Size `yaml:"request"`
+	// Header is the largest header. Default: 1MiB.
+	Header Size `yaml:"header"`
+	// Connections is how many may be open at once. Default: 1024.
+	Connections int `yaml:"connections"`
+	// Items is the largest number of inputs in one request. Default: 1024.
+	Items int `yaml:"items"`
+	// ReadTimeout is how long a request may take to arrive. Default: 30s.
+	ReadTimeout Duration `yaml:"read_timeout"`
+	// IdleTimeout is how long a connection may be silent between requests. Default: 2m.
+	IdleTimeout Duration `yaml:"idle_timeout"`
+}
+
+// TLS names the files of an encrypted server, relative to this file.
+type TLS struct {
+	// Cert is a PEM file with the certificate chain. With key.
+	Cert string `yaml:"cert"`
+	// Key is a PEM file with the private key. With cert.
+	Key string `yaml:"key"`
+	// ClientCA is a PEM file of authorities; clients must then show a certificate of one of them. Default: clients need none.
+	ClientCA string `yaml:"client_ca"`
+}
+
+// Telemetry says what is logged and recorded.
+type Telemetry struct {
+	// LogLevel is `debug`, `info`, `warn` or `error`. Default: `info`.
+	LogLevel string `yaml:"log_level"`
+	// LogFormat is `text` or `json`. Default: `text`.
+	LogFormat string `yaml:"log_format"`
+	// Decisions is how many of the latest decisions are kept for explanations. Default: 65536.
+	Decisions int `yaml:"decisions"`
+	// Journal is a file that every input and decision is written to, for replay, relative to this file. Default: none.
+	Journal string `yaml:"journal"`
+	// LatencyBuckets are the upper bounds of the latency histograms, ascending. Default: 1ms to 10s in 13 steps.
+	LatencyBuckets []Duration `yaml:"latency_buckets"`
+}

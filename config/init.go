@@ -1,0 +1,217 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-serving/sluice/modelrepo"
+)
+
+// ladderFile is the file in a repository that says that its models are variants of one task.
+const ladderFile = "ladder.json"
+
+// ladder is the content of that file.
+type ladder struct {
+	Task     string       `json:"task"` // name of the app
+	Variants []ladderStep `json:"variants"`
+}
+
+type ladderStep struct {
+	Name     string  `json:"name"` // of the model
+	Accuracy float64 `json:"accuracy"`
+}
+
+// machine is what Init says of the computer it runs on.
+type machine struct {
+	cores  int
+	memory Size // 0 when not known
+}
+
+// Init returns a commented sluice.yaml for the models of a repository: one app with all of them when the repository has a
+// ladder.json ({"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}), otherwise one app for each. The one
+// worker is this machine. The result is to be saved in the current directory if repo is relative.
+func Init(repo string) ([]byte, error) {
+	return initFor(repo, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+}
+
+func initFor(dir string, m machine) ([]byte, error) {
+	repo, err := modelrepo.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = repo.Close() }()
+	models, err := repo.Models()
+	if err != nil {
+		return nil, err
+	}
+	if len(models) == 0 {
+		return nil, fmt.Errorf("model repository %s holds no models: want MODEL/VERSION/model.onnx", dir)
+	}
+	steps, err := readLadder(repo, models)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	writeHead(&b, dir, m)
+	if steps != nil {
+		writeLadder(&b, steps, models)
+	} else {
+		for _, model := range models {
+			writeApp(&b, model.Name, []ladderStep{{Name: model.Name, Accuracy: 1}}, models, false)
+		}
+	}
+	b.WriteString(initTail)
+	// What is written must be readable: a name in the repository may be one that no app can have.
+	if _, err := Parse(b.Bytes(), "sluice.yaml"); err != nil {
+		return nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
+	}
+	return b.Bytes(), nil
+}
+
+// readLadder returns the content of ladder.json, or nil when there is none.
+func readLadder(repo *modelrepo.Repository, models []*modelrepo.Model) (*ladder, error) {
+	data, err := repo.ReadFile(ladderFile, MaxBytes)
+	if errors.Is(err, modelrepo.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var l ladder
+	if err := json.Unmarshal(data, &l); err != nil {
+		return nil, fmt.Errorf("%s in %s: %w", ladderFile, repo.Dir(), err)
+	}
+	if l.Task == "" || len(l.Variants) == 0 {
+		return nil, fmt.Errorf(`%s in %s: want {"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}`, ladderFile, repo.Dir())
+	}
+	for i, v := range l.Variants {
+		if !slices.ContainsFunc(models, func(m *modelrepo.Model) bool { return m.Name == v.Name }) {
+			return nil, fmt.Errorf("%s in %s: variants[%d]: there is no model %q", ladderFile, repo.Dir(), i, v.Name)
+		}
+	}
+	return &l, nil
+}
+
+func writeLadder(b *bytes.Buffer, l *ladder, models []*modelrepo.Model) {
+	writeApp(b, l.Task, l.Variants, models, true)
+	var rest []string
+	for _, m := range models {
+		if !slices.ContainsFunc(l.Variants, func(v ladderStep) bool { return v.Name == m.Name }) {
+			rest = append(rest, m.Name)
+		}
+	}
+	if len(rest) > 0 {
+		fmt.Fprintf(b, "  # Not in %s, so not served: %s\n", ladderFile, strings.Join(rest, ", "))
+	}
+}
+
+func writeHead(b *bytes.Buffer, dir string, m machine) {
+	b.WriteString(`# What sluice serves, where, and how fast it has to be.
+# docs/configuration.md explains every setting; check this file with ` + "`sluice config check`" + `.
+version: 1
+
+# Kinds of machine. Prices are in $/h; plans that rent machines compare them.
+device_types:
+  - name: local
+    price_per_hour: 0
+`)
+	fmt.Fprintf(b, "    cores: %d\n", max(1, m.cores))
+	if m.memory > 0 {
+		fmt.Fprintf(b, "    memory: %s\n", m.memory)
+	}
+	fmt.Fprintf(b, `
+# The machines. This one runs the models itself; kind: openinference stands in front of a server that runs already.
+workers:
+  - name: here
+    device_type: local
+    backend: {kind: onnx}
+
+# Models lie here as MODEL/VERSION/model.onnx, with an optional config.pbtxt.
+models:
+  repository: %s
+
+# Measured latencies. Write this file with `+"`sluice profile`"+` and take the mark away.
+# profiles: [profile.json]
+
+# Who decides. Either the name of a system (`+"`sluice systems`"+` lists them), or a router and a batcher.
+system:
+  router: weighted
+  batcher: adaptive
+
+# What clients call, by name, with the latency objective of each.
+apps:
+`, quote(dir))
+}
+
+func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*modelrepo.Model, measured bool) {
+	fmt.Fprintf(b, "  - name: %s\n", quote(name))
+	b.WriteString(`    slo: {latency: 100ms, percentile: 99}
+    late: drop          # or serve-late
+    queue_limit: 1000   # waiting queries, before new ones are refused
+    variants:
+`)
+	for _, s := range steps {
+		i := slices.IndexFunc(models, func(m *modelrepo.Model) bool { return m.Name == s.Name })
+		m := models[i]
+		fmt.Fprintf(b, "      - name: %s\n", quote(s.Name))
+		note := ""
+		if !measured {
+			note = "   # not known: write what you measured, in [0, 1]"
+		}
+		fmt.Fprintf(b, "        accuracy: %s%s\n", strconv.FormatFloat(s.Accuracy, 'f', -1, 64), note)
+		if m.MaxBatch > 0 {
+			fmt.Fprintf(b, "        max_batch: %d\n", m.MaxBatch)
+		} else {
+			b.WriteString("        max_batch: 1   # the model has no batch dimension\n")
+		}
+	}
+}
+
+const initTail = `
+# Where clients are answered.
+server:
+  http: ":8000"
+  grpc: ":8001"
+  admin: 127.0.0.1:8002   # metrics and administration: this machine only
+`
+
+// quote writes a text so that YAML reads it back as the same text.
+func quote(s string) string {
+	plain := s != ""
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_' || r == '/' || r == '.'
+		plain = plain && (letter || i > 0 && (r >= '0' && r <= '9' || r == '-'))
+	}
+	switch strings.ToLower(s) {
+	case "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan":
+		plain = false
+	}
+	if plain {
+		return s
+	}
+	// JSON's form of a text is one of YAML's.
+	j, _ := json.Marshal(s)
+	return string(j)
+}
+
+// totalMemory returns the machine's memory, or 0 where it cannot be told.
+func totalMemory() Size {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
+			kib, _ := strconv.ParseInt(f[1], 10, 64)
+			return Size(kib / 1024 << 20) // in whole MiB, for the eye
+		}
+	}
+	return 0
+}

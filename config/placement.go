@@ -1,0 +1,148 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// placement turns the file's placements into instances, or makes the default ones.
+func (r *resolver) placement() {
+	if len(r.f.Placement) == 0 {
+		r.defaultPlacement()
+	} else {
+		r.explicitPlacement()
+	}
+	r.shareCores()
+	if len(r.f.Placement) > 0 {
+		r.everyStageRuns()
+		r.memory()
+	}
+}
+
+// defaultPlacement puts every stage on every worker with as many of its variants as fit into memory.
+func (r *resolver) defaultPlacement() {
+	s := r.w.Spec
+	for w := range s.Workers {
+		d := s.DeviceTypes[s.Workers[w].DeviceType]
+		free, limited := d.MemoryBytes, d.MemoryBytes > 0
+		for st := range s.Stages {
+			inst := Instance{Worker: serving.WorkerID(w), Stage: serving.StageID(st), Slots: 1}
+			for _, v := range s.Stages[st].Variants {
+				if limited && s.Variants[v].MemoryBytes > free {
+					if w == 0 || r.entry[w] != r.entry[w-1] {
+						r.w.warnf("worker %q: variant %q is not loaded: %d bytes of memory are left, it needs %d", s.Workers[w].Name, s.Variants[v].Name, free, s.Variants[v].MemoryBytes)
+					}
+					continue
+				}
+				free -= s.Variants[v].MemoryBytes
+				inst.Variants = append(inst.Variants, v)
+			}
+			if len(inst.Variants) > 0 {
+				r.w.Placement = append(r.w.Placement, inst)
+			}
+		}
+	}
+	for st := range s.Stages {
+		if !slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
+			r.c.addf(at("apps", int(s.Stages[st].App)), "no variant of stage %q fits into the memory of any worker", s.Stages[st].Name)
+		}
+	}
+}
+
+func (r *resolver) explicitPlacement() {
+	s := r.w.Spec
+	for i := range r.f.Placement {
+		p, path := &r.f.Placement[i], at("placement", i)
+		app := slices.IndexFunc(s.Apps, func(a serving.App) bool { return a.Name == p.App })
+		stage := s.Apps[app].Stages[0]
+		for _, st := range s.Apps[app].Stages {
+			if s.Stages[st].Name == p.Stage {
+				stage = st
+			}
+		}
+		inst := Instance{Stage: stage, Slots: p.Slots, Cores: p.Cores, Limit: p.BatchLimit, Share: p.Weight}
+		if len(p.Variants) == 0 {
+			inst.Variants = slices.Clone(s.Stages[stage].Variants)
+		}
+		for _, name := range p.Variants {
+			for _, v := range s.Stages[stage].Variants {
+				if s.Variants[v].Name == name {
+					inst.Variants = append(inst.Variants, v)
+				}
+			}
+		}
+		for _, v := range inst.Variants {
+			if p.BatchLimit > s.Variants[v].MaxBatch {
+				r.c.addf(path+".batch_limit", "is %d, but variant %q takes at most %d items", p.BatchLimit, s.Variants[v].Name, s.Variants[v].MaxBatch)
+			}
+		}
+		for w := range s.Workers {
+			if s.Workers[w].Name == p.Worker || r.f.Workers[r.entry[w]].Name == p.Worker {
+				one := inst
+				one.Worker = serving.WorkerID(w)
+				r.w.Placement = append(r.w.Placement, one)
+			}
+		}
+	}
+	slices.SortStableFunc(r.w.Placement, func(a, b Instance) int { return int(a.Worker) - int(b.Worker) })
+}
+
+// shareCores gives every instance without a number of cores an equal part of what its worker has left, at least one.
+func (r *resolver) shareCores() {
+	s := r.w.Spec
+	taken, open := make([]int, len(s.Workers)), make([]int, len(s.Workers))
+	for _, i := range r.w.Placement {
+		taken[i.Worker] += i.Cores * i.Slots
+		if i.Cores == 0 {
+			open[i.Worker] += i.Slots
+		}
+	}
+	for n := range r.w.Placement {
+		i := &r.w.Placement[n]
+		if i.Cores == 0 {
+			i.Cores = max(1, (s.DeviceTypes[s.Workers[i.Worker].DeviceType].Cores-taken[i.Worker])/open[i.Worker])
+		}
+	}
+	used := make([]int, len(s.Workers))
+	for _, i := range r.w.Placement {
+		used[i.Worker] += i.Cores * i.Slots
+	}
+	for w, n := range used {
+		cores := s.DeviceTypes[s.Workers[w].DeviceType].Cores
+		if n > cores && r.w.Backends[w].Kind == "onnx" && (w == 0 || r.entry[w] != r.entry[w-1]) {
+			r.w.warnf("worker %q: its instances may use %d threads at once, it has %d cores: runs will slow each other down", s.Workers[w].Name, n, cores)
+		}
+	}
+}
+
+// everyStageRuns reports stages that nothing serves, unless a planner will decide.
+func (r *resolver) everyStageRuns() {
+	s := r.w.Spec
+	for st := range s.Stages {
+		sys := r.w.Apps[s.Stages[st].App].System
+		if sys.Name != "" || sys.Planner != "" && sys.Planner != "static" {
+			continue
+		}
+		if !slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
+			r.c.addf("placement", "no instance serves stage %q of app %q", s.Stages[st].Name, s.Apps[s.Stages[st].App].Name)
+		}
+	}
+}
+
+// memory reports workers on which more was placed than fits.
+func (r *resolver) memory() {
+	s := r.w.Spec
+	need := make([]int64, len(s.Workers))
+	for _, i := range r.w.Placement {
+		for _, v := range i.Variants {
+			need[i.Worker] += s.Variants[v].MemoryBytes
+		}
+	}
+	for w, n := range need {
+		if d := s.DeviceTypes[s.Workers[w].DeviceType]; d.MemoryBytes > 0 && n > d.MemoryBytes {
+			r.c.addf("placement", "worker %q: the variants placed on it need %d bytes of memory, device type %q has %d", s.Workers[w].Name, n, d.Name, d.MemoryBytes)
+			return
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sluice-serving/sluice/modelrepo"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Spec returns the tables alone; see Resolve.
+func (f *File) Spec() (*serving.Spec, error) {
+	w, err := f.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	return w.Spec, nil
+}
+
+// Resolve looks up the models and turns the file into a World. The error is a Problems when models and file do not fit.
+func (f *File) Resolve() (*World, error) {
+	r := &resolver{
+		c: &checker{f: f, bad: map[string]bool{}}, f: f,
+		w:      &World{Spec: &serving.Spec{}},
+		models: map[string]*modelrepo.Model{}, warned: map[string]bool{},
+	}
+	for _, w := range f.Workers {
+		r.local = r.local || w.Backend.Kind == "onnx"
+	}
+	if f.Models.Repository != "" {
+		repo, err := modelrepo.Open(f.Path(f.Models.Repository))
+		if err != nil {
+			r.c.addf("models.repository", "%v", err)
+			return nil, r.c.err()
+		}
+		defer func() { _ = repo.Close() }()
+		r.repo = repo
+	}
+	r.machines()
+	for i := range f.Apps {
+		r.app(i)
+	}
+	for _, p := range f.Profiles {
+		r.w.Profiles = append(r.w.Profiles, f.Path(p))
+	}
+	if len(r.c.found) == 0 {
+		r.placement()
+	}
+	if err := r.c.err(); err != nil {
+		return nil, err
+	}
+	return r.w, r.w.Spec.Validate()
+}
+
+type resolver struct {
+	c      *checker
+	f      *File
+	w      *World
+	repo   *modelrepo.Repository
+	models map[string]*modelrepo.Model // read so far; nil for those that are not there
+	warned map[string]bool
+	local  bool  // some worker runs models in this process, so that they must be in the repository
+	entry  []int // by WorkerID: index into File.Workers
+}
+
+func (r *resolver) machines() {
+	s := r.w.Spec
+	for _, d := range r.f.DeviceTypes {
+		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory)})
+	}
+	names, entry := r.f.expand()
+	r.entry = entry
+	nth := map[int]int{}
+	for i, e := range entry {
+		w := &r.f.Workers[e]
+		d := slices.IndexFunc(s.DeviceTypes, func(d serving.DeviceType) bool { return d.Name == w.DeviceType })
+		s.Workers = append(s.Workers, serving.Worker{Name: names[i], DeviceType: serving.DeviceTypeID(d)})
+		b := w.Backend
+		if len(b.Addresses) > 0 {
+			b.Address = b.Addresses[nth[e]]
+		}
+		b.CA = r.f.Path(b.CA)
+		nth[e]++
+		r.w.Backends = append(r.w.Backends, b)
+	}
+}
+
+func (r *resolver) app(i int) {
+	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
+	app := serving.App{
+		Name: a.Name, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
+		Weight: a.Weight, QueueLimit: a.QueueLimit,
+	}
+	if a.Late == "serve-late" {
+		app.Late = serving.ServeLate
+	}
+	views := f.stages(a, path)
+	sorted := []int{0}
+	if len(a.Stages) > 0 {
+		sorted, _ = order(a.Stages)
+	}
+	ids := map[string]serving.StageID{}
+	for n, at := range sorted {
+		ids[views[at].name] = serving.StageID(len(s.Stages) + n)
+	}
+	base := len(s.Stages)
+	for _, n := range sorted {
+		st := serving.Stage{Name: views[n].name, App: serving.AppID(i)}
+		for _, e := range views[n].next {
+			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut})
+		}
+		id := serving.StageID(len(s.Stages))
+		for j := range views[n].variants {
+			st.Variants = append(st.Variants, r.variant(&views[n].variants[j], at(views[n].path+".variants", j), serving.AppID(i), id))
+		}
+		app.Stages = append(app.Stages, id)
+		s.Stages = append(s.Stages, st)
+	}
+	for _, st := range s.Stages[base:] {
+		for _, e := range st.Next {
+			s.Stages[e.To].Joins++
+		}
+	}
+	s.Apps = append(s.Apps, app)
+	r.w.Apps = append(r.w.Apps, r.info(i, app))
+}
+
+func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage serving.StageID) serving.VariantID {
+	id := serving.VariantID(len(r.w.Spec.Variants))
+	out := serving.Variant{Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch, MemoryBytes: int64(v.Memory)}
+	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true}
+	if m := r.model(v, path); m != nil {
+		found, err := m.Version(v.Version)
+		if err != nil {
+			r.c.addf(path+".version", "%v", err)
+		} else {
+			b.Path, b.Version = found.Path, strconv.FormatInt(found.Number, 10)
+			out.Version = b.Version
+			if out.MemoryBytes == 0 {
+				out.MemoryBytes = found.Bytes
+			}
+		}
+		b.Inputs, b.Outputs, b.Batched = m.Inputs, m.Outputs, m.MaxBatch > 0
+		switch bound := max(1, m.MaxBatch); {
+		case out.MaxBatch == 0:
+			out.MaxBatch = bound
+		case out.MaxBatch > bound && !b.Batched:
+			r.c.addf(path+".max_batch", "is %d, but model %q has no batch dimension", out.MaxBatch, m.Name)
+		case out.MaxBatch > bound && m.Config.MaxBatchSize != nil:
+			r.c.addf(path+".max_batch", "is %d, but max_batch_size of model %q is %d", out.MaxBatch, m.Name, bound)
+		}
+	}
+	if out.MaxBatch == 0 {
+		out.MaxBatch = defaultMaxBatch
+	}
+	r.w.Spec.Variants = append(r.w.Spec.Variants, out)
+	r.w.Variants = append(r.w.Variants, b)
+	return id
+}
+
+// model reads a variant's model, once. It returns nil when there is none, which is an error only for models that are to
+// be run here.
+func (r *resolver) model(v *Variant, path string) *modelrepo.Model {
+	if r.repo == nil {
+		return nil
+	}
+	m, ok := r.models[v.Model]
+	if !ok {
+		var err error
+		if m, err = r.repo.Model(v.Model); err != nil {
+			m = nil
+			if r.local || !errors.Is(err, modelrepo.ErrNotFound) {
+				known, _ := r.repo.Names()
+				hint := ""
+				if errors.Is(err, modelrepo.ErrNotFound) && len(known) <= maxHints {
+					hint, _ = didYouMean(v.Model, known)
+				}
+				r.c.addf(path+".model", "%v%s", err, hint)
+			}
+		}
+		r.models[v.Model] = m
+	} else if m == nil && r.local {
+		r.c.addf(path+".model", "model %q cannot be used, see above", v.Model)
+	}
+	if m != nil && !r.warned[m.Name] {
+		r.warned[m.Name] = true
+		for _, u := range m.Unknown {
+			r.w.warnf("model %q: config.pbtxt: %s is not read", m.Name, u)
+		}
+		for _, u := range m.Warnings {
+			r.w.warnf("model %q: config.pbtxt: %s", m.Name, u)
+		}
+	}
+	return m
+}
+
+// info collects what requests of an app carry: what the file says, or what the variants of its first and last stages
+// agree on.
+func (r *resolver) info(i int, app serving.App) AppInfo {
+	a, s := &r.f.Apps[i], r.w.Spec
+	out := AppInfo{System: r.f.SystemOf(i), Inputs: tensors(a.Inputs), Outputs: tensors(a.Outputs), Batched: true}
+	for _, v := range s.Stages[app.Stages[0]].Variants {
+		out.Batched = out.Batched && r.w.Variants[v].Batched
+	}
+	path := at("apps", i)
+	if out.Inputs == nil {
+		out.Inputs = r.agree(s.Stages[app.Stages[0]].Variants, path, "inputs", func(b *Binding) []tensor.Spec { return b.Inputs })
+	}
+	if out.Outputs == nil {
+		for _, st := range app.Stages {
+			if len(s.Stages[st].Next) == 0 {
+				out.Outputs = append(out.Outputs, r.agree(s.Stages[st].Variants, path, "outputs", func(b *Binding) []tensor.Spec { return b.Outputs })...)
+			}
+		}
+	}
+	return out
+}
+
+// agree returns the tensors that all variants of a stage have in common, and reports those that differ: a client cannot
+// know which variant will answer.
+func (r *resolver) agree(variants []serving.VariantID, path, kind string, of func(*Binding) []tensor.Spec) []tensor.Spec {
+	var first []tensor.Spec
+	var from serving.VariantID
+	for _, v := range variants {
+		specs := of(&r.w.Variants[v])
+		switch {
+		case specs == nil:
+		case first == nil:
+			first, from = specs, v
+		case !same(first, specs):
+			r.c.addf(path, "variants %q and %q differ in their %s: %v and %v: a client cannot know which one will answer",
+				r.w.Spec.Variants[from].Name, r.w.Spec.Variants[v].Name, kind, show(first), show(specs))
+			return first
+		}
+	}
+	return first
+}
+
+// same tells whether two lists hold the same tensors, in any order. A shape that is not known fits every shape.
+func same(a, b []tensor.Spec) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, x := range a {
+		i := slices.IndexFunc(b, func(y tensor.Spec) bool { return y.Name == x.Name })
+		if i < 0 || b[i].DType != x.DType || x.Shape != nil && b[i].Shape != nil && !slices.Equal(x.Shape, b[i].Shape) {
+			return false
+		}
+	}
+	return true
+}
+
+func show(specs []tensor.Spec) string {
+	out := ""
+	for i, s := range specs {
+		if i > 0 {
+			out += ", "
+		}
+		out += s.Name + " " + s.DType.String() + " ["
+		for j, d := range s.Shape {
+			if j > 0 {
+				out += ","
+			}
+			out += strconv.FormatInt(d, 10)
+		}
+		out += "]"
+	}
+	return out
+}
+
+func tensors(list []Tensor) []tensor.Spec {
+	var out []tensor.Spec
+	for _, t := range list {
+		out = append(out, tensor.Spec{Name: t.Name, DType: tensor.ParseDType(t.DataType), Shape: t.Shape})
+	}
+	return out
+}

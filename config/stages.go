@@ -1,0 +1,50 @@
+package config
+
+import "fmt"
+
+// stageView shows a stage of an app the same way whether it was written as stages or, for a single one, as variants.
+type stageView struct {
+	name     string
+	path     string // of the mapping that holds variants
+	variants []Variant
+	next     []Edge
+}
+
+// stages lists an app's stages in the order of the file. The single stage of an app that lists variants has the app's
+// name.
+func (f *File) stages(a *App, path string) []stageView {
+	if len(a.Stages) == 0 {
+		return []stageView{{name: a.Name, path: path, variants: a.Variants}}
+	}
+	var out []stageView
+	for i := range a.Stages {
+		s := &a.Stages[i]
+		out = append(out, stageView{name: s.Name, path: at(path+".stages", i), variants: s.Variants, next: s.Next})
+	}
+	return out
+}
+
+// SystemOf returns the system that serves the i-th app: its own or the file's.
+func (f *File) SystemOf(i int) System {
+	if s := f.Apps[i].System; s != nil {
+		return *s
+	}
+	return f.System
+}
+
+// expand lists the workers with groups resolved: for each worker its name and the index of its entry.
+func (f *File) expand() (names []string, entry []int) {
+	for i, w := range f.Workers {
+		for n := range w.Count {
+			name := w.Name
+			if w.Count > 1 {
+				name = fmt.Sprintf("%s-%d", w.Name, n)
+			}
+			names = append(names, name)
+			entry = append(entry, i)
+		}
+	}
+	return names, entry
+}
+
+func at(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

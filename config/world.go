@@ -1,0 +1,79 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// World is a file with every name resolved: the tables that deciding code works on, and beside them what only the code
+// around it needs.
+type World struct {
+	Spec      *serving.Spec // validated
+	Apps      []AppInfo     // by AppID
+	Variants  []Binding     // by VariantID
+	Backends  []Backend     // by WorkerID, Address filled in
+	Placement []Instance    // by worker, then in the order of the file
+	Profiles  []string      // paths that can be opened
+	Warnings  []string      // what works, but perhaps not as meant
+}
+
+// AppInfo is what a front end needs to know of an app.
+type AppInfo struct {
+	System System
+	// Inputs and Outputs are what requests and answers carry. Nil when neither the file nor the repository says: a remote
+	// server may know.
+	Inputs  []tensor.Spec
+	Outputs []tensor.Spec
+	// Batched tells whether the first dimension of the tensors counts items.
+	Batched bool
+}
+
+// Binding says which model stands behind a variant.
+type Binding struct {
+	App     serving.AppID
+	Model   string // directory in the repository, or name on a remote server
+	Version string // version directory in decimal; empty leaves the choice to a remote server
+	Path    string // of the model file; empty when the repository has none
+	// Inputs and Outputs are the model's own tensors; nil when it is not in the repository.
+	Inputs  []tensor.Spec
+	Outputs []tensor.Spec
+	Batched bool // the first dimension is the batch; otherwise a run takes exactly one item
+}
+
+// Instance is one instance to run. Zero fields are left to the planner. It has the fields of static.Instance in
+// policy/plan/static and converts to it.
+type Instance struct {
+	Worker   serving.WorkerID
+	Stage    serving.StageID
+	Variants []serving.VariantID // the first is the active one
+	Slots    int
+	Cores    int
+	Limit    int     // items
+	Share    float64 // relative weight
+}
+
+// App returns the app with the given name.
+func (w *World) App(name string) (serving.AppID, bool) {
+	for i := range w.Spec.Apps {
+		if w.Spec.Apps[i].Name == name {
+			return serving.AppID(i), true
+		}
+	}
+	return serving.None, false
+}
+
+// VariantOf returns the variant of an app with the given name.
+func (w *World) VariantOf(app serving.AppID, name string) (serving.VariantID, bool) {
+	for i := range w.Spec.Variants {
+		if w.Variants[i].App == app && w.Spec.Variants[i].Name == name {
+			return serving.VariantID(i), true
+		}
+	}
+	return serving.None, false
+}
+
+func (w *World) warnf(format string, args ...any) {
+	w.Warnings = append(w.Warnings, fmt.Sprintf(format, args...))
+}
