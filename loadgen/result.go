@@ -26,6 +26,7 @@ type Result struct {
 
 	run     *runner
 	offered int
+	span    time.Duration // of the whole run, warm-up included
 }
 
 // VariantUse is how much of an app one variant served.
@@ -59,6 +60,7 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 	if res.Interrupted {
 		span = min(span, max(elapsed, 1))
 	}
+	res.span = span
 	span = max(span-r.opt.Warmup, 1)
 	infos := make([]report.AppInfo, len(r.apps))
 	for i, a := range r.apps {
@@ -117,22 +119,16 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 // outcome is query i in the report's terms.
 func (r *runner) outcome(i int) report.Outcome {
 	a, q := &r.arrivals[i], &r.queries[i]
-	deadline := serving.Never
-	if a.Timeout > 0 {
-		deadline = a.At.Add(a.Timeout)
-	} else if slo := r.apps[a.App].SLO.Latency; slo > 0 {
-		deadline = a.At.Add(slo)
-	}
 	return report.Outcome{
 		Query: serving.QueryID(i + 1), App: a.App, Variant: serving.VariantID(q.variant), Outcome: q.outcome, Arrived: a.At,
-		Done: a.At.Add(q.latency), Deadline: deadline, Queue: q.queue, Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
+		Done: a.At.Add(q.latency), Deadline: deadline(a.At, a.Timeout, r.apps[a.App].SLO), Queue: q.queue, Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
 	}
 }
 
 // WriteRecords writes every query as a line of JSON, in the order of the schedule, for a replay.
 func (res *Result) WriteRecords(w io.Writer) error {
 	r := res.run
-	rw, err := workload.NewRecordWriter(w, workload.RecordHeader{Name: r.opt.Name, Seed: r.opt.Seed, DurationNS: int64(r.opt.Duration)})
+	rw, err := workload.NewRecordWriter(w, workload.RecordHeader{Name: r.opt.Name, Seed: r.opt.Seed, DurationNS: int64(res.span)})
 	if err != nil {
 		return err
 	}
