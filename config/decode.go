@@ -83,7 +83,7 @@ func (d *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
-		at := join(path, k.Value)
+		at := join(path, shown(k.Value))
 		if !d.key(k, at, seen) {
 			continue
 		}
@@ -113,6 +113,9 @@ func (d *decoder) key(k *yaml.Node, at string, seen map[string]int) bool {
 	switch {
 	case k.Kind != yaml.ScalarNode:
 		d.c.at(k.Line, at, "a key must be a single word")
+		return false
+	case k.Value == "":
+		d.c.at(k.Line, at, "a key is empty")
 		return false
 	case k.Tag == "!!merge":
 		d.c.at(k.Line, at, "merge keys are not read: repeat the settings, or use an alias for a whole value")
@@ -153,7 +156,7 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
-		at := join(path, k.Value)
+		at := join(path, shown(k.Value))
 		if !d.key(k, at, seen) {
 			continue
 		}
@@ -210,6 +213,16 @@ func keys(t reflect.Type) []string {
 		}
 	}
 	return out
+}
+
+// shown returns a key as paths and messages show it: a file may hold any bytes as a key.
+func shown(key string) string {
+	for _, r := range key {
+		if r <= ' ' || r == 0x7f || r == 0xfffd || len(key) > 64 {
+			return fmt.Sprintf("%.64q", key)
+		}
+	}
+	return key
 }
 
 func join(path, key string) string {

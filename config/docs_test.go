@@ -1,0 +1,213 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const manualPath = "../docs/configuration.md"
+
+const manualHead = `# sluice.yaml
+
+One file says which machines there are, which models lie where, which apps clients may call and how fast each has to be.
+` + "`sluice config init REPOSITORY`" + ` writes one to start from, ` + "`sluice config check`" + ` reports everything that is wrong with one, each
+problem with its line and path. [examples/](../examples) holds complete files.
+
+The smallest useful file:
+
+` + "```yaml\n%s```" + `
+
+Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB`, `8GiB` or `2GB`" + ` or as a number of bytes. Relative paths start from the
+directory of the file. Unknown keys are errors, and so is a key given twice. YAML aliases may stand for whole values; merge keys (` + "`<<`" + `) are
+not read. A file may hold at most 1 MiB.
+
+This page is made from the comments of ` + "`config/file.go`" + ` by ` + "`go test ./config -update`" + `.
+`
+
+// typeDoc is what the source says of one struct.
+type typeDoc struct {
+	text   string
+	fields map[string]string
+}
+
+// comments reads the doc comments of file.go.
+func comments(t *testing.T) map[string]typeDoc {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "file.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]typeDoc{}
+	for _, d := range file.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.TYPE {
+			continue
+		}
+		spec := g.Specs[0].(*ast.TypeSpec)
+		s, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			continue
+		}
+		doc := typeDoc{text: strings.TrimSpace(g.Doc.Text()), fields: map[string]string{}}
+		for _, f := range s.Fields.List {
+			for _, n := range f.Names {
+				doc.fields[n.Name] = strings.TrimSpace(f.Doc.Text())
+			}
+		}
+		out[spec.Name.Name] = doc
+	}
+	return out
+}
+
+// manual renders docs/configuration.md and returns every key path it describes.
+func manual(t *testing.T) (text string, paths []string) {
+	t.Helper()
+	docs := comments(t)
+	example, err := os.ReadFile("../examples/minimal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, manualHead, example)
+	queue := []struct {
+		typ  reflect.Type
+		path string
+	}{{reflect.TypeFor[File](), ""}}
+	where := map[reflect.Type][]string{} // every place a type stands at
+	var order []reflect.Type
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		if where[at.typ] == nil {
+			order = append(order, at.typ)
+		}
+		where[at.typ] = append(where[at.typ], at.path)
+		for i := range at.typ.NumField() {
+			f := at.typ.Field(i)
+			key := f.Tag.Get("yaml")
+			if key == "" {
+				if f.IsExported() {
+					t.Errorf("%s.%s has no yaml key", at.typ.Name(), f.Name)
+				}
+				continue
+			}
+			path := join(at.path, key)
+			paths = append(paths, path)
+			typ := f.Type
+			if typ.Kind() == reflect.Slice {
+				typ, path = typ.Elem(), path+"[]"
+			}
+			if typ.Kind() == reflect.Pointer {
+				typ = typ.Elem()
+			}
+			if typ.Kind() == reflect.Struct {
+				queue = append(queue, struct {
+					typ  reflect.Type
+					path string
+				}{typ, path})
+			}
+		}
+	}
+	for _, typ := range order {
+		doc := docs[typ.Name()]
+		if doc.text == "" {
+			t.Errorf("type %s has no comment", typ.Name())
+		}
+		if typ == order[0] {
+			b.WriteString("\n## The file\n\n")
+		} else {
+			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", strings.Join(where[typ], "`, `"), paragraph(doc.text))
+		}
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			key := f.Tag.Get("yaml")
+			if key == "" {
+				continue
+			}
+			text := doc.fields[f.Name]
+			if text == "" {
+				t.Errorf("%s.%s has no comment", typ.Name(), f.Name)
+			}
+			if !strings.HasPrefix(text, f.Name+" ") {
+				t.Errorf("the comment of %s.%s does not begin with its name: %q", typ.Name(), f.Name, text)
+			}
+			fmt.Fprintf(&b, "- **`%s`** (%s) %s\n", key, kind(f.Type), paragraph(strings.TrimPrefix(text, f.Name+" ")))
+		}
+	}
+	return b.String(), paths
+}
+
+// kind names the type of a field in words.
+func kind(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[Duration]():
+		return "duration"
+	case reflect.TypeFor[Size]():
+		return "size"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return kind(t.Elem())
+	case reflect.Slice:
+		return "list of " + kind(t.Elem()) + "s"
+	case reflect.Struct:
+		return "mapping"
+	case reflect.Map:
+		return "names to texts"
+	case reflect.String:
+		return "text"
+	case reflect.Int, reflect.Int64:
+		return "whole number"
+	case reflect.Float64:
+		return "number"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return t.String()
+}
+
+// paragraph joins the lines of a comment.
+func paragraph(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func TestTheManualIsUpToDate(t *testing.T) {
+	text, _ := manual(t)
+	golden(t, manualPath, text)
+}
+
+// TestEveryKeyIsUsable fails for a key that the decoder does not read or the manual does not name.
+func TestEveryKeyIsUsable(t *testing.T) {
+	text, paths := manual(t)
+	if len(paths) < 60 {
+		t.Fatalf("only %d keys found", len(paths))
+	}
+	for _, p := range paths {
+		key := p[strings.LastIndex(p, ".")+1:]
+		if !strings.Contains(text, "- **`"+key+"`** (") {
+			t.Errorf("%s is not in the manual", p)
+		}
+		// A value of a type that fits nowhere is reported at exactly this path when the key is read.
+		yaml, closing := "", ""
+		for _, part := range strings.Split(p, ".") {
+			name, list := strings.CutSuffix(part, "[]")
+			yaml += "{" + name + ": "
+			closing = "}" + closing
+			if list {
+				yaml += "["
+				closing = "]" + closing
+			}
+		}
+		yaml += "[[[]]]" + closing
+		_, err := Parse([]byte(yaml), "x.yaml")
+		at := strings.ReplaceAll(p, "[]", "[0]")
+		if err == nil || !strings.Contains(err.Error(), "x.yaml:1: "+at) || strings.Contains(err.Error(), "x.yaml:1: "+at+": unknown key") {
+			t.Errorf("%s: %v", yaml, err)
+		}
+	}
+}
