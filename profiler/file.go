@@ -1,0 +1,353 @@
+package profiler
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Version is the format of the files this package writes.
+const Version = 1
+
+// Bounds on what Decode accepts.
+const (
+	maxFileBytes = 64 << 20
+	maxPoints    = 1 << 20
+	maxBatch     = 1 << 20
+	maxMicros    = 1e12 // more than eleven days
+)
+
+// File is a profile as it lies on disk: names instead of ids, so that it survives changes of the configuration.
+type File struct {
+	Version    int       `json:"version"`
+	Created    time.Time `json:"created"`
+	Host       Host      `json:"host,omitzero"`
+	DeviceType string    `json:"device_type,omitempty"` // the one measured; empty in a file merged from several
+	Points     []Point   `json:"points"`
+	Loads      []Load    `json:"loads"`
+}
+
+// Host says where a profile was measured; it is empty in a file merged from several.
+type Host struct {
+	CPU         string `json:"cpu"`
+	Cores       int    `json:"cores"`
+	OS          string `json:"os"`
+	ONNXRuntime string `json:"onnxruntime,omitempty"`
+}
+
+// Point is the latency of one variant on one device type at one batch size and concurrency, in microseconds.
+type Point struct {
+	Variant      string  `json:"variant"`
+	DeviceType   string  `json:"device_type"`
+	Batch        int     `json:"batch"`       // items
+	Concurrency  int     `json:"concurrency"` // batches at once
+	Samples      int     `json:"samples"`
+	Mean         float64 `json:"mean_us"`
+	StdDev       float64 `json:"stddev_us"`
+	P50          float64 `json:"p50_us"`
+	P90          float64 `json:"p90_us"`
+	P95          float64 `json:"p95_us"`
+	P99          float64 `json:"p99_us"`
+	Interpolated bool    `json:"interpolated"` // not measured; readers interpolate by themselves and skip it
+}
+
+// Load is the time to bring a variant up, warm-up included, in milliseconds.
+type Load struct {
+	Variant    string  `json:"variant"`
+	DeviceType string  `json:"device_type"`
+	Load       float64 `json:"load_ms"`
+}
+
+// Decode reads a profile strictly: unknown fields, trailing data and impossible values are errors that name the field.
+func Decode(r io.Reader) (*File, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("profile: larger than %d bytes", maxFileBytes)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var f File
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("profile: something follows the profile at byte %d", d.InputOffset())
+	}
+	if err := f.Validate(); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	return &f, nil
+}
+
+// ReadFile reads a profile; its errors name the path.
+func ReadFile(path string) (*File, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w; `sluice profile` makes one", err)
+	}
+	defer func() { _ = r.Close() }()
+	f, err := Decode(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Encode writes the profile as indented JSON, points in order of their names. The same profile gives the same bytes.
+func (f *File) Encode(w io.Writer) error {
+	if err := f.Validate(); err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	out := *f
+	out.Points = append([]Point{}, f.Points...)
+	out.Loads = append([]Load{}, f.Loads...)
+	out.sort()
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(&out)
+}
+
+// WriteFile writes the profile so that a reader sees the old file or the new one, never half of either.
+func (f *File) WriteFile(path string) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	err = f.Encode(tmp)
+	if err == nil {
+		err = errors.Join(tmp.Chmod(0o644), tmp.Sync())
+	}
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("profile: write %s: %w", path, err)
+	}
+	return nil
+}
+
+func (f *File) sort() {
+	slices.SortFunc(f.Points, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType), cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Batch, b.Batch))
+	})
+	slices.SortFunc(f.Loads, func(a, b Load) int {
+		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
+	})
+}
+
+type pointKey struct {
+	variant, device    string
+	batch, concurrency int
+}
+
+func (p *Point) key() pointKey {
+	return pointKey{p.Variant, p.DeviceType, p.Batch, p.Concurrency}
+}
+
+// Validate reports the first value that no measurement can have given.
+func (f *File) Validate() error {
+	if f.Version != Version {
+		return fmt.Errorf("version is %d, this program reads %d: measure again with `sluice profile`", f.Version, Version)
+	}
+	if len(f.Points) > maxPoints || len(f.Loads) > maxPoints {
+		return fmt.Errorf("%d points and %d loads, want at most %d of each", len(f.Points), len(f.Loads), maxPoints)
+	}
+	seen := make(map[pointKey]int, len(f.Points))
+	for i := range f.Points {
+		p := &f.Points[i]
+		if err := p.validate(); err != nil {
+			return fmt.Errorf("points[%d].%w", i, err)
+		}
+		if at, twice := seen[p.key()]; twice {
+			return fmt.Errorf("points[%d] measures the same as points[%d]: %q on %q, batch %d, concurrency %d", i, at, p.Variant, p.DeviceType, p.Batch, p.Concurrency)
+		}
+		seen[p.key()] = i
+	}
+	loads := make(map[[2]string]int, len(f.Loads))
+	for i, l := range f.Loads {
+		key := [2]string{l.Variant, l.DeviceType}
+		at, twice := loads[key]
+		switch {
+		case l.Variant == "":
+			return fmt.Errorf("loads[%d].variant is empty", i)
+		case l.DeviceType == "":
+			return fmt.Errorf("loads[%d].device_type is empty", i)
+		case !(l.Load >= 0 && l.Load <= maxMicros/1e3):
+			return fmt.Errorf("loads[%d].load_ms is %v, want a number from 0 to %v", i, l.Load, maxMicros/1e3)
+		case twice:
+			return fmt.Errorf("loads[%d] measures the same as loads[%d]: %q on %q", i, at, l.Variant, l.DeviceType)
+		}
+		loads[key] = i
+	}
+	return nil
+}
+
+// validate returns an error that starts with the field's name.
+func (p *Point) validate() error {
+	switch {
+	case p.Variant == "":
+		return errors.New("variant is empty")
+	case p.DeviceType == "":
+		return errors.New("device_type is empty")
+	case p.Batch < 1 || p.Batch > maxBatch:
+		return fmt.Errorf("batch is %d, want 1 to %d", p.Batch, maxBatch)
+	case p.Concurrency < 1 || p.Concurrency > maxBatch:
+		return fmt.Errorf("concurrency is %d, want 1 to %d", p.Concurrency, maxBatch)
+	case p.Samples < 0 || p.Samples == 0 && !p.Interpolated:
+		return fmt.Errorf("samples is %d, want at least 1", p.Samples)
+	case !(p.StdDev >= 0 && p.StdDev <= maxMicros):
+		return fmt.Errorf("stddev_us is %v, want a number from 0 to %v", p.StdDev, float64(maxMicros))
+	}
+	last := 0.0
+	for _, v := range []struct {
+		name string
+		us   float64
+		rank bool // a percentile, not below the one before it
+	}{{"mean_us", p.Mean, false}, {"p50_us", p.P50, true}, {"p90_us", p.P90, true}, {"p95_us", p.P95, true}, {"p99_us", p.P99, true}} {
+		if !(v.us >= 0.001 && v.us <= maxMicros) {
+			return fmt.Errorf("%s is %v, want a number from 0.001 to %v", v.name, v.us, float64(maxMicros))
+		}
+		if v.rank && v.us < last {
+			return fmt.Errorf("%s is %v, less than the percentile below it, %v", v.name, v.us, last)
+		}
+		if v.rank {
+			last = v.us
+		}
+	}
+	return nil
+}
+
+// Merge joins profiles, of several device types or runs. Where two measured the same, the later argument wins.
+func Merge(files ...*File) (*File, error) {
+	out := &File{Version: Version}
+	points, loads := map[pointKey]int{}, map[[2]string]int{}
+	for i, f := range files {
+		if err := f.Validate(); err != nil {
+			return nil, fmt.Errorf("profile %d of %d: %w", i+1, len(files), err)
+		}
+		if i == 0 {
+			out.Host, out.DeviceType = f.Host, f.DeviceType
+		}
+		if out.Host != f.Host {
+			out.Host = Host{}
+		}
+		if out.DeviceType != f.DeviceType {
+			out.DeviceType = ""
+		}
+		if f.Created.After(out.Created) {
+			out.Created = f.Created
+		}
+		for _, p := range f.Points {
+			if at, have := points[p.key()]; have {
+				out.Points[at] = p
+				continue
+			}
+			points[p.key()] = len(out.Points)
+			out.Points = append(out.Points, p)
+		}
+		for _, l := range f.Loads {
+			key := [2]string{l.Variant, l.DeviceType}
+			if at, have := loads[key]; have {
+				out.Loads[at] = l
+				continue
+			}
+			loads[key] = len(out.Loads)
+			out.Loads = append(out.Loads, l)
+		}
+	}
+	out.sort()
+	return out, nil
+}
+
+// Measurements returns the measured points in the ids of spec. A name that spec does not have is an error: a profile of
+// another configuration would otherwise be half used in silence. See Only.
+func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
+	var m serving.Measurements
+	if err := f.Validate(); err != nil {
+		return m, fmt.Errorf("profile: %w", err)
+	}
+	ids := resolve(spec)
+	for i := range f.Points {
+		p := &f.Points[i]
+		v, d, err := ids.of(p.Variant, p.DeviceType)
+		if err != nil {
+			return serving.Measurements{}, fmt.Errorf("profile: points[%d].%w", i, err)
+		}
+		if p.Interpolated {
+			continue
+		}
+		m.Latency = append(m.Latency, serving.LatencyPoint{
+			Variant: v, DeviceType: d, Items: p.Batch, Concurrency: p.Concurrency, Samples: p.Samples,
+			Mean: micros(p.Mean), StdDev: micros(p.StdDev), P50: micros(p.P50), P90: micros(p.P90), P95: micros(p.P95), P99: micros(p.P99),
+		})
+	}
+	for i, l := range f.Loads {
+		v, d, err := ids.of(l.Variant, l.DeviceType)
+		if err != nil {
+			return serving.Measurements{}, fmt.Errorf("profile: loads[%d].%w", i, err)
+		}
+		m.Load = append(m.Load, serving.LoadPoint{Variant: v, DeviceType: d, Load: time.Duration(math.Round(l.Load * 1e6))})
+	}
+	return m, nil
+}
+
+// Only returns the part of the profile that spec has names for, and how many points and loads it left out.
+func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
+	ids := resolve(spec)
+	out := *f
+	out.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool { _, _, err := ids.of(p.Variant, p.DeviceType); return err != nil })
+	out.Loads = slices.DeleteFunc(slices.Clone(f.Loads), func(l Load) bool { _, _, err := ids.of(l.Variant, l.DeviceType); return err != nil })
+	return &out, len(f.Points) - len(out.Points) + len(f.Loads) - len(out.Loads)
+}
+
+type names struct {
+	variants map[string][]serving.VariantID
+	devices  map[string]serving.DeviceTypeID
+}
+
+func resolve(spec *serving.Spec) names {
+	n := names{map[string][]serving.VariantID{}, map[string]serving.DeviceTypeID{}}
+	for i, v := range spec.Variants {
+		n.variants[v.Name] = append(n.variants[v.Name], serving.VariantID(i))
+	}
+	for i, d := range spec.DeviceTypes {
+		n.devices[d.Name] = serving.DeviceTypeID(i)
+	}
+	return n
+}
+
+// of returns an error that starts with the field's name.
+func (n names) of(variant, device string) (serving.VariantID, serving.DeviceTypeID, error) {
+	vs := n.variants[variant]
+	if len(vs) == 0 {
+		return 0, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`", variant)
+	}
+	if len(vs) > 1 {
+		return 0, 0, fmt.Errorf("variant is %q, the name of %d configured variants; give each a name of its own", variant, len(vs))
+	}
+	d, ok := n.devices[device]
+	if !ok {
+		return 0, 0, fmt.Errorf("device_type is %q, which is not configured; measure again with `sluice profile`", device)
+	}
+	return vs[0], d, nil
+}
+
+func micros(us float64) time.Duration { return time.Duration(math.Round(us * 1e3)) }

@@ -1,0 +1,28 @@
+package profiler
+
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// ThisHost describes the machine the program runs on. onnxruntime is the version of the library, or empty.
+func ThisHost(onnxruntime string) Host {
+	return Host{CPU: cpuName(), Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, ONNXRuntime: onnxruntime}
+}
+
+// cpuName returns the processor's name as Linux tells it, or the architecture.
+func cpuName() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	defer func() { _ = f.Close() }()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if key, value, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}

@@ -1,0 +1,115 @@
+package profiler
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// maxInputElements bounds what a random input may hold.
+const maxInputElements = 1 << 28
+
+// source makes the batches of one variant.
+type source struct {
+	cfg     *Config
+	v       serving.VariantID
+	specs   []tensor.Spec
+	batched bool
+}
+
+func newSource(cfg *Config, v serving.VariantID) (*source, error) {
+	s := &source{cfg: cfg, v: v, batched: true}
+	if cfg.Tensors == nil {
+		return s, nil
+	}
+	var err error
+	s.specs, s.batched, err = cfg.Tensors(v)
+	return s, err
+}
+
+// batch returns a batch of items queries of one item each; a variant that does not batch gets one query.
+func (s *source) batch(items int) (*dataplane.Batch, error) {
+	var inputs []tensor.Tensor
+	if s.cfg.Input != nil {
+		inputs = s.cfg.Input(s.v, items)
+	} else {
+		rng := rand.New(rand.NewPCG(s.cfg.Seed, uint64(s.v)<<32|uint64(items)))
+		for i := range s.specs {
+			t, err := random(rng, &s.specs[i], s.batched, items)
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, t)
+		}
+	}
+	b := &dataplane.Batch{ID: 1, Variant: s.v, Items: items}
+	if !s.batched {
+		b.Parts = []dataplane.Part{{Query: 1, Items: items, Inputs: inputs}}
+		return b, nil
+	}
+	for i := range items {
+		p := dataplane.Part{Query: serving.QueryID(i + 1), Items: 1}
+		for k := range inputs {
+			row, err := inputs[k].Rows(int64(i), int64(i+1))
+			if err != nil {
+				return nil, fmt.Errorf("inputs for %d items: %w", items, err)
+			}
+			p.Inputs = append(p.Inputs, row)
+		}
+		b.Parts = append(b.Parts, p)
+	}
+	return b, nil
+}
+
+// copyOf returns a batch that another goroutine can run at the same time: inputs are shared, outputs are not.
+func copyOf(b *dataplane.Batch) *dataplane.Batch {
+	c := *b
+	c.Parts = slices.Clone(b.Parts)
+	return &c
+}
+
+// random makes an input. Floats lie in [0, 1). Integers are 0 or 1, but for bytes, which are usually pixels: they are
+// usually indices, and few models have fewer than two of what is indexed.
+func random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Tensor, error) {
+	shape := slices.Clone(s.Shape)
+	for i, d := range shape {
+		if d < 0 {
+			shape[i] = 1
+		}
+	}
+	if batched && len(shape) > 0 {
+		shape[0] = int64(items)
+	}
+	n, err := tensor.Elements(shape, maxInputElements)
+	if err != nil {
+		return tensor.Tensor{}, fmt.Errorf("input %q: %w", s.Name, err)
+	}
+	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: shape, Data: make([]byte, 0, n*int64(max(1, s.DType.Size())))}
+	for range n {
+		switch s.DType {
+		case tensor.Uint8:
+			t.Data = append(t.Data, byte(rng.Uint32()))
+		case tensor.FP16: // [0.5, 1): one exponent, all fractions
+			t.Data = binary.LittleEndian.AppendUint16(t.Data, 0x3800|uint16(rng.Uint32N(1<<10)))
+		case tensor.BF16:
+			t.Data = binary.LittleEndian.AppendUint16(t.Data, 0x3f00|uint16(rng.Uint32N(1<<7)))
+		case tensor.FP32:
+			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(rng.Float32()))
+		case tensor.FP64:
+			t.Data = binary.LittleEndian.AppendUint64(t.Data, math.Float64bits(rng.Float64()))
+		case tensor.Bytes:
+			t.Data = tensor.AppendBytes(t.Data, fmt.Appendf(nil, "%08x", rng.Uint32()))
+		default:
+			var one [8]byte
+			one[0] = byte(rng.Uint32N(2))
+			t.Data = append(t.Data, one[:s.DType.Size()]...)
+		}
+	}
+	return t, nil
+}
