@@ -103,3 +103,9 @@ func Sort(in []Input) {
 		return 0
 	})
 }
+
+// Stale tells whether an input concerns an instance that no longer exists: what a lost or stopped instance still had to
+// say. Drivers leave such inputs out, both alike.
+func Stale(e *Engine, in *Input) bool {
+	return (in.Kind == BatchDone || in.Kind == InstanceChanged) && e.fleet.Instance(in.Instance) == nil
+}

@@ -54,7 +54,7 @@ func TestEveryCombinationKeepsTheInvariants(t *testing.T) {
 					ended := make(map[serving.QueryID]serving.Outcome)
 					_, err = Run(Config{
 						Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Source: workload.FromSlice(load), Faults: faults,
-						Broken: 0.02, Chance: rng, Check: true, Limit: serving.Time(10 * time.Minute),
+						Breaks: func(serving.BatchID) bool { return rng.IntN(50) == 0 }, Check: true, Limit: serving.Time(10 * time.Minute),
 						Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
 							for i := range out {
 								for _, p := range out[i].Parts {

@@ -5,7 +5,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -31,9 +30,8 @@ type Config struct {
 	PlanDelay time.Duration
 	// Faults happen at their times.
 	Faults []Fault
-	// Broken is the probability that a batch fails; Chance its source, required when it is positive.
-	Broken float64
-	Chance *rand.Rand
+	// Breaks tells whether a batch fails; nil for none.
+	Breaks func(serving.BatchID) bool
 	// Recorder takes the outcomes; nil for none.
 	Recorder *report.Recorder
 	// Observe sees every step; nil for none. The slices must not be kept.
@@ -103,6 +101,9 @@ func (s *simulation) run() (Result, error) {
 		}
 		for s.events.next() == now {
 			s.in = s.events.pop(s.in)
+			if last := len(s.in) - 1; engine.Stale(s.Engine, &s.in[last]) {
+				s.in = s.in[:last]
+			}
 		}
 		s.strike(now)
 		for s.more && s.next.At <= now {
@@ -169,7 +170,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		i := s.Engine.Fleet().Instance(d.Instance)
 		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), len(i.Running))
 		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took}
-		if s.Broken > 0 && s.Chance.Float64() < s.Broken {
+		if s.Breaks != nil && s.Breaks(d.Batch) {
 			in.Result = engine.Broken
 		}
 		s.result.Batches++

@@ -1,0 +1,286 @@
+// Package journal records what an engine was told and what it decided, one JSON object a line: write, read, replay, diff.
+// A journal carries the whole world of its run (spec, measurements, parts), so that a bug report is one file.
+package journal
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Version is the format this package writes and reads.
+const Version = 1
+
+// maxLine bounds a line of a journal that is read: 16 MiB, about 100,000 inputs in one instant.
+const maxLine = 16 << 20
+
+// Header is the first line: all that is needed to build the engine again.
+type Header struct {
+	Journal      int // Version
+	System       string
+	Router       string
+	Batcher      string
+	BatchSize    int           `json:",omitempty"`
+	Timeout      time.Duration `json:",omitempty"`
+	Statistic    string        // of the measurements, as profile.ParseStatistic names it
+	Provides     plan.Sections
+	Spec         *serving.Spec
+	Measurements serving.Measurements
+}
+
+// Step is one call of Engine.Step. Decisions are kept as their strings.
+type Step struct {
+	At  serving.Time   `json:"at"`
+	In  []engine.Input `json:"-"`
+	Out []string       `json:"out,omitempty"`
+}
+
+// input is the compact form of engine.Input. Variants are counted from 1, so that 0 can mean none.
+type input struct {
+	Kind     string        `json:"k"`
+	Query    uint64        `json:"q,omitempty"`
+	App      int32         `json:"app,omitempty"`
+	Arrived  int64         `json:"arr,omitempty"`
+	Deadline int64         `json:"dl,omitempty"`
+	Items    int32         `json:"n,omitempty"`
+	Priority int32         `json:"pr,omitempty"`
+	Accuracy float64       `json:"acc,omitempty"`
+	Variant  int32         `json:"v,omitempty"`
+	Batch    uint64        `json:"b,omitempty"`
+	Instance int32         `json:"i,omitempty"`
+	Broken   bool          `json:"broken,omitempty"`
+	Took     time.Duration `json:"took,omitempty"`
+	Emitted  []int32       `json:"sent,omitempty"`
+	Change   string        `json:"ch,omitempty"`
+	Plan     *plan.Plan    `json:"plan,omitempty"`
+	Seq      uint64        `json:"seq,omitempty"`
+}
+
+type line struct {
+	At  serving.Time `json:"at"`
+	In  []input      `json:"in,omitempty"`
+	Out []string     `json:"out,omitempty"`
+}
+
+// Writer writes a journal. Errors stick: the first one is returned by every later call.
+type Writer struct {
+	w   *bufio.Writer
+	enc *json.Encoder
+	err error
+	buf line
+}
+
+// NewWriter writes the header.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	b := bufio.NewWriterSize(w, 1<<16)
+	j := &Writer{w: b, enc: json.NewEncoder(b)}
+	h.Journal = Version
+	j.err = j.enc.Encode(h)
+	return j, j.err
+}
+
+// Step records a step. Steps without inputs and decisions (a timer that found nothing to do) are left out.
+func (j *Writer) Step(now serving.Time, in []engine.Input, out []engine.Decision) error {
+	if j.err != nil || len(in) == 0 && len(out) == 0 {
+		return j.err
+	}
+	j.buf.At, j.buf.In, j.buf.Out = now, j.buf.In[:0], j.buf.Out[:0]
+	for i := range in {
+		j.buf.In = append(j.buf.In, compact(&in[i]))
+	}
+	for i := range out {
+		j.buf.Out = append(j.buf.Out, out[i].String())
+	}
+	j.err = j.enc.Encode(&j.buf)
+	return j.err
+}
+
+// Flush writes what is buffered.
+func (j *Writer) Flush() error {
+	if j.err == nil {
+		j.err = j.w.Flush()
+	}
+	return j.err
+}
+
+func compact(in *engine.Input) input {
+	c := input{Kind: in.Kind.String()}
+	switch in.Kind {
+	case engine.BatchDone:
+		c.Batch, c.Instance, c.Broken, c.Took, c.Emitted = uint64(in.Batch), int32(in.Instance), in.Result == engine.Broken, in.Took, in.Emitted
+	case engine.InstanceChanged:
+		c.Instance, c.Change, c.Variant = int32(in.Instance), in.Change.String(), int32(in.Variant)+1
+	case engine.PlanReady:
+		c.Plan = in.Plan
+	case engine.PlanFailed:
+		c.Seq = in.Seq
+	case engine.QueryArrived:
+		q := &in.Query
+		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived), int64(q.Deadline), q.Items, q.Priority
+		c.Accuracy, c.Variant = q.MinAccuracy, int32(q.Variant)+1
+	case engine.QueryCancelled:
+		c.Query = uint64(in.Query.ID)
+	}
+	return c
+}
+
+func (c *input) expand() (engine.Input, error) {
+	in := engine.Input{Variant: serving.None}
+	switch c.Kind {
+	case engine.BatchDone.String():
+		in.Kind, in.Batch, in.Instance, in.Took, in.Emitted = engine.BatchDone, serving.BatchID(c.Batch), serving.InstanceID(c.Instance), c.Took, c.Emitted
+		in.Variant = 0
+		if c.Broken {
+			in.Result = engine.Broken
+		}
+	case engine.InstanceChanged.String():
+		in.Kind, in.Instance, in.Variant = engine.InstanceChanged, serving.InstanceID(c.Instance), serving.VariantID(c.Variant-1)
+		switch c.Change {
+		case engine.VariantReady.String():
+			in.Change = engine.VariantReady
+		case engine.LoadFailed.String():
+			in.Change = engine.LoadFailed
+		case engine.Lost.String():
+			in.Change = engine.Lost
+		default:
+			return in, fmt.Errorf("instance change %q is unknown", c.Change)
+		}
+	case engine.PlanReady.String():
+		if c.Plan == nil {
+			return in, errors.New("plan-ready without a plan")
+		}
+		in.Kind, in.Plan = engine.PlanReady, c.Plan
+	case engine.PlanFailed.String():
+		in.Kind, in.Seq = engine.PlanFailed, c.Seq
+	case engine.QueryArrived.String():
+		in.Kind = engine.QueryArrived
+		in.Query = serving.Query{ID: serving.QueryID(c.Query), App: serving.AppID(c.App), Arrived: serving.Time(c.Arrived), Deadline: serving.Time(c.Deadline),
+			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1)}
+	case engine.QueryCancelled.String():
+		in.Kind, in.Query.ID = engine.QueryCancelled, serving.QueryID(c.Query)
+	default:
+		return in, fmt.Errorf("input kind %q is unknown", c.Kind)
+	}
+	return in, nil
+}
+
+// Reader reads a journal.
+type Reader struct {
+	s      *bufio.Scanner
+	header Header
+	n      int
+}
+
+// NewReader reads the header.
+func NewReader(r io.Reader) (*Reader, error) {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 1<<16), maxLine)
+	j := &Reader{s: s}
+	if !s.Scan() {
+		if err := s.Err(); err != nil {
+			return nil, fmt.Errorf("journal line 1: %w", err)
+		}
+		return nil, errors.New("journal line 1: the file is empty")
+	}
+	j.n = 1
+	if err := json.Unmarshal(s.Bytes(), &j.header); err != nil {
+		return nil, fmt.Errorf("journal line 1: %w", err)
+	}
+	if j.header.Journal != Version {
+		return nil, fmt.Errorf("journal line 1: version %d, this program reads version %d", j.header.Journal, Version)
+	}
+	if j.header.Spec == nil {
+		return nil, errors.New("journal line 1: Spec is missing")
+	}
+	if err := j.header.Spec.Validate(); err != nil {
+		return nil, fmt.Errorf("journal line 1: Spec: %w", err)
+	}
+	return j, nil
+}
+
+// Header returns the first line.
+func (j *Reader) Header() Header { return j.header }
+
+// Next returns the next step, or io.EOF.
+func (j *Reader) Next() (Step, error) {
+	if !j.s.Scan() {
+		if err := j.s.Err(); err != nil {
+			return Step{}, fmt.Errorf("journal line %d: %w", j.n+1, err)
+		}
+		return Step{}, io.EOF
+	}
+	j.n++
+	var l line
+	if err := json.Unmarshal(j.s.Bytes(), &l); err != nil {
+		return Step{}, fmt.Errorf("journal line %d: %w", j.n, err)
+	}
+	st := Step{At: l.At, Out: l.Out}
+	for i := range l.In {
+		in, err := l.In[i].expand()
+		if err != nil {
+			return Step{}, fmt.Errorf("journal line %d, input %d: %w", j.n, i, err)
+		}
+		st.In = append(st.In, in)
+	}
+	return st, nil
+}
+
+// Difference is the first step at which a replay decided otherwise.
+type Difference struct {
+	Line      int
+	At        serving.Time
+	Recorded  []string
+	Decided   []string
+	FirstItem int // index of the first decision that differs
+}
+
+// String shows the difference.
+func (d *Difference) String() string {
+	at := func(s []string) string {
+		if d.FirstItem < len(s) {
+			return s[d.FirstItem]
+		}
+		return "nothing"
+	}
+	return fmt.Sprintf("journal line %d, at %v, decision %d: recorded %q, decided %q", d.Line, d.At, d.FirstItem, at(d.Recorded), at(d.Decided))
+}
+
+// Replay feeds the recorded inputs to a fresh engine and returns the first difference, or nil when every decision is the
+// same. between, where not nil, is called after every step (to check invariants, say). A recorded run is woken at the
+// times at which it acted, so that timers fire as they did.
+func Replay(r *Reader, e *engine.Engine, between func(Step) error) (*Difference, error) {
+	for {
+		st, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out := e.Step(st.At, st.In)
+		got := make([]string, len(out))
+		for i := range out {
+			got[i] = out[i].String()
+		}
+		if !slices.Equal(got, st.Out) {
+			d := &Difference{Line: r.n, At: st.At, Recorded: st.Out, Decided: got}
+			for d.FirstItem < min(len(got), len(st.Out)) && got[d.FirstItem] == st.Out[d.FirstItem] {
+				d.FirstItem++
+			}
+			return d, nil
+		}
+		if between != nil {
+			if err := between(st); err != nil {
+				return nil, err
+			}
+		}
+	}
+}

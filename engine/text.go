@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// String prints a decision on one line: the form in which journals record it, differences are shown and people read it.
+// Two decisions are the same exactly when their strings are.
+func (d *Decision) String() string {
+	var b strings.Builder
+	b.WriteString(d.Kind.String())
+	switch d.Kind {
+	case StartBatch:
+		fmt.Fprintf(&b, " b%d on i%d variant %d, %d items, expected %v:", d.Batch, d.Instance, d.Variant, d.Items, d.Expected)
+		for _, p := range d.Parts {
+			fmt.Fprintf(&b, " q%d", p.Query)
+			if p.Items != 1 || p.Offset != 0 {
+				fmt.Fprintf(&b, "[%d+%d]", p.Offset, p.Items)
+			}
+		}
+	case EndQuery:
+		fmt.Fprintf(&b, " q%d %s", d.Query, d.Outcome)
+		if d.Outcome == serving.Served {
+			fmt.Fprintf(&b, " by b%d on i%d variant %d, waited %v", d.Batch, d.Instance, d.Variant, d.Queue)
+			if d.Late {
+				b.WriteString(", late")
+			}
+		} else if d.Retry {
+			b.WriteString(", may be tried again")
+		}
+	case LaunchInstance:
+		fmt.Fprintf(&b, " i%d worker %d.%d stage %d variants %v limit %d slots %d", d.Instance, d.Launch.Key.Worker, d.Launch.Key.Ordinal, d.Launch.Stage, d.Launch.Variants, d.Launch.BatchLimit, d.Launch.Slots)
+	case StopInstance:
+		fmt.Fprintf(&b, " i%d", d.Instance)
+	case LoadVariant, UnloadVariant:
+		fmt.Fprintf(&b, " i%d variant %d", d.Instance, d.Variant)
+	case RequestPlan:
+		fmt.Fprintf(&b, " #%d rates %v", d.Snapshot.Seq, d.Rates)
+	}
+	fmt.Fprintf(&b, " (%s)", d.Reason)
+	return b.String()
+}
