@@ -4,8 +4,7 @@ import "time"
 
 // What a file means where it says nothing. docs/configuration.md repeats these in words.
 const (
-	defaultRouter     = "weighted"
-	defaultBatcher    = "adaptive"
+	defaultSystem     = "sluice" // of package systems, which this package may not know
 	defaultLate       = "drop"
 	defaultQueueLimit = 1000
 	defaultPercentile = 99
@@ -60,7 +59,7 @@ func (f *File) defaults() {
 
 func (s *System) defaults() {
 	if s.Name == "" && s.Router == "" && s.Batcher == "" {
-		s.Router, s.Batcher = defaultRouter, defaultBatcher
+		s.Name = defaultSystem
 	}
 	if s.Late == "" {
 		s.Late = defaultLate

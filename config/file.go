@@ -16,7 +16,7 @@ type File struct {
 	// the same thing. Default: none; `sluice serve` then measures before it starts.
 	Profiles []string `yaml:"profiles"`
 	// System says how queries are routed and batched in every app that does not choose for itself.
-	// Default: `router: weighted` with `batcher: adaptive`.
+	// Default: `sluice`.
 	System System `yaml:"system"`
 	// Apps lists what clients call. Required.
 	Apps []App `yaml:"apps"`

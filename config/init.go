@@ -140,10 +140,9 @@ models:
 # Measured latencies. Write this file with `+"`sluice profile`"+` and take the mark away.
 # profiles: [profile.json]
 
-# Who decides. Either the name of a system (`+"`sluice systems`"+` lists them), or a router and a batcher.
-system:
-  router: weighted
-  batcher: adaptive
+# Who decides. Either the name of a system (`+"`sluice systems`"+` lists them), or a router and a batcher such as
+# {router: weighted, batcher: adaptive}.
+system: sluice
 
 # What clients call, by name, with the latency objective of each.
 apps:

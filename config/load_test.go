@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 	if a.Late != "drop" || a.Weight != 1 || a.QueueLimit != 1000 || a.SLO.Percentile != 99 || a.Variants[0].Name != "m" || a.Variants[0].Accuracy != 1 {
 		t.Errorf("app %+v", a)
 	}
-	if s := f.SystemOf(0); s.Router != "weighted" || s.Batcher != "adaptive" || s.Late != "drop" {
+	if s := f.SystemOf(0); s.Name != "sluice" || s.Router != "" || s.Late != "drop" {
 		t.Errorf("system %+v", s)
 	}
 	if w := f.Workers[0]; w.Count != 1 || w.DeviceType != "local" || f.DeviceTypes[0].Cores != 1 {
@@ -104,6 +104,22 @@ func TestSystemForms(t *testing.T) {
 x.yaml:1: system.batcher: there is no batcher "x": there is single
 x.yaml:1: system.planner: there is no planner "p": there is nothing`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestSettingsThatNothingUsesAreReported(t *testing.T) {
+	f, err := Parse([]byte("system: {name: s, batch: 4, slack: 1ms, options: {beta: 1, gama: 2}}\n"+small), "x.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.CheckNames(Names{Settings: []string{"batch", "timeout", "options.gamma"}})
+	if want := `x.yaml:1: system.slack: no system here uses this setting
+x.yaml:1: system.options.beta: no system here uses this setting
+x.yaml:1: system.options.gama: no system here uses this setting (did you mean "gamma"?)`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if err := f.CheckNames(Names{Settings: []string{"batch", "slack", "options.beta", "options.gama"}}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -116,17 +116,21 @@ func (r *resolver) shareCores() {
 	}
 }
 
-// everyStageRuns reports stages that nothing serves, unless a planner will decide.
+// everyStageRuns reports stages that nothing serves. A planner may yet add an instance; whether a system that is given by
+// its name has one, this package does not know.
 func (r *resolver) everyStageRuns() {
 	s := r.w.Spec
 	for st := range s.Stages {
 		sys := r.w.Apps[s.Stages[st].App].System
-		if sys.Name != "" || sys.Planner != "" && sys.Planner != "static" {
+		if slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
 			continue
 		}
-		if !slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
-			r.c.addf("placement", "no instance serves stage %q of app %q", s.Stages[st].Name, s.Apps[s.Stages[st].App].Name)
+		stage, app := s.Stages[st].Name, s.Apps[s.Stages[st].App].Name
+		if sys.Name != "" || sys.Planner != "" && sys.Planner != "static" {
+			r.w.warnf("placement: no instance serves stage %q of app %q: it gets no answer unless the system's planner adds one", stage, app)
+			continue
 		}
+		r.c.addf("placement", "no instance serves stage %q of app %q", stage, app)
 	}
 }
 

@@ -142,7 +142,7 @@ func TestResolveProblems(t *testing.T) {
 		{app("{name: batched, memory: 2GiB}"), `apps[0]: no variant of stage "a" fits into the memory of any worker`},
 		{app("{name: batched}") + "placement: [{worker: here, batch_limit: 65}]", `placement[0].batch_limit: is 65, but variant "batched" takes at most 64 items`},
 		{app("{name: batched, memory: 600MiB}") + "placement: [{worker: here}, {worker: here}]", `placement: worker "here": the variants placed on it need 1258291200 bytes of memory, device type "local" has 1073741824`},
-		{app("{name: batched}") + "  - {name: b, slo: {latency: 1s}, variants: [{name: wide}]}\nplacement: [{worker: here, app: a}]", `placement: no instance serves stage "b" of app "b"`},
+		{app("{name: batched}") + "  - {name: b, slo: {latency: 1s}, variants: [{name: wide}]}\nsystem: {router: fcfs, batcher: single}\nplacement: [{worker: here, app: a}]", `placement: no instance serves stage "b" of app "b"`},
 		{strings.Replace(app("{name: batched}"), "repository: models", "repository: nowhere", 1), `models.repository: model repository ` + root + `/nowhere`},
 	} {
 		w, err := resolve(t, root, c.text)
@@ -150,6 +150,13 @@ func TestResolveProblems(t *testing.T) {
 		if !errors.As(err, &p) || !strings.Contains(err.Error(), c.want) || w != nil {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
+	}
+}
+
+func TestStagesLeftToAPlannerAreSaid(t *testing.T) {
+	w, err := resolve(t, t.TempDir(), small+"  - {name: b, slo: {latency: 1s}, variants: [{name: x}]}\nplacement: [{worker: here, app: a}]")
+	if err != nil || len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], `no instance serves stage "b"`) {
+		t.Errorf("world %+v, %v", w, err)
 	}
 }
 
