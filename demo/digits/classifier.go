@@ -118,8 +118,8 @@ func (p *predictor) predict(img []float32) (int, []float32) {
 	return best, p.logits
 }
 
-// accuracy returns the share of images that the classifier labels rightly, on all cores. It calls progress with the number
-// done so far, from any goroutine, and stops when stop says so.
+// accuracy returns the share of images that the classifier labels rightly, on all cores. It gives up, and returns nothing
+// of use, when stop says so; that is asked from any goroutine.
 func (c *classifier) accuracy(images []float32, labels []int64, stop func() bool) float64 {
 	var wg sync.WaitGroup
 	var next, right atomic.Int64

@@ -37,23 +37,24 @@ func full(seed uint64) settings {
 	return settings{
 		Format:  1,
 		Seed:    seed,
-		HeldOut: 5000,
+		HeldOut: 4000,
 		Networks: []network{
 			{"linear", "avg4", 800, 64, 1e-2},
 			{"mlp", "avg2 dense64", 1500, 64, 4e-3},
-			{"conv-s", "avg2 pad1 conv3x16 max2 conv3x16 max2", 1000, 64, 5e-3},
-			{"conv-m", "pad2 conv3x16 max2 conv3x32 max2 conv3x32 max2 dense64", 700, 64, 3e-3},
-			{"conv-l", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 2.5e-3},
-			{"conv-x", "pad2 conv5x32 max2 conv3x96 max2 conv3x128 max2 dense128", 700, 64, 2e-3},
+			{"conv-s", "avg2 pad1 conv3x16 max2 conv3x16 max2", 1000, 64, 6e-3},
+			{"conv-m", "pad2 conv3x16 max2 conv3x32 max2 conv3x32 max2 dense64", 700, 64, 5e-3},
+			{"conv-l1", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 5e-3},
+			{"conv-l2", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 4e-3},
+			{"conv-l3", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 6e-3},
 		},
 		Variants: []variant{
 			{"nano", []string{"linear"}, 1},
 			{"tiny", []string{"mlp"}, 1},
 			{"small", []string{"conv-s"}, 1},
 			{"medium", []string{"conv-m"}, 1},
-			{"large", []string{"conv-l"}, 1},
-			{"xlarge", []string{"conv-l", "conv-x"}, 1},
-			{"huge", []string{"conv-l", "conv-x"}, 6},
+			{"large", []string{"conv-l1"}, 1},
+			{"xlarge", []string{"conv-l1", "conv-l2", "conv-l3"}, 1},
+			{"huge", []string{"conv-l1", "conv-l2", "conv-l3"}, 20},
 		},
 	}
 }

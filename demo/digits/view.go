@@ -17,9 +17,9 @@ func views(n int) []view {
 		// Irrational steps spread points evenly in every direction however many there are.
 		u := func(step float64) float64 { _, f := math.Modf(float64(i) * step); return 2*f - 1 }
 		all[i] = view{
-			turn:   0.16 * u(0.8191725134),
-			scaleX: 1 + 0.1*u(0.6710436067), scaleY: 1 + 0.1*u(0.5497004779),
-			shear: 0.12 * u(0.4503), dx: 1.5 * u(0.3688), dy: 1.5 * u(0.3021),
+			turn:   0.11 * u(0.8191725134),
+			scaleX: 1 + 0.07*u(0.6710436067), scaleY: 1 + 0.07*u(0.5497004779),
+			shear: 0.08 * u(0.4503), dx: 1 * u(0.3688), dy: 1 * u(0.3021),
 		}
 	}
 	return all
