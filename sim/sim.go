@@ -28,8 +28,10 @@ type Config struct {
 	// Planner answers RequestPlan after PlanDelay; nil when the composition never asks.
 	Planner   plan.Planner
 	PlanDelay time.Duration
-	// Faults happen at their times.
+	// Faults happen at their times, in the order of At.
 	Faults []Fault
+	// Cancels are clients that go away, in the order of At.
+	Cancels []Cancel
 	// Breaks tells whether a batch fails; nil for none.
 	Breaks func(serving.BatchID) bool
 	// Recorder takes the outcomes; nil for none.
@@ -46,6 +48,12 @@ type Config struct {
 type Fault struct {
 	At     serving.Time
 	Worker serving.WorkerID
+}
+
+// Cancel is a client that stops waiting for its query.
+type Cancel struct {
+	At    serving.Time
+	Query serving.QueryID // queries are numbered from 1 in order of arrival
 }
 
 // Result is what a run adds to its report.
@@ -72,6 +80,7 @@ type simulation struct {
 	more    bool
 	queries serving.QueryID
 	faults  int
+	cancels int
 	result  Result
 }
 
@@ -93,6 +102,9 @@ func (s *simulation) run() (Result, error) {
 		if s.faults < len(s.Faults) {
 			now = min(now, s.Faults[s.faults].At)
 		}
+		if s.cancels < len(s.Cancels) {
+			now = min(now, s.Cancels[s.cancels].At)
+		}
 		if now == serving.Never {
 			return s.result, fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
 		}
@@ -108,6 +120,9 @@ func (s *simulation) run() (Result, error) {
 		s.strike(now)
 		for s.more && s.next.At <= now {
 			s.arrive()
+		}
+		for ; s.cancels < len(s.Cancels) && s.Cancels[s.cancels].At <= now; s.cancels++ {
+			s.in = append(s.in, engine.Input{Kind: engine.QueryCancelled, Query: serving.Query{ID: s.Cancels[s.cancels].Query}})
 		}
 		engine.Sort(s.in)
 		if err := s.step(now, false); err != nil {

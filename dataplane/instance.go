@@ -1,0 +1,254 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// instance is a runtime that is coming up, running or going: a goroutine that changes it, and one a slot that runs
+// batches.
+type instance struct {
+	id     serving.InstanceID
+	jobs   chan *job
+	ops    *operations
+	ctx    context.Context // ends when the instance is stopped or lost, and with it what runs there
+	cancel context.CancelFunc
+}
+
+type operation struct {
+	load    bool // else unload
+	variant serving.VariantID
+}
+
+// operations is an unbounded queue: the owner must never block on an instance.
+type operations struct {
+	mu   sync.Mutex
+	list []operation
+	more chan struct{}
+}
+
+// job is a batch on its way through a runtime.
+type job struct {
+	batch    Batch
+	instance *instance
+	stage    serving.StageID
+	offsets  []int32
+	started  serving.Time
+	took     time.Duration
+	err      error
+	over     bool // its instance was given up on
+}
+
+func (p *Plane) launch(d *engine.Decision) {
+	l := d.Launch
+	ctx, cancel := context.WithCancel(p.ctx)
+	i := &instance{id: d.Instance, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx, cancel: cancel}
+	p.instances[d.Instance] = i
+	spec := InstanceSpec{ID: d.Instance, Worker: l.Key.Worker, DeviceType: l.DeviceType, Variants: l.Variants[:1], BatchLimit: l.BatchLimit, Slots: l.Slots, Cores: l.Cores}
+	p.helpers.Add(1)
+	go func() {
+		defer p.helpers.Done()
+		p.live(ctx, i, spec, l.Variants[1:])
+	}()
+}
+
+// live brings an instance up, carries out what is asked of it and takes it down.
+func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more []serving.VariantID) {
+	defer i.cancel()
+	changed := func(c engine.Change, v serving.VariantID) {
+		p.send(message{in: engine.Input{Kind: engine.InstanceChanged, Instance: i.id, Change: c, Variant: v}})
+	}
+	timed, done := context.WithTimeout(ctx, p.c.LaunchTimeout)
+	runner, err := p.c.Backend(spec.Worker).Launch(timed, spec)
+	done()
+	if err != nil {
+		if ctx.Err() == nil {
+			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.c.Spec.Workers[spec.Worker].Name, err))
+			changed(engine.LoadFailed, spec.Variants[0])
+		}
+		return
+	}
+	var slots sync.WaitGroup
+	for range spec.Slots {
+		slots.Add(1)
+		go func() {
+			defer slots.Done()
+			for j := range i.jobs {
+				p.execute(runner, j)
+			}
+		}()
+	}
+	changed(engine.VariantReady, spec.Variants[0])
+	load := func(v serving.VariantID) {
+		timed, done := context.WithTimeout(ctx, p.c.LaunchTimeout)
+		defer done()
+		if err := runner.Load(timed, v); err != nil {
+			if ctx.Err() == nil {
+				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", p.c.Spec.Variants[v].Name, i.id, err))
+				changed(engine.LoadFailed, v)
+			}
+			return
+		}
+		changed(engine.VariantReady, v)
+	}
+	for _, v := range more {
+		if ctx.Err() == nil {
+			load(v)
+		}
+	}
+	for ctx.Err() == nil {
+		op, ok := i.ops.take()
+		switch {
+		case !ok:
+			select {
+			case <-i.ops.more:
+			case <-ctx.Done():
+			}
+		case op.load:
+			load(op.variant)
+		default:
+			if err := runner.Unload(ctx, op.variant); err != nil {
+				p.c.Trouble(fmt.Errorf("unload of variant %q on instance %d: %w", p.c.Spec.Variants[op.variant].Name, i.id, err))
+			}
+		}
+	}
+	slots.Wait() // stop has closed jobs
+	if err := runner.Close(); err != nil {
+		p.c.Trouble(fmt.Errorf("release of instance %d: %w", i.id, err))
+	}
+}
+
+func (o *operations) take() (operation, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.list) == 0 {
+		return operation{}, false
+	}
+	op := o.list[0]
+	o.list = o.list[1:]
+	return op, true
+}
+
+func (i *instance) control(op operation) {
+	if i == nil {
+		return
+	}
+	i.ops.mu.Lock()
+	i.ops.list = append(i.ops.list, op)
+	i.ops.mu.Unlock()
+	select {
+	case i.ops.more <- struct{}{}:
+	default:
+	}
+}
+
+// stop ends an instance: no job will come, what runs may finish.
+func (i *instance) stop() {
+	close(i.jobs)
+	i.cancel()
+}
+
+// run hands a batch to its instance.
+func (p *Plane) run(now serving.Time, d *engine.Decision) {
+	j := &job{instance: p.instances[d.Instance], stage: d.Stage, started: now}
+	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Parts))}
+	for k := range d.Parts {
+		part := &d.Parts[k]
+		to := &j.batch.Parts[k]
+		to.Query, to.Items = part.Query, int(part.Items)
+		c := p.calls[part.Query]
+		if c == nil {
+			j.err = fmt.Errorf("query %d has no caller", part.Query)
+			continue
+		}
+		inputs, err := p.inputs(c, d.Stage, part)
+		if err != nil {
+			j.err = err
+		}
+		to.Inputs = inputs
+	}
+	if len(p.c.Spec.Apps[p.c.Spec.Stages[d.Stage].App].Stages) > 1 {
+		j.offsets = make([]int32, len(d.Parts))
+		for k := range d.Parts {
+			j.offsets[k] = d.Parts[k].Offset
+		}
+	}
+	p.jobs[d.Batch] = j
+	j.instance.jobs <- j // has room for every slot
+}
+
+// execute runs a batch on a slot's goroutine and reports it.
+func (p *Plane) execute(r Runner, j *job) {
+	begun := time.Now()
+	if j.err == nil {
+		j.err = guarded(j.instance.ctx, r, &j.batch)
+	}
+	j.took = time.Since(begun)
+	p.send(message{job: j})
+}
+
+// guarded turns a panic of a runtime into an error: one bad batch must not take the process down.
+func guarded(ctx context.Context, r Runner, b *Batch) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = fmt.Errorf("the runtime panicked: %v", x)
+		}
+	}()
+	return r.Run(ctx, b)
+}
+
+// finish turns a reported batch into an input and keeps what its queries are to be told.
+func (p *Plane) finish(m *message) {
+	j := m.job
+	delete(p.jobs, j.batch.ID)
+	in := engine.Input{Kind: engine.BatchDone, Batch: j.batch.ID, Instance: j.instance.id, Took: j.took}
+	if engine.Stale(p.c.Engine, &in) || j.over {
+		return
+	}
+	for k := range j.batch.Parts {
+		part := &j.batch.Parts[k]
+		c := p.calls[part.Query]
+		if c == nil {
+			continue
+		}
+		if j.err == nil {
+			j.err = p.keep(c, j, k, part.Outputs)
+		}
+		if j.err != nil {
+			c.cause = j.err
+		}
+	}
+	switch {
+	case j.err == nil:
+	case errors.Is(j.err, ErrInstanceLost):
+		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
+		in = engine.Input{Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None}
+	default:
+		in.Result = engine.Broken
+	}
+	p.in = append(p.in, in)
+}
+
+// overrun reports instances lost on which a batch has run for longer than RunTimeout: a runtime that hangs must not hold
+// queries for ever. Stopping the instance ends its context.
+func (p *Plane) overrun(now serving.Time) {
+	for id, j := range p.jobs {
+		if now.Sub(j.started) <= p.c.RunTimeout || j.over {
+			continue
+		}
+		j.over = true
+		delete(p.jobs, id)
+		in := engine.Input{Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None}
+		if !engine.Stale(p.c.Engine, &in) {
+			p.c.Trouble(fmt.Errorf("instance %d: batch %d has not ended in %v, counted as lost", j.instance.id, id, p.c.RunTimeout))
+			p.in = append(p.in, in)
+		}
+	}
+	engine.Sort(p.in)
+}

@@ -1,0 +1,208 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// watch is how often running batches are looked over for ones that will never end.
+const watch = time.Second
+
+// own is the owner goroutine: it alone touches the engine.
+func (p *Plane) own() {
+	defer close(p.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	if p.c.Initial != nil {
+		p.in = append(p.in, engine.Input{Kind: engine.PlanReady, Plan: p.c.Initial})
+		p.step(0)
+	}
+	watched := p.Now()
+	for p.ctx.Err() == nil {
+		now := p.Now()
+		next := p.c.Engine.NextWake()
+		if len(p.jobs) > 0 {
+			next = min(next, watched.Add(watch))
+		}
+		if next > now {
+			p.sleep(timer, next, now)
+		}
+		if p.c.Settle != nil {
+			p.c.Settle()
+		}
+		now = p.Now()
+		p.gather()
+		if now.Sub(watched) >= watch {
+			watched = now
+			p.overrun(now)
+		}
+		p.step(now)
+	}
+	p.shutDown()
+}
+
+// sleep returns when something was handed in or next has come.
+func (p *Plane) sleep(timer *time.Timer, next, now serving.Time) {
+	if next == serving.Never {
+		select {
+		case <-p.wake:
+		case <-p.ctx.Done():
+		}
+		return
+	}
+	timer.Reset(next.Sub(now))
+	select {
+	case <-p.wake:
+	case <-timer.C:
+	case <-p.ctx.Done():
+	}
+}
+
+// gather turns everything handed in so far into inputs.
+func (p *Plane) gather() {
+	p.mu.Lock()
+	batch := p.inbox
+	p.inbox = p.spare[:0]
+	p.mu.Unlock()
+	for k := range batch {
+		m := &batch[k]
+		switch {
+		case m.ask != nil:
+			m.ask(p.c.Engine)
+		case m.job != nil:
+			p.finish(m)
+		default:
+			if m.call != nil {
+				p.calls[m.in.Query.ID] = m.call
+			}
+			if !engine.Stale(p.c.Engine, &m.in) {
+				p.in = append(p.in, m.in)
+			}
+		}
+		*m = message{}
+	}
+	p.spare = batch
+	engine.Sort(p.in)
+}
+
+func (p *Plane) step(now serving.Time) {
+	out := p.c.Engine.Step(now, p.in)
+	if p.c.Observe != nil {
+		p.c.Observe(now, p.in, out)
+	}
+	clear(p.in)
+	p.in = p.in[:0]
+	for i := range out {
+		p.carryOut(now, &out[i])
+	}
+	if len(p.idle) > 0 && p.c.Engine.Pending() == 0 {
+		for _, c := range p.idle {
+			close(c)
+		}
+		p.idle = nil
+	}
+}
+
+func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
+	switch d.Kind {
+	case engine.StartBatch:
+		p.run(now, d)
+	case engine.EndQuery:
+		p.answer(now, d)
+	case engine.LaunchInstance:
+		p.launch(d)
+	case engine.StopInstance:
+		if i := p.instances[d.Instance]; i != nil {
+			delete(p.instances, d.Instance)
+			i.stop()
+		}
+	case engine.LoadVariant:
+		p.instances[d.Instance].control(operation{load: true, variant: d.Variant})
+	case engine.UnloadVariant:
+		p.instances[d.Instance].control(operation{variant: d.Variant})
+	case engine.RequestPlan:
+		p.plan(d)
+	}
+}
+
+func (p *Plane) answer(now serving.Time, d *engine.Decision) {
+	c := p.calls[d.Query]
+	delete(p.calls, d.Query)
+	if p.c.Outcome != nil {
+		p.c.Outcome(d.Ended(now))
+	}
+	if c == nil {
+		return
+	}
+	if d.Outcome == serving.Served {
+		c.reply(&Response{
+			Query: d.Query, Outputs: c.outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue, Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
+		}, nil)
+		return
+	}
+	e := &Error{Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String()}
+	if d.Outcome == serving.Failed {
+		e.Cause = c.cause
+	}
+	if d.Retry {
+		// By then what waits now has been served or given up.
+		e.RetryAfter = max(p.c.Spec.Apps[d.App].SLO.Latency, time.Second)
+	}
+	c.reply(nil, e)
+}
+
+func (p *Plane) plan(d *engine.Decision) {
+	seq := d.Snapshot.Seq
+	if p.c.Planner == nil {
+		p.c.Trouble(fmt.Errorf("dataplane: the engine asked for plan %d and there is no planner", seq))
+		p.send(message{in: engine.Input{Kind: engine.PlanFailed, Seq: seq}})
+		return
+	}
+	r := plan.Request{Spec: p.c.Spec, Snapshot: d.Snapshot, Rates: d.Rates}
+	p.helpers.Add(1)
+	go func() {
+		defer p.helpers.Done()
+		ctx, cancel := context.WithTimeout(p.ctx, p.c.PlanTimeout)
+		defer cancel()
+		made, err := p.c.Planner.Plan(ctx, r)
+		if err == nil {
+			err = made.Validate(p.c.Spec)
+		}
+		if err != nil {
+			if p.ctx.Err() == nil {
+				p.c.Trouble(fmt.Errorf("plan %d: %w", seq, err))
+			}
+			p.send(message{in: engine.Input{Kind: engine.PlanFailed, Seq: seq}})
+			return
+		}
+		p.send(message{in: engine.Input{Kind: engine.PlanReady, Plan: made}})
+	}()
+}
+
+// shutDown refuses what has not ended and releases every instance.
+func (p *Plane) shutDown() {
+	p.mu.Lock()
+	p.closed = true
+	late := p.inbox
+	p.inbox = nil
+	p.mu.Unlock()
+	refused := &Error{Outcome: serving.Refused, Reason: "the server is shutting down", RetryAfter: time.Second}
+	for _, m := range late {
+		if m.call != nil {
+			m.call.reply(nil, refused)
+		}
+		// Questions stay unanswered: whoever asked sees done closed.
+	}
+	for _, c := range p.calls {
+		c.reply(nil, refused)
+	}
+	for _, i := range p.instances {
+		i.stop()
+	}
+	p.helpers.Wait()
+}

@@ -1,0 +1,243 @@
+package dataplane_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// world is one random cluster with its load and its accidents: the same for both drivers.
+type world struct {
+	cluster *simtest.Cluster
+	load    []workload.Arrival
+	faults  []sim.Fault
+	cancels []sim.Cancel
+	header  journal.Header
+	system  systems.System
+}
+
+func newWorld(system systems.System, seed uint64) *world {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	w := &world{cluster: simtest.Random(rng), system: system}
+	for s := range w.cluster.Spec.Stages {
+		for e := range w.cluster.Spec.Stages[s].Next {
+			w.cluster.Spec.Stages[s].Next[e].FanOut = 1 // what live apps can do
+		}
+	}
+	w.load = w.cluster.Load(rng, 200)
+	end := int64(w.load[len(w.load)-1].At) + 1
+	for range rng.IntN(3) {
+		w.faults = append(w.faults, sim.Fault{At: serving.Time(rng.Int64N(end)), Worker: serving.WorkerID(rng.IntN(len(w.cluster.Spec.Workers)))})
+	}
+	slices.SortFunc(w.faults, func(a, b sim.Fault) int { return int(a.At - b.At) })
+	for id := range w.load {
+		if rng.IntN(20) == 0 {
+			w.cancels = append(w.cancels, sim.Cancel{At: w.load[id].At.Add(time.Duration(rng.IntN(30)) * time.Millisecond), Query: serving.QueryID(id + 1)})
+		}
+	}
+	slices.SortStableFunc(w.cancels, func(a, b sim.Cancel) int { return int(a.At - b.At) })
+	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
+		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
+	return w
+}
+
+func (w *world) engine() *engine.Engine {
+	e, err := w.system.Engine(w.cluster.Spec, w.cluster.Profile, w.cluster.Planner.Provides())
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// Service and Load are the truth of both drivers: functions of what runs, in round numbers, so that ties abound.
+func (w *world) Service(v serving.VariantID, d serving.DeviceTypeID, items, _ int) time.Duration {
+	return w.cluster.Profile.Latency(v, d, items, 1).Round(time.Millisecond) + time.Millisecond
+}
+
+func (w *world) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	return w.cluster.Profile.Load(v, d) + time.Millisecond
+}
+
+func (w *world) breaks(id serving.BatchID) bool { return id%37 == 5 }
+
+// Launch and the Runner methods make the world a backend, too.
+func (w *world) Launch(ctx context.Context, s dataplane.InstanceSpec) (dataplane.Runner, error) {
+	r := &runner{w, s.DeviceType}
+	return r, r.Load(ctx, s.Variants[0])
+}
+
+type runner struct {
+	w      *world
+	device serving.DeviceTypeID
+}
+
+func (r *runner) Load(ctx context.Context, v serving.VariantID) error {
+	return pause(ctx, r.w.Load(v, r.device))
+}
+
+func (r *runner) Unload(context.Context, serving.VariantID) error { return nil }
+func (r *runner) Close() error                                    { return nil }
+
+func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
+	if err := pause(ctx, r.w.Service(b.Variant, r.device, b.Items, 1)); err != nil {
+		return err
+	}
+	if r.w.breaks(b.ID) {
+		return errors.New("broken on purpose")
+	}
+	for k := range b.Parts {
+		b.Parts[k].Outputs = b.Parts[k].Inputs
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// simulated runs the world on the virtual clock and returns its journal.
+func (w *world) simulated(t *testing.T) []byte {
+	var out bytes.Buffer
+	j, err := journal.NewWriter(&out, w.header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sim.Run(sim.Config{
+		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
+		Breaks: w.breaks, Check: true,
+		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// live runs the world through the real data plane, its goroutines on fake time, and returns its journal.
+func (w *world) live(t *testing.T) []byte {
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		j, err := journal.NewWriter(&out, w.header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		p, err := dataplane.New(dataplane.Config{
+			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan,
+			RunTimeout: time.Hour, Settle: synctest.Wait,
+			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		until := func(at serving.Time) { time.Sleep(time.Until(begun.Add(time.Duration(at)))) }
+		var accidents sync.WaitGroup
+		accidents.Go(func() {
+			for _, f := range w.faults {
+				until(f.At)
+				p.Lose(f.Worker)
+			}
+		})
+		accidents.Go(func() {
+			for _, c := range w.cancels {
+				until(c.At)
+				p.Cancel(c.Query)
+			}
+		})
+		answers := make(chan error, len(w.load))
+		for _, a := range w.load {
+			until(a.At)
+			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant},
+				func(_ *dataplane.Response, err error) { answers <- err })
+		}
+		for range w.load {
+			<-answers
+		}
+		p.Close()
+		accidents.Wait()
+		if err := j.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return out.Bytes()
+}
+
+// Simulator and data plane are one system: for every router with every batcher, on random worlds full of ties, failures,
+// cancellations and lost workers, both make the same decisions at the same times. Then replay: the recorded journal,
+// fed to a fresh engine, gives the same decisions again. SLUICE_SEED runs one seed.
+func TestTwin(t *testing.T) {
+	seeds := []uint64{1, 2, 3, 4}
+	if s := os.Getenv("SLUICE_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = []uint64{n}
+	}
+	for _, router := range systems.Routers() {
+		for _, batcher := range systems.Batchers() {
+			for _, seed := range seeds {
+				t.Run(fmt.Sprintf("%s+%s/seed=%d", router, batcher, seed), func(t *testing.T) {
+					w := newWorld(systems.System{Name: "twin", Router: router, Batcher: batcher}, seed)
+					a, b := w.simulated(t), w.live(t)
+					if !bytes.Equal(a, b) {
+						t.Fatalf("seed %d: simulator and data plane differ:\n%s", seed, firstDifference(a, b))
+					}
+					r, err := journal.NewReader(bytes.NewReader(a))
+					if err != nil {
+						t.Fatal(err)
+					}
+					d, err := journal.Replay(r, w.engine(), nil)
+					if err != nil || d != nil {
+						t.Fatalf("seed %d: replay: %v, %v", seed, d, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+func firstDifference(a, b []byte) string {
+	x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range max(len(x), len(y)) {
+		at := func(s []string) string {
+			if i < len(s) {
+				return s[i]
+			}
+			return "nothing"
+		}
+		if at(x) != at(y) {
+			return fmt.Sprintf("line %d\nsimulated: %.1500s\nlive:      %.1500s", i+1, at(x), at(y))
+		}
+	}
+	return "no line differs"
+}
