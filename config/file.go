@@ -13,7 +13,7 @@ type File struct {
 	// Models says where models come from.
 	Models Models `yaml:"models"`
 	// Profiles lists profile files as `sluice profile` writes them, relative to this file. Later files win where two measure
-	// the same thing. Default: none; `sluice serve` then measures before it starts.
+	// the same thing. Default: none.
 	Profiles []string `yaml:"profiles"`
 	// System says how queries are routed and batched in every app that does not choose for itself.
 	// Default: `sluice`.
