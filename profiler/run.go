@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -267,6 +268,9 @@ func (q *point) result(device string) Point {
 	ps := report.PercentilesOf(values) // in milliseconds
 	return Point{
 		Variant: q.subject.name, DeviceType: device, Batch: q.batch, Concurrency: q.concurrency, Samples: len(q.samples),
-		Mean: mean, StdDev: stddev, P50: ps.P50 * 1e3, P90: ps.P90 * 1e3, P95: ps.P95 * 1e3, P99: ps.P99 * 1e3,
+		Mean: nanos(mean), StdDev: nanos(stddev), P50: nanos(ps.P50 * 1e3), P90: nanos(ps.P90 * 1e3), P95: nanos(ps.P95 * 1e3), P99: nanos(ps.P99 * 1e3),
 	}
 }
+
+// nanos rounds microseconds to whole nanoseconds, the clock's resolution.
+func nanos(us float64) float64 { return math.Round(us*1e3) / 1e3 }

@@ -26,6 +26,7 @@ func (p *profiler) turn(ctx context.Context, q *point) error {
 		s.batches[q.batch] = b
 	}
 	runs := p.runs(q)
+	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -73,6 +74,9 @@ func (p *profiler) turn(ctx context.Context, q *point) error {
 	all.Wait()
 	if failed != nil {
 		return failed
+	}
+	if err := outer.Err(); err != nil { // the workers may have parted early
+		return err
 	}
 	q.spent += time.Since(start)
 	for _, got := range samples {

@@ -52,19 +52,25 @@ func BenchmarkONNXRun(b *testing.B) {
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("sluice/parts=%d", parts), func(b *testing.B) {
-			var inputs []tensor.Tensor
-			for range parts {
-				inputs = append(inputs, part())
-			}
-			batch := one(0, inputs...)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := in.Run(b.Context(), batch); err != nil {
-					b.Fatal(err)
+		for _, cancellable := range []bool{false, true} {
+			b.Run(fmt.Sprintf("sluice/parts=%d/cancellable=%t", parts, cancellable), func(b *testing.B) {
+				ctx := context.Background()
+				if cancellable {
+					ctx = b.Context()
 				}
-			}
-		})
+				var inputs []tensor.Tensor
+				for range parts {
+					inputs = append(inputs, part())
+				}
+				batch := one(0, inputs...)
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := in.Run(ctx, batch); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

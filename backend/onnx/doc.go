@@ -6,4 +6,7 @@
 // buffer of the slot; those of a batch of one query are not copied at all. The outputs of a batch are allocated once,
 // written by the runtime and handed out as slices. Strings, and outputs whose shape only the run decides, cost one copy
 // more.
+//
+// Where models are loaded and unloaded often, set MALLOC_ARENA_MAX=2: glibc otherwise keeps a heap per thread, and weights
+// that one thread freed are not reused by the next.
 package onnx
