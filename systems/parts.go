@@ -43,6 +43,7 @@ var batchers = []batcherPart{
 	{"earlydrop", "runs at once the largest batch that is in time, gives up what no batch can save", func(Options) batch.Rule { return batch.EarlyDrop{} }},
 	{"filltimeout", "waits until the batch is full or a time-out", func(o Options) batch.Rule { return batch.FillTimeout{Timeout: o.Timeout} }},
 	{"fixed", "batches of one size", func(o Options) batch.Rule { return batch.Fixed{Size: o.BatchSize} }},
+	{"mostaccurate", "runs at once, on the most accurate variant that lets all that waits be in time", func(Options) batch.Rule { return batch.MostAccurate{} }},
 	{"single", "one query at a time", func(Options) batch.Rule { return batch.Single{} }},
 }
 

@@ -27,8 +27,8 @@ func All() []System { return slices.Clone(all) }
 
 var all = []System{
 	{
-		Name: "sluice", Doc: "the default: runs at once what is there, in batches as large as deadlines allow, where it ends first",
-		Source: "ours", Router: "earliestfinish", Batcher: "earlydrop",
+		Name: "sluice", Doc: "the default: each query where it ends first, on the most accurate variant that lets all that waits be in time",
+		Source: "ours", Router: "earliestfinish", Batcher: "mostaccurate",
 	},
 	{
 		Name: "proteus-batching", Doc: "planned shares and non-work-conserving adaptive batches, without re-planning",
