@@ -24,7 +24,7 @@ const (
 // Build trains the ladder and writes it as a model repository: <dir>/<variant>/1/model.onnx and <dir>/ladder.json. A
 // ladder that is there already and was built from the same settings is returned as it is; an older one is replaced, all
 // at once at the end; a folder that holds anything else is an error. It uses all cores; the work takes a minute or two on
-// two. Progress may be nil; it is called from one goroutine with a stage's name and how much of the stage is done.
+// two with AVX2, and about ten times as long without. Progress may be nil; it is called from one goroutine with a stage's name and how much of the stage is done.
 //
 // The same seed gives the same ladder on processors of the same kind; across kinds rounding may differ.
 func Build(ctx context.Context, dir string, seed uint64, progress func(stage string, done, total float64)) (*Ladder, error) {

@@ -41,27 +41,31 @@ func edge(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, 
 	}
 }
 
-// block4x16Go is the portable form of block4x16: four rows at a time, so that each element of B is loaded once for four
-// multiplications.
+// block4x16Go is the portable form of block4x16: it works on 2 by 4 elements at a time, which fit into registers.
 func block4x16Go(k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, add bool) {
-	var r0, r1, r2, r3 [16]float32
-	for p := range k {
-		v0, v1, v2, v3 := a[p], a[lda+p], a[2*lda+p], a[3*lda+p]
-		row := (*[16]float32)(b[p*ldb:])
-		for j, w := range row {
-			r0[j] += v0 * w
-			r1[j] += v1 * w
-			r2[j] += v2 * w
-			r3[j] += v3 * w
-		}
-	}
-	for i, r := range []*[16]float32{&r0, &r1, &r2, &r3} {
-		to := (*[16]float32)(c[i*ldc:])
-		for j, v := range r {
-			if add {
-				v += to[j]
+	for i := 0; i < 4; i += 2 {
+		r0, r1 := a[i*lda:i*lda+k], a[(i+1)*lda:(i+1)*lda+k]
+		for j := 0; j < 16; j += 4 {
+			var s00, s01, s02, s03, s10, s11, s12, s13 float32
+			at := j
+			for p, u := range r0 {
+				v, w := r1[p], (*[4]float32)(b[at:])
+				s00 += u * w[0]
+				s01 += u * w[1]
+				s02 += u * w[2]
+				s03 += u * w[3]
+				s10 += v * w[0]
+				s11 += v * w[1]
+				s12 += v * w[2]
+				s13 += v * w[3]
+				at += ldb
 			}
-			to[j] = v
+			c0, c1 := (*[4]float32)(c[i*ldc+j:]), (*[4]float32)(c[(i+1)*ldc+j:])
+			if add {
+				s00, s01, s02, s03 = s00+c0[0], s01+c0[1], s02+c0[2], s03+c0[3]
+				s10, s11, s12, s13 = s10+c1[0], s11+c1[1], s12+c1[2], s13+c1[3]
+			}
+			*c0, *c1 = [4]float32{s00, s01, s02, s03}, [4]float32{s10, s11, s12, s13}
 		}
 	}
 }

@@ -72,3 +72,13 @@ func BenchmarkGemm(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkBlockPortable(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const k = 144
+	x, y, z := fill(rng, make([]float32, 4*k)), fill(rng, make([]float32, 16*k)), make([]float32, 64)
+	for b.Loop() {
+		block4x16Go(k, x, k, y, 16, z, 16, false)
+	}
+	b.ReportMetric(64*k*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+}
