@@ -1,0 +1,212 @@
+// Package cli is the command line: one file per command. Streams, arguments, environment and exit status are values, so
+// that the whole program runs inside a test.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// Env is what the program gets from outside.
+type Env struct {
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Getenv func(string) string
+	// Context ends when the program is asked to stop.
+	Context context.Context
+	// Terminal tells whether Stderr is one: progress bars are drawn there and nowhere else.
+	Terminal bool
+}
+
+// OS returns the environment of this process. SIGINT and SIGTERM end its context; a second one ends the process.
+func OS() Env {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Context: ctx,
+		Terminal: term.IsTerminal(int(os.Stderr.Fd()))}
+}
+
+// Exit statuses, the same for every command.
+const (
+	ExitOK       = 0 // done
+	ExitFailed   = 1 // it was tried and did not work
+	ExitUsage    = 2 // the command line is wrong
+	ExitConfig   = 3 // a file that the person wrote is wrong
+	ExitMissing  = 4 // something has to be installed or fetched first
+	ExitShortOf  = 5 // it ran, and a demanded quality was not met
+	ExitNoServer = 6 // the server did not answer
+)
+
+// status is an error with an exit status of its own.
+type status struct {
+	code int
+	err  error
+}
+
+func (s *status) Error() string { return s.err.Error() }
+func (s *status) Unwrap() error { return s.err }
+
+func exit(code int, format string, args ...any) error {
+	return &status{code, fmt.Errorf(format, args...)}
+}
+
+// command is one noun or verb of the program.
+type command struct {
+	name     string
+	summary  string // one line
+	usage    string // after the name
+	about    string // paragraphs before the flags
+	examples string // help ends with them
+	// prepare declares flags and returns what runs after they are parsed.
+	prepare func(fs *flag.FlagSet) func(e *Env, args []string) error
+}
+
+func commands() []command {
+	return []command{
+		serveCommand(), loadCommand(), profileCommand(), simulateCommand(), configCommand(), systemsCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
+	}
+}
+
+// Main runs the program and returns its exit status.
+func Main(e Env) int {
+	if len(e.Args) == 0 {
+		overview(e.Stderr)
+		return ExitUsage
+	}
+	name := e.Args[0]
+	if name == "help" && len(e.Args) > 1 {
+		name = e.Args[1]
+		e.Args = []string{name, "--help"}
+	}
+	switch name {
+	case "help", "-h", "--help":
+		overview(e.Stdout)
+		return ExitOK
+	case "--version":
+		name = "version"
+	}
+	for _, c := range commands() {
+		if c.name == name {
+			return c.run(&e, e.Args[1:])
+		}
+	}
+	fmt.Fprintf(e.Stderr, "sluice: there is no command %q%s\nRun 'sluice help' for the list.\n", name, nearest(name))
+	return ExitUsage
+}
+
+func (c *command) run(e *Env, args []string) int {
+	fs := flag.NewFlagSet("sluice "+c.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	body := c.prepare(fs)
+	rest, err := parse(fs, args)
+	if errors.Is(err, flag.ErrHelp) {
+		c.help(e.Stdout, fs)
+		return ExitOK
+	}
+	if err != nil {
+		fmt.Fprintf(e.Stderr, "sluice %s: %v\nRun 'sluice %s --help'.\n", c.name, err, c.name)
+		return ExitUsage
+	}
+	err = body(e, rest)
+	if err == nil {
+		return ExitOK
+	}
+	code := ExitFailed
+	var s *status
+	if errors.As(err, &s) {
+		code = s.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(e.Stderr, "sluice %s: %s\n", c.name, text)
+	}
+	if code == ExitUsage {
+		fmt.Fprintf(e.Stderr, "Run 'sluice %s --help'.\n", c.name)
+	}
+	return code
+}
+
+// parse takes flags before, between and after arguments.
+func parse(fs *flag.FlagSet, args []string) (rest []string, err error) {
+	for {
+		if err := fs.Parse(args); err != nil {
+			return nil, err
+		}
+		args = fs.Args()
+		if len(args) == 0 {
+			return rest, nil
+		}
+		rest, args = append(rest, args[0]), args[1:]
+	}
+}
+
+func overview(w io.Writer) {
+	fmt.Fprint(w, "sluice serves machine-learning models under latency objectives.\n\nUsage: sluice COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
+	}
+	fmt.Fprint(w, `
+Exit status: 0 done, 1 failed, 2 wrong command line, 3 wrong configuration or input file, 4 something must be installed
+first, 5 ran but fell short of what was demanded, 6 the server did not answer.
+
+Examples:
+  sluice demo                       serve real models for half a minute and see it predicted
+  sluice config init models > sluice.yaml
+  sluice serve -f sluice.yaml
+  sluice load -f sluice.yaml --request-rate-range 100 --duration 30s
+  sluice help serve
+`)
+}
+
+func (c *command) help(w io.Writer, fs *flag.FlagSet) {
+	fmt.Fprintf(w, "Usage: sluice %s %s\n\n%s\n", c.name, c.usage, strings.TrimSpace(c.about))
+	any := false
+	fs.VisitAll(func(f *flag.Flag) {
+		if !any {
+			fmt.Fprint(w, "\nFlags:\n")
+			any = true
+		}
+		kind, text := flag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if len(f.Name) == 1 {
+			name = "-" + f.Name
+		}
+		if kind != "" {
+			name += " " + strings.ToUpper(kind)
+		}
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+			text += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(w, "  %-30s %s\n", name, text)
+	})
+	if c.examples != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", indent(strings.Trim(c.examples, "\n")))
+	}
+}
+
+func indent(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = "  " + strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+func nearest(name string) string {
+	for _, c := range commands() {
+		if len(name) > 1 && (strings.HasPrefix(c.name, name) || strings.HasPrefix(name, c.name)) {
+			return fmt.Sprintf(" (did you mean %q?)", c.name)
+		}
+	}
+	return ""
+}

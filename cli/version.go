@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/sluice-serving/sluice/internal/native"
+)
+
+func versionCommand() command {
+	return command{
+		name: "version", summary: "what this program is and which libraries it finds", usage: "",
+		about: "Prints the version of the program and where it finds ONNX Runtime.",
+		prepare: func(*flag.FlagSet) func(*Env, []string) error {
+			return func(e *Env, _ []string) error {
+				version := "(devel)"
+				if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+					version = info.Main.Version
+				}
+				fmt.Fprintf(e.Stdout, "sluice %s, %s, %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				if path, err := native.ONNXRuntime(); err == nil {
+					fmt.Fprintf(e.Stdout, "ONNX Runtime: %s\n", path)
+				} else {
+					fmt.Fprintf(e.Stdout, "ONNX Runtime: %v\n", err)
+				}
+				return nil
+			}
+		},
+		examples: "sluice version",
+	}
+}

@@ -1,0 +1,10 @@
+// Command sluice serves machine-learning models under latency objectives.
+package main
+
+import (
+	"os"
+
+	"github.com/sluice-serving/sluice/cli"
+)
+
+func main() { os.Exit(cli.Main(cli.OS())) }
