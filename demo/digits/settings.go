@@ -43,18 +43,17 @@ func full(seed uint64) settings {
 			{"mlp", "avg2 dense64", 1500, 64, 4e-3},
 			{"conv-s", "avg2 pad1 conv3x16 max2 conv3x16 max2", 1000, 64, 6e-3},
 			{"conv-m", "pad2 conv3x16 max2 conv3x32 max2 conv3x32 max2 dense64", 700, 64, 5e-3},
-			{"conv-l1", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 5e-3},
-			{"conv-l2", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 4e-3},
-			{"conv-l3", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 6e-3},
+			{"conv-l", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 5e-3},
+			{"conv-xl", "pad2 conv5x32 max2 conv3x96 max2 conv3x128 max2 dense128", 650, 64, 4e-3},
 		},
 		Variants: []variant{
 			{"nano", []string{"linear"}, 1},
 			{"tiny", []string{"mlp"}, 1},
 			{"small", []string{"conv-s"}, 1},
 			{"medium", []string{"conv-m"}, 1},
-			{"large", []string{"conv-l1"}, 1},
-			{"xlarge", []string{"conv-l1", "conv-l2", "conv-l3"}, 1},
-			{"huge", []string{"conv-l1", "conv-l2", "conv-l3"}, 20},
+			{"large", []string{"conv-l"}, 1},
+			{"xlarge", []string{"conv-xl"}, 1},
+			{"huge", []string{"conv-l", "conv-xl"}, 20},
 		},
 	}
 }
