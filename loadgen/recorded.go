@@ -57,7 +57,9 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 		rec.Add(&o)
 	}
 	h := rr.Header()
-	return rec.Report(report.Meta{Name: h.Name, Seed: h.Seed, Duration: max(0, time.Duration(h.DurationNS)-time.Duration(opt.Warmup))}), nil
+	return rec.Report(report.Meta{
+		Name: h.Name, Seed: h.Seed, Duration: max(0, time.Duration(h.DurationNS)-time.Duration(opt.Warmup)), Variants: variants.list,
+	}), nil
 }
 
 // deadline is the client's own where it has one, else that of the objective, else never.

@@ -21,20 +21,11 @@ type Result struct {
 	// ClientRefused counts queries that were not sent because MaxOutstanding were under way. The report has them as refused.
 	ClientRefused int64        `json:"client_refused"`
 	Interrupted   bool         `json:"interrupted,omitempty"` // not the whole workload was sent
-	Variants      []VariantUse `json:"variants,omitempty"`
-	Errors        []ErrorCount `json:"errors,omitempty"` // the most frequent first
+	Errors        []ErrorCount `json:"errors,omitempty"`      // the most frequent first
 
 	run     *runner
 	offered int
 	span    time.Duration // of the whole run, warm-up included
-}
-
-// VariantUse is how much of an app one variant served.
-type VariantUse struct {
-	App      string  `json:"app"`
-	Variant  string  `json:"variant"`
-	Served   int64   `json:"served"`
-	Accuracy float64 `json:"accuracy,omitempty"`
 }
 
 // ErrorCount is a kind of error, with numbers in its text replaced by #.
@@ -68,11 +59,6 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 	}
 	rec := report.NewRecorder(infos, report.Options{Bucket: r.opt.Bucket, Warmup: serving.Time(r.opt.Warmup)})
 	lags := make([]time.Duration, 0, offered)
-	type use struct {
-		app     serving.AppID
-		variant int32
-	}
-	uses := map[use]*VariantUse{}
 	type kind struct {
 		outcome serving.Outcome
 		message string
@@ -83,25 +69,10 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 		o := r.outcome(i)
 		rec.Add(&o)
 		lags = append(lags, q.lag)
-		if q.variant != serving.None {
-			k := use{o.App, q.variant}
-			u := uses[k]
-			if u == nil {
-				u = &VariantUse{App: r.apps[o.App].Name, Variant: r.variants.list[q.variant], Accuracy: q.accuracy}
-				uses[k] = u
-			}
-			u.Served++
-		}
 		if q.message != serving.None {
 			kinds[kind{q.outcome, masked(r.messages.list[q.message])}]++
 		}
 	}
-	for _, u := range uses {
-		res.Variants = append(res.Variants, *u)
-	}
-	slices.SortFunc(res.Variants, func(a, b VariantUse) int {
-		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(b.Served, a.Served), cmp.Compare(a.Variant, b.Variant))
-	})
 	for k, n := range kinds {
 		res.Errors = append(res.Errors, ErrorCount{Outcome: k.outcome.String(), Message: k.message, Count: n})
 	}
@@ -111,7 +82,7 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 	if len(res.Errors) > 20 {
 		res.Errors = res.Errors[:20]
 	}
-	res.Report = rec.Report(report.Meta{Name: r.opt.Name, Seed: r.opt.Seed, Duration: span})
+	res.Report = rec.Report(report.Meta{Name: r.opt.Name, Seed: r.opt.Seed, Duration: span, Variants: r.variants.list})
 	res.SendLag = report.PercentilesOf(lags)
 	return res
 }

@@ -56,4 +56,6 @@ type Meta struct {
 	// Duration is the span in which queries were offered, the T of every rate. 0 means up to the last outcome.
 	Duration time.Duration
 	Usage    *Usage // of the whole run; nil when unknown
+	// Variants names variants by their id; one without a name is reported as "variant N".
+	Variants []string
 }

@@ -18,6 +18,9 @@ type Options struct {
 	Warmup serving.Time
 }
 
+// maxVariants bounds the ids of variants that are told apart.
+const maxVariants = 1 << 12
+
 // maxBuckets bounds the series: 36 hours of seconds. Later events count in the last bucket.
 const maxBuckets = 1 << 17
 
@@ -37,6 +40,13 @@ type appRecord struct {
 	latency dist // of served queries
 	queue   dist
 	buckets []bucket
+	use     []use // by variant
+}
+
+// use is what one variant served.
+type use struct {
+	served   int64
+	accuracy float64 // sum
 }
 
 // totals are counts over a run or a part of it.
@@ -63,8 +73,9 @@ type bucket struct {
 	best       float64
 	normalised float64
 	// By the time of the outcome.
-	done    totals
-	latency dist
+	done     totals
+	latency  dist
+	variants []int64 // by variant
 }
 
 // NewRecorder returns a Recorder for the given apps, in the order of their ids.
@@ -117,6 +128,17 @@ func (r *Recorder) Add(o *Outcome) {
 			b.latency.limit = bucketExact
 		}
 		b.latency.add(latency)
+		if v := int(o.Variant); v >= 0 && v < maxVariants {
+			if v >= len(a.use) {
+				a.use = append(a.use, make([]use, v+1-len(a.use))...)
+			}
+			a.use[v].served++
+			a.use[v].accuracy += o.Accuracy
+			if v >= len(b.variants) {
+				b.variants = append(b.variants, make([]int64, v+1-len(b.variants))...)
+			}
+			b.variants[v]++
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"time"
@@ -19,7 +20,17 @@ type Report struct {
 	WindowS   float64 `json:"window_s"`
 	Overall   Summary `json:"overall"`
 	Apps      []App   `json:"apps"`
-	Series    []Point `json:"series"` // of all apps together
+	// Variants lists the variants that served a query, in the order of their ids.
+	Variants []VariantUse `json:"variants,omitempty"`
+	Series   []Point      `json:"series"` // of all apps together
+}
+
+// VariantUse is what one variant served.
+type VariantUse struct {
+	Name     string  `json:"name"`
+	Served   int64   `json:"served"`
+	Share    float64 `json:"share"`              // of the served queries whose variant is known
+	Accuracy float64 `json:"accuracy,omitempty"` // mean, profiled
 }
 
 // App is the report of one app.
@@ -30,7 +41,8 @@ type App struct {
 	SLOPercentile float64  `json:"slo_percentile,omitempty"`
 	AttainedMS    *float64 `json:"attained_ms,omitempty"`
 	Summary
-	Series []Point `json:"series,omitempty"`
+	Variants []VariantUse `json:"variants,omitempty"`
+	Series   []Point      `json:"series,omitempty"`
 }
 
 // Summary is the metrics of a run or of one app in it. Ratios and accuracies are fractions in [0, 1].
@@ -100,6 +112,7 @@ type Point struct {
 	P50        *float64 `json:"p50_ms,omitempty"`
 	P99        *float64 `json:"p99_ms,omitempty"`
 	MeanBatch  *float64 `json:"mean_batch,omitempty"`
+	ByVariant  []int64  `json:"by_variant,omitempty"` // served, in the order of the enclosing list of variants
 }
 
 // Violations counts the bucket's queries that missed their objective.
@@ -128,6 +141,7 @@ func (r *Recorder) Report(m Meta) *Report {
 		if info.SLO.Percentile > 0 && a.latency.n > 0 {
 			out.AttainedMS = ptr(ms(a.latency.percentile(info.SLO.Percentile)))
 		}
+		out.Variants = a.variants(m.Variants)
 		out.Series = a.series(r.opt.Bucket, info.BestAccuracy > 0)
 		all.merge(a)
 	}
@@ -136,6 +150,7 @@ func (r *Recorder) Report(m Meta) *Report {
 		usage = r.sumUsage()
 	}
 	rep.Overall = all.summary(span, window, usage, known)
+	rep.Variants = all.variants(m.Variants)
 	rep.Series = all.series(r.opt.Bucket, known)
 	return rep
 }
@@ -161,6 +176,13 @@ func (a *appRecord) merge(o *appRecord) {
 	a.totals.merge(&o.totals)
 	a.latency.merge(&o.latency)
 	a.queue.merge(&o.queue)
+	if n := len(o.use) - len(a.use); n > 0 {
+		a.use = append(a.use, make([]use, n)...)
+	}
+	for v, u := range o.use {
+		a.use[v].served += u.served
+		a.use[v].accuracy += u.accuracy
+	}
 	for i := range o.buckets {
 		to, from := a.bucket(i), &o.buckets[i]
 		to.offered += from.offered
@@ -173,6 +195,12 @@ func (a *appRecord) merge(o *appRecord) {
 			to.latency.limit = bucketExact
 		}
 		to.latency.merge(&from.latency)
+		if n := len(from.variants) - len(to.variants); n > 0 {
+			to.variants = append(to.variants, make([]int64, n)...)
+		}
+		for v, n := range from.variants {
+			to.variants[v] += n
+		}
 	}
 }
 
@@ -243,6 +271,25 @@ func (a *appRecord) worstWindow(window int) (drop, normalised float64) {
 	return drop, normalised
 }
 
+func (a *appRecord) variants(names []string) []VariantUse {
+	total := int64(0)
+	for _, u := range a.use {
+		total += u.served
+	}
+	var out []VariantUse
+	for v, u := range a.use {
+		if u.served == 0 {
+			continue
+		}
+		name := fmt.Sprintf("variant %d", v)
+		if v < len(names) {
+			name = names[v]
+		}
+		out = append(out, VariantUse{Name: name, Served: u.served, Share: float64(u.served) / float64(total), Accuracy: u.accuracy / float64(u.served)})
+	}
+	return out
+}
+
 func (a *appRecord) series(size time.Duration, normal bool) []Point {
 	out := make([]Point, len(a.buckets))
 	for i := range a.buckets {
@@ -268,6 +315,18 @@ func (a *appRecord) series(size time.Duration, normal bool) []Point {
 		}
 		if t.runs > 0 {
 			p.MeanBatch = ptr(float64(t.runItems) / t.runs)
+		}
+		if len(b.variants) > 0 {
+			for v, u := range a.use {
+				if u.served == 0 {
+					continue
+				}
+				n := int64(0)
+				if v < len(b.variants) {
+					n = b.variants[v]
+				}
+				p.ByVariant = append(p.ByVariant, n)
+			}
 		}
 		out[i] = p
 	}

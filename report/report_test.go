@@ -104,6 +104,28 @@ func TestSeriesAddsUp(t *testing.T) {
 	if d := o.FinishRate + o.ViolationRatio - 1; math.Abs(d) > 1e-12 {
 		t.Errorf("finish rate and violation ratio add up to %v", 1+d)
 	}
+	if len(rep.Variants) != 3 {
+		t.Fatalf("variants %+v, want three", rep.Variants)
+	}
+	share := 0.0
+	for i, v := range rep.Variants {
+		n := int64(0)
+		for _, p := range rep.Series {
+			if p.ByVariant != nil {
+				n += p.ByVariant[i]
+			}
+		}
+		for _, a := range rep.Apps {
+			n -= a.Variants[i].Served
+		}
+		if n != 0 {
+			t.Errorf("%s: the series and the apps differ by %d", v.Name, n)
+		}
+		share += v.Share
+	}
+	if math.Abs(share-1) > 1e-12 {
+		t.Errorf("shares add up to %v", share)
+	}
 	var sum Summary
 	for _, a := range rep.Apps {
 		sum.Offered += a.Offered
@@ -123,7 +145,7 @@ func random(seed uint64, n int, opt Options) *Recorder {
 		latency := serving.Time(20e6 * math.Exp(r.NormFloat64()))
 		o := Outcome{
 			Query: serving.QueryID(i), App: serving.AppID(r.IntN(2)), Arrived: at, Done: at + latency, Deadline: at + 60e6,
-			Queue: time.Duration(latency / 3), Items: 1 + r.Int32N(3), Batch: 4, Accuracy: 0.5 + r.Float64()*0.2, Label: int8(r.IntN(3) - 1),
+			Queue: time.Duration(latency / 3), Items: 1 + r.Int32N(3), Batch: 4, Accuracy: 0.5 + r.Float64()*0.2, Variant: serving.VariantID(r.IntN(4) - 1), Label: int8(r.IntN(3) - 1),
 		}
 		if r.IntN(10) == 0 {
 			o.Outcome = serving.Outcome(r.IntN(serving.Outcomes))
@@ -284,10 +306,17 @@ func TestTableLinesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	width := 0
 	for _, l := range lines {
-		if l != "" && len(l) != len(lines[0]) {
-			t.Errorf("%q is %d wide, want %d", l, len(l), len(lines[0]))
+		if strings.HasPrefix(l, "run") || strings.HasPrefix(l, "variant") {
+			width = len(l)
 		}
+		if l != "" && len(l) != width {
+			t.Errorf("%q is %d wide, want %d", l, len(l), width)
+		}
+	}
+	if !strings.Contains(b.String(), "variant 2") {
+		t.Error("the variants are missing")
 	}
 	if !strings.HasPrefix(lines[0], "run, 30 s") || !strings.Contains(b.String(), "SLO violations") {
 		t.Errorf("table:\n%s", b.String())

@@ -2,9 +2,11 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,7 +32,10 @@ func (r *Report) Table(w io.Writer) error {
 	if r.Name != "" {
 		title = r.Name + ", " + title
 	}
-	return grid(w, title, names, cols, false)
+	if err := grid(w, title, names, cols, false); err != nil {
+		return err
+	}
+	return variantTable(w, []string{""}, []*Report{r})
 }
 
 // SideBySide writes the overall metrics of several reports next to each other. Of exactly two it adds how the second
@@ -43,7 +48,10 @@ func SideBySide(w io.Writer, names []string, reports []*Report) error {
 	for i, r := range reports {
 		cols[i] = &r.Overall
 	}
-	return grid(w, "", names, cols, len(reports) == 2)
+	if err := grid(w, "", names, cols, len(reports) == 2); err != nil {
+		return err
+	}
+	return variantTable(w, names, reports)
 }
 
 func grid(w io.Writer, title string, names []string, cols []*Summary, differ bool) error {
@@ -78,7 +86,59 @@ func grid(w io.Writer, title string, names []string, cols []*Summary, differ boo
 		}
 		rows = append(rows, row)
 	}
-	width := make([]int, len(head))
+	return align(w, rows)
+}
+
+// variantTable writes the share of the served queries that each variant answered, the most accurate variant first.
+func variantTable(w io.Writer, names []string, reports []*Report) error {
+	accuracy := map[string]float64{}
+	var variants []string
+	for _, r := range reports {
+		for _, v := range r.Variants {
+			if _, seen := accuracy[v.Name]; !seen {
+				variants = append(variants, v.Name)
+			}
+			accuracy[v.Name] = max(accuracy[v.Name], v.Accuracy)
+		}
+	}
+	if len(variants) == 0 {
+		return nil
+	}
+	slices.SortFunc(variants, func(a, b string) int {
+		return cmp.Or(cmp.Compare(accuracy[b], accuracy[a]), cmp.Compare(a, b))
+	})
+	head := []string{"variant", "accuracy"}
+	for _, n := range names {
+		head = append(head, strings.TrimSpace(n+" share"))
+	}
+	rows := [][]string{head, nil}
+	for _, name := range variants {
+		acc := "-"
+		if accuracy[name] > 0 {
+			acc = format(Fraction, ptr(accuracy[name]))
+		}
+		row := []string{name, acc}
+		for _, r := range reports {
+			share := 0.0
+			for _, v := range r.Variants {
+				if v.Name == name {
+					share = v.Share
+				}
+			}
+			row = append(row, format(Fraction, &share))
+		}
+		rows = append(rows, row)
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	return align(w, rows)
+}
+
+// align writes rows with their columns in line: the first to the left, the others to the right. A nil row is a line between
+// groups, drawn below the head.
+func align(w io.Writer, rows [][]string) error {
+	width := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
