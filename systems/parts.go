@@ -71,10 +71,23 @@ func NewBatcher(name string, o Options) (batch.Rule, error) {
 	return batchers[at].make(o), nil
 }
 
-func names[T any](list []T, name func(T) string) []string {
-	out := make([]string, len(list))
+func names[T, U any](list []T, of func(T) U) []U {
+	out := make([]U, len(list))
 	for i := range list {
-		out[i] = name(list[i])
+		out[i] = of(list[i])
 	}
 	return out
+}
+
+// Part is a rule by its name, with what it does in one sentence.
+type Part struct{ Name, Doc string }
+
+// RouterParts returns all routing rules.
+func RouterParts() []Part {
+	return names(routers, func(p routerPart) Part { return Part{p.name, p.doc} })
+}
+
+// BatcherParts returns all batching rules.
+func BatcherParts() []Part {
+	return names(batchers, func(p batcherPart) Part { return Part{p.name, p.doc} })
 }

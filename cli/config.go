@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+
+	"github.com/sluice-serving/sluice/config"
+)
+
+func configCommand() command {
+	return command{
+		name: "config", summary: "check a sluice.yaml, or write one from a model repository", usage: "check FILE | init REPOSITORY | template",
+		about: `
+check reads a file, resolves its models and prints every problem with its line and field.
+init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx.
+template prints a file with every setting and its default.`,
+		examples: "sluice config init models > sluice.yaml\nsluice config check sluice.yaml\nsluice config template",
+		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
+			asJSON := fs.Bool("json", false, "with check, print the resolved tables as JSON")
+			return func(e *Env, args []string) error {
+				switch {
+				case len(args) == 2 && args[0] == "check":
+					return checkConfig(e, args[1], *asJSON)
+				case len(args) == 2 && args[0] == "init":
+					text, err := config.Init(args[1])
+					if err != nil {
+						return &status{ExitConfig, err}
+					}
+					_, err = e.Stdout.Write(text)
+					return err
+				case len(args) == 1 && args[0] == "template":
+					_, err := e.Stdout.Write(config.Template())
+					return err
+				}
+				return exit(ExitUsage, "say what to do: check FILE, init REPOSITORY or template")
+			}
+		},
+	}
+}
+
+func checkConfig(e *Env, path string, asJSON bool) error {
+	w, err := openWorld(path)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		out := json.NewEncoder(e.Stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(struct {
+			System   string
+			Router   string
+			Batcher  string
+			Warnings []string
+			Spec     any
+		}{w.system.Name, w.system.Router, w.system.Batcher, w.Warnings, w.Spec})
+	}
+	for _, warning := range w.Warnings {
+		fmt.Fprintf(e.Stdout, "warning: %s\n", warning)
+	}
+	fmt.Fprintf(e.Stdout, "%s is good: %d apps, %d variants, %d workers, %d instances, system %s (router %s, batcher %s)\n", path, len(w.Spec.Apps), len(w.Spec.Variants),
+		len(w.Spec.Workers), len(w.Placement), w.system.Name, w.system.Router, w.system.Batcher)
+	return nil
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/report/plot"
+)
+
+func writeJSON(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
+
+// create writes a file in whole or not at all.
+func create(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err = write(f); err == nil {
+		err = f.Chmod(0o644)
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// saveReports writes reports and their plots into a folder and returns the names of the files.
+func saveReports(dir, title string, names []string, reports []*report.Report) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var files []string
+	save := func(name string, write func(io.Writer) error) error {
+		path := filepath.Join(dir, name)
+		files = append(files, path)
+		return create(path, write)
+	}
+	for i, r := range reports {
+		if err := save(names[i]+".json", r.JSON); err != nil {
+			return nil, err
+		}
+	}
+	fig, err := plot.New(title, names, reports)
+	if err != nil {
+		return nil, err
+	}
+	if err := save("run.png", fig.PNG); err != nil {
+		return nil, err
+	}
+	return files, save("run.svg", fig.SVG)
+}

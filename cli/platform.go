@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/backend/onnx"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/server"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/telemetry"
+)
+
+// platform is what the front ends see of a running world.
+type platform struct {
+	world  *world
+	plane  *dataplane.Plane
+	told   *telemetry.Telemetry
+	models []*server.Model
+
+	mu       sync.Mutex
+	unloaded map[serving.AppID]bool
+	ready    bool // every app has answered its readiness once: the server stays ready from then on
+}
+
+func newPlatform(w *world, p *dataplane.Plane, t *telemetry.Telemetry, local *onnx.Backend) *platform {
+	out := &platform{world: w, plane: p, told: t, unloaded: make(map[serving.AppID]bool)}
+	for a := range w.Spec.Apps {
+		out.models = append(out.models, w.model(serving.AppID(a), local))
+	}
+	return out
+}
+
+// model describes an app to clients. Its versions are the variants of the app's last stage: the ones that answer.
+func (w *world) model(a serving.AppID, local *onnx.Backend) *server.Model {
+	app := &w.Spec.Apps[a]
+	info := &w.Apps[a]
+	m := &server.Model{Name: app.Name, App: a, Platform: "onnxruntime_onnx", Inputs: info.Inputs, Outputs: info.Outputs, Batched: info.Batched, MaxBatch: 1}
+	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
+	for _, v := range w.Spec.Stages[first].Variants {
+		m.MaxBatch = max(m.MaxBatch, w.Spec.Variants[v].MaxBatch)
+		if m.Inputs == nil && local != nil && w.Variants[v].Path != "" {
+			if i, err := local.Interface(v); err == nil {
+				m.Inputs, m.Batched = i.Inputs, i.Batched
+				if first == last {
+					m.Outputs = i.Outputs
+				}
+			}
+		}
+	}
+	for k, v := range w.Spec.Stages[last].Variants {
+		m.Versions = append(m.Versions, server.Version{Variant: v, Name: w.Spec.Variants[v].Name, Version: strconv.Itoa(k + 1), Accuracy: w.Spec.Variants[v].Accuracy})
+	}
+	return m
+}
+
+// Ready implements server.Platform: true once every app had a ready instance at every stage. It does not turn false when
+// an instance is lost or a variant loads: single models have a readiness of their own.
+func (p *platform) Ready() bool {
+	p.mu.Lock()
+	ready := p.ready
+	p.mu.Unlock()
+	if ready {
+		return true
+	}
+	for _, m := range p.models {
+		if !p.ModelReady(m, "") {
+			return false
+		}
+	}
+	p.mu.Lock()
+	p.ready = true
+	p.mu.Unlock()
+	return true
+}
+
+// Models implements server.Platform.
+func (p *platform) Models() []*server.Model { return p.models }
+
+// Lookup implements server.Platform.
+func (p *platform) Lookup(name string) (*server.Model, bool) {
+	for _, m := range p.models {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// ModelReady implements server.Platform.
+func (p *platform) ModelReady(m *server.Model, version string) bool {
+	pin, ok := m.Pin(version)
+	if !ok {
+		return false
+	}
+	ready := false
+	p.plane.Inspect(func(e *engine.Engine) {
+		ready = true
+		stages := p.world.Spec.Apps[m.App].Stages
+		for at, s := range stages {
+			want := serving.VariantID(serving.None)
+			if at == len(stages)-1 {
+				want = pin
+			}
+			ready = ready && slices.ContainsFunc(e.Fleet().Ready(s), func(i *fleet.Instance) bool {
+				return slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool { return l.Warm && l.Wanted && (want == serving.None || l.Variant == want) })
+			})
+		}
+	})
+	return ready
+}
+
+// Infer implements server.Platform.
+func (p *platform) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+	return p.plane.Infer(ctx, r)
+}
+
+// Load implements server.Platform: the app's instances come up again; it returns when the model is ready.
+func (p *platform) Load(ctx context.Context, m *server.Model) error {
+	p.set(m.App, false)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !p.ModelReady(m, "") {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("model %q is not ready yet: %w", m.Name, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Unload implements server.Platform: queries that were accepted are answered, then the app's instances are released.
+func (p *platform) Unload(_ context.Context, m *server.Model) error {
+	p.set(m.App, true)
+	return nil
+}
+
+func (p *platform) set(a serving.AppID, unloaded bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unloaded[a] = unloaded
+	next := *p.world.plan
+	// Instances keep their place in their worker's list, and with it their identity, so that other apps' are left alone.
+	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool { return p.unloaded[p.world.Spec.Stages[i.Stage].App] })
+	p.plane.Adopt(&next)
+}
+
+// Statistics implements server.Platform.
+func (p *platform) Statistics(m *server.Model) []server.VersionStatistics {
+	return statistics(p.told, m)
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sluice-serving/sluice/profiler"
+)
+
+func profileCommand() command {
+	return command{
+		name: "profile", summary: "measure how long every variant takes on this machine", usage: "-f sluice.yaml [-o profile.json]",
+		about: `
+Measures the latency of every variant at every batch size and concurrency that the file's placement can use, and the time
+to load each, and writes a profile file that 'serve' and 'simulate' read. A point is measured until its mean and its 95th
+percentile are known well enough. An interrupted run is taken up where it stopped.`,
+		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02",
+		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
+			file := fs.String("f", "sluice.yaml", "configuration `file`")
+			out := fs.String("o", "profile.json", "profile `file` to write")
+			maxBatch := fs.Int("max-batch", 0, "largest batch to measure, in `items`; 0 takes each variant's own bound")
+			slots := fs.Int("concurrency", 0, "highest `number` of batches at once; 0 takes the placement's slots")
+			precision := fs.Float64("precision", 0.05, "half width of the mean's 95 % confidence interval as a `share` of it")
+			perPoint := fs.Duration("max-time", 3*time.Second, "longest measurement of one point, a `duration`")
+			seed := fs.Uint64("seed", 1, "`seed` of random inputs and of the order of measurement")
+			asJSON := fs.Bool("json", false, "print the profile as JSON instead of a table")
+			return func(e *Env, args []string) error {
+				if len(args) > 0 || !(*precision > 0) {
+					return exit(ExitUsage, "no arguments are taken, and --precision must be positive")
+				}
+				w, err := openWorld(*file)
+				if err != nil {
+					return err
+				}
+				f, err := w.measure(e, *out, func(c *profiler.Config) {
+					c.MaxBatch, c.MeanWidth, c.P95Width, c.MaxTime, c.Seed = *maxBatch, *precision, 2**precision, *perPoint, *seed
+					if *slots > 0 {
+						c.Slots = *slots
+					}
+				})
+				if err != nil {
+					return err
+				}
+				if *asJSON {
+					return f.Encode(e.Stdout)
+				}
+				printProfile(e, f)
+				fmt.Fprintf(e.Stdout, "\nwritten to %s; list it under profiles in %s\n", *out, *file)
+				return nil
+			}
+		},
+	}
+}
+
+func printProfile(e *Env, f *profiler.File) {
+	t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "variant\tdevice\tbatch\tat once\tsamples\tmean ms\tstddev\tp50\tp90\tp95\tp99\titems/s\t")
+	for _, p := range f.Points {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.0f\t\n", p.Variant, p.DeviceType, p.Batch, p.Concurrency, p.Samples,
+			p.MeanUS/1e3, p.StdDevUS/1e3, p.P50US/1e3, p.P90US/1e3, p.P95US/1e3, p.P99US/1e3, float64(p.Batch*p.Concurrency)/p.MeanUS*1e6)
+	}
+	_ = t.Flush()
+}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/server"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/telemetry"
+)
+
+func serveCommand() command {
+	return command{
+		name: "serve", summary: "serve the apps of a sluice.yaml over the Open Inference Protocol", usage: "-f sluice.yaml",
+		about: `
+Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold. Metrics are at
+/metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server turns not ready, finishes
+what it has accepted, and exits. Without a profile it measures the models first and keeps what it measured.`,
+		examples: "sluice serve -f sluice.yaml\nsluice serve -f sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl localhost:8000/v2/health/ready",
+		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
+			file := fs.String("f", "sluice.yaml", "configuration `file`")
+			profiles := fs.String("profile", "", "profile `file` instead of those of the configuration")
+			system := fs.String("system", "", "`name` of another system than the configuration's, or ROUTER+BATCHER")
+			httpAt := fs.String("http", "", "HTTP `address`, or off; instead of the configuration's")
+			grpcAt := fs.String("grpc", "", "gRPC `address`, or off; instead of the configuration's")
+			adminAt := fs.String("admin", "", "admin `address`, or off; instead of the configuration's")
+			journalTo := fs.String("journal", "", "write all inputs and decisions to this `file`")
+			return func(e *Env, args []string) error {
+				if len(args) > 0 {
+					return exit(ExitUsage, "%q is not understood", args)
+				}
+				w, err := openWorld(*file)
+				if err != nil {
+					return err
+				}
+				if *system != "" {
+					if err := w.useSystem(*system); err != nil {
+						return err
+					}
+				}
+				s := &w.file.Server
+				for _, x := range []struct{ from, to *string }{{httpAt, &s.HTTP}, {grpcAt, &s.GRPC}, {adminAt, &s.Admin}, {journalTo, &w.file.Telemetry.Journal}} {
+					if *x.from != "" {
+						*x.to = *x.from
+					}
+				}
+				if err := w.knowledge(e, *profiles); err != nil {
+					return err
+				}
+				run, err := startServer(e, w)
+				if err != nil {
+					return err
+				}
+				return run.wait(e.Context)
+			}
+		},
+	}
+}
+
+// knowledge gets a profile: the one given, those of the configuration, one measured at an earlier start, or a new one.
+func (w *world) knowledge(e *Env, given string) error {
+	if given != "" {
+		return w.believe([]string{given})
+	}
+	remembered := w.file.Path("sluice.profile.json")
+	err := w.believe(nil)
+	var s *status
+	if err == nil || len(w.Profiles) > 0 || !errors.As(err, &s) {
+		return err
+	}
+	if _, statErr := os.Stat(remembered); statErr == nil {
+		if w.believe([]string{remembered}) == nil {
+			return nil
+		}
+	}
+	fmt.Fprintf(e.Stderr, "measuring the models on this machine; the profile is kept in %s\n", remembered)
+	f, err := w.measure(e, remembered, nil)
+	if err != nil {
+		return err
+	}
+	return w.learn(f)
+}
+
+// running is a server and what is behind it.
+type running struct {
+	world  *world
+	plane  *dataplane.Plane
+	server *server.Server
+	told   *telemetry.Telemetry
+	log    *slog.Logger
+	drain  time.Duration
+	finish func() error // closes the journal
+	usage  func() report.Usage
+}
+
+// startServer brings everything up and binds the addresses.
+func startServer(e *Env, w *world) (_ *running, err error) {
+	r := &running{world: w, log: logger(e, w), drain: time.Duration(w.file.Server.DrainTimeout), finish: func() error { return nil }}
+	for _, x := range w.Warnings {
+		r.log.Warn(x)
+	}
+	en, err := w.engine()
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	get, local, err := w.backends()
+	if err != nil {
+		return nil, err
+	}
+	var buckets []float64
+	for _, b := range w.file.Telemetry.LatencyBuckets {
+		buckets = append(buckets, time.Duration(b).Seconds())
+	}
+	r.told = telemetry.New(w.Spec, telemetry.Options{Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets})
+	observe := r.told.Observe
+	if path := w.file.Telemetry.Journal; path != "" {
+		if observe, err = r.record(w.file.Path(path), observe); err != nil {
+			return nil, err
+		}
+	}
+	r.plane, err = dataplane.New(dataplane.Config{
+		Spec: w.Spec, Engine: en, Backend: get, Initial: w.plan, Planner: w.planner, Outcome: r.told.Outcome, Observe: observe,
+		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
+	})
+	if err != nil {
+		return nil, errors.Join(err, r.finish())
+	}
+	c, err := w.serverConfig(r.log)
+	if err == nil {
+		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations()}
+		r.server, err = server.New(c, newPlatform(w, r.plane, r.told, local))
+	}
+	if err != nil {
+		r.plane.Close()
+		return nil, errors.Join(err, r.finish())
+	}
+	r.log.Info("serving", "http", r.server.HTTPAddr(), "grpc", r.server.GRPCAddr(), "admin", r.server.AdminAddr(), "system", w.system.Name, "router", w.system.Router, "batcher", w.system.Batcher)
+	return r, nil
+}
+
+// record adds a journal to what observes the steps.
+func (r *running) record(path string, next func(serving.Time, []engine.Input, []engine.Decision)) (func(serving.Time, []engine.Input, []engine.Decision), error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // inputs of clients: for the owner's eyes
+	if err != nil {
+		return nil, err
+	}
+	j, err := journal.NewWriter(f, r.world.journalHeader())
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r.finish = func() error { return errors.Join(j.Flush(), f.Close()) }
+	return func(now serving.Time, in []engine.Input, out []engine.Decision) {
+		next(now, in, out)
+		_ = j.Step(now, in, out) // the error sticks and is reported by finish
+	}, nil
+}
+
+// wait serves until ctx ends, then answers what was accepted and releases everything.
+func (r *running) wait(ctx context.Context) error {
+	err := r.server.Serve(ctx)
+	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(r.drain, time.Second))
+	defer done()
+	if drained := r.plane.Drain(limit); drained != nil {
+		err = errors.Join(err, fmt.Errorf("queries were still running after %v: %w", r.drain, drained))
+	}
+	r.plane.Inspect(func(e *engine.Engine) {
+		u := e.Usage(r.plane.Now())
+		r.usage = func() report.Usage { return u }
+	})
+	r.plane.Close()
+	r.log.Info("stopped")
+	return errors.Join(err, r.finish())
+}
+
+func logger(e *Env, w *world) *slog.Logger {
+	level := slog.LevelInfo
+	_ = level.UnmarshalText([]byte(w.file.Telemetry.LogLevel)) // checked with the file
+	o := &slog.HandlerOptions{Level: level}
+	if w.file.Telemetry.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(e.Stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(e.Stderr, o))
+}
+
+// serverConfig turns the file's words into the front end's.
+func (w *world) serverConfig(log *slog.Logger) (server.Config, error) {
+	s := &w.file.Server
+	c := server.Config{
+		HTTP: s.HTTP, GRPC: s.GRPC, Admin: s.Admin, MaxRequest: int64(s.Limits.Request), MaxHeader: int(s.Limits.Header), Connections: s.Limits.Connections,
+		Items: s.Limits.Items, ReadTimeout: time.Duration(s.Limits.ReadTimeout), IdleTimeout: time.Duration(s.Limits.IdleTimeout),
+		DrainTimeout: time.Duration(s.DrainTimeout), Log: log,
+	}
+	if s.TLS.Cert == "" {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(w.file.Path(s.TLS.Cert), w.file.Path(s.TLS.Key))
+	if err != nil {
+		return c, exit(ExitConfig, "server.tls: %v", err)
+	}
+	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if s.TLS.ClientCA != "" {
+		pem, err := readBounded(w.file.Path(s.TLS.ClientCA), 1<<20)
+		if err != nil {
+			return c, err
+		}
+		c.TLS.ClientCAs, c.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.TLS.ClientCAs.AppendCertsFromPEM(pem) {
+			return c, exit(ExitConfig, "server.tls.client_ca: %s holds no certificate", s.TLS.ClientCA)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// maxWorkloadFile bounds a workload file; traces stand in files of their own.
+const maxWorkloadFile = 1 << 20
+
+// workloadFlags describe a load on the command line, the same for load and simulate. Names follow perf_analyzer where it
+// has one.
+type workloadFlags struct {
+	file, app, rateRange, rates, distribution, trace, interpolate *string
+	shape, minAccuracy                                            *float64
+	duration, timeout                                             *time.Duration
+	items, priority                                               *int
+	seed                                                          *uint64
+}
+
+func declareWorkload(fs *flag.FlagSet) *workloadFlags {
+	return &workloadFlags{
+		file:         fs.String("workload", "", "workload `file` (YAML) instead of the flags below"),
+		app:          fs.String("app", "", "`name` of the app to call; needed when there are several"),
+		rateRange:    fs.String("request-rate-range", "", "queries/s, or `start:end:step` to try several rates one after another"),
+		rates:        fs.String("rates", "", "a rate that changes: `second:rate,...`, such as 0:50,10:200,20:50"),
+		interpolate:  fs.String("interpolate", "step", "between the rates of --rates: step or linear"),
+		distribution: fs.String("request-distribution", "poisson", "`kind` of gaps: poisson, uniform (constant), gamma or trace"),
+		shape:        fs.Float64("shape", 0.5, "`shape` of gamma gaps; small is bursty, 1 is poisson"),
+		trace:        fs.String("trace", "", "`file` of arrival times in ms, one a line, with --request-distribution trace"),
+		duration:     fs.Duration("duration", 30*time.Second, "length of the load, a `duration`"),
+		items:        fs.Int("batch-size", 1, "`inputs` in every query"),
+		priority:     fs.Int("priority", 0, "`priority` of every query, 1 the highest; 0 is the default, behind all"),
+		timeout:      fs.Duration("deadline", 0, "deadline of every query, a `duration`; 0 takes the app's objective"),
+		minAccuracy:  fs.Float64("min-accuracy", 0, "`accuracy` in [0, 1] below which no answer is wanted"),
+		seed:         fs.Uint64("seed", 1, "`seed` of everything random"),
+	}
+}
+
+// specs returns the workloads that the flags describe, one for each rate to try.
+func (w *workloadFlags) specs(apps []string, samples map[string]int32) ([]workload.Spec, error) {
+	if *w.file != "" {
+		s, err := readWorkload(*w.file)
+		if err != nil {
+			return nil, err
+		}
+		for i := range s.Apps {
+			s.Apps[i].Samples = samples[s.Apps[i].App]
+		}
+		return []workload.Spec{*s}, nil
+	}
+	app := *w.app
+	if app == "" {
+		if len(apps) != 1 {
+			return nil, exit(ExitUsage, "--app is needed: there are %s", strings.Join(apps, ", "))
+		}
+		app = apps[0]
+	}
+	a := workload.AppSpec{App: app, Process: *w.distribution, Shape: *w.shape, Items: workload.ItemsSpec{Value: int32(*w.items)}, Priority: int32(*w.priority),
+		TimeoutMS: float64(*w.timeout) / 1e6, MinAccuracy: *w.minAccuracy, Samples: samples[app]}
+	if a.Process != "gamma" {
+		a.Shape = 0
+	}
+	one := workload.Spec{Seed: *w.seed, DurationS: w.duration.Seconds()}
+	switch {
+	case *w.trace != "" || a.Process == "trace":
+		times, err := readTrace(*w.trace)
+		if err != nil {
+			return nil, err
+		}
+		a.Process, a.Trace, one.DurationS = "trace", times, 0
+	case *w.rates != "":
+		segments, err := workload.ParseRates(*w.rates)
+		if err != nil {
+			return nil, exit(ExitUsage, "--rates: %v", err)
+		}
+		a.Rates, a.Interpolate = segments, *w.interpolate
+	case *w.rateRange != "":
+		rates, err := workload.ParseRange(*w.rateRange)
+		if err != nil {
+			return nil, exit(ExitUsage, "--request-rate-range: %v", err)
+		}
+		var out []workload.Spec
+		for _, r := range rates {
+			s, b := one, a
+			b.Rate = r
+			s.Apps = []workload.AppSpec{b}
+			out = append(out, s)
+		}
+		return out, nil
+	default:
+		return nil, exit(ExitUsage, "say how much: --request-rate-range, --rates, --trace or --workload")
+	}
+	one.Apps = []workload.AppSpec{a}
+	return []workload.Spec{one}, nil
+}
+
+func readWorkload(path string) (*workload.Spec, error) {
+	data, err := readBounded(path, maxWorkloadFile)
+	if err != nil {
+		return nil, err
+	}
+	d := yaml.NewDecoder(strings.NewReader(string(data)))
+	d.KnownFields(true)
+	var s workload.Spec
+	if err := d.Decode(&s); err != nil {
+		return nil, exit(ExitConfig, "%s: %v", path, err)
+	}
+	for i := range s.Apps {
+		if s.Apps[i].TraceFile == "" {
+			continue
+		}
+		name := s.Apps[i].TraceFile
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		if s.Apps[i].Trace, err = readTrace(name); err != nil {
+			return nil, err
+		}
+	}
+	return &s, nil
+}
+
+func readTrace(path string) ([]serving.Time, error) {
+	if path == "" {
+		return nil, exit(ExitUsage, "--request-distribution trace needs --trace FILE")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	defer f.Close()
+	times, err := workload.ParseTrace(f)
+	if err != nil {
+		return nil, exit(ExitConfig, "%s: %v", path, err)
+	}
+	return times, nil
+}
+
+func readBounded(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	if int64(len(data)) > limit {
+		return nil, exit(ExitConfig, "%s is larger than %d bytes", path, limit)
+	}
+	return data, nil
+}
+
+// span describes what a workload asks for, for a person.
+func span(s *workload.Spec) string {
+	var parts []string
+	for _, a := range s.Apps {
+		rate := "a changing rate"
+		switch {
+		case a.Process == "trace":
+			rate = "a trace"
+		case len(a.Rates) == 0:
+			rate = fmt.Sprintf("%g queries/s", a.Rate)
+		}
+		process := a.Process
+		if process == "" {
+			process = "poisson"
+		}
+		if process != "trace" {
+			rate += " (" + process + ")"
+		}
+		parts = append(parts, a.App+": "+rate)
+	}
+	return fmt.Sprintf("%s for %v, seed %d", strings.Join(parts, ", "), s.Duration(), s.Seed)
+}

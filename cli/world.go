@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/backend/fake"
+	"github.com/sluice-serving/sluice/backend/onnx"
+	"github.com/sluice-serving/sluice/backend/openinference"
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/native"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/profiler"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// believed is the latency statistic that plans and rules believe in. The 95th percentile keeps head-room for noise (RAMSIS
+// §6 plans with it, too); the median, which Proteus takes, makes one batch in two late when there is no slack.
+const believed = "p95"
+
+// world is a sluice.yaml with everything that commands make of it.
+type world struct {
+	file *config.File
+	*config.World
+	system       systems.System
+	measurements serving.Measurements
+	profile      *profile.Table
+	planner      *static.Planner
+	plan         *plan.Plan
+}
+
+// names are what a sluice.yaml may mention.
+func names() config.Names {
+	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(), Planners: []string{"static"}, Scalers: []string{"fixed"},
+		Settings: []string{"batch", "timeout", "planner", "scaler"}}
+}
+
+// openWorld reads and checks a sluice.yaml.
+func openWorld(path string) (*world, error) {
+	f, err := config.Load(path)
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	if err := f.CheckNames(names()); err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	r, err := f.Resolve()
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	w := &world{file: f, World: r}
+	for i := range r.Apps {
+		s, err := composition(r.Apps[i].System)
+		if err != nil {
+			return nil, &status{ExitConfig, fmt.Errorf("%s: app %q: %w", path, r.Spec.Apps[i].Name, err)}
+		}
+		if i > 0 && s != w.system {
+			return nil, exit(ExitConfig, "%s: apps[%d].system differs from that of app %q: one server runs one system; start a server for each", path, i, r.Spec.Apps[0].Name)
+		}
+		w.system = s
+	}
+	return w, nil
+}
+
+// composition turns the file's words into a system.
+func composition(c config.System) (systems.System, error) {
+	o := systems.Options{BatchSize: c.Batch, Timeout: time.Duration(c.Timeout)}
+	if c.Router != "" || c.Batcher != "" {
+		return systems.System{Name: c.Router + "+" + c.Batcher, Router: c.Router, Batcher: c.Batcher, Options: o}, nil
+	}
+	s, err := systems.Get(c.Name)
+	if o != (systems.Options{}) {
+		s.Options = o
+	}
+	return s, err
+}
+
+// believe reads the profiles and plans with them. Without a profile for something in the file it fails and says what to
+// run.
+func (w *world) believe(paths []string) error {
+	if len(paths) == 0 {
+		paths = w.Profiles
+	}
+	var files []*profiler.File
+	for _, p := range paths {
+		f, err := profiler.ReadFile(p)
+		if err != nil {
+			return &status{ExitConfig, err}
+		}
+		kept, _ := f.Only(w.Spec)
+		files = append(files, kept)
+	}
+	switch len(files) {
+	case 0:
+		return w.assume()
+	case 1:
+		return w.learn(files[0])
+	}
+	merged, err := profiler.Merge(files...)
+	if err != nil {
+		return &status{ExitConfig, err}
+	}
+	return w.learn(merged)
+}
+
+// assume takes the latencies of fake backends from their settings: they need no profile.
+func (w *world) assume() error {
+	var m serving.Measurements
+	for at, b := range w.Backends {
+		if b.Kind != "fake" {
+			return exit(ExitConfig, "%s names no profile: run 'sluice profile -f %s -o profile.json' and list it under profiles, or pass --profile", w.file.Name(), w.file.Name())
+		}
+		d := w.Spec.Workers[at].DeviceType
+		for v := range w.Spec.Variants {
+			for items := 1; items <= w.Spec.Variants[v].MaxBatch; items *= 2 {
+				l := max(time.Duration(b.Latency)+time.Duration(items)*time.Duration(b.LatencyPerItem), time.Microsecond)
+				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: serving.VariantID(v), DeviceType: d, Items: items, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
+			}
+			m.Load = append(m.Load, serving.LoadPoint{Variant: serving.VariantID(v), DeviceType: d, Load: time.Duration(b.LoadTime)})
+		}
+	}
+	return w.adopt(m)
+}
+
+func (w *world) learn(f *profiler.File) error {
+	m, err := f.Measurements(w.Spec)
+	if err != nil {
+		return &status{ExitConfig, err}
+	}
+	return w.adopt(m)
+}
+
+// adopt turns measurements into belief and a plan.
+func (w *world) adopt(m serving.Measurements) error {
+	statistic, err := profile.ParseStatistic(believed)
+	if err != nil {
+		return err
+	}
+	w.measurements = m
+	if w.profile, err = profile.NewTable(w.Spec, m, statistic); err != nil {
+		return &status{ExitConfig, err}
+	}
+	w.planner = &static.Planner{Profile: w.profile}
+	for _, i := range w.Placement {
+		w.planner.Instances = append(w.planner.Instances, static.Instance(i))
+	}
+	if w.plan, err = w.planner.Plan(context.Background(), plan.Request{Spec: w.Spec}); err != nil {
+		return &status{ExitConfig, err}
+	}
+	return nil
+}
+
+// engine returns a fresh engine of the world's system.
+func (w *world) engine() (*engine.Engine, error) {
+	return w.system.Engine(w.Spec, w.profile, w.planner.Provides())
+}
+
+// appInfos is what reports say of the apps.
+func (w *world) appInfos() []report.AppInfo {
+	out := make([]report.AppInfo, len(w.Spec.Apps))
+	for a := range out {
+		out[a] = report.AppInfo{Name: w.Spec.Apps[a].Name, SLO: w.Spec.Apps[a].SLO, BestAccuracy: bestAccuracy(w.Spec, serving.AppID(a))}
+	}
+	return out
+}
+
+// bestAccuracy is what an app reaches when every stage uses its most accurate variant.
+func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
+	best := 1.0
+	for _, s := range spec.Apps[a].Stages {
+		stage := 0.0
+		for _, v := range spec.Stages[s].Variants {
+			stage = max(stage, spec.Variants[v].Accuracy)
+		}
+		best *= stage
+	}
+	return best
+}
+
+// backends makes what runs the models of every worker. close releases them.
+func (w *world) backends() (get func(serving.WorkerID) dataplane.Backend, local *onnx.Backend, err error) {
+	list := make([]dataplane.Backend, len(w.Backends))
+	for at, b := range w.Backends {
+		switch b.Kind {
+		case "fake":
+			list[at], err = w.fake(b)
+		case "openinference":
+			list[at], err = w.remote(b)
+		default:
+			if local == nil {
+				local, err = w.onnx()
+			}
+			list[at] = local
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return func(id serving.WorkerID) dataplane.Backend { return list[id] }, local, nil
+}
+
+func (w *world) onnx() (*onnx.Backend, error) {
+	models := make(map[serving.VariantID]onnx.Model)
+	for v, b := range w.Variants {
+		if b.Path != "" {
+			models[serving.VariantID(v)] = onnx.Model{Path: b.Path, NoBatch: !b.Batched}
+		}
+	}
+	b, err := onnx.New(onnx.Config{Models: models})
+	if errors.Is(err, native.ErrMissing) {
+		return nil, &status{ExitMissing, err}
+	}
+	return b, err
+}
+
+func (w *world) fake(b config.Backend) (dataplane.Backend, error) {
+	return fake.New(fake.Config{
+		Latency: func(_ serving.VariantID, items int) time.Duration {
+			return time.Duration(b.Latency) + time.Duration(items)*time.Duration(b.LatencyPerItem)
+		},
+		Load:      func(serving.VariantID) time.Duration { return time.Duration(b.LoadTime) },
+		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed),
+	})
+}
+
+// remote connects to a server that speaks the Open Inference Protocol.
+func (w *world) remote(b config.Backend) (dataplane.Backend, error) {
+	models := make(map[serving.VariantID]openinference.Model)
+	for v, x := range w.Variants {
+		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version}
+	}
+	return openinference.New(openinference.Config{Address: b.Address, TLS: b.TLS, CA: w.file.Path(b.CA), LoadModels: b.LoadModels, Models: models})
+}
+
+// tensors tells what a variant takes, for the profiler.
+func (w *world) tensors(local *onnx.Backend) func(serving.VariantID) ([]tensor.Spec, bool, error) {
+	return func(v serving.VariantID) ([]tensor.Spec, bool, error) {
+		if local != nil && w.Variants[v].Path != "" {
+			i, err := local.Interface(v)
+			return i.Inputs, i.Batched, err
+		}
+		info := w.Apps[w.Variants[v].App]
+		if info.Inputs == nil {
+			return nil, false, fmt.Errorf("variant %q: its inputs are not known; give them under apps[].inputs", w.Spec.Variants[v].Name)
+		}
+		return info.Inputs, info.Batched, nil
+	}
+}
+
+// measure profiles every variant on every device type that has a worker, and writes the profile to path when it is not
+// empty. What has been measured already (in path's .partial file) is not measured again.
+func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*profiler.File, error) {
+	get, local, err := w.backends()
+	if err != nil {
+		return nil, err
+	}
+	bar := newProgress(e)
+	defer bar.done()
+	var files []*profiler.File
+	seen := make(map[serving.DeviceTypeID]bool)
+	for at := range w.Backends {
+		d := w.Spec.Workers[at].DeviceType
+		if seen[d] {
+			continue
+		}
+		seen[d] = true
+		c := profiler.Config{Spec: w.Spec, Backend: get(serving.WorkerID(at)), DeviceType: d, Worker: serving.WorkerID(at), Tensors: w.tensors(local),
+			Variants: w.placed(serving.WorkerID(at)), ModelFile: func(v serving.VariantID) string { return w.Variants[v].Path }}
+		for _, i := range w.Placement {
+			if i.Worker == serving.WorkerID(at) {
+				c.Slots, c.Cores = max(c.Slots, i.Slots), max(c.Cores, i.Cores)
+			}
+		}
+		version := ""
+		if local != nil {
+			version = local.Version()
+		}
+		c.Host = profiler.ThisHost(version)
+		if path != "" {
+			c.Partial = fmt.Sprintf("%s.%s.partial", path, strings.ReplaceAll(w.Spec.DeviceTypes[d].Name, string(filepath.Separator), "_"))
+		}
+		if tune != nil {
+			tune(&c)
+		}
+		f, err := profiler.Run(e.Context, c, func(done, total int, what string) { bar.show(float64(done)/float64(max(total, 1)), "measuring "+what) })
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		if c.Partial != "" {
+			defer os.Remove(c.Partial)
+		}
+	}
+	f := files[0]
+	if len(files) > 1 {
+		if f, err = profiler.Merge(files...); err != nil {
+			return nil, err
+		}
+	}
+	if path != "" {
+		err = f.WriteFile(path)
+	}
+	return f, err
+}
+
+// placed lists the variants that any worker of the same device type is to load.
+func (w *world) placed(id serving.WorkerID) []serving.VariantID {
+	has := make(map[serving.VariantID]bool)
+	for _, i := range w.Placement {
+		if w.Spec.Workers[i.Worker].DeviceType == w.Spec.Workers[id].DeviceType {
+			for _, v := range i.Variants {
+				has[v] = true
+			}
+		}
+	}
+	var out []serving.VariantID
+	for v := range w.Spec.Variants {
+		if has[serving.VariantID(v)] {
+			out = append(out, serving.VariantID(v))
+		}
+	}
+	return out
+}
+
+// configSystem reads NAME or ROUTER+BATCHER, the short form of the command line.
+func configSystem(name string) config.System {
+	if r, b, ok := strings.Cut(name, "+"); ok {
+		return config.System{Router: r, Batcher: b}
+	}
+	return config.System{Name: name}
+}
