@@ -70,6 +70,9 @@ func New(title string, names []string, reports []*report.Report) (*Figure, error
 	for _, row := range f.panels {
 		share(row, end)
 	}
+	if row := variants(reports, end); row != nil {
+		f.panels = append(f.panels, row)
+	}
 	columns := vg.Length(len(reports))
 	f.width = 60 + columns*max(330, 640/columns)
 	f.height = 60 + vg.Length(len(f.panels))*150

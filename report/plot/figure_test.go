@@ -28,6 +28,8 @@ func bursty(seed uint64, slow float64) *report.Report {
 		latency := (8 + 80*load*r.ExpFloat64()*load) * slow
 		arrived := serving.Time(at * 1e9)
 		o := report.Outcome{Arrived: arrived, Done: arrived + serving.Time(latency*1e6), Deadline: arrived + 100e6, Items: 1, Batch: 1 + int32(12*load*r.Float64()), Accuracy: 0.98 - 0.15*load, Label: report.LabelWrong}
+		// The busier, the smaller the variant.
+		o.Variant = serving.VariantID(min(4, max(0, int(load*5+r.NormFloat64()*0.6))))
 		if r.Float64() < o.Accuracy {
 			o.Label = report.LabelRight
 		}
@@ -37,7 +39,7 @@ func bursty(seed uint64, slow float64) *report.Report {
 		}
 		rec.Add(&o)
 	}
-	return rec.Report(report.Meta{Name: "live", Duration: 30 * time.Second})
+	return rec.Report(report.Meta{Name: "live", Duration: 30 * time.Second, Variants: []string{"digits-xlarge", "digits-large", "digits-medium", "digits-small", "digits-tiny"}})
 }
 
 func TestFormats(t *testing.T) {
@@ -94,7 +96,7 @@ func TestFormats(t *testing.T) {
 				t.Fatalf("the SVG is not well-formed: %v", err)
 			}
 		}
-		for _, want := range append([]string{"Queries per second", "Latency (ms)", "Accuracy (%)", "Mean batch size (items)", "time (s)", "SLO violations", "measured"}, c.names[1:]...) {
+		for _, want := range append([]string{"Queries per second", "Latency (ms)", "Accuracy (%)", "Mean batch size (items)", "time (s)", "SLO violations", "measured", "Answered by variant", ">xlarge<", ">tiny<"}, c.names[1:]...) {
 			if !strings.Contains(svg, want) {
 				t.Errorf("the SVG does not say %q", want)
 			}
@@ -127,6 +129,20 @@ func TestThinReports(t *testing.T) {
 	}
 	if _, err := New("", nil, []*report.Report{empty}); err == nil {
 		t.Error("a report without a name was accepted")
+	}
+}
+
+func TestShorten(t *testing.T) {
+	for _, c := range [][2][]string{
+		{{"digits-large", "digits-small"}, {"large", "small"}},
+		{{"resnet18", "resnet152"}, {"resnet18", "resnet152"}},
+		{{"one"}, {"one"}},
+		{{"a-b", "c-d"}, {"a-b", "c-d"}},
+		{{"a", "a very long name indeed"}, {"a", "a very long name …"}},
+	} {
+		if got := shorten(c[0]); strings.Join(got, "|") != strings.Join(c[1], "|") {
+			t.Errorf("%v shortens to %v, want %v", c[0], got, c[1])
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 type panel struct {
 	name   string // with the unit
 	curves []curve
+	stack  []layer // drawn instead of curves
 	marks  []mark
 	low    float64 // lowest y to show at least; NaN leaves it to the data
 	top    float64 // no y beyond this, such as 100 %; 0 has no bound
@@ -189,6 +190,9 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	for _, c := range p.curves {
 		c.add(g, p.xEnd)
 	}
+	for i := range p.stack {
+		p.stack[i].add(g, p.xEnd)
+	}
 	for _, m := range p.marks {
 		l, err := plotter.NewLine(plotter.XYs{{X: 0, Y: m.y}, {X: p.xEnd, Y: m.y}})
 		if err != nil {
@@ -246,6 +250,10 @@ func (c *curve) tint() color.Color {
 
 // head writes the panel's name and its legend in one line above the data.
 func (p *panel) head(c draw.Canvas, data vg.Rectangle) {
+	if p.stack != nil {
+		p.stackHead(c, data)
+		return
+	}
 	y := data.Max.Y + 7
 	name := style(10, true, ink)
 	c.FillText(name, vg.Point{X: data.Min.X, Y: y}, p.name)
