@@ -493,3 +493,25 @@ func BenchmarkMarshalInfer(b *testing.B) {
 		marshalInfer(r)
 	}
 }
+
+// A whole run over a real connection: everything is answered, labels are judged, nothing is left behind.
+func TestRunOverGRPC(t *testing.T) {
+	reply := encode(t, "ModelInferResponse", answerText) // always says 5
+	address, _ := serve(t, func(context.Context, string, []byte) ([]byte, error) { return reply, nil })
+	target, err := DialGRPC(address, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	res, err := Run(t.Context(), target, oneApp(numbers(10)), even(500, 500*time.Microsecond), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &res.Report.Overall
+	if o.Served != 500 || o.MeasuredAccuracy == nil || *o.MeasuredAccuracy != 0.1 || *o.EffectiveAccuracy != 0.875 || *o.MeanBatch != 4 || len(res.Errors) != 0 {
+		t.Errorf("%+v, errors %+v", o, res.Errors)
+	}
+	if len(res.Report.Variants) != 1 || res.Report.Variants[0].Name != "large" {
+		t.Errorf("variants %+v", res.Report.Variants)
+	}
+}
