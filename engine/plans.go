@@ -39,8 +39,11 @@ func (e *Engine) adopt(p *plan.Plan) {
 	ordinals := make(map[serving.WorkerID]int32)
 	order := make([]fleet.Key, 0, len(p.Instances))
 	for _, i := range p.Instances {
-		k := fleet.Key{Worker: i.Worker, Ordinal: ordinals[i.Worker]}
 		ordinals[i.Worker]++
+		k := fleet.Key{Worker: i.Worker, Ordinal: ordinals[i.Worker]}
+		if i.Place > 0 {
+			k.Ordinal = i.Place
+		}
 		e.planned[k] = i
 		order = append(order, k)
 	}

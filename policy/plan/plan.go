@@ -30,10 +30,12 @@ type Plan struct {
 	Proven     bool
 }
 
-// Instance is one instance to run. The n-th instance of a worker in the list keeps its identity across plans
-// (fleet.Key), so that a plan which changes only a variant becomes a load, not a new instance.
+// Instance is one instance to run. Its identity across plans (fleet.Key) is its worker and its Place there, so that a
+// plan which changes only a variant becomes a load, not a new instance.
 type Instance struct {
-	Worker   serving.WorkerID
+	Worker serving.WorkerID
+	// Place numbers the instances of a worker from 1; 0 takes the position among the worker's instances in the list.
+	Place    int32
 	Stage    serving.StageID
 	Variants []Variant // the first is the active one
 	Slots    int       // batches at once, >= 1

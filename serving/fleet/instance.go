@@ -24,7 +24,7 @@ var stateNames = [...]string{"launching", "ready", "draining", "stopped"}
 // String returns the state's name.
 func (s State) String() string { return stateNames[s] }
 
-// Key identifies an instance across plans: the Ordinal-th planned instance of a worker.
+// Key identifies an instance across plans: its worker and its number there (plan.Instance.Place).
 type Key struct {
 	Worker  serving.WorkerID
 	Ordinal int32

@@ -63,7 +63,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		app := r.Spec.Apps[r.Spec.Stages[i.Stage].App]
 		within := time.Duration(float64(app.SLO.Latency) / float64(Depth(r.Spec, i.Stage)))
 		slots := max(i.Slots, 1)
-		item := plan.Instance{Worker: i.Worker, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
+		item := plan.Instance{Worker: i.Worker, Place: int32(n) + 1, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
 		for at, v := range i.Variants {
 			if v < 0 || int(v) >= len(r.Spec.Variants) {
 				return nil, fmt.Errorf("placement %d: variant %d does not exist", n, v)
