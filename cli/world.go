@@ -156,6 +156,11 @@ func (w *world) adopt(m serving.Measurements) error {
 	for _, i := range w.Placement {
 		w.planner.Instances = append(w.planner.Instances, static.Instance(i))
 	}
+	return w.replan()
+}
+
+// replan asks the planner again.
+func (w *world) replan() (err error) {
 	if w.plan, err = w.planner.Plan(context.Background(), plan.Request{Spec: w.Spec}); err != nil {
 		return &status{ExitConfig, err}
 	}
