@@ -95,6 +95,8 @@ func grpcError(err error, answered bool) error {
 func (t *grpcTarget) Inputs(ctx context.Context, model string) ([]tensor.Spec, error) {
 	req := rawMessage(protowire.AppendString(protowire.AppendTag(nil, fieldMetadataName, protowire.BytesType), model))
 	var answer rawMessage
+	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
+	defer cancel()
 	if err := t.conn().Invoke(ctx, methodMetadata, &req, &answer, grpc.WaitForReady(true)); err != nil {
 		return nil, fmt.Errorf("metadata of model %q: %w", model, err)
 	}

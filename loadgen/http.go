@@ -29,7 +29,7 @@ type httpTarget struct {
 const headerLength = "Inference-Header-Content-Length"
 
 // DialHTTP returns a Target that speaks HTTP to a base address such as http://127.0.0.1:8000. Tensors travel in the binary
-// form. Idle connections are kept for up to so many requests at once; 0 means 1024. A nil config means the system's roots.
+// form. A request takes a connection of its own while it lasts; at least connections and 1024 of them are kept when idle. A nil config means the system's roots.
 func DialHTTP(base string, connections int, config *tls.Config) (Target, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -38,9 +38,7 @@ func DialHTTP(base string, connections int, config *tls.Config) (Target, error) 
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("address %q: want http://HOST:PORT", base)
 	}
-	if connections <= 0 {
-		connections = 1024
-	}
+	connections = max(connections, 1024)
 	return &httpTarget{base: strings.TrimRight(base, "/"), client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -300,6 +298,8 @@ func appendNumber(out []byte, d tensor.DType, text string) ([]byte, error) {
 // Inputs implements Target.
 func (t *httpTarget) Inputs(ctx context.Context, model string) ([]tensor.Spec, error) {
 	fail := func(err error) ([]tensor.Spec, error) { return nil, fmt.Errorf("metadata of model %q: %w", model, err) }
+	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.model(model, ""), nil)
 	if err != nil {
 		return fail(err)

@@ -22,10 +22,18 @@ type Result struct {
 	ClientRefused int64        `json:"client_refused"`
 	Interrupted   bool         `json:"interrupted,omitempty"` // not the whole workload was sent
 	Errors        []ErrorCount `json:"errors,omitempty"`      // the most frequent first
+	Variants      []VariantUse `json:"-"`                     // of the report's apps, in one list
 
 	run     *runner
 	offered int
 	span    time.Duration // of the whole run, warm-up included
+}
+
+// VariantUse is how much of an app one variant served.
+type VariantUse struct {
+	App, Variant string
+	Served       int64
+	Accuracy     float64
 }
 
 // ErrorCount is a kind of error, with numbers in its text replaced by #.
@@ -83,6 +91,11 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 		res.Errors = res.Errors[:20]
 	}
 	res.Report = rec.Report(report.Meta{Name: r.opt.Name, Seed: r.opt.Seed, Duration: span, Variants: r.variants.list})
+	for _, a := range res.Report.Apps {
+		for _, v := range a.Variants {
+			res.Variants = append(res.Variants, VariantUse{App: a.Name, Variant: v.Name, Served: v.Served, Accuracy: v.Accuracy})
+		}
+	}
 	res.SendLag = report.PercentilesOf(lags)
 	return res
 }

@@ -107,7 +107,7 @@ func TestLatencyCountsFromTheSchedule(t *testing.T) {
 		if o.MeasuredAccuracy == nil || *o.MeasuredAccuracy != 1 || *o.EffectiveAccuracy < 0.899 || *o.MeanBatch != 2 || o.Queue.P50 != 1 {
 			t.Errorf("answers were not read: %+v", o)
 		}
-		if o.Throughput != 100 || res.Interrupted || len(res.Report.Variants) != 1 || res.Report.Variants[0].Served != 200 || res.Report.Variants[0].Name != "v1" {
+		if o.Throughput != 100 || res.Interrupted || len(res.Variants) != 1 || res.Variants[0].Variant != "v1" || res.Report.Variants[0].Served != 200 || res.Report.Variants[0].Name != "v1" {
 			t.Errorf("throughput %v, variants %+v", o.Throughput, res.Report.Variants)
 		}
 	})

@@ -13,10 +13,14 @@ import (
 type Target interface {
 	// Infer sends one query. An error that says how the query ended is an *Error; any other counts as failed.
 	Infer(ctx context.Context, r *Request) (*Answer, error)
-	// Inputs returns the inputs that a model takes.
+	// Inputs returns the inputs that a model takes. It gives up after ten seconds; over gRPC it
+	// waits that long for a server that is still starting.
 	Inputs(ctx context.Context, model string) ([]tensor.Spec, error)
 	Close() error
 }
+
+// metadataTimeout bounds Inputs.
+const metadataTimeout = 10 * time.Second
 
 // Request is one query as a client makes it.
 type Request struct {

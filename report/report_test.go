@@ -294,6 +294,17 @@ func TestCompare(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
+	out.Reset()
+	x, y := random(1, 500, Options{}).Report(Meta{Variants: []string{"big", "small"}}), random(2, 500, Options{}).Report(Meta{Variants: []string{"big", "small"}})
+	if err := SideBySide(&out, []string{"live", "simulated"}, []*Report{x, y}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"live share", "simulated share", "big", "small", "variant 2"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	t.Logf("\n%s", out.String())
 	if err := SideBySide(&out, nil, []*Report{a}); err == nil {
 		t.Error("a report without a name was accepted")
 	}
@@ -303,6 +314,9 @@ func TestTableLinesUp(t *testing.T) {
 	rep := random(2, 3000, Options{}).Report(Meta{Name: "run", Duration: 30 * time.Second})
 	var b bytes.Buffer
 	if err := rep.Table(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := rep.VariantTable(&b); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")

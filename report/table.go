@@ -32,14 +32,17 @@ func (r *Report) Table(w io.Writer) error {
 	if r.Name != "" {
 		title = r.Name + ", " + title
 	}
-	if err := grid(w, title, names, cols, false); err != nil {
-		return err
-	}
+	return grid(w, title, names, cols, false)
+}
+
+// VariantTable writes the share of the served queries that each variant answered, the most accurate variant first. It writes
+// nothing when no variant is known.
+func (r *Report) VariantTable(w io.Writer) error {
 	return variantTable(w, []string{""}, []*Report{r})
 }
 
 // SideBySide writes the overall metrics of several reports next to each other. Of exactly two it adds how the second
-// differs from the first: fractions in points (pt), the rest in per cent.
+// differs from the first: fractions in points (pt), the rest in per cent. Below stands which variants answered.
 func SideBySide(w io.Writer, names []string, reports []*Report) error {
 	if len(names) != len(reports) {
 		return fmt.Errorf("%d names for %d reports, want as many", len(names), len(reports))
@@ -50,6 +53,14 @@ func SideBySide(w io.Writer, names []string, reports []*Report) error {
 	}
 	if err := grid(w, "", names, cols, len(reports) == 2); err != nil {
 		return err
+	}
+	for _, r := range reports {
+		if len(r.Variants) > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+			break
+		}
 	}
 	return variantTable(w, names, reports)
 }
@@ -89,7 +100,6 @@ func grid(w io.Writer, title string, names []string, cols []*Summary, differ boo
 	return align(w, rows)
 }
 
-// variantTable writes the share of the served queries that each variant answered, the most accurate variant first.
 func variantTable(w io.Writer, names []string, reports []*Report) error {
 	accuracy := map[string]float64{}
 	var variants []string
@@ -128,9 +138,6 @@ func variantTable(w io.Writer, names []string, reports []*Report) error {
 			row = append(row, format(Fraction, &share))
 		}
 		rows = append(rows, row)
-	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
 	}
 	return align(w, rows)
 }
