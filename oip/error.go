@@ -1,0 +1,66 @@
+package oip
+
+import (
+	"fmt"
+	"net/http"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Code classifies an error for both protocols.
+type Code uint8
+
+// The classes of error.
+const (
+	Invalid     Code = iota // the request is wrong
+	NotFound                // the model or version does not exist
+	Unavailable             // not now; perhaps later
+	Unsupported             // the server does not do this
+	TooLarge                // more than the server takes
+	Late                    // the deadline has passed, or could not be met
+	Gone                    // the client went away
+	Internal                // the server or the model failed
+)
+
+var codeTable = [...]struct {
+	http int
+	grpc codes.Code
+}{
+	Invalid:     {http.StatusBadRequest, codes.InvalidArgument},
+	NotFound:    {http.StatusNotFound, codes.NotFound},
+	Unavailable: {http.StatusServiceUnavailable, codes.Unavailable},
+	Unsupported: {http.StatusNotImplemented, codes.Unimplemented},
+	TooLarge:    {http.StatusRequestEntityTooLarge, codes.ResourceExhausted},
+	Late:        {http.StatusGatewayTimeout, codes.DeadlineExceeded},
+	Gone:        {http.StatusBadRequest, codes.Canceled},
+	Internal:    {http.StatusInternalServerError, codes.Internal},
+}
+
+// HTTP returns the status of the class over HTTP.
+func (c Code) HTTP() int { return codeTable[c].http }
+
+// GRPC returns the status of the class over gRPC.
+func (c Code) GRPC() codes.Code { return codeTable[c].grpc }
+
+// Error is what a client is told. Field names the part of the request that is wrong, in the protocol's own words, such as
+// inputs[0].shape; it may be empty.
+type Error struct {
+	Code  Code
+	Field string
+	Text  string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Field == "" {
+		return e.Text
+	}
+	return e.Field + ": " + e.Text
+}
+
+// Errorf returns an Error.
+func Errorf(c Code, field, format string, args ...any) *Error {
+	return &Error{c, field, fmt.Sprintf(format, args...)}
+}
+
+func invalid(field, format string, args ...any) *Error { return Errorf(Invalid, field, format, args...) }
