@@ -63,4 +63,6 @@ func Errorf(c Code, field, format string, args ...any) *Error {
 	return &Error{c, field, fmt.Sprintf(format, args...)}
 }
 
-func invalid(field, format string, args ...any) *Error { return Errorf(Invalid, field, format, args...) }
+func invalid(field, format string, args ...any) *Error {
+	return Errorf(Invalid, field, format, args...)
+}

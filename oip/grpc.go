@@ -41,7 +41,7 @@ func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, e
 			}
 			block = r.RawInputContents[k]
 		}
-		t, err := decodeTensor(inputField(k, in.GetName(), ""), in.GetName(), in.GetDatatype(), in.GetShape(), in.GetContents(), block, raw)
+		t, err := decodeTensor(k, "inputs", in.GetName(), in.GetDatatype(), in.GetShape(), in.GetContents(), block, raw)
 		if err != nil {
 			return nil, raw, err
 		}
@@ -55,8 +55,10 @@ func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, e
 	return inputs, raw, nil
 }
 
-func inputField(k int, name, field string) string {
-	s := fmt.Sprintf("inputs[%d]", k)
+func inputField(k int, name, field string) string { return tensorField("inputs", k, name, field) }
+
+func tensorField(list string, k int, name, field string) string {
+	s := fmt.Sprintf("%s[%d]", list, k)
 	if name != "" {
 		s += fmt.Sprintf(" %q", name)
 	}
@@ -66,32 +68,42 @@ func inputField(k int, name, field string) string {
 	return s
 }
 
-func decodeTensor(field, name, datatype string, shape []int64, contents *pb.InferTensorContents, block []byte, raw bool) (tensor.Tensor, error) {
+func decodeTensor(k int, list, name, datatype string, shape []int64, contents *pb.InferTensorContents, block []byte, raw bool) (tensor.Tensor, error) {
 	t := tensor.Tensor{Name: name, DType: tensor.ParseDType(datatype), Shape: shape}
+	fail := func(format string, args ...any) error {
+		return invalid(tensorField(list, k, name, ""), format, args...)
+	}
 	if name == "" {
-		return t, invalid(field, "has no name")
+		return t, fail("has no name")
 	}
 	if t.DType == tensor.Invalid {
-		return t, invalid(field, "datatype %q is unknown: use one such as FP32, INT64 or BYTES", datatype)
+		return t, fail("datatype %q is unknown: use one such as FP32, INT64 or BYTES", datatype)
 	}
 	if len(shape) > MaxRank {
-		return t, invalid(field, "has %d dimensions, at most %d are taken", len(shape), MaxRank)
+		return t, fail("has %d dimensions, at most %d are taken", len(shape), MaxRank)
 	}
 	n, err := tensor.Elements(shape, MaxElements)
 	if err != nil {
-		return t, invalid(field, "%v", err)
+		return t, fail("%v", err)
 	}
 	if !raw {
-		if t.Data, err = packContents(field, t.DType, n, contents); err != nil {
+		if t.Data, err = packContents(tensorField(list, k, name, ""), t.DType, n, contents); err != nil {
 			return t, err
 		}
 		return t, nil
 	}
 	t.Data = block
 	if err := t.Validate(); err != nil {
-		return t, invalid(field, "%v", err)
+		return t, fail("%v", err)
 	}
 	return t, nil
+}
+
+// contentsField names the field that carries a type's elements; "" for the types that only travel raw.
+var contentsField = [...]string{
+	tensor.Bool: "bool_contents", tensor.Int8: "int_contents", tensor.Int16: "int_contents", tensor.Int32: "int_contents", tensor.Int64: "int64_contents",
+	tensor.Uint8: "uint_contents", tensor.Uint16: "uint_contents", tensor.Uint32: "uint_contents", tensor.Uint64: "uint64_contents",
+	tensor.FP16: "", tensor.BF16: "", tensor.FP32: "fp32_contents", tensor.FP64: "fp64_contents", tensor.Bytes: "bytes_contents",
 }
 
 // packContents turns typed contents into a block: INT8 and INT16 travel in int_contents and so on, one element each.
@@ -104,11 +116,7 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 		{"uint_contents", len(c.GetUintContents())}, {"uint64_contents", len(c.GetUint64Contents())}, {"fp32_contents", len(c.GetFp32Contents())},
 		{"fp64_contents", len(c.GetFp64Contents())}, {"bytes_contents", len(c.GetBytesContents())},
 	}
-	want := map[tensor.DType]string{
-		tensor.Bool: "bool_contents", tensor.Int8: "int_contents", tensor.Int16: "int_contents", tensor.Int32: "int_contents", tensor.Int64: "int64_contents",
-		tensor.Uint8: "uint_contents", tensor.Uint16: "uint_contents", tensor.Uint32: "uint_contents", tensor.Uint64: "uint64_contents",
-		tensor.FP32: "fp32_contents", tensor.FP64: "fp64_contents", tensor.Bytes: "bytes_contents",
-	}[d]
+	want := contentsField[d]
 	if want == "" {
 		return nil, invalid(field, "%s has no typed contents: send it in raw_input_contents", d)
 	}
@@ -311,7 +319,7 @@ func DecodeOutputs(r *pb.ModelInferResponse) ([]tensor.Tensor, error) {
 		if raw {
 			block = r.RawOutputContents[k]
 		}
-		t, err := decodeTensor(fmt.Sprintf("outputs[%d]", k), o.GetName(), o.GetDatatype(), o.GetShape(), o.GetContents(), block, raw)
+		t, err := decodeTensor(k, "outputs", o.GetName(), o.GetDatatype(), o.GetShape(), o.GetContents(), block, raw)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,335 @@
+package oip
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// HeaderLength is the HTTP header that tells where the JSON of a body with binary tensors ends.
+const HeaderLength = "Inference-Header-Content-Length"
+
+// NoBinary is the header length of a body that is JSON alone.
+const NoBinary = -1
+
+// maxDepth bounds the nesting of tensor data.
+const maxDepth = MaxRank + 1
+
+// RESTRequest is an inference request over HTTP.
+type RESTRequest struct {
+	ID     string
+	Inputs []tensor.Tensor
+	// Outputs are the outputs asked for, in order; none means all of them.
+	Outputs []RequestedOutput
+	// BinaryOutputs (binary_data_output) wants every output binary that does not say otherwise.
+	BinaryOutputs bool
+	Params        Params
+}
+
+// RequestedOutput is an output that a client asks for. Binary is nil when it does not say in which form.
+type RequestedOutput struct {
+	Name   string
+	Binary *bool
+}
+
+// RESTResponse is an answer over HTTP.
+type RESTResponse struct {
+	ModelName, ModelVersion, ID string
+	Params                      []Param // in the order in which they are written
+	Outputs                     []tensor.Tensor
+}
+
+// Param is a response parameter: a bool, int64, float64 or string.
+type Param struct {
+	Name  string
+	Value any
+}
+
+// wire forms of the JSON.
+type restTensor struct {
+	Name       string                     `json:"name"`
+	Datatype   string                     `json:"datatype"`
+	Shape      json.RawMessage            `json:"shape"`
+	Parameters map[string]json.RawMessage `json:"parameters"`
+	Data       json.RawMessage            `json:"data"`
+}
+
+type restMessage struct {
+	ModelName    string                     `json:"model_name"`
+	ModelVersion string                     `json:"model_version"`
+	ID           string                     `json:"id"`
+	Parameters   map[string]json.RawMessage `json:"parameters"`
+	Inputs       []restTensor               `json:"inputs"`
+	Outputs      []restTensor               `json:"outputs"`
+}
+
+// split separates the JSON from the binary blocks behind it.
+func split(body []byte, headerLength int) (head, blocks []byte, err error) {
+	if headerLength == NoBinary {
+		return body, nil, nil
+	}
+	if headerLength < 0 || headerLength > len(body) {
+		return nil, nil, invalid(HeaderLength, "is %d, the body has %d bytes", headerLength, len(body))
+	}
+	return body[:headerLength], body[headerLength:], nil
+}
+
+// parse reads the JSON of a message. encoding/json refuses the bare NaN and Infinity that clients send inside of tensor
+// data, so that data is cut out first and scanned by itself.
+func parse(head []byte) (*restMessage, error) {
+	lean, data, err := cutData(head)
+	if err != nil {
+		return nil, err
+	}
+	var m restMessage
+	if err := json.Unmarshal(lean, &m); err != nil {
+		return nil, invalid("", "the request is not the JSON that is wanted: %v", err)
+	}
+	restore := func(list []restTensor) error {
+		for k := range list {
+			if len(list[k].Data) == 0 {
+				continue
+			}
+			var at int
+			if err := json.Unmarshal(list[k].Data, &at); err != nil || at < 0 || at >= len(data) {
+				return invalid("", "tensor data must be an array")
+			}
+			list[k].Data = data[at]
+		}
+		return nil
+	}
+	if err := restore(m.Inputs); err != nil {
+		return nil, err
+	}
+	return &m, restore(m.Outputs)
+}
+
+// DecodeREST reads a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw gives
+// the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary tensors alias
+// body.
+func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
+	if headerLength == 0 {
+		return decodeRaw(body, raw)
+	}
+	head, blocks, err := split(body, headerLength)
+	if err != nil {
+		return nil, err
+	}
+	m, err := parse(head)
+	if err != nil {
+		return nil, err
+	}
+	r := &RESTRequest{ID: m.ID}
+	for name, v := range m.Parameters {
+		if err := r.param(name, v); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.Inputs) == 0 {
+		return nil, invalid("inputs", "is empty, want at least one")
+	}
+	if r.Inputs, err = decodeTensors("inputs", m.Inputs, blocks); err != nil {
+		return nil, err
+	}
+	if len(m.Outputs) > MaxTensors {
+		return nil, invalid("outputs", "has %d entries, at most %d are taken", len(m.Outputs), MaxTensors)
+	}
+	for k := range m.Outputs {
+		o := &m.Outputs[k]
+		field := fmt.Sprintf("outputs[%d]", k)
+		if o.Name == "" {
+			return nil, invalid(field, "has no name")
+		}
+		want := RequestedOutput{Name: o.Name}
+		if v, ok := o.Parameters["binary_data"]; ok {
+			var b bool
+			if json.Unmarshal(v, &b) != nil {
+				return nil, invalid(field+" binary_data", "is %s, want true or false", v)
+			}
+			want.Binary = &b
+		}
+		if _, ok := o.Parameters["classification"]; ok {
+			return nil, Errorf(Unsupported, field+" classification", "is not supported: ask for the scores")
+		}
+		r.Outputs = append(r.Outputs, want)
+	}
+	return r, nil
+}
+
+// param takes one request parameter.
+func (r *RESTRequest) param(name string, v json.RawMessage) error {
+	if name == "binary_data_output" {
+		if json.Unmarshal(v, &r.BinaryOutputs) != nil {
+			return invalid("parameters.binary_data_output", "is %s, want true or false", v)
+		}
+		return nil
+	}
+	return r.Params.Set(name, plain(v))
+}
+
+// plain turns a JSON scalar into a Go value; numbers that are whole become int64.
+func plain(v json.RawMessage) any {
+	var n int64
+	var f float64
+	var s string
+	var b bool
+	switch {
+	case json.Unmarshal(v, &n) == nil:
+		return n
+	case json.Unmarshal(v, &f) == nil:
+		return f
+	case json.Unmarshal(v, &s) == nil:
+		return s
+	case json.Unmarshal(v, &b) == nil:
+		return b
+	}
+	return string(v)
+}
+
+// decodeRaw reads a request whose whole body is the one input of a model: batch 1, at most one variable dimension, which
+// the size decides; a BYTES input is one element of shape [1].
+func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
+	if raw == nil {
+		return nil, invalid(HeaderLength, "is 0, but this model does not take raw requests")
+	}
+	s, err := raw()
+	if err != nil {
+		return nil, err
+	}
+	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: append([]int64(nil), s.Shape...)}
+	if s.DType == tensor.Bytes {
+		for k := range t.Shape {
+			if t.Shape[k] > 1 {
+				return nil, invalid(HeaderLength, "is 0, but a raw BYTES request has one element and input %q has shape %v", s.Name, s.Shape)
+			}
+			t.Shape[k] = 1
+		}
+		t.Data = tensor.AppendBytes(nil, body)
+	} else {
+		t.Data = body
+		open, fixed := -1, int64(s.DType.Size())
+		for k := range t.Shape {
+			switch {
+			case k == 0 && t.Shape[k] < 0:
+				t.Shape[k] = 1 // the batch
+			case t.Shape[k] < 0 && open < 0:
+				open = k
+			case t.Shape[k] < 0:
+				return nil, invalid(HeaderLength, "is 0, but input %q has more than one variable dimension: %v", s.Name, s.Shape)
+			default:
+				fixed *= t.Shape[k]
+			}
+		}
+		if open >= 0 && fixed > 0 {
+			t.Shape[open] = int64(len(body)) / fixed
+		}
+	}
+	if err := t.Validate(); err != nil {
+		return nil, invalid("", "%v", err)
+	}
+	return &RESTRequest{Inputs: []tensor.Tensor{t}, BinaryOutputs: true}, nil
+}
+
+// decodeTensors reads tensors whose data stands in the JSON or, in the same order, in the blocks behind it.
+func decodeTensors(list string, in []restTensor, blocks []byte) ([]tensor.Tensor, error) {
+	if len(in) > MaxTensors {
+		return nil, invalid(list, "has %d tensors, at most %d are taken", len(in), MaxTensors)
+	}
+	out := make([]tensor.Tensor, len(in))
+	for k := range in {
+		x := &in[k]
+		field := tensorField(list, k, x.Name, "")
+		t := tensor.Tensor{Name: x.Name, DType: tensor.ParseDType(x.Datatype)}
+		if x.Name == "" {
+			return nil, invalid(field, "has no name")
+		}
+		if t.DType == tensor.Invalid {
+			return nil, invalid(field, "datatype %q is unknown: use one such as FP32, INT64 or BYTES", x.Datatype)
+		}
+		for at := range k {
+			if out[at].Name == t.Name {
+				return nil, invalid(field, "has the name of %s[%d]", list, at)
+			}
+		}
+		if json.Unmarshal(x.Shape, &t.Shape) != nil || t.Shape == nil {
+			return nil, invalid(field, "shape is %.60s, want an array of whole numbers", orNothing(x.Shape))
+		}
+		if len(t.Shape) > MaxRank {
+			return nil, invalid(field, "has %d dimensions, at most %d are taken", len(t.Shape), MaxRank)
+		}
+		n, err := tensor.Elements(t.Shape, MaxElements)
+		if err != nil {
+			return nil, invalid(field, "%v", err)
+		}
+		for name := range x.Parameters {
+			if len(name) > 13 && name[:13] == "shared_memory" {
+				return nil, Errorf(Unsupported, field, "shared memory is not supported: send the data")
+			}
+		}
+		size, binary := x.Parameters["binary_data_size"]
+		switch {
+		case binary && len(x.Data) > 0:
+			return nil, invalid(field, "has data and binary_data_size: use one of them")
+		case binary:
+			var bytes int64
+			if json.Unmarshal(size, &bytes) != nil || bytes < 0 || bytes > int64(len(blocks)) {
+				return nil, invalid(field, "binary_data_size is %s, %d bytes are left of the body", size, len(blocks))
+			}
+			t.Data, blocks = blocks[:bytes:bytes], blocks[bytes:]
+			if err := t.Validate(); err != nil {
+				return nil, invalid(field, "%v", err)
+			}
+		case len(x.Data) > 0:
+			if t.Data, err = scanData(t.DType, n, x.Data); err != nil {
+				return nil, invalid(field, "%v", err)
+			}
+		default:
+			return nil, invalid(field, "has neither data nor binary_data_size")
+		}
+		out[k] = t
+	}
+	if len(blocks) > 0 {
+		return nil, invalid("", "%d bytes are left behind the last binary tensor", len(blocks))
+	}
+	return out, nil
+}
+
+func orNothing(b []byte) string {
+	if len(b) == 0 {
+		return "missing"
+	}
+	return string(b)
+}
+
+// DecodeRESTResponse reads an answer. Binary tensors alias body.
+func DecodeRESTResponse(body []byte, headerLength int) (*RESTResponse, error) {
+	head, blocks, err := split(body, headerLength)
+	if err != nil {
+		return nil, err
+	}
+	m, err := parse(head)
+	if err != nil {
+		return nil, err
+	}
+	r := &RESTResponse{ModelName: m.ModelName, ModelVersion: m.ModelVersion, ID: m.ID}
+	for name, v := range m.Parameters {
+		r.Params = append(r.Params, Param{name, plain(v)})
+	}
+	sort.Slice(r.Params, func(a, b int) bool { return r.Params[a].Name < r.Params[b].Name })
+	r.Outputs, err = decodeTensors("outputs", m.Outputs, blocks)
+	return r, err
+}
+
+// ErrorBody is the body of an error: always a string, never empty.
+func ErrorBody(text string) []byte {
+	if text == "" {
+		text = "unknown error"
+	}
+	b, err := json.Marshal(map[string]string{"error": text})
+	if err != nil {
+		return []byte(`{"error":"unknown error"}`)
+	}
+	return b
+}

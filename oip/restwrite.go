@@ -1,0 +1,242 @@
+package oip
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// EncodeREST writes an answer to a request. headerLength is NoBinary when the body is JSON alone.
+func EncodeREST(r *RESTResponse, req *RESTRequest) (body []byte, headerLength int, err error) {
+	b := []byte(`{`)
+	b = appendField(b, "model_name", r.ModelName)
+	if r.ModelVersion != "" {
+		b = appendField(b, "model_version", r.ModelVersion)
+	}
+	if r.ID != "" {
+		b = appendField(b, "id", r.ID)
+	}
+	if len(r.Params) > 0 {
+		b = append(b, `"parameters":{`...)
+		for k, p := range r.Params {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = appendString(b, p.Name)
+			b = append(b, ':')
+			b = appendScalar(b, p.Value)
+		}
+		b = append(b, `},`...)
+	}
+	b = append(b, `"outputs":`...)
+	binary := func(name string) bool {
+		if req == nil {
+			return false
+		}
+		for _, o := range req.Outputs {
+			if o.Name == name && o.Binary != nil {
+				return *o.Binary
+			}
+		}
+		return req.BinaryOutputs
+	}
+	return finish(b, "outputs", r.Outputs, binary)
+}
+
+// EncodeRESTRequest writes a request, its inputs as binary blocks or as JSON.
+func EncodeRESTRequest(r *RESTRequest, binary bool) (body []byte, headerLength int, err error) {
+	b := []byte(`{`)
+	if r.ID != "" {
+		b = appendField(b, "id", r.ID)
+	}
+	b = append(b, `"parameters":{"binary_data_output":`...)
+	b = strconv.AppendBool(b, r.BinaryOutputs)
+	if r.Params.Timeout > 0 {
+		b = append(b, `,"timeout":`...)
+		b = strconv.AppendInt(b, r.Params.Timeout.Microseconds(), 10)
+	}
+	if r.Params.Priority != 0 {
+		b = append(b, `,"priority":`...)
+		b = strconv.AppendInt(b, int64(r.Params.Priority), 10)
+	}
+	if r.Params.MinAccuracy > 0 {
+		b = append(b, `,"min_accuracy":`...)
+		b = appendFloat(b, r.Params.MinAccuracy, 64)
+	}
+	b = append(b, `},`...)
+	if len(r.Outputs) > 0 {
+		b = append(b, `"outputs":[`...)
+		for k, o := range r.Outputs {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, `{"name":`...)
+			b = appendString(b, o.Name)
+			if o.Binary != nil {
+				b = append(b, `,"parameters":{"binary_data":`...)
+				b = strconv.AppendBool(b, *o.Binary)
+				b = append(b, '}')
+			}
+			b = append(b, '}')
+		}
+		b = append(b, `],`...)
+	}
+	b = append(b, `"inputs":`...)
+	return finish(b, "inputs", r.Inputs, func(string) bool { return binary })
+}
+
+// finish writes the list of tensors, closes the JSON and appends the binary blocks.
+func finish(b []byte, list string, tensors []tensor.Tensor, isBinary func(string) bool) ([]byte, int, error) {
+	any, size := false, 0
+	b = append(b, '[')
+	for k := range tensors {
+		t := &tensors[k]
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '{')
+		b = appendField(b, "name", t.Name)
+		b = appendField(b, "datatype", t.DType.String())
+		b = append(b, `"shape":[`...)
+		for at, n := range t.Shape {
+			if at > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, n, 10)
+		}
+		if isBinary(t.Name) {
+			b = append(b, `],"parameters":{"binary_data_size":`...)
+			b = strconv.AppendInt(b, int64(len(t.Data)), 10)
+			b = append(b, `}}`...)
+			any = true
+			size += len(t.Data)
+			continue
+		}
+		b = append(b, `],"data":[`...)
+		var err error
+		if b, err = appendData(b, t); err != nil {
+			return nil, 0, invalid(tensorField(list, k, t.Name, ""), "%v", err)
+		}
+		b = append(b, `]}`...)
+	}
+	b = append(b, `]}`...)
+	if !any {
+		return b, NoBinary, nil
+	}
+	head := len(b)
+	if cap(b)-len(b) < size {
+		b = append(make([]byte, 0, len(b)+size), b...)
+	}
+	for k := range tensors {
+		if isBinary(tensors[k].Name) {
+			b = append(b, tensors[k].Data...)
+		}
+	}
+	return b, head, nil
+}
+
+// appendData writes the elements of a tensor, flat.
+func appendData(b []byte, t *tensor.Tensor) ([]byte, error) {
+	le := binary.LittleEndian
+	first := true
+	comma := func() {
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+	}
+	d := t.Data
+	size := t.DType.Size()
+	switch t.DType {
+	case tensor.Bytes:
+		var bad error
+		err := tensor.EachBytes(d, func(e []byte) {
+			comma()
+			if !utf8.Valid(e) {
+				bad = invalid("", "an element is not UTF-8 text: ask for binary data")
+				return
+			}
+			b = appendString(b, string(e))
+		})
+		if bad != nil {
+			err = bad
+		}
+		return b, err
+	case tensor.FP16, tensor.BF16:
+		return nil, invalid("", "%s has no JSON form: ask for binary data", t.DType)
+	}
+	for ; len(d) >= size; d = d[size:] {
+		comma()
+		switch t.DType {
+		case tensor.Bool:
+			b = strconv.AppendBool(b, d[0] != 0)
+		case tensor.Uint8:
+			b = strconv.AppendUint(b, uint64(d[0]), 10)
+		case tensor.Uint16:
+			b = strconv.AppendUint(b, uint64(le.Uint16(d)), 10)
+		case tensor.Uint32:
+			b = strconv.AppendUint(b, uint64(le.Uint32(d)), 10)
+		case tensor.Uint64:
+			b = strconv.AppendUint(b, le.Uint64(d), 10)
+		case tensor.Int8:
+			b = strconv.AppendInt(b, int64(int8(d[0])), 10)
+		case tensor.Int16:
+			b = strconv.AppendInt(b, int64(int16(le.Uint16(d))), 10)
+		case tensor.Int32:
+			b = strconv.AppendInt(b, int64(int32(le.Uint32(d))), 10)
+		case tensor.Int64:
+			b = strconv.AppendInt(b, int64(le.Uint64(d)), 10)
+		case tensor.FP32:
+			b = appendFloat(b, float64(math.Float32frombits(le.Uint32(d))), 32)
+		case tensor.FP64:
+			b = appendFloat(b, math.Float64frombits(le.Uint64(d)), 64)
+		}
+	}
+	return b, nil
+}
+
+func appendFloat(b []byte, f float64, bits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "NaN"...)
+	case math.IsInf(f, 1):
+		return append(b, "Infinity"...)
+	case math.IsInf(f, -1):
+		return append(b, "-Infinity"...)
+	}
+	return strconv.AppendFloat(b, f, 'g', -1, bits)
+}
+
+func appendScalar(b []byte, v any) []byte {
+	switch x := v.(type) {
+	case int64:
+		return strconv.AppendInt(b, x, 10)
+	case float64:
+		return appendFloat(b, x, 64)
+	case bool:
+		return strconv.AppendBool(b, x)
+	case string:
+		return appendString(b, x)
+	}
+	return append(b, "null"...)
+}
+
+func appendField(b []byte, name, value string) []byte {
+	b = append(b, '"')
+	b = append(b, name...)
+	b = append(b, `":`...)
+	b = appendString(b, value)
+	return append(b, ',')
+}
+
+func appendString(b []byte, s string) []byte {
+	q, err := json.Marshal(s)
+	if err != nil { // a string always marshals
+		return append(b, `""`...)
+	}
+	return append(b, q...)
+}

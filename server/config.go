@@ -1,0 +1,95 @@
+package server
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Off as an address leaves a listener out.
+const Off = "off"
+
+// Config says where and how clients are answered. Zero fields take the defaults given.
+type Config struct {
+	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
+	TLS               *tls.Config // of HTTP and gRPC; nil for none
+
+	MaxRequest   int64         // bytes of a request after decompression; 64 MiB
+	MaxHeader    int           // bytes; 1 MiB
+	Connections  int           // open at once, for each protocol; 1024
+	Streams      int           // calls at once on one gRPC connection; 4096
+	Items        int           // of one request; 1024
+	ReadTimeout  time.Duration // for a request to arrive; 30 s
+	IdleTimeout  time.Duration // of a silent connection; 2 min
+	DrainTimeout time.Duration // for accepted requests to finish; 30 s
+	// NotReady is how long the server says that it is not ready before it stops to accept, so that load balancers notice;
+	// 0 for none.
+	NotReady time.Duration
+
+	// AdminHandlers are served on the admin address by path. /metrics is served on the HTTP address, too.
+	AdminHandlers map[string]http.Handler
+	// AdminAnywhere allows an admin address that other machines can reach.
+	AdminAnywhere bool
+	// ModelControl lets any client load and unload models; otherwise only clients on this machine may.
+	ModelControl bool
+
+	Version string // that metadata reports; "devel"
+	Log     *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	def := func(p *int, v int) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	wait := func(p *time.Duration, v time.Duration) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	if c.MaxRequest <= 0 {
+		c.MaxRequest = 64 << 20
+	}
+	def(&c.MaxHeader, 1<<20)
+	def(&c.Connections, 1024)
+	def(&c.Streams, 4096)
+	def(&c.Items, 1024)
+	wait(&c.ReadTimeout, 30*time.Second)
+	wait(&c.IdleTimeout, 2*time.Minute)
+	wait(&c.DrainTimeout, 30*time.Second)
+	if c.Version == "" {
+		c.Version = "devel"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.MaxRequest > 1<<31-1 {
+		return c, fmt.Errorf("server.limits.request: is %d bytes, gRPC takes at most 2 GiB", c.MaxRequest)
+	}
+	if on(c.Admin) && !c.AdminAnywhere {
+		host, _, err := net.SplitHostPort(c.Admin)
+		if err != nil {
+			return c, fmt.Errorf("server.admin: %w", err)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return c, fmt.Errorf("server.admin: %q can be reached from other machines and has no authentication: use 127.0.0.1:PORT", c.Admin)
+		}
+	}
+	return c, nil
+}
+
+func on(address string) bool { return address != "" && address != Off }
+
+// local tells whether a peer is on this machine.
+func local(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
