@@ -157,3 +157,21 @@ func (p *platform) set(a serving.AppID, unloaded bool) {
 func (p *platform) Statistics(m *server.Model) []server.VersionStatistics {
 	return statistics(p.told, m)
 }
+
+// statistics turns the counters of an app's variants into those of its versions.
+func statistics(t *telemetry.Telemetry, m *server.Model) []server.VersionStatistics {
+	var out []server.VersionStatistics
+	for _, x := range t.Statistics(m.App) {
+		v, ok := m.Version(x.Variant)
+		if !ok {
+			continue // of an earlier stage: no version of its own
+		}
+		s := server.VersionStatistics{Version: v.Version, LastInference: x.LastMS, InferenceCount: x.InferenceCount, ExecutionCount: x.ExecutionCount,
+			Success: x.Success, SuccessNS: x.SuccessNS, Fail: x.Fail, Queue: x.Queue, QueueNS: x.QueueNS, Compute: x.Compute, ComputeNS: x.ComputeNS}
+		for _, b := range x.Batches {
+			s.Batches = append(s.Batches, server.BatchStatistics{Size: b.Size, Count: b.Count, NS: b.NS})
+		}
+		out = append(out, s)
+	}
+	return out
+}

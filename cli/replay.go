@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -33,18 +32,9 @@ differs. Exit status 5 when one does.`,
 				if err != nil {
 					return &status{ExitConfig, fmt.Errorf("%s: %w", args[0], err)}
 				}
-				h := r.Header()
-				statistic, err := profile.ParseStatistic(h.Statistic)
+				en, err := systems.Recorded(r.Header())
 				if err != nil {
 					return &status{ExitConfig, fmt.Errorf("%s: %w", args[0], err)}
-				}
-				table, err := profile.NewTable(h.Spec, h.Measurements, statistic)
-				if err != nil {
-					return &status{ExitConfig, fmt.Errorf("%s: %w", args[0], err)}
-				}
-				en, err := systems.System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Options: systems.Options{BatchSize: h.BatchSize, Timeout: h.Timeout}}.Engine(h.Spec, table, h.Provides)
-				if err != nil {
-					return &status{ExitConfig, err}
 				}
 				steps, decisions := 0, 0
 				d, err := journal.Replay(r, en, func(s journal.Step) error {

@@ -1,0 +1,22 @@
+package systems
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Recorded builds a fresh engine as the one that a journal was recorded from.
+func Recorded(h journal.Header) (*engine.Engine, error) {
+	statistic, err := profile.ParseStatistic(h.Statistic)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	table, err := profile.NewTable(h.Spec, h.Measurements, statistic)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Options: Options{BatchSize: h.BatchSize, Timeout: h.Timeout}}.Engine(h.Spec, table, h.Provides)
+}

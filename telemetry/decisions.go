@@ -1,0 +1,230 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// entry is a kept decision.
+type entry struct {
+	at       serving.Time
+	decision engine.Decision // its Parts are a copy
+}
+
+// log keeps the latest decisions and hands them to followers. Writing never waits for a reader.
+type log struct {
+	mu        sync.Mutex
+	ring      []entry
+	next      int
+	full      bool
+	followers map[*follower]bool
+}
+
+// follower is a client that streams. What does not fit into its buffer is lost and counted.
+type follower struct {
+	lines chan entry
+	lost  int
+}
+
+// followerBuffer is how many decisions a slow client may be behind.
+const followerBuffer = 1024
+
+func newLog(n int) *log {
+	return &log{ring: make([]entry, n), followers: make(map[*follower]bool)}
+}
+
+func (l *log) observe(now serving.Time, out []engine.Decision) {
+	if len(out) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k := range out {
+		e := &l.ring[l.next]
+		parts := e.decision.Parts[:0]
+		e.at, e.decision = now, out[k]
+		e.decision.Parts = append(parts, out[k].Parts...)
+		e.decision.Snapshot = nil // large, and of no use here
+		if l.next++; l.next == len(l.ring) {
+			l.next, l.full = 0, true
+		}
+		for f := range l.followers {
+			copied := *e
+			copied.decision.Parts = append([]engine.Part(nil), e.decision.Parts...)
+			select {
+			case f.lines <- copied:
+			default:
+				f.lost++
+			}
+		}
+	}
+}
+
+// latest returns the last n entries, oldest first.
+func (l *log) latest(n int) []entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []entry
+	size := l.next
+	if l.full {
+		size = len(l.ring)
+	}
+	n = min(n, size)
+	for k := range n {
+		at := (l.next - n + k + len(l.ring)) % len(l.ring)
+		e := l.ring[at]
+		e.decision.Parts = append([]engine.Part(nil), e.decision.Parts...)
+		out = append(out, e)
+	}
+	return out
+}
+
+func (l *log) follow() *follower {
+	f := &follower{lines: make(chan entry, followerBuffer)}
+	l.mu.Lock()
+	l.followers[f] = true
+	l.mu.Unlock()
+	return f
+}
+
+func (l *log) leave(f *follower) {
+	l.mu.Lock()
+	delete(l.followers, f)
+	l.mu.Unlock()
+}
+
+func (l *log) takeLost(f *follower) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := f.lost
+	f.lost = 0
+	return n
+}
+
+// line prints a decision with names in place of numbers.
+func (t *Telemetry) line(e *entry, asJSON bool) []byte {
+	d := &e.decision
+	variant := ""
+	if d.Variant >= 0 && int(d.Variant) < len(t.spec.Variants) && (d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant || d.Kind == engine.EndQuery && d.Outcome == serving.Served) {
+		variant = t.spec.Variants[d.Variant].Name
+	}
+	if !asJSON {
+		text := d.String()
+		if variant != "" {
+			text = strings.Replace(text, fmt.Sprintf("variant %d", d.Variant), "variant "+variant, 1)
+		}
+		return fmt.Appendf(nil, "%12.6f %s\n", e.at.Seconds(), text)
+	}
+	out := struct {
+		At       float64           `json:"at_s"`
+		Kind     string            `json:"kind"`
+		Reason   string            `json:"reason"`
+		App      string            `json:"app,omitempty"`
+		Query    serving.QueryID   `json:"query,omitempty"`
+		Outcome  string            `json:"outcome,omitempty"`
+		Late     bool              `json:"late,omitempty"`
+		Instance int32             `json:"instance,omitempty"`
+		Batch    uint64            `json:"batch,omitempty"`
+		Variant  string            `json:"variant,omitempty"`
+		Items    int32             `json:"items,omitempty"`
+		Expected float64           `json:"expected_ms,omitempty"`
+		Queue    float64           `json:"queue_ms,omitempty"`
+		Queries  []serving.QueryID `json:"queries,omitempty"`
+	}{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late, Instance: int32(d.Instance), Batch: uint64(d.Batch),
+		Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6, Queue: float64(d.Queue) / 1e6}
+	switch d.Kind {
+	case engine.EndQuery:
+		out.Outcome = d.Outcome.String()
+		if int(d.App) < len(t.spec.Apps) && d.App >= 0 {
+			out.App = t.spec.Apps[d.App].Name
+		}
+	case engine.StartBatch:
+		out.App = t.spec.Apps[t.spec.Stages[d.Stage].App].Name
+	}
+	for _, p := range d.Parts {
+		out.Queries = append(out.Queries, p.Query)
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return append(b, '\n')
+}
+
+// wantsJSON tells whether a client prefers JSON to text.
+func wantsJSON(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "application/json")
+}
+
+// Decisions serves the latest decisions with their reasons, a line each: text, or JSON for clients that accept it.
+// ?limit=N bounds how many, ?follow=1 goes on with what is decided from then on.
+func (t *Telemetry) Decisions() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limit := 200
+		if v := r.URL.Query().Get("limit"); v != "" {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 0 {
+				http.Error(w, "limit: want a whole number, at least 0", http.StatusBadRequest)
+				return
+			}
+			limit = n
+		}
+		asJSON := wantsJSON(r)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if asJSON {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+		}
+		follow := r.URL.Query().Get("follow") == "1"
+		var f *follower
+		if follow {
+			f = t.log.follow()
+			defer t.log.leave(f)
+		}
+		var b bytes.Buffer
+		for _, e := range t.log.latest(limit) {
+			b.Write(t.line(&e, asJSON))
+		}
+		if _, err := w.Write(b.Bytes()); err != nil || !follow {
+			return
+		}
+		t.stream(w, r, f, asJSON)
+	})
+}
+
+// stream writes decisions as they are made until the client goes away.
+func (t *Telemetry) stream(w http.ResponseWriter, r *http.Request, f *follower, asJSON bool) {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // a watcher says nothing for as long as it watches
+	for {
+		_ = c.SetWriteDeadline(time.Now().Add(30 * time.Second))
+		if c.Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case e := <-f.lines:
+			if n := t.log.takeLost(f); n > 0 {
+				line := fmt.Sprintf("# %d decisions were lost: this client reads too slowly\n", n)
+				if asJSON {
+					line = fmt.Sprintf("{\"lost\":%d}\n", n)
+				}
+				if _, err := w.Write([]byte(line)); err != nil {
+					return
+				}
+			}
+			if _, err := w.Write(t.line(&e, asJSON)); err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// Explanation says what became of a query and why.
+type Explanation struct {
+	Query       serving.QueryID `json:"query"`
+	App         string          `json:"app"`
+	ArrivedS    float64         `json:"arrived_s"`
+	DeadlineMS  float64         `json:"deadline_ms"` // after its arrival
+	Items       int32           `json:"items"`
+	Priority    int32           `json:"priority,omitempty"`
+	MinAccuracy float64         `json:"min_accuracy,omitempty"`
+	Pinned      string          `json:"pinned,omitempty"`
+	Runs        []Run           `json:"runs,omitempty"`
+	Outcome     string          `json:"outcome,omitempty"` // empty while it has not ended
+	Reason      string          `json:"reason,omitempty"`
+	LatencyMS   float64         `json:"latency_ms,omitempty"` // until it ended
+	Late        bool            `json:"late,omitempty"`
+	Accuracy    float64         `json:"accuracy,omitempty"`
+	batches     []serving.BatchID
+}
+
+// Run is a batch that the query was in. A query has several when its app has several stages, or an earlier batch failed.
+type Run struct {
+	Stage      string            `json:"stage,omitempty"`
+	Batch      serving.BatchID   `json:"batch"`
+	Instance   int32             `json:"instance"`
+	Variant    string            `json:"variant"`
+	Why        string            `json:"why"` // the batch started
+	Items      int32             `json:"items"`
+	With       []serving.QueryID `json:"with,omitempty"` // other queries in it, at most 32 of them
+	WaitRoute  float64           `json:"waited_for_instance_ms"`
+	WaitTotal  float64           `json:"waited_ms"`
+	StartedS   float64           `json:"started_s"`
+	ExpectedMS float64           `json:"expected_ms"`
+	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs or when its instance was lost
+	Failed     bool              `json:"failed,omitempty"`
+}
+
+// mostWith bounds how many companions of a batch an explanation names.
+const mostWith = 32
+
+// memory remembers the latest queries.
+type memory struct {
+	mu      sync.Mutex
+	spec    *serving.Spec
+	ring    []Explanation // by ID modulo its length
+	batches map[serving.BatchID]company
+	only    serving.QueryID // where not 0, the only query to remember
+}
+
+// company is who runs together, and where.
+type company struct {
+	instance serving.InstanceID
+	queries  []serving.QueryID
+}
+
+func newMemory(spec *serving.Spec, n int) *memory {
+	return &memory{spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]company)}
+}
+
+func (m *memory) find(id serving.QueryID) *Explanation {
+	x := &m.ring[uint64(id)%uint64(len(m.ring))]
+	if x.Query != id || id == 0 {
+		return nil
+	}
+	return x
+}
+
+func (m *memory) observe(now serving.Time, in []engine.Input, out []engine.Decision) {
+	if len(in) == 0 && len(out) == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := range in {
+		switch x := &in[k]; x.Kind {
+		case engine.QueryArrived:
+			m.arrived(&x.Query)
+		case engine.BatchDone:
+			m.done(x)
+		}
+	}
+	for k := range out {
+		switch d := &out[k]; d.Kind {
+		case engine.StartBatch:
+			m.started(now, d)
+		case engine.StopInstance: // what ran there is never reported done
+			for id, c := range m.batches {
+				if c.instance == d.Instance {
+					delete(m.batches, id)
+				}
+			}
+		case engine.EndQuery:
+			if x := m.find(d.Query); x != nil {
+				x.Outcome, x.Reason, x.Late, x.Accuracy = d.Outcome.String(), d.Reason.String(), d.Late, d.Accuracy
+				x.LatencyMS = ms(now.Sub(d.Arrived))
+			}
+		}
+	}
+}
+
+func (m *memory) arrived(q *serving.Query) {
+	if m.only != 0 && q.ID != m.only {
+		return
+	}
+	x := &m.ring[uint64(q.ID)%uint64(len(m.ring))]
+	*x = Explanation{Query: q.ID, ArrivedS: q.Arrived.Seconds(), DeadlineMS: ms(q.Deadline.Sub(q.Arrived)), Items: q.Items, Priority: q.Priority, MinAccuracy: q.MinAccuracy,
+		Runs: x.Runs[:0], batches: x.batches[:0]}
+	if q.App >= 0 && int(q.App) < len(m.spec.Apps) {
+		x.App = m.spec.Apps[q.App].Name
+	}
+	if q.Variant >= 0 && int(q.Variant) < len(m.spec.Variants) {
+		x.Pinned = m.spec.Variants[q.Variant].Name
+	}
+}
+
+func (m *memory) started(now serving.Time, d *engine.Decision) {
+	ids := make([]serving.QueryID, len(d.Parts))
+	for k := range d.Parts {
+		ids[k] = d.Parts[k].Query
+	}
+	m.batches[d.Batch] = company{d.Instance, ids}
+	stage := &m.spec.Stages[d.Stage]
+	for k := range d.Parts {
+		x := m.find(ids[k])
+		if x == nil {
+			continue
+		}
+		r := Run{Batch: d.Batch, Instance: int32(d.Instance), Variant: m.spec.Variants[d.Variant].Name, Why: d.Reason.String(), Items: d.Items,
+			WaitRoute: ms(d.Parts[k].Route), WaitTotal: ms(d.Parts[k].Queue), StartedS: now.Seconds(), ExpectedMS: ms(d.Expected)}
+		if len(m.spec.Apps[stage.App].Stages) > 1 {
+			r.Stage = stage.Name
+		}
+		x.Runs = append(x.Runs, r)
+	}
+}
+
+func (m *memory) done(in *engine.Input) {
+	ids := m.batches[in.Batch].queries
+	delete(m.batches, in.Batch)
+	for _, id := range ids {
+		x := m.find(id)
+		if x == nil {
+			continue
+		}
+		for k := range x.Runs {
+			if r := &x.Runs[k]; r.Batch == in.Batch {
+				r.TookMS, r.Failed = ms(in.Took), in.Result != engine.OK
+				r.With = r.With[:0]
+				for _, other := range ids {
+					if other != id && len(r.With) < mostWith {
+						r.With = append(r.With, other)
+					}
+				}
+			}
+		}
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// Explain returns what is known of a recent query.
+func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
+	t.memory.mu.Lock()
+	defer t.memory.mu.Unlock()
+	x := t.memory.find(id)
+	if x == nil {
+		return nil, false
+	}
+	out := *x
+	out.Runs = append([]Run(nil), x.Runs...)
+	for k := range out.Runs {
+		out.Runs[k].With = append([]serving.QueryID(nil), out.Runs[k].With...)
+	}
+	return &out, true
+}
+
+// ExplainJournal finds a query in a recorded run.
+func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
+	j, err := journal.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	e, err := systems.Recorded(j.Header())
+	if err != nil {
+		return nil, err
+	}
+	t := New(j.Header().Spec, Options{Decisions: 1, Queries: 1})
+	t.memory.only = id
+	for {
+		st, err := j.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.memory.observe(st.At, st.In, e.Step(st.At, st.In))
+	}
+	x, ok := t.Explain(id)
+	if !ok {
+		return nil, fmt.Errorf("query %d is not in this journal", id)
+	}
+	return x, nil
+}
+
+// Text prints the explanation for people.
+func (x *Explanation) Text(w io.Writer) error {
+	p := func(format string, args ...any) error { _, err := fmt.Fprintf(w, format, args...); return err }
+	if err := p("query %d of app %q: arrived at %.6f s, due %.1f ms later, %d item(s)", x.Query, x.App, x.ArrivedS, x.DeadlineMS, x.Items); err != nil {
+		return err
+	}
+	if x.Priority > 0 {
+		_ = p(", priority %d", x.Priority)
+	}
+	if x.MinAccuracy > 0 {
+		_ = p(", accuracy at least %.3f", x.MinAccuracy)
+	}
+	if x.Pinned != "" {
+		_ = p(", pinned to %s", x.Pinned)
+	}
+	_ = p("\n")
+	for _, r := range x.Runs {
+		where := ""
+		if r.Stage != "" {
+			where = "stage " + r.Stage + ": "
+		}
+		_ = p("  %swaited %.3f ms, %.3f of it for an instance\n", where, r.WaitTotal, r.WaitRoute)
+		_ = p("  %.6f s  batch %d on instance %d, variant %s, %d item(s), because: %s\n", r.StartedS, r.Batch, r.Instance, r.Variant, r.Items, r.Why)
+		if len(r.With) > 0 {
+			_ = p("             together with queries %v\n", r.With)
+		}
+		switch {
+		case r.Failed:
+			_ = p("             failed after %.3f ms; run again\n", r.TookMS)
+		case r.TookMS > 0:
+			_ = p("             took %.3f ms, %.3f were expected\n", r.TookMS, r.ExpectedMS)
+		default:
+			_ = p("             %.3f ms were expected\n", r.ExpectedMS)
+		}
+	}
+	if x.Outcome == "" {
+		return p("  has not ended\n")
+	}
+	lateness := ""
+	if x.Late {
+		lateness = ", late"
+	}
+	if x.Accuracy > 0 {
+		lateness += fmt.Sprintf(", accuracy %.3f", x.Accuracy)
+	}
+	return p("  %s after %.3f ms%s: %s\n", x.Outcome, x.LatencyMS, lateness, x.Reason)
+}
+
+// Explanations serves ?query=ID as text, or as JSON for clients that accept it.
+func (t *Telemetry) Explanations() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, err := strconv.ParseUint(r.URL.Query().Get("query"), 10, 64)
+		if err != nil {
+			http.Error(w, "give ?query=NUMBER", http.StatusBadRequest)
+			return
+		}
+		x, ok := t.Explain(serving.QueryID(id))
+		if !ok {
+			http.Error(w, fmt.Sprintf("query %d is unknown, or longer ago than the latest %d that are remembered", id, len(t.memory.ring)), http.StatusNotFound)
+			return
+		}
+		if wantsJSON(r) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(x)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_ = x.Text(w)
+	})
+}
