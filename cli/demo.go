@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/backend/onnx"
 	"github.com/sluice-serving/sluice/demo/digits"
 	"github.com/sluice-serving/sluice/loadgen"
 	"github.com/sluice-serving/sluice/profiler"
@@ -157,7 +158,7 @@ func (d *demo) profile(e *Env, w *world, again bool) error {
 // current tells whether a profile is of this machine and no older than the models.
 func (d *demo) current(w *world, f *profiler.File) bool {
 	_, local, err := w.backends()
-	if err != nil || local == nil || f.Host != profiler.ThisHost(local.Version()) {
+	if err != nil || local == nil || f.Host != profiler.ThisHost(onnx.Version()) {
 		return false
 	}
 	made, err1 := os.Stat(filepath.Join(d.path("models"), "ladder.json"))

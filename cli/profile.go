@@ -59,7 +59,7 @@ func printProfile(e *Env, f *profiler.File) {
 	fmt.Fprintln(t, "variant\tdevice\tbatch\tat once\tsamples\tmean ms\tstddev\tp50\tp90\tp95\tp99\titems/s\t")
 	for _, p := range f.Points {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.0f\t\n", p.Variant, p.DeviceType, p.Batch, p.Concurrency, p.Samples,
-			p.MeanUS/1e3, p.StdDevUS/1e3, p.P50US/1e3, p.P90US/1e3, p.P95US/1e3, p.P99US/1e3, float64(p.Batch*p.Concurrency)/p.MeanUS*1e6)
+			p.Mean/1e3, p.StdDev/1e3, p.P50/1e3, p.P90/1e3, p.P95/1e3, p.P99/1e3, float64(p.Batch*p.Concurrency)/p.Mean*1e6)
 	}
 	_ = t.Flush()
 }

@@ -116,7 +116,7 @@ func (s *simulation) run(name string, src workload.Source, duration time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	return recorder.Report(report.Meta{Name: name, Seed: s.seed, Duration: duration, Usage: &result.Usage}), nil
+	return recorder.Report(report.Meta{Name: name, Seed: s.seed, Duration: duration, Usage: &result.Usage, Variants: w.variantNames()}), nil
 }
 
 func (s *simulation) loads(e *Env, specs []workload.Spec, out string, asJSON bool) error {
@@ -225,6 +225,14 @@ func (w *world) appNames() []string {
 	out := make([]string, len(w.Spec.Apps))
 	for a := range out {
 		out[a] = w.Spec.Apps[a].Name
+	}
+	return out
+}
+
+func (w *world) variantNames() []string {
+	out := make([]string, len(w.Spec.Variants))
+	for v := range out {
+		out[v] = w.Spec.Variants[v].Name
 	}
 	return out
 }

@@ -290,7 +290,7 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 		}
 		version := ""
 		if local != nil {
-			version = local.Version()
+			version = onnx.Version()
 		}
 		c.Host = profiler.ThisHost(version)
 		if path != "" {
