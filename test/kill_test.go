@@ -1,0 +1,127 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/loadgen"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// A model server that is killed with SIGKILL in the middle of a load: every query is answered or refused with an error,
+// none hangs, and the rate recovers when the server returns on the same port.
+func TestKilledBackend(t *testing.T) {
+	dir := t.TempDir()
+	remotePort, frontPort := freePort(t), freePort(t)
+	remote := write(t, dir, "remote.yaml", `
+version: 1
+device_types: [{name: any}]
+workers: [{name: w, backend: {kind: fake, latency: 1ms}}]
+apps:
+  - name: echo
+    slo: {latency: 1s}
+    inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
+    variants: [{name: echo, max_batch: 8}]
+server: {http: "off", grpc: "127.0.0.1:%d", admin: "off"}
+`, remotePort)
+	front := write(t, dir, "front.yaml", `
+version: 1
+device_types: [{name: any}]
+workers: [{name: w, backend: {kind: openinference, address: "127.0.0.1:%d"}}]
+profiles: [profile.json]
+apps:
+  - name: app
+    slo: {latency: 300ms}
+    inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
+    variants: [{name: echo, max_batch: 8}]
+server: {http: "off", grpc: "127.0.0.1:%d", admin: "off", drain_timeout: 5s}
+`, remotePort, frontPort)
+	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [
+  {"variant": "echo", "device_type": "any", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 2000, "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000, "interpolated": false},
+  {"variant": "echo", "device_type": "any", "batch": 8, "concurrency": 1, "samples": 100, "mean_us": 2500, "stddev_us": 500, "p50_us": 2500, "p90_us": 3500, "p95_us": 4000, "p99_us": 5000, "interpolated": false}],
+ "loads": []}`)
+	backend := sluice(t, "serve", "-f", remote)
+	listening(t, fmt.Sprintf("127.0.0.1:%d", remotePort))
+	sluice(t, "serve", "-f", front)
+	address := fmt.Sprintf("127.0.0.1:%d", frontPort)
+	listening(t, address)
+	client, err := loadgen.DialGRPC(address, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	answers(t, client)
+
+	samples, err := loadgen.Synthetic([]tensor.Spec{{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 4}}}, 8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := workload.Spec{Seed: 1, DurationS: 8, Apps: []workload.AppSpec{{App: "app", Rate: 200, Samples: 8}}}
+	src, err := spec.Source(func(string) (serving.AppID, error) { return 0, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		time.Sleep(2 * time.Second)
+		_ = backend.Process.Kill()
+		_ = backend.Wait()
+		time.Sleep(time.Second)
+		sluice(t, "serve", "-f", remote)
+	}()
+	r, err := loadgen.Run(t.Context(), client, []loadgen.App{{Name: "app", SLO: serving.SLO{Latency: 300 * time.Millisecond, Percentile: 99}, Samples: samples}}, src,
+		loadgen.Options{Duration: 8 * time.Second, Timeout: 10 * time.Second})
+	<-killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &r.Report.Overall
+	if ended := s.Served + s.Dropped + s.Refused + s.Failed + s.Cancelled; ended != s.Offered {
+		t.Errorf("%d of %d queries ended", ended, s.Offered)
+	}
+	if s.Latency.Max > 9000 {
+		t.Errorf("a query took %.0f ms: it hung until the client gave up", s.Latency.Max)
+	}
+	for _, x := range r.Errors {
+		t.Logf("%d %s: %s", x.Count, x.Outcome, x.Message)
+	}
+	before, after := int64(0), int64(0)
+	series := r.Report.Apps[0].Series
+	for _, p := range series {
+		if p.AtS == 1 {
+			before = p.Served
+		}
+		if p.AtS == 7 {
+			after = p.Served
+		}
+	}
+	if s.Served == s.Offered {
+		t.Error("no query was lost to the killed server: it was not killed while the load ran")
+	}
+	if float64(after) < 0.8*float64(before) {
+		var b bytes.Buffer
+		_ = r.Report.Table(&b)
+		t.Errorf("%d queries answered in the second before the kill, %d in the last second: the rate did not recover\n%s", before, after, b.String())
+	}
+}
+
+// answers waits until a server answers queries.
+func answers(t *testing.T, client loadgen.Target) {
+	t.Helper()
+	var last error
+	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
+		ctx, done := context.WithTimeout(t.Context(), time.Second)
+		_, last = client.Infer(ctx, &loadgen.Request{Model: "app", Inputs: []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 4}, Data: make([]byte, 16)}}})
+		done()
+		if last == nil {
+			return
+		}
+	}
+	t.Fatalf("the server does not answer: %v", last)
+}

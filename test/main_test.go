@@ -1,0 +1,104 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/cli"
+)
+
+// asProgram makes the test binary behave as the sluice program, so that tests have real processes to kill without
+// building anything.
+const asProgram = "SLUICE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(cli.Main(cli.OS()))
+	}
+	os.Exit(m.Run())
+}
+
+// sluice starts the program as a process of its own.
+func sluice(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), asProgram+"=1")
+	var out lockedBuffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("sluice %s said:\n%s", strings.Join(args, " "), out.String())
+		}
+	})
+	return c
+}
+
+// run runs a command of the program inside the test.
+func run(ctx context.Context, args ...string) (status int, out, errs string) {
+	var o, e lockedBuffer
+	status = cli.Main(cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Getenv: os.Getenv, Context: ctx})
+	return status, o.String(), e.String()
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// freePort returns a port of the loopback that nothing listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// listening waits until something accepts connections.
+func listening(t *testing.T, address string) {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("tcp", address); err == nil {
+			_ = c.Close()
+			return
+		}
+	}
+	t.Fatalf("nothing listens on %s after 30 s", address)
+}
+
+func write(t *testing.T, dir, name, text string, args ...any) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
