@@ -1,0 +1,148 @@
+package route
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+func lengths(f *fleet.Fleet) []int {
+	var out []int
+	for _, i := range f.Ready(0) {
+		out = append(out, i.Queue.Len())
+	}
+	return out
+}
+
+func equal(a, b []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestRoundRobinTakesTurns(t *testing.T) {
+	f := pool([]float64{1, 1, 1}, 8)
+	o := NewRoundRobin()
+	arrive(f, 1, 2)
+	o.Route(&View{Fleet: f})
+	arrive(f, 3, 5)
+	o.Route(&View{Fleet: f})
+	if got := lengths(f); !equal(got, []int{3, 2, 2}) {
+		t.Errorf("7 queries in turns over 3 instances: %v", got)
+	}
+}
+
+// Against a scan: every query goes to an instance than which none has fewer queries waiting or running.
+func TestShortestQueueIsShortest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	f := pool([]float64{1, 1, 1, 1, 1}, 8)
+	o := NewShortestQueue()
+	batch := serving.BatchID(0)
+	for n := 1; n < 500; n++ {
+		before := make(map[serving.InstanceID]int)
+		least := 1 << 30
+		for _, i := range f.Ready(0) {
+			before[i.ID] = i.Outstanding()
+			least = min(least, i.Outstanding())
+		}
+		arrive(f, n, 1)
+		o.Route(&View{Fleet: f})
+		for _, i := range f.Ready(0) {
+			if i.Outstanding() > before[i.ID] && before[i.ID] != least {
+				t.Fatalf("query %d went to an instance with %d queries, the shortest had %d", n, before[i.ID], least)
+			}
+		}
+		// Random progress: some instance starts or ends a batch.
+		i := f.Ready(0)[rng.IntN(5)]
+		if len(i.Running) > 0 {
+			b, _ := f.Finish(i, i.Running[0].ID, 0)
+			for r := b.Head; r != fleet.Nil; {
+				next := f.Next(r)
+				f.FreeTask(r)
+				r = next
+			}
+		} else if i.Queue.Len() > 0 {
+			batch++
+			f.Start(i, batch, 0, 1+rng.IntN(i.Queue.Len()), 0, time.Millisecond)
+		}
+	}
+}
+
+// Idle instances of the preferred device type come first; an instance takes no more than the batch it fills.
+func TestFCFSPrefersAndFills(t *testing.T) {
+	f := pool([]float64{1, 1, 1}, 2)
+	f.Spec.DeviceTypes = append(f.Spec.DeviceTypes, serving.DeviceType{Name: "base"})
+	f.Ready(0)[2].DeviceType = 1
+	f.Refresh(f.Ready(0)[2])
+	o := NewFCFS()
+	v := &View{Fleet: f, Plan: &plan.Plan{Prefer: []serving.DeviceTypeID{1, 0}}}
+	arrive(f, 1, 3)
+	o.Route(v)
+	if got := lengths(f); !equal(got, []int{1, 0, 2}) {
+		t.Errorf("3 queries, batches of 2, the third instance preferred: %v", got)
+	}
+	arrive(f, 4, 5)
+	o.Route(v)
+	if got := lengths(f); !equal(got, []int{2, 2, 2}) || f.Central(0).Len() != 2 {
+		t.Errorf("8 queries for 6 places: %v and %d wait, want 2 2 2 and 2", got, f.Central(0).Len())
+	}
+	f.Start(f.Ready(0)[0], 1, 0, 2, 0, time.Millisecond)
+	o.Route(v)
+	if f.Central(0).Len() != 2 {
+		t.Errorf("an instance without a free slot was given a query")
+	}
+}
+
+// CLKWRK's statement (Kairos §7): against an independent computation of when every instance would end the query, the
+// rule takes the first; so a query is late only if every instance would be late.
+func TestEarliestFinishAgainstBruteForce(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	f := pool([]float64{1, 1, 1, 1}, 1)
+	now := serving.Time(0)
+	batch := serving.BatchID(0)
+	for n := 1; n < 400; n++ {
+		now += serving.Time(rng.IntN(2000)) * 1000
+		for _, i := range f.Ready(0) { // run what can run: one query at a time, 2 ms each
+			for len(i.Running) > 0 && i.Running[0].Expected <= now {
+				end := i.Running[0].Expected
+				b, _ := f.Finish(i, i.Running[0].ID, end)
+				f.FreeTask(b.Head)
+				if i.Queue.Len() > 0 {
+					batch++
+					f.Start(i, batch, 0, 1, end, 2*time.Millisecond)
+				}
+			}
+			if len(i.Running) == 0 && i.Queue.Len() > 0 {
+				batch++
+				f.Start(i, batch, 0, 1, now, 2*time.Millisecond)
+			}
+		}
+		best, first := serving.Never, serving.InstanceID(0)
+		for _, i := range f.Ready(0) {
+			end := now
+			if len(i.Running) > 0 {
+				end = i.Running[0].Expected
+			}
+			end += serving.Time(i.Queue.Len()+1) * 2e6
+			if end < best {
+				best, first = end, i.ID
+			}
+		}
+		before := f.Instance(first).Queue.Len()
+		arrive(f, n, 1)
+		NewEarliestFinish().Route(&View{Now: now, Fleet: f})
+		if f.Instance(first).Queue.Len() != before+1 {
+			t.Fatalf("query %d did not go to instance %d, where it ends first", n, first)
+		}
+	}
+}

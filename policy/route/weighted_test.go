@@ -1,0 +1,97 @@
+package route
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// pool is a fleet of ready instances with the given shares, all of one variant.
+func pool(shares []float64, limit int) *fleet.Fleet {
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
+		Apps:   []serving.App{{Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 1, Stages: []serving.StageID{0}}},
+		Stages: []serving.Stage{{Name: "s", Variants: []serving.VariantID{0}}}, Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: limit}},
+	}
+	f := fleet.New(spec, profile.Constant{Base: time.Millisecond, PerItem: time.Millisecond})
+	for k, w := range shares {
+		i := f.Launch(fleet.Instance{Key: fleet.Key{Ordinal: int32(k)}, Slots: 1, Share: w, Variants: []fleet.Loaded{{Limit: limit, Wanted: true}}}, 0)
+		f.Warm(i, 0)
+	}
+	return f
+}
+
+// arrive lets n plain queries wait centrally.
+func arrive(f *fleet.Fleet, from, n int) {
+	for k := range n {
+		r := f.NewTask(fleet.Task{Query: serving.QueryID(from + k), Items: 1, Pin: serving.None, Deadline: serving.Time(time.Second) + serving.Time(from+k)})
+		f.SetRank(r, fleet.Rank(0))
+		f.Wait(r)
+	}
+}
+
+// The promise of the rule: after n queries an instance of share w has received n*w to within less than one, for random
+// shares, however the queries are grouped; over any window the deviation stays below two.
+func TestWeightedKeepsItsPromise(t *testing.T) {
+	for seed := uint64(1); seed <= 40; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		k := 1 + rng.IntN(50)
+		shares := make([]float64, k)
+		total := 0.0
+		for i := range shares {
+			shares[i] = rng.ExpFloat64()
+			if rng.IntN(6) == 0 {
+				shares[i] = 0
+			}
+			total += shares[i]
+		}
+		if total == 0 {
+			continue
+		}
+		f := pool(shares, 8)
+		o := NewWeighted()
+		low, high := make([]float64, k), make([]float64, k) // of given - n*w, over all prefixes
+		for n := 0; n < 3000; {
+			group := 1 + rng.IntN(5)
+			arrive(f, n+1, group)
+			o.Route(&View{Fleet: f, Stage: 0})
+			n += group
+			for i, in := range f.Ready(0) {
+				d := float64(in.Queue.Len()) - float64(n)*shares[i]/total
+				if math.Abs(d) >= 1 {
+					t.Fatalf("seed %d: after %d queries instance %d of share %.4f has %d, off by %.3f", seed, n, i, shares[i]/total, in.Queue.Len(), d)
+				}
+				low[i], high[i] = min(low[i], d), max(high[i], d)
+			}
+		}
+		for i := range shares {
+			if high[i]-low[i] >= 2 {
+				t.Errorf("seed %d: over some window instance %d is off by %.3f", seed, i, high[i]-low[i])
+			}
+		}
+		if f.Central(0).Len() > 0 {
+			t.Errorf("seed %d: %d queries were left", seed, f.Central(0).Len())
+		}
+	}
+}
+
+// Queries with requirements go where they can be served, also to an instance without a share.
+func TestWeightedRespectsRequirements(t *testing.T) {
+	f := pool([]float64{1, 0}, 8)
+	f.Spec.Variants = append(f.Spec.Variants, serving.Variant{Name: "better", Accuracy: 0.99, MaxBatch: 8})
+	second := f.Ready(0)[1]
+	second.Variants[0].Variant = 1
+	f.Refresh(second)
+	r := f.NewTask(fleet.Task{Query: 1, Items: 1, Pin: serving.None, MinAccuracy: 0.95, Deadline: 1e9})
+	f.SetRank(r, fleet.Rank(0))
+	f.Wait(r)
+	NewWeighted().Route(&View{Fleet: f, Stage: 0})
+	if second.Queue.Len() != 1 {
+		t.Errorf("the query that wants 0.95 did not go to the only instance that has it")
+	}
+}
