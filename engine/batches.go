@@ -223,8 +223,7 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 		e.release(ref)
 		return
 	}
-	rec.accuracy *= e.spec.Variants[b.Variant].Accuracy
-	whole := e.taskDone(r, &t, emitted)
+	whole := e.taskDone(r, &t, emitted, e.spec.Variants[b.Variant].Accuracy)
 	rec = &e.records[r]
 	if whole {
 		rec.ended = true

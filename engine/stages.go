@@ -15,9 +15,11 @@ type flow struct {
 
 // passage is a query's progress at one stage.
 type passage struct {
-	edges int   // incoming edges that have delivered
-	items int32 // the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
-	left  int   // tasks not yet done
+	edges int     // incoming edges that have delivered
+	items int32   // the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
+	left  int     // tasks not yet done
+	right float64 // accuracy of the variants that served it, weighted by their items
+	total float64 // those items
 	sent  []int32
 }
 
@@ -44,10 +46,12 @@ func (e *Engine) newFlow(stages int) int32 {
 }
 
 // taskDone advances a query whose task ended well, and reports whether the whole query is served. emitted are the items
-// the task sends along each edge of its stage, or nil.
-func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32) bool {
+// the task sends along each edge of its stage, or nil. accuracy is that of the variant: the query's is the product over
+// its stages of the mean over a stage's items.
+func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32, accuracy float64) bool {
 	rec := &e.records[r]
 	if rec.flow < 0 {
+		rec.accuracy = accuracy
 		return true
 	}
 	f := &e.flows[rec.flow]
@@ -64,10 +68,13 @@ func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32) bool {
 			p.sent[k] += int32(math.Round(float64(t.Items) * edges[k].FanOut))
 		}
 	}
+	p.right += accuracy * float64(t.Items)
+	p.total += float64(t.Items)
 	p.left--
 	if p.left > 0 {
 		return false
 	}
+	rec.accuracy *= p.right / p.total
 	e.leave(r, s)
 	return e.flows[rec.flow].done == len(e.spec.Apps[rec.query.App].Stages)
 }
