@@ -517,8 +517,16 @@ func TestHostileClients(t *testing.T) {
 		}
 		c.Close()
 	}
-	if code, _, _ := s.do(t, "GET", "/v2/health/live", "", "X-Large", strings.Repeat("x", 64<<10)); code != 431 {
-		t.Errorf("a header of 64 KiB: %d", code)
+	c, err := net.Dial("tcp", s.HTTPAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = c.Write([]byte("GET /v2/health/live HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 1<<16) + "\r\n\r\n"))
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	answer, _ := io.ReadAll(c) // a reset may overtake the answer
+	if len(answer) > 0 && !bytes.Contains(answer, []byte(" 431 ")) {
+		t.Errorf("a header of 64 KiB: %q", answer)
 	}
 	if code, _, _ := s.do(t, "GET", "/v2/health/live", ""); code != 200 {
 		t.Errorf("after all that: %d", code)
