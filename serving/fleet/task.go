@@ -34,7 +34,7 @@ type Task struct {
 	Query    serving.QueryID
 	Stage    serving.StageID
 	Items    int32
-	Offset   int32 // of its first item among those the query brings to the stage
+	Offset   int32        // of its first item among those the query brings to the stage
 	Deadline serving.Time // of this stage: the query's, less what later stages are believed to need
 	DropAt   serving.Time // latest start, at the place where it waits, that is believed to meet Deadline
 	Ready    serving.Time // when the stage could have begun

@@ -1,0 +1,125 @@
+package fleet
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+func newFleet() *Fleet {
+	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{}}, Stages: []serving.Stage{{}}, Variants: []serving.Variant{{Accuracy: 0.9, MaxBatch: 64}, {Accuracy: 0.7, MaxBatch: 64}}}
+	return New(spec, profile.Constant{Base: 10 * time.Millisecond, PerItem: time.Millisecond})
+}
+
+// A queue against a sorted slice, through random pushes and removals with mixed priorities, deadlines and items.
+func TestQueueAgainstSortedSlice(t *testing.T) {
+	for seed := uint64(1); seed <= 30; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		f := newFleet()
+		mixed := seed%2 == 0
+		var want []Ref
+		less := func(a, b Ref) int {
+			if before(f.Task(a), f.Task(b)) {
+				return -1
+			}
+			return 1
+		}
+		for n := 1; n < 400; n++ {
+			if len(want) > 0 && rng.IntN(3) == 0 {
+				at := rng.IntN(len(want))
+				f.Take(want[at])
+				f.FreeTask(want[at])
+				want = slices.Delete(want, at, at+1)
+			} else {
+				task := Task{Query: serving.QueryID(n), Items: 1, Pin: serving.None, Deadline: serving.Time(rng.IntN(1000)) * 1e6}
+				rank := Rank(0)
+				if mixed {
+					task.Items = int32(1 + rng.IntN(5))
+					rank = Rank(int32(rng.IntN(3)))
+				}
+				r := f.NewTask(task)
+				f.SetRank(r, rank)
+				f.Wait(r)
+				want = append(want, r)
+				slices.SortFunc(want, less)
+			}
+			var got []Ref
+			earliest := serving.Never
+			items := 0
+			for r := f.Central(0).Head(); r != Nil; r = f.Next(r) {
+				got = append(got, r)
+				earliest = min(earliest, f.Task(r).DropAt)
+				items += int(f.Task(r).Items)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("seed %d, operation %d: %v, sorted %v", seed, n, got, want)
+			}
+			if q := f.Central(0); f.EarliestDrop(q) != earliest || q.Items() != items {
+				t.Fatalf("seed %d, operation %d: earliest drop %v, a scan says %v", seed, n, f.EarliestDrop(q), earliest)
+			}
+			if err := f.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Check must find planted corruption: otherwise the invariant tests prove nothing.
+func TestCheckFindsCorruption(t *testing.T) {
+	for name, spoil := range map[string]func(f *Fleet, i *Instance){
+		"a counter":            func(f *Fleet, i *Instance) { i.Queue.items++ },
+		"a lost task":          func(f *Fleet, i *Instance) { i.Queue.head, i.Queue.tail, i.Queue.n, i.Queue.items = Nil, Nil, 0, 0 },
+		"a wrong place":        func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Place = Running },
+		"a slot too many":      func(f *Fleet, i *Instance) { i.Slots = 0 },
+		"an order":             func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Deadline = serving.Never },
+		"a task in two places": func(f *Fleet, i *Instance) { i.Running[0].Head = i.Queue.Head() },
+	} {
+		f := newFleet()
+		i := f.Launch(Instance{Slots: 1, Variants: []Loaded{{Limit: 8, Wanted: true}}}, 0)
+		f.Warm(i, 0)
+		for q := range 4 {
+			r := f.NewTask(Task{Query: serving.QueryID(q + 1), Items: 1, Pin: serving.None, Deadline: 1e9})
+			f.SetRank(r, Rank(0))
+			f.Wait(r)
+			f.Give(r, i, 0)
+		}
+		f.Start(i, 1, 0, 2, 0, time.Millisecond)
+		if err := f.Check(); err != nil {
+			t.Fatal(err)
+		}
+		spoil(f, i)
+		if f.Check() == nil {
+			t.Errorf("%s: the corruption was not found", name)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	f := newFleet()
+	i := f.Launch(Instance{Slots: 1, Variants: []Loaded{{Variant: 0, Limit: 4, Wanted: true}, {Variant: 1, Limit: 16, Wanted: true}}}, 0)
+	if f.CanServe(i, &Task{Items: 1, Pin: serving.None}) {
+		t.Error("an instance without a warm variant can serve nothing")
+	}
+	f.Warm(i, 0)
+	f.Warm(i, 1)
+	for _, c := range []struct {
+		name string
+		task Task
+		want int
+	}{
+		{"the active one", Task{Items: 1, Pin: serving.None}, 0},
+		{"the pinned one", Task{Items: 1, Pin: 1, Special: true}, 1},
+		{"the one that is accurate enough", Task{Items: 1, Pin: serving.None, MinAccuracy: 0.8, Special: true}, 0},
+		{"the one that takes so many items", Task{Items: 9, Pin: serving.None}, 1},
+		{"none is accurate enough", Task{Items: 1, Pin: serving.None, MinAccuracy: 0.95, Special: true}, -1},
+		{"none takes so many items", Task{Items: 17, Pin: serving.None}, -1},
+	} {
+		if got := f.Choose(i, &c.task); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
