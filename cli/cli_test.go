@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sluice runs the program with arguments.
+func sluice(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = Main(Env{Args: args, Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Getenv: os.Getenv, Context: context.Background()})
+	return code, o.String(), e.String()
+}
+
+// world writes a sluice.yaml with a fake backend and returns its path.
+func fakeWorld(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sluice.yaml")
+	text := `
+version: 1
+device_types: [{name: d, price_per_hour: 1}]
+workers: [{name: w, count: 2, backend: {kind: fake, latency: 4ms, latency_per_item: 1ms}}]
+apps:
+  - name: app
+    slo: {latency: 100ms}
+    inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
+    variants: [{name: big, accuracy: 0.9, max_batch: 16}, {name: small, accuracy: 0.7, max_batch: 16}]
+`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Every command has help that ends in examples, and takes --help without doing anything.
+func TestHelp(t *testing.T) {
+	code, out, _ := sluice(t, "help")
+	if code != ExitOK || !strings.Contains(out, "Exit status") {
+		t.Errorf("help: %d %s", code, out)
+	}
+	for _, c := range commands() {
+		if !strings.Contains(out, "  "+c.name+" ") {
+			t.Errorf("help does not list %s", c.name)
+		}
+		code, text, errs := sluice(t, c.name, "--help")
+		at := strings.LastIndex(text, "\nExamples:\n")
+		if code != ExitOK || at < 0 || !strings.Contains(text[at:], "sluice "+c.name) || errs != "" {
+			t.Errorf("%s --help: %d, must end in examples:\n%s%s", c.name, code, text, errs)
+		}
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	file := fakeWorld(t)
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("version: 1\nappps: []\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{nil, ExitUsage, "Usage"},
+		{[]string{"sreve"}, ExitUsage, "no command"},
+		{[]string{"serv"}, ExitUsage, `did you mean "serve"`},
+		{[]string{"simulate", "--nonsense"}, ExitUsage, "nonsense"},
+		{[]string{"simulate", "-f", file}, ExitUsage, "say how much"},
+		{[]string{"simulate", "-f", file, "--system", "none", "--request-rate-range", "5"}, ExitUsage, "does not exist: use one of"},
+		{[]string{"simulate", "-f", bad, "--request-rate-range", "5"}, ExitConfig, `did you mean "apps"`},
+		{[]string{"simulate", "-f", "nowhere.yaml", "--request-rate-range", "5"}, ExitConfig, "nowhere.yaml"},
+		{[]string{"simulate", "-f", file, "--request-rate-range", "x"}, ExitUsage, "--request-rate-range"},
+		{[]string{"config", "check"}, ExitUsage, "say what to do"},
+		{[]string{"explain", "0"}, ExitUsage, "not a query number"},
+		{[]string{"explain", "5", "--server", "127.0.0.1:1"}, ExitNoServer, "is the server running"},
+		{[]string{"replay", file}, ExitConfig, "journal line 1"},
+		{[]string{"load", "--app", "x", "--slo", "1s", "--request-rate-range", "1", "-u", "127.0.0.1:1"}, ExitNoServer, "does not say"},
+		{[]string{"systems", "explain", "none"}, ExitUsage, "does not exist"},
+	} {
+		code, out, errs := sluice(t, c.args...)
+		if code != c.code || !strings.Contains(out+errs, c.says) {
+			t.Errorf("sluice %s: status %d, %s%s; want %d and %q", strings.Join(c.args, " "), code, out, errs, c.code, c.says)
+		}
+	}
+}
+
+func TestSimulate(t *testing.T) {
+	file := fakeWorld(t)
+	dir := t.TempDir()
+	journal := filepath.Join(dir, "j")
+	args := []string{"simulate", "-f", file, "--request-rate-range", "200", "--duration", "5s", "--json"}
+	code, first, errs := sluice(t, append(args, "--journal", journal, "--out", dir)...)
+	if code != ExitOK {
+		t.Fatal(errs)
+	}
+	var reports []struct {
+		Overall struct {
+			Offered, Served int64
+			Violation       float64 `json:"violation_ratio"`
+		}
+	}
+	if err := json.Unmarshal([]byte(first), &reports); err != nil || reports[0].Overall.Offered < 900 || reports[0].Overall.Violation > 0 {
+		t.Fatalf("%v: %s", err, first)
+	}
+	if _, second, _ := sluice(t, args...); second != first {
+		t.Error("the same seed gave other bytes")
+	}
+	for _, f := range []string{"run.png", "run.svg", "simulated.json"} {
+		if st, err := os.Stat(filepath.Join(dir, f)); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+	if code, out, errs := sluice(t, "replay", journal); code != ExitOK || !strings.Contains(out, "all the same") {
+		t.Errorf("replay: %d %s%s", code, out, errs)
+	}
+	if code, out, errs := sluice(t, "explain", "7", "--journal", journal); code != ExitOK || !strings.Contains(out, "query 7 of app") {
+		t.Errorf("explain: %d %s%s", code, out, errs)
+	}
+	text, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(journal, bytes.Replace(text, []byte("instance free"), []byte("instance busy"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := sluice(t, "replay", journal); code != ExitShortOf || !strings.Contains(errs, "recorded") {
+		t.Errorf("a changed journal: %d %s", code, errs)
+	}
+	if code, out, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "100:300:100", "--duration", "2s", "--system", "fcfs+adaptive"); code != ExitOK || !strings.Contains(out, "300-per-s") {
+		t.Errorf("a range: %d %s%s", code, out, errs)
+	}
+}
+
+func TestSystems(t *testing.T) {
+	code, out, _ := sluice(t, "systems")
+	if code != ExitOK || !strings.Contains(out, "proteus-batching") || !strings.Contains(out, "earliestfinish") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := sluice(t, "systems", "explain", "clkwrk"); code != ExitOK || !strings.Contains(out, "Kairos §7") {
+		t.Errorf("%d %s", code, out)
+	}
+	if code, out, _ := sluice(t, "systems", "--json"); code != ExitOK || !json.Valid([]byte(out)) {
+		t.Errorf("%d %s", code, out)
+	}
+}

@@ -1,0 +1,120 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/internal/native"
+	"github.com/sluice-serving/sluice/onnxmodel"
+)
+
+// A model repository as a newcomer has it, from `config init` to an answer: real ONNX Runtime, real sockets, a real
+// process that measures its models at the first start, serves, explains what it did, drains on SIGTERM, and whose journal
+// replays to the same decisions.
+func TestFromRepositoryToAnswer(t *testing.T) {
+	if _, err := native.ONNXRuntime(); err != nil {
+		if errors.Is(err, native.ErrMissing) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 3).Write(filepath.Join(dir, "models", "echo", "1", "model.onnx")); err != nil {
+		t.Fatal(err)
+	}
+	status, text, errs := run(t.Context(), "config", "init", filepath.Join(dir, "models"))
+	if status != 0 || !strings.Contains(text, "echo") {
+		t.Fatalf("config init: %d %s %s", status, text, errs)
+	}
+	file := write(t, dir, "sluice.yaml", "%s", text)
+	if status, out, errs := run(t.Context(), "config", "check", file); status != 0 {
+		t.Fatalf("config check: %d %s %s\n%s", status, out, errs, text)
+	}
+	port, admin := freePort(t), freePort(t)
+	journal := filepath.Join(dir, "run.journal")
+	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", fmt.Sprintf("127.0.0.1:%d", admin), "--journal", journal)
+	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
+
+	resp, err := http.Post(base+"/v2/models/echo/infer", "application/json", strings.NewReader(`{"id":"1","inputs":[{"name":"input","datatype":"FP32","shape":[2,3],"data":[[1,2,3],[4,5,6]]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	var answer struct {
+		Outputs []struct {
+			Name string
+			Data []float64
+		}
+		Parameters struct {
+			Variant string
+			QueryID int `json:"query_id"`
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || resp.StatusCode != 200 {
+		t.Fatalf("%d %s %v", resp.StatusCode, body, err)
+	}
+	if fmt.Sprint(answer.Outputs[0].Data) != "[1 2 3 4 5 6]" || answer.Parameters.Variant != "echo" {
+		t.Errorf("the answer: %s", body)
+	}
+	status, text, errs = run(t.Context(), "explain", fmt.Sprint(answer.Parameters.QueryID), "--server", fmt.Sprintf("127.0.0.1:%d", admin))
+	if status != 0 || !strings.Contains(text, "2 item(s), because: instance free") || !strings.Contains(text, "served after") {
+		t.Errorf("explain: %d %s %s", status, text, errs)
+	}
+	status, text, errs = run(t.Context(), "load", "-f", file, "-u", base, "--request-rate-range", "50", "--duration", "1s", "--batch-size", "3")
+	if status != 0 || !strings.Contains(text, "SLO violations") {
+		t.Errorf("load over http: %d %s %s", status, text, errs)
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	status, text, errs = run(t.Context(), "replay", journal)
+	if status != 0 || !strings.Contains(text, "all the same") {
+		t.Errorf("replay: %d %s %s", status, text, errs)
+	}
+	if status, text, errs := run(t.Context(), "simulate", "-f", file, "--profile", filepath.Join(dir, "sluice.profile.json"), "--request-rate-range", "50", "--duration", "10s", "--json"); status != 0 || !strings.Contains(text, `"violation_ratio"`) {
+		t.Errorf("simulate: %d %.300s %s", status, text, errs)
+	}
+	if st, err := os.Stat(journal); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("the journal holds what clients sent; its mode is %v", st.Mode())
+	}
+}
+
+func get(url string) int {
+	ctx, done := context.WithTimeout(context.Background(), time.Second)
+	defer done()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+func until(t *testing.T, f func() bool) {
+	t.Helper()
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatal("it did not come to pass in a minute")
+}
