@@ -83,22 +83,22 @@ type Tensor struct {
 // whatever the caller bounds). A scalar, shape [], has one element; a zero dimension makes the product zero.
 func Elements(shape []int64, limit int64) (int64, error) {
 	n := int64(1)
-	zero := false
 	for i, d := range shape {
 		if d < 0 {
 			return 0, fmt.Errorf("shape[%d] is %d: a dimension cannot be negative", i, d)
 		}
 		if d == 0 {
-			zero = true
-			continue
+			n = 0
 		}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	for _, d := range shape {
 		if n > math.MaxInt64/d || n*d > limit {
 			return 0, fmt.Errorf("shape %v has more elements than the limit of %d", shape, limit)
 		}
 		n *= d
-	}
-	if zero {
-		return 0, nil
 	}
 	return n, nil
 }
