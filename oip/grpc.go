@@ -133,6 +133,9 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 	if int64(got) != n {
 		return nil, invalid(field, "has %d elements, its shape needs %d", got, n)
 	}
+	if got == 0 {
+		return nil, nil // c may be nil
+	}
 	size := d.Size()
 	out := make([]byte, 0, got*max(size, 8))
 	le := binary.LittleEndian

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime/debug"
 	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
@@ -36,8 +38,24 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 		grpc.ConnectionTimeout(c.ReadTimeout),
 		grpc.SharedWriteBuffer(true),
 		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(func(ctx context.Context, r any, i *grpc.UnaryServerInfo, next grpc.UnaryHandler) (out any, err error) {
+			defer survive(c, i.FullMethod, &err)
+			return next(ctx, r)
+		}),
+		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+			defer survive(c, i.FullMethod, &err)
+			return next(srv, s)
+		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.IdleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second}),
+	}
+}
+
+// survive turns a panic into an error of its call, as net/http does: whatever a request does to us, the others go on.
+func survive(c *Config, method string, err *error) {
+	if x := recover(); x != nil {
+		c.Log.Error("a call panicked", "method", method, "panic", x, "stack", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "internal error")
 	}
 }
 
@@ -200,7 +218,7 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
-			out, err := g.infer(ctx, r)
+			out, err := g.guarded(ctx, r)
 			if err != nil {
 				e, _ := told(err)
 				answers <- &pb.ModelStreamInferResponse{ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{Id: r.GetId(), ModelName: r.GetModelName()}}
@@ -214,6 +232,12 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 	}
 	close(answers)
 	return errors.Join(failed, <-sent)
+}
+
+// guarded is infer on a goroutine of its own, out of reach of the interceptors.
+func (g *grpcService) guarded(ctx context.Context, r *pb.ModelInferRequest) (out *pb.ModelInferResponse, err error) {
+	defer survive(&g.s.config, "ModelStreamInfer", &err)
+	return g.infer(ctx, r)
 }
 
 // ModelConfig implements Triton's extension.

@@ -395,6 +395,32 @@ func TestGRPCCalls(t *testing.T) {
 	}
 }
 
+// A panic behind the front end fails its call and nothing else, over both protocols.
+func TestPanicsAreContained(t *testing.T) {
+	s := start(t, server.Config{})
+	s.p.infer = func(context.Context, *dataplane.Request) (*dataplane.Response, error) { panic("on purpose") }
+	r := oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}}, nil)
+	if _, err := s.client(t).ModelInfer(t.Context(), r); status.Code(err) != codes.Internal {
+		t.Error(err)
+	}
+	stream, err := s.client(t).ModelStreamInfer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = stream.Send(r)
+	if a, err := stream.Recv(); err != nil || a.ErrorMessage == "" {
+		t.Error(a, err)
+	}
+	_ = stream.CloseSend()
+	_, _ = stream.Recv()
+	if resp, err := http.Post("http://"+s.HTTPAddr()+model+"/infer", "", strings.NewReader(two)); err == nil {
+		resp.Body.Close()
+	}
+	if code, _, _ := s.do(t, "GET", "/v2/health/live", ""); code != 200 {
+		t.Errorf("after the panics: %d", code)
+	}
+}
+
 // A client that goes away: its query's context ends.
 func TestCancellation(t *testing.T) {
 	s := start(t, server.Config{})
