@@ -1,0 +1,56 @@
+package systems
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// Every name leads to a part, every system builds, and docs/papers.md says where each comes from.
+func TestRegistry(t *testing.T) {
+	papers, err := os.ReadFile("../docs/papers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
+	named := append(append(Names(), Routers()...), Batchers()...)
+	for _, name := range named {
+		if !strings.Contains(string(papers), "`"+name+"`") {
+			t.Errorf("docs/papers.md does not mention `%s`", name)
+		}
+	}
+	for _, s := range All() {
+		if s.Doc == "" || s.Source == "" {
+			t.Errorf("system %q does not say what it does or where it comes from", s.Name)
+		}
+		if _, err := s.Engine(c.Spec, c.Profile, c.Planner.Provides()); err != nil {
+			t.Errorf("system %q: %v", s.Name, err)
+		}
+	}
+	for _, name := range Routers() {
+		if r, err := NewRouter(name); err != nil || r.Name() != name {
+			t.Errorf("router %q: %v", name, err)
+		}
+	}
+	for _, name := range Batchers() {
+		if b, err := NewBatcher(name, Options{}); err != nil || b.Name() != name {
+			t.Errorf("batcher %q: %v", name, err)
+		}
+	}
+	if _, err := Get("none"); err == nil || !strings.Contains(err.Error(), "use one of sluice, ") {
+		t.Errorf("an unknown system: %v", err)
+	}
+}
+
+// A composition that lacks a section of the plan is refused when it is built, with what to do.
+func TestMissingSections(t *testing.T) {
+	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
+	_, err := System{Router: "weighted", Batcher: "single"}.Engine(c.Spec, c.Profile, plan.Limits)
+	if err == nil || !strings.Contains(err.Error(), `router "weighted" needs the plan's shares`) {
+		t.Errorf("%v", err)
+	}
+}
