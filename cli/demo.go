@@ -132,7 +132,7 @@ apps:
 	for _, v := range slices.Backward(l.Variants) {
 		fmt.Fprintf(&b, "      - {name: %s, accuracy: %.4f, max_batch: 64}\n", v.Name, v.Accuracy)
 	}
-	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n")
+	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\ntelemetry: {log_level: warn}\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -157,8 +157,8 @@ func (d *demo) profile(e *Env, w *world, again bool) error {
 
 // current tells whether a profile is of this machine and no older than the models.
 func (d *demo) current(w *world, f *profiler.File) bool {
-	_, local, err := w.backends()
-	if err != nil || local == nil || f.Host != profiler.ThisHost(onnx.Version()) {
+	b, err := w.backends()
+	if err != nil || b.local == nil || f.Host != profiler.ThisHost(onnx.Version()) {
 		return false
 	}
 	made, err1 := os.Stat(filepath.Join(d.path("models"), "ladder.json"))
@@ -268,9 +268,7 @@ func (d *demo) tell(e *Env, w *world, live *loadgen.Result, spec *workload.Spec,
 	if err := report.SideBySide(e.Stdout, names, reports); err != nil {
 		return err
 	}
-	if err := printUse(e.Stdout, live); err != nil {
-		return err
-	}
+	printSending(e.Stdout, live)
 	fmt.Fprintln(e.Stdout)
 	for _, f := range append(files, d.path("run.jsonl")) {
 		fmt.Fprintf(e.Stdout, "written: %s\n", f)

@@ -238,6 +238,12 @@ func printUse(w io.Writer, r *loadgen.Result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	printSending(w, r)
+	return nil
+}
+
+// printSending shows how well the generator kept its schedule, and the errors it met.
+func printSending(w io.Writer, r *loadgen.Result) {
 	fmt.Fprintf(w, "\nsend lag: p50 %.2f ms, p99 %.2f ms", r.SendLag.P50, r.SendLag.P99)
 	if r.ClientRefused > 0 {
 		fmt.Fprintf(w, "; %d queries were not sent: --max-outstanding were under way", r.ClientRefused)
@@ -246,7 +252,6 @@ func printUse(w io.Writer, r *loadgen.Result) error {
 	for _, x := range r.Errors {
 		fmt.Fprintf(w, "%6d %s: %s\n", x.Count, x.Outcome, x.Message)
 	}
-	return nil
 }
 
 // check compares every app's share of queries in time with its objective.

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-serving/sluice/backend/onnx"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -30,27 +29,27 @@ type platform struct {
 	ready    bool // every app has answered its readiness once: the server stays ready from then on
 }
 
-func newPlatform(w *world, p *dataplane.Plane, t *telemetry.Telemetry, local *onnx.Backend) *platform {
+func newPlatform(w *world, p *dataplane.Plane, t *telemetry.Telemetry, b *backends) *platform {
 	out := &platform{world: w, plane: p, told: t, unloaded: make(map[serving.AppID]bool)}
 	for a := range w.Spec.Apps {
-		out.models = append(out.models, w.model(serving.AppID(a), local))
+		out.models = append(out.models, w.model(serving.AppID(a), b))
 	}
 	return out
 }
 
 // model describes an app to clients. Its versions are the variants of the app's last stage: the ones that answer.
-func (w *world) model(a serving.AppID, local *onnx.Backend) *server.Model {
+func (w *world) model(a serving.AppID, b *backends) *server.Model {
 	app := &w.Spec.Apps[a]
 	info := &w.Apps[a]
 	m := &server.Model{Name: app.Name, App: a, Platform: "onnxruntime_onnx", Inputs: info.Inputs, Outputs: info.Outputs, Batched: info.Batched, MaxBatch: 1}
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
 	for _, v := range w.Spec.Stages[first].Variants {
 		m.MaxBatch = max(m.MaxBatch, w.Spec.Variants[v].MaxBatch)
-		if m.Inputs == nil && local != nil && w.Variants[v].Path != "" {
-			if i, err := local.Interface(v); err == nil {
-				m.Inputs, m.Batched = i.Inputs, i.Batched
+		if m.Inputs == nil {
+			if inputs, outputs, batched, err := b.describe(v); err == nil {
+				m.Inputs, m.Batched = inputs, batched
 				if first == last {
-					m.Outputs = i.Outputs
+					m.Outputs = outputs
 				}
 			}
 		}

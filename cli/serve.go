@@ -115,7 +115,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	if err != nil {
 		return nil, &status{ExitConfig, err}
 	}
-	get, local, err := w.backends()
+	runtimes, err := w.backends()
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		}
 	}
 	r.plane, err = dataplane.New(dataplane.Config{
-		Spec: w.Spec, Engine: en, Backend: get, Initial: w.plan, Planner: w.planner, Outcome: r.told.Outcome, Observe: observe,
+		Spec: w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: w.planner, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	c, err := w.serverConfig(r.log)
 	if err == nil {
 		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations()}
-		r.server, err = server.New(c, newPlatform(w, r.plane, r.told, local))
+		r.server, err = server.New(c, newPlatform(w, r.plane, r.told, runtimes))
 	}
 	if err != nil {
 		r.plane.Close()

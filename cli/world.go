@@ -194,26 +194,71 @@ func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
 	return best
 }
 
-// backends makes what runs the models of every worker. close releases them.
-func (w *world) backends() (get func(serving.WorkerID) dataplane.Backend, local *onnx.Backend, err error) {
-	list := make([]dataplane.Backend, len(w.Backends))
+// backends are what runs the models of every worker.
+type backends struct {
+	world *world
+	list  []dataplane.Backend // by WorkerID
+	local *onnx.Backend       // nil when no worker runs models in this process
+}
+
+func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.list[id] }
+
+// backends makes what the file asks for. Nothing is connected or loaded yet.
+func (w *world) backends() (*backends, error) {
+	out := &backends{world: w, list: make([]dataplane.Backend, len(w.Backends))}
 	for at, b := range w.Backends {
+		var err error
 		switch b.Kind {
 		case "fake":
-			list[at], err = w.fake(b)
+			out.list[at], err = w.fake(b)
 		case "openinference":
-			list[at], err = w.remote(b)
+			out.list[at], err = w.remote(b)
 		default:
-			if local == nil {
-				local, err = w.onnx()
+			if out.local == nil {
+				out.local, err = w.onnx()
 			}
-			list[at] = local
+			out.list[at] = out.local
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return func(id serving.WorkerID) dataplane.Backend { return list[id] }, local, nil
+	return out, nil
+}
+
+// askRemote bounds the question to a remote server what a model takes.
+const askRemote = 10 * time.Second
+
+// describe tells what a variant takes and gives: from the file, from its model, or from the server that has it.
+func (b *backends) describe(v serving.VariantID) (inputs, outputs []tensor.Spec, batched bool, err error) {
+	w := b.world
+	if info := w.Apps[w.Variants[v].App]; info.Inputs != nil {
+		return info.Inputs, info.Outputs, info.Batched, nil
+	}
+	if b.local != nil && w.Variants[v].Path != "" {
+		i, err := b.local.Interface(v)
+		return i.Inputs, i.Outputs, i.Batched, err
+	}
+	for _, x := range b.list {
+		remote, ok := x.(*openinference.Backend)
+		if !ok {
+			continue
+		}
+		ctx, done := context.WithTimeout(context.Background(), askRemote)
+		inputs, outputs, err = remote.Interface(ctx, v)
+		done()
+		if err == nil {
+			batched = len(inputs) > 0
+			for _, s := range inputs {
+				batched = batched && len(s.Shape) > 0 && s.Shape[0] < 0
+			}
+			return inputs, outputs, batched, nil
+		}
+	}
+	if err == nil {
+		err = errors.New("give them under apps[].inputs")
+	}
+	return nil, nil, false, fmt.Errorf("the inputs of variant %q are not known: %w", w.Spec.Variants[v].Name, err)
 }
 
 func (w *world) onnx() (*onnx.Backend, error) {
@@ -249,27 +294,16 @@ func (w *world) remote(b config.Backend) (dataplane.Backend, error) {
 	return openinference.New(openinference.Config{Address: b.Address, TLS: b.TLS, CA: w.file.Path(b.CA), LoadModels: b.LoadModels, Models: models})
 }
 
-// tensors tells what a variant takes, for the profiler.
-func (w *world) tensors(local *onnx.Backend) func(serving.VariantID) ([]tensor.Spec, bool, error) {
-	return func(v serving.VariantID) ([]tensor.Spec, bool, error) {
-		if local != nil && w.Variants[v].Path != "" {
-			i, err := local.Interface(v)
-			return i.Inputs, i.Batched, err
-		}
-		info := w.Apps[w.Variants[v].App]
-		if info.Inputs == nil {
-			return nil, false, fmt.Errorf("variant %q: its inputs are not known; give them under apps[].inputs", w.Spec.Variants[v].Name)
-		}
-		return info.Inputs, info.Batched, nil
-	}
-}
-
 // measure profiles every variant on every device type that has a worker, and writes the profile to path when it is not
 // empty. What has been measured already (in path's .partial file) is not measured again.
 func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*profiler.File, error) {
-	get, local, err := w.backends()
+	runtimes, err := w.backends()
 	if err != nil {
 		return nil, err
+	}
+	tensors := func(v serving.VariantID) ([]tensor.Spec, bool, error) {
+		in, _, batched, err := runtimes.describe(v)
+		return in, batched, err
 	}
 	bar := newProgress(e)
 	defer bar.done()
@@ -281,7 +315,7 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 			continue
 		}
 		seen[d] = true
-		c := profiler.Config{Spec: w.Spec, Backend: get(serving.WorkerID(at)), DeviceType: d, Worker: serving.WorkerID(at), Tensors: w.tensors(local),
+		c := profiler.Config{Spec: w.Spec, Backend: runtimes.of(serving.WorkerID(at)), DeviceType: d, Worker: serving.WorkerID(at), Tensors: tensors,
 			Variants: w.placed(serving.WorkerID(at)), ModelFile: func(v serving.VariantID) string { return w.Variants[v].Path }}
 		for _, i := range w.Placement {
 			if i.Worker == serving.WorkerID(at) {
@@ -289,7 +323,7 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 			}
 		}
 		version := ""
-		if local != nil {
+		if runtimes.local != nil {
 			version = onnx.Version()
 		}
 		c.Host = profiler.ThisHost(version)

@@ -255,7 +255,7 @@ apps:
 func TestExamples(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, *World){
 		"ladder.yaml": func(t *testing.T, w *World) {
-			if len(w.Spec.Workers) != 4 || len(w.Placement) != 6 || len(w.Spec.Stages) != 3 || w.Apps[1].System.Batcher != "single" {
+			if len(w.Spec.Workers) != 4 || len(w.Placement) != 6 || len(w.Spec.Stages) != 3 || w.Apps[1].System.Batcher != "filltimeout" {
 				t.Errorf("world %+v", w)
 			}
 		},
