@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -12,22 +13,17 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/sluice-serving/sluice/oip"
+	"github.com/sluice-serving/sluice/oip/pb"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
 // maxMessage bounds an answer, in bytes.
 const maxMessage = 256 << 20
-
-const (
-	methodInfer    = "/inference.GRPCInferenceService/ModelInfer"
-	methodMetadata = "/inference.GRPCInferenceService/ModelMetadata"
-)
 
 type grpcTarget struct {
 	conns []*grpc.ClientConn
@@ -47,7 +43,7 @@ func DialGRPC(address string, connections int, config *tls.Config) (Target, erro
 	t := &grpcTarget{}
 	for range connections {
 		conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds),
-			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 2 * time.Second}),
 			grpc.WithDisableServiceConfig())
 		if err != nil {
@@ -65,12 +61,36 @@ func (t *grpcTarget) conn() *grpc.ClientConn {
 
 // Infer implements Target.
 func (t *grpcTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
-	a := &Answer{}
+	params := make(map[string]*pb.InferParameter, 3)
+	if r.Timeout > 0 {
+		params["timeout"] = oip.Int(max(1, r.Timeout.Microseconds()))
+	}
+	if r.Priority != 0 {
+		params["priority"] = oip.Int(int64(r.Priority))
+	}
+	if r.MinAccuracy > 0 {
+		params["min_accuracy"] = oip.Double(r.MinAccuracy)
+	}
 	var header, trailer metadata.MD
-	if err := t.conn().Invoke(ctx, methodInfer, r, a, grpc.Header(&header), grpc.Trailer(&trailer)); err != nil {
+	answer, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelInfer(ctx, oip.EncodeRequest(r.Model, r.Version, "", r.Inputs, params), grpc.Header(&header), grpc.Trailer(&trailer))
+	if err != nil {
 		return nil, grpcError(err, len(header)+len(trailer) > 0)
 	}
-	return a, nil
+	a := &Answer{Variant: answer.GetModelVersion()}
+	for name, v := range answer.GetParameters() {
+		switch x := v.GetParameterChoice().(type) {
+		case *pb.InferParameter_StringParam:
+			a.parameter(name, x.StringParam, 0, 0)
+		case *pb.InferParameter_Int64Param:
+			a.parameter(name, "", x.Int64Param, float64(x.Int64Param))
+		case *pb.InferParameter_Uint64Param:
+			a.parameter(name, "", int64(min(x.Uint64Param, math.MaxInt64)), float64(x.Uint64Param))
+		case *pb.InferParameter_DoubleParam:
+			a.parameter(name, "", clampInt(x.DoubleParam), x.DoubleParam)
+		}
+	}
+	a.Outputs, err = oip.DecodeOutputs(answer)
+	return a, err
 }
 
 // grpcError sorts statuses into outcomes. Only a server can refuse: an UNAVAILABLE that the transport made up, for a
@@ -93,16 +113,15 @@ func grpcError(err error, answered bool) error {
 
 // Inputs implements Target.
 func (t *grpcTarget) Inputs(ctx context.Context, model string) ([]tensor.Spec, error) {
-	req := rawMessage(protowire.AppendString(protowire.AppendTag(nil, fieldMetadataName, protowire.BytesType), model))
-	var answer rawMessage
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
-	if err := t.conn().Invoke(ctx, methodMetadata, &req, &answer, grpc.WaitForReady(true)); err != nil {
-		return nil, fmt.Errorf("metadata of model %q: %w", model, err)
-	}
-	specs, err := unmarshalMetadata(answer)
+	m, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: model}, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, fmt.Errorf("metadata of model %q: %w", model, err)
+	}
+	var specs []tensor.Spec
+	for _, in := range m.GetInputs() {
+		specs = append(specs, tensor.Spec{Name: in.GetName(), DType: tensor.ParseDType(in.GetDatatype()), Shape: in.GetShape()})
 	}
 	return specs, nil
 }
@@ -116,33 +135,4 @@ func (t *grpcTarget) Close() error {
 		}
 	}
 	return first
-}
-
-type rawMessage []byte
-
-// codec carries the generator's own messages. Its name is that of the content type that servers expect.
-type codec struct{}
-
-func (codec) Name() string { return "proto" }
-
-func (codec) Marshal(v any) (mem.BufferSlice, error) {
-	switch m := v.(type) {
-	case *Request:
-		return marshalInfer(m), nil
-	case *rawMessage:
-		return mem.BufferSlice{mem.SliceBuffer(*m)}, nil
-	}
-	return nil, fmt.Errorf("cannot encode %T", v)
-}
-
-func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	b := data.Materialize()
-	switch m := v.(type) {
-	case *Answer:
-		return unmarshalInfer(b, m)
-	case *rawMessage:
-		*m = b
-		return nil
-	}
-	return fmt.Errorf("cannot decode into %T", v)
 }

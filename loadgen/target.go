@@ -3,6 +3,7 @@ package loadgen
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -49,3 +50,24 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Outcome, e.Message) }
+
+// parameter takes a response parameter that sluice's servers send; others are ignored.
+func (a *Answer) parameter(key, text string, whole int64, real float64) {
+	switch key {
+	case "variant":
+		a.Variant = text
+	case "accuracy":
+		a.Accuracy = real
+	case "queue_us":
+		a.Queue = time.Duration(min(max(whole, 0), int64(24*time.Hour/time.Microsecond))) * time.Microsecond
+	case "batch_size":
+		a.Batch = int32(min(max(whole, 0), math.MaxInt32))
+	}
+}
+
+func clampInt(f float64) int64 {
+	if !(math.Abs(f) < 1<<62) {
+		return 0
+	}
+	return int64(f)
+}
