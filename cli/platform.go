@@ -166,7 +166,7 @@ func statistics(t *telemetry.Telemetry, m *server.Model) []server.VersionStatist
 			continue // of an earlier stage: no version of its own
 		}
 		s := server.VersionStatistics{Version: v.Version, LastInference: x.LastMS, InferenceCount: x.InferenceCount, ExecutionCount: x.ExecutionCount,
-			Success: x.Success, SuccessNS: x.SuccessNS, Fail: x.Fail, Queue: x.Queue, QueueNS: x.QueueNS, Compute: x.Compute, ComputeNS: x.ComputeNS}
+			Success: x.Success, SuccessNS: x.SuccessNS, Fail: x.Fail, FailNS: x.FailNS, Queue: x.Queue, QueueNS: x.QueueNS, Compute: x.Compute, ComputeNS: x.ComputeNS}
 		for _, b := range x.Batches {
 			s.Batches = append(s.Batches, server.BatchStatistics{Size: b.Size, Count: b.Count, NS: b.NS})
 		}

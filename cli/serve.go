@@ -15,7 +15,6 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/telemetry"
@@ -102,7 +101,6 @@ type running struct {
 	log    *slog.Logger
 	drain  time.Duration
 	finish func() error // closes the journal
-	usage  func() report.Usage
 }
 
 // startServer brings everything up and binds the addresses.
@@ -175,10 +173,6 @@ func (r *running) wait(ctx context.Context) error {
 	if drained := r.plane.Drain(limit); drained != nil {
 		err = errors.Join(err, fmt.Errorf("queries were still running after %v: %w", r.drain, drained))
 	}
-	r.plane.Inspect(func(e *engine.Engine) {
-		u := e.Usage(r.plane.Now())
-		r.usage = func() report.Usage { return u }
-	})
 	r.plane.Close()
 	r.log.Info("stopped")
 	return errors.Join(err, r.finish())

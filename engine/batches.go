@@ -201,7 +201,7 @@ func (e *Engine) batchDone(in *Input) {
 			}
 			e.served(ref, i, &b, emitted)
 		} else {
-			e.failed(ref, b.Tasks == 1)
+			e.failed(ref, b.Tasks == 1, b.Variant)
 		}
 		ref = next
 	}
@@ -239,7 +239,7 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 
 // failed sends a task whose batch broke back to wait, alone from now on: one bad query must not fail those that happened
 // to share its batch. Alone already, it has failed.
-func (e *Engine) failed(ref fleet.Ref, alone bool) {
+func (e *Engine) failed(ref fleet.Ref, alone bool, v serving.VariantID) {
 	t := e.fleet.Task(ref)
 	rec := &e.records[t.Record]
 	t.Attempts++
@@ -250,6 +250,7 @@ func (e *Engine) failed(ref fleet.Ref, alone bool) {
 		r := t.Record
 		e.release(ref)
 		e.end(r, serving.Failed, ModelFailed)
+		e.out[len(e.out)-1].Variant = v // the one that failed on it
 	default:
 		t.Solo, t.Special = true, true
 		e.waitAgain(ref)

@@ -102,7 +102,7 @@ type Decision struct {
 	Late    bool            // EndQuery: served after its deadline
 	// Retry is set on refusals that a later attempt may not meet.
 	Retry    bool
-	Variant  serving.VariantID // StartBatch, EndQuery (of its last batch), LoadVariant, UnloadVariant
+	Variant  serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
 	Instance serving.InstanceID
 	Stage    serving.StageID // StartBatch
 	Items    int32           // StartBatch: of the batch; EndQuery: of its last batch

@@ -44,7 +44,7 @@ func (s *Server) stats(w http.ResponseWriter, name, version string) error {
 		out[k] = jsonStats{
 			Name: x.model.Name, Version: x.Version, LastInference: x.LastInference, InferenceCount: x.InferenceCount, ExecutionCount: x.ExecutionCount,
 			InferenceStats: map[string]jsonDuration{
-				"success": {x.Success, x.SuccessNS}, "fail": {x.Fail, x.FailNS}, "queue": {x.Queue, x.QueueNS}, "cancel": {x.CancelCount, 0},
+				"success": {x.Success, x.SuccessNS}, "fail": {x.Fail, x.FailNS}, "queue": {x.Queue, x.QueueNS},
 				"compute_input": {x.Compute, 0}, "compute_infer": {x.Compute, x.ComputeNS}, "compute_output": {x.Compute, 0},
 			},
 			BatchStats: []jsonBatch{},

@@ -55,7 +55,6 @@ type VersionStatistics struct {
 	InferenceCount, ExecutionCount     uint64
 	Success, SuccessNS, Fail, FailNS   uint64
 	Queue, QueueNS, Compute, ComputeNS uint64
-	CancelCount                        uint64
 	Batches                            []BatchStatistics // by batch size, ascending
 }
 

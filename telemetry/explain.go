@@ -211,7 +211,13 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.memory.observe(st.At, st.In, e.Step(st.At, st.In))
+		out := e.Step(st.At, st.In)
+		for k := range out {
+			if k >= len(st.Out) || out[k].String() != st.Out[k] {
+				return nil, fmt.Errorf("at %v this version of the program decides otherwise than the recorded one: see 'sluice replay'", st.At)
+			}
+		}
+		t.memory.observe(st.At, st.In, out)
 	}
 	x, ok := t.Explain(id)
 	if !ok {

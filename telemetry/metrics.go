@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -108,12 +109,14 @@ func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *
 		x.outcomes[late] = outcomes.WithLabelValues(a.Name, "late")
 		m.apps = append(m.apps, x)
 	}
-	versions := make(map[serving.AppID]int)
-	for _, v := range spec.Variants {
-		a := spec.Stages[v.Stage].App
-		app := spec.Apps[a].Name
-		versions[a]++
-		version := strconv.Itoa(versions[a])
+	for id, v := range spec.Variants {
+		a := &spec.Apps[spec.Stages[v.Stage].App]
+		app := a.Name
+		// Versions count the variants of the last stage, which answer; those of earlier stages go by their names.
+		version := v.Name
+		if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
+			version = strconv.Itoa(slices.Index(spec.Stages[last].Variants, serving.VariantID(id)) + 1)
+		}
 		m.byV = append(m.byV, variantMetrics{
 			latency: latency.WithLabelValues(app, v.Name), queue: queue.WithLabelValues(app, v.Name), items: items.WithLabelValues(app, v.Name),
 			nvSuccess: nvSuccess.WithLabelValues(app, version), nvCount: nvCount.WithLabelValues(app, version), nvExec: nvExec.WithLabelValues(app, version),

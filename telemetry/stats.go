@@ -14,7 +14,7 @@ type VariantStats struct {
 	Variant                            serving.VariantID
 	LastMS                             int64 // time of the last answer, ms since 1970
 	InferenceCount, ExecutionCount     uint64
-	Success, SuccessNS, Fail           uint64
+	Success, SuccessNS, Fail, FailNS   uint64
 	Queue, QueueNS, Compute, ComputeNS uint64
 	Batches                            []BatchStats // by size, ascending
 }
@@ -82,6 +82,7 @@ func (s *stats) outcome(o *report.Outcome) {
 	v := &s.variants[o.Variant]
 	if o.Outcome != serving.Served {
 		v.Fail++
+		v.FailNS += uint64(o.Done - o.Arrived)
 		return
 	}
 	v.Success++

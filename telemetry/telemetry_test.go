@@ -64,7 +64,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 		t.Fatal(err)
 	}
 	if _, err := sim.Run(sim.Config{Spec: c.Spec, Engine: e, Truth: tr, Source: src, Initial: c.Plan, Recorder: rec,
-		Breaks: func(id serving.BatchID) bool { return id == 7 },
+		Breaks: func(id serving.BatchID) bool { return id == 7 || id == 8 || id == 9 },
 		Observe: func(now serving.Time, in []engine.Input, d []engine.Decision) {
 			told.Observe(now, in, d)
 			_ = j.Step(now, in, d)
@@ -105,6 +105,9 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 		}
 	}
 	s := told.Statistics(0)[0]
+	if o.Failed == 0 || s.Fail != uint64(o.Failed) {
+		t.Errorf("statistics count %d failures, the report %d", s.Fail, o.Failed)
+	}
 	if s.Success != uint64(o.Served) || s.InferenceCount != uint64(o.Served) {
 		t.Errorf("statistics: %+v, the report says %d served", s, o.Served)
 	}
