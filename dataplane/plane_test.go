@@ -1,0 +1,213 @@
+package dataplane_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runtime is a backend whose runs are a function.
+type runtime struct {
+	run      func(ctx context.Context, b *dataplane.Batch) error
+	launches atomic.Int32
+	closes   atomic.Int32
+}
+
+func (r *runtime) Launch(context.Context, dataplane.InstanceSpec) (dataplane.Runner, error) {
+	r.launches.Add(1)
+	return r, nil
+}
+func (r *runtime) Load(context.Context, serving.VariantID) error     { return nil }
+func (r *runtime) Unload(context.Context, serving.VariantID) error   { return nil }
+func (r *runtime) Close() error                                      { r.closes.Add(1); return nil }
+func (r *runtime) Run(ctx context.Context, b *dataplane.Batch) error { return r.run(ctx, b) }
+
+func echo(_ context.Context, b *dataplane.Batch) error {
+	for k := range b.Parts {
+		b.Parts[k].Outputs = b.Parts[k].Inputs
+	}
+	return nil
+}
+
+func plane(t *testing.T, r *runtime, slo time.Duration, c dataplane.Config) *dataplane.Plane {
+	t.Helper()
+	w := simtest.Uniform(1, time.Millisecond, time.Millisecond, slo, 8)
+	s, err := systems.Get("sluice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Spec, c.Initial = w.Spec, w.Plan
+	if c.Engine, err = s.Engine(w.Spec, w.Profile, w.Planner.Provides()); err != nil {
+		t.Fatal(err)
+	}
+	c.Backend = func(serving.WorkerID) dataplane.Backend { return r }
+	p, err := dataplane.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func one() *dataplane.Request {
+	return &dataplane.Request{Items: 1, Variant: serving.None, Inputs: []tensor.Tensor{{Name: "x", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{7}}}}
+}
+
+func outcome(err error) serving.Outcome {
+	var e *dataplane.Error
+	if errors.As(err, &e) {
+		return e.Outcome
+	}
+	return serving.Served
+}
+
+func TestInfer(t *testing.T) {
+	r := &runtime{run: echo}
+	p := plane(t, r, time.Second, dataplane.Config{})
+	a, err := p.Infer(t.Context(), one())
+	if err != nil || a.Outputs[0].Data[0] != 7 || a.BatchSize != 1 || a.Query != 1 || a.Accuracy != 0.9 {
+		t.Errorf("%+v %v", a, err)
+	}
+	if _, err := p.Infer(t.Context(), &dataplane.Request{App: 5}); outcome(err) != serving.Refused || !strings.Contains(err.Error(), "no such app") {
+		t.Errorf("unknown app: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Infer(ctx, one()); outcome(err) != serving.Cancelled {
+		t.Errorf("cancelled before: %v", err)
+	}
+	pending := -1
+	if !p.Inspect(func(e *engine.Engine) { pending = e.Pending() }) || pending != 0 {
+		t.Errorf("%d pending", pending)
+	}
+	p.Close()
+	p.Close()
+	if _, err := p.Infer(t.Context(), one()); outcome(err) != serving.Refused {
+		t.Errorf("after Close: %v", err)
+	}
+	if p.Inspect(func(*engine.Engine) { t.Error("inspected after Close") }) {
+		t.Error("Inspect after Close says that it ran")
+	}
+	if r.closes.Load() != r.launches.Load() {
+		t.Errorf("%d runtimes launched, %d closed", r.launches.Load(), r.closes.Load())
+	}
+}
+
+// A runtime that panics fails its query, not the process; the next query is served.
+func TestRuntimePanics(t *testing.T) {
+	calls := 0
+	p := plane(t, &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+		if calls++; calls == 1 {
+			panic("on purpose")
+		}
+		return echo(ctx, b)
+	}}, time.Second, dataplane.Config{})
+	defer p.Close()
+	if _, err := p.Infer(t.Context(), one()); outcome(err) != serving.Failed || !strings.Contains(err.Error(), "on purpose") {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.Infer(t.Context(), one()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A runtime that hangs, heeding nothing, loses its instance after RunTimeout; its query runs on the next one.
+func TestRuntimeHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		calls := atomic.Int32{}
+		r := &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+			if calls.Add(1) == 1 {
+				<-release
+				return nil
+			}
+			return echo(ctx, b)
+		}}
+		var trouble atomic.Int32
+		p := plane(t, r, time.Minute, dataplane.Config{RunTimeout: 5 * time.Second, Trouble: func(error) { trouble.Add(1) }})
+		begun := time.Now()
+		if _, err := p.Infer(t.Context(), one()); err != nil {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begun); took < 5*time.Second || took > 8*time.Second {
+			t.Errorf("answered after %v, want shortly after the run timeout", took)
+		}
+		if r.launches.Load() != 2 || trouble.Load() == 0 {
+			t.Errorf("%d launches, %d troubles", r.launches.Load(), trouble.Load())
+		}
+		close(release)
+		p.Close()
+	})
+}
+
+// Drain: nothing new is taken, what was accepted is answered, and only then does it return.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := plane(t, &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+			time.Sleep(2 * time.Second)
+			return echo(ctx, b)
+		}}, time.Minute, dataplane.Config{})
+		answers := make(chan error, 3)
+		for range 3 {
+			go func() { _, err := p.Infer(t.Context(), one()); answers <- err }()
+		}
+		synctest.Wait()
+		begun := time.Now()
+		if err := p.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if time.Since(begun) < 2*time.Second {
+			t.Error("drained before the queries were answered")
+		}
+		for range 3 {
+			if err := <-answers; err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := p.Infer(t.Context(), one()); outcome(err) != serving.Refused {
+			t.Errorf("after Drain: %v", err)
+		}
+		p.Close()
+	})
+}
+
+// A client that goes away while its query waits: the query is taken back, and never runs.
+func TestCancelTakesQueuedWorkBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := atomic.Int32{}
+		p := plane(t, &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+			ran.Add(int32(len(b.Parts)))
+			time.Sleep(time.Second)
+			return echo(ctx, b)
+		}}, time.Minute, dataplane.Config{})
+		first := make(chan error, 1)
+		go func() { _, err := p.Infer(t.Context(), one()); first <- err }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := p.Infer(ctx, one()); outcome(err) != serving.Cancelled {
+			t.Errorf("%v", err)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if ran.Load() != 1 {
+			t.Errorf("%d queries ran, want only the first", ran.Load())
+		}
+		p.Close()
+	})
+}
