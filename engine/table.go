@@ -11,6 +11,7 @@ type table struct {
 	ids  []serving.QueryID // 0 is free
 	refs []fleet.Ref
 	n    int
+	away int // entries that do not lie in their home slot
 }
 
 func newTable() table { return sizedTable(1024) }
@@ -53,6 +54,9 @@ func (t *table) put(id serving.QueryID, r fleet.Ref) {
 	s := t.find(id)
 	if t.ids[s] == 0 {
 		t.n++
+		if s != t.home(id) {
+			t.away++
+		}
 	}
 	t.ids[s], t.refs[s] = id, r
 }
@@ -63,11 +67,18 @@ func (t *table) remove(id serving.QueryID) {
 		return
 	}
 	t.n--
+	if s != t.home(id) {
+		t.away--
+	}
 	mask := len(t.ids) - 1
-	// Backward shift: whatever was pushed past the hole moves into it.
-	for next := (s + 1) & mask; t.ids[next] != 0; next = (next + 1) & mask {
+	// Backward shift: whatever was pushed past the hole moves into it. IDs in sequence lie in one long run, each in its home
+	// slot, and that run must not be walked for nothing.
+	for next := (s + 1) & mask; t.away > 0 && t.ids[next] != 0; next = (next + 1) & mask {
 		if h := t.home(t.ids[next]); (next-h)&mask >= (next-s)&mask {
 			t.ids[s], t.refs[s] = t.ids[next], t.refs[next]
+			if s == h {
+				t.away--
+			}
 			s = next
 		}
 	}
