@@ -38,6 +38,9 @@ type follower struct {
 // followerBuffer is how many decisions a slow client may be behind.
 const followerBuffer = 1024
 
+// mostFollowers bounds the clients that stream at once: each costs the owner a copy of every decision.
+const mostFollowers = 16
+
 func newLog(n int) *log {
 	return &log{ring: make([]entry, n), followers: make(map[*follower]bool)}
 }
@@ -69,10 +72,13 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 	}
 }
 
-// latest returns the last n entries, oldest first.
-func (l *log) latest(n int) []entry {
+// latest returns the last n entries, oldest first. f, where not nil, is sent everything that comes after them.
+func (l *log) latest(n int, f *follower) []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if f != nil {
+		l.followers[f] = true
+	}
 	var out []entry
 	size := l.next
 	if l.full {
@@ -88,12 +94,11 @@ func (l *log) latest(n int) []entry {
 	return out
 }
 
-func (l *log) follow() *follower {
-	f := &follower{lines: make(chan entry, followerBuffer)}
+// crowded tells whether as many clients follow as may.
+func (l *log) crowded() bool {
 	l.mu.Lock()
-	l.followers[f] = true
-	l.mu.Unlock()
-	return f
+	defer l.mu.Unlock()
+	return len(l.followers) >= mostFollowers
 }
 
 func (l *log) leave(f *follower) {
@@ -186,11 +191,15 @@ func (t *Telemetry) Decisions() http.Handler {
 		follow := r.URL.Query().Get("follow") == "1"
 		var f *follower
 		if follow {
-			f = t.log.follow()
+			if t.log.crowded() {
+				http.Error(w, "too many clients follow already", http.StatusServiceUnavailable)
+				return
+			}
+			f = &follower{lines: make(chan entry, followerBuffer)}
 			defer t.log.leave(f)
 		}
 		var b bytes.Buffer
-		for _, e := range t.log.latest(limit) {
+		for _, e := range t.log.latest(limit, f) {
 			b.Write(t.line(&e, asJSON))
 		}
 		if _, err := w.Write(b.Bytes()); err != nil || !follow {
