@@ -1,0 +1,110 @@
+// Package milp is a mixed-integer linear program as plain data, and the port behind which a solver stands. It knows no
+// solver: solver/highs implements the port.
+package milp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Inf is a bound that does not bind; use -Inf below.
+var Inf = math.Inf(1)
+
+// Program is: minimise (or maximise) the sum of Objective times column, subject to Lower <= row <= Upper for every row and
+// Lower <= column <= Upper for every column, integer columns being whole numbers.
+type Program struct {
+	Maximize bool
+	Columns  []Column
+	Rows     []Row
+}
+
+// Column is a decision variable.
+type Column struct {
+	Objective    float64
+	Lower, Upper float64
+	Integer      bool
+}
+
+// Row is a linear constraint. Terms name each column at most once.
+type Row struct {
+	Lower, Upper float64
+	Terms        []Term
+}
+
+// Term is a coefficient of a row.
+type Term struct {
+	Column int
+	Coef   float64
+}
+
+// Column adds a variable and returns its index.
+func (p *Program) Column(c Column) int {
+	p.Columns = append(p.Columns, c)
+	return len(p.Columns) - 1
+}
+
+// Row adds a constraint and returns its index.
+func (p *Program) Row(lower, upper float64, terms ...Term) int {
+	p.Rows = append(p.Rows, Row{Lower: lower, Upper: upper, Terms: terms})
+	return len(p.Rows) - 1
+}
+
+// Limits end a solve early. They count work, not time, so that a result does not depend on the machine; time is the
+// context's business.
+type Limits struct {
+	// Gap is the relative distance between incumbent and bound at which the incumbent is good enough; 0 asks for an optimum
+	// within the solver's own tolerance.
+	Gap float64
+	// Nodes of the search tree; 0 means no limit.
+	Nodes int64
+	// Start is a point, by column, that the search may begin with; nil for none. An infeasible one is ignored.
+	Start []float64
+}
+
+// Status is how a solve ended.
+type Status uint8
+
+const (
+	// Optimal: Values are within Limits.Gap of the best there is.
+	Optimal Status = iota
+	// Feasible: a limit ended the search; Values satisfy every constraint and Gap says how good they are proven to be.
+	Feasible
+	// Infeasible: no point satisfies the constraints.
+	Infeasible
+	// Unbounded: the objective has no limit.
+	Unbounded
+	// NoSolution: a limit ended the search before any feasible point was found. There may be one.
+	NoSolution
+)
+
+var statusNames = [...]string{"optimal", "feasible", "infeasible", "unbounded", "no solution"}
+
+// String names the status.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("status %d", s)
+}
+
+// Solution is the outcome of a solve. Values is set with Optimal and Feasible only.
+type Solution struct {
+	Status    Status
+	Values    []float64 // by column; integer columns hold whole numbers exactly
+	Objective float64   // of Values
+	Bound     float64   // no feasible point is better than this
+	Gap       float64   // |Bound - Objective| / max(|Objective|, 1e-9)
+	Nodes     int64
+}
+
+// ErrMemory tells that a program needs more memory than the solver was given.
+var ErrMemory = errors.New("the program needs more memory than the solver may use")
+
+// Solver solves programs. It is safe for concurrent use, its answer to a program is always the same, and it returns
+// ctx.Err() when ctx ends it. An infeasible or unbounded program is a Status, not an error; an error tells of a program
+// that is not well formed (Check), of memory, or of the solver itself.
+type Solver interface {
+	Solve(ctx context.Context, p *Program, l Limits) (*Solution, error)
+}
