@@ -62,6 +62,7 @@ type App struct {
 	SLO        SLO
 	Late       LatePolicy
 	Weight     float64   // importance relative to the other apps, > 0
+	Floor      float64   // planners choose no variant of lower accuracy for the app; 0 for none
 	QueueLimit int       // queries that may wait (all stages together) before new ones are refused; > 0
 	Stages     []StageID // in a topological order; the first is the only source
 }
@@ -88,7 +89,8 @@ type Variant struct {
 	Accuracy    float64 // in [0, 1]; what the profile or its author says
 	Version     string  // version directory in the model repository; empty when there is only one
 	MaxBatch    int     // largest number of items the model accepts in one run, >= 1
-	MemoryBytes int64
+	MemoryBytes int64   // of the model itself; 0 when not known
+	ItemBytes   int64   // that every item of a batch takes besides; 0 when not known
 }
 
 // Source returns the stage at which queries of app a enter.
@@ -152,6 +154,9 @@ func (s *Spec) Validate() error {
 		}
 		if !(a.Weight > 0) {
 			bad("apps[%d] %q: weight is %v, want more than 0", i, a.Name, a.Weight)
+		}
+		if !(a.Floor >= 0 && a.Floor <= 1) {
+			bad("apps[%d] %q: accuracy floor is %v, want a number in [0, 1]", i, a.Name, a.Floor)
 		}
 		if len(a.Stages) == 0 {
 			bad("apps[%d] %q: has no stage", i, a.Name)

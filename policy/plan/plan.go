@@ -21,8 +21,13 @@ type Plan struct {
 	Prefer []serving.DeviceTypeID
 	// Budgets is, by StageID, the share of the end-to-end objective given to each stage; nil where a plan has none.
 	Budgets []time.Duration
-	// Shed is, by AppID, the rate in queries/s that the plan knowingly does not serve; nil when it serves everything.
-	Shed     []float64
+	// Demand is, by AppID, the rate in queries/s that the plan was made for, head-room included; nil when it was made for
+	// none in particular. Capacity is the rate it can carry while each instance gets its share; nil when not known.
+	Demand, Capacity []float64
+	// Shed is, by AppID, the part of Demand that the plan knowingly does not serve; nil when it serves everything.
+	Shed []float64
+	// Loads counts the variants that have to be brought up to get from the snapshot to the plan.
+	Loads    int
 	Forecast Forecast
 	// Bound is the proven best value of the planner's objective, Gap the relative distance to it; Proven tells whether
 	// they mean anything.

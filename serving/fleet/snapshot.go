@@ -7,6 +7,8 @@ type Snapshot struct {
 	Seq       uint64 // of the request it was made for
 	At        serving.Time
 	Instances []InstanceSnapshot
+	// Down lists workers on which nothing could be started of late; planners leave them out.
+	Down []serving.WorkerID
 }
 
 // InstanceSnapshot is one instance in a Snapshot.
