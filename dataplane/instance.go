@@ -70,7 +70,11 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 	if err != nil {
 		if ctx.Err() == nil {
 			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.c.Spec.Workers[spec.Worker].Name, err))
-			changed(engine.LoadFailed, spec.Variants[0])
+			if errors.Is(err, ErrInstanceLost) || errors.Is(err, context.DeadlineExceeded) {
+				changed(engine.Lost, serving.None) // the worker's fault, not the model's
+			} else {
+				changed(engine.LoadFailed, spec.Variants[0])
+			}
 		}
 		return
 	}

@@ -12,7 +12,10 @@ import (
 // settle routes and batches until nothing more can be done now. It ends: every round either moves a task from a central
 // queue to an instance or from an instance into a batch.
 func (e *Engine) settle() {
-	for len(e.stages.list) > 0 || len(e.instances.list) > 0 {
+	for len(e.stages.list) > 0 || len(e.instances.list) > 0 || len(e.freed.list) > 0 {
+		if len(e.freed.list) > 0 {
+			e.handOver()
+		}
 		for at := 0; at < len(e.stages.list); at++ {
 			s := e.stages.list[at]
 			e.stages.done(s)

@@ -67,9 +67,17 @@ type Engine struct {
 
 	plan       *plan.Plan
 	planned    map[fleet.Key]plan.Instance
+	holders    map[fleet.Key]*fleet.Instance // the live instance that stands for a place of the plan
+	workers    [][]*fleet.Instance           // by worker: live instances, oldest first
+	freed      dirty                         // workers on which something has gone
+	delayed    []delayed
+	coming     []bool
 	relaunches []relaunch
 	failures   map[fleet.Key]int
-	request    uint64 // Seq of the last plan request
+	machines   []health     // by worker
+	models     []health     // by variant
+	shifted    serving.Time // when a worker or variant was last found bad, or good again
+	request    uint64       // Seq of the last plan request
 	asked      bool
 	lastAsk    serving.Time
 	scaleAt    serving.Time
@@ -122,6 +130,7 @@ func New(c Config) (*Engine, error) {
 		fleet: fleet.New(c.Spec, c.Profile), monitor: monitor.NewRates(len(c.Spec.Apps)), ids: newTable(),
 		waiting: make([]int, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
+		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)), machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
 	}
 	for _, a := range c.Spec.Apps {
 		for at, s := range a.Stages {
@@ -301,7 +310,7 @@ func (e *Engine) rescale() {
 		return
 	}
 	e.scaleDirty = false
-	e.scaling = scale.View{Now: e.now, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk}
+	e.scaling = scale.View{Now: e.now, Spec: e.spec, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk, Shifted: e.shifted, Waiting: e.waiting}
 	replan, again := e.scaler.Decide(&e.scaling)
 	e.scaleAt = again
 	if again <= e.now {
@@ -314,10 +323,8 @@ func (e *Engine) rescale() {
 	e.request++
 	e.asked, e.lastAsk = true, e.now
 	rates := make([]float64, len(e.spec.Apps))
-	for a := range rates {
-		rates[a] = e.monitor.Rate(e.now, serving.AppID(a), 10*time.Second)
-	}
-	e.out = append(e.out, Decision{Kind: RequestPlan, Reason: Asked, Snapshot: e.fleet.Snapshot(e.request, e.now), Rates: rates})
+	e.scaler.Demand(&e.scaling, rates)
+	e.out = append(e.out, Decision{Kind: RequestPlan, Reason: Asked, Snapshot: e.snapshot(), Rates: rates})
 }
 
 func (e *Engine) blame(err error) {

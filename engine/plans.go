@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -47,25 +48,33 @@ func (e *Engine) adopt(p *plan.Plan) {
 		e.planned[k] = i
 		order = append(order, k)
 	}
-	running := make(map[fleet.Key]bool)
+	clear(e.holders)
 	for _, i := range e.fleet.Live() {
 		want, ok := e.planned[i.Key]
 		if !ok || want.Stage != i.Stage || want.Slots != i.Slots || want.Cores != i.Cores || i.State == fleet.Draining {
 			continue
 		}
-		running[i.Key] = true
-		e.adjust(i, want)
+		if h := e.holders[i.Key]; h == nil || h.State != fleet.Ready {
+			e.holders[i.Key] = i
+		}
 	}
+	e.delayed = e.delayed[:0]
+	waits := make(map[fleet.Key]bool)
 	pending := e.relaunches[:0]
 	for _, r := range e.relaunches {
-		if _, ok := e.planned[r.key]; ok && !running[r.key] {
+		if _, ok := e.planned[r.key]; ok && e.holders[r.key] == nil {
 			pending = append(pending, r)
-			running[r.key] = true
+			waits[r.key] = true
 		}
 	}
 	e.relaunches = pending
 	for _, k := range order {
-		if !running[k] {
+		if i := e.holders[k]; i != nil {
+			e.adjust(i, e.planned[k])
+		}
+	}
+	for _, k := range order {
+		if e.holders[k] == nil && !waits[k] {
 			e.launch(k, Planned)
 		}
 	}
@@ -79,6 +88,10 @@ func (e *Engine) adopt(p *plan.Plan) {
 
 func (e *Engine) launch(k fleet.Key, why Reason) {
 	want := e.planned[k]
+	if !e.room(k.Worker, need(e.spec, want.Variants)) {
+		e.delayed = append(e.delayed, delayed{k, why})
+		return
+	}
 	device := e.spec.Workers[want.Worker].DeviceType
 	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Share: want.Share, Hold: want.Hold}
 	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: want.Slots, Cores: want.Cores}
@@ -88,28 +101,40 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 		l.BatchLimit = max(l.BatchLimit, v.Limit)
 	}
 	live := e.fleet.Launch(i, e.now)
+	e.holders[k] = live
+	e.workers[k.Worker] = append(e.workers[k.Worker], live)
 	e.used.launched(k.Worker, e.now)
 	e.batchers = append(e.batchers, e.rule.New())
 	e.out = append(e.out, Decision{Kind: LaunchInstance, Reason: why, Instance: live.ID, Stage: want.Stage, Variant: serving.None, Launch: l})
 }
 
-// adjust brings a running instance to what the plan wants of it.
+// adjust brings a running instance to what the plan wants of it. The variant in use serves on until its successor is
+// warm, unless the worker's memory does not hold both.
 func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
 	i.Share, i.Hold = want.Share, want.Hold
 	for at := range i.Variants {
 		i.Variants[at].Wanted = false
 	}
+	i.Variants = slices.DeleteFunc(i.Variants, func(l fleet.Loaded) bool {
+		return l.Delayed && !slices.ContainsFunc(want.Variants, func(v plan.Variant) bool { return v.Variant == l.Variant })
+	})
+	tight := false
 	for _, v := range want.Variants {
 		if at := i.Find(v.Variant); at >= 0 {
 			i.Variants[at].Wanted, i.Variants[at].Limit = true, v.Limit
+			tight = tight || i.Variants[at].Delayed
 			continue
 		}
-		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
-		e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: v.Variant})
+		l := fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true, Delayed: !e.room(i.Key.Worker, need(e.spec, []plan.Variant{v}))}
+		i.Variants = append(i.Variants, l)
+		tight = tight || l.Delayed
+		if !l.Delayed {
+			e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: v.Variant})
+		}
 	}
 	if at := i.Find(want.Variants[0].Variant); i.Variants[at].Warm {
 		i.Active = at
-	} else if i.Active >= 0 {
+	} else if i.Active >= 0 && !tight {
 		i.Variants[i.Active].Wanted = true // serves on until its successor is warm
 	}
 	e.fleet.Refresh(i)
@@ -133,6 +158,7 @@ func (e *Engine) retireVariants(i *fleet.Instance) {
 		}
 		e.fleet.Refresh(i)
 		e.out = append(e.out, Decision{Kind: UnloadVariant, Reason: Unwanted, Instance: i.ID, Variant: l.Variant})
+		e.freed.add(int(i.Key.Worker))
 	}
 }
 
@@ -146,13 +172,17 @@ func (e *Engine) instanceChanged(in *Input) {
 	case VariantReady:
 		e.warm(i, in.Variant)
 	case LoadFailed:
-		if i.State == fleet.Launching {
+		if i.State == fleet.Launching && !i.Held {
+			e.spoiled(in.Variant)
 			e.lose(i)
 		} else if at := i.Find(in.Variant); at >= 0 && !i.Variants[at].Warm {
+			e.spoiled(in.Variant)
 			i.Variants = append(i.Variants[:at], i.Variants[at+1:]...)
 			e.fleet.Refresh(i)
+			e.freed.add(int(i.Key.Worker))
 		}
 	case Lost:
+		e.unwell(i.Key.Worker)
 		e.lose(i)
 	}
 	if e.transition {
@@ -161,7 +191,11 @@ func (e *Engine) instanceChanged(in *Input) {
 }
 
 func (e *Engine) warm(i *fleet.Instance, v serving.VariantID) {
-	if i.State == fleet.Draining {
+	e.recovered(i, v)
+	if i.State == fleet.Launching && e.occupied(i) {
+		i.Held = true // until the worker's earlier instance of this place has gone; see handOver
+	}
+	if i.State == fleet.Draining || i.Held {
 		if at := i.Find(v); at >= 0 {
 			i.Variants[at].Warm = true
 		}
@@ -169,7 +203,6 @@ func (e *Engine) warm(i *fleet.Instance, v serving.VariantID) {
 		return
 	}
 	e.fleet.Warm(i, v)
-	delete(e.failures, i.Key)
 	if want, ok := e.planned[i.Key]; ok && want.Variants[0].Variant == v {
 		// The variant the plan wants in front is there: whatever stood in for it may go.
 		i.Active = i.Find(v)
@@ -211,9 +244,10 @@ func (e *Engine) lose(i *fleet.Instance) {
 		}
 	}
 	e.empty(i)
+	held := e.holders[i.Key] == i
 	e.remove(i)
 	e.stages.add(int(i.Stage))
-	if _, ok := e.planned[i.Key]; ok && i.State == fleet.Stopped && !e.replaced(i.Key) {
+	if held {
 		n := e.failures[i.Key]
 		e.failures[i.Key] = n + 1
 		wait := lastBackoff
@@ -226,16 +260,6 @@ func (e *Engine) lose(i *fleet.Instance) {
 		}
 	}
 	e.out = append(e.out, Decision{Kind: StopInstance, Reason: Relaunched, Instance: i.ID, Variant: serving.None})
-}
-
-// replaced tells whether another instance already has the key.
-func (e *Engine) replaced(k fleet.Key) bool {
-	for _, o := range e.fleet.Live() {
-		if o.Key == k {
-			return true
-		}
-	}
-	return false
 }
 
 // empty sends everything that waits on i back to its stage.
@@ -253,50 +277,10 @@ func (e *Engine) relaunch() {
 			continue
 		}
 		e.relaunches = append(e.relaunches[:at], e.relaunches[at+1:]...)
-		e.launch(r.key, Relaunched)
-	}
-}
-
-// retire drains instances that the plan does not want, stage by stage, as soon as none of the stage's wanted instances is
-// still coming up: make before break.
-func (e *Engine) retire() {
-	open := false
-	for s := range e.spec.Stages {
-		launching := false
-		for _, i := range e.fleet.Live() {
-			launching = launching || int(i.Stage) == s && i.State == fleet.Launching && e.wanted(i)
-		}
-		for _, i := range append([]*fleet.Instance(nil), e.fleet.Live()...) {
-			if int(i.Stage) != s || i.State == fleet.Draining || e.wanted(i) {
-				continue
-			}
-			if launching {
-				open = true
-				continue
-			}
-			e.fleet.Drain(i)
-			e.empty(i)
-			e.touch(i)
-			if i.Idle() {
-				e.stop(i)
-			}
+		if e.holders[r.key] == nil {
+			e.launch(r.key, Relaunched)
 		}
 	}
-	e.transition = open
-}
-
-// wanted tells whether the plan in force asks for this very instance.
-func (e *Engine) wanted(i *fleet.Instance) bool {
-	want, ok := e.planned[i.Key]
-	if !ok || want.Stage != i.Stage || want.Slots != i.Slots || want.Cores != i.Cores {
-		return false
-	}
-	for _, o := range e.fleet.Live() {
-		if o.Key == i.Key && o.ID > i.ID && o.State != fleet.Draining {
-			return false
-		}
-	}
-	return true
 }
 
 // remove takes an instance without tasks out of the fleet.
@@ -304,11 +288,17 @@ func (e *Engine) remove(i *fleet.Instance) {
 	e.timers.Remove(len(e.spec.Stages) + int(i.ID))
 	e.batchers[i.ID-1] = nil
 	e.fleet.Remove(i)
+	if e.holders[i.Key] == i {
+		delete(e.holders, i.Key)
+	}
+	w := &e.workers[i.Key.Worker]
+	*w = slices.DeleteFunc(*w, func(o *fleet.Instance) bool { return o == i })
+	e.freed.add(int(i.Key.Worker))
 	e.used.busy += i.Busy
 	e.used.slots += (e.now - i.Launched) * serving.Time(i.Slots)
-	w := &e.used.workers[i.Key.Worker]
-	if w.instances--; w.instances == 0 {
-		e.used.dollars += e.price(i.Key.Worker, e.now-w.since)
+	u := &e.used.workers[i.Key.Worker]
+	if u.instances--; u.instances == 0 {
+		e.used.dollars += e.price(i.Key.Worker, e.now-u.since)
 	}
 }
 

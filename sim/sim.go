@@ -44,10 +44,12 @@ type Config struct {
 	Limit serving.Time
 }
 
-// Fault is the loss of a worker: every instance on it is lost at At.
+// Fault is the loss of a worker: every instance on it is lost at At, and what is launched there before Until is lost as
+// well, at the end of its load. Until 0 is a worker that comes back at once.
 type Fault struct {
 	At     serving.Time
 	Worker serving.WorkerID
+	Until  serving.Time
 }
 
 // Cancel is a client that stops waiting for its query.
@@ -80,6 +82,7 @@ type simulation struct {
 	more    bool
 	queries serving.QueryID
 	faults  int
+	back    []serving.Time // by worker: when it is up again after a fault
 	cancels int
 	result  Result
 }
@@ -91,6 +94,7 @@ func (s *simulation) run() (Result, error) {
 			return s.result, err
 		}
 	}
+	s.back = make([]serving.Time, len(s.Spec.Workers))
 	s.next, s.more = s.Source.Next()
 	for {
 		now := min(s.events.next(), s.Engine.NextWake())
@@ -150,6 +154,9 @@ func (s *simulation) arrive() {
 // strike turns faults that are due into the loss of the instances on their workers.
 func (s *simulation) strike(now serving.Time) {
 	for ; s.faults < len(s.Faults) && s.Faults[s.faults].At <= now; s.faults++ {
+		if w := s.Faults[s.faults].Worker; w >= 0 && int(w) < len(s.back) {
+			s.back[w] = max(s.back[w], s.Faults[s.faults].Until)
+		}
 		for _, i := range s.Engine.Fleet().Live() {
 			if i.Key.Worker == s.Faults[s.faults].Worker {
 				s.in = append(s.in, engine.Input{Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None})
@@ -198,6 +205,11 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 	case engine.LaunchInstance:
 		// Variants load one after the other, as a worker with one disk and one bus does.
 		at := now
+		if w := d.Launch.Key.Worker; int(w) < len(s.back) && s.back[w] > now {
+			at = at.Add(s.Truth.Load(d.Launch.Variants[0], d.Launch.DeviceType))
+			s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.Lost, Variant: serving.None})
+			break
+		}
 		for _, v := range d.Launch.Variants {
 			if !warm {
 				at = at.Add(s.Truth.Load(v, d.Launch.DeviceType))

@@ -36,6 +36,7 @@ type Loaded struct {
 	Limit   int  // items of the largest batch to run
 	Warm    bool // false while it loads
 	Wanted  bool // false once the plan has dropped it and it only finishes
+	Delayed bool // not ordered yet: the worker's memory is still taken
 }
 
 // Batch is queries running together on an instance.
@@ -63,6 +64,9 @@ type Instance struct {
 
 	Variants []Loaded
 	Active   int // index into Variants of the variant used unless a query needs another; -1 before any is warm
+
+	// Held tells that a launching instance is loaded and waits for its predecessor at the same place to finish.
+	Held bool
 
 	Queue   Queue
 	Running []Batch

@@ -9,6 +9,8 @@ type Snapshot struct {
 	Instances []InstanceSnapshot
 	// Down lists workers on which nothing could be started of late; planners leave them out.
 	Down []serving.WorkerID
+	// Broken lists variants that could not be loaded of late; planners leave them out.
+	Broken []serving.VariantID
 }
 
 // InstanceSnapshot is one instance in a Snapshot.

@@ -7,20 +7,21 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Buckets of a Rates and their width: half a minute of seconds.
+// Buckets of a Rates and their width: half a minute of tenths of a second.
 const (
-	buckets = 32
-	width   = serving.Time(time.Second)
+	buckets = 320
+	width   = serving.Time(100 * time.Millisecond)
+	second  = serving.Time(time.Second) / width
 )
 
-// Rates counts arrivals per app in one-second buckets of the last half minute.
+// Rates counts arrivals per app in buckets of a tenth of a second over the last half minute.
 type Rates struct {
-	counts [][buckets]int64
+	counts [][buckets]int32
 	newest serving.Time // number of the newest bucket
 }
 
 // NewRates returns counters for n apps.
-func NewRates(n int) *Rates { return &Rates{counts: make([][buckets]int64, n)} }
+func NewRates(n int) *Rates { return &Rates{counts: make([][buckets]int32, n)} }
 
 // Add counts one arrival.
 func (r *Rates) Add(now serving.Time, app serving.AppID) {
@@ -41,8 +42,17 @@ func (r *Rates) advance(now serving.Time) {
 	r.newest = b
 }
 
-// Rate returns the mean arrival rate of app in queries/s over the last whole seconds, at most window and at most half a
-// minute of them; before the first second has passed, over what there is of it.
+// sum counts the arrivals of buckets from, from+1 .. to-1.
+func (r *Rates) sum(app serving.AppID, from, to serving.Time) int64 {
+	n := int64(0)
+	for k := from; k < to; k++ {
+		n += int64(r.counts[app][k%buckets])
+	}
+	return n
+}
+
+// Rate returns the mean arrival rate of app in queries/s over the last whole tenths of a second, at most window and at most
+// half a minute of them; before the first tenth has passed, over what there is of it.
 func (r *Rates) Rate(now serving.Time, app serving.AppID, window time.Duration) float64 {
 	r.advance(now)
 	n := min(serving.Time(window)/width, buckets-1, r.newest)
@@ -52,9 +62,31 @@ func (r *Rates) Rate(now serving.Time, app serving.AppID, window time.Duration) 
 		}
 		return float64(r.counts[app][r.newest%buckets]) / (now - r.newest*width + 1).Seconds()
 	}
-	sum := int64(0)
-	for k := r.newest - n; k < r.newest; k++ {
-		sum += r.counts[app][k%buckets]
+	return float64(r.sum(app, r.newest-n, r.newest)) / (n * width).Seconds()
+}
+
+// smoothed seconds of an EWMA: what Proteus's controller keeps.
+const smoothed = 20
+
+// EWMA returns the exponentially weighted mean of the rates of the last 20 whole seconds in queries/s, the newest weighing
+// most: weight (1-a)^k for the second k before the newest, a = 1/(1+com), divided by the sum of the weights. Proteus plans
+// with a centre of mass com of 1.6 seconds. Before the first second has passed it is Rate.
+func (r *Rates) EWMA(now serving.Time, app serving.AppID, com float64) float64 {
+	r.advance(now)
+	keep := com / (1 + com)
+	var sum, weights float64
+	weight := 1.0
+	for k := range serving.Time(smoothed) {
+		to := r.newest - k*second
+		if to < second {
+			break
+		}
+		sum += weight * float64(r.sum(app, to-second, to))
+		weights += weight
+		weight *= keep
 	}
-	return float64(sum) / float64(n)
+	if weights == 0 {
+		return r.Rate(now, app, time.Second)
+	}
+	return sum / weights
 }

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -23,5 +24,36 @@ func TestRates(t *testing.T) {
 	}
 	if got := r.Rate(200e9, 0, 5*time.Second); got != 0 {
 		t.Errorf("after a long silence: %v", got)
+	}
+	if got := r.EWMA(200e9, 0, 1.6); got != 0 {
+		t.Errorf("smoothed after a long silence: %v", got)
+	}
+}
+
+// The smoothed rate against its definition, and that it follows a step with the promised weights.
+func TestEWMA(t *testing.T) {
+	r := NewRates(1)
+	rates := []int{3, 0, 40, 7, 7, 90}
+	for s, n := range rates {
+		for k := range n {
+			r.Add(serving.Time(s)*1e9+serving.Time(k)*1e9/serving.Time(n), 0)
+		}
+	}
+	a := 1 / 2.6
+	var sum, weights float64
+	for k := range rates {
+		w := math.Pow(1-a, float64(k))
+		sum += w * float64(rates[len(rates)-1-k])
+		weights += w
+	}
+	if got := r.EWMA(6e9, 0, 1.6); math.Abs(got-sum/weights) > 1e-9 {
+		t.Errorf("got %v, want %v", got, sum/weights)
+	}
+	young := NewRates(1)
+	for k := range serving.Time(50) {
+		young.Add(k*1e7, 0)
+	}
+	if got := young.EWMA(500e6, 0, 1.6); got != 100 {
+		t.Errorf("after half a second at 100/s: %v", got)
 	}
 }

@@ -1,0 +1,27 @@
+package scale
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Fixed never asks: the first plan stays.
+type Fixed struct{}
+
+// Name implements Scaler.
+func (Fixed) Name() string { return "fixed" }
+
+// Needs implements Scaler.
+func (Fixed) Needs() plan.Sections { return 0 }
+
+// Decide implements Scaler.
+func (Fixed) Decide(*View) (bool, serving.Time) { return false, serving.Never }
+
+// Demand implements Scaler with the mean of the last ten seconds.
+func (Fixed) Demand(v *View, rates []float64) {
+	for a := range rates {
+		rates[a] = v.Monitor.Rate(v.Now, serving.AppID(a), 10*time.Second)
+	}
+}
