@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-serving/sluice/profiler"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/workload"
 )
 
@@ -178,13 +179,8 @@ func (d *demo) ladder(w *world) {
 
 // capacity is the batch limit of a variant and the rate it carries on all instances.
 func (d *demo) capacity(w *world, v serving.VariantID) (limit int, rate float64) {
-	limit = 1
-	for _, l := range w.plan.Instances[0].Variants {
-		if l.Variant == v {
-			limit = l.Limit
-		}
-	}
-	return limit, float64(len(w.plan.Instances)) * float64(limit) / w.profile.Latency(v, 0, limit, 1).Seconds()
+	limit = max(profile.BatchLimit(w.profile, w.Spec, v, 0, 1, demoSLO/2), 1)
+	return limit, float64(len(w.Spec.Workers)) * float64(limit) / w.profile.Latency(v, 0, limit, 1).Seconds()
 }
 
 // load is a calm stream with bursts of three times what the most accurate variant carries alone.
@@ -247,7 +243,7 @@ func (r *running) ready(ctx context.Context) error {
 
 // tell simulates the recorded arrivals, with all variants and with the most accurate one alone, and prints everything.
 func (d *demo) tell(e *Env, w *world, live *loadgen.Result, spec *workload.Spec, asJSON bool) error {
-	s := simulation{world: w, seed: d.seed}
+	s := simulation{world: w, seed: d.seed, delay: planDelay}
 	_, predicted, err := s.twin(d.path("run.jsonl"))
 	if err != nil {
 		return err
@@ -280,16 +276,15 @@ func (d *demo) tell(e *Env, w *world, live *loadgen.Result, spec *workload.Spec,
 // alone simulates the recorded arrivals with nothing but the most accurate variant.
 func (d *demo) alone(w *world) (*report.Report, error) {
 	one := *w
-	planner := *w.planner
-	planner.Instances = slices.Clone(planner.Instances)
-	for i := range planner.Instances {
-		planner.Instances[i].Variants = planner.Instances[i].Variants[:1] // the file lists the most accurate first
+	one.system.Planner, one.system.Scaler = "static", "fixed"
+	one.placement = slices.Clone(one.placement)
+	for i := range one.placement {
+		one.placement[i].Variants = one.placement[i].Variants[:1] // the file lists the most accurate first
 	}
-	one.planner = &planner
 	if err := one.replan(); err != nil {
 		return nil, err
 	}
-	s := simulation{world: &one, seed: d.seed}
+	s := simulation{world: &one, seed: d.seed, delay: planDelay}
 	_, r, err := s.twin(d.path("run.jsonl"))
 	if err != nil {
 		return nil, err

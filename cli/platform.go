@@ -25,12 +25,14 @@ type platform struct {
 	models []*server.Model
 
 	mu       sync.Mutex
+	latest   *plan.Plan // as the planner made it
 	unloaded map[serving.AppID]bool
 	ready    bool // every app has answered its readiness once: the server stays ready from then on
 }
 
-func newPlatform(w *world, p *dataplane.Plane, t *telemetry.Telemetry, b *backends) *platform {
-	out := &platform{world: w, plane: p, told: t, unloaded: make(map[serving.AppID]bool)}
+// newPlatform returns the platform of a world; its plane is set once there is one.
+func newPlatform(w *world, t *telemetry.Telemetry, b *backends) *platform {
+	out := &platform{world: w, told: t, latest: w.plan, unloaded: make(map[serving.AppID]bool)}
 	for a := range w.Spec.Apps {
 		out.models = append(out.models, w.model(serving.AppID(a), b))
 	}
@@ -146,10 +148,34 @@ func (p *platform) set(a serving.AppID, unloaded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unloaded[a] = unloaded
-	next := *p.world.plan
-	// Instances keep their place in their worker's list, and with it their identity, so that other apps' are left alone.
+	p.plane.Adopt(p.withhold())
+}
+
+// withhold returns the last plan without the instances of apps that were unloaded by hand. The others keep their place in
+// their worker's list, and with it their identity, so that they are left alone. p.mu is held.
+func (p *platform) withhold() *plan.Plan {
+	next := *p.latest
 	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool { return p.unloaded[p.world.Spec.Stages[i.Stage].App] })
-	p.plane.Adopt(&next)
+	return &next
+}
+
+// withholding is a planner whose plans leave out what was unloaded by hand.
+type withholding struct {
+	plan.Planner
+	platform *platform
+}
+
+// Plan implements plan.Planner.
+func (w withholding) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	made, err := w.Planner.Plan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	p := w.platform
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latest = made
+	return p.withhold(), nil
 }
 
 // Statistics implements server.Platform.

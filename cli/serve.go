@@ -128,17 +128,19 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 			return nil, err
 		}
 	}
+	platform := newPlatform(w, r.told, runtimes)
 	r.plane, err = dataplane.New(dataplane.Config{
-		Spec: w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: w.planner, Outcome: r.told.Outcome, Observe: observe,
+		Spec: w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, r.finish())
 	}
+	platform.plane = r.plane
 	c, err := w.serverConfig(r.log)
 	if err == nil {
 		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations()}
-		r.server, err = server.New(c, newPlatform(w, r.plane, r.told, runtimes))
+		r.server, err = server.New(c, platform)
 	}
 	if err != nil {
 		r.plane.Close()

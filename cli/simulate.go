@@ -31,6 +31,7 @@ measured beside what is predicted.`,
 			system := fs.String("system", "", "`name` of another system than the configuration's")
 			replay := fs.String("replay", "", "recorded `run` whose arrivals to repeat")
 			overhead := fs.Duration("overhead", 0, "added to every batch's time: what a batch costs outside the model, a `duration`")
+			delay := fs.Duration("plan-delay", planDelay, "how long a planner that is asked during the run takes, a `duration`")
 			exact := fs.Bool("exact", false, "service times always take their mean")
 			journalTo := fs.String("journal", "", "write all inputs and decisions to this `file`")
 			out := fs.String("out", "", "`folder` for reports and plots")
@@ -56,7 +57,7 @@ measured beside what is predicted.`,
 				if err := w.believe(paths); err != nil {
 					return err
 				}
-				run := simulation{world: w, overhead: *overhead, exact: *exact, seed: *load.seed, journal: *journalTo}
+				run := simulation{world: w, overhead: *overhead, delay: *delay, exact: *exact, seed: *load.seed, journal: *journalTo}
 				if *replay != "" {
 					return run.replay(e, *replay, *out, *asJSON)
 				}
@@ -70,10 +71,14 @@ measured beside what is predicted.`,
 	}
 }
 
+// planDelay is what the simulator takes a planner to think: more than the solver's usual time for some dozen workers.
+const planDelay = 500 * time.Millisecond
+
 // simulation is a way to simulate a world.
 type simulation struct {
 	world    *world
 	overhead time.Duration
+	delay    time.Duration // of a planner asked during the run
 	exact    bool
 	seed     uint64
 	journal  string
@@ -96,7 +101,7 @@ func (s *simulation) run(name string, src workload.Source, duration time.Duratio
 	}
 	machines.Overhead = s.overhead
 	recorder := report.NewRecorder(w.appInfos(), report.Options{})
-	c := sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Initial: w.plan, Warm: true, Recorder: recorder}
+	c := sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Initial: w.plan, Warm: true, Planner: w.planner, PlanDelay: s.delay, Recorder: recorder}
 	if s.journal != "" {
 		f, err := os.Create(s.journal)
 		if err != nil {
@@ -248,5 +253,6 @@ func (w *world) useSystem(name string) error {
 
 func (w *world) journalHeader() journal.Header {
 	return journal.Header{System: w.system.Name, Router: w.system.Router, Batcher: w.system.Batcher, BatchSize: w.system.Options.BatchSize, Timeout: w.system.Options.Timeout,
+		Scaler: w.system.Scaler, Replan: w.system.Options.Replan,
 		Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: w.measurements}
 }

@@ -12,7 +12,7 @@ import (
 func systemsCommand() command {
 	return command{
 		name: "systems", summary: "list the systems and the parts they are made of", usage: "[explain NAME]",
-		about:    "A system is a named composition of a router and a batcher; a sluice.yaml names a system, or the two parts.",
+		about:    "A system is a named composition of a planner, a router, a batcher and a scaler; a sluice.yaml names a system, or its parts.",
 		examples: "sluice systems\nsluice systems explain proteus-batching\nsluice systems --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON")
@@ -32,30 +32,45 @@ func systemsCommand() command {
 					out.SetIndent("", "  ")
 					return out.Encode(struct {
 						Systems  []systems.System
+						Planners []systems.Part
 						Routers  []systems.Part
 						Batchers []systems.Part
-					}{list, systems.RouterParts(), systems.BatcherParts()})
+						Scalers  []systems.Part
+					}{list, systems.PlannerParts(), systems.RouterParts(), systems.BatcherParts(), systems.ScalerParts()})
 				}
 				if len(args) == 2 {
 					s := list[0]
-					fmt.Fprintf(e.Stdout, "%s: %s\nFrom: %s\n\n  router   %-15s %s\n  batcher  %-15s %s\n", s.Name, s.Doc, s.Source,
-						s.Router, doc(systems.RouterParts(), s.Router), s.Batcher, doc(systems.BatcherParts(), s.Batcher))
+					fmt.Fprintf(e.Stdout, "%s: %s\nFrom: %s\n\n", s.Name, s.Doc, s.Source)
+					for _, p := range []struct {
+						kind, name string
+						parts      []systems.Part
+					}{{"planner", s.Planner, systems.PlannerParts()}, {"router", s.Router, systems.RouterParts()},
+						{"batcher", s.Batcher, systems.BatcherParts()}, {"scaler", s.Scaler, systems.ScalerParts()}} {
+						fmt.Fprintf(e.Stdout, "  %-8s %-15s %s\n", p.kind, p.name, doc(p.parts, p.name))
+					}
+					if o := s.Options.String(); o != "" {
+						fmt.Fprintf(e.Stdout, "  options  %s\n", o)
+					}
 					return nil
 				}
 				t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', 0)
-				fmt.Fprintln(t, "SYSTEM\tROUTER\tBATCHER\tWHAT IT DOES")
+				fmt.Fprintln(t, "SYSTEM\tPLANNER\tROUTER\tBATCHER\tSCALER\tWHAT IT DOES")
 				for _, s := range list {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, s.Router, s.Batcher, s.Doc)
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Planner, s.Router, s.Batcher, s.Scaler, s.Doc)
 				}
-				fmt.Fprintln(t, "\t\t\t\nROUTER\t\t\t")
-				for _, p := range systems.RouterParts() {
-					fmt.Fprintf(t, "%s\t\t\t%s\n", p.Name, p.Doc)
+				if err := t.Flush(); err != nil {
+					return err
 				}
-				fmt.Fprintln(t, "\t\t\t\nBATCHER\t\t\t")
-				for _, p := range systems.BatcherParts() {
-					fmt.Fprintf(t, "%s\t\t\t%s\n", p.Name, p.Doc)
+				for _, k := range []struct {
+					kind  string
+					parts []systems.Part
+				}{{"PLANNER", systems.PlannerParts()}, {"ROUTER", systems.RouterParts()}, {"BATCHER", systems.BatcherParts()}, {"SCALER", systems.ScalerParts()}} {
+					fmt.Fprintf(e.Stdout, "\n%s\n", k.kind)
+					for _, p := range k.parts {
+						fmt.Fprintf(e.Stdout, "  %-16s %s\n", p.Name, p.Doc)
+					}
 				}
-				return t.Flush()
+				return nil
 			}
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/backend/fake"
 	"github.com/sluice-serving/sluice/backend/onnx"
 	"github.com/sluice-serving/sluice/backend/openinference"
@@ -37,14 +38,16 @@ type world struct {
 	system       systems.System
 	measurements serving.Measurements
 	profile      *profile.Table
-	planner      *static.Planner
-	plan         *plan.Plan
+	placement    []static.Instance // as written down
+	solver       milp.Solver       // made when a planner first needs one
+	planner      plan.Planner
+	plan         *plan.Plan // the first one
 }
 
 // names are what a sluice.yaml may mention.
 func names() config.Names {
-	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(), Planners: []string{"static"}, Scalers: []string{"fixed"},
-		Settings: []string{"batch", "timeout", "planner", "scaler"}}
+	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(), Planners: systems.Planners(), Scalers: systems.Scalers(),
+		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan"}, systems.Settings("options.")...)}
 }
 
 // openWorld reads and checks a sluice.yaml.
@@ -76,15 +79,30 @@ func openWorld(path string) (*world, error) {
 
 // composition turns the file's words into a system.
 func composition(c config.System) (systems.System, error) {
-	o := systems.Options{BatchSize: c.Batch, Timeout: time.Duration(c.Timeout)}
-	if c.Router != "" || c.Batcher != "" {
-		return systems.System{Name: c.Router + "+" + c.Batcher, Router: c.Router, Batcher: c.Batcher, Options: o}, nil
+	s := systems.System{Name: c.Router + "+" + c.Batcher, Router: c.Router, Batcher: c.Batcher}
+	if c.Router == "" && c.Batcher == "" {
+		var err error
+		if s, err = systems.Get(c.Name); err != nil {
+			return s, err
+		}
 	}
-	s, err := systems.Get(c.Name)
-	if o != (systems.Options{}) {
-		s.Options = o
+	if c.Planner != "" {
+		s.Planner = c.Planner
 	}
-	return s, err
+	if c.Scaler != "" {
+		s.Scaler = c.Scaler
+	}
+	o := &s.Options
+	if c.Batch > 0 {
+		o.BatchSize = c.Batch
+	}
+	if c.Timeout > 0 {
+		o.Timeout = time.Duration(c.Timeout)
+	}
+	if c.Replan > 0 {
+		o.Replan = time.Duration(c.Replan)
+	}
+	return s, o.Planning.Set(c.Options)
 }
 
 // believe reads the profiles and plans with them. Without a profile for something in the file it fails and says what to
@@ -152,22 +170,50 @@ func (w *world) adopt(m serving.Measurements) error {
 	if w.profile, err = profile.NewTable(w.Spec, m, statistic); err != nil {
 		return &status{ExitConfig, err}
 	}
-	w.planner = &static.Planner{Profile: w.profile}
+	w.placement = nil
 	for _, i := range w.Placement {
-		w.planner.Instances = append(w.planner.Instances, static.Instance(i))
+		w.placement = append(w.placement, static.Instance(i))
 	}
 	return w.replan()
 }
 
 // replan asks the planner again.
 func (w *world) replan() (err error) {
-	if w.plan, err = w.planner.Plan(context.Background(), plan.Request{Spec: w.Spec}); err != nil {
+	if w.planner, err = w.newPlanner(w.system); err != nil {
+		return err
+	}
+	if w.plan, err = w.planner.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: w.demand()}); err != nil {
 		return &status{ExitConfig, err}
 	}
 	return nil
 }
 
-// engine returns a fresh engine of the world's system.
+// newPlanner builds a system's planner over what this world believes.
+func (w *world) newPlanner(s systems.System) (plan.Planner, error) {
+	p, err := s.NewPlanner(systems.World{Profile: w.profile, Placement: w.placement})
+	if errors.Is(err, systems.ErrNoSolver) {
+		if w.solver == nil {
+			if w.solver, err = newSolver(); err != nil {
+				return nil, err
+			}
+		}
+		p, err = s.NewPlanner(systems.World{Profile: w.profile, Placement: w.placement, Solver: w.solver})
+	}
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	return p, nil
+}
+
+// demand is what the first plan is made for, by AppID.
+func (w *world) demand() []float64 {
+	out := make([]float64, len(w.Apps))
+	for a := range w.Apps {
+		out[a] = w.Apps[a].Demand
+	}
+	return out
+}
+
 func (w *world) engine() (*engine.Engine, error) {
 	return w.system.Engine(w.Spec, w.profile, w.planner.Provides())
 }

@@ -173,6 +173,8 @@ func (c *checker) apps() {
 		c.need(a.SLO.Percentile > 0 && a.SLO.Percentile <= 100, path+".slo.percentile", "is %v, want more than 0 and at most 100", a.SLO.Percentile)
 		c.late(a.Late, path+".late")
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
+		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]", a.AccuracyFloor)
+		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand", "is %v, want a finite number of queries/s, at least 0", a.Demand)
 		c.need(a.QueueLimit >= 1 && a.QueueLimit <= 1<<30, path+".queue_limit", "is %d, want at least 1", a.QueueLimit)
 		if a.System != nil {
 			c.system(a.System, path+".system")

@@ -132,6 +132,11 @@ type App struct {
 	Late string `yaml:"late"`
 	// Weight is the importance of the app relative to the others. Default: 1.
 	Weight float64 `yaml:"weight"`
+	// AccuracyFloor is the least accuracy of a variant that a planner may choose for the app, in [0, 1]. Default: 0.
+	AccuracyFloor float64 `yaml:"accuracy_floor"`
+	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets planners
+	// begin with the most accurate variants.
+	Demand float64 `yaml:"demand"`
 	// QueueLimit is how many queries may wait before new ones are refused. Default: 1000.
 	QueueLimit int `yaml:"queue_limit"`
 	// System serves this app. Default: the file's.
@@ -186,6 +191,8 @@ type Variant struct {
 	MaxBatch int `yaml:"max_batch"`
 	// Memory the variant needs when loaded. Default: the size of its model file.
 	Memory Size `yaml:"memory"`
+	// ItemMemory is what every item of a batch takes besides. Default: not known.
+	ItemMemory Size `yaml:"item_memory"`
 }
 
 // Tensor describes one input or output.

@@ -92,7 +92,7 @@ func (r *resolver) app(i int) {
 	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
 	app := serving.App{
 		Name: a.Name, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
-		Weight: a.Weight, QueueLimit: a.QueueLimit,
+		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit,
 	}
 	if a.Late == "serve-late" {
 		app.Late = serving.ServeLate
@@ -130,7 +130,7 @@ func (r *resolver) app(i int) {
 
 func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage serving.StageID) serving.VariantID {
 	id := serving.VariantID(len(r.w.Spec.Variants))
-	out := serving.Variant{Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch, MemoryBytes: int64(v.Memory)}
+	out := serving.Variant{Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch, MemoryBytes: int64(v.Memory), ItemBytes: int64(v.ItemMemory)}
 	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true}
 	if m := r.model(v, path); m != nil {
 		found, err := m.Version(v.Version)
@@ -201,7 +201,7 @@ func (r *resolver) model(v *Variant, path string) *modelrepo.Model {
 // agree on.
 func (r *resolver) info(i int, app serving.App) AppInfo {
 	a, s := &r.f.Apps[i], r.w.Spec
-	out := AppInfo{System: r.f.SystemOf(i), Inputs: tensors(a.Inputs), Outputs: tensors(a.Outputs), Batched: true}
+	out := AppInfo{System: r.f.SystemOf(i), Demand: a.Demand, Inputs: tensors(a.Inputs), Outputs: tensors(a.Outputs), Batched: true}
 	for _, v := range s.Stages[app.Stages[0]].Variants {
 		out.Batched = out.Batched && r.w.Variants[v].Batched
 	}

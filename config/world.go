@@ -22,6 +22,7 @@ type World struct {
 // AppInfo is what a front end needs to know of an app.
 type AppInfo struct {
 	System System
+	Demand float64 // queries/s that the first plan is made for; 0 when not known
 	// Inputs and Outputs are what requests and answers carry. Nil when neither the file nor the repository says: a remote
 	// server may know.
 	Inputs  []tensor.Spec

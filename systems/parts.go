@@ -6,17 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
 )
-
-// Options tune the parts that take parameters. The zero value gives every part's default.
-type Options struct {
-	BatchSize int           // of batcher fixed, in items; 0 means the plan's limit
-	Timeout   time.Duration // of batcher filltimeout; 0 means the plan's hold
-}
 
 // routerPart and batcherPart make a fresh rule: rules keep state, so that every engine needs its own.
 type routerPart struct {

@@ -18,5 +18,6 @@ func Recorded(h journal.Header) (*engine.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	return System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Options: Options{BatchSize: h.BatchSize, Timeout: h.Timeout}}.Engine(h.Spec, table, h.Provides)
+	return System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler,
+		Options: Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan}}.Engine(h.Spec, table, h.Provides)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -17,8 +16,10 @@ type System struct {
 	Name    string
 	Doc     string // one sentence
 	Source  string // paper and section
+	Planner string
 	Router  string
 	Batcher string
+	Scaler  string
 	Options Options
 }
 
@@ -28,29 +29,29 @@ func All() []System { return slices.Clone(all) }
 var all = []System{
 	{
 		Name: "sluice", Doc: "the default: each query where it ends first, on the most accurate variant that lets all that waits be in time",
-		Source: "ours", Router: "earliestfinish", Batcher: "mostaccurate",
+		Source: "ours", Planner: "static", Router: "earliestfinish", Batcher: "mostaccurate", Scaler: "fixed",
 	},
 	{
 		Name: "proteus-batching", Doc: "planned shares and non-work-conserving adaptive batches, without re-planning",
-		Source: "Proteus §4, §5", Router: "weighted", Batcher: "adaptive",
+		Source: "Proteus §4, §5", Planner: "static", Router: "weighted", Batcher: "adaptive", Scaler: "fixed",
 	},
 	{
 		Name: "clipper", Doc: "planned shares and additive-increase, multiplicative-decrease batches",
-		Source: "Clipper, NSDI 2017, §4.3; Proteus §6.1", Router: "weighted", Batcher: "aimd",
+		Source: "Clipper, NSDI 2017, §4.3; Proteus §6.1", Planner: "static", Router: "weighted", Batcher: "aimd", Scaler: "fixed",
 	},
 	{
 		Name: "nexus-batching", Doc: "planned shares and early-drop batches",
-		Source: "Nexus, SOSP 2019, §4.3; Proteus §6.4", Router: "weighted", Batcher: "earlydrop",
+		Source: "Nexus, SOSP 2019, §4.3; Proteus §6.4", Planner: "static", Router: "weighted", Batcher: "earlydrop", Scaler: "fixed",
 	},
 	{
 		Name: "triton-like", Doc: "one queue, batches that fill or time out", Source: "Triton dynamic batcher; INFless §3.2",
-		Router: "fcfs", Batcher: "filltimeout",
+		Planner: "static", Router: "fcfs", Batcher: "filltimeout", Scaler: "fixed",
 	},
 	{
-		Name: "clkwrk", Doc: "every query where it ends first, one at a time", Source: "Kairos §7 (CLKWRK)", Router: "earliestfinish", Batcher: "single",
+		Name: "clkwrk", Doc: "every query where it ends first, one at a time", Source: "Kairos §7 (CLKWRK)", Planner: "static", Router: "earliestfinish", Batcher: "single", Scaler: "fixed",
 	},
 	{
-		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)", Router: "fcfs", Batcher: "single",
+		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)", Planner: "static", Router: "fcfs", Batcher: "single", Scaler: "fixed",
 	},
 }
 
@@ -76,5 +77,9 @@ func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sect
 	if err != nil {
 		return nil, err
 	}
-	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: scale.Fixed{}, Provides: provides})
+	sc, err := NewScaler(s.Scaler, s.Options)
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides})
 }

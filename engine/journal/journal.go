@@ -30,6 +30,8 @@ type Header struct {
 	Batcher      string
 	BatchSize    int           `json:",omitempty"`
 	Timeout      time.Duration `json:",omitempty"`
+	Scaler       string        `json:",omitempty"`
+	Replan       time.Duration `json:",omitempty"` // interval of the scaler
 	Statistic    string        // of the measurements, as profile.ParseStatistic names it
 	Provides     plan.Sections
 	Spec         *serving.Spec

@@ -1,0 +1,54 @@
+package systems
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Options tune the parts that take parameters. The zero value gives every part's default.
+type Options struct {
+	BatchSize int           // of batcher fixed, in items; 0 means the plan's limit
+	Timeout   time.Duration // of batcher filltimeout; 0 means the plan's hold
+	Replan    time.Duration // of scalers that plan periodically; 0 means their own interval
+	Planning  Planning
+}
+
+// Planning tunes the planners that solve a program.
+type Planning struct {
+	Select    string  // any (default), most-accurate or least-accurate: which variants of an app may be used
+	Place     string  // free (default) or fixed: whether workers may change the app they serve
+	Goal      string  // accuracy (default), fairness, blend or throughput
+	Lambda    float64 // of goal blend: the weight of the smallest accuracy, in (0, 1)
+	Headroom  float64 // the demand is multiplied with it; 0 means the planner's own
+	Gap       float64 // relative; 0 means the planner's own
+	Tolerance float64 // accuracy that is given up rather than loading other models; 0 means the planner's own
+	Single    bool    // plan for batches of one
+	Uniform   bool    // equal shares whatever an instance carries
+	Oddities  bool    // as the published code does it, where it differs from the paper's text
+}
+
+// String lists what is not a default, as name=value.
+func (o Options) String() string {
+	var out []string
+	add := func(name string, v any, given bool) {
+		if given {
+			out = append(out, fmt.Sprintf("%s=%v", name, v))
+		}
+	}
+	p := &o.Planning
+	add("batch", o.BatchSize, o.BatchSize > 0)
+	add("timeout", o.Timeout, o.Timeout > 0)
+	add("replan", o.Replan, o.Replan > 0)
+	add("select", p.Select, p.Select != "")
+	add("place", p.Place, p.Place != "")
+	add("goal", p.Goal, p.Goal != "")
+	add("lambda", p.Lambda, p.Lambda > 0)
+	add("headroom", p.Headroom, p.Headroom > 0)
+	add("gap", p.Gap, p.Gap > 0)
+	add("tolerance", p.Tolerance, p.Tolerance != 0)
+	add("single", p.Single, p.Single)
+	add("uniform", p.Uniform, p.Uniform)
+	add("oddities", p.Oddities, p.Oddities)
+	return strings.Join(out, " ")
+}

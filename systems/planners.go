@@ -1,0 +1,95 @@
+package systems
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// World is what planners know besides what they are asked.
+type World struct {
+	Profile   profile.Profile
+	Solver    milp.Solver       // nil refuses the planners that solve a program
+	Placement []static.Instance // as a person wrote it down; for the planner static
+	Batches   []int             // the batch sizes that may be planned; nil for any
+}
+
+// ErrNoSolver tells that a planner needs World.Solver.
+var ErrNoSolver = errors.New("the planner solves a program and has no solver")
+
+type plannerPart struct {
+	name, doc string
+	make      func(World, Options) (plan.Planner, error)
+}
+
+type scalerPart struct {
+	name, doc string
+	make      func(Options) scale.Scaler
+}
+
+var planners = []plannerPart{
+	{"static", "the placement that is written down, shares by capacity", func(w World, _ Options) (plan.Planner, error) {
+		return &static.Planner{Profile: w.Profile, Instances: w.Placement}, nil
+	}},
+}
+
+var scalers = []scalerPart{
+	{"fixed", "never plans again", func(Options) scale.Scaler { return scale.Fixed{} }},
+	{"periodic", "plans again every interval", func(o Options) scale.Scaler { return scale.Replan{Interval: o.Replan, Plain: true} }},
+	{"replan", "plans again every interval, when the demand bursts and when a worker is lost", func(o Options) scale.Scaler {
+		return scale.Replan{Interval: o.Replan, Bursts: true}
+	}},
+}
+
+// Planners returns the names of all planners.
+func Planners() []string { return names(planners, func(p plannerPart) string { return p.name }) }
+
+// Scalers returns the names of all scalers.
+func Scalers() []string { return names(scalers, func(p scalerPart) string { return p.name }) }
+
+// PlannerParts returns all planners.
+func PlannerParts() []Part {
+	return names(planners, func(p plannerPart) Part { return Part{p.name, p.doc} })
+}
+
+// ScalerParts returns all scalers.
+func ScalerParts() []Part {
+	return names(scalers, func(p scalerPart) Part { return Part{p.name, p.doc} })
+}
+
+// NewScaler returns a fresh rule by name; "" is fixed.
+func NewScaler(name string, o Options) (scale.Scaler, error) {
+	if name == "" {
+		name = "fixed"
+	}
+	at := slices.IndexFunc(scalers, func(p scalerPart) bool { return p.name == name })
+	if at < 0 {
+		return nil, fmt.Errorf("scaler %q does not exist: use one of %s", name, strings.Join(Scalers(), ", "))
+	}
+	return scalers[at].make(o), nil
+}
+
+// NewPlanner builds a planner by name; "" is static.
+func NewPlanner(name string, w World, o Options) (plan.Planner, error) {
+	if name == "" {
+		name = "static"
+	}
+	at := slices.IndexFunc(planners, func(p plannerPart) bool { return p.name == name })
+	if at < 0 {
+		return nil, fmt.Errorf("planner %q does not exist: use one of %s", name, strings.Join(Planners(), ", "))
+	}
+	if w.Profile == nil {
+		return nil, errors.New("a planner needs a profile: measure one with 'sluice profile'")
+	}
+	return planners[at].make(w, o)
+}
+
+// NewPlanner builds the system's planner.
+func (s System) NewPlanner(w World) (plan.Planner, error) { return NewPlanner(s.Planner, w, s.Options) }

@@ -1,0 +1,65 @@
+package systems
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// setting is a key of a configuration's options and how it is taken up.
+type setting struct {
+	name string
+	set  func(p *Planning, value string) error
+}
+
+var settings = []setting{
+	{"goal", func(p *Planning, v string) error {
+		p.Goal = v
+		return among(v, "accuracy", "fairness", "blend", "throughput")
+	}},
+	{"select", func(p *Planning, v string) error {
+		p.Select = v
+		return among(v, "any", "most-accurate", "least-accurate")
+	}},
+	{"place", func(p *Planning, v string) error { p.Place = v; return among(v, "free", "fixed") }},
+	{"lambda", func(p *Planning, v string) (err error) { p.Lambda, err = number(v, 0, 1); return err }},
+	{"headroom", func(p *Planning, v string) (err error) { p.Headroom, err = number(v, 0.1, 10); return err }},
+	{"gap", func(p *Planning, v string) (err error) { p.Gap, err = number(v, 0, 1); return err }},
+	{"tolerance", func(p *Planning, v string) (err error) { p.Tolerance, err = number(v, -1, 1); return err }},
+}
+
+// Settings returns the keys that Set knows, each with prefix before it.
+func Settings(prefix string) []string {
+	return names(settings, func(s setting) string { return prefix + s.name })
+}
+
+// Set takes up the options of a configuration.
+func (p *Planning) Set(options map[string]string) error {
+	for _, k := range slices.Sorted(maps.Keys(options)) {
+		at := slices.IndexFunc(settings, func(s setting) bool { return s.name == k })
+		if at < 0 {
+			return fmt.Errorf("option %q does not exist: use one of %s", k, strings.Join(Settings(""), ", "))
+		}
+		if err := settings[at].set(p, options[k]); err != nil {
+			return fmt.Errorf("option %q: %w", k, err)
+		}
+	}
+	return nil
+}
+
+func among(v string, known ...string) error {
+	if !slices.Contains(known, v) {
+		return fmt.Errorf("%q is not one of %s", v, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+func number(v string, low, high float64) (float64, error) {
+	x, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(x >= low && x <= high) {
+		return 0, fmt.Errorf("is %q, want a number from %v to %v", v, low, high)
+	}
+	return x, nil
+}
