@@ -115,7 +115,7 @@ func (e *Engine) admissible(s serving.StageID, t *fleet.Task) (ok bool, why Reas
 			case !l.Wanted || !e.fleet.Accepts(t, l.Variant):
 			case int(t.Items) > l.Limit:
 				large = true
-			case !l.Warm:
+			case !l.Warm || i.Held:
 				return true, 0, false
 			}
 		}

@@ -19,10 +19,12 @@ import (
 // Scenarios: scripts with recorded output in testdata. Run with -rewrite to record anew, and commit the change only if
 // you understand what caused it.
 //
-//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [queue=100]
+//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES]
 //	stage NAME [next=NAME:FANOUT,...]        stages in topological order
-//	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME]
+//	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME] [memory=BYTES] [each=BYTES]
 //	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME]
+//
+//	carries capacity=10 demand=10            (in a plan)
 //
 //	at T          (one line for each input)
 //	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME]
@@ -62,6 +64,7 @@ type scenario struct {
 	profile latencies
 	engine  *engine.Engine
 	plan    *plan.Plan
+	seq     uint64 // of the last plan request
 }
 
 // latencies are linear in the items, by variant.
@@ -92,7 +95,7 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	for _, a := range d.CmdArgs {
 		head[a.Key] = a.Vals[0]
 	}
-	*s = scenario{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}}}
+	*s = scenario{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d", MemoryBytes: int64(number(head["memory"], 0))}}}}
 	app := serving.App{Name: "app", Weight: 1, SLO: serving.SLO{Latency: duration(head["slo"], 100*time.Millisecond), Percentile: 99}, QueueLimit: number(head["queue"], 100)}
 	if head["late"] == "serve-late" {
 		app.Late = serving.ServeLate
@@ -121,7 +124,8 @@ func (s *scenario) build(d *datadriven.TestData) error {
 			}
 			st := s.stage(args["stage"])
 			id := serving.VariantID(len(s.spec.Variants))
-			s.spec.Variants = append(s.spec.Variants, serving.Variant{Name: name[1], Stage: st, Accuracy: float(args["accuracy"], 0.9), MaxBatch: number(args["max"], 8)})
+			s.spec.Variants = append(s.spec.Variants, serving.Variant{Name: name[1], Stage: st, Accuracy: float(args["accuracy"], 0.9), MaxBatch: number(args["max"], 8),
+				MemoryBytes: int64(number(args["memory"], 0)), ItemBytes: int64(number(args["each"], 0))})
 			s.spec.Stages[st].Variants = append(s.spec.Stages[st].Variants, id)
 			s.profile = append(s.profile, [2]time.Duration{duration(args["base"], 10*time.Millisecond), duration(args["item"], 5*time.Millisecond)})
 		case "instance":
@@ -139,16 +143,25 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	}
 	s.instances(strings.Join(placed, "\n"))
 	var err error
-	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0)}}.
+	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Scaler: head["scaler"],
+		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0), Replan: duration(head["replan"], 0)}}.
 		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds)
 	return err
 }
 
 func (s *scenario) instances(text string) string {
 	s.plan = &plan.Plan{Planner: "script"}
+	if s.engine != nil {
+		s.plan.Snapshot = s.seq
+	}
 	for _, line := range strings.Split(text, "\n") {
 		name, args := words(line)
 		if len(name) == 0 {
+			continue
+		}
+		if name[0] == "carries" {
+			s.plan.Capacity = []float64{float(args["capacity"], 0)}
+			s.plan.Demand = []float64{float(args["demand"], 0)}
 			continue
 		}
 		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]), Slots: number(args["slots"], 1), Share: float(args["share"], 1)}
@@ -235,6 +248,15 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 	out := s.engine.Step(at, in)
 	for k := range out {
 		text := out[k].String()
+		if sn := out[k].Snapshot; sn != nil {
+			s.seq = sn.Seq
+			for _, w := range sn.Down {
+				text += fmt.Sprintf(", worker %d down", w)
+			}
+			for _, v := range sn.Broken {
+				text += fmt.Sprintf(", %s broken", s.spec.Variants[v].Name)
+			}
+		}
 		for v := range s.spec.Variants {
 			text = strings.ReplaceAll(text, fmt.Sprintf("variant %d", v), s.spec.Variants[v].Name)
 		}
