@@ -72,6 +72,12 @@ check: ## all that CI runs: lint, test, race, seconds of fuzz
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=5s
 	$(call say,check passed)
 
+.PHONY: upgrade-highs
+upgrade-highs: ## take the newest HiGHS from its npm package, resolve its names anew and test it
+	npm install --ignore-scripts --save-exact highs@latest
+	$(GO) generate ./solver/highs
+	$(GO) test ./solver/highs
+
 .PHONY: generate
 generate: tools ## regenerate what is generated (go generate)
 	$(GO) generate ./...

@@ -61,6 +61,8 @@ type Limits struct {
 	Nodes int64
 	// Start is a point, by column, that the search may begin with; nil for none. An infeasible one is ignored.
 	Start []float64
+	// Relax solves the program as if no column were integer.
+	Relax bool
 }
 
 // Status is how a solve ended.

@@ -29,7 +29,7 @@ var floors = []row{
 	{6, "web/...", true},
 	{6, "backend/*", false},
 	{6, "provider/*", true},
-	{6, "solver/*", true},
+	{6, "solver/*", false},
 	{6, "store/...", true},
 	{6, "sim/experiment", true},
 	{6, "reproduce/...", true},
