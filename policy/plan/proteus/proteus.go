@@ -1,0 +1,291 @@
+package proteus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Plan implements plan.Planner. When ctx ends the search, the plan found so far is returned with its proven bound; a plan
+// that cannot carry the demand says in Shed what it leaves out. It fails when some stage cannot be served at all.
+func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	if p.Solver == nil {
+		return nil, errors.New("planner proteus has no solver")
+	}
+	m, err := p.newProblem(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := p.find(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return m.plan(f, r), nil
+}
+
+// found is what the search answers.
+type found struct {
+	*allocation
+	multiple float64 // of the demand, with goal Throughput; otherwise 1
+	bound    float64 // on the goal's value at the served fractions
+	proven   bool
+}
+
+// find searches the best allocation.
+func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
+	x := m.build(nil)
+	nothing := func(int) float64 { return 0 }
+	relaxed, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
+	var best *allocation
+	switch {
+	case err == nil && relaxed.Status == milp.Optimal:
+		best = m.round(func(k int) float64 { return relaxed.Values[x.n[k]] })
+	case err == nil:
+		return nil, fmt.Errorf("planner proteus: the relaxed program is %v, which its shape rules out", relaxed.Status)
+	case ctx.Err() != nil:
+		best = m.round(nothing)
+	default:
+		return nil, fmt.Errorf("planner proteus: %w", err)
+	}
+	if have := m.rate(m.have(), 1); have.score >= best.score {
+		best = have
+	}
+	out := &found{allocation: best, multiple: 1, bound: math.Inf(1)}
+	if relaxed != nil {
+		out.bound, out.proven = relaxed.Bound, true
+	}
+	if err := p.improve(ctx, m, x, out); err != nil {
+		return nil, err
+	}
+	if m.o.Goal != Throughput && m.lacking(out.allocation) && ctx.Err() == nil {
+		// Not everything can be served. The most that can has been found; now the accuracy at that.
+		fractions := make([]float64, len(x.classes))
+		for k, c := range x.classes {
+			fractions[k] = 1
+			for _, s := range c.stages {
+				fractions[k] = min(fractions[k], out.served[s])
+			}
+			fractions[k] *= 1 - 1e-9
+		}
+		y := m.build(fractions)
+		out.proven = false
+		if err := p.improve(ctx, m, y, out); err != nil {
+			return nil, err
+		}
+	}
+	m.settle(out)
+	return out, nil
+}
+
+// improve lets the solver look for a better allocation than out has.
+func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *found) error {
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Gap: m.o.Gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation)})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // what there is, is a plan
+	case err != nil:
+		return fmt.Errorf("planner proteus: %w", err)
+	case s.Status != milp.Optimal && s.Status != milp.Feasible:
+		return nil // the limit came before a point; the rounded plan stands
+	}
+	counts := make([]int, len(m.pairs))
+	for k := range counts {
+		counts[k] = int(s.Values[x.n[k]])
+	}
+	if m.o.Goal == Throughput {
+		out.multiple = s.Values[x.served[0]]
+		for _, c := range x.served {
+			out.multiple = min(out.multiple, s.Values[c])
+		}
+	}
+	out.bound, out.proven = s.Bound, true
+	if a := m.rate(counts, out.multiple); a.score >= out.score || m.o.Goal == Throughput {
+		out.allocation = a
+	}
+	return nil
+}
+
+// lacking tells whether some of the demand is not served.
+func (m *problem) lacking(a *allocation) bool {
+	for _, f := range a.served {
+		if f < 1-1e-6 {
+			return true
+		}
+	}
+	return false
+}
+
+// settle keeps what runs when that is as good within the tolerance, and finds work for workers that are left over.
+func (m *problem) settle(out *found) {
+	if have := m.have(); m.o.Tolerance > 0 && m.o.Goal != Throughput {
+		if now := m.rate(have, 1); now.score >= out.score-m.o.Tolerance {
+			out.allocation = now
+		}
+	}
+	counts := append([]int(nil), out.counts...)
+	m.occupy(counts)
+	a := m.rate(counts, out.multiple)
+	out.allocation = a
+}
+
+// occupy gives workers that the plan has no use for something to do: what they run already where that is accurate enough to
+// take a part of its stage's load, else the most accurate variant of the stage with the least to spare. It never lowers
+// accuracy, and what is less loaded is late less often.
+func (m *problem) occupy(counts []int) {
+	have := m.have()
+	load := make([]float64, len(m.stages)) // capacity by stage at the accuracy in use
+	floor := make([]float64, len(m.stages))
+	for s := range m.stages {
+		floor[s] = math.Inf(1)
+		for _, k := range m.stages[s].pairs {
+			if counts[k] > 0 {
+				load[s] += float64(counts[k]) * m.pairs[k].rate
+				floor[s] = min(floor[s], m.pairs[k].value)
+			}
+		}
+	}
+	for g := range m.groups {
+		free := len(m.groups[g].workers)
+		for k := range m.pairs {
+			if m.pairs[k].group == g {
+				free -= counts[k]
+			}
+		}
+		for k := range m.pairs {
+			if p := &m.pairs[k]; p.group == g && p.value >= floor[p.stage] {
+				for ; free > 0 && have[k] > counts[k]; free-- {
+					counts[k]++
+					load[p.stage] += p.rate
+				}
+			}
+		}
+		for ; free > 0; free-- {
+			best, worst := -1, 0.0
+			for s := range m.stages {
+				for _, k := range m.stages[s].pairs { // the most accurate comes first
+					if p := &m.pairs[k]; p.group == g && p.value >= floor[s] {
+						if busy := m.stages[s].demand / max(load[s], 1e-9); busy > worst {
+							best, worst = k, busy
+						}
+						break
+					}
+				}
+			}
+			if best < 0 {
+				break
+			}
+			counts[best]++
+			load[m.pairs[best].stage] += m.pairs[best].rate
+		}
+	}
+}
+
+// plan writes an allocation down.
+func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
+	apps := len(m.spec.Apps)
+	out := &plan.Plan{Planner: "proteus", Demand: make([]float64, apps), Capacity: make([]float64, apps), Forecast: plan.Forecast{Violation: -1}}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	hosts, loads := m.place(f.counts)
+	out.Loads = loads
+	total := make([]float64, len(m.stages)) // items/s served
+	hosting := make([]int, len(m.stages))
+	for k, n := range f.counts {
+		total[m.pairs[k].stage] += f.rates[k]
+		hosting[m.pairs[k].stage] += n
+	}
+	able := make([]float64, len(m.stages)) // items/s while each instance gets its share
+	for s := range able {
+		able[s] = math.Inf(1)
+	}
+	for w := range m.spec.Workers {
+		k := hosts[w]
+		if k < 0 {
+			continue
+		}
+		p := &m.pairs[k]
+		device := m.spec.Workers[w].DeviceType
+		share := 0.0
+		switch {
+		case m.o.Uniform:
+			share = 1 / float64(hosting[p.stage])
+		case total[p.stage] > 0:
+			share = f.rates[k] / float64(f.counts[k]) / total[p.stage]
+		}
+		if share > 0 {
+			able[p.stage] = min(able[p.stage], p.rate/share)
+		}
+		run := float64(p.limit) / p.rate
+		out.Instances = append(out.Instances, plan.Instance{
+			Worker: serving.WorkerID(w), Place: 1, Stage: p.stage, Variants: []plan.Variant{{Variant: p.variant, Limit: p.limit}}, Slots: 1,
+			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].within-seconds(run), 0),
+		})
+		out.Forecast.CostPerHour += m.spec.DeviceTypes[device].PricePerHour
+	}
+	shed := false
+	missing := make([]float64, apps)
+	var accuracy, queries float64
+	for a, app := range m.spec.Apps {
+		out.Capacity[a] = math.Inf(1)
+		fraction, right := 1.0, 1.0
+		for _, s := range app.Stages {
+			st := &m.stages[s]
+			if st.fan <= 0 {
+				continue
+			}
+			out.Capacity[a] = min(out.Capacity[a], able[s]/st.fan)
+			fraction = min(fraction, total[s]/st.asked)
+			mean := 0.0
+			for _, k := range st.pairs {
+				if total[s] > 0 {
+					mean += f.rates[k] / total[s] * m.spec.Variants[m.pairs[k].variant].Accuracy
+				}
+			}
+			right *= mean
+		}
+		if math.IsInf(out.Capacity[a], 1) {
+			out.Capacity[a] = 0
+		}
+		first := &m.stages[app.Stages[0]]
+		out.Demand[a] = first.demand
+		if missing[a] = first.asked * max(0, 1-fraction); missing[a] > 1e-6*first.asked {
+			shed = true
+		} else {
+			missing[a] = 0
+		}
+		rate := first.asked * fraction
+		accuracy += rate * right
+		queries += rate
+		out.Forecast.Throughput += out.Capacity[a]
+	}
+	if shed {
+		out.Shed = missing
+	}
+	if queries > 0 {
+		out.Forecast.Accuracy = accuracy / queries
+	}
+	m.judge(out, f)
+	return out
+}
+
+// judge says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
+// accuracy, their blend, or multiple of the demand. The bound counts the reward for what is kept, so that it is loose by the
+// tolerance at most.
+func (m *problem) judge(out *plan.Plan, f *found) {
+	value := m.worth(f.allocation)
+	bound := f.bound
+	if m.o.Goal == Throughput {
+		value, bound = f.multiple, bound/shedding
+	}
+	if !f.proven || math.IsInf(bound, 0) {
+		return
+	}
+	out.Bound, out.Proven = max(bound, value), true
+	out.Gap = (out.Bound - value) / max(math.Abs(value), 1e-9)
+}
