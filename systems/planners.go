@@ -38,6 +38,7 @@ var planners = []plannerPart{
 	{"static", "the placement that is written down, shares by capacity", func(w World, _ Options) (plan.Planner, error) {
 		return &static.Planner{Profile: w.Profile, Instances: w.Placement}, nil
 	}},
+	{"proteus", "which variant each worker hosts and its share, as a mixed-integer program", newProteus},
 }
 
 var scalers = []scalerPart{

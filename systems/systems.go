@@ -26,7 +26,10 @@ type System struct {
 // All lists the systems, in the order in which help shows them.
 func All() []System { return slices.Clone(all) }
 
-var all = []System{
+var all = slices.Concat(general, proteusSystems, baselines)
+
+// general need no solver.
+var general = []System{
 	{
 		Name: "sluice", Doc: "the default: each query where it ends first, on the most accurate variant that lets all that waits be in time",
 		Source: "ours", Planner: "static", Router: "earliestfinish", Batcher: "mostaccurate", Scaler: "fixed",

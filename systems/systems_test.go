@@ -2,6 +2,7 @@ package systems
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func TestRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
-	named := append(append(Names(), Routers()...), Batchers()...)
+	named := slices.Concat(Names(), Routers(), Batchers(), Planners(), Scalers())
 	for _, name := range named {
 		if !strings.Contains(string(papers), "`"+name+"`") {
 			t.Errorf("docs/papers.md does not mention `%s`", name)

@@ -57,6 +57,8 @@ type Limits struct {
 	// Gap is the relative distance between incumbent and bound at which the incumbent is good enough; 0 asks for an optimum
 	// within the solver's own tolerance.
 	Gap float64
+	// Distance is the same as an absolute distance; either is enough.
+	Distance float64
 	// Nodes of the search tree; 0 means no limit.
 	Nodes int64
 	// Start is a point, by column, that the search may begin with; nil for none. An infeasible one is ignored.
@@ -69,7 +71,7 @@ type Limits struct {
 type Status uint8
 
 const (
-	// Optimal: Values are within Limits.Gap of the best there is.
+	// Optimal: Values are within Limits.Gap or Limits.Distance of the best there is.
 	Optimal Status = iota
 	// Feasible: a limit ended the search; Values satisfy every constraint and Gap says how good they are proven to be.
 	Feasible

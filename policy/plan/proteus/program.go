@@ -38,9 +38,8 @@ const shedding = 20
 // column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
 // relative gap means something; for goal Throughput it is the multiple that is served.
 func (m *problem) build(fractions []float64) *program {
-	x := &program{floor: -1}
+	x := &program{floor: -1, classes: m.classes()}
 	x.Maximize = true
-	x.classes = m.classes()
 	total := 0.0
 	for s := range m.stages {
 		total += m.stages[s].weight * m.stages[s].demand
@@ -72,11 +71,15 @@ func (m *problem) build(fractions []float64) *program {
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		most := float64(len(m.groups[p.group].workers))
+		most, rate := float64(len(m.groups[p.group].workers)), p.rate
+		if !throughput {
+			// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
+			rate = min(rate, st.demand)
+		}
 		n := x.Column(milp.Column{Upper: most, Integer: true})
-		r := x.Column(milp.Column{Objective: mean * st.weight * p.value / total, Upper: most * p.rate})
+		r := x.Column(milp.Column{Objective: mean * st.weight * p.value / total, Upper: most * rate})
 		x.n, x.r = append(x.n, n), append(x.r, r)
-		x.Row(-milp.Inf, 0, milp.Term{Column: r, Coef: 1}, milp.Term{Column: n, Coef: -p.rate})
+		x.Row(-milp.Inf, 0, milp.Term{Column: r, Coef: 1}, milp.Term{Column: n, Coef: -rate})
 		counts[p.group] = append(counts[p.group], milp.Term{Column: n, Coef: 1})
 		rates[p.stage] = append(rates[p.stage], milp.Term{Column: r, Coef: 1})
 		gains[p.stage] = append(gains[p.stage], milp.Term{Column: r, Coef: p.value})
@@ -111,6 +114,49 @@ func (m *problem) build(fractions []float64) *program {
 	}
 	m.reward(x)
 	return x
+}
+
+// carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group only the
+// fastest matters and rates need no columns. fastest says which pair its n belong to.
+func (m *problem) carry() (x *program, fastest []int) {
+	x = &program{floor: -1, classes: m.classes()}
+	x.Maximize = true
+	price := float64(shedding)
+	for range x.classes {
+		x.served = append(x.served, x.Column(milp.Column{Objective: -price, Upper: 1}))
+		price *= shedding
+	}
+	counts := make([][]milp.Term, len(m.groups))
+	carried := make([][]milp.Term, len(m.stages))
+	for s := range m.stages {
+		for g := range m.groups {
+			best := -1
+			for _, k := range m.stages[s].pairs {
+				if p := &m.pairs[k]; p.group == g && (best < 0 || p.rate > m.pairs[best].rate) {
+					best = k
+				}
+			}
+			if best < 0 {
+				continue
+			}
+			n := x.Column(milp.Column{Upper: float64(len(m.groups[g].workers)), Integer: true})
+			x.n, fastest = append(x.n, n), append(fastest, best)
+			counts[g] = append(counts[g], milp.Term{Column: n, Coef: 1})
+			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate, m.stages[s].demand)})
+		}
+	}
+	for g := range m.groups {
+		if len(counts[g]) > 0 {
+			x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
+		}
+	}
+	for k, c := range x.classes {
+		for _, s := range c.stages {
+			d := m.stages[s].demand
+			x.Row(d, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: d})...)
+		}
+	}
+	return x, fastest
 }
 
 // reward makes the plan prefer what already runs: all of it together is worth the tolerance.

@@ -59,32 +59,72 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	if relaxed != nil {
 		out.bound, out.proven = relaxed.Bound, true
 	}
-	if err := p.improve(ctx, m, x, out); err != nil {
-		return nil, err
+	if m.o.Goal == Throughput {
+		err = p.improve(ctx, m, x, milp.Limits{Gap: m.o.Gap}, out)
+	} else {
+		err = p.lexicographic(ctx, m, out)
 	}
-	if m.o.Goal != Throughput && m.lacking(out.allocation) && ctx.Err() == nil {
-		// Not everything can be served. The most that can has been found; now the accuracy at that.
-		fractions := make([]float64, len(x.classes))
-		for k, c := range x.classes {
-			fractions[k] = 1
-			for _, s := range c.stages {
-				fractions[k] = min(fractions[k], out.served[s])
-			}
-			fractions[k] *= 1 - 1e-9
-		}
-		y := m.build(fractions)
-		out.proven = false
-		if err := p.improve(ctx, m, y, out); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	m.settle(out)
 	return out, nil
 }
 
+// lexicographic searches first what can be served, where the allocation at hand leaves something out, and then the best
+// goal at that. In one program the first would drown the second: its gap is worth nothing to the accuracy.
+func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) error {
+	if m.lacking(out.allocation) {
+		out.proven = false
+		if err := p.carry(ctx, m, out); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	classes := m.classes()
+	fractions := make([]float64, len(classes))
+	for k, c := range classes {
+		fractions[k] = 1
+		for _, s := range c.stages {
+			fractions[k] = min(fractions[k], out.served[s])
+		}
+		if fractions[k] < 1-1e-6 {
+			fractions[k] *= 1 - 1e-9 // what is served must stay feasible under the solver's rounding
+		} else {
+			fractions[k] = 1
+		}
+	}
+	return p.improve(ctx, m, m.build(fractions), milp.Limits{Gap: m.o.Gap}, out)
+}
+
+// carry looks for an allocation that serves more than out has.
+func (p *Planner) carry(ctx context.Context, m *problem, out *found) error {
+	x, fastest := m.carry()
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: unserved * shedding, Nodes: m.o.Nodes})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("planner proteus: %w", err)
+	case s.Status != milp.Optimal && s.Status != milp.Feasible:
+		return nil
+	}
+	counts := make([]int, len(m.pairs))
+	for n, k := range fastest {
+		counts[k] = int(s.Values[x.n[n]])
+	}
+	if a := m.rate(counts, 1); a.score > out.score {
+		out.allocation = a
+	}
+	return nil
+}
+
+// unserved is how close to the largest fraction that can be served the search for it goes.
+const unserved = 0.0025
+
 // improve lets the solver look for a better allocation than out has.
-func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *found) error {
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Gap: m.o.Gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation)})
+func (p *Planner) improve(ctx context.Context, m *problem, x *program, limits milp.Limits, out *found) error {
+	limits.Nodes, limits.Start = m.o.Nodes, m.point(x, out.allocation)
+	s, err := p.Solver.Solve(ctx, &x.Program, limits)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // what there is, is a plan

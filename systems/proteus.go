@@ -1,0 +1,88 @@
+package systems
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/proteus"
+)
+
+// Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its part of the queries (§4);
+// queries follow those shares; batches wait for as long as their first query allows (§5); every 30 s, and when the demand
+// bursts, it plans again (§3).
+var proteusSystems = []System{
+	{
+		Name: "proteus", Doc: "plans variants, places and shares for the highest mean accuracy that carries the demand; adaptive batches",
+		Source: "Proteus §3-§5", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+	},
+	{
+		Name: "proteus-fair", Doc: "proteus for the highest smallest accuracy of an app",
+		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Options: Options{Planning: Planning{Goal: "fairness"}},
+	},
+	{
+		Name: "proteus-blend", Doc: "proteus for one half of the mean and one half of the smallest accuracy",
+		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Options: Options{Planning: Planning{Goal: "blend"}},
+	},
+	{
+		Name: "proteus-without-placement", Doc: "proteus whose workers keep their app",
+		Source: "Proteus §6.5 (w/o MP)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Options: Options{Planning: Planning{Place: "fixed"}},
+	},
+	{
+		Name: "proteus-without-selection", Doc: "proteus with the most accurate variant of each app only",
+		Source: "Proteus §6.5 (w/o MS)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Options: Options{Planning: Planning{Select: "most-accurate"}},
+	},
+	{
+		Name: "proteus-without-adaptive-batching", Doc: "proteus planned for, and run with, batches of one",
+		Source: "Proteus §6.5 (w/o AB)", Planner: "proteus", Router: "weighted", Batcher: "single", Scaler: "replan",
+		Options: Options{Planning: Planning{Single: true}},
+	},
+	{
+		Name: "proteus-without-query-assignment", Doc: "proteus with equal shares whatever a worker carries",
+		Source: "Proteus §6.5 (w/o QA)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Options: Options{Planning: Planning{Uniform: true}},
+	},
+	{
+		Name: "proteus-aimd", Doc: "proteus with additive-increase, multiplicative-decrease batches",
+		Source: "Proteus §6.4", Planner: "proteus", Router: "weighted", Batcher: "aimd", Scaler: "replan",
+	},
+	{
+		Name: "proteus-earlydrop", Doc: "proteus with early-drop batches",
+		Source: "Proteus §6.4 (Nexus)", Planner: "proteus", Router: "weighted", Batcher: "earlydrop", Scaler: "replan",
+	},
+}
+
+// newProteus builds the planner with the options of a system or a configuration.
+func newProteus(w World, o Options) (plan.Planner, error) {
+	if w.Solver == nil {
+		return nil, fmt.Errorf("planner proteus: %w", ErrNoSolver)
+	}
+	p := &o.Planning
+	out := &proteus.Planner{Profile: w.Profile, Solver: w.Solver, Options: proteus.Options{
+		Headroom: p.Headroom, Gap: p.Gap, Lambda: p.Lambda, Tolerance: p.Tolerance, Single: p.Single, Uniform: p.Uniform, Batches: w.Batches,
+	}}
+	var ok [3]bool
+	out.Options.Select, ok[0] = selections[cmp.Or(p.Select, "any")]
+	out.Options.Place, ok[1] = placements[cmp.Or(p.Place, "free")]
+	out.Options.Goal, ok[2] = goals[cmp.Or(p.Goal, "accuracy")]
+	for n, x := range []string{"select is " + p.Select, "place is " + p.Place, "goal is " + p.Goal} {
+		if !ok[n] {
+			return nil, fmt.Errorf("planner proteus: option %s, which does not exist", x)
+		}
+	}
+	return out, nil
+}
+
+var (
+	selections = map[string]proteus.Selection{
+		"any": proteus.AnyVariant, "most-accurate": proteus.MostAccurate, "least-accurate": proteus.LeastAccurate,
+	}
+	placements = map[string]proteus.Placement{"free": proteus.Free, "fixed": proteus.Fixed}
+	goals      = map[string]proteus.Goal{
+		"accuracy": proteus.Accuracy, "fairness": proteus.Fairness, "blend": proteus.Blend, "throughput": proteus.Throughput,
+	}
+)
