@@ -107,8 +107,9 @@ var bans = []ban{
 		why: "state does not know who decides on it",
 	},
 	{
-		from: []string{"policy/plan/*"}, to: []string{"policy/plan/*", "policy/route", "policy/batch", "policy/scale"}, self: true,
-		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile",
+		from: []string{"policy/plan/*"}, to: []string{"policy/plan/*", "policy/route", "policy/batch", "policy/scale"},
+		except: []string{"policy/plan/capacity"}, self: true,
+		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to policy/plan/capacity when it is about plans",
 	},
 	{
 		from: []string{"policy/plan"}, to: []string{"policy/..."}, self: false,

@@ -4,8 +4,6 @@
 package proteus
 
 import (
-	"time"
-
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -114,9 +112,3 @@ func (p *Planner) Name() string { return "proteus" }
 
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
-
-// share of the objective that a stage of an app gets; an app of several stages is cut into equal parts along its longest
-// path, since Proteus knows apps of one stage only.
-func part(latency time.Duration, depth int) time.Duration {
-	return time.Duration(float64(latency) / float64(depth))
-}

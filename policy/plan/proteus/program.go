@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/policy/plan/capacity"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -200,19 +201,9 @@ func (m *problem) have() []int {
 func (m *problem) hosted(w serving.WorkerID) (serving.VariantID, bool) {
 	i, ok := m.running[w]
 	if !ok {
-		return 0, false
+		return serving.None, false
 	}
-	for _, l := range i.Variants {
-		if l.Wanted && !l.Warm {
-			return l.Variant, true // on its way
-		}
-	}
-	for _, l := range i.Variants {
-		if l.Wanted {
-			return l.Variant, true
-		}
-	}
-	return 0, false
+	return capacity.Hosted(i)
 }
 
 func (m *problem) find(g int, v serving.VariantID) int {
@@ -223,7 +214,7 @@ func (m *problem) find(g int, v serving.VariantID) int {
 func (m *problem) classes() []class {
 	var out []class
 	for s := range m.stages {
-		w := m.spec.Apps[m.stages[s].app].Weight
+		w := m.spec.Apps[m.stages[s].App].Weight
 		at := slices.IndexFunc(out, func(c class) bool { return c.weight == w })
 		if at < 0 {
 			at = len(out)

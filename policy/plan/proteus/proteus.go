@@ -245,8 +245,8 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 		able[s] = math.Inf(1)
 	}
 	for w := range m.spec.Workers {
-		k := hosts[w]
-		if k < 0 {
+		k, ok := hosts[serving.WorkerID(w)]
+		if !ok {
 			continue
 		}
 		p := &m.pairs[k]
@@ -264,7 +264,7 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 		run := float64(p.limit) / p.rate
 		out.Instances = append(out.Instances, plan.Instance{
 			Worker: serving.WorkerID(w), Place: 1, Stage: p.stage, Variants: []plan.Variant{{Variant: p.variant, Limit: p.limit}}, Slots: 1,
-			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].within-seconds(run), 0),
+			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].Within-seconds(run), 0),
 		})
 		out.Forecast.CostPerHour += m.spec.DeviceTypes[device].PricePerHour
 	}
@@ -276,11 +276,11 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 		fraction, right := 1.0, 1.0
 		for _, s := range app.Stages {
 			st := &m.stages[s]
-			if st.fan <= 0 {
+			if st.Fan <= 0 {
 				continue
 			}
-			out.Capacity[a] = min(out.Capacity[a], able[s]/st.fan)
-			fraction = min(fraction, total[s]/st.asked)
+			out.Capacity[a] = min(out.Capacity[a], able[s]/st.Fan)
+			fraction = min(fraction, total[s]/st.Rate)
 			mean := 0.0
 			for _, k := range st.pairs {
 				if total[s] > 0 {
@@ -294,12 +294,12 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 		}
 		first := &m.stages[app.Stages[0]]
 		out.Demand[a] = first.demand
-		if missing[a] = first.asked * max(0, 1-fraction); missing[a] > 1e-6*first.asked {
+		if missing[a] = first.Rate * max(0, 1-fraction); missing[a] > 1e-6*first.Rate {
 			shed = true
 		} else {
 			missing[a] = 0
 		}
-		rate := first.asked * fraction
+		rate := first.Rate * fraction
 		accuracy += rate * right
 		queries += rate
 		out.Forecast.Throughput += out.Capacity[a]

@@ -45,7 +45,7 @@ func (m *problem) spend(counts, free []int, wanted func(k int) float64) {
 			g := st.weight*(sum-sums[p.stage]) + 1e-9*wanted(k)
 			if extra := more - served[p.stage]; lack > 1e-9 && extra > 0 {
 				// What is missing counts by the square: the worst served first.
-				g += shedding * m.spec.Apps[st.app].Weight * (extra / st.demand) * (1 + shedding*lack)
+				g += shedding * m.spec.Apps[st.App].Weight * (extra / st.demand) * (1 + shedding*lack)
 			}
 			if g > gain+1e-12 {
 				best, gain = k, g

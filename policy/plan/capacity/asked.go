@@ -1,0 +1,66 @@
+package capacity
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Least is the rate in queries/s that an app nobody calls is planned for, so that the first who does finds it served.
+const Least = 0.01
+
+// Asked is what an app asks of one of its stages.
+type Asked struct {
+	App serving.AppID
+	// Fan is the items that reach the stage for each query of the app.
+	Fan float64
+	// Rate is the items/s that reach it, without head-room.
+	Rate float64
+	// Within is the stage's part of the objective: an app of several stages is cut into equal parts along its longest path.
+	Within time.Duration
+	// Best is the accuracy of its most accurate variant.
+	Best float64
+}
+
+// Ask returns, by StageID, what rates of queries/s by AppID ask of the stages. Missing rates count as Least.
+func Ask(spec *serving.Spec, rates []float64) []Asked {
+	out := make([]Asked, len(spec.Stages))
+	for a, app := range spec.Apps {
+		rate := Least
+		if a < len(rates) {
+			rate = max(rates[a], Least)
+		}
+		depth, longest := make(map[serving.StageID]int), 1
+		for _, s := range app.Stages {
+			st := &out[s]
+			if depth[s] == 0 {
+				depth[s], st.Fan = 1, 1
+			}
+			longest = max(longest, depth[s])
+			st.App, st.Rate = serving.AppID(a), rate*st.Fan
+			for _, v := range spec.Stages[s].Variants {
+				st.Best = max(st.Best, spec.Variants[v].Accuracy)
+			}
+			for _, e := range spec.Stages[s].Next {
+				depth[e.To] = max(depth[e.To], depth[s]+1)
+				if spec.Stages[e.To].Joins == 1 {
+					out[e.To].Fan = st.Fan * e.FanOut
+				} else {
+					out[e.To].Fan = 1 // a join starts one item when its parts are there
+				}
+			}
+		}
+		for _, s := range app.Stages {
+			out[s].Within = time.Duration(float64(app.SLO.Latency) / float64(longest))
+		}
+	}
+	return out
+}
+
+// Value is the accuracy of a stage's variant divided by that of its most accurate one.
+func (a Asked) Value(v *serving.Variant) float64 {
+	if a.Best <= 0 {
+		return 1
+	}
+	return v.Accuracy / a.Best
+}

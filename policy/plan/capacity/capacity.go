@@ -1,0 +1,90 @@
+// Package capacity is what planners that give every worker one variant have in common: what a worker carries of a variant,
+// what the apps ask of their stages, what runs by a snapshot, and how counts become placements.
+package capacity
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Rule says how much of a variant a worker may be planned for.
+type Rule struct {
+	// Fraction of the stage's objective that a batch may take; 0 means one half (Proteus §4, "Estimation of throughput
+	// capacity").
+	Fraction float64
+	// Batches are the batch sizes that may be planned; nil means any.
+	Batches []int
+	// Single plans for batches of one item.
+	Single bool
+}
+
+const defaultFraction = 0.5
+
+// Of is P of Proteus §4: the rate, in items/s, of the largest batch that takes less than the given fraction of the objective
+// within, so that a query which has just missed a batch is in time with the next, and that fits the device's memory. A limit
+// of 0 is never, also for variants below their app's accuracy floor.
+func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, within time.Duration) (limit int, rate float64) {
+	x, device := &spec.Variants[v], &spec.DeviceTypes[d]
+	if x.Accuracy < spec.Apps[spec.Stages[x.Stage].App].Floor {
+		return 0, 0
+	}
+	bound := x.MaxBatch
+	if r.Single {
+		bound = 1
+	}
+	if device.MemoryBytes > 0 {
+		if x.MemoryBytes > device.MemoryBytes {
+			return 0, 0
+		}
+		if x.ItemBytes > 0 {
+			bound = min(bound, int((device.MemoryBytes-x.MemoryBytes)/x.ItemBytes))
+		}
+	}
+	fraction := r.Fraction
+	if fraction == 0 {
+		fraction = defaultFraction
+	}
+	limit = min(bound, profile.BatchLimit(believed, spec, v, d, 1, time.Duration(fraction*float64(within))-1))
+	if r.Batches != nil {
+		fits := 0
+		for _, b := range r.Batches {
+			if b <= limit {
+				fits = max(fits, b)
+			}
+		}
+		limit = fits
+	}
+	if limit <= 0 {
+		return 0, 0
+	}
+	return limit, float64(limit) / believed.Latency(v, d, limit, 1).Seconds()
+}
+
+// Hopeless says why nothing can serve a stage: devices are those of the workers that are not down.
+func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked Asked, devices []serving.DeviceTypeID, broken []bool) error {
+	app := &spec.Apps[asked.App]
+	if len(devices) == 0 {
+		return fmt.Errorf("no worker is left to plan for: all %d are down", len(spec.Workers))
+	}
+	best, what := profile.Unknown, ""
+	for _, v := range spec.Stages[s].Variants {
+		for _, d := range devices {
+			if l := believed.Latency(v, d, 1, 1); l < best && !broken[v] {
+				best = l
+				what = fmt.Sprintf("%q on %q takes %v for one item", spec.Variants[v].Name, spec.DeviceTypes[d].Name, l.Round(10*time.Microsecond))
+			}
+		}
+	}
+	if what == "" {
+		what = "none of them was measured on these workers, or all failed to load: run 'sluice profile'"
+	}
+	floor := ""
+	if app.Floor > 0 {
+		floor = fmt.Sprintf(" and accuracy_floor is %v", app.Floor)
+	}
+	return fmt.Errorf("app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; half of the stage's part of the SLO is %v%s. Use a faster variant or device, raise the SLO, or lower the floor",
+		app.Name, spec.Stages[s].Name, what, (asked.Within / 2).Round(10*time.Microsecond), floor)
+}
