@@ -1,0 +1,155 @@
+package infaas
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// action is a worker that changes what it hosts and, when that leaves another stage short, one of that stage's workers
+// that changes to a faster variant in turn.
+type action struct {
+	from, to       int     // options; from is free for an idle worker
+	slower, faster int     // the donor's change, or free
+	gain           float64 // items/s that the stage in need gets, no more than it lacks
+	cost           float64 // weighted mean value lost
+	rank           int     // idle worker, own worker, spare worker, other's worker: the less is disturbed, the better
+}
+
+// mend brings stages that carry less than they need up to it: for each the action that closes the gap at the least
+// accuracy (INFaaS §4.2.2: replicate, or change to a faster variant, whichever costs less), else the one that closes most of
+// it for the accuracy it costs, and again. The heavier apps come first, then the stage that has the smallest part of its
+// need. It tells whether anything was changed.
+func (x *state) mend() (changed bool) {
+	stuck := make([]bool, len(x.stages))
+	for {
+		at, part := -1, 0.0
+		for s := range x.stages {
+			st := &x.stages[s]
+			if stuck[s] || st.hosts == 0 || st.carries(st.able, 1) {
+				continue
+			}
+			heavier := at >= 0 && x.spec.Apps[st.App].Weight > x.spec.Apps[x.stages[at].App].Weight
+			lighter := at >= 0 && x.spec.Apps[st.App].Weight < x.spec.Apps[x.stages[at].App].Weight
+			if p := st.able / st.need; at < 0 || heavier || !lighter && p < part {
+				at, part = s, p
+			}
+		}
+		if at < 0 {
+			return changed
+		}
+		a := x.cheapest(at)
+		if a == nil {
+			stuck[at] = true
+			continue
+		}
+		x.move(a.from, a.to)
+		if a.slower != free {
+			x.move(a.slower, a.faster)
+		}
+		changed = true
+	}
+}
+
+// cheapest finds the action that mends a stage best; nil when none helps.
+func (x *state) cheapest(s int) *action {
+	st := &x.stages[s]
+	lack := st.need - st.able
+	var best *action
+	try := func(a action) {
+		able, value := x.after(serving.StageID(s), a.from, a.to)
+		a.gain = min(able-st.able, lack)
+		a.cost += st.weight * (st.value() - value)
+		if a.gain > little*st.need && (best == nil || a.better(best, lack*(1-little))) {
+			best = &a
+		}
+	}
+	donors := x.donors(s)
+	for _, to := range st.options {
+		g := x.options[to].group
+		if x.free[g] > 0 {
+			try(action{from: free, to: to, slower: free, faster: free})
+		}
+		for _, from := range st.options {
+			if x.counts[from] > 0 && from != to && x.options[from].group == g {
+				try(action{from: from, to: to, slower: free, faster: free, rank: 1})
+			}
+		}
+		for _, d := range donors {
+			if x.options[d.from].group == g {
+				d.to = to
+				try(d)
+			}
+		}
+	}
+	return best
+}
+
+// better tells whether a is preferred to b: those that close the gap by what they cost, before all others by how much of it
+// they close for what they cost.
+func (a *action) better(b *action, lack float64) bool {
+	if closes := a.gain >= lack; closes != (b.gain >= lack) {
+		return closes
+	} else if closes {
+		if math.Abs(a.cost-b.cost) > little*(math.Abs(a.cost)+math.Abs(b.cost)) {
+			return a.cost < b.cost
+		}
+		return a.rank < b.rank
+	}
+	if a.cost <= 0 || b.cost <= 0 {
+		if (a.cost <= 0) != (b.cost <= 0) {
+			return a.cost <= 0
+		}
+		return a.gain > b.gain*(1+little) || a.gain >= b.gain*(1-little) && a.rank < b.rank
+	}
+	y, z := a.gain/a.cost, b.gain/b.cost
+	return y > z*(1+little) || y >= z*(1-little) && a.rank < b.rank
+}
+
+// donors lists the workers that other stages can give up, by what they host: those that carry their need without it as they
+// are, and those that do so after one of their other workers has changed to a faster variant, the one that costs the least.
+// Further than that a greedy planner does not look.
+func (x *state) donors(s int) []action {
+	var out []action
+	for t := range x.stages {
+		st := &x.stages[t]
+		if t == s || st.hosts < 2 || !st.carries(st.able, 1) {
+			continue
+		}
+		for _, k := range st.options {
+			if x.counts[k] == 0 {
+				continue
+			}
+			able, value := x.after(serving.StageID(t), k, free)
+			if st.carries(able, 1) {
+				out = append(out, action{from: k, slower: free, faster: free, cost: st.weight * (st.value() - value), rank: 2})
+			} else if a, ok := x.relief(t, k); ok {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// relief finds the change of one of a stage's workers that lets it do without another.
+func (x *state) relief(t, without int) (best action, ok bool) {
+	st := &x.stages[t]
+	able, worth := st.able-x.options[without].rate, st.worth-x.options[without].rate*x.options[without].value
+	for _, slower := range st.options {
+		if n := x.counts[slower]; n == 0 || n == 1 && slower == without {
+			continue
+		}
+		y := &x.options[slower]
+		for _, faster := range st.options {
+			z := &x.options[faster]
+			if z.group != y.group || z.rate <= y.rate || !st.carries(able-y.rate+z.rate, 1) {
+				continue
+			}
+			value := (worth - y.rate*y.value + z.rate*z.value) / (able - y.rate + z.rate)
+			if cost := st.weight * (st.value() - value); !ok || cost < best.cost {
+				best, ok = action{from: without, slower: slower, faster: faster, cost: cost, rank: 3}, true
+			}
+		}
+	}
+	return best, ok
+}
