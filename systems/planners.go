@@ -39,6 +39,7 @@ var planners = []plannerPart{
 		return &static.Planner{Profile: w.Profile, Instances: w.Placement}, nil
 	}},
 	{"proteus", "which variant each worker hosts and its share, as a mixed-integer program", newProteus},
+	{"infaas", "which variant each worker hosts, greedily from what runs", newInfaas},
 }
 
 var scalers = []scalerPart{
@@ -47,6 +48,7 @@ var scalers = []scalerPart{
 	{"replan", "plans again every interval, when the demand bursts and when a worker is lost", func(o Options) scale.Scaler {
 		return scale.Replan{Interval: o.Replan, Bursts: true}
 	}},
+	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 
 // Planners returns the names of all planners.
