@@ -29,6 +29,8 @@ func TestActions(t *testing.T) {
 		{"without one the variant that loses least and suffices", two[:1], []int{0}, []float64{15}, nil, []int{1}},
 		{"skipping one that does not suffice", two[:1], []int{0}, []float64{25}, nil, []int{2}},
 		{"one instance goes down, not all", two[:1], []int{0, 0, 0}, []float64{35}, nil, []int{0, 0, 1}},
+		{"nothing closes the gap of 45 alone: down by the smallest steps until one does", two[:1], []int{0, 0, 0}, []float64{75}, nil, []int{1, 1, 2}},
+		{"idle workers that do not suffice take what brings most, and are made more accurate then", two[:1], []int{2, -1, -1}, []float64{110}, nil, []int{2, 2, 2}},
 		{"a worker that another stage can spare", two, []int{0, 3, 3}, []float64{15, 9}, nil, []int{0, 3, 0}},
 		{"a worker whose stage makes up for it by a faster variant", two, []int{2, 3, 3}, []float64{50, 15}, nil, []int{2, 4, 0}},
 		{"but not one whose stage would be short itself", two, []int{2, 5, 5}, []float64{50, 79}, nil, []int{2, 5, 5}},

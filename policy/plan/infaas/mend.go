@@ -17,9 +17,9 @@ type action struct {
 }
 
 // mend brings stages that carry less than they need up to it: for each the action that closes the gap at the least
-// accuracy (INFaaS §4.2.2: replicate, or change to a faster variant, whichever costs less), else the one that closes most of
-// it for the accuracy it costs, and again. The heavier apps come first, then the stage that has the smallest part of its
-// need. It tells whether anything was changed.
+// accuracy (INFaaS §4.2: replicate, or change to a faster variant, whichever costs less), else the one that costs least, and
+// again. The heavier apps come first, then the stage that has the smallest part of its need. It tells whether anything was
+// changed.
 func (x *state) mend() (changed bool) {
 	stuck := make([]bool, len(x.stages))
 	for {
@@ -85,25 +85,25 @@ func (x *state) cheapest(s int) *action {
 	return best
 }
 
-// better tells whether a is preferred to b: those that close the gap by what they cost, before all others by how much of it
-// they close for what they cost.
+// better tells whether a is preferred to b: those that close the gap before all others, then by what they cost, how much they
+// bring and how little they disturb. What costs nothing and does not suffice is judged by what it brings alone: the most
+// accurate variants, one slow instance after the other, would use up the idle workers.
 func (a *action) better(b *action, lack float64) bool {
-	if closes := a.gain >= lack; closes != (b.gain >= lack) {
+	closes := a.gain >= lack
+	if closes != (b.gain >= lack) {
 		return closes
-	} else if closes {
-		if math.Abs(a.cost-b.cost) > little*(math.Abs(a.cost)+math.Abs(b.cost)) {
-			return a.cost < b.cost
-		}
-		return a.rank < b.rank
 	}
-	if a.cost <= 0 || b.cost <= 0 {
-		if (a.cost <= 0) != (b.cost <= 0) {
-			return a.cost <= 0
-		}
-		return a.gain > b.gain*(1+little) || a.gain >= b.gain*(1-little) && a.rank < b.rank
+	y, z := a.cost, b.cost
+	if !closes {
+		y, z = max(y, 0), max(z, 0)
 	}
-	y, z := a.gain/a.cost, b.gain/b.cost
-	return y > z*(1+little) || y >= z*(1-little) && a.rank < b.rank
+	switch {
+	case math.Abs(y-z) > little*(math.Abs(y)+math.Abs(z)):
+		return y < z
+	case math.Abs(a.gain-b.gain) > little*(a.gain+b.gain):
+		return a.gain > b.gain
+	}
+	return a.rank < b.rank
 }
 
 // donors lists the workers that other stages can give up, by what they host: those that carry their need without it as they
