@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // ladder is an app whose variants 0, 1, 2 have accuracies 1, 0.9 and 0.8 and carry 10, 20 and 40 items/s.
@@ -36,6 +37,7 @@ func TestActions(t *testing.T) {
 		{"but not one whose stage would be short itself", two, []int{2, 5, 5}, []float64{50, 79}, nil, []int{2, 5, 5}},
 		{"a stage without an instance gets one of who has several", two, []int{0, 0}, []float64{10, 9}, nil, []int{0, 3}},
 		{"what is left goes to the more important app", two, []int{2, 5, -1}, []float64{60, 60}, []float64{1, 2}, []int{2, 5, 4}},
+		{"preferably of who can spare it", [][]offer{ladder, ladder, ladder}, []int{0, 0, 0, 3, 3}, []float64{5, 20, 9}, nil, []int{0, 0, 6, 3, 3}},
 		{"an upgrade needs slack: 10 is not 5 % above 9.6", two[:1], []int{1}, []float64{9.6}, nil, []int{1}},
 		{"and is made with it", two[:1], []int{1}, []float64{9.5}, nil, []int{0}},
 		{"an idle worker raises accuracy too", two[:1], []int{2, -1}, []float64{39}, nil, []int{2, 0}},
@@ -52,5 +54,59 @@ func TestActions(t *testing.T) {
 		if h := hosts(spec, got); !slices.Equal(h, c.want) {
 			t.Errorf("%s: %v -> %v, want %v (variants by worker)", c.name, c.now, h, c.want)
 		}
+	}
+}
+
+// Which of two actions is preferred, for a stage that lacks 10/s: always the first of the pair.
+func TestBetter(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		a, b action
+	}{
+		{"closing the gap comes first", action{gain: 10, cost: 0.5, rank: 3}, action{gain: 9, cost: -1}},
+		{"then the cost", action{gain: 10, cost: 0.1, rank: 3}, action{gain: 10, cost: 0.2}},
+		{"also below nothing", action{gain: 10, cost: -0.2, rank: 3}, action{gain: 10, cost: -0.1}},
+		{"then what disturbs less", action{gain: 10, cost: 0.1}, action{gain: 10, cost: 0.1, rank: 1}},
+		{"what does not close it: the cost", action{gain: 2, cost: 0.1, rank: 3}, action{gain: 9, cost: 0.2}},
+		{"what costs nothing by what it brings", action{gain: 9, cost: 0, rank: 3}, action{gain: 2, cost: -0.3}},
+		{"then what disturbs less", action{gain: 9, cost: 0}, action{gain: 9, cost: -0.3, rank: 2}},
+	} {
+		if !c.a.better(&c.b, 10) || c.b.better(&c.a, 10) {
+			t.Errorf("%s: %+v against %+v", c.name, c.a, c.b)
+		}
+	}
+}
+
+// Three workers carry 10/s each of the 25/s needed. One is to go: the change of another to 20/s suffices, that to 40/s costs
+// more than it must.
+func TestRelief(t *testing.T) {
+	spec, believed := world{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
+	p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
+	x, err := p.read(plan.Request{Spec: spec, Rates: []float64{25}, Snapshot: hosting(spec, 0, 0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, ok := x.relief(0, 0); !ok || x.options[a.slower].variant != 0 || x.options[a.faster].variant != 1 {
+		t.Errorf("%+v %v, want variant 0 to become 1", a, ok)
+	}
+	x.stages[0].need = 51
+	if a, ok := x.relief(0, 0); ok {
+		t.Errorf("%+v relieves a stage that needs 51/s: 10 and 40 are left", a)
+	}
+}
+
+// An app of two stages for which there is only one worker gets none, however important: the other app can use it.
+func TestHalfAnAppIsNone(t *testing.T) {
+	spec, believed := world{workers: []int{0}, apps: [][]offer{ladder, ladder, ladder}, weights: []float64{5, 1, 1}}.build()
+	spec.Apps = []serving.App{spec.Apps[0], spec.Apps[2]}
+	spec.Apps[0].Stages, spec.Apps[0].SLO.Latency = []serving.StageID{0, 1}, 2*spec.Apps[0].SLO.Latency
+	spec.Stages[0].Next = []serving.Edge{{To: 1, FanOut: 1}}
+	spec.Stages[1].App, spec.Stages[1].Joins, spec.Stages[2].App = 0, 1, 1
+	if err := spec.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	got := must(t, &Planner{Profile: believed}, plan.Request{Spec: spec, Rates: []float64{5, 5}})
+	if h := hosts(spec, got); !slices.Equal(h, []int{6}) {
+		t.Errorf("%v, want variant 6 of the app of one stage", h)
 	}
 }
