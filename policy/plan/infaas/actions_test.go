@@ -37,6 +37,7 @@ func TestActions(t *testing.T) {
 		{"but not one whose stage would be short itself", two, []int{2, 5, 5}, []float64{50, 79}, nil, []int{2, 5, 5}},
 		{"a stage without an instance gets one of who has several", two, []int{0, 0}, []float64{10, 9}, nil, []int{0, 3}},
 		{"what is left goes to the more important app", two, []int{2, 5, -1}, []float64{60, 60}, []float64{1, 2}, []int{2, 5, 4}},
+		{"among equals to the one that has least of what it needs", two, []int{2, 5, -1}, []float64{60, 79}, nil, []int{2, 5, 5}},
 		{"preferably of who can spare it", [][]offer{ladder, ladder, ladder}, []int{0, 0, 0, 3, 3}, []float64{5, 20, 9}, nil, []int{0, 0, 6, 3, 3}},
 		{"an upgrade needs slack: 10 is not 5 % above 9.6", two[:1], []int{1}, []float64{9.6}, nil, []int{1}},
 		{"and is made with it", two[:1], []int{1}, []float64{9.5}, nil, []int{0}},
@@ -92,6 +93,25 @@ func TestRelief(t *testing.T) {
 	x.stages[0].need = 51
 	if a, ok := x.relief(0, 0); ok {
 		t.Errorf("%+v relieves a stage that needs 51/s: 10 and 40 are left", a)
+	}
+}
+
+// Of two stages with several workers the one that keeps four times what it needs gives, not the one left with half.
+func TestSpare(t *testing.T) {
+	spec, believed := world{workers: []int{0, 0, 0, 0, 0}, apps: [][]offer{ladder, ladder, ladder}}.build()
+	for _, rates := range [][]float64{{5, 20, 9}, {40, 1, 9}} {
+		p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
+		x, err := p.read(plan.Request{Spec: spec, Rates: rates, Snapshot: hosting(spec, 0, 0, 0, 3, 3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := serving.StageID(0)
+		if rates[1] < rates[0] {
+			want = 1
+		}
+		if from, to := x.spare(2); from == free || x.options[from].stage != want || x.options[to].variant != 6 {
+			t.Errorf("rates %v: options %d to %d, want a worker of stage %d for variant 6", rates, from, to, want)
+		}
 	}
 }
 
