@@ -130,6 +130,9 @@ type App struct {
 	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once, `serve-late`
 	// serves it all the same. Default: the system's, which is `drop` when it does not say.
 	Late string `yaml:"late"`
+	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped. Default:
+	// 0s, which never gives up.
+	GiveUp Duration `yaml:"give_up"`
 	// Weight is the importance of the app relative to the others. Default: 1.
 	Weight float64 `yaml:"weight"`
 	// AccuracyFloor is the least accuracy of a variant that a planner may choose for the app, in [0, 1]. Default: 0.

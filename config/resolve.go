@@ -95,7 +95,7 @@ func (r *resolver) app(i int) {
 		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit,
 	}
 	if a.Late == "serve-late" {
-		app.Late = serving.ServeLate
+		app.Late, app.GiveUp = serving.ServeLate, time.Duration(a.GiveUp)
 	}
 	views := f.stages(a, path)
 	sorted := []int{0}

@@ -245,9 +245,9 @@ func (e *Engine) expire() {
 }
 
 // dropExpired ends the queries of q that could not be in time even if they started now. With late policy serve-late it
-// does nothing.
+// it ends those whose patience is over, if that has an end.
 func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
-	if e.spec.Apps[e.spec.Stages[s].App].Late == serving.ServeLate {
+	if !e.spec.Apps[e.spec.Stages[s].App].Drops() {
 		return
 	}
 	if e.fleet.EarliestDrop(q) >= e.now {
@@ -271,7 +271,7 @@ func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
 
 // timeStage sets the timer of a central queue: the first instant at which its first hopeless query is to be dropped.
 func (e *Engine) timeStage(s serving.StageID) {
-	if e.spec.Apps[e.spec.Stages[s].App].Late == serving.ServeLate {
+	if !e.spec.Apps[e.spec.Stages[s].App].Drops() {
 		return
 	}
 	e.timer(int(s), afterDrop(e.fleet.EarliestDrop(e.fleet.Central(s))))
@@ -280,7 +280,7 @@ func (e *Engine) timeStage(s serving.StageID) {
 // timeInstance sets the timer of an instance: its batcher's wish, or the first drop in its queue.
 func (e *Engine) timeInstance(i *fleet.Instance) {
 	at := i.Wake
-	if e.spec.Apps[e.spec.Stages[i.Stage].App].Late == serving.DropLate {
+	if e.spec.Apps[e.spec.Stages[i.Stage].App].Drops() {
 		at = min(at, afterDrop(e.fleet.EarliestDrop(&i.Queue)))
 	}
 	e.timer(len(e.spec.Stages)+int(i.ID), at)

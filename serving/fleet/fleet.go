@@ -102,6 +102,9 @@ func (f *Fleet) Wait(r Ref) {
 // centralDrop is the latest start that the fastest ready instance could still make; with no instance that may serve the
 // task, its deadline.
 func (f *Fleet) centralDrop(t *Task) serving.Time {
+	if app := f.app(t); app.Late == serving.ServeLate {
+		return patience(app, t)
+	}
 	best := profile.Unknown
 	if t.Special {
 		for _, i := range f.serving[t.Stage] {
@@ -127,7 +130,20 @@ func (f *Fleet) Give(r Ref, to *Instance, now serving.Time) {
 	f.push(&to.Queue, r)
 }
 
+func (f *Fleet) app(t *Task) *serving.App { return &f.Spec.Apps[f.Spec.Stages[t.Stage].App] }
+
+// patience is the latest start of a task whose app serves late.
+func patience(app *serving.App, t *Task) serving.Time {
+	if app.GiveUp <= 0 {
+		return serving.Never
+	}
+	return t.Deadline.Add(app.GiveUp)
+}
+
 func (f *Fleet) instanceDrop(i *Instance, t *Task) serving.Time {
+	if app := f.app(t); app.Late == serving.ServeLate {
+		return patience(app, t)
+	}
 	l := f.Fastest(i, t)
 	if l == profile.Unknown {
 		return t.Deadline

@@ -11,7 +11,7 @@ import (
 )
 
 func newFleet() *Fleet {
-	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{}}, Stages: []serving.Stage{{}}, Variants: []serving.Variant{{Accuracy: 0.9, MaxBatch: 64}, {Accuracy: 0.7, MaxBatch: 64}}}
+	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{}}, Stages: []serving.Stage{{}}, Variants: []serving.Variant{{Accuracy: 0.9, MaxBatch: 64}, {Accuracy: 0.7, MaxBatch: 64}}}
 	return New(spec, profile.Constant{Base: 10 * time.Millisecond, PerItem: time.Millisecond})
 }
 

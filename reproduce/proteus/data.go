@@ -1,0 +1,127 @@
+// Package proteus runs the experiments of Proteus (ASPLOS 2024, §6) from the numbers its authors published, on this project's
+// engine, planner and simulator.
+package proteus
+
+import (
+	"bytes"
+	_ "embed" // the numbers
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+//go:embed data/profile.csv
+var profileCSV []byte
+
+//go:embed data/arrivals.csv
+var arrivalsCSV []byte
+
+//go:embed data/slo.csv
+var sloCSV []byte
+
+// Fleet of the paper's cluster (§6.1.5): workers by device type, named as in data/profile.csv.
+var devices = []struct {
+	name  string
+	count int
+}{{"cpu", 20}, {"gpu_pascal", 10}, {"gpu_ampere", 10}}
+
+// records reads an embedded table and checks its head.
+func records(name string, text []byte, head ...string) ([][]string, error) {
+	r := csv.NewReader(bytes.NewReader(text))
+	r.Comment, r.ReuseRecord = '#', false
+	var out [][]string
+	for {
+		rec, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out = append(out, rec)
+	}
+	if len(out) == 0 || !slices.Equal(out[0], head) {
+		return nil, fmt.Errorf("%s: its first line is not %s", name, strings.Join(head, ","))
+	}
+	return out[1:], nil
+}
+
+// table reads the profile: a spec with the given number of each worker and an objective of 300 ms for every family, and what
+// was measured of its variants. Accuracies are normalised to the family's best, as the paper's are.
+func table(scale int) (*serving.Spec, serving.Measurements, error) {
+	var m serving.Measurements
+	spec := &serving.Spec{}
+	for d, x := range devices {
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: x.name, Cores: 1})
+		for k := range x.count * scale {
+			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("%s-%d", x.name, k), DeviceType: serving.DeviceTypeID(d)})
+		}
+	}
+	rows, err := records("data/profile.csv", profileCSV, "family", "variant", "accuracy_pct", "device", "batch", "p50_ms")
+	if err != nil {
+		return nil, m, err
+	}
+	for n, r := range rows {
+		a := slices.IndexFunc(spec.Apps, func(a serving.App) bool { return a.Name == r[0] })
+		if a < 0 {
+			a = len(spec.Apps)
+			spec.Apps = append(spec.Apps, serving.App{
+				Name: r[0], SLO: serving.SLO{Latency: objective, Percentile: 99}, Weight: 1, QueueLimit: 100_000, Stages: []serving.StageID{serving.StageID(a)},
+			})
+			spec.Stages = append(spec.Stages, serving.Stage{Name: r[0], App: serving.AppID(a)})
+		}
+		v := slices.IndexFunc(spec.Variants, func(v serving.Variant) bool { return v.Name == r[1] })
+		accuracy, err1 := strconv.ParseFloat(r[2], 64)
+		batch, err2 := strconv.Atoi(r[4])
+		p50, err3 := strconv.ParseFloat(r[5], 64)
+		d := slices.IndexFunc(spec.DeviceTypes, func(d serving.DeviceType) bool { return d.Name == r[3] })
+		if err1 != nil || err2 != nil || err3 != nil || d < 0 {
+			return nil, m, fmt.Errorf("data/profile.csv: line %d is malformed", n+2)
+		}
+		if v < 0 {
+			v = len(spec.Variants)
+			spec.Variants = append(spec.Variants, serving.Variant{Name: r[1], Stage: serving.StageID(a), Accuracy: accuracy / 100, MaxBatch: batches[len(batches)-1]})
+			spec.Stages[a].Variants = append(spec.Stages[a].Variants, serving.VariantID(v))
+		}
+		took := time.Duration(p50 * float64(time.Millisecond))
+		m.Latency = append(m.Latency, serving.LatencyPoint{
+			Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Items: batch, Concurrency: 1,
+			Mean: took, P50: took, P90: took, P95: took, P99: took,
+		})
+	}
+	return spec, m, spec.Validate()
+}
+
+// objective of every family in the authors' headline runs.
+const objective = 300 * time.Millisecond
+
+// batches that were measured, and may be planned.
+var batches = []int{1, 2, 4, 8}
+
+// objectives reads the SLOs of §6.6: by multiple of the fastest CPU variant, then by family in the spec's order.
+func objectives(spec *serving.Spec) (names []string, by map[string][]time.Duration, err error) {
+	rows, err := records("data/slo.csv", sloCSV, "multiple", "family", "slo_ms")
+	if err != nil {
+		return nil, nil, err
+	}
+	by = make(map[string][]time.Duration)
+	for n, r := range rows {
+		a := slices.IndexFunc(spec.Apps, func(a serving.App) bool { return a.Name == r[1] })
+		ms, err := strconv.ParseFloat(r[2], 64)
+		if err != nil || a < 0 {
+			return nil, nil, fmt.Errorf("data/slo.csv: line %d is malformed", n+2)
+		}
+		if by[r[0]] == nil {
+			names = append(names, r[0])
+			by[r[0]] = make([]time.Duration, len(spec.Apps))
+		}
+		by[r[0]][a] = time.Duration(ms * float64(time.Millisecond))
+	}
+	return names, by, nil
+}

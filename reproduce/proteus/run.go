@@ -1,0 +1,93 @@
+package proteus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// job is a system under a trace in a world, with what distinguishes it in the rows.
+type job struct {
+	experiment.Case
+	label string // of the system
+	trace *trace
+	// late is what counts as late: the objective, or one second as in the authors' release when it is set.
+	late time.Duration
+}
+
+// result is what the jobs of one system and setting led to, by seed.
+type result struct {
+	*experiment.Run
+	violations float64 // fraction of the queries: not served, or late
+	drop       float64 // largest, points of accuracy, over windows of 10 s
+	accuracy   float64 // effective
+	throughput float64 // served/s
+}
+
+const (
+	// planDelay is how long a plan takes from question to answer: what the solver was measured to need on one core at gap
+	// 0.5 % (BenchmarkPlan), rounded up.
+	planDelay = time.Second
+	// firstWindow is what the first plan knows of the demand: the rate of the first seconds.
+	firstWindow = 10
+)
+
+// system returns a system by name, or stops the program: the names are this package's own.
+func system(name string) systems.System {
+	s, err := systems.Get(name)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// newJob is a system as this project runs it: what lacks the means to move workers between apps gets its first plan for the
+// trace's busiest ten seconds, since it will have to live with it.
+func newJob(w *experiment.World, s systems.System, t *trace) *job {
+	j := &job{label: s.Name, trace: t}
+	j.Case = experiment.Case{World: w, System: s, Span: t.span(), PlanDelay: planDelay, First: t.windows(firstWindow)[0], Record: report.Options{Exact: 1}}
+	if s.Options.Planning.Place == "fixed" || s.Scaler == "fixed" {
+		j.First = t.peak(firstWindow)
+	}
+	return j
+}
+
+// run simulates a job with one seed.
+func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
+	arrivals, err := j.trace.arrivals(seed)
+	if err != nil {
+		return nil, err
+	}
+	c := j.Case
+	c.Source = func(uint64) workload.Source { return workload.FromSlice(arrivals) }
+	tardy := 0
+	if j.late > 0 {
+		c.Observe = func(o *report.Outcome) {
+			if o.Outcome == serving.Served && o.Done.Sub(o.Arrived) > j.late {
+				tardy++
+			}
+		}
+	}
+	r, err := c.Run(ctx, seed)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s: %w", j.label, j.trace.name, err)
+	}
+	all := &r.Report.Overall
+	out := &result{Run: r, violations: all.ViolationRatio, throughput: all.Throughput}
+	if j.late > 0 {
+		out.violations = float64(all.Offered-all.Served+int64(tardy)) / float64(max(all.Offered, 1))
+	}
+	if all.EffectiveAccuracy != nil {
+		out.accuracy = *all.EffectiveAccuracy
+	}
+	if all.MaxAccuracyDrop != nil {
+		out.drop = *all.MaxAccuracyDrop
+	}
+	return out, nil
+}

@@ -1,0 +1,90 @@
+package reproduce
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Table writes rows as text, a block for each figure and setting: a line for each system, a column for each quantity, what
+// was published in brackets behind what was measured.
+func Table(w io.Writer, rows []Row) error {
+	for at := 0; at < len(rows); {
+		end := at
+		for end < len(rows) && rows[end].Figure == rows[at].Figure && maps.Equal(rows[end].Setting, rows[at].Setting) {
+			end++
+		}
+		if at == 0 || rows[at].Figure != rows[at-1].Figure {
+			if at > 0 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprintf(w, "Figure %s\n", rows[at].Figure)
+		}
+		if err := block(w, rows[at:end]); err != nil {
+			return err
+		}
+		at = end
+	}
+	return nil
+}
+
+func block(w io.Writer, rows []Row) error {
+	var systems, quantities []string
+	cells := make(map[[2]string]string)
+	for i := range rows {
+		r := &rows[i]
+		q := r.Quantity
+		if r.Unit != "" {
+			q += " (" + r.Unit + ")"
+		}
+		if !slices.Contains(systems, r.System) {
+			systems = append(systems, r.System)
+		}
+		if !slices.Contains(quantities, q) {
+			quantities = append(quantities, q)
+		}
+		cells[[2]string{r.System, q}] = cell(r)
+	}
+	var setting []string
+	for _, k := range slices.Sorted(maps.Keys(rows[0].Setting)) {
+		setting = append(setting, k+" "+rows[0].Setting[k])
+	}
+	fmt.Fprintf(w, "\n  %s\n", strings.Join(setting, ", "))
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(t, "  system\t%s\n", strings.Join(quantities, "\t"))
+	for _, s := range systems {
+		fmt.Fprintf(t, "  %s", s)
+		for _, q := range quantities {
+			fmt.Fprintf(t, "\t%s", cells[[2]string{s, q}])
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+func cell(r *Row) string {
+	out := number(r.Measured)
+	if r.Seeds > 1 && r.High > r.Low {
+		out += fmt.Sprintf(" %s..%s", number(r.Low), number(r.High))
+	}
+	if r.Published != nil {
+		out += fmt.Sprintf(" [%s]", number(*r.Published))
+	}
+	return out
+}
+
+// number writes three significant digits, and whole numbers from 1,000 on.
+func number(v float64) string {
+	switch a := max(v, -v); {
+	case a >= 100 || a == 0:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case a >= 0.01:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.2g", v)
+}

@@ -1,0 +1,153 @@
+// Package experiment runs simulations side by side: a case is a system in a world under a load, a sweep is many cases. It is
+// what reproductions and capacity searches are made of.
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// World is what a case runs in: what there is, what is believed of it and how it really behaves.
+type World struct {
+	Spec    *serving.Spec
+	Beliefs profile.Profile
+	// Truth makes the machines of one run, which draw from the given source.
+	Truth   func(*rand.Rand) (truth.Model, error)
+	Solver  milp.Solver
+	Batches []int // that may be planned; nil for any
+	Apps    []report.AppInfo
+}
+
+// Case is one simulation.
+type Case struct {
+	World  *World
+	System systems.System
+	// Scaler takes the place of the system's; nil leaves it.
+	Scaler scale.Scaler
+	// Source makes the queries of a run from its seed.
+	Source func(seed uint64) workload.Source
+	// Span is for how long queries are offered.
+	Span time.Duration
+	// First is the demand, by AppID in queries/s, that the first plan is made for.
+	First []float64
+	// Initial takes the place of the first plan; nil makes one.
+	Initial *plan.Plan
+	// PlanDelay is how long a plan takes to be made.
+	PlanDelay time.Duration
+	Record    report.Options
+	// Observe sees how every query ended, besides the report; nil for none.
+	Observe func(*report.Outcome)
+}
+
+// Run is what a case led to.
+type Run struct {
+	Report *report.Report
+	Plans  []Planned
+	sim.Result
+}
+
+// Planned is a plan and when it was asked for.
+type Planned struct {
+	At   serving.Time
+	Plan *plan.Plan
+}
+
+// Run simulates the case with one seed.
+func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
+	w := c.World
+	planner, err := c.System.NewPlanner(systems.World{Profile: w.Beliefs, Solver: w.Solver, Batches: w.Batches})
+	if err != nil {
+		return nil, err
+	}
+	out := &Run{}
+	initial := c.Initial
+	if initial == nil {
+		if initial, err = planner.Plan(ctx, plan.Request{Spec: w.Spec, Rates: c.First}); err != nil {
+			return nil, err
+		}
+	}
+	out.Plans = append(out.Plans, Planned{0, initial})
+	e, err := c.engine(planner.Provides())
+	if err != nil {
+		return nil, err
+	}
+	machines, err := w.Truth(workload.Stream(seed, "service"))
+	if err != nil {
+		return nil, err
+	}
+	recorder := report.NewRecorder(w.Apps, c.Record)
+	noted := &noting{Planner: planner, ctx: ctx}
+	config := sim.Config{Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted, PlanDelay: c.PlanDelay, Recorder: recorder}
+	config.Observe = func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
+		noted.now = now
+		if c.Observe == nil {
+			return
+		}
+		for i := range decisions {
+			if decisions[i].Kind == engine.EndQuery {
+				o := decisions[i].Ended(now)
+				c.Observe(&o)
+			}
+		}
+	}
+	if out.Result, err = sim.Run(config); err != nil {
+		return nil, fmt.Errorf("%s, seed %d: %w", c.System.Name, seed, err)
+	}
+	if noted.err != nil {
+		return nil, fmt.Errorf("%s, seed %d: a plan failed: %w", c.System.Name, seed, noted.err)
+	}
+	out.Plans = append(out.Plans, noted.plans...)
+	out.Report = recorder.Report(report.Meta{Name: c.System.Name, Seed: seed, Duration: c.Span, Usage: &out.Usage})
+	return out, nil
+}
+
+func (c *Case) engine(provides plan.Sections) (*engine.Engine, error) {
+	if c.Scaler == nil {
+		return c.System.Engine(c.World.Spec, c.World.Beliefs, provides)
+	}
+	r, err := systems.NewRouter(c.System.Router)
+	if err != nil {
+		return nil, err
+	}
+	b, err := systems.NewBatcher(c.System.Batcher, c.System.Options)
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(engine.Config{Spec: c.World.Spec, Profile: c.World.Beliefs, Router: r, Batcher: b, Scaler: c.Scaler, Provides: provides})
+}
+
+// noting is a planner that remembers what it answered. A plan that fails is an error of the run: a system that goes on with
+// the plan before would pass for better or worse than it is.
+type noting struct {
+	plan.Planner
+	ctx   context.Context
+	now   serving.Time
+	plans []Planned
+	err   error
+}
+
+func (n *noting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+	p, err := n.Planner.Plan(n.ctx, r)
+	if err != nil {
+		if n.err == nil {
+			n.err = err
+		}
+		return nil, err
+	}
+	n.plans = append(n.plans, Planned{n.now, p})
+	return p, nil
+}
