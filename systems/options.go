@@ -23,6 +23,7 @@ type Planning struct {
 	Headroom  float64 // the demand is multiplied with it; 0 means the planner's own
 	Gap       float64 // relative; 0 means the planner's own
 	Tolerance float64 // accuracy that is given up rather than loading other models; 0 means the planner's own
+	Slack     float64 // accuracy that is given up for head-room; 0 means the planner's own, negative none
 	Single    bool    // plan for batches of one
 	Uniform   bool    // equal shares whatever an instance carries
 	Oddities  bool    // as the published code does it, where it differs from the paper's text
@@ -47,6 +48,7 @@ func (o Options) String() string {
 	add("headroom", p.Headroom, p.Headroom > 0)
 	add("gap", p.Gap, p.Gap > 0)
 	add("tolerance", p.Tolerance, p.Tolerance != 0)
+	add("slack", p.Slack, p.Slack != 0)
 	add("single", p.Single, p.Single)
 	add("uniform", p.Uniform, p.Uniform)
 	add("oddities", p.Oddities, p.Oddities)

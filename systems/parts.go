@@ -4,6 +4,7 @@ package systems
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -25,6 +26,7 @@ type batcherPart struct {
 var routers = []routerPart{
 	{"roundrobin", "each query to the next instance in turn", func() route.Router { return route.NewRoundRobin() }},
 	{"weighted", "each instance its planned share, to within one query", func() route.Router { return route.NewWeighted() }},
+	{"random", "each query to an instance drawn by its planned share", func() route.Router { return route.NewRandom(rand.New(rand.NewPCG(1, 1))) }},
 	{"shortestqueue", "each query to the instance with the fewest queries", func() route.Router { return route.NewShortestQueue() }},
 	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func() route.Router { return route.NewFCFS() }},
 	{"earliestfinish", "each query to the instance on which it is believed to end first", func() route.Router { return route.NewEarliestFinish() }},
@@ -32,7 +34,7 @@ var routers = []routerPart{
 
 var batchers = []batcherPart{
 	{"adaptive", "waits until the batch must go for its first query to be in time", func(Options) batch.Rule { return batch.Adaptive{} }},
-	{"aimd", "runs at once up to a size that grows while batches are in time", func(Options) batch.Rule { return batch.AIMD{} }},
+	{"aimd", "runs at once up to a size that grows while batches are in time", func(o Options) batch.Rule { return batch.AIMD{Release: o.Planning.Oddities} }},
 	{"earlydrop", "runs at once the largest batch that is in time, gives up what no batch can save", func(Options) batch.Rule { return batch.EarlyDrop{} }},
 	{"filltimeout", "waits until the batch is full or a time-out", func(o Options) batch.Rule { return batch.FillTimeout{Timeout: o.Timeout} }},
 	{"fixed", "batches of one size", func(o Options) batch.Rule { return batch.Fixed{Size: o.BatchSize} }},

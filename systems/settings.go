@@ -27,6 +27,7 @@ var settings = []setting{
 	{"lambda", func(p *Planning, v string) (err error) { p.Lambda, err = number(v, 0, 1); return err }},
 	{"headroom", func(p *Planning, v string) (err error) { p.Headroom, err = number(v, 0.1, 10); return err }},
 	{"gap", func(p *Planning, v string) (err error) { p.Gap, err = number(v, 0, 1); return err }},
+	{"slack", func(p *Planning, v string) (err error) { p.Slack, err = number(v, -1, 1); return err }},
 	{"tolerance", func(p *Planning, v string) (err error) { p.Tolerance, err = number(v, -1, 1); return err }},
 }
 

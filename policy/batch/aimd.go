@@ -1,12 +1,18 @@
 package batch
 
-import "github.com/sluice-serving/sluice/policy/plan"
+import (
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
 
 // AIMD is Clipper's reactive batching (Crankshaw et al., NSDI 2017, §4.3.1): run at once what waits, at most a target that
 // grows by one after a batch in time and shrinks by a tenth after one in which a query was late. The target never exceeds
-// the plan's batch limit. (The Proteus release moves the target over 1, 2, 4, 8 and starts nothing below it, so that a
-// short queue waits for ever; that is not repeated here.)
-type AIMD struct{}
+// the plan's batch limit.
+type AIMD struct {
+	// Release does as the code published with Proteus, for comparisons with its results: the target moves by one step over 1,
+	// 2, 4 and 8, and nothing below it starts, so that a short queue waits until its queries are given up.
+	Release bool
+}
 
 // backoff is the multiplicative decrease of Clipper §4.3.1.
 const backoff = 0.9
@@ -18,7 +24,12 @@ func (AIMD) Name() string { return "aimd" }
 func (AIMD) Needs() plan.Sections { return plan.Limits }
 
 // New implements Rule.
-func (AIMD) New() Batcher { return &aimd{target: 1} }
+func (r AIMD) New() Batcher {
+	if r.Release {
+		return &stalling{target: 1}
+	}
+	return &aimd{target: 1}
+}
 
 type aimd struct{ target float64 }
 
@@ -37,5 +48,28 @@ func (a *aimd) Finished(_ int, late bool) {
 		a.target = max(1, a.target*backoff)
 	} else {
 		a.target++
+	}
+}
+
+// stalling is AIMD as the release of Proteus has it.
+type stalling struct{ target int }
+
+func (s *stalling) Decide(v *View) Decision {
+	for s.target > v.Limit && s.target > 1 {
+		s.target /= 2
+	}
+	n, items := v.Fit(max(s.target, int(v.Head().Items)))
+	if items >= s.target || n < v.Ready {
+		return v.run(n, Full)
+	}
+	return wait(serving.Never)
+}
+
+// Finished implements Observer.
+func (s *stalling) Finished(_ int, late bool) {
+	if late {
+		s.target = max(1, s.target/2)
+	} else {
+		s.target = min(8, s.target*2)
 	}
 }

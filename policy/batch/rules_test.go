@@ -25,7 +25,7 @@ type situation struct {
 }
 
 func (s situation) view() *View {
-	spec := &serving.Spec{Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: 64}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}}}
+	spec := &serving.Spec{Apps: []serving.App{{}}, Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: 64}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}}}
 	f := fleet.New(spec, profile.Constant{Base: time.Duration(s.base) * time.Millisecond, PerItem: time.Duration(s.perItem) * time.Millisecond})
 	i := f.Launch(fleet.Instance{Slots: 1, Hold: time.Duration(s.hold) * time.Millisecond, Variants: []fleet.Loaded{{Limit: s.limit, Wanted: true}}}, 0)
 	f.Warm(i, 0)
@@ -123,7 +123,7 @@ func TestAIMDMoves(t *testing.T) {
 
 // MostAccurate gives accuracy up as the queue grows, and only as far as it must.
 func TestMostAccurateFollowsTheQueue(t *testing.T) {
-	spec := &serving.Spec{Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}}, Variants: []serving.Variant{
+	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}}, Variants: []serving.Variant{
 		{Name: "slow", Accuracy: 0.9, MaxBatch: 64}, {Name: "middle", Accuracy: 0.8, MaxBatch: 64}, {Name: "fast", Accuracy: 0.6, MaxBatch: 64}}}
 	f := fleet.New(spec, perVariant{10 * time.Millisecond, 2 * time.Millisecond, time.Millisecond / 2})
 	i := f.Launch(fleet.Instance{Slots: 1, Variants: []fleet.Loaded{{Variant: 0, Limit: 5, Wanted: true}, {Variant: 1, Limit: 25, Wanted: true}, {Variant: 2, Limit: 64, Wanted: true}}}, 0)

@@ -28,7 +28,17 @@ type result struct {
 	drop       float64 // largest, points of accuracy, over windows of 10 s
 	accuracy   float64 // effective
 	throughput float64 // served/s
+	windows    []window
 }
+
+// window is ten seconds of a run, by the time of arrival.
+type window struct {
+	offered, served int
+	accuracy        float64 // sum
+}
+
+// mean accuracy of what was served; NaN when nothing was.
+func (w *window) mean() float64 { return w.accuracy / float64(w.served) }
 
 const (
 	// planDelay is how long a plan takes from question to answer: what the solver was measured to need on one core at gap
@@ -36,6 +46,8 @@ const (
 	planDelay = time.Second
 	// firstWindow is what the first plan knows of the demand: the rate of the first seconds.
 	firstWindow = 10
+	// width of the windows over which the authors take accuracy's largest drop, in seconds.
+	width = 10
 )
 
 // system returns a system by name, or stops the program: the names are this package's own.
@@ -67,11 +79,18 @@ func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
 	c := j.Case
 	c.Source = func(uint64) workload.Source { return workload.FromSlice(arrivals) }
 	tardy := 0
-	if j.late > 0 {
-		c.Observe = func(o *report.Outcome) {
-			if o.Outcome == serving.Served && o.Done.Sub(o.Arrived) > j.late {
-				tardy++
-			}
+	// A rest of a few seconds at the end belongs to the window before: its mean would be that of a few queries.
+	windows := make([]window, max(1, (j.trace.seconds()+width/2)/width))
+	c.Observe = func(o *report.Outcome) {
+		at := &windows[min(int(o.Arrived.Seconds())/width, len(windows)-1)]
+		at.offered++
+		if o.Outcome != serving.Served {
+			return
+		}
+		at.served++
+		at.accuracy += o.Accuracy
+		if j.late > 0 && o.Done.Sub(o.Arrived) > j.late {
+			tardy++
 		}
 	}
 	r, err := c.Run(ctx, seed)
@@ -86,8 +105,11 @@ func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
 	if all.EffectiveAccuracy != nil {
 		out.accuracy = *all.EffectiveAccuracy
 	}
-	if all.MaxAccuracyDrop != nil {
-		out.drop = *all.MaxAccuracyDrop
+	out.windows = windows
+	for i := range windows {
+		if windows[i].served > 0 {
+			out.drop = max(out.drop, 1-windows[i].mean())
+		}
 	}
 	return out, nil
 }

@@ -39,6 +39,9 @@ type Options struct {
 	// Tolerance is the mean normalised accuracy that is given up rather than loading other models; 0 means 0.001, a tenth
 	// of a point. Negative is none.
 	Tolerance float64
+	// Slack is the mean normalised accuracy that is given up for head-room beyond Headroom; 0 means 0.0005, a twentieth
+	// of a point. Negative is none, as in the paper.
+	Slack float64
 	// Fraction of the stage's objective that a batch may take; 0 means one half (§4, "Estimation of throughput capacity").
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
@@ -85,6 +88,7 @@ const (
 	defaultGap       = 0.005
 	defaultNodes     = 5000
 	defaultTolerance = 0.001
+	defaultSlack     = 0.0005
 	defaultLambda    = 0.5
 	defaultFraction  = 0.5
 )
@@ -98,6 +102,7 @@ func (o Options) filled() Options {
 	or(&o.Headroom, defaultHeadroom)
 	or(&o.Gap, defaultGap)
 	or(&o.Tolerance, defaultTolerance)
+	or(&o.Slack, defaultSlack)
 	or(&o.Lambda, defaultLambda)
 	or(&o.Fraction, defaultFraction)
 	if o.Nodes == 0 {

@@ -36,8 +36,8 @@ type found struct {
 	proven   bool
 }
 
-// find searches the best allocation.
-func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
+// search looks for the best allocation at the problem's head-room.
+func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	x := m.build(nil)
 	nothing := func(int) float64 { return 0 }
 	relaxed, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})

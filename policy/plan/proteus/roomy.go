@@ -1,0 +1,71 @@
+package proteus
+
+import (
+	"context"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+)
+
+// rooms are the factors on the least head-room that are tried. The paper plans for a fixed 5 % more than the demand and
+// leaves idle what the accuracy does not need: but where the most accurate variants fit twice over, or nearly, a plan for
+// twice the demand costs no accuracy and takes the bursts between two plans in its stride.
+var rooms = []float64{1, 1.25, 1.6, 2, 2.5, 3}
+
+// find searches the best allocation, at the largest head-room that costs no more accuracy than the slack.
+func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
+	if m.o.Slack <= 0 || m.o.Goal == Throughput {
+		return p.search(ctx, m)
+	}
+	limit, room := 0.0, 0
+	for k := range rooms {
+		m.scale(rooms[k])
+		x := m.build(nil)
+		relaxed, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
+		if err != nil || relaxed.Status != milp.Optimal {
+			break // the search says why, or goes without
+		}
+		if k == 0 {
+			limit = relaxed.Objective - m.o.Slack
+		}
+		if relaxed.Objective < limit {
+			break
+		}
+		room = k
+	}
+	// The relaxation promises more than whole workers keep.
+	for ; room > 0 && ctx.Err() == nil; room-- {
+		m.scale(rooms[room])
+		f, err := p.search(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if f.score >= limit-m.o.Slack && !m.lacking(f.allocation) {
+			return m.stay(f, room, limit), nil
+		}
+	}
+	m.scale(1)
+	return p.search(ctx, m)
+}
+
+// stay keeps what runs where that has the head-room but for one step: demand that moves around a step must not move models.
+func (m *problem) stay(f *found, room int, limit float64) *found {
+	if m.o.Tolerance <= 0 || room == 0 {
+		return f
+	}
+	m.scale(rooms[room-1])
+	if now := m.rate(m.have(), 1); now.score >= limit-m.o.Slack && !m.lacking(now) {
+		kept := *f
+		kept.allocation, kept.proven = now, false
+		m.settle(&kept)
+		return &kept
+	}
+	m.scale(rooms[room])
+	return f
+}
+
+// scale sets the head-room to so many times the least.
+func (m *problem) scale(by float64) {
+	for s := range m.stages {
+		m.stages[s].demand = m.stages[s].Rate * m.o.Headroom * by
+	}
+}

@@ -1,0 +1,60 @@
+package route
+
+import (
+	"math/rand/v2"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Random draws for each query an instance, with the probability of its planned share: what a load balancer without memory
+// does, and the release of Proteus. Each instance's arrivals are then as bursty as a Poisson process at the least, where
+// weighted keeps them as even as the whole.
+type Random struct {
+	rng   *rand.Rand
+	draws []int // indices of instances that may serve the query at hand
+}
+
+// NewRandom returns the rule, which draws from rng.
+func NewRandom(rng *rand.Rand) *Random { return &Random{rng: rng} }
+
+// Name implements Router.
+func (*Random) Name() string { return "random" }
+
+// Needs implements Router.
+func (*Random) Needs() plan.Sections { return plan.Shares }
+
+// Route implements Router.
+func (o *Random) Route(v *View) {
+	all := v.Instances()
+	for r := v.Waiting().Head(); r != fleet.Nil; {
+		next := v.Fleet.Next(r)
+		t := v.Fleet.Task(r)
+		o.draws = o.draws[:0]
+		total := 0.0
+		for i := range all {
+			if v.Fleet.CanServe(all[i], t) {
+				o.draws = append(o.draws, i)
+				total += all[i].Share
+			}
+		}
+		if len(o.draws) > 0 {
+			v.Assign(r, all[o.draw(all, total)])
+		}
+		r = next
+	}
+}
+
+// draw picks one of the candidates; without shares among them, each alike.
+func (o *Random) draw(all []*fleet.Instance, total float64) int {
+	if total <= 0 {
+		return o.draws[o.rng.IntN(len(o.draws))]
+	}
+	x := o.rng.Float64() * total
+	for _, i := range o.draws {
+		if x -= all[i].Share; x < 0 {
+			return i
+		}
+	}
+	return o.draws[len(o.draws)-1]
+}

@@ -1,0 +1,94 @@
+package proteus
+
+import (
+	"context"
+	_ "embed" // the placements
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/experiment"
+)
+
+//go:embed data/placements.csv
+var placementsCSV []byte
+
+// What the authors' release does where the paper says otherwise or nothing; the comparison with its figures needs it. The
+// deciding code stays the project's own.
+const (
+	releaseLate     = time.Second      // an answer counts as late from here, whatever its objective
+	releaseInterval = 10 * time.Second // between plans
+	releaseRoom     = 1.5              // head-room of Sommelier; the others' is 1.05
+)
+
+// releaseSetup serves late queries, and drops what has waited for twice the objective.
+var releaseSetup = setup{giveUp: objective}
+
+// newRelease is a system as the authors' release runs it: plans take no time, come every ten seconds and nothing else brings
+// them, shares are equal within a family whatever a worker carries, and the static systems stand on the authors' own
+// placements.
+func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
+	s := system(name)
+	j := newJob(w, s, t)
+	j.late, j.PlanDelay = releaseLate, 0
+	j.System.Router = "random"
+	p := &j.System.Options.Planning
+	p.Slack, p.Tolerance, p.Uniform, p.Oddities = -1, -1, s.Scaler != "fixed", true
+	if p.Place == "fixed" {
+		p.Headroom = releaseRoom
+	}
+	if s.Scaler != "fixed" {
+		j.Scaler = scale.Replan{Interval: releaseInterval, Plain: true}
+	}
+	counts, err := placement(w.Spec, name)
+	if err != nil || counts == nil {
+		return j, err
+	}
+	fixed := &static.Planner{Profile: w.Beliefs, Instances: counts}
+	j.Initial, err = fixed.Plan(context.Background(), plan.Request{Spec: w.Spec})
+	return j, err
+}
+
+// placement reads where the authors put a system's variants; nil for systems that begin with a plan of their own.
+func placement(spec *serving.Spec, name string) ([]static.Instance, error) {
+	rows, err := records("data/placements.csv", placementsCSV, "system", "device", "variant", "workers")
+	if err != nil {
+		return nil, err
+	}
+	used := make([]bool, len(spec.Workers))
+	var out []static.Instance
+	for n, r := range rows {
+		if r[0] != name {
+			continue
+		}
+		count, err := strconv.Atoi(r[3])
+		v := indexOf(spec.Variants, func(v *serving.Variant) bool { return v.Name == r[2] })
+		if err != nil || v < 0 {
+			return nil, fmt.Errorf("data/placements.csv: line %d is malformed", n+2)
+		}
+		for w := range spec.Workers {
+			if count > 0 && !used[w] && spec.DeviceTypes[spec.Workers[w].DeviceType].Name == r[1] {
+				used[w] = true
+				count--
+				out = append(out, static.Instance{Worker: serving.WorkerID(w), Stage: spec.Variants[v].Stage, Variants: []serving.VariantID{serving.VariantID(v)}, Cores: 1})
+			}
+		}
+		if count > 0 {
+			return nil, fmt.Errorf("data/placements.csv: line %d: %d workers %q too many", n+2, count, r[1])
+		}
+	}
+	return out, nil
+}
+
+func indexOf[T any](list []T, is func(*T) bool) int {
+	for i := range list {
+		if is(&list[i]) {
+			return i
+		}
+	}
+	return -1
+}
