@@ -17,6 +17,6 @@ var baselines = []System{
 	{
 		Name: "sommelier", Doc: "variants change with the demand, the workers of each app do not",
 		Source: "Sommelier, SIGMOD 2022; Proteus §6.1.1", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
-		Options: Options{Planning: Planning{Place: "fixed"}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Place: "fixed"}},
 	},
 }

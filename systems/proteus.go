@@ -3,58 +3,65 @@ package systems
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/proteus"
 )
 
 // Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its part of the queries (§4);
-// queries follow those shares; batches wait for as long as their first query allows (§5); every 30 s, and when the demand
-// bursts, it plans again (§3).
+// queries follow those shares; batches wait for as long as their first query allows (§5); it plans again at an interval and
+// when the demand bursts (§3).
 var proteusSystems = []System{
 	{
 		Name: "proteus", Doc: "plans variants, places and shares for the highest mean accuracy that carries the demand; adaptive batches",
 		Source: "Proteus §3-§5", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Options: Options{Replan: proteusInterval},
 	},
 	{
 		Name: "proteus-fair", Doc: "proteus for the highest smallest accuracy of an app",
 		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
-		Options: Options{Planning: Planning{Goal: "fairness"}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Goal: "fairness"}},
 	},
 	{
 		Name: "proteus-blend", Doc: "proteus for one half of the mean and one half of the smallest accuracy",
 		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
-		Options: Options{Planning: Planning{Goal: "blend"}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Goal: "blend"}},
 	},
 	{
 		Name: "proteus-without-placement", Doc: "proteus whose workers keep their app",
 		Source: "Proteus §6.5 (w/o MP)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
-		Options: Options{Planning: Planning{Place: "fixed"}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Place: "fixed"}},
 	},
 	{
 		Name: "proteus-without-selection", Doc: "proteus with the most accurate variant of each app only",
 		Source: "Proteus §6.5 (w/o MS)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
-		Options: Options{Planning: Planning{Select: "most-accurate"}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Select: "most-accurate"}},
 	},
 	{
 		Name: "proteus-without-adaptive-batching", Doc: "proteus planned for, and run with, batches of one",
 		Source: "Proteus §6.5 (w/o AB)", Planner: "proteus", Router: "weighted", Batcher: "single", Scaler: "replan",
-		Options: Options{Planning: Planning{Single: true}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Single: true}},
 	},
 	{
 		Name: "proteus-without-query-assignment", Doc: "proteus with equal shares whatever a worker carries",
 		Source: "Proteus §6.5 (w/o QA)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
-		Options: Options{Planning: Planning{Uniform: true}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Uniform: true}},
 	},
 	{
 		Name: "proteus-aimd", Doc: "proteus with additive-increase, multiplicative-decrease batches",
 		Source: "Proteus §6.4", Planner: "proteus", Router: "weighted", Batcher: "aimd", Scaler: "replan",
+		Options: Options{Replan: proteusInterval},
 	},
 	{
 		Name: "proteus-earlydrop", Doc: "proteus with early-drop batches",
 		Source: "Proteus §6.4 (Nexus)", Planner: "proteus", Router: "weighted", Batcher: "earlydrop", Scaler: "replan",
+		Options: Options{Replan: proteusInterval},
 	},
 }
+
+// proteusInterval is that of the authors' release; the paper says 30 s (§6.1.5), with a solver that needs four.
+const proteusInterval = 10 * time.Second
 
 // newProteus builds the planner with the options of a system or a configuration.
 func newProteus(w World, o Options) (plan.Planner, error) {

@@ -92,6 +92,11 @@ func (t *trace) windows(width int) [][]float64 {
 	return out
 }
 
+// tens are windows of ten seconds; a rest of less than five belongs to the last of them, as in a run's windows.
+func (t *trace) tens() [][]float64 { return t.windows(width)[:t.count()] }
+
+func (t *trace) count() int { return max(1, (t.seconds()+width/2)/width) }
+
 // mean is the mean rates over the whole trace.
 func (t *trace) mean() []float64 { return t.windows(t.seconds())[0] }
 

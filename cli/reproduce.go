@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/reproduce/proteus"
+)
+
+// papers are those that can be reproduced.
+var papers = []reproduce.Paper{proteus.Paper()}
+
+func reproduceCommand() command {
+	return command{
+		name: "reproduce", summary: "run a paper's experiments: what was published beside what is measured here", usage: "PAPER [FIGURE ...]",
+		about: "The experiments run on the simulator, from numbers carried in the program; the same seeds give the same bytes. In tables, what was\n" +
+			"published stands in brackets behind what was measured, and the range over seeds behind their mean.",
+		examples: "sluice reproduce --list\nsluice reproduce proteus\nsluice reproduce proteus 6 7 --seeds 5\nsluice reproduce proteus 4 --json --out proteus-figures",
+		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
+			list := fs.Bool("list", false, "list the papers and their figures")
+			asJSON := fs.Bool("json", false, "print the rows as JSON")
+			out := fs.String("out", "", "write the rows and the charts into `DIR`")
+			seeds := fs.Int("seeds", 1, "runs of everything that draws by chance, 1 to 100")
+			arrivals := fs.String("arrivals", "", "`DIR` with the authors' arrival times, which this project does not carry")
+			parallel := fs.Int("parallel", runtime.NumCPU(), "runs at once")
+			return func(e *Env, args []string) error {
+				if *list {
+					return listPapers(e, *asJSON)
+				}
+				if len(args) == 0 {
+					return exit(ExitUsage, "which paper? 'sluice reproduce --list' lists them")
+				}
+				at := slices.IndexFunc(papers, func(p reproduce.Paper) bool { return p.Name == args[0] })
+				if at < 0 {
+					return exit(ExitUsage, "paper %q is not known: 'sluice reproduce --list' lists those that are", args[0])
+				}
+				if *seeds < 1 || *seeds > 100 || *parallel < 1 {
+					return exit(ExitUsage, "--seeds is %d and --parallel %d, want 1 to 100 and at least 1", *seeds, *parallel)
+				}
+				p := &papers[at]
+				if err := p.Check(args[1:]); err != nil {
+					return &status{ExitUsage, err}
+				}
+				solver, err := newSolver()
+				if err != nil {
+					return err
+				}
+				bar := newProgress(e)
+				var mu sync.Mutex
+				o, err := p.Run(context.Background(), reproduce.Request{
+					Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals,
+					Progress: func(share float64, what string) {
+						mu.Lock()
+						defer mu.Unlock()
+						bar.show(share, what)
+					},
+				})
+				bar.done()
+				if err != nil {
+					return err
+				}
+				return show(e, p, o, *asJSON, *out)
+			}
+		},
+	}
+}
+
+func listPapers(e *Env, asJSON bool) error {
+	if asJSON {
+		type figure struct {
+			Name string `json:"name"`
+			Doc  string `json:"doc"`
+		}
+		type paper struct {
+			Name    string   `json:"name"`
+			Title   string   `json:"title"`
+			Figures []figure `json:"figures"`
+		}
+		var all []paper
+		for _, p := range papers {
+			x := paper{Name: p.Name, Title: p.Title}
+			for _, f := range p.Figures {
+				x.Figures = append(x.Figures, figure(f))
+			}
+			all = append(all, x)
+		}
+		return writeJSON(e.Stdout, all)
+	}
+	for _, p := range papers {
+		fmt.Fprintf(e.Stdout, "%s  %s\n", p.Name, p.Title)
+		for _, f := range p.Figures {
+			fmt.Fprintf(e.Stdout, "  %-3s %s\n", f.Name, f.Doc)
+		}
+	}
+	return nil
+}
+
+// show prints what was found and writes it into a folder.
+func show(e *Env, p *reproduce.Paper, o *reproduce.Outcome, asJSON bool, out string) error {
+	var err error
+	if asJSON {
+		err = writeJSON(e.Stdout, o.Rows)
+	} else {
+		fmt.Fprintf(e.Stdout, "%s\n\n", p.Title)
+		err = reproduce.Table(e.Stdout, o.Rows)
+		for _, n := range o.Notes {
+			fmt.Fprintf(e.Stdout, "\n%s\n", n)
+		}
+	}
+	if err != nil || out == "" {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	write := func(name string, f func(io.Writer) error) error {
+		path := filepath.Join(out, name)
+		if err := create(path, f); err != nil {
+			return err
+		}
+		if !asJSON {
+			fmt.Fprintf(e.Stdout, "written: %s\n", path)
+		}
+		return nil
+	}
+	if err := write("rows.json", func(w io.Writer) error { return writeJSON(w, o.Rows) }); err != nil {
+		return err
+	}
+	for _, c := range o.Charts {
+		if err := write(c.Name+".png", c.PNG); err != nil {
+			return err
+		}
+		if err := write(c.Name+".svg", c.SVG); err != nil {
+			return err
+		}
+	}
+	return nil
+}

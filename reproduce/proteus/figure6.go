@@ -1,0 +1,137 @@
+package proteus
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Of §6.4: how often more violations than adaptive batching, on Poisson and gamma arrivals ("2-3 times", "3.8-4 times").
+var publishedRatio = map[string]float64{"earlydrop": 2.5, "aimd": 3.9}
+
+var (
+	batchers  = []string{"adaptive", "earlydrop", "aimd"}
+	loads     = []int{50, 60, 70, 80, 90, 100} // per cent of what the plan carries
+	processes = []struct {
+		name string
+		gaps func() (workload.Gaps, error)
+	}{
+		{"uniform", func() (workload.Gaps, error) { return workload.Uniform{}, nil }},
+		{"Poisson", func() (workload.Gaps, error) { return workload.Poisson{}, nil }},
+		{"gamma(0.05)", func() (workload.Gaps, error) { return workload.NewGamma(0.05) }},
+	}
+)
+
+const batchingSpan = 60 * time.Second
+
+// figure6 is §6.4: one plan, never changed, under arrivals of three kinds and three batchers. The paper shows one load, which
+// it does not name; here are six.
+func figure6(l *lab) error {
+	w, err := l.world(setup{})
+	if err != nil {
+		return err
+	}
+	mix := l.trace(lightTrace).mean()
+	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: l.Solver, Batches: batches})
+	if err != nil {
+		return err
+	}
+	doubled := make([]float64, len(mix))
+	for a := range mix {
+		doubled[a] = 4 * mix[a]
+	}
+	fixed, err := planner.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: doubled})
+	if err != nil {
+		return err
+	}
+	tasks := make(map[string]*task)
+	for _, p := range processes {
+		for _, load := range loads {
+			for _, b := range batchers {
+				tasks[fmt.Sprint(p.name, load, b)] = l.batching(w, fixed, p.name, p.gaps, load, b)
+			}
+		}
+	}
+	l.after = append(l.after, func(o *reproduce.Outcome) error {
+		c := &plot.Chart{Title: "Proteus, Figure 6: SLO violations (%) by load", Columns: 3}
+		for _, p := range processes {
+			lines := make([]plot.Line, len(batchers))
+			for _, load := range loads {
+				setting := map[string]string{"arrivals": p.name, "load": fmt.Sprintf("%d %%", load)}
+				base := tasks[fmt.Sprint(p.name, load, "adaptive")]
+				for i, b := range batchers {
+					t := tasks[fmt.Sprint(p.name, load, b)]
+					violations := t.each(func(r *result) float64 { return 100 * r.violations })
+					o.Add(row("6", b, "SLO violations", "%", setting), violations...)
+					lines[i].Name = b
+					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)), append(lines[i].Y, mean(violations))
+					if b == "adaptive" {
+						continue
+					}
+					if ratio := mean(violations) / mean(base.each(func(r *result) float64 { return 100 * r.violations })); !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
+						r := row("6", b, "violations over adaptive's", "times", setting)
+						if p.name != "uniform" {
+							r.Published, r.Source = reproduce.Published(publishedRatio[b]), "§6.4, at a load that is not named"
+						}
+						o.Add(r, ratio)
+					}
+				}
+			}
+			c.Panels = append(c.Panels, plot.Panel{Name: p.name + " arrivals", XName: "load (% of capacity)", Lines: lines, Low: 0, High: math.NaN()})
+		}
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-6", Chart: c})
+		return nil
+	})
+	return nil
+}
+
+func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
+
+// batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another lacks.
+func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error), load int, batcher string) *task {
+	s := systems.System{Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed"}
+	key := fmt.Sprintf("%s on %s arrivals at %d %%", batcher, process, load)
+	total := sum(fixed.Capacity) * batchingSpan.Seconds()
+	return l.do(key, int(total), max(l.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
+		var all []workload.Arrival
+		for a := range w.Spec.Apps {
+			g, err := gaps()
+			if err != nil {
+				return nil, err
+			}
+			rate, err := workload.NewRate([]workload.Point{{Rate: fixed.Capacity[a] * float64(load) / 100}, {At: batchingSpan.Seconds()}}, false)
+			if err != nil {
+				return nil, err
+			}
+			p := workload.NewProcess(rate, g, workload.Stream(seed, fmt.Sprintf("%s %d", process, a)))
+			for {
+				at, ok := p.NextTime()
+				if !ok {
+					break
+				}
+				all = append(all, query(at, serving.AppID(a)))
+			}
+		}
+		slices.SortStableFunc(all, func(x, y workload.Arrival) int { return int(x.At - y.At) })
+		c := experiment.Case{
+			World: w, System: s, Span: batchingSpan, Initial: fixed, Record: report.Options{Exact: 1},
+			Source: func(uint64) workload.Source { return workload.FromSlice(all) },
+		}
+		r, err := c.Run(ctx, seed)
+		if err != nil {
+			return nil, err
+		}
+		return &result{Run: r, violations: r.Report.Overall.ViolationRatio, throughput: r.Report.Overall.Throughput}, nil
+	})
+}

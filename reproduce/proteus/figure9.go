@@ -1,0 +1,68 @@
+package proteus
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// figure9 is §6.7: Proteus by model family; and beside it the goal that the paper leaves open (§7), the smallest accuracy of
+// a family.
+func figure9(l *lab) error {
+	w, err := l.world(setup{})
+	if err != nil {
+		return err
+	}
+	t := l.trace(heavyTrace)
+	names := []string{"proteus", "proteus-fair"}
+	var tasks []*task
+	for _, name := range names {
+		tasks = append(tasks, l.want(name+" on "+t.name, newJob(w, system(name), t)))
+	}
+	l.after = append(l.after, func(o *reproduce.Outcome) error {
+		c := &plot.Chart{Title: "Proteus, Figure 9: " + t.name, Panels: []plot.Panel{
+			{Name: "Effective accuracy (%)", Low: math.NaN(), High: 100}, {Name: "SLO violations (%)", Low: 0, High: math.NaN()},
+		}}
+		for i := range c.Panels {
+			for _, a := range w.Spec.Apps {
+				c.Panels[i].Groups = append(c.Panels[i].Groups, a.Name)
+			}
+		}
+		for i, name := range names {
+			accuracy, missed := plot.Line{Name: name}, plot.Line{Name: name}
+			for a := range w.Spec.Apps {
+				setting := map[string]string{"trace": t.name, "family": w.Spec.Apps[a].Name}
+				of := func(quantity, unit string, f func(x family) float64) []float64 {
+					v := tasks[i].each(func(r *result) float64 { return f(r.family(serving.AppID(a))) })
+					o.Add(row("9", name, quantity, unit, setting), v...)
+					return v
+				}
+				of("throughput", "/s", func(x family) float64 { return x.throughput })
+				accuracy.Y = append(accuracy.Y, mean(of("effective accuracy", "%", func(x family) float64 { return 100 * x.accuracy })))
+				of("maximum accuracy drop", "points", func(x family) float64 { return 100 * x.drop })
+				missed.Y = append(missed.Y, mean(of("SLO violations", "%", func(x family) float64 { return 100 * x.violations })))
+			}
+			c.Panels[0].Lines, c.Panels[1].Lines = append(c.Panels[0].Lines, accuracy), append(c.Panels[1].Lines, missed)
+		}
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-9", Chart: c})
+		return nil
+	})
+	return nil
+}
+
+// family is what one app got of a run.
+type family struct{ throughput, accuracy, drop, violations float64 }
+
+func (r *result) family(a serving.AppID) family {
+	x := &r.Report.Apps[a]
+	out := family{throughput: x.Throughput, violations: x.ViolationRatio}
+	if x.EffectiveAccuracy != nil {
+		out.accuracy = *x.EffectiveAccuracy
+	}
+	if x.MaxAccuracyDrop != nil {
+		out.drop = *x.MaxAccuracyDrop
+	}
+	return out
+}
