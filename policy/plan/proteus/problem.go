@@ -20,6 +20,7 @@ type problem struct {
 	stages  []stage // by StageID
 	pairs   []pair
 	running map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
+	hint    []int                                       // counts by pair that the search may begin with; nil for none
 }
 
 // group is workers of one device type that may serve the same stages.
@@ -49,7 +50,19 @@ type pair struct {
 
 // newProblem reads the request. It fails when a stage cannot be served by anything.
 func (p *Planner) newProblem(r plan.Request) (*problem, error) {
-	m := &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
+	m, broken := p.read(r)
+	for s := range m.stages {
+		if len(m.stages[s].pairs) == 0 {
+			return nil, m.hopeless(p.Profile, serving.StageID(s), broken)
+		}
+	}
+	return m, nil
+}
+
+// read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an empty
+// one: for questions about fleets that are larger than the one there is.
+func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *problem, broken []bool) {
+	m = &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
 	for w, x := range r.Spec.Workers {
 		if down[w] {
@@ -67,14 +80,16 @@ func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 		}
 		m.groups[at].workers = append(m.groups[at].workers, id)
 	}
+	for _, d := range growing {
+		if !slices.ContainsFunc(m.groups, func(g group) bool { return g.device == d && g.stage == serving.None }) {
+			m.groups = append(m.groups, group{device: d, stage: serving.None})
+		}
+	}
 	m.ask(r)
 	for s := range m.stages {
 		m.offer(p.Profile, serving.StageID(s), broken)
-		if len(m.stages[s].pairs) == 0 {
-			return nil, m.hopeless(p.Profile, serving.StageID(s), broken)
-		}
 	}
-	return m, nil
+	return m, broken
 }
 
 // ask fills in what is asked of each stage.
@@ -90,11 +105,16 @@ func (m *problem) ask(r plan.Request) {
 	}
 }
 
+// rule is how much of a variant a worker may be planned for.
+func (m *problem) rule() capacity.Rule {
+	return capacity.Rule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
+}
+
 // offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at least
 // as accurate and fast on the same group.
 func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bool) {
 	st := &m.stages[s]
-	rule := capacity.Rule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
+	rule := m.rule()
 	var all []pair
 	for g := range m.groups {
 		if only := m.groups[g].stage; only != serving.None && only != s {

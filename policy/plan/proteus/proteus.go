@@ -2,7 +2,6 @@ package proteus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -15,7 +14,7 @@ import (
 // that cannot carry the demand says in Shed what it leaves out. It fails when some stage cannot be served at all.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if p.Solver == nil {
-		return nil, errors.New("planner proteus has no solver")
+		return nil, errNoSolver
 	}
 	m, err := p.newProblem(r)
 	if err != nil {
@@ -54,6 +53,11 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	}
 	if have := m.rate(m.have(), 1); have.score >= best.score {
 		best = have
+	}
+	if m.hint != nil {
+		if hint := m.rate(m.hint, 1); hint.score > best.score {
+			best = hint
+		}
 	}
 	out := &found{allocation: best, multiple: 1, bound: math.Inf(1)}
 	if relaxed != nil {

@@ -1,0 +1,61 @@
+package proteus
+
+import (
+	"context"
+	"iter"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// Point is a plan for a multiple of a demand.
+type Point struct {
+	Multiple float64
+	Plan     *plan.Plan
+}
+
+// Frontier plans for so many equal steps of a demand, from the largest multiple of it that can be carried (up to one part in a
+// thousand, head-room included) down: the most accuracy that the fleet gives at every throughput. A plan for more is a plan
+// for less, so each search starts from the one before and what is maximised never rises with the multiple. What runs already
+// has no pull. Nothing comes when there is a stage that nothing serves; an error, which is the last pair, when ctx ends.
+func Frontier(ctx context.Context, p *Planner, r plan.Request, points int) iter.Seq2[Point, error] {
+	return func(yield func(Point, error) bool) {
+		q := *p
+		q.Options.Tolerance = -1
+		m, err := q.newProblem(r)
+		if err != nil {
+			yield(Point{}, err)
+			return
+		}
+		most, _, counts, err := q.stretch(ctx, m, all(scaled))
+		if err != nil {
+			yield(Point{}, err)
+			return
+		}
+		for k := points; k > 0 && most > 0; k-- {
+			multiple := most * float64(k) / float64(points)
+			step := r
+			step.Rates = make([]float64, len(r.Rates))
+			for a, rate := range r.Rates {
+				step.Rates[a] = rate * multiple
+			}
+			m, err := q.newProblem(step)
+			if err == nil {
+				m.hint = counts
+				var f *found
+				if f, err = q.find(ctx, m); err == nil {
+					counts = f.counts
+					if !yield(Point{multiple, m.plan(f, step)}, nil) {
+						return
+					}
+				}
+			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				yield(Point{}, err)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package proteus
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// workers looks for the fewest added workers of each device type, and for the cheapest mix of types where that costs less
+// than any one.
+func (d *doctor) workers(ctx context.Context) error {
+	types := len(d.r.Spec.DeviceTypes)
+	var found []Mend
+	try := func(price []float64, within float64, growing []serving.DeviceTypeID) error {
+		m, _ := d.p.read(d.r, growing...)
+		add, proven, ok, err := d.p.additions(ctx, m, price, within)
+		if err != nil || !ok {
+			return err
+		}
+		mend := Mend{Proven: proven}
+		for t, n := range add {
+			if n > 0 {
+				mend.Add = append(mend.Add, Addition{Device: serving.DeviceTypeID(t), Workers: n})
+				mend.CostPerHour += float64(n) * d.r.Spec.DeviceTypes[t].PricePerHour
+			}
+		}
+		larger := d.r
+		if larger.Spec, _, err = d.r.Spec.Resized(add); err != nil {
+			return err
+		}
+		m, _ = d.p.read(larger)
+		if ok, err = d.p.enough(ctx, m); err == nil && ok {
+			found = append(found, mend)
+		}
+		return err
+	}
+	var growing []serving.DeviceTypeID
+	dearest := 0.0
+	for t := range types {
+		growing = append(growing, serving.DeviceTypeID(t))
+		dearest = max(dearest, d.r.Spec.DeviceTypes[t].PricePerHour)
+		price := slices.Repeat([]float64{-1}, types)
+		price[t] = 1
+		if err := try(price, almostOne, []serving.DeviceTypeID{serving.DeviceTypeID(t)}); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Mend) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
+	singles := found
+	if types > 1 {
+		found = nil
+		price := make([]float64, types)
+		for t := range price {
+			// Among equals the fewer workers; without prices, the fewest.
+			price[t] = d.r.Spec.DeviceTypes[t].PricePerHour + max(dearest, 1)*aWorker
+		}
+		if err := try(price, 0, growing); err != nil {
+			return err
+		}
+		for _, mix := range found {
+			if len(mix.Add) > 1 && (len(singles) == 0 || d.less(&mix, &singles[0])) {
+				singles = append([]Mend{mix}, singles...)
+			}
+		}
+	}
+	d.out.Mends = append(d.out.Mends, singles...)
+	return nil
+}
+
+const (
+	// almostOne is the distance at which a whole number of workers is proven to be the smallest.
+	almostOne = 0.999
+	// aWorker is what a worker counts for beside its price, in units of the dearest.
+	aWorker = 1e-6
+)
+
+// less tells whether a costs less than b, or the same with fewer workers.
+func (d *doctor) less(a, b *Mend) bool {
+	count := func(m *Mend) (n int) {
+		for _, x := range m.Add {
+			n += x.Workers
+		}
+		return n
+	}
+	if math.Abs(a.CostPerHour-b.CostPerHour) > 1e-9 {
+		return a.CostPerHour < b.CostPerHour
+	}
+	return count(a) < count(b)
+}
+
+// floors looks for the highest accuracy floor of each app that has one with which the demand is carried; when one app alone
+// does not help, for such floors of all.
+func (d *doctor) floors(ctx context.Context) error {
+	var having []serving.AppID
+	alone := false
+	for a, app := range d.r.Spec.Apps {
+		if app.Floor <= 0 {
+			continue
+		}
+		having = append(having, serving.AppID(a))
+		floors := d.floorsOf()
+		to, ok, err := d.lower(ctx, floors, serving.AppID(a))
+		if err != nil {
+			return err
+		}
+		if ok {
+			alone = true
+			d.out.Mends = append(d.out.Mends, Mend{Floors: []Floor{{serving.AppID(a), to}}})
+		}
+	}
+	if alone || len(having) < 2 {
+		return nil
+	}
+	floors := d.floorsOf()
+	for _, a := range having {
+		floors[a] = 0
+	}
+	if ok, err := d.withFloors(ctx, floors); err != nil || !ok {
+		return err
+	}
+	mend := Mend{}
+	for _, a := range having {
+		// One after the other, each as high as it may be while those that follow have none.
+		to, _, err := d.lower(ctx, floors, a)
+		if err != nil {
+			return err
+		}
+		floors[a] = to
+		if to < d.r.Spec.Apps[a].Floor {
+			mend.Floors = append(mend.Floors, Floor{a, to})
+		}
+	}
+	d.out.Mends = append(d.out.Mends, mend)
+	return nil
+}
+
+func (d *doctor) floorsOf() []float64 {
+	out := make([]float64, len(d.r.Spec.Apps))
+	for a, app := range d.r.Spec.Apps {
+		out[a] = app.Floor
+	}
+	return out
+}
+
+func (d *doctor) withFloors(ctx context.Context, floors []float64) (bool, error) {
+	m, _ := d.p.read(d.altered(func(apps []serving.App) {
+		for a := range apps {
+			apps[a].Floor = floors[a]
+		}
+	}))
+	return d.p.enough(ctx, m)
+}
+
+// lower finds the highest floor of an app, at most its own, with which the demand is carried. Only accuracies of its variants
+// make a difference.
+func (d *doctor) lower(ctx context.Context, floors []float64, a serving.AppID) (to float64, ok bool, err error) {
+	steps := []float64{d.r.Spec.Apps[a].Floor}
+	for _, s := range d.r.Spec.Apps[a].Stages {
+		for _, v := range d.r.Spec.Stages[s].Variants {
+			if x := d.r.Spec.Variants[v].Accuracy; x < steps[0] {
+				steps = append(steps, x)
+			}
+		}
+	}
+	slices.SortFunc(steps, func(a, b float64) int { return cmp.Compare(b, a) })
+	for _, x := range slices.Compact(steps) {
+		with := slices.Clone(floors)
+		with[a] = x
+		if ok, err := d.withFloors(ctx, with); err != nil || ok {
+			return x, ok, err
+		}
+	}
+	return 0, false, nil
+}
+
+// objectives looks for the shortest longer objective of each app that is a bottleneck; when one app alone does not help, for
+// that of all, by the same factor.
+func (d *doctor) objectives(ctx context.Context) error {
+	narrow := d.narrow()
+	sets := [][]serving.AppID{}
+	for _, a := range narrow[:min(len(narrow), tried)] {
+		sets = append(sets, []serving.AppID{a})
+	}
+	if len(narrow) > 1 {
+		sets = append(sets, narrow)
+	}
+	alone := false
+	for _, apps := range sets {
+		if len(apps) > 1 && alone {
+			break
+		}
+		mend, ok, err := d.longer(ctx, apps)
+		if err != nil {
+			return err
+		}
+		if ok {
+			alone = true
+			d.out.Mends = append(d.out.Mends, mend)
+		}
+	}
+	return nil
+}
+
+const (
+	// tried is how many apps' objectives are searched one by one: each takes some ten solves.
+	tried = 4
+	// stretched is the largest factor on an objective that is thought of.
+	stretched = 64
+	// exact is how closely the smallest factor is searched.
+	exact = 1.01
+)
+
+// longer finds the smallest factor on the objectives of apps with which the demand is carried.
+func (d *doctor) longer(ctx context.Context, apps []serving.AppID) (Mend, bool, error) {
+	at := func(factor float64, round bool) []Objective {
+		var out []Objective
+		for _, a := range apps {
+			to := time.Duration(float64(d.r.Spec.Apps[a].SLO.Latency) * factor)
+			if round {
+				to = roundUp(to)
+			}
+			out = append(out, Objective{a, to})
+		}
+		return out
+	}
+	try := func(with []Objective) (bool, error) {
+		m, _ := d.p.read(d.altered(func(all []serving.App) {
+			for _, o := range with {
+				all[o.App].SLO.Latency = o.To
+			}
+		}))
+		return d.p.enough(ctx, m)
+	}
+	low, high := 1.0, 2.0
+	for ; ; low, high = high, high*2 {
+		if high > stretched {
+			return Mend{}, false, nil
+		}
+		if ok, err := try(at(high, false)); err != nil {
+			return Mend{}, false, err
+		} else if ok {
+			break
+		}
+	}
+	for high/low > exact {
+		mid := math.Sqrt(low * high)
+		ok, err := try(at(mid, false))
+		if err != nil {
+			return Mend{}, false, err
+		}
+		if ok {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	out := at(high, true)
+	if ok, err := try(out); err != nil || ok {
+		return Mend{SLOs: out}, ok, err
+	}
+	return Mend{SLOs: at(high, false)}, true, nil
+}
+
+// options tries the restrictions of the planner: with any variant, with workers that may change their app.
+func (d *doctor) options(ctx context.Context) error {
+	for _, free := range []struct {
+		mend   Mend
+		change func(o *Options) (restricted bool)
+	}{
+		{Mend{AnyVariant: true}, func(o *Options) bool { was := o.Select; o.Select = AnyVariant; return was != AnyVariant }},
+		{Mend{FreePlace: true}, func(o *Options) bool { was := o.Place; o.Place = Free; return was != Free && d.r.Snapshot != nil }},
+	} {
+		p := *d.p
+		if !free.change(&p.Options) {
+			continue
+		}
+		m, _ := p.read(d.r)
+		ok, err := p.enough(ctx, m)
+		if err != nil {
+			return err
+		}
+		if ok {
+			d.out.Mends = append(d.out.Mends, free.mend)
+		}
+	}
+	return nil
+}
+
+// demands looks for the most that each app that is a bottleneck may ask for while all others have theirs.
+func (d *doctor) demands(ctx context.Context) error {
+	for _, a := range d.narrow() {
+		of := func(s serving.StageID) bool { return d.m.stages[s].App == a }
+		part, bound, _, err := d.p.stretch(ctx, d.m, func(s serving.StageID) role {
+			if of(s) {
+				return scaled
+			}
+			return whole
+		})
+		if err != nil {
+			return err
+		}
+		if part > 0 && part < 1 && int(a) < len(d.r.Rates) {
+			d.out.Mends = append(d.out.Mends, Mend{Demand: []Demand{{a, part * d.r.Rates[a]}}, Proven: bound <= part*(1+2*farthest)})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package proteus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// reach is the program of how far a fleet goes, whatever the accuracy: which workers host a stage, of whose variants only the
+// fastest of each group matters, so that every stage has its demand times a multiple. Unlike what a plan sheds, which goes by
+// the apps' importance, the multiple is one for all: a demand is its mix.
+type reach struct {
+	milp.Program
+	m        *problem
+	n        []int // column by host
+	hosts    []int // pair by host
+	multiple int   // column
+	more     []int // by DeviceTypeID: column of workers that are added, -1 where there are none to add
+}
+
+// role is how a stage's demand counts.
+type role uint8
+
+const (
+	scaled role = iota // times the multiple
+	whole              // as it is
+	absent             // not at all
+)
+
+// all gives every stage one role.
+func all(r role) func(serving.StageID) role { return func(serving.StageID) role { return r } }
+
+// role is how a stage's demand counts; one that no query reaches never does.
+func (m *problem) role(roles func(serving.StageID) role, s int) role {
+	if m.stages[s].demand <= 0 {
+		return absent
+	}
+	return roles(serving.StageID(s))
+}
+
+// reach makes the program. price nil: the multiple is maximised, which is at most limit. Otherwise the price of the workers to
+// add is minimised; price is by DeviceTypeID, and no worker is added where it is negative. ok is false when some stage that
+// counts has nothing that serves it.
+func (m *problem) reach(roles func(serving.StageID) role, limit float64, price []float64) (x *reach, ok bool) {
+	x = &reach{m: m}
+	x.Maximize = price == nil
+	fastest := make([][]int, len(m.stages))
+	for s := range m.stages {
+		part := m.role(roles, s)
+		if part == absent {
+			continue
+		}
+		most := 0.0
+		fastest[s], most = m.fastest(s)
+		if len(fastest[s]) == 0 {
+			return nil, false
+		}
+		if part == scaled {
+			limit = min(limit, most/m.stages[s].demand)
+		}
+	}
+	if math.IsInf(limit, 1) {
+		limit = 1 // nothing is scaled
+	}
+	objective := 1.0
+	if price != nil {
+		objective = 0
+	}
+	x.multiple = x.Column(milp.Column{Objective: objective, Upper: limit})
+	x.grow(fastest, price)
+	workers := make([][]milp.Term, len(m.groups))
+	for s := range m.stages {
+		var row []milp.Term
+		atLeast, most := 0.0, limit
+		switch m.role(roles, s) {
+		case absent:
+			continue
+		case whole:
+			atLeast, most = 1, 1
+		case scaled:
+			row = append(row, milp.Term{Column: x.multiple, Coef: -1})
+		}
+		for _, k := range fastest[s] {
+			p := &m.pairs[k]
+			upper := float64(len(m.groups[p.group].workers))
+			if x.growing(p.group) {
+				upper += x.Columns[x.more[m.groups[p.group].device]].Upper
+			}
+			n := x.Column(milp.Column{Upper: upper, Integer: true})
+			x.n, x.hosts = append(x.n, n), append(x.hosts, k)
+			workers[p.group] = append(workers[p.group], milp.Term{Column: n, Coef: 1})
+			// No worker counts for more than what is asked of its stage: a tighter relaxation, and numbers of one size.
+			row = append(row, milp.Term{Column: n, Coef: min(p.rate/m.stages[s].demand, most)})
+		}
+		x.Row(atLeast, milp.Inf, row...)
+	}
+	for g, terms := range workers {
+		if len(terms) == 0 {
+			continue
+		}
+		if x.growing(g) {
+			terms = append(terms, milp.Term{Column: x.more[m.groups[g].device], Coef: -1})
+		}
+		x.Row(-milp.Inf, float64(len(m.groups[g].workers)), terms...)
+	}
+	return x, true
+}
+
+// fastest returns, for each group that can serve a stage, the pair with the highest rate, and the items/s of all their workers.
+func (m *problem) fastest(s int) (pairs []int, most float64) {
+	for g := range m.groups {
+		best := -1
+		for _, k := range m.stages[s].pairs {
+			if p := &m.pairs[k]; p.group == g && (best < 0 || p.rate > m.pairs[best].rate) {
+				best = k
+			}
+		}
+		if best >= 0 {
+			pairs = append(pairs, best)
+			most += float64(len(m.groups[g].workers)) * m.pairs[best].rate
+		}
+	}
+	return pairs, most
+}
+
+// grow makes the columns of the workers to add. No more of a type are worth adding than would carry everything it can serve.
+func (x *reach) grow(fastest [][]int, price []float64) {
+	x.more = make([]int, len(x.m.spec.DeviceTypes))
+	for d := range x.more {
+		x.more[d] = -1
+		if d >= len(price) || price[d] < 0 {
+			continue
+		}
+		enough := 0.0
+		for s := range fastest {
+			slowest := math.Inf(1)
+			for _, k := range fastest[s] {
+				if p := &x.m.pairs[k]; int(x.m.groups[p.group].device) == d {
+					slowest = min(slowest, p.rate)
+				}
+			}
+			enough += math.Ceil(x.m.stages[s].demand / slowest)
+		}
+		if enough > 0 {
+			x.more[d] = x.Column(milp.Column{Objective: price[d], Upper: enough, Integer: true})
+		}
+	}
+}
+
+// growing tells whether workers may be added to a group: new ones serve anything.
+func (x *reach) growing(g int) bool {
+	return x.m.groups[g].stage == serving.None && x.more[x.m.groups[g].device] >= 0
+}
+
+// carries returns the multiple that a solution's counts carry: of the stages that are scaled the smallest.
+func (x *reach) carries(values []float64, roles func(serving.StageID) role) float64 {
+	rate := make([]float64, len(x.m.stages))
+	for h, n := range x.n {
+		p := &x.m.pairs[x.hosts[h]]
+		rate[p.stage] += values[n] * p.rate
+	}
+	least := math.Inf(1)
+	for s := range rate {
+		if x.m.role(roles, s) == scaled {
+			least = min(least, rate[s]/x.m.stages[s].demand)
+		}
+	}
+	return least
+}
+
+// farthest is how far the multiples found may be from the largest, relatively.
+const farthest = 0.001
+
+// stretch finds the largest multiple that can be carried, and a bound on it. whole stages that cannot be carried make it -1;
+// scaled ones that nothing serves, 0. counts are by pair.
+func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple, bound float64, counts []int, err error) {
+	for s := range m.stages {
+		if len(m.stages[s].pairs) > 0 {
+			continue
+		}
+		switch m.role(roles, s) {
+		case whole:
+			return -1, -1, nil, nil
+		case scaled:
+			return 0, 0, nil, nil
+		}
+	}
+	x, _ := m.reach(roles, math.Inf(1), nil)
+	s, err := p.solve(ctx, x, milp.Limits{Gap: farthest, Nodes: m.o.Nodes})
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if s.Values == nil {
+		return -1, -1, nil, nil
+	}
+	counts = make([]int, len(m.pairs))
+	for h, n := range x.n {
+		counts[x.hosts[h]] = int(s.Values[n])
+	}
+	multiple = x.carries(s.Values, roles)
+	return multiple, max(s.Bound, multiple), counts, nil
+}
+
+// enough tells whether the demand can be carried, head-room included. A search that its node limit ends says no.
+func (p *Planner) enough(ctx context.Context, m *problem) (bool, error) {
+	x, ok := m.reach(all(whole), 1, nil)
+	if !ok {
+		return false, nil
+	}
+	x.Columns[x.multiple].Objective = 0
+	s, err := p.solve(ctx, x, milp.Limits{Nodes: m.o.Nodes})
+	return err == nil && s.Values != nil, err
+}
+
+// additions finds the workers whose addition lets the demand be carried at the lowest price, by DeviceTypeID. ok is false when
+// none does; proven tells that none does at a lower price.
+func (p *Planner) additions(ctx context.Context, m *problem, price []float64, within float64) (add []int, proven, ok bool, err error) {
+	x, ok := m.reach(all(whole), 1, price)
+	if !ok {
+		return nil, false, false, nil
+	}
+	s, err := p.solve(ctx, x, milp.Limits{Distance: within, Nodes: m.o.Nodes})
+	if err != nil || s.Values == nil {
+		return nil, false, false, err
+	}
+	add = make([]int, len(x.more))
+	for d, c := range x.more {
+		if c >= 0 {
+			add[d] = int(s.Values[c])
+		}
+	}
+	return add, s.Status == milp.Optimal, true, nil
+}
+
+func (p *Planner) solve(ctx context.Context, x *reach, l milp.Limits) (*milp.Solution, error) {
+	if p.Solver == nil {
+		return nil, errNoSolver
+	}
+	s, err := p.Solver.Solve(ctx, &x.Program, l)
+	if err != nil {
+		return nil, fmt.Errorf("planner proteus: %w", err)
+	}
+	return s, nil
+}
+
+var errNoSolver = errors.New("planner proteus has no solver")

@@ -1,0 +1,42 @@
+package serving
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Resized returns a copy of s with change[d] workers of every device type d more or, where it is negative, fewer; the last
+// ones of a type go first. moved is, by WorkerID of s, the worker's id in the copy, None when it is gone. It fails when more
+// are to go than there are. The copy shares everything but its workers with s.
+func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
+	left := make([]int, len(s.DeviceTypes))
+	for _, w := range s.Workers {
+		left[w.DeviceType]++
+	}
+	for d, n := range change {
+		if left[d] += n; left[d] < 0 {
+			return nil, nil, fmt.Errorf("%d workers of device type %q cannot go: there are %d", -n, s.DeviceTypes[d].Name, left[d]-n)
+		}
+	}
+	c := *s
+	c.Workers = nil
+	moved = make([]WorkerID, len(s.Workers))
+	for w, x := range s.Workers {
+		moved[w] = None
+		if left[x.DeviceType] > 0 {
+			left[x.DeviceType]--
+			moved[w] = WorkerID(len(c.Workers))
+			c.Workers = append(c.Workers, x)
+		}
+	}
+	for d, n := range left {
+		name := s.DeviceTypes[d].Name + "-new"
+		for slices.ContainsFunc(s.Workers, func(w Worker) bool { return w.Name == name+"-0" }) {
+			name += "-new"
+		}
+		for k := range n {
+			c.Workers = append(c.Workers, Worker{Name: fmt.Sprintf("%s-%d", name, k), DeviceType: DeviceTypeID(d)})
+		}
+	}
+	return &c, moved, nil
+}
