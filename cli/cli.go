@@ -74,7 +74,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		serveCommand(), loadCommand(), profileCommand(), simulateCommand(), configCommand(), systemsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
+		serveCommand(), loadCommand(), profileCommand(), planCommand(), simulateCommand(), configCommand(), systemsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
 	}
 }
 

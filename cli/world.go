@@ -42,6 +42,7 @@ type world struct {
 	solver       milp.Solver       // made when a planner first needs one
 	planner      plan.Planner
 	plan         *plan.Plan // the first one
+	unplanned    bool       // believing makes no plan: the command asks for its own
 }
 
 // names are what a sluice.yaml may mention.
@@ -173,6 +174,9 @@ func (w *world) adopt(m serving.Measurements) error {
 	w.placement = nil
 	for _, i := range w.Placement {
 		w.placement = append(w.placement, static.Instance(i))
+	}
+	if w.unplanned {
+		return nil
 	}
 	return w.replan()
 }

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 	"slices"
@@ -15,12 +16,15 @@ import (
 
 // panel is one drawing with its axes.
 type panel struct {
-	name   string // with the unit
-	curves []curve
-	stack  []layer // drawn instead of curves
-	marks  []mark
-	low    float64 // lowest y to show at least; NaN leaves it to the data
-	top    float64 // no y beyond this, such as 100 %; 0 has no bound
+	name    string // with the unit
+	curves  []curve
+	stack   []layer // drawn instead of curves
+	marks   []mark
+	lines   []line  // drawn instead of curves
+	xName   string  // of the axis, on the last row; empty is time in s
+	upright float64 // x worth seeing; 0 for none
+	low     float64 // lowest y to show at least; NaN leaves it to the data
+	top     float64 // no y beyond this, such as 100 %; 0 has no bound
 	// Common to a row once shared.
 	xEnd, yLow, yHigh float64
 }
@@ -143,19 +147,25 @@ func share(row []panel, end float64) {
 			low, high = min(low, m.y), max(high, m.y)
 		}
 	}
+	for i := range row {
+		row[i].top = top
+		row[i].scale(low, high, end)
+	}
+}
+
+// scale makes the axes go from 0 to end and from somewhat below low to somewhat above high, at whole steps.
+func (p *panel) scale(low, high, end float64) {
 	if !(high > low) {
 		low, high = low-1, high+1
 	}
 	s := step((high-low)*1.04, 4)
-	yLow, yHigh := math.Floor(low/s+1e-9)*s, math.Ceil(high/s-1e-9)*s
-	if high > yHigh-0.04*s {
-		yHigh += s / 2
+	p.xEnd = end
+	p.yLow, p.yHigh = math.Floor(low/s+1e-9)*s, math.Ceil(high/s-1e-9)*s
+	if high > p.yHigh-0.04*s {
+		p.yHigh += s / 2
 	}
-	if top > 0 {
-		yHigh = min(yHigh, top)
-	}
-	for i := range row {
-		row[i].xEnd, row[i].yLow, row[i].yHigh = end, yLow, yHigh
+	if p.top > 0 {
+		p.yHigh = min(p.yHigh, p.top)
 	}
 }
 
@@ -173,7 +183,7 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	g.X.Tick.Marker = ticks{most: 8}
 	g.Y.Tick.Marker = ticks{most: 5}
 	if last {
-		g.X.Label.Text = "time (s)"
+		g.X.Label.Text = cmp.Or(p.xName, "time (s)")
 		st := g.X.Label.TextStyle
 		g.X.Label.TextStyle = style(9.5, false, muted)
 		g.X.Label.TextStyle.XAlign, g.X.Label.TextStyle.YAlign = st.XAlign, st.YAlign
@@ -199,6 +209,13 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 			continue // no finite level
 		}
 		l.Color, l.Width, l.Dashes = red, 1, []vg.Length{5, 3}
+		g.Add(l)
+	}
+	for i := range p.lines {
+		p.lines[i].plot(g, p.yLow)
+	}
+	if l, err := plotter.NewLine(plotter.XYs{{X: p.upright, Y: p.yLow}, {X: p.upright, Y: p.yHigh}}); err == nil && p.upright > 0 {
+		l.Color, l.Width, l.Dashes = muted, 1, []vg.Length{4, 3}
 		g.Add(l)
 	}
 	// Add widens the ranges to the data; the scales are those of the row.
@@ -252,6 +269,10 @@ func (c *curve) tint() color.Color {
 func (p *panel) head(c draw.Canvas, data vg.Rectangle) {
 	if p.stack != nil {
 		p.stackHead(c, data)
+		return
+	}
+	if p.lines != nil {
+		p.lineHead(c, data)
 		return
 	}
 	y := data.Max.Y + 7

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -203,6 +204,17 @@ func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.St
 	}
 	multiple = x.carries(s.Values, roles)
 	return multiple, max(s.Bound, multiple), counts, nil
+}
+
+// Reach returns the largest multiple of the demand in r that the fleet carries, the same for every app, head-room included and
+// whatever the accuracy, as far as it was found (to one part in a thousand, or the planner's node limit) and as it is bounded.
+func Reach(ctx context.Context, p *Planner, r plan.Request) (multiple, bound float64, err error) {
+	m, err := p.newProblem(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	multiple, bound, _, err = p.stretch(ctx, m, all(scaled))
+	return multiple, bound, err
 }
 
 // enough tells whether the demand can be carried, head-room included. A search that its node limit ends says no.

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// planReport is what 'sluice plan' answers, and its JSON. Rates are in queries/s where nothing else is said, accuracies and
+// shares fractions in [0, 1].
+type planReport struct {
+	File      string         `json:"file"`
+	Plans     []planView     `json:"plans,omitempty"`
+	Frontiers []frontierView `json:"frontiers,omitempty"`
+}
+
+// planView is one plan as people and programs read it.
+type planView struct {
+	System  string  `json:"system"`
+	Planner string  `json:"planner"`
+	WhatIf  string  `json:"what_if,omitempty"` // the change of the fleet; empty for the fleet as it is
+	Scale   float64 `json:"scale,omitempty"`   // of the demand asked for, where it is scaled
+	// Error is why there is no plan at all: some app cannot be served by anything.
+	Error  string  `json:"error,omitempty"`
+	Demand float64 `json:"demand"`
+	Served float64 `json:"served"`
+	Shed   float64 `json:"shed"` // of the demand, knowingly not served
+	// Capacity is what the plan's instances carry at its shares, Reach what the fleet could carry of this mix of apps, whatever
+	// the accuracy, with a plan made for that.
+	Capacity    float64  `json:"capacity"`
+	Reach       *float64 `json:"reach,omitempty"`
+	Accuracy    *float64 `json:"accuracy,omitempty"` // mean over what is served
+	CostPerHour float64  `json:"cost_per_hour"`      // $/h of the workers used
+	Workers     int      `json:"workers"`
+	Idle        []string `json:"idle,omitempty"` // workers without an instance
+	Loads       int      `json:"loads"`          // variants to bring up
+	// Goal is what the planner maximises and what Bound is in; no plan is better than Bound, which is Gap from this one,
+	// relatively. Both are absent where nothing is proven.
+	Goal      string         `json:"goal,omitempty"`
+	Bound     *float64       `json:"bound,omitempty"`
+	Gap       *float64       `json:"gap,omitempty"`
+	Apps      []appView      `json:"apps"`
+	Instances []instanceView `json:"instances,omitempty"`
+	// Adviser is the planner that was asked for the diagnosis where the plan's own has no answers.
+	Adviser   string         `json:"adviser,omitempty"`
+	Diagnosis *diagnosisView `json:"diagnosis,omitempty"`
+}
+
+type appView struct {
+	Name     string   `json:"name"`
+	SLOMS    float64  `json:"slo_ms"`
+	Demand   float64  `json:"demand"`
+	Served   float64  `json:"served"`
+	Shed     float64  `json:"shed"`
+	Capacity float64  `json:"capacity"`
+	Accuracy *float64 `json:"accuracy,omitempty"`
+}
+
+type instanceView struct {
+	Worker     string   `json:"worker"`
+	DeviceType string   `json:"device_type"`
+	App        string   `json:"app"`
+	Stage      string   `json:"stage"`
+	Variant    string   `json:"variant"`           // the active one
+	Standby    []string `json:"standby,omitempty"` // loaded besides
+	Accuracy   float64  `json:"accuracy"`          // of the active one
+	BatchLimit int      `json:"batch_limit"`       // items
+	Slots      int      `json:"slots"`             // batches at once
+	Share      float64  `json:"share"`             // of the stage's traffic
+	Rate       float64  `json:"rate"`              // forecast, items/s
+	Capacity   float64  `json:"capacity"`          // items/s in batches of the limit
+}
+
+// lacks tells that some of the demand is not served.
+func (v *planView) lacks() bool { return v.Error != "" || v.Shed > 0 }
+
+// verdict says so in a line.
+func (v *planView) verdict() string {
+	if v.Error != "" {
+		return v.Error
+	}
+	return fmt.Sprintf("the demand cannot be carried: %s of %s", rateText(v.Served), rateText(v.Demand))
+}
+
+// nothing notes that there is no plan.
+func (v *planView) nothing(w *world, st *step, err error) {
+	v.Error, v.Shed = err.Error(), v.Demand
+	for a, app := range w.Spec.Apps {
+		v.Apps = append(v.Apps, appView{Name: app.Name, SLOMS: millis(app.SLO.Latency), Demand: st.rates[a], Shed: st.rates[a]})
+	}
+}
+
+// read takes down a plan. What each app gets follows from shares and capacities, the same for every planner: some forecast
+// less than others.
+func (v *planView) read(w *world, st *step, p *plan.Plan) {
+	spec := w.Spec
+	v.Loads, v.CostPerHour = p.Loads, p.Forecast.CostPerHour
+	if p.Proven {
+		v.Bound, v.Gap = &p.Bound, &p.Gap
+	}
+	stages, hosts := w.capacities(p)
+	fan := fans(spec)
+	right := 0.0
+	for a, app := range spec.Apps {
+		x := appView{Name: app.Name, SLOMS: millis(app.SLO.Latency), Demand: st.rates[a], Capacity: math.Inf(1)}
+		accuracy := 1.0
+		for _, s := range app.Stages {
+			if fan[s] > 0 {
+				x.Capacity = min(x.Capacity, stages[s].capacity/fan[s])
+				accuracy *= stages[s].accuracy
+			}
+		}
+		if x.Served = min(x.Demand, x.Capacity); a < len(p.Shed) {
+			x.Served = min(x.Served, x.Demand-p.Shed[a])
+		}
+		if x.Shed = x.Demand - x.Served; x.Shed <= rounding*x.Demand {
+			x.Served, x.Shed = x.Demand, 0
+		}
+		if x.Capacity > 0 {
+			x.Accuracy = &accuracy
+		}
+		v.Served += x.Served
+		v.Shed += x.Shed
+		v.Capacity += x.Capacity
+		right += x.Served * accuracy
+		v.Apps = append(v.Apps, x)
+	}
+	switch {
+	case v.Served > 0:
+		right /= v.Served
+		v.Accuracy = &right
+	case v.Demand == 0 && p.Forecast.Accuracy > 0:
+		v.Accuracy = &p.Forecast.Accuracy
+	}
+	busy := make([]bool, len(spec.Workers))
+	for n, i := range p.Instances {
+		busy[i.Worker] = true
+		d, active, stage := spec.Workers[i.Worker].DeviceType, i.Variants[0], &spec.Stages[i.Stage]
+		x := instanceView{
+			Worker: spec.Workers[i.Worker].Name, DeviceType: spec.DeviceTypes[d].Name, App: spec.Apps[stage.App].Name, Stage: stage.Name,
+			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
+			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: hosts[n], Rate: i.Share * v.Apps[stage.App].Served * fan[i.Stage],
+		}
+		for _, l := range i.Variants[1:] {
+			x.Standby = append(x.Standby, spec.Variants[l.Variant].Name)
+		}
+		v.Instances = append(v.Instances, x)
+	}
+	for i, b := range busy {
+		if !b {
+			v.Idle = append(v.Idle, spec.Workers[i].Name)
+		}
+	}
+}
+
+// rounding is the part of a demand that may be missing by floating point alone.
+const rounding = 1e-6
+
+// stageView is what a plan gives a stage.
+type stageView struct {
+	capacity float64 // items/s while every instance gets its share
+	accuracy float64 // mean over items
+}
+
+// capacities says what a plan's stages and instances carry, in items/s.
+func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
+	stages, hosts = make([]stageView, len(w.Spec.Stages)), make([]float64, len(p.Instances))
+	for s := range stages {
+		stages[s].capacity = math.Inf(1)
+	}
+	for n, i := range p.Instances {
+		active := i.Variants[0]
+		run := w.profile.Latency(active.Variant, w.Spec.Workers[i.Worker].DeviceType, active.Limit, i.Slots)
+		hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()
+		if s := &stages[i.Stage]; i.Share > 0 {
+			s.capacity = min(s.capacity, hosts[n]/i.Share)
+			s.accuracy += i.Share * w.Spec.Variants[active.Variant].Accuracy
+		}
+	}
+	for s := range stages {
+		if math.IsInf(stages[s].capacity, 1) {
+			stages[s].capacity = 0
+		}
+	}
+	return stages, hosts
+}
+
+// fans returns, by StageID, the items that reach a stage for each query of its app; a join starts one item when its parts are
+// there.
+func fans(spec *serving.Spec) []float64 {
+	out := make([]float64, len(spec.Stages))
+	for _, app := range spec.Apps {
+		out[app.Stages[0]] = 1
+		for _, s := range app.Stages {
+			for _, e := range spec.Stages[s].Next {
+				if out[e.To] = 1; spec.Stages[e.To].Joins == 1 {
+					out[e.To] = out[s] * e.FanOut
+				}
+			}
+		}
+	}
+	return out
+}
