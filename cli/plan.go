@@ -24,10 +24,10 @@ the best plan it may be. Nothing is started. Ranges, --compare and --what-if pri
 Demand that cannot be carried is answered with what keeps it from being carried and the changes that would each mend it. The
 exit status is then 5, so that a script can ask whether a fleet is enough; it is 0 with a range, --compare, --what-if or
 --frontier, which ask about many plans.`,
-		examples: `sluice plan -f sluice.yaml --demand 400
+		examples: `sluice plan -f sluice.yaml --demand digits=400
 sluice plan -f sluice.yaml --demand digits=400 --demand scenes=50..150 --points 5
 sluice plan -f sluice.yaml --scale 0.5..2 --compare proteus,clipper-ht,clipper-ha
-sluice plan -f sluice.yaml --demand 900 --what-if '+2 gpu-large,-1 cpu' --what-if '+4 cpu'
+sluice plan -f sluice.yaml --demand digits=900 --what-if '+2 gpu-large,-1 cpu' --what-if '+4 cpu'
 sluice plan -f sluice.yaml --frontier --out plots`,
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			p := planning{}

@@ -42,7 +42,7 @@ type bottleneckView struct {
 }
 
 type mendView struct {
-	Kind        string         `json:"kind"` // workers, accuracy_floor, slo, demand or options
+	Kind        string         `json:"kind"` // workers, accuracy_floor, slo, accuracy_floor+slo, options or demand
 	Add         map[string]int `json:"add,omitempty"`
 	Floors      map[string]any `json:"accuracy_floors,omitempty"`
 	SLOs        map[string]any `json:"slos_ms,omitempty"`
@@ -71,7 +71,7 @@ func readDiagnosis(w *world, d *proteus.Diagnosis, st *step, v *planView) *diagn
 		var ways []string
 		if u.Floor > 0 && u.Floor < spec.Apps[u.App].Floor {
 			x.AccuracyFloor = &u.Floor
-			ways = append(ways, fmt.Sprintf("an accuracy_floor of %s (now %s)", accuracyText(u.Floor), accuracyText(spec.Apps[u.App].Floor)))
+			ways = append(ways, fmt.Sprintf("an accuracy_floor of %g (now %g)", u.Floor, spec.Apps[u.App].Floor))
 		}
 		if u.SLO > 0 {
 			slo := millis(u.SLO)
@@ -132,10 +132,13 @@ func readMend(spec *serving.Spec, m *proteus.Mend, st *step) mendView {
 	}
 	for _, f := range m.Floors {
 		x.Kind = "accuracy_floor"
-		note(&x.Floors, f.App, f.To, fmt.Sprintf("accuracy_floor of %s %s (now %s)", spec.Apps[f.App].Name, accuracyText(f.To), accuracyText(spec.Apps[f.App].Floor)))
+		note(&x.Floors, f.App, f.To, fmt.Sprintf("accuracy_floor of %s %g (now %g)", spec.Apps[f.App].Name, f.To, spec.Apps[f.App].Floor))
 	}
 	for _, o := range m.SLOs {
 		x.Kind = "slo"
+		if len(m.Floors) > 0 {
+			x.Kind = "accuracy_floor+slo"
+		}
 		note(&x.SLOs, o.App, millis(o.To), fmt.Sprintf("SLO of %s %v (now %v)", spec.Apps[o.App].Name, o.To, spec.Apps[o.App].SLO.Latency))
 	}
 	for _, d := range m.Demand {

@@ -68,7 +68,13 @@ func (p *planning) runFrontier(e *Env) error {
 		}
 	}
 	bar.done()
-	return p.write(e, &report, func(dir string) ([]string, error) { return plotFrontiers(dir, p.world, &report) })
+	if slices.ContainsFunc(report.Frontiers, func(v frontierView) bool { return len(v.Points) > 0 }) {
+		return p.write(e, &report, func(dir string) ([]string, error) { return plotFrontiers(dir, p.world, &report) })
+	}
+	if err := p.write(e, &report, nil); err != nil {
+		return err
+	}
+	return exit(ExitShortOf, "there is no frontier: nothing of this demand can be carried; leave out --frontier to see why")
 }
 
 // trace plans a frontier.

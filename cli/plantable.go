@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -48,7 +49,6 @@ func printPlan(w io.Writer, v *planView) error {
 	if v.crowded() {
 		fmt.Fprint(w, crowding)
 	}
-	fmt.Fprintln(w)
 	facts := [][]string{{"", ""}}
 	fact := func(name, format string, args ...any) {
 		facts = append(facts, []string{name, fmt.Sprintf(format, args...)})
@@ -67,20 +67,30 @@ func printPlan(w io.Writer, v *planView) error {
 	if d := v.Diagnosis; d != nil && d.Carried && v.Reach != nil {
 		fact("room", "this fleet carries up to %s this demand, %s with %s head-room", multipleText(d.Multiple), rateText(*v.Reach), percent(d.Headroom-1))
 	}
-	if err := columns(w, "ll", facts[1:]); err != nil {
-		return err
+	if len(facts) > 1 {
+		fmt.Fprintln(w)
+		if err := columns(w, "ll", facts[1:]); err != nil {
+			return err
+		}
 	}
 	return printDiagnosis(w, v)
 }
 
 // proof says how good a plan is proven to be.
 func proof(v *planView) string {
-	unit := map[string]string{"": "mean accuracy relative to the best variants'", "accuracy": "mean accuracy relative to the best variants'",
-		"fairness": "smallest accuracy relative to the best variants'", "blend": "blend of mean and smallest accuracy", "throughput": "multiple of the demand"}[v.Goal]
-	if *v.Gap < 5e-5 {
-		return fmt.Sprintf("no plan is better (%s)", unit)
+	unit := "mean of the apps', each relative to its best variant's"
+	switch v.Goal {
+	case "fairness":
+		unit = "smallest of the apps', each relative to its best variant's"
+	case "blend":
+		unit = "a blend of the apps' mean and smallest"
+	case "throughput":
+		unit = "planned for throughput"
 	}
-	return fmt.Sprintf("no plan is better by more than %s (%s)", percent(*v.Gap), unit)
+	if *v.Gap < 5e-5 {
+		return fmt.Sprintf("proven to be the best there is (%s)", unit)
+	}
+	return fmt.Sprintf("proven to be within %s of the best there is (%s)", percent(*v.Gap), unit)
 }
 
 // printInstances writes what runs, instances that are alike in one line.
@@ -180,11 +190,18 @@ func printDiagnosis(w io.Writer, v *planView) error {
 			fmt.Fprintf(b, "  and %d more apps, less so\n", n)
 		}
 	}
+	mends, demands := d.Mends, 0
+	mends = slices.DeleteFunc(slices.Clone(mends), func(m mendView) bool {
+		if m.Kind == "demand" {
+			demands++
+		}
+		return demands > shown
+	})
 	title := "Any one of these would mend it:"
-	if len(d.Mends) == 1 {
+	if len(mends) == 1 {
 		title = "This would mend it:"
 	}
-	list(title, len(d.Mends), func(i int) string { return d.Mends[i].Text })
+	list(title, len(mends), func(i int) string { return mends[i].Text })
 	if !d.Carried && len(d.Mends) == 0 {
 		fmt.Fprint(b, "\nNo change of one kind mends it: not more workers, lower floors, longer SLOs or less demand of one app.\n")
 	}

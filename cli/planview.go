@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/policy/plan/capacity"
 )
 
 // planReport is what 'sluice plan' answers, and its JSON. Rates are in queries/s where nothing else is said, accuracies and
@@ -101,14 +101,14 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 		v.Bound, v.Gap = &p.Bound, &p.Gap
 	}
 	stages, hosts := w.capacities(p)
-	fan := fans(spec)
+	asked := capacity.Ask(spec, nil)
 	right := 0.0
 	for a, app := range spec.Apps {
 		x := appView{Name: app.Name, SLOMS: millis(app.SLO.Latency), Demand: st.rates[a], Capacity: math.Inf(1)}
 		accuracy := 1.0
 		for _, s := range app.Stages {
-			if fan[s] > 0 {
-				x.Capacity = min(x.Capacity, stages[s].capacity/fan[s])
+			if asked[s].Fan > 0 {
+				x.Capacity = min(x.Capacity, stages[s].capacity/asked[s].Fan)
 				accuracy *= stages[s].accuracy
 			}
 		}
@@ -141,7 +141,7 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 		x := instanceView{
 			Worker: spec.Workers[i.Worker].Name, DeviceType: spec.DeviceTypes[d].Name, App: spec.Apps[stage.App].Name, Stage: stage.Name,
 			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
-			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: hosts[n], Rate: i.Share * v.Apps[stage.App].Served * fan[i.Stage],
+			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: hosts[n], Rate: i.Share * v.Apps[stage.App].Served * asked[i.Stage].Fan,
 		}
 		for _, l := range i.Variants[1:] {
 			x.Standby = append(x.Standby, spec.Variants[l.Variant].Name)
@@ -185,21 +185,4 @@ func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
 		}
 	}
 	return stages, hosts
-}
-
-// fans returns, by StageID, the items that reach a stage for each query of its app; a join starts one item when its parts are
-// there.
-func fans(spec *serving.Spec) []float64 {
-	out := make([]float64, len(spec.Stages))
-	for _, app := range spec.Apps {
-		out[app.Stages[0]] = 1
-		for _, s := range app.Stages {
-			for _, e := range spec.Stages[s].Next {
-				if out[e.To] = 1; spec.Stages[e.To].Joins == 1 {
-					out[e.To] = out[s] * e.FanOut
-				}
-			}
-		}
-	}
-	return out
 }

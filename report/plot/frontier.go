@@ -84,6 +84,9 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 	}
 	f.panels[len(f.panels)-1][0].xName = "queries served per second"
 	f.height = 80 + vg.Length(len(f.panels))*210
+	if len(f.panels) == 1 {
+		f.height += 60
+	}
 	return f, nil
 }
 
@@ -190,7 +193,7 @@ func (p *panel) lineHead(c draw.Canvas, data vg.Rectangle) {
 		c.FillText(entry, vg.Point{X: x + sample + gap, Y: y}, l.name)
 		x += sample + gap + entry.Width(l.name) + space
 	}
-	if p.upright > 0 {
+	if p.upright > 0 && p.lines[0].bold {
 		text := "the demand asked for"
 		x = data.Max.X - entry.Width(text)
 		c.FillText(entry, vg.Point{X: x, Y: data.Max.Y + 20}, text)

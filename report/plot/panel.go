@@ -211,8 +211,8 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 		l.Color, l.Width, l.Dashes = red, 1, []vg.Length{5, 3}
 		g.Add(l)
 	}
-	for i := range p.lines {
-		p.lines[i].plot(g, p.yLow)
+	for i := range p.lines { // the first above the others
+		p.lines[len(p.lines)-1-i].plot(g, p.yLow)
 	}
 	if l, err := plotter.NewLine(plotter.XYs{{X: p.upright, Y: p.yLow}, {X: p.upright, Y: p.yHigh}}); err == nil && p.upright > 0 {
 		l.Color, l.Width, l.Dashes = muted, 1, []vg.Length{4, 3}

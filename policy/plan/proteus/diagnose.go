@@ -52,7 +52,8 @@ type Bottleneck struct {
 	Without float64
 }
 
-// Mend is a change, of one kind, that lets the demand be carried.
+// Mend is a change that lets the demand be carried: of one kind, or of floors and objectives together where no one kind is
+// enough.
 type Mend struct {
 	Add    []Addition
 	Floors []Floor
@@ -119,7 +120,7 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, erro
 	if err := d.bottlenecks(ctx); err != nil {
 		return nil, err
 	}
-	for _, mend := range []func(context.Context) error{d.workers, d.floors, d.objectives, d.options, d.demands} {
+	for _, mend := range []func(context.Context) error{d.workers, d.floors, d.objectives, d.options, d.demands, d.together} {
 		if err := mend(ctx); err != nil {
 			return nil, err
 		}

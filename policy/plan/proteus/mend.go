@@ -290,6 +290,52 @@ func (d *doctor) options(ctx context.Context) error {
 	return nil
 }
 
+// together makes every stage that nothing serves one that something does, by a lower floor where that is enough and by a
+// longer objective elsewhere. It is for what no change of one kind mends.
+func (d *doctor) together(ctx context.Context) error {
+	if len(d.out.Mends) > 0 || len(d.out.Unserved) == 0 {
+		return nil
+	}
+	floors := make(map[serving.AppID]float64)
+	slos := make(map[serving.AppID]time.Duration)
+	for _, u := range d.out.Unserved {
+		switch {
+		case u.Floor > 0:
+			if to, ok := floors[u.App]; !ok || u.Floor < to {
+				floors[u.App] = u.Floor
+			}
+		case u.SLO > 0:
+			slos[u.App] = max(slos[u.App], u.SLO)
+		default:
+			return nil
+		}
+	}
+	m, _ := d.p.read(d.altered(func(apps []serving.App) {
+		for a, to := range floors {
+			apps[a].Floor = to
+		}
+		for a, to := range slos {
+			apps[a].SLO.Latency = to
+		}
+	}))
+	ok, err := d.p.enough(ctx, m)
+	if err != nil || !ok {
+		return err
+	}
+	mend := Mend{}
+	for a := range d.r.Spec.Apps {
+		id := serving.AppID(a)
+		if to, ok := floors[id]; ok {
+			mend.Floors = append(mend.Floors, Floor{id, to})
+		}
+		if to, ok := slos[id]; ok {
+			mend.SLOs = append(mend.SLOs, Objective{id, to})
+		}
+	}
+	d.out.Mends = append(d.out.Mends, mend)
+	return nil
+}
+
 // demands looks for the most that each app that is a bottleneck may ask for while all others have theirs.
 func (d *doctor) demands(ctx context.Context) error {
 	for _, a := range d.narrow() {
