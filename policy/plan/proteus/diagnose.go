@@ -221,10 +221,10 @@ func (d *doctor) depth(s serving.StageID) float64 {
 // longestSLO is the longest objective that is thought of.
 const longestSLO = time.Hour
 
-// roundUp makes an objective one that a person would write: whole milliseconds, or two digits and a bit of those above 100 ms.
+// roundUp makes an objective one that a person would write: three digits or so, half a per cent off at most.
 func roundUp(d time.Duration) time.Duration {
-	unit := 100 * time.Microsecond
-	for unit*200 < d {
+	unit := 10 * time.Microsecond
+	for unit*2000 < d {
 		unit *= 10
 	}
 	return (d + unit - 1) / unit * unit
