@@ -79,7 +79,7 @@ func (v *planView) lacks() bool { return v.Error != "" || v.Shed > 0 }
 // verdict says so in a line.
 func (v *planView) verdict() string {
 	if v.Error != "" {
-		return v.Error
+		return "the demand cannot be carried: there are apps that nothing serves"
 	}
 	return fmt.Sprintf("the demand cannot be carried: %s of %s", rateText(v.Served), rateText(v.Demand))
 }

@@ -28,6 +28,7 @@ type Figure struct {
 	names         []string
 	panels        [][]panel // by row, then by report
 	width, height vg.Length
+	lead          vg.Length // more room below the title, for legends of two lines
 }
 
 // New arranges the reports as columns of one figure, under their names, on common scales. Title may be empty.
@@ -119,7 +120,7 @@ const header = vg.Length(34)
 func (f *Figure) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
-	top := vg.Length(14)
+	top := 14 + f.lead
 	if f.title != "" {
 		st := style(14, true, ink)
 		c.FillText(st, vg.Point{X: 12, Y: c.Max.Y - 24}, f.title)

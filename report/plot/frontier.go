@@ -62,7 +62,7 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 		p.lines = append(p.lines, c)
 	}
 	p.fit(end)
-	f := &Figure{title: title, names: []string{""}, panels: [][]panel{{p}}, width: 720}
+	f := &Figure{title: title, names: []string{""}, panels: [][]panel{{p}}, width: 720, lead: 8}
 	if len(list) == 1 {
 		p.lines[0].name = ""
 		if n := len(l.Apps); n > 1 && n <= len(distinct) {
@@ -168,7 +168,7 @@ func (p *panel) fit(end float64) {
 			low, high = min(low, x.Y), max(high, x.Y)
 		}
 	}
-	p.scale(low, high, end)
+	p.scale(low-0.03*(high-low), high, end) // dots are not cut in halves
 }
 
 // lineHead writes the panel's name and, in a line of its own, the legend.
