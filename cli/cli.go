@@ -162,6 +162,7 @@ first, 5 ran but fell short of what was demanded, 6 the server did not answer.
 Examples:
   sluice demo                       serve real models for half a minute and see it predicted
   sluice config init models > sluice.yaml
+  sluice plan -f sluice.yaml --frontier
   sluice serve -f sluice.yaml
   sluice load -f sluice.yaml --request-rate-range 100 --duration 30s
   sluice help serve

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/proteus"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -168,16 +169,17 @@ func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st 
 	}
 	exact, ok := planner.(*proteus.Planner)
 	if p.one() && (ok || v.lacks()) {
-		if v.lacks() {
-			bar.show(0.5, "looking for what would mend it")
-		}
 		if exact == nil {
 			if exact, err = w.adviser(); err != nil {
 				return nil, err
 			}
 			v.Adviser = exact.Name()
 		}
-		d, err := proteus.Diagnose(ctx, exact, r)
+		watched := *exact
+		watched.Solver = &watchedSolver{Solver: exact.Solver, most: float64(80 + 2*len(w.Spec.Stages) + 3*len(w.Spec.DeviceTypes)), show: func(share float64) {
+			bar.show(share, "looking for what would mend it")
+		}}
+		d, err := proteus.Diagnose(ctx, &watched, r)
 		if err != nil {
 			return nil, err
 		}
@@ -191,6 +193,20 @@ func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st 
 		v.Reach = &reach
 	}
 	return v, nil
+}
+
+// watchedSolver tells how far a search of many solves is, if it takes as many as it may.
+type watchedSolver struct {
+	milp.Solver
+	done, most float64
+	show       func(share float64)
+}
+
+// Solve implements milp.Solver.
+func (s *watchedSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*milp.Solution, error) {
+	s.show(s.done / max(s.most, s.done+1))
+	s.done++
+	return s.Solver.Solve(ctx, p, l)
 }
 
 // adviser answers questions about a fleet for systems whose planner does not search: what could be carried if every worker

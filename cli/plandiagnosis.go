@@ -42,14 +42,14 @@ type bottleneckView struct {
 }
 
 type mendView struct {
-	Kind        string         `json:"kind"` // workers, accuracy_floor, slo, accuracy_floor+slo, options or demand
-	Add         map[string]int `json:"add,omitempty"`
-	Floors      map[string]any `json:"accuracy_floors,omitempty"`
-	SLOs        map[string]any `json:"slos_ms,omitempty"`
-	Demand      map[string]any `json:"demand,omitempty"`
-	CostPerHour *float64       `json:"cost_per_hour,omitempty"` // $/h of what is added
-	Proven      bool           `json:"proven,omitempty"`        // nothing less of its kind is enough
-	Text        string         `json:"text"`
+	Kind        string             `json:"kind"` // workers, accuracy_floor, slo, accuracy_floor+slo, options or demand
+	Add         map[string]int     `json:"add,omitempty"`
+	Floors      map[string]float64 `json:"accuracy_floors,omitempty"`
+	SLOs        map[string]float64 `json:"slos_ms,omitempty"`
+	Demand      map[string]float64 `json:"demand,omitempty"`
+	CostPerHour *float64           `json:"cost_per_hour,omitempty"` // $/h of what is added
+	Proven      bool               `json:"proven,omitempty"`        // nothing less of its kind is enough
+	Text        string             `json:"text"`
 }
 
 // readDiagnosis takes down a diagnosis.
@@ -123,9 +123,9 @@ func readMend(spec *serving.Spec, m *proteus.Mend, st *step) mendView {
 		}
 		return x
 	}
-	note := func(to *map[string]any, app serving.AppID, value any, text string) {
+	note := func(to *map[string]float64, app serving.AppID, value float64, text string) {
 		if *to == nil {
-			*to = make(map[string]any)
+			*to = make(map[string]float64)
 		}
 		(*to)[spec.Apps[app].Name] = value
 		parts = append(parts, text)
