@@ -78,15 +78,16 @@ func printPlan(w io.Writer, v *planView) error {
 
 // proof says how good a plan is proven to be.
 func proof(v *planView) string {
-	unit := "mean of the apps', each relative to its best variant's"
+	unit := "the mean of the apps', each relative to its best variant's"
 	switch v.Goal {
 	case "fairness":
-		unit = "smallest of the apps', each relative to its best variant's"
+		unit = "the smallest of the apps', each relative to its best variant's"
 	case "blend":
 		unit = "a blend of the apps' mean and smallest"
 	case "throughput":
-		unit = "planned for throughput"
+		unit = "the multiple of the demand that is carried"
 	}
+	unit = fmt.Sprintf("bound %.4f, %s", *v.Bound, unit)
 	if *v.Gap < 5e-5 {
 		return fmt.Sprintf("proven to be the best there is (%s)", unit)
 	}

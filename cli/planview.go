@@ -26,7 +26,7 @@ type planView struct {
 	Error  string  `json:"error,omitempty"`
 	Demand float64 `json:"demand"`
 	Served float64 `json:"served"`
-	Shed   float64 `json:"shed"` // of the demand, knowingly not served
+	Shed   float64 `json:"shed"` // of the demand, not served
 	// Capacity is what the plan's instances carry at its shares, Reach what the fleet could carry of this mix of apps, whatever
 	// the accuracy, with a plan made for that.
 	Capacity    float64  `json:"capacity"`
@@ -92,8 +92,8 @@ func (v *planView) nothing(w *world, st *step, err error) {
 	}
 }
 
-// read takes down a plan. What each app gets follows from shares and capacities, the same for every planner: some forecast
-// less than others.
+// read takes down a plan. What each app gets follows from shares and capacities, for every planner alike: some forecast less
+// than others, and a plan for throughput counts an app as shed that its instances would serve.
 func (v *planView) read(w *world, st *step, p *plan.Plan) {
 	spec := w.Spec
 	v.Loads, v.CostPerHour = p.Loads, p.Forecast.CostPerHour
@@ -112,9 +112,7 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 				accuracy *= stages[s].accuracy
 			}
 		}
-		if x.Served = min(x.Demand, x.Capacity); a < len(p.Shed) {
-			x.Served = min(x.Served, x.Demand-p.Shed[a])
-		}
+		x.Served = min(x.Demand, x.Capacity)
 		if x.Shed = x.Demand - x.Served; x.Shed <= rounding*x.Demand {
 			x.Served, x.Shed = x.Demand, 0
 		}
