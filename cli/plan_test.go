@@ -78,7 +78,7 @@ func TestPlanTable(t *testing.T) {
 	if code != ExitOK || errs != "" {
 		t.Fatalf("%d %s", code, errs)
 	}
-	for _, want := range []string{"system proteus, planner proteus, demand 310 /s", "DEVICE", "cpu-0..5", "gpu-large", "BATCH", "accuracy  84.29 %; proven to be the best", "9 of 9 in use, 3.29 $/h, 9 variants to load", "room", "head-room"} {
+	for _, want := range []string{"system proteus, planner proteus, demand 310 /s", "DEVICE", "cpu-0..5", "gpu-large", "BATCH", "accuracy  84.29 %", "bound     1.0000 for the apps' mean accuracy", "9 of 9 in use, 3.29 $/h, 9 variants to load", "room", "head-room"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table does not say %q:\n%s", want, out)
 		}

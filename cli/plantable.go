@@ -54,11 +54,10 @@ func printPlan(w io.Writer, v *planView) error {
 		facts = append(facts, []string{name, fmt.Sprintf(format, args...)})
 	}
 	if v.Accuracy != nil {
-		quality := ""
-		if v.Gap != nil {
-			quality = "; " + proof(v)
-		}
-		fact("accuracy", "%s%s", accuracyText(*v.Accuracy), quality)
+		fact("accuracy", "%s", accuracyText(*v.Accuracy))
+	}
+	if v.Gap != nil {
+		fact("bound", "%s", proof(v))
 	}
 	used := v.Workers - len(v.Idle)
 	if v.Error == "" {
@@ -78,20 +77,19 @@ func printPlan(w io.Writer, v *planView) error {
 
 // proof says how good a plan is proven to be.
 func proof(v *planView) string {
-	unit := "the mean of the apps', each relative to its best variant's"
+	unit := "the apps' mean accuracy, each relative to its best variant's"
 	switch v.Goal {
 	case "fairness":
-		unit = "the smallest of the apps', each relative to its best variant's"
+		unit = "the apps' smallest accuracy, each relative to its best variant's"
 	case "blend":
-		unit = "a blend of the apps' mean and smallest"
+		unit = "a blend of the apps' mean and smallest accuracy"
 	case "throughput":
 		unit = "the multiple of the demand that is carried"
 	}
-	unit = fmt.Sprintf("bound %.4f, %s", *v.Bound, unit)
 	if *v.Gap < 5e-5 {
-		return fmt.Sprintf("proven to be the best there is (%s)", unit)
+		return fmt.Sprintf("%.4f for %s, which is reached", *v.Bound, unit)
 	}
-	return fmt.Sprintf("proven to be within %s of the best there is (%s)", percent(*v.Gap), unit)
+	return fmt.Sprintf("%.4f for %s; the plan is %s below", *v.Bound, unit, percent(*v.Gap))
 }
 
 // printInstances writes what runs, instances that are alike in one line.
