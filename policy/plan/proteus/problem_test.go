@@ -36,7 +36,7 @@ func TestProgramsAreWellFormed(t *testing.T) {
 			if err != nil {
 				continue // a stage that nothing can serve in time
 			}
-			carry, _ := m.carry()
+			carry, _ := m.carry(m.byClass())
 			for what, err := range map[string]error{"free": m.build(nil).Check(), "carry": carry.Check()} {
 				if err != nil {
 					t.Fatalf("seed %d, goal %d, %s: %v", seed, goal, what, err)

@@ -25,25 +25,33 @@ type program struct {
 	floor   int   // column of the smallest accuracy, or -1
 }
 
-// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction, the
-// heavier classes first.
+// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction,
+// and a fraction of one class counts shedding times as much as that of the next lighter one.
 type class struct {
 	weight float64
 	stages []int
 }
 
-// shedding is what a class's unserved fraction costs, in units of accuracy: far more than accuracy can gain by it.
+// shedding is what leaving out all of the lightest class costs, in units of accuracy: far more than accuracy can gain by it. It
+// is also how many times as much leaving out the next heavier class costs.
 const shedding = 20
 
-// build makes the program. fractions fixes the served fractions, by class; nil leaves them free below 1 at a cost. The
+// build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
 // column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
-// relative gap means something; for goal Throughput it is the multiple that is served.
+// relative gap means something; for goal Throughput it is the multiple that is served. With fixed fractions there is none, and
+// the objective is the accuracy of what is served.
 func (m *problem) build(fractions []float64) *program {
 	x := &program{floor: -1, classes: m.classes()}
 	x.Maximize = true
 	total := 0.0
+	target := func(s int) float64 {
+		if fractions == nil {
+			return m.stages[s].demand
+		}
+		return m.stages[s].demand * fractions[s]
+	}
 	for s := range m.stages {
-		total += m.stages[s].weight * m.stages[s].demand
+		total += m.stages[s].weight * target(s)
 	}
 	throughput := m.o.Goal == Throughput
 	mean, smallest := 1.0, 0.0
@@ -56,13 +64,13 @@ func (m *problem) build(fractions []float64) *program {
 		mean = 0.001
 	}
 	price := float64(shedding)
-	for k := range x.classes {
+	for range x.classes {
+		if fractions != nil {
+			break
+		}
 		c := milp.Column{Objective: -price, Upper: 1}
 		if throughput {
 			c = milp.Column{Objective: price, Upper: milp.Inf}
-		}
-		if fractions != nil {
-			c = milp.Column{Lower: 1 - fractions[k], Upper: 1 - fractions[k]}
 		}
 		x.served = append(x.served, x.Column(c))
 		price *= shedding
@@ -75,7 +83,7 @@ func (m *problem) build(fractions []float64) *program {
 		most, rate := float64(len(m.groups[p.group].workers)), p.rate
 		if !throughput {
 			// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
-			rate = min(rate, st.demand)
+			rate = min(rate, target(int(p.stage)))
 		}
 		n := x.Column(milp.Column{Upper: most, Integer: true})
 		r := x.Column(milp.Column{Objective: mean * st.weight * p.value / total, Upper: most * rate})
@@ -92,8 +100,10 @@ func (m *problem) build(fractions []float64) *program {
 	}
 	for k, c := range x.classes {
 		for _, s := range c.stages {
-			d := m.stages[s].demand
-			if throughput {
+			d := target(s)
+			if fractions != nil {
+				x.Row(d, d, rates[s]...)
+			} else if throughput {
 				x.Row(0, 0, append(rates[s], milp.Term{Column: x.served[k], Coef: -d})...)
 			} else {
 				x.Row(d, d, append(rates[s], milp.Term{Column: x.served[k], Coef: d})...)
@@ -102,30 +112,62 @@ func (m *problem) build(fractions []float64) *program {
 	}
 	if smallest > 0 {
 		x.floor = x.Column(milp.Column{Objective: smallest, Upper: 1})
-		for k, c := range x.classes {
-			for _, s := range c.stages {
-				// accuracy of the stage >= floor; with a fraction unserved its demand shrinks with it
-				d := m.stages[s].demand
-				if fractions != nil {
-					d *= fractions[k]
-				}
-				x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -d})...)
-			}
+		for s := range m.stages { // accuracy of the stage >= floor
+			x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...)
 		}
 	}
 	m.reward(x)
 	return x
 }
 
+// share is stages that are served to one fraction. It may leave up to most unserved, at a price.
+type share struct {
+	stages      []int
+	price, most float64
+}
+
+// shares of the classes: leaving out one of a heavier class costs far more.
+func (m *problem) byClass() []share {
+	var out []share
+	price := float64(shedding)
+	for _, c := range m.classes() {
+		out = append(out, share{c.stages, price, 1})
+		price *= shedding
+	}
+	return out
+}
+
+// shares of the apps once the classes have what an allocation gives them: every query costs its importance.
+func (m *problem) beyondClass(a *allocation) []share {
+	least, all := make([]float64, len(m.spec.Apps)), 0.0
+	for _, c := range m.classes() {
+		f := 1.0
+		for _, s := range c.stages {
+			f = min(f, a.served[s])
+		}
+		for _, s := range c.stages {
+			least[m.stages[s].App] = f * (1 - 1e-9)
+		}
+	}
+	out := make([]share, len(m.spec.Apps))
+	for n := range out {
+		all += m.queries(serving.AppID(n))
+	}
+	for s := range m.stages {
+		n := m.stages[s].App
+		out[n].price, out[n].most = m.queries(n)/all, 1-least[n]
+		out[n].stages = append(out[n].stages, s)
+	}
+	return out
+}
+
 // carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group only the
 // fastest matters and rates need no columns. fastest says which pair its n belong to.
-func (m *problem) carry() (x *program, fastest []int) {
-	x = &program{floor: -1, classes: m.classes()}
+func (m *problem) carry(shares []share) (x *program, fastest []int) {
+	x = &program{floor: -1}
 	x.Maximize = true
-	price := float64(shedding)
-	for range x.classes {
-		x.served = append(x.served, x.Column(milp.Column{Objective: -price, Upper: 1}))
-		price *= shedding
+	for _, c := range shares {
+		x.served = append(x.served, x.Column(milp.Column{Objective: -c.price, Upper: c.most}))
 	}
 	counts := make([][]milp.Term, len(m.groups))
 	carried := make([][]milp.Term, len(m.stages))
@@ -151,7 +193,7 @@ func (m *problem) carry() (x *program, fastest []int) {
 			x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
 		}
 	}
-	for k, c := range x.classes {
+	for k, c := range shares {
 		for _, s := range c.stages {
 			d := m.stages[s].demand
 			x.Row(d, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: d})...)
@@ -210,11 +252,15 @@ func (m *problem) find(g int, v serving.VariantID) int {
 	return slices.IndexFunc(m.pairs, func(p pair) bool { return p.group == g && p.variant == v })
 }
 
-// classes groups the stages by their app's importance, the least important first.
+// classes groups the stages by their app's importance, the least important first. For goal Throughput there is but one: a
+// multiple of the demand is one of every app's.
 func (m *problem) classes() []class {
 	var out []class
 	for s := range m.stages {
 		w := m.spec.Apps[m.stages[s].App].Weight
+		if m.o.Goal == Throughput {
+			w = 1
+		}
 		at := slices.IndexFunc(out, func(c class) bool { return c.weight == w })
 		if at < 0 {
 			at = len(out)
@@ -232,35 +278,32 @@ func (m *problem) classes() []class {
 }
 
 // point is an allocation as a point of the program, for the search to start from.
-func (m *problem) point(x *program, a *allocation) []float64 {
+func (m *problem) point(x *program, a *allocation, fractions []float64) []float64 {
 	out := make([]float64, len(x.Columns))
-	for k, c := range x.classes {
-		least := 1.0
-		for _, s := range c.stages {
-			least = min(least, a.served[s])
+	multiple := 1.0
+	if m.o.Goal == Throughput {
+		multiple = m.multiple(a.counts)
+		out[x.served[0]] = multiple
+	}
+	have, rates := m.have(), make([]float64, len(m.pairs))
+	worst := 1.0
+	for s := range m.stages {
+		f := multiple
+		if fractions != nil {
+			f = fractions[s]
 		}
-		for _, s := range c.stages {
-			// All stages of a class are served to the same fraction in the program.
-			for _, p := range m.stages[s].pairs {
-				if a.served[s] > 0 {
-					out[x.r[p]] = a.rates[p] * least / a.served[s]
-				}
-			}
-		}
-		out[x.served[k]] = 1 - least
-		if m.o.Goal == Throughput {
-			out[x.served[k]] = least
+		if served, sum := m.serve(s, a.counts, f, rates); served > 0 {
+			worst = min(worst, sum/served)
 		}
 	}
-	have := m.have()
 	for k := range m.pairs {
-		out[x.n[k]] = float64(a.counts[k])
+		out[x.n[k]], out[x.r[k]] = float64(a.counts[k]), rates[k]
 		if x.kept != nil && x.kept[k] >= 0 {
 			out[x.kept[k]] = float64(min(a.counts[k], have[k]))
 		}
 	}
 	if x.floor >= 0 {
-		out[x.floor] = a.worst
+		out[x.floor] = worst
 	}
 	return out
 }

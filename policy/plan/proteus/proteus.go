@@ -30,9 +30,10 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 // found is what the search answers.
 type found struct {
 	*allocation
-	multiple float64 // of the demand, with goal Throughput; otherwise 1
-	bound    float64 // on the goal's value at the served fractions
-	proven   bool
+	fractions []float64 // served of the demand, by stage; nil with goal Throughput
+	multiple  float64   // of the demand, with goal Throughput; otherwise 1
+	bound     float64   // on the goal's value at the served fractions
+	proven    bool
 }
 
 // search looks for the best allocation at the problem's head-room.
@@ -51,7 +52,7 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	default:
 		return nil, fmt.Errorf("planner proteus: %w", err)
 	}
-	if have := m.rate(m.have(), 1); have.score >= best.score {
+	if have := m.rate(m.have(), 1); !best.before(have) {
 		best = have
 	}
 	if m.hint != nil {
@@ -64,7 +65,7 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 		out.bound, out.proven = relaxed.Bound, true
 	}
 	if m.o.Goal == Throughput {
-		err = p.improve(ctx, m, x, milp.Limits{Gap: m.o.Gap}, out)
+		err = p.improve(ctx, m, x, out)
 	} else {
 		err = p.lexicographic(ctx, m, out)
 	}
@@ -80,30 +81,26 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) error {
 	if m.lacking(out.allocation) {
 		out.proven = false
-		if err := p.carry(ctx, m, out); err != nil || ctx.Err() != nil {
+		// To one fraction of each class first; then whoever does not have to do with that, for the worst served may be so for
+		// want of workers that are of no use to the others.
+		if err := p.carry(ctx, m, m.byClass(), shedding, out); err != nil || ctx.Err() != nil {
 			return err
 		}
-	}
-	classes := m.classes()
-	fractions := make([]float64, len(classes))
-	for k, c := range classes {
-		fractions[k] = 1
-		for _, s := range c.stages {
-			fractions[k] = min(fractions[k], out.served[s])
-		}
-		if fractions[k] < 1-1e-6 {
-			fractions[k] *= 1 - 1e-9 // what is served must stay feasible under the solver's rounding
-		} else {
-			fractions[k] = 1
+		if m.lacking(out.allocation) {
+			if err := p.carry(ctx, m, m.beyondClass(out.allocation), 1, out); err != nil || ctx.Err() != nil {
+				return err
+			}
 		}
 	}
-	return p.improve(ctx, m, m.build(fractions), milp.Limits{Gap: m.o.Gap}, out)
+	out.fractions = m.fractions(out.allocation)
+	return p.improve(ctx, m, m.build(out.fractions), out)
 }
 
-// carry looks for an allocation that serves more than out has.
-func (p *Planner) carry(ctx context.Context, m *problem, out *found) error {
-	x, fastest := m.carry()
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: unserved * shedding, Nodes: m.o.Nodes})
+// carry looks for an allocation that serves more than out has, to within half the gap of the most there is; all is what
+// leaving out everything of the cheapest shares costs.
+func (p *Planner) carry(ctx context.Context, m *problem, shares []share, all float64, out *found) error {
+	x, fastest := m.carry(shares)
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: m.o.Gap / 2 * all, Nodes: m.o.Nodes})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil
@@ -116,19 +113,15 @@ func (p *Planner) carry(ctx context.Context, m *problem, out *found) error {
 	for n, k := range fastest {
 		counts[k] = int(s.Values[x.n[n]])
 	}
-	if a := m.rate(counts, 1); a.score > out.score {
+	if a := m.rate(counts, 1); a.before(out.allocation) {
 		out.allocation = a
 	}
 	return nil
 }
 
-// unserved is how close to the largest fraction that can be served the search for it goes.
-const unserved = 0.0025
-
 // improve lets the solver look for a better allocation than out has.
-func (p *Planner) improve(ctx context.Context, m *problem, x *program, limits milp.Limits, out *found) error {
-	limits.Nodes, limits.Start = m.o.Nodes, m.point(x, out.allocation)
-	s, err := p.Solver.Solve(ctx, &x.Program, limits)
+func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *found) error {
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Gap: m.o.Gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation, out.fractions)})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // what there is, is a plan
@@ -141,15 +134,15 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, limits mi
 	for k := range counts {
 		counts[k] = int(s.Values[x.n[k]])
 	}
-	if m.o.Goal == Throughput {
-		out.multiple = s.Values[x.served[0]]
-		for _, c := range x.served {
-			out.multiple = min(out.multiple, s.Values[c])
-		}
-	}
 	out.bound, out.proven = s.Bound, true
-	if a := m.rate(counts, out.multiple); a.score >= out.score || m.o.Goal == Throughput {
-		out.allocation = a
+	better := false
+	if m.o.Goal == Throughput {
+		better = m.multiple(counts) >= m.multiple(out.counts)
+	} else {
+		better = m.value(counts, out.fractions) >= m.value(out.counts, out.fractions)
+	}
+	if better {
+		out.allocation = m.rate(counts, 1)
 	}
 	return nil
 }
@@ -166,15 +159,21 @@ func (m *problem) lacking(a *allocation) bool {
 
 // settle keeps what runs when that is as good within the tolerance, and finds work for workers that are left over.
 func (m *problem) settle(out *found) {
-	if have := m.have(); m.o.Tolerance > 0 && m.o.Goal != Throughput {
-		if now := m.rate(have, 1); now.score >= out.score-m.o.Tolerance {
+	if m.o.Goal != Throughput {
+		if out.fractions == nil {
+			out.fractions = m.fractions(out.allocation)
+		}
+		if now := m.rate(m.have(), 1); m.o.Tolerance > 0 && now.shed <= out.shed+m.o.Tolerance && now.part >= out.part-m.o.Tolerance &&
+			m.value(now.counts, out.fractions) >= m.value(out.counts, out.fractions)-m.o.Tolerance {
 			out.allocation = now
 		}
 	}
 	counts := append([]int(nil), out.counts...)
 	m.occupy(counts)
-	a := m.rate(counts, out.multiple)
-	out.allocation = a
+	if m.o.Goal == Throughput {
+		out.multiple = m.multiple(counts)
+	}
+	out.allocation = m.rate(counts, out.multiple)
 }
 
 // occupy gives workers that the plan has no use for something to do: what they run already where that is accurate enough to
@@ -319,13 +318,12 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 }
 
 // judge says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
-// accuracy, their blend, or multiple of the demand. The bound counts the reward for what is kept, so that it is loose by the
+// accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts the reward for what is kept, so that it is loose by the
 // tolerance at most.
 func (m *problem) judge(out *plan.Plan, f *found) {
-	value := m.worth(f.allocation)
-	bound := f.bound
-	if m.o.Goal == Throughput {
-		value, bound = f.multiple, bound/shedding
+	value, bound := f.multiple, f.bound/shedding
+	if m.o.Goal != Throughput {
+		value, bound = m.value(f.counts, f.fractions), f.bound
 	}
 	if !f.proven || math.IsInf(bound, 0) {
 		return
