@@ -36,13 +36,14 @@ func TestProgramsAreWellFormed(t *testing.T) {
 			if err != nil {
 				continue // a stage that nothing can serve in time
 			}
-			carry, _ := m.carry(m.byClass())
-			for what, err := range map[string]error{"free": m.build(nil).Check(), "carry": carry.Check()} {
+			a := m.round(func(int) float64 { return 0 })
+			classes, _ := m.carry(m.byClass(a, 0))
+			apps, _ := m.carry(m.byApps(a))
+			for what, err := range map[string]error{"free": m.build(nil).Check(), "fixed": m.build(m.fractions(a)).Check(), "classes": classes.Check(), "apps": apps.Check()} {
 				if err != nil {
 					t.Fatalf("seed %d, goal %d, %s: %v", seed, goal, what, err)
 				}
 			}
-			a := m.round(func(int) float64 { return 0 })
 			for what, v := range map[string]float64{"score": a.score, "mean": a.mean, "worst": a.worst} {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					t.Fatalf("seed %d, goal %d: %s is %v", seed, goal, what, v)

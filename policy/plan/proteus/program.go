@@ -25,16 +25,19 @@ type program struct {
 	floor   int   // column of the smallest accuracy, or -1
 }
 
-// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction,
-// and a fraction of one class counts shedding times as much as that of the next lighter one.
+// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as far as
+// they compete, and lighter classes get what the heavier ones leave.
 type class struct {
 	weight float64
 	stages []int
 }
 
-// shedding is what leaving out all of the lightest class costs, in units of accuracy: far more than accuracy can gain by it. It
-// is also how many times as much leaving out the next heavier class costs.
-const shedding = 20
+// shedding is what leaving out all of a class costs in the relaxation, in units of accuracy: far more than accuracy can gain by
+// it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's arithmetic.
+const (
+	shedding = 20
+	dearest  = shedding * shedding * shedding
+)
 
 // build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
 // column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
@@ -52,6 +55,9 @@ func (m *problem) build(fractions []float64) *program {
 	}
 	for s := range m.stages {
 		total += m.stages[s].weight * target(s)
+	}
+	if total == 0 {
+		total = 1 // no app can be served at all its stages
 	}
 	throughput := m.o.Goal == Throughput
 	mean, smallest := 1.0, 0.0
@@ -73,7 +79,7 @@ func (m *problem) build(fractions []float64) *program {
 			c = milp.Column{Objective: price, Upper: milp.Inf}
 		}
 		x.served = append(x.served, x.Column(c))
-		price *= shedding
+		price = min(price*shedding, dearest)
 	}
 	counts := make([][]milp.Term, len(m.groups))
 	rates := make([][]milp.Term, len(m.stages))
@@ -126,40 +132,45 @@ type share struct {
 	price, most float64
 }
 
-// shares of the classes: leaving out one of a heavier class costs far more.
-func (m *problem) byClass() []share {
+// byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives them, the
+// lighter ones may get anything.
+func (m *problem) byClass(a *allocation, k int) []share {
 	var out []share
-	price := float64(shedding)
-	for _, c := range m.classes() {
-		out = append(out, share{c.stages, price, 1})
-		price *= shedding
+	for n, c := range m.classes() {
+		x := share{stages: c.stages, most: 1}
+		if n == k {
+			x.price = 1
+		}
+		if n > k {
+			x.most = unserved(a.least[n])
+		}
+		out = append(out, x)
 	}
 	return out
 }
 
-// shares of the apps once the classes have what an allocation gives them: every query costs its importance.
-func (m *problem) beyondClass(a *allocation) []share {
-	least, all := make([]float64, len(m.spec.Apps)), 0.0
-	for _, c := range m.classes() {
-		f := 1.0
-		for _, s := range c.stages {
-			f = min(f, a.served[s])
-		}
-		for _, s := range c.stages {
-			least[m.stages[s].App] = f * (1 - 1e-9)
-		}
-	}
-	out := make([]share, len(m.spec.Apps))
+// byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class keeps what
+// an allocation gives it.
+func (m *problem) byApps(a *allocation) []share {
+	out, all := make([]share, len(m.spec.Apps)), 0.0
 	for n := range out {
-		all += m.queries(serving.AppID(n))
+		out[n].price = m.queries(serving.AppID(n))
+		all += out[n].price
 	}
-	for s := range m.stages {
-		n := m.stages[s].App
-		out[n].price, out[n].most = m.queries(n)/all, 1-least[n]
-		out[n].stages = append(out[n].stages, s)
+	for n := range out {
+		out[n].price /= all
+	}
+	for k, c := range m.classes() {
+		for _, s := range c.stages {
+			x := &out[m.stages[s].App]
+			x.stages, x.most = append(x.stages, s), unserved(a.least[k])
+		}
 	}
 	return out
 }
+
+// unserved leaves room for the solver's rounding.
+func unserved(least float64) float64 { return 1 - least*(1-1e-9) }
 
 // carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group only the
 // fastest matters and rates need no columns. fastest says which pair its n belong to.

@@ -81,13 +81,18 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) error {
 	if m.lacking(out.allocation) {
 		out.proven = false
-		// To one fraction of each class first; then whoever does not have to do with that, for the worst served may be so for
-		// want of workers that are of no use to the others.
-		if err := p.carry(ctx, m, m.byClass(), shedding, out); err != nil || ctx.Err() != nil {
-			return err
+		// Class by class, the heaviest first, to one fraction of each class; then whoever does not have to do with that, for the
+		// worst served may be so for want of workers that are of no use to the others.
+		for k := len(out.least) - 1; k >= 0; k-- {
+			if out.least[k] >= 1-slight {
+				continue
+			}
+			if err := p.carry(ctx, m, m.byClass(out.allocation, k), out); err != nil || ctx.Err() != nil {
+				return err
+			}
 		}
 		if m.lacking(out.allocation) {
-			if err := p.carry(ctx, m, m.beyondClass(out.allocation), 1, out); err != nil || ctx.Err() != nil {
+			if err := p.carry(ctx, m, m.byApps(out.allocation), out); err != nil || ctx.Err() != nil {
 				return err
 			}
 		}
@@ -96,11 +101,10 @@ func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) err
 	return p.improve(ctx, m, m.build(out.fractions), out)
 }
 
-// carry looks for an allocation that serves more than out has, to within half the gap of the most there is; all is what
-// leaving out everything of the cheapest shares costs.
-func (p *Planner) carry(ctx context.Context, m *problem, shares []share, all float64, out *found) error {
+// carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
+func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *found) error {
 	x, fastest := m.carry(shares)
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: m.o.Gap / 2 * all, Nodes: m.o.Nodes})
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: m.o.Gap / 2, Nodes: m.o.Nodes})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil
@@ -163,7 +167,7 @@ func (m *problem) settle(out *found) {
 		if out.fractions == nil {
 			out.fractions = m.fractions(out.allocation)
 		}
-		if now := m.rate(m.have(), 1); m.o.Tolerance > 0 && now.shed <= out.shed+m.o.Tolerance && now.part >= out.part-m.o.Tolerance &&
+		if now := m.rate(m.have(), 1); m.o.Tolerance > 0 && m.serves(now, out.allocation) &&
 			m.value(now.counts, out.fractions) >= m.value(out.counts, out.fractions)-m.o.Tolerance {
 			out.allocation = now
 		}
@@ -174,6 +178,17 @@ func (m *problem) settle(out *found) {
 		out.multiple = m.multiple(counts)
 	}
 	out.allocation = m.rate(counts, out.multiple)
+}
+
+// serves tells whether a serves as much as b, to within a part of the tolerance that no one notices.
+func (m *problem) serves(a, b *allocation) bool {
+	slack := m.o.Tolerance / shedding
+	for k := range a.least {
+		if a.least[k] < b.least[k]-slack {
+			return false
+		}
+	}
+	return a.part >= b.part-slack
 }
 
 // occupy gives workers that the plan has no use for something to do: what they run already where that is accurate enough to
@@ -313,14 +328,14 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 	if queries > 0 {
 		out.Forecast.Accuracy = accuracy / queries
 	}
-	m.judge(out, f)
+	m.prove(out, f)
 	return out
 }
 
-// judge says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
+// prove says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
 // accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts the reward for what is kept, so that it is loose by the
 // tolerance at most.
-func (m *problem) judge(out *plan.Plan, f *found) {
+func (m *problem) prove(out *plan.Plan, f *found) {
 	value, bound := f.multiple, f.bound/shedding
 	if m.o.Goal != Throughput {
 		value, bound = m.value(f.counts, f.fractions), f.bound

@@ -11,28 +11,26 @@ type allocation struct {
 	counts []int     // workers by pair
 	rates  []float64 // items/s by pair, of all its workers
 	served []float64 // fraction of the demand, by stage
-	// score is what the program maximises, without the reward for what is kept.
-	score float64
-	shed  float64 // what the score loses by what is not served
-	part  float64 // served part of all queries, each weighing its importance
-	mean  float64 // normalised accuracy over what is served
-	worst float64 // of the stages' normalised accuracies the smallest
+	least  []float64 // by class, the served fraction of its worst served stage, at most 1
+	part   float64   // served part of all queries, each weighing its importance
+	mean   float64   // normalised accuracy over what is served
+	worst  float64   // of the stages' normalised accuracies the smallest
+	score  float64   // the goal's value of what is served
 }
 
-// slight is a difference in shed or part that is none.
+// slight is a difference in served fractions that is none.
 const slight = 1e-6
 
-// before tells whether a is to be preferred to b: what is served counts before everything, however little it is.
+// before tells whether a is to be preferred to b: what is served counts before everything, however little it is, that of the
+// heavier classes first.
 func (a *allocation) before(b *allocation) bool {
-	switch {
-	case a.shed < b.shed-slight*shedding:
-		return true
-	case a.shed > b.shed+slight*shedding:
-		return false
-	case a.part > b.part+slight:
-		return true
-	case a.part < b.part-slight:
-		return false
+	for k := len(a.least) - 1; k >= 0; k-- {
+		if d := a.least[k] - b.least[k]; d > slight || d < -slight {
+			return d > 0
+		}
+	}
+	if d := a.part - b.part; d > slight || d < -slight {
+		return d > 0
 	}
 	return a.score > b.score
 }
@@ -57,7 +55,7 @@ func (m *problem) rate(counts []int, multiple float64) *allocation {
 	if weight > 0 {
 		a.mean = gain / weight
 	}
-	m.score(a)
+	m.judge(a)
 	return a
 }
 
@@ -87,20 +85,14 @@ func (m *problem) serve(s int, counts []int, multiple float64, rates []float64) 
 	return served, sum
 }
 
-// score is the value of an allocation: served fractions before everything, those of heavier classes for more, then the goal.
-func (m *problem) score(a *allocation) {
-	price := float64(shedding)
+// judge fills in how good an allocation is.
+func (m *problem) judge(a *allocation) {
 	for _, c := range m.classes() {
-		least := math.Inf(1)
+		least := 1.0
 		for _, s := range c.stages {
 			least = min(least, a.served[s])
 		}
-		if m.o.Goal == Throughput {
-			a.shed -= price * least
-		} else {
-			a.shed += price * (1 - min(least, 1))
-		}
-		price *= shedding
+		a.least = append(a.least, least)
 	}
 	all := 0.0
 	for n, f := range m.byApp(a) {
@@ -109,7 +101,7 @@ func (m *problem) score(a *allocation) {
 		all += queries
 	}
 	a.part /= all
-	a.score = m.worth(a.mean, a.worst) - a.shed
+	a.score = m.worth(a.mean, a.worst)
 }
 
 // queries is an app's demand, times its importance.
