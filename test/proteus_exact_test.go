@@ -18,12 +18,12 @@ func exactly() proteus.Options {
 
 // equations is the program of Proteus §4 as it stands there: x by device and variant (binary), y by device and application, z
 // by device and application. The product of x and z in effective accuracy is w by device and variant, which is at most P
-// times x and adds up to z. The objective is over the demand, so that it is the mean normalised accuracy.
+// times x and adds up to z. The objective is over the demand, with the apps' weights, so that it is the mean normalised accuracy.
 func (w planWorld) equations(demand []float64) *milp.Program {
 	p := &milp.Program{Maximize: true}
 	total := 0.0
-	for _, s := range demand {
-		total += s
+	for q, s := range demand {
+		total += s * w.spec.Apps[q].Weight
 	}
 	variants, apps, devices := len(w.spec.Variants), len(w.spec.Apps), len(w.spec.Workers)
 	x, y, z, part := make([][]int, devices), make([][]int, devices), make([][]int, devices), make([][]int, devices)
@@ -36,7 +36,7 @@ func (w planWorld) equations(demand []float64) *milp.Program {
 			z[d] = append(z[d], p.Column(milp.Column{Upper: milp.Inf}))
 		}
 		for v := range variants {
-			part[d] = append(part[d], p.Column(milp.Column{Objective: w.value(v) / total, Upper: milp.Inf}))
+			part[d] = append(part[d], p.Column(milp.Column{Objective: w.spec.Apps[w.spec.Variants[v].Stage].Weight * w.value(v) / total, Upper: milp.Inf}))
 		}
 	}
 	for d := range devices {
@@ -83,22 +83,15 @@ func TestProteusIsOptimal(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		w := randomPlanWorld(rng, 2+rng.IntN(2), 3+rng.IntN(3), 1+rng.IntN(3))
-		demand := w.demands(rng, 0.1+1.2*rng.Float64())
-		total := 0.0
-		for _, d := range demand {
-			total += d
+		for a := range w.spec.Apps {
+			w.spec.Apps[a].Weight = float64(1+rng.IntN(4)) / 2
 		}
+		demand := w.demands(rng, 0.1+1.2*rng.Float64())
 		best := math.Inf(-1)
 		w.assignments(func(hosts []int) {
-			items, values := w.served(hosts, demand)
-			sum := 0.0
-			for a := range demand {
-				if items[a] < demand[a]*(1-1e-9) {
-					return
-				}
-				sum += values[a]
+			if items, values := w.served(hosts, demand); w.fully(items, demand) {
+				best = max(best, w.mean(values, demand))
 			}
-			best = max(best, sum/total)
 		})
 		s, err := highsSolver(t).Solve(t.Context(), w.equations(demand), milp.Limits{})
 		if err != nil {
@@ -117,10 +110,11 @@ func TestProteusIsOptimal(t *testing.T) {
 		if s.Status != milp.Optimal || !near(s.Objective, best) {
 			t.Fatalf("seed %d: the paper's program is %v with %v, the best assignment has %v", seed, s.Status, s.Objective, best)
 		}
-		value := 0.0
-		for a, x := range accuracies(w.spec, got) {
-			value += x * demand[a] / total
+		values := accuracies(w.spec, got)
+		for a := range values {
+			values[a] *= demand[a]
 		}
+		value := w.mean(values, demand)
 		if got.Shed != nil || !near(value, best) {
 			t.Fatalf("seed %d: the plan has %v and sheds %v, the best assignment has %v", seed, value, got.Shed, best)
 		}
@@ -209,5 +203,107 @@ func TestProteusShedsTheLeast(t *testing.T) {
 	t.Logf("%d worlds lack workers, %d of them apps of the lesser weight only, %d leave an app without any", lacking, weighed, starved)
 	if lacking < 60 || weighed < 10 || starved < 5 {
 		t.Errorf("%d worlds lack workers, %d let the lighter apps lack more, %d leave out some: too few", lacking, weighed, starved)
+	}
+}
+
+// Each goal's plan reaches what that goal can reach over all assignments. Whatever rates are best for the mean are best for
+// the smallest accuracy as well, since apps share no worker.
+func TestProteusGoals(t *testing.T) {
+	carried, apart := 0, 0
+	for seed := range uint64(80) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		w := randomPlanWorld(rng, 1+rng.IntN(3), 3+rng.IntN(3), 2+rng.IntN(2))
+		for a := range w.spec.Apps {
+			w.spec.Apps[a].Weight = float64(1 + rng.IntN(2))
+		}
+		demand := w.demands(rng, 0.2+1*rng.Float64())
+		lambda := 0.2 + 0.6*rng.Float64()
+		goals := []struct {
+			goal  proteus.Goal
+			value func(mean, smallest float64) float64
+		}{
+			{proteus.Accuracy, func(mean, _ float64) float64 { return mean }},
+			{proteus.Fairness, func(mean, smallest float64) float64 { return smallest + 0.001*mean }},
+			{proteus.Blend, func(mean, smallest float64) float64 { return lambda*smallest + (1-lambda)*mean }},
+		}
+		best := []float64{-1, -1, -1}
+		multiple := 0.0
+		w.assignments(func(hosts []int) {
+			items, values := w.served(hosts, demand)
+			able, smallest := math.Inf(1), 1.0
+			for a := range demand {
+				all, _ := w.served(hosts, w.everything(a))
+				able = min(able, all[a]/demand[a])
+				smallest = min(smallest, values[a]/demand[a])
+			}
+			multiple = max(multiple, able)
+			if w.fully(items, demand) {
+				for k, g := range goals {
+					best[k] = max(best[k], g.value(w.mean(values, demand), smallest))
+				}
+			}
+		})
+		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
+		p.Options.Lambda = lambda
+		r := plan.Request{Spec: w.spec, Rates: demand}
+
+		p.Options.Goal = proteus.Throughput
+		got := planned(t, fmt.Sprint("seed ", seed), p, r)
+		able := math.Inf(1)
+		for a := range demand {
+			able = min(able, got.Capacity[a]/demand[a])
+		}
+		if !near(able, multiple) || !got.Proven || !near(got.Bound/(1+got.Gap), multiple) {
+			t.Fatalf("seed %d: carries %v times the demand, says %v with a gap of %v (proven %v); the best assignment carries %v", seed, able, got.Bound, got.Gap, got.Proven, multiple)
+		}
+		if best[0] < 0 {
+			continue
+		}
+		carried++
+		var smallest []float64
+		for k, g := range goals {
+			p.Options.Goal = g.goal
+			got := planned(t, fmt.Sprint("seed ", seed), p, r)
+			values, least := accuracies(w.spec, got), 1.0
+			for a, x := range values {
+				least = min(least, x)
+				values[a] *= demand[a]
+			}
+			smallest = append(smallest, least)
+			if v := g.value(w.mean(values, demand), least); !near(v, best[k]) || !got.Proven || !near(got.Bound/(1+got.Gap), v) {
+				t.Fatalf("seed %d, goal %d: %v, bound %v, gap %v, proven %v; the best assignment has %v", seed, g.goal, v, got.Bound, got.Gap, got.Proven, best[k])
+			}
+		}
+		if smallest[1] < smallest[0]-1e-6 {
+			t.Fatalf("seed %d: fair plans have %v at least, accurate ones %v", seed, smallest[1], smallest[0])
+		}
+		if smallest[1] > smallest[0]+0.01 {
+			apart++
+		}
+	}
+	t.Logf("%d worlds carried, in %d fairness raises the smallest accuracy by a point or more", carried, apart)
+	if carried < 40 || apart < 10 {
+		t.Errorf("%d worlds carried their demand, in %d of them goals differ: too few", carried, apart)
+	}
+}
+
+// Three equal workers, two apps that ask for 50/s each: a has a model of accuracy 0.8 that carries 20/s and one of 0.4 with
+// 100/s, b has both and one of 0.72 with 80/s, which is worth 0.72 / 0.8 = 0.9. A worker each leaves a at 0.5 and b at 0.9. The
+// third, with the slow model, lifts a to (20 + 30 * 0.5) / 50 = 0.7 or b to (20 + 30 * 0.9) / 50 = 0.94: fairness gives it to
+// a, and so does the mean, unless b weighs ten times as much: 0.2 < 10 * 0.04.
+func TestProteusFairnessByHand(t *testing.T) {
+	w := handMade(3, [][]handOffer{{{0.4, 10}, {0.8, 50}}, {{0.4, 10}, {0.72, 12.5}, {0.8, 50}}})
+	for _, c := range []struct {
+		goal   proteus.Goal
+		weight float64
+		want   []float64
+	}{{proteus.Accuracy, 10, []float64{0.5, 0.94}}, {proteus.Accuracy, 1, []float64{0.7, 0.9}}, {proteus.Fairness, 10, []float64{0.7, 0.9}}} {
+		w.spec.Apps[1].Weight = c.weight
+		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
+		p.Options.Goal = c.goal
+		got := accuracies(w.spec, planned(t, "", p, plan.Request{Spec: w.spec, Rates: []float64{50, 50}}))
+		if !near(got[0], c.want[0]) || !near(got[1], c.want[1]) {
+			t.Errorf("goal %d, weight %v: accuracies %v, want %v", c.goal, c.weight, got, c.want)
+		}
 	}
 }

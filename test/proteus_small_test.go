@@ -43,9 +43,7 @@ type planWorld struct {
 // randomPlanWorld draws device types, workers and apps. More accurate variants are slower, not by the same factor everywhere;
 // some are too slow for the objective on some device types.
 func randomPlanWorld(rng *rand.Rand, devices, workers, apps int) planWorld {
-	const within = 200 * time.Millisecond
 	var w planWorld
-	var m serving.Measurements
 	w.spec = &serving.Spec{}
 	for d := range devices {
 		w.spec.DeviceTypes = append(w.spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), Cores: 1, PricePerHour: 1})
@@ -53,42 +51,81 @@ func randomPlanWorld(rng *rand.Rand, devices, workers, apps int) planWorld {
 	for n := range workers {
 		w.spec.Workers = append(w.spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", n), DeviceType: serving.DeviceTypeID(rng.IntN(devices))})
 	}
-	// The first of each app runs everywhere, so that every world can be planned for.
+	var offered [][]handOffer
+	took := make([][][]time.Duration, apps)
 	for a := range apps {
-		s := serving.StageID(a)
-		name := fmt.Sprintf("a%d", a)
-		st := serving.Stage{Name: name, App: serving.AppID(a)}
+		var offers []handOffer
 		accuracy, ms := 0.5+0.2*rng.Float64(), 5+20*rng.Float64()
 		for n := range 2 + rng.IntN(3) {
-			v := serving.VariantID(len(w.spec.Variants))
-			st.Variants = append(st.Variants, v)
-			w.spec.Variants = append(w.spec.Variants, serving.Variant{Name: fmt.Sprintf("%s.v%d", name, n), Stage: s, Accuracy: accuracy, MaxBatch: 1})
-			rates := make([]float64, devices)
+			offers = append(offers, handOffer{accuracy, ms})
+			on := make([]time.Duration, devices)
 			for d := range devices {
-				took := time.Duration(ms * (0.5 + rng.Float64()) * 1e6)
-				if n == 0 {
-					took = min(took, within/2-1e6)
+				on[d] = time.Duration(ms * (0.5 + rng.Float64()) * 1e6)
+				if n == 0 { // runs everywhere, so that every world can be planned for
+					on[d] = min(on[d], planWithin/2-1e6)
 				}
-				if took < within/2-1 {
-					rates[d] = 1 / took.Seconds()
-				}
-				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: v, DeviceType: serving.DeviceTypeID(d), Items: 1, Concurrency: 1, Mean: took, P50: took, P90: took, P95: took, P99: took})
 			}
-			w.rate = append(w.rate, rates)
+			took[a] = append(took[a], on)
 			accuracy = min(1, accuracy+0.15*rng.Float64())
 			ms *= 1 + 1.5*rng.Float64()
 		}
-		w.spec.Stages = append(w.spec.Stages, st)
-		w.spec.Apps = append(w.spec.Apps, serving.App{Name: name, Weight: 1, QueueLimit: 100, SLO: serving.SLO{Latency: within, Percentile: 99}, Stages: []serving.StageID{s}})
+		offered = append(offered, offers)
 	}
-	if err := w.spec.Validate(); err != nil {
-		panic(err)
-	}
-	var err error
-	if w.profile, err = profile.NewTable(w.spec, m, profile.P50); err != nil {
-		panic(err)
-	}
+	w.fill(offered, took)
 	return w
+}
+
+// handOffer is a variant's accuracy and its latency for one item in ms.
+type handOffer struct{ accuracy, ms float64 }
+
+// handMade is workers of one device type and apps with variants.
+func handMade(workers int, apps [][]handOffer) planWorld {
+	w := planWorld{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d", Cores: 1}}}}
+	for n := range workers {
+		w.spec.Workers = append(w.spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", n)})
+	}
+	took := make([][][]time.Duration, len(apps))
+	for a, offers := range apps {
+		for _, o := range offers {
+			took[a] = append(took[a], []time.Duration{time.Duration(o.ms * 1e6)})
+		}
+	}
+	w.fill(apps, took)
+	return w
+}
+
+// planWithin is the objective of every app: half of it, less a nanosecond, is the longest that a batch may take.
+const planWithin = 200 * time.Millisecond
+
+// fill adds apps with variants that take so long by device type.
+func (w *planWorld) fill(apps [][]handOffer, took [][][]time.Duration) {
+	var m serving.Measurements
+	for a, offers := range apps {
+		s, name := serving.StageID(a), fmt.Sprintf("a%d", a)
+		st := serving.Stage{Name: name, App: serving.AppID(a)}
+		for n, o := range offers {
+			v := serving.VariantID(len(w.spec.Variants))
+			st.Variants = append(st.Variants, v)
+			w.spec.Variants = append(w.spec.Variants, serving.Variant{Name: fmt.Sprintf("%s.v%d", name, n), Stage: s, Accuracy: o.accuracy, MaxBatch: 1})
+			rates := make([]float64, len(took[a][n]))
+			for d, l := range took[a][n] {
+				if l < planWithin/2 {
+					rates[d] = 1 / l.Seconds()
+				}
+				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: v, DeviceType: serving.DeviceTypeID(d), Items: 1, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
+			}
+			w.rate = append(w.rate, rates)
+		}
+		w.spec.Stages = append(w.spec.Stages, st)
+		w.spec.Apps = append(w.spec.Apps, serving.App{Name: name, Weight: 1, QueueLimit: 100, SLO: serving.SLO{Latency: planWithin, Percentile: 99}, Stages: []serving.StageID{s}})
+	}
+	err := w.spec.Validate()
+	if err == nil {
+		w.profile, err = profile.NewTable(w.spec, m, profile.P50)
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // on is what a worker carries of a variant, items/s.
@@ -173,6 +210,33 @@ func (w planWorld) served(hosts []int, demand []float64) (items, values []float6
 		}
 	}
 	return items, values
+}
+
+// fully tells whether all of the demand is served.
+func (w planWorld) fully(items, demand []float64) bool {
+	for a := range demand {
+		if items[a] < demand[a]*(1-1e-9) {
+			return false
+		}
+	}
+	return true
+}
+
+// mean is the mean normalised accuracy, by the apps' weights, when the demand is served with the sums of values.
+func (w planWorld) mean(values, demand []float64) float64 {
+	sum, all := 0.0, 0.0
+	for a := range demand {
+		sum += w.spec.Apps[a].Weight * values[a]
+		all += w.spec.Apps[a].Weight * demand[a]
+	}
+	return sum / all
+}
+
+// everything is a demand of an app that no fleet here carries, and none of the others.
+func (w planWorld) everything(app int) []float64 {
+	out := make([]float64, len(w.spec.Apps))
+	out[app] = 1e9
+	return out
 }
 
 // inForce is a snapshot in which a plan is in force.
