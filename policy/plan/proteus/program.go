@@ -8,14 +8,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the items/s they
-// serve (r); for every class of importance the served fraction of its demand; for fair goals the smallest accuracy; for
-// every running variant the workers that keep it.
+// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the part of the
+// stage's demand that they serve (r), a part rather than a rate to have idle apps and busy ones on one scale; for every class of
+// importance the served fraction of its demand; for fair goals the smallest accuracy; for every running variant the workers
+// that keep it.
 //
 // Equations of the paper's §4 and what became of them: one variant per device (Eq. 1) is the sum of n over a group's pairs
-// being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is the rate r, linear since a query goes
-// where its app's variants are: r <= n P (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's pairs being
-// its demand times the served fraction; effective accuracy (Eq. 7) is the sum of value times r.
+// being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is r, linear since a query goes where its app's
+// variants are: r <= n P / demand (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's pairs being the served
+// fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
 type program struct {
 	milp.Program
 	n, r    []int // by pair
@@ -49,12 +50,12 @@ func (m *problem) build(fractions []float64) *program {
 	total := 0.0
 	target := func(s int) float64 {
 		if fractions == nil {
-			return m.stages[s].demand
+			return 1
 		}
-		return m.stages[s].demand * fractions[s]
+		return fractions[s]
 	}
 	for s := range m.stages {
-		total += m.stages[s].weight * target(s)
+		total += m.stages[s].weight * m.stages[s].demand * target(s)
 	}
 	if total == 0 {
 		total = 1 // no app can be served at all its stages
@@ -86,13 +87,13 @@ func (m *problem) build(fractions []float64) *program {
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		most, rate := float64(len(m.groups[p.group].workers)), p.rate
+		most, rate := float64(len(m.groups[p.group].workers)), p.rate/st.demand
 		if !throughput {
 			// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
 			rate = min(rate, target(int(p.stage)))
 		}
 		n := x.Column(milp.Column{Upper: most, Integer: true})
-		r := x.Column(milp.Column{Objective: mean * st.weight * p.value / total, Upper: most * rate})
+		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.value / total, Upper: most * rate})
 		x.n, x.r = append(x.n, n), append(x.r, r)
 		x.Row(-milp.Inf, 0, milp.Term{Column: r, Coef: 1}, milp.Term{Column: n, Coef: -rate})
 		counts[p.group] = append(counts[p.group], milp.Term{Column: n, Coef: 1})
@@ -106,13 +107,12 @@ func (m *problem) build(fractions []float64) *program {
 	}
 	for k, c := range x.classes {
 		for _, s := range c.stages {
-			d := target(s)
 			if fractions != nil {
-				x.Row(d, d, rates[s]...)
+				x.Row(fractions[s], fractions[s], rates[s]...)
 			} else if throughput {
-				x.Row(0, 0, append(rates[s], milp.Term{Column: x.served[k], Coef: -d})...)
+				x.Row(0, 0, append(rates[s], milp.Term{Column: x.served[k], Coef: -1})...)
 			} else {
-				x.Row(d, d, append(rates[s], milp.Term{Column: x.served[k], Coef: d})...)
+				x.Row(1, 1, append(rates[s], milp.Term{Column: x.served[k], Coef: 1})...)
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func (m *problem) carry(shares []share) (x *program, fastest []int) {
 			n := x.Column(milp.Column{Upper: float64(len(m.groups[g].workers)), Integer: true})
 			x.n, fastest = append(x.n, n), append(fastest, best)
 			counts[g] = append(counts[g], milp.Term{Column: n, Coef: 1})
-			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate, m.stages[s].demand)})
+			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate/m.stages[s].demand, 1)})
 		}
 	}
 	for g := range m.groups {
@@ -206,8 +206,7 @@ func (m *problem) carry(shares []share) (x *program, fastest []int) {
 	}
 	for k, c := range shares {
 		for _, s := range c.stages {
-			d := m.stages[s].demand
-			x.Row(d, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: d})...)
+			x.Row(1, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: 1})...)
 		}
 	}
 	return x, fastest
@@ -308,7 +307,7 @@ func (m *problem) point(x *program, a *allocation, fractions []float64) []float6
 		}
 	}
 	for k := range m.pairs {
-		out[x.n[k]], out[x.r[k]] = float64(a.counts[k]), rates[k]
+		out[x.n[k]], out[x.r[k]] = float64(a.counts[k]), rates[k]/m.stages[m.pairs[k].stage].demand
 		if x.kept != nil && x.kept[k] >= 0 {
 			out[x.kept[k]] = float64(min(a.counts[k], have[k]))
 		}

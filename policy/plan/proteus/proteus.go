@@ -177,7 +177,8 @@ func (m *problem) settle(out *found) {
 	if m.o.Goal == Throughput {
 		out.multiple = m.multiple(counts)
 	}
-	out.allocation = m.rate(counts, out.multiple)
+	// A multiple below 1 is that of the app which is worst off; the others get what they ask for as far as they can.
+	out.allocation = m.rate(counts, max(1, out.multiple))
 }
 
 // serves tells whether a serves as much as b, to within a part of the tolerance that no one notices.
