@@ -49,7 +49,7 @@ func TestProteusPlansAreSound(t *testing.T) {
 		r := plan.Request{Spec: c.Spec, Rates: make([]float64, len(c.Spec.Apps))}
 		for round := range 5 {
 			for a := range r.Rates {
-				r.Rates[a] = math.Exp(9*rng.Float64())
+				r.Rates[a] = math.Exp(9 * rng.Float64())
 			}
 			at := fmt.Sprintf("seed %d, round %d", seed, round)
 			got, err := p.Plan(t.Context(), r)

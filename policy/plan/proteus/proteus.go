@@ -52,6 +52,9 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	default:
 		return nil, fmt.Errorf("planner proteus: %w", err)
 	}
+	if m.o.Goal != Throughput {
+		best = m.repair(best)
+	}
 	if have := m.rate(m.have(), 1); !best.before(have) {
 		best = have
 	}
