@@ -107,7 +107,7 @@ func TestProteusIsOptimal(t *testing.T) {
 			continue
 		}
 		carried++
-		if s.Status != milp.Optimal || !near(s.Objective, best) {
+		if s.Status != milp.Optimal || !within(s.Objective, best) {
 			t.Fatalf("seed %d: the paper's program is %v with %v, the best assignment has %v", seed, s.Status, s.Objective, best)
 		}
 		values := accuracies(w.spec, got)
@@ -115,7 +115,7 @@ func TestProteusIsOptimal(t *testing.T) {
 			values[a] *= demand[a]
 		}
 		value := w.mean(values, demand)
-		if got.Shed != nil || !near(value, best) {
+		if got.Shed != nil || !within(value, best) {
 			t.Fatalf("seed %d: the plan has %v and sheds %v, the best assignment has %v", seed, value, got.Shed, best)
 		}
 		if !got.Proven || got.Bound < best-2e-6 || got.Bound > best+2e-6 || got.Gap > 2e-6 {
@@ -184,12 +184,12 @@ func TestProteusShedsTheLeast(t *testing.T) {
 		// What it says must be what its instances can do.
 		able, _ := w.served(hostsOf(w.spec, got), demand)
 		for a := range items {
-			if !near(items[a], able[a]) {
+			if !within(items[a], able[a]) {
 				t.Fatalf("seed %d, app %d: the plan says it serves %v, its instances serve %v", seed, a, items[a], able[a])
 			}
 		}
 		least, part := judge(items)
-		if !near(least[1], most[1]) || !near(least[2], most[2]) || !near(part, mostPart) {
+		if !within(least[1], most[1]) || !within(least[2], most[2]) || !within(part, mostPart) {
 			t.Fatalf("seed %d: by weight the worst served apps have %v and %v, all %v; the best assignment %v, %v and %v", seed, least[1], least[2], part, most[1], most[2], mostPart)
 		}
 		lacking++
@@ -253,7 +253,7 @@ func TestProteusGoals(t *testing.T) {
 		for a := range demand {
 			able = min(able, got.Capacity[a]/demand[a])
 		}
-		if !near(able, multiple) || !got.Proven || !near(got.Bound/(1+got.Gap), multiple) {
+		if !within(able, multiple) || !got.Proven || !within(got.Bound/(1+got.Gap), multiple) {
 			t.Fatalf("seed %d: carries %v times the demand, says %v with a gap of %v (proven %v); the best assignment carries %v", seed, able, got.Bound, got.Gap, got.Proven, multiple)
 		}
 		if best[0] < 0 {
@@ -270,7 +270,7 @@ func TestProteusGoals(t *testing.T) {
 				values[a] *= demand[a]
 			}
 			smallest = append(smallest, least)
-			if v := g.value(w.mean(values, demand), least); !near(v, best[k]) || !got.Proven || !near(got.Bound/(1+got.Gap), v) {
+			if v := g.value(w.mean(values, demand), least); !within(v, best[k]) || !got.Proven || !within(got.Bound/(1+got.Gap), v) {
 				t.Fatalf("seed %d, goal %d: %v, bound %v, gap %v, proven %v; the best assignment has %v", seed, g.goal, v, got.Bound, got.Gap, got.Proven, best[k])
 			}
 		}
@@ -302,7 +302,7 @@ func TestProteusFairnessByHand(t *testing.T) {
 		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
 		p.Options.Goal = c.goal
 		got := accuracies(w.spec, planned(t, "", p, plan.Request{Spec: w.spec, Rates: []float64{50, 50}}))
-		if !near(got[0], c.want[0]) || !near(got[1], c.want[1]) {
+		if !within(got[0], c.want[0]) || !within(got[1], c.want[1]) {
 			t.Errorf("goal %d, weight %v: accuracies %v, want %v", c.goal, c.weight, got, c.want)
 		}
 	}

@@ -288,5 +288,5 @@ func planned(t testing.TB, what string, p *proteus.Planner, r plan.Request) *pla
 	return out
 }
 
-// near tells whether two numbers are the same within the solver's own tolerances.
-func near(x, y float64) bool { return math.Abs(x-y) <= 2e-6*max(1, math.Abs(x), math.Abs(y)) }
+// within tells whether two numbers are the same within the solver's own tolerances.
+func within(x, y float64) bool { return math.Abs(x-y) <= 2e-6*max(1, math.Abs(x), math.Abs(y)) }
