@@ -37,7 +37,7 @@ const shedding = 20
 
 // build makes the program. fractions fixes the served fractions, by class; nil leaves them free below 1 at a cost. The
 // column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
-// relative gap means something; for goal Throughput it is the multiple that is served.
+// relative gap means something.
 func (m *problem) build(fractions []float64) *program {
 	x := &program{floor: -1, classes: m.classes()}
 	x.Maximize = true
@@ -45,22 +45,16 @@ func (m *problem) build(fractions []float64) *program {
 	for s := range m.stages {
 		total += m.stages[s].weight * m.stages[s].demand
 	}
-	throughput := m.o.Goal == Throughput
 	mean, smallest := 1.0, 0.0
 	switch m.o.Goal {
 	case Fairness:
 		mean, smallest = 0.001, 1 // the mean only decides among equals
 	case Blend:
 		mean, smallest = 1-m.o.Lambda, m.o.Lambda
-	case Throughput:
-		mean = 0.001
 	}
 	price := float64(shedding)
 	for k := range x.classes {
 		c := milp.Column{Objective: -price, Upper: 1}
-		if throughput {
-			c = milp.Column{Objective: price, Upper: milp.Inf}
-		}
 		if fractions != nil {
 			c = milp.Column{Lower: 1 - fractions[k], Upper: 1 - fractions[k]}
 		}
@@ -72,11 +66,8 @@ func (m *problem) build(fractions []float64) *program {
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		most, rate := float64(len(m.groups[p.group].workers)), p.rate
-		if !throughput {
-			// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
-			rate = min(rate, st.demand)
-		}
+		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
+		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate, st.demand)
 		n := x.Column(milp.Column{Upper: most, Integer: true})
 		r := x.Column(milp.Column{Objective: mean * st.weight * p.value / total, Upper: most * rate})
 		x.n, x.r = append(x.n, n), append(x.r, r)
@@ -93,11 +84,7 @@ func (m *problem) build(fractions []float64) *program {
 	for k, c := range x.classes {
 		for _, s := range c.stages {
 			d := m.stages[s].demand
-			if throughput {
-				x.Row(0, 0, append(rates[s], milp.Term{Column: x.served[k], Coef: -d})...)
-			} else {
-				x.Row(d, d, append(rates[s], milp.Term{Column: x.served[k], Coef: d})...)
-			}
+			x.Row(d, d, append(rates[s], milp.Term{Column: x.served[k], Coef: d})...)
 		}
 	}
 	if smallest > 0 {
@@ -162,7 +149,7 @@ func (m *problem) carry() (x *program, fastest []int) {
 
 // reward makes the plan prefer what already runs: all of it together is worth the tolerance.
 func (m *problem) reward(x *program) {
-	if m.o.Tolerance <= 0 || m.o.Goal == Throughput {
+	if m.o.Tolerance <= 0 {
 		return
 	}
 	x.kept = make([]int, len(m.pairs))
@@ -248,9 +235,6 @@ func (m *problem) point(x *program, a *allocation) []float64 {
 			}
 		}
 		out[x.served[k]] = 1 - least
-		if m.o.Goal == Throughput {
-			out[x.served[k]] = least
-		}
 	}
 	have := m.have()
 	for k := range m.pairs {

@@ -63,14 +63,25 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	if relaxed != nil {
 		out.bound, out.proven = relaxed.Bound, true
 	}
-	if m.o.Goal == Throughput {
-		err = p.improve(ctx, m, x, milp.Limits{Gap: m.o.Gap}, out)
-	} else {
-		err = p.lexicographic(ctx, m, out)
-	}
-	if err != nil {
+	if err := p.lexicographic(ctx, m, out); err != nil {
 		return nil, err
 	}
+	m.settle(out)
+	return out, nil
+}
+
+// goFar is the search for goal Throughput: as far as the fleet goes, whatever the accuracy.
+func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
+	multiple, bound, counts, err := p.stretch(ctx, m, all(scaled))
+	out := &found{multiple: multiple, bound: bound, proven: true}
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return nil, err
+	case counts == nil:
+		out.allocation, out.multiple, out.proven = m.round(func(int) float64 { return 0 }), 1, false
+		return out, nil
+	}
+	out.allocation = m.rate(counts, multiple)
 	m.settle(out)
 	return out, nil
 }
@@ -78,6 +89,7 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 // lexicographic searches first what can be served, where the allocation at hand leaves something out, and then the best
 // goal at that. In one program the first would drown the second: its gap is worth nothing to the accuracy.
 func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) error {
+	rounded := out.counts
 	if m.lacking(out.allocation) {
 		out.proven = false
 		if err := p.carry(ctx, m, out); err != nil || ctx.Err() != nil {
@@ -97,7 +109,29 @@ func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) err
 			fractions[k] = 1
 		}
 	}
+	m.polish(out, classes, fractions, out.counts, rounded, m.have())
 	return p.improve(ctx, m, m.build(fractions), milp.Limits{Gap: m.o.Gap}, out)
+}
+
+// polish climbs from some allocations, for goals whose worth is the sum of the stages': what carries most and what is most
+// accurate are far apart where both matter.
+func (m *problem) polish(out *found, classes []class, fractions []float64, from ...[]int) {
+	if m.o.Goal != Accuracy {
+		return
+	}
+	part := make([]float64, len(m.stages))
+	for k, c := range classes {
+		for _, s := range c.stages {
+			part[s] = fractions[k]
+		}
+	}
+	for _, counts := range from {
+		counts = append([]int(nil), counts...)
+		m.climb(counts, part)
+		if a := m.rate(counts, 1); a.score > out.score {
+			out.allocation = a
+		}
+	}
 }
 
 // carry looks for an allocation that serves more than out has.
@@ -141,14 +175,8 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, limits mi
 	for k := range counts {
 		counts[k] = int(s.Values[x.n[k]])
 	}
-	if m.o.Goal == Throughput {
-		out.multiple = s.Values[x.served[0]]
-		for _, c := range x.served {
-			out.multiple = min(out.multiple, s.Values[c])
-		}
-	}
 	out.bound, out.proven = s.Bound, true
-	if a := m.rate(counts, out.multiple); a.score >= out.score || m.o.Goal == Throughput {
+	if a := m.rate(counts, 1); a.score >= out.score {
 		out.allocation = a
 	}
 	return nil
@@ -325,7 +353,7 @@ func (m *problem) judge(out *plan.Plan, f *found) {
 	value := m.worth(f.allocation)
 	bound := f.bound
 	if m.o.Goal == Throughput {
-		value, bound = f.multiple, bound/shedding
+		value = f.multiple
 	}
 	if !f.proven || math.IsInf(bound, 0) {
 		return
