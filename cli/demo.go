@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
 
@@ -35,13 +36,15 @@ func demoCommand() command {
 	return command{
 		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen", usage: "[--dir out/demo]",
 		about: `
-Trains a ladder of digit classifiers on images that it renders (once, about a minute), measures them, serves them over gRPC,
-and drives the server for half a minute with a load whose bursts the most accurate model alone could not carry. Then the
-simulator repeats the same arrivals with the same scheduling code. Everything is left in --dir to look at and to repeat.`,
-		examples: "sluice demo\nsluice demo --dir /tmp/demo --duration 1m\nsluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
+Trains a ladder of digit classifiers on images that it renders (once, about two minutes), measures them, serves them over gRPC,
+and drives the server for a minute with a load that rises and falls to several times what the most accurate model alone can
+carry. System proteus answers with less accurate models while it must: they are loaded and unloaded as the load goes. Then the
+simulator repeats the same arrivals with the same scheduling code, and with the most accurate model alone. Everything is left
+in --dir to look at and to repeat.`,
+		examples: "sluice demo\nsluice demo --dir /tmp/demo --duration 2m\nsluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			dir := fs.String("dir", filepath.Join("out", "demo"), "`folder` for models, profile, reports and plots")
-			length := fs.Duration("duration", 30*time.Second, "length of the load, a `duration`")
+			length := fs.Duration("duration", time.Minute, "length of the load, a `duration`")
 			seed := fs.Uint64("seed", demoSeed, "`seed` of the load")
 			again := fs.Bool("remeasure", false, "measure the models again even if a profile of this machine is there")
 			asJSON := fs.Bool("json", false, "print the outcome as JSON")
@@ -112,8 +115,8 @@ func (d *demo) world(e *Env) (*world, error) {
 	return openWorld(file)
 }
 
-// demoConfig writes the demo's sluice.yaml: one instance a core, all variants loaded on each, and one core left to the
-// front end and the load generator.
+// demoConfig writes the demo's sluice.yaml: a worker a core, each with the variant that the plan gives it, and one core left
+// to the front end and the load generator.
 func demoConfig(w io.Writer, l *digits.Ladder) error {
 	var b strings.Builder
 	instances := max(1, runtime.NumCPU()-1)
@@ -123,7 +126,7 @@ device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
 workers: [{name: core, count: %d}]
 models: {repository: models}
 profiles: [profile.json]
-system: sluice
+system: {name: proteus, replan: 2s}
 apps:
   - name: digits
     slo: {latency: %v, percentile: 99}
@@ -183,16 +186,24 @@ func (d *demo) capacity(w *world, v serving.VariantID) (limit int, rate float64)
 	return limit, float64(len(w.Spec.Workers)) * float64(limit) / w.profile.Latency(v, 0, limit, 1).Seconds()
 }
 
-// load is a calm stream with bursts of three times what the most accurate variant carries alone.
+// demoCeiling bounds the load in queries/s: beyond it the load generator and the front end would fill the core that is left to
+// them, and the demo would measure those.
+const demoCeiling = 600
+
+// load is two hills, each a little below what a step of the ladder carries: a gentle one to the second most accurate variant,
+// a steep one to the third.
 func (d *demo) load(w *world) workload.Spec {
-	_, best := d.capacity(w, 0)
-	calm, burst := math.Round(0.45*best), math.Round(min(3*best, 1500))
-	s := d.length.Seconds() / 30
-	a := workload.AppSpec{App: w.Spec.Apps[0].Name, Process: "gamma", Shape: 0.5, Interpolate: "linear", Samples: demoSamples}
-	for _, at := range []struct{ second, rate float64 }{{0, calm}, {5, calm}, {6, burst}, {9, burst}, {10, calm}, {15, calm}, {18, burst}, {21, calm}, {24, calm}, {24.5, burst}, {27, burst}, {27.5, calm}, {30, calm}} {
+	carried := func(step int) float64 {
+		_, rate := d.capacity(w, serving.VariantID(min(step, len(w.Spec.Variants)-1)))
+		return min(rate, demoCeiling)
+	}
+	calm, hill, peak := math.Round(0.5*carried(0)), math.Round(0.75*carried(1)), math.Round(0.75*carried(2))
+	s := d.length.Seconds() / 60
+	a := workload.AppSpec{App: w.Spec.Apps[0].Name, Process: "poisson", Interpolate: "linear", Samples: demoSamples}
+	for _, at := range []struct{ second, rate float64 }{{0, calm}, {6, calm}, {14, hill}, {20, hill}, {26, calm}, {32, calm}, {36, peak}, {46, peak}, {52, calm}, {60, calm}} {
 		a.Rates = append(a.Rates, workload.Segment{AtS: at.second * s, Rate: at.rate})
 	}
-	fmt.Fprintf(d.say, "3. load: %.0f queries/s with bursts to %.0f/s for %v, gamma-distributed gaps of shape 0.5, objective %v\n", calm, burst, d.length, demoSLO)
+	fmt.Fprintf(d.say, "3. load: %.0f queries/s, rising to %.0f/s and then to %.0f/s within %v, Poisson arrivals, objective %v\n", calm, hill, peak, d.length, demoSLO)
 	return workload.Spec{Seed: d.seed, DurationS: d.length.Seconds(), Apps: []workload.AppSpec{a}}
 }
 
@@ -276,7 +287,7 @@ func (d *demo) tell(e *Env, w *world, live *loadgen.Result, spec *workload.Spec,
 // alone simulates the recorded arrivals with nothing but the most accurate variant.
 func (d *demo) alone(w *world) (*report.Report, error) {
 	one := *w
-	one.system.Planner, one.system.Scaler = "static", "fixed"
+	one.system.Planner, one.system.Scaler, one.system.Options.Planning = "static", "fixed", systems.Planning{}
 	one.placement = slices.Clone(one.placement)
 	for i := range one.placement {
 		one.placement[i].Variants = one.placement[i].Variants[:1] // the file lists the most accurate first

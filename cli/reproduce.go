@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -55,7 +54,7 @@ func reproduceCommand() command {
 				}
 				bar := newProgress(e)
 				var mu sync.Mutex
-				o, err := p.Run(context.Background(), reproduce.Request{
+				o, err := p.Run(e.Context, reproduce.Request{
 					Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals,
 					Progress: func(share float64, what string) {
 						mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -51,6 +52,7 @@ type Config struct {
 type Backend struct {
 	c           Config
 	credentials credentials.TransportCredentials
+	users       users
 }
 
 // New checks the configuration; it does not connect.
@@ -149,6 +151,51 @@ type runner struct {
 	b      *Backend
 	conn   *grpc.ClientConn
 	client pb.GRPCInferenceServiceClient
+
+	mu   sync.Mutex
+	held map[string]bool // models this instance has loaded
+}
+
+// hold notes that an instance needs a model.
+func (r *runner) hold(model string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[model] {
+		return
+	}
+	if r.held == nil {
+		r.held = make(map[string]bool)
+	}
+	r.held[model] = true
+	r.b.users.add(model, 1)
+}
+
+// release notes that an instance needs a model no more, and tells whether it was the last that did.
+func (r *runner) release(model string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.held[model] {
+		return false
+	}
+	delete(r.held, model)
+	return r.b.users.add(model, -1) == 0
+}
+
+// users counts the instances that need each model of the server: it holds one copy for all of them, which may go only with
+// the last.
+type users struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (u *users) add(model string, by int) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n == nil {
+		u.n = make(map[string]int)
+	}
+	u.n[model] += by
+	return u.n[model]
 }
 
 // Load implements dataplane.Runner.
@@ -158,6 +205,8 @@ func (r *runner) Load(ctx context.Context, v serving.VariantID) error {
 		return err
 	}
 	if r.b.c.LoadModels {
+		// Also when another instance has asked before: a server that has the model takes it for a question.
+		r.hold(m.Name)
 		if _, err := r.client.RepositoryModelLoad(ctx, &pb.RepositoryModelLoadRequest{ModelName: m.Name}, grpc.WaitForReady(true)); err != nil {
 			return fmt.Errorf("openinference: load of %q on %s: %w", m.Name, r.b.c.Address, err)
 		}
@@ -186,15 +235,31 @@ func (r *runner) Load(ctx context.Context, v serving.VariantID) error {
 // Unload implements dataplane.Runner.
 func (r *runner) Unload(ctx context.Context, v serving.VariantID) error {
 	m, err := r.b.model(v)
-	if err != nil || !r.b.c.LoadModels {
+	if err != nil || !r.b.c.LoadModels || !r.release(m.Name) {
 		return err
 	}
 	_, err = r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m.Name})
 	return err
 }
 
-// Close implements dataplane.Runner.
-func (r *runner) Close() error { return r.conn.Close() }
+// Close implements dataplane.Runner. Models that no other instance needs leave the server; one that is gone has none.
+func (r *runner) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, done := context.WithTimeout(context.Background(), r.b.c.CallTimeout)
+	defer done()
+	var failed []error
+	for m := range r.held {
+		if r.b.users.add(m, -1) > 0 {
+			continue
+		}
+		if _, err := r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m}); err != nil && status.Code(err) != codes.Unavailable {
+			failed = append(failed, fmt.Errorf("openinference: unload of %q on %s: %w", m, r.b.c.Address, err))
+		}
+	}
+	r.held = nil
+	return errors.Join(append(failed, r.conn.Close())...)
+}
 
 // Run implements dataplane.Runner.
 func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {

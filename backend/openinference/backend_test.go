@@ -134,6 +134,37 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// A server holds one copy of a model for all instances: it goes with the last that needs it, by unload or at the end.
+func TestModelsGoWithTheirLastInstance(t *testing.T) {
+	r := &remote{}
+	address, stop := start(t, r)
+	defer stop()
+	b, err := New(Config{Address: address, LoadModels: true, PollEvery: time.Millisecond, Models: map[serving.VariantID]Model{0: {Name: "m"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs [3]dataplane.Runner
+	for i := range runs {
+		if runs[i], err = b.Launch(t.Context(), dataplane.InstanceSpec{Variants: []serving.VariantID{0}}); err != nil || r.loaded != "m" {
+			t.Fatal(err, r.loaded)
+		}
+	}
+	for i, end := range []func() error{
+		func() error { return runs[0].Unload(t.Context(), 0) },
+		func() error { return runs[0].Unload(t.Context(), 0) }, // twice is once
+		runs[0].Close,
+		runs[1].Close,
+		func() error { return runs[2].Load(t.Context(), 0) }, // twice is once
+	} {
+		if err := end(); err != nil || r.loaded != "m" {
+			t.Fatalf("step %d: %v, the server holds %q", i, err, r.loaded)
+		}
+	}
+	if err := runs[2].Close(); err != nil || r.loaded != "" {
+		t.Errorf("after the last: %v, the server holds %q", err, r.loaded)
+	}
+}
+
 func TestLaunchGivesUp(t *testing.T) {
 	r := &remote{ready: 1 << 30}
 	address, _ := start(t, r)

@@ -22,7 +22,8 @@ type Options struct {
 	Headroom float64
 	// Gap is the relative gap at which a plan is good enough; 0 means 0.005.
 	Gap float64
-	// Nodes limits the search tree; 0 means 5000.
+	// Nodes limits the search tree; 0 means 60: a node takes a fiftieth of
+	// a second, and what the first few dozen do not find, thousands do not either.
 	Nodes int64
 	// Select restricts the variants of an app.
 	Select Selection
@@ -86,7 +87,7 @@ const (
 const (
 	defaultHeadroom  = 1.05
 	defaultGap       = 0.005
-	defaultNodes     = 5000
+	defaultNodes     = 60
 	defaultTolerance = 0.001
 	defaultSlack     = 0.0005
 	defaultLambda    = 0.5

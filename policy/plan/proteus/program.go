@@ -21,7 +21,7 @@ type program struct {
 	milp.Program
 	n, r    []int // by pair
 	classes []class
-	served  []int // by class: column of the unserved fraction, or of the multiple served
+	served  []int // by class: column of the unserved fraction
 	kept    []int // by pair: column of the workers that keep it, or -1
 	floor   int   // column of the smallest accuracy, or -1
 }
@@ -42,8 +42,7 @@ const (
 
 // build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
 // column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
-// relative gap means something; for goal Throughput it is the multiple that is served. With fixed fractions there is none, and
-// the objective is the accuracy of what is served.
+// relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is served.
 func (m *problem) build(fractions []float64) *program {
 	x := &program{floor: -1, classes: m.classes()}
 	x.Maximize = true
@@ -60,15 +59,12 @@ func (m *problem) build(fractions []float64) *program {
 	if total == 0 {
 		total = 1 // no app can be served at all its stages
 	}
-	throughput := m.o.Goal == Throughput
 	mean, smallest := 1.0, 0.0
 	switch m.o.Goal {
 	case Fairness:
 		mean, smallest = 0.001, 1 // the mean only decides among equals
 	case Blend:
 		mean, smallest = 1-m.o.Lambda, m.o.Lambda
-	case Throughput:
-		mean = 0.001
 	}
 	price := float64(shedding)
 	for range x.classes {
@@ -76,9 +72,6 @@ func (m *problem) build(fractions []float64) *program {
 			break
 		}
 		c := milp.Column{Objective: -price, Upper: 1}
-		if throughput {
-			c = milp.Column{Objective: price, Upper: milp.Inf}
-		}
 		x.served = append(x.served, x.Column(c))
 		price = min(price*shedding, dearest)
 	}
@@ -87,11 +80,8 @@ func (m *problem) build(fractions []float64) *program {
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		most, rate := float64(len(m.groups[p.group].workers)), p.rate/st.demand
-		if !throughput {
-			// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
-			rate = min(rate, target(int(p.stage)))
-		}
+		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
+		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
 		n := x.Column(milp.Column{Upper: most, Integer: true})
 		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.value / total, Upper: most * rate})
 		x.n, x.r = append(x.n, n), append(x.r, r)
@@ -109,8 +99,6 @@ func (m *problem) build(fractions []float64) *program {
 		for _, s := range c.stages {
 			if fractions != nil {
 				x.Row(fractions[s], fractions[s], rates[s]...)
-			} else if throughput {
-				x.Row(0, 0, append(rates[s], milp.Term{Column: x.served[k], Coef: -1})...)
 			} else {
 				x.Row(1, 1, append(rates[s], milp.Term{Column: x.served[k], Coef: 1})...)
 			}
@@ -214,7 +202,7 @@ func (m *problem) carry(shares []share) (x *program, fastest []int) {
 
 // reward makes the plan prefer what already runs: all of it together is worth the tolerance.
 func (m *problem) reward(x *program) {
-	if m.o.Tolerance <= 0 || m.o.Goal == Throughput {
+	if m.o.Tolerance <= 0 {
 		return
 	}
 	x.kept = make([]int, len(m.pairs))
@@ -262,15 +250,11 @@ func (m *problem) find(g int, v serving.VariantID) int {
 	return slices.IndexFunc(m.pairs, func(p pair) bool { return p.group == g && p.variant == v })
 }
 
-// classes groups the stages by their app's importance, the least important first. For goal Throughput there is but one: a
-// multiple of the demand is one of every app's.
+// classes groups the stages by their app's importance, the least important first.
 func (m *problem) classes() []class {
 	var out []class
 	for s := range m.stages {
 		w := m.spec.Apps[m.stages[s].App].Weight
-		if m.o.Goal == Throughput {
-			w = 1
-		}
 		at := slices.IndexFunc(out, func(c class) bool { return c.weight == w })
 		if at < 0 {
 			at = len(out)
@@ -290,19 +274,10 @@ func (m *problem) classes() []class {
 // point is an allocation as a point of the program, for the search to start from.
 func (m *problem) point(x *program, a *allocation, fractions []float64) []float64 {
 	out := make([]float64, len(x.Columns))
-	multiple := 1.0
-	if m.o.Goal == Throughput {
-		multiple = m.multiple(a.counts)
-		out[x.served[0]] = multiple
-	}
 	have, rates := m.have(), make([]float64, len(m.pairs))
 	worst := 1.0
 	for s := range m.stages {
-		f := multiple
-		if fractions != nil {
-			f = fractions[s]
-		}
-		if served, sum := m.serve(s, a.counts, f, rates); served > 0 {
+		if served, sum := m.serve(s, a.counts, fractions[s], rates); served > 0 {
 			worst = min(worst, sum/served)
 		}
 	}

@@ -52,14 +52,12 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	default:
 		return nil, fmt.Errorf("planner proteus: %w", err)
 	}
-	if m.o.Goal != Throughput {
-		best = m.repair(best)
-	}
+	best = m.repair(best)
 	if have := m.rate(m.have(), 1); !best.before(have) {
 		best = have
 	}
 	if m.hint != nil {
-		if hint := m.rate(m.hint, 1); hint.score > best.score {
+		if hint := m.rate(m.hint, 1); hint.before(best) {
 			best = hint
 		}
 	}
@@ -67,13 +65,24 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	if relaxed != nil {
 		out.bound, out.proven = relaxed.Bound, true
 	}
-	if m.o.Goal == Throughput {
-		err = p.improve(ctx, m, x, out)
-	} else {
-		err = p.lexicographic(ctx, m, out)
-	}
-	if err != nil {
+	if err := p.lexicographic(ctx, m, out); err != nil {
 		return nil, err
+	}
+	m.settle(out)
+	return out, nil
+}
+
+// goFar is the search for goal Throughput: as far as the fleet goes, whatever the accuracy.
+func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
+	multiple, bound, counts, err := p.stretch(ctx, m, all(scaled))
+	out := &found{multiple: multiple, bound: bound, proven: true}
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return nil, err
+	case counts == nil:
+		out.allocation, out.proven = m.round(func(int) float64 { return 0 }), false
+	default:
+		out.allocation = m.rate(counts, 1)
 	}
 	m.settle(out)
 	return out, nil
@@ -82,6 +91,7 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 // lexicographic searches first what can be served, where the allocation at hand leaves something out, and then the best
 // goal at that. In one program the first would drown the second: its gap is worth nothing to the accuracy.
 func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) error {
+	rounded := out.counts
 	if m.lacking(out.allocation) {
 		out.proven = false
 		// Class by class, the heaviest first, to one fraction of each class; then whoever does not have to do with that, for the
@@ -101,7 +111,23 @@ func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) err
 		}
 	}
 	out.fractions = m.fractions(out.allocation)
+	m.polish(out, out.counts, rounded, m.have())
 	return p.improve(ctx, m, m.build(out.fractions), out)
+}
+
+// polish climbs from some allocations, for goals whose worth is the sum of the stages': what carries most and what is most
+// accurate are far apart where both matter.
+func (m *problem) polish(out *found, from ...[]int) {
+	if m.o.Goal != Accuracy {
+		return
+	}
+	for _, counts := range from {
+		counts = append([]int(nil), counts...)
+		m.climb(counts, out.fractions)
+		if a := m.rate(counts, 1); m.serves(a, out.allocation) && m.value(counts, out.fractions) > m.value(out.counts, out.fractions) {
+			out.allocation = a
+		}
+	}
 }
 
 // carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
@@ -142,13 +168,7 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *foun
 		counts[k] = int(s.Values[x.n[k]])
 	}
 	out.bound, out.proven = s.Bound, true
-	better := false
-	if m.o.Goal == Throughput {
-		better = m.multiple(counts) >= m.multiple(out.counts)
-	} else {
-		better = m.value(counts, out.fractions) >= m.value(out.counts, out.fractions)
-	}
-	if better {
+	if m.value(counts, out.fractions) >= m.value(out.counts, out.fractions) {
 		out.allocation = m.rate(counts, 1)
 	}
 	return nil
@@ -186,13 +206,13 @@ func (m *problem) settle(out *found) {
 
 // serves tells whether a serves as much as b, to within a part of the tolerance that no one notices.
 func (m *problem) serves(a, b *allocation) bool {
-	slack := m.o.Tolerance / shedding
+	room := max(slight, m.o.Tolerance/shedding)
 	for k := range a.least {
-		if a.least[k] < b.least[k]-slack {
+		if a.least[k] < b.least[k]-room {
 			return false
 		}
 	}
-	return a.part >= b.part-slack
+	return a.part >= b.part-room
 }
 
 // occupy gives workers that the plan has no use for something to do: what they run already where that is accurate enough to
@@ -337,12 +357,12 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 }
 
 // prove says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
-// accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts the reward for what is kept, so that it is loose by the
-// tolerance at most.
+// accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts the
+// reward for what is kept, so that it is loose by the tolerance at most.
 func (m *problem) prove(out *plan.Plan, f *found) {
-	value, bound := f.multiple, f.bound/shedding
+	value, bound := f.multiple, f.bound
 	if m.o.Goal != Throughput {
-		value, bound = m.value(f.counts, f.fractions), f.bound
+		value = m.value(f.counts, f.fractions)
 	}
 	if !f.proven || math.IsInf(bound, 0) {
 		return

@@ -179,8 +179,6 @@ func (m *problem) worth(mean, worst float64) float64 {
 		return worst + 0.001*mean
 	case Blend:
 		return m.o.Lambda*worst + (1-m.o.Lambda)*mean
-	case Throughput:
-		return 0.001 * mean
 	}
 	return mean
 }

@@ -176,6 +176,9 @@ func (x *reach) carries(values []float64, roles func(serving.StageID) role) floa
 // farthest is how far the multiples found may be from the largest, relatively.
 const farthest = 0.001
 
+// reachNodes bounds these searches: their programs are a tenth of a plan's, and a node of theirs takes a millisecond.
+const reachNodes = 5000
+
 // stretch finds the largest multiple that can be carried, and a bound on it. whole stages that cannot be carried make it -1;
 // scaled ones that nothing serves, 0. counts are by pair.
 func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple, bound float64, counts []int, err error) {
@@ -191,7 +194,7 @@ func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.St
 		}
 	}
 	x, _ := m.reach(roles, math.Inf(1), nil)
-	s, err := p.solve(ctx, x, milp.Limits{Gap: farthest, Nodes: m.o.Nodes})
+	s, err := p.solve(ctx, x, milp.Limits{Gap: farthest, Nodes: max(m.o.Nodes, reachNodes)})
 	if err != nil {
 		return 0, 0, nil, err
 	}
@@ -224,7 +227,7 @@ func (p *Planner) enough(ctx context.Context, m *problem) (bool, error) {
 		return false, nil
 	}
 	x.Columns[x.multiple].Objective = 0
-	s, err := p.solve(ctx, x, milp.Limits{Nodes: m.o.Nodes})
+	s, err := p.solve(ctx, x, milp.Limits{Nodes: max(m.o.Nodes, reachNodes)})
 	return err == nil && s.Values != nil, err
 }
 
@@ -235,7 +238,7 @@ func (p *Planner) additions(ctx context.Context, m *problem, price []float64, wi
 	if !ok {
 		return nil, false, false, nil
 	}
-	s, err := p.solve(ctx, x, milp.Limits{Distance: within, Nodes: m.o.Nodes})
+	s, err := p.solve(ctx, x, milp.Limits{Distance: within, Nodes: max(m.o.Nodes, reachNodes)})
 	if err != nil || s.Values == nil {
 		return nil, false, false, err
 	}

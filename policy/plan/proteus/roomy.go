@@ -13,7 +13,10 @@ var rooms = []float64{1, 1.25, 1.6, 2, 2.5, 3}
 
 // find searches the best allocation, at the largest head-room that costs no more accuracy than the slack.
 func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
-	if m.o.Slack <= 0 || m.o.Goal == Throughput {
+	if m.o.Goal == Throughput {
+		return p.goFar(ctx, m)
+	}
+	if m.o.Slack <= 0 {
 		return p.search(ctx, m)
 	}
 	limit, room := 0.0, 0
