@@ -1,135 +1,308 @@
 package proteus
 
-// climber improves an allocation by moving single workers, and by letting two stages exchange workers of two groups, until
-// nothing gains. The search of the program then begins near its end, and spends its nodes on the proof: with the rounded plan
-// alone, searches for fleets at their limit end at the node limit several per cent below the bound.
-type climber struct {
-	m        *problem
-	counts   []int
-	fraction []float64 // of the demand that is to be served, by stage
-	worth    []float64 // of what the stage has now
-	byGroup  [][]int   // pairs
-	cells    [][][]int // pairs by group and stage
+import (
+	"math"
+	"slices"
+)
+
+// climb is a local search over counts. A step lets one stage, or two, re-plan with at most one worker of one group less and one
+// of another more, each with the best swap of variants among its own workers that goes with it, such that no group is used
+// beyond its workers. The value of counts is a sum over stages, for fair goals with a minimum over them, and what a stage makes
+// of a change depends on that stage alone: it is looked up, and after a step only the stages that took part are looked at
+// again. So a step costs the same in a fleet of thousands as in one of ten.
+type climb struct {
+	m              *problem
+	mean, smallest float64 // what the mean and the smallest accuracy count in the goal
+	target         []float64
+	total          float64   // of weight times target
+	price          []float64 // by stage, of leaving out all of its target
+	have           []int     // by pair, the workers that run it
+	keep           float64   // what a worker counts that keeps what it runs
+	groups         [][]int   // by stage, the groups that can serve it, and none
+
+	counts  []int      // by pair
+	free    []int      // workers by group
+	at      []reached  // by stage
+	changes [][]change // by stage
+	left    int        // looks at a stage's value that the search may still take
 }
 
-// gain is what an exchange must bring at least: rounding errors must not go in circles.
-const gain = 1e-9
+// reached is what a stage makes of its workers.
+type reached struct {
+	gain     float64 // its part of the sum: accuracy and the reward for what is kept, less what is left out
+	accuracy float64 // normalised; what is left out counts as 0
+}
 
-// climb improves counts in place. fraction, by stage, is what is to be served of the demand.
-func (m *problem) climb(counts []int, fraction []float64) {
-	c := &climber{m: m, counts: counts, fraction: fraction, worth: make([]float64, len(m.stages)), byGroup: make([][]int, len(m.groups)), cells: make([][][]int, len(m.groups))}
-	for g := range m.groups {
-		c.cells[g] = make([][]int, len(m.stages))
+// change is the best that a stage can make of a worker of group less being taken away and one of group more added.
+type change struct {
+	less, more int
+	swaps      [2]swap
+	reached
+}
+
+// swap is a worker that goes from one pair to another; none on either side is a worker that leaves the stage or comes to it.
+type swap struct{ from, to int }
+
+const (
+	none = -1
+	// worthwhile is what a step must gain: rounding errors must not go in circles.
+	worthwhile = 1e-9
+	// looks bounds a search: some seconds. In fleets of a few device types no search comes near it.
+	looks = 20_000_000
+)
+
+// climber begins a search at counts for what serves the given fractions, by stage, of the demand best; nil is all of it. What
+// counts leave out of that is made good first.
+func (m *problem) climber(counts []int, fractions []float64) *climb {
+	c := &climb{
+		m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), left: looks,
+		target: make([]float64, len(m.stages)), price: make([]float64, len(m.stages)), groups: make([][]int, len(m.stages)),
+		at: make([]reached, len(m.stages)), changes: make([][]change, len(m.stages)),
 	}
-	for k := range m.pairs {
-		p := &m.pairs[k]
-		c.byGroup[p.group] = append(c.byGroup[p.group], k)
-		c.cells[p.group][p.stage] = append(c.cells[p.group][p.stage], k)
+	c.mean, c.smallest = m.goal()
+	for g := range m.groups {
+		c.free[g] = len(m.groups[g].workers)
+	}
+	for k, n := range counts {
+		c.free[m.pairs[k].group] -= n
+	}
+	price := float64(shedding)
+	for _, x := range m.classes() {
+		for _, s := range x.stages {
+			c.price[s] = price
+		}
+		price = min(price*shedding, dearest)
 	}
 	for s := range m.stages {
-		c.worth[s] = c.value(s)
+		st := &m.stages[s]
+		c.target[s] = st.demand
+		if fractions != nil {
+			c.target[s] *= fractions[s]
+		}
+		c.total += st.weight * c.target[s]
+		c.groups[s] = []int{none}
+		for _, k := range st.pairs {
+			if g := m.pairs[k].group; !slices.Contains(c.groups[s], g) {
+				c.groups[s] = append(c.groups[s], g)
+			}
+		}
 	}
-	for range 100 {
-		if !c.move() && !c.exchange() {
+	c.have, c.keep = m.kept()
+	for s := range m.stages {
+		c.look(s)
+	}
+	return c
+}
+
+// up climbs until no step gains.
+func (c *climb) up() {
+	for c.left > 0 && c.step() {
+	}
+}
+
+// worth is the value of the counts: that of the goal, and the reward for what is kept, less what is left out.
+func (c *climb) worth() float64 {
+	sum, smallest := 0.0, math.Inf(1)
+	for _, x := range c.at {
+		sum += x.gain
+		smallest = min(smallest, x.accuracy)
+	}
+	return c.mean*sum + c.smallest*smallest
+}
+
+// value is what a stage makes of its counts.
+func (c *climb) value(s int) (out reached) {
+	st := &c.m.stages[s]
+	c.left--
+	left, sum := c.target[s], 0.0
+	for _, k := range st.pairs {
+		if n := c.counts[k]; n > 0 {
+			p := &c.m.pairs[k]
+			r := min(left, float64(n)*p.rate)
+			sum += r * p.value
+			left -= r
+			if c.keep > 0 {
+				out.gain += c.keep * float64(min(n, c.have[k]))
+			}
+		}
+	}
+	out.accuracy = 1
+	if c.target[s] > 0 {
+		out.gain += st.weight * sum / c.total
+		out.accuracy = sum / c.target[s]
+		if lack := left / c.target[s]; lack > worthwhile {
+			// By the square as well: between two that lack the same part, that one of them lacks all of it is worse.
+			out.gain -= c.price[s] * lack * (1 + lack)
+		}
+	}
+	return out
+}
+
+// look finds out what a stage is worth and can make of every change.
+func (c *climb) look(s int) {
+	c.at[s] = c.value(s)
+	var all []change
+	for _, less := range c.groups[s] {
+		for _, more := range c.groups[s] {
+			if x, ok := c.best(s, less, more); ok {
+				all = append(all, x)
+			}
+		}
+	}
+	c.changes[s] = all
+}
+
+// best finds the best that a stage can make of one change: all that it can take away, all that it can add, and all swaps of a
+// worker besides.
+func (c *climb) best(s, less, more int) (out change, ok bool) {
+	pairs := c.m.stages[s].pairs
+	out.gain = math.Inf(-1)
+	try := func(a, b swap) {
+		if v := c.value(s); v.gain > out.gain {
+			out, ok = change{less: less, more: more, swaps: [2]swap{a, b}, reached: v}, true
+		}
+	}
+	of := func(group int, hosted bool, do func(k int)) {
+		if group == none {
+			do(none)
 			return
 		}
+		for _, k := range pairs {
+			if c.m.pairs[k].group == group && (!hosted || c.counts[k] > 0) {
+				do(k)
+			}
+		}
 	}
-}
-
-// value is what a stage brings: accuracy over its queries, and far less for every query that is missing.
-func (c *climber) value(s int) float64 {
-	st := &c.m.stages[s]
-	served, sum := c.m.serve(s, c.counts, c.fraction[s], nil)
-	return st.weight * (sum - shedding*(c.fraction[s]*st.demand-served))
-}
-
-// try takes workers from pairs and gives them to others, and keeps that when it gains.
-func (c *climber) try(from, to []int) bool {
-	stages := [4]int{}
-	n := 0
-	add := func(k int) {
-		s := int(c.m.pairs[k].stage)
-		for _, x := range stages[:n] {
-			if x == s {
+	of(less, true, func(from int) {
+		c.add(from, -1)
+		of(more, false, func(to int) {
+			if to == from && to != none {
 				return
 			}
-		}
-		stages[n] = s
-		n++
-	}
-	for i := range from {
-		add(from[i])
-		add(to[i])
-	}
-	for i := range from {
-		c.counts[from[i]]--
-		c.counts[to[i]]++
-	}
-	before, after := 0.0, 0.0
-	values := [4]float64{}
-	for i, s := range stages[:n] {
-		values[i] = c.value(s)
-		before += c.worth[s]
-		after += values[i]
-	}
-	if after > before+gain*(1+max(before, -before)) {
-		for i, s := range stages[:n] {
-			c.worth[s] = values[i]
-		}
-		return true
-	}
-	for i := range from {
-		c.counts[from[i]]++
-		c.counts[to[i]]--
-	}
-	return false
+			c.add(to, 1)
+			if from != none || to != none {
+				try(swap{from, to}, swap{none, none})
+			}
+			for _, x := range pairs {
+				if c.counts[x] == 0 || x == to {
+					continue
+				}
+				c.counts[x]--
+				for _, y := range pairs {
+					if y != x && y != from && c.m.pairs[y].group == c.m.pairs[x].group {
+						c.counts[y]++
+						try(swap{from, to}, swap{x, y})
+						c.counts[y]--
+					}
+				}
+				c.counts[x]++
+			}
+			c.add(to, -1)
+		})
+		c.add(from, 1)
+	})
+	return out, ok
 }
 
-// move lets every worker change its variant, of its own stage or another.
-func (c *climber) move() (improved bool) {
-	var a, b [1]int
-	for _, pairs := range c.byGroup {
-		for _, a[0] = range pairs {
-			for _, b[0] = range pairs {
-				if c.counts[a[0]] > 0 && a != b && c.try(a[:], b[:]) {
-					improved = true
+func (c *climb) add(k, n int) {
+	if k != none {
+		c.counts[k] += n
+	}
+}
+
+// step takes the best change of a stage, or of two together, and tells whether one gained.
+func (c *climb) step() bool {
+	best := worthwhile
+	var x, y *change
+	var a, b int
+	for s := range c.changes {
+		for i := range c.changes[s] {
+			one := &c.changes[s][i]
+			if c.fit(one, nil) {
+				if g := c.gain(s, one, none, nil); g > best {
+					best, a, x, b, y = g, s, one, none, nil
 				}
 			}
-		}
-	}
-	return improved
-}
-
-// exchange lets two stages swap a worker of one group for one of another.
-func (c *climber) exchange() (improved bool) {
-	var from, to [2]int
-	for g := range c.m.groups {
-		for h := range c.m.groups {
-			if g == h {
-				continue
-			}
-			for s := range c.m.stages {
-				for t := range c.m.stages {
-					if s == t || len(c.cells[g][t]) == 0 || len(c.cells[h][s]) == 0 {
+			for t := s + 1; t < len(c.changes); t++ {
+				for j := range c.changes[t] {
+					two := &c.changes[t][j]
+					// A sum is the larger bound of the two goals' parts only when there is no smallest to count.
+					if c.smallest == 0 && c.mean*(one.gain-c.at[s].gain+two.gain-c.at[t].gain) <= best || !c.fit(one, two) {
 						continue
 					}
-					for _, from[0] = range c.cells[g][s] {
-						if c.counts[from[0]] == 0 {
-							continue
-						}
-						for _, from[1] = range c.cells[h][t] {
-							for _, to[0] = range c.cells[g][t] {
-								for _, to[1] = range c.cells[h][s] {
-									if c.counts[from[0]] > 0 && c.counts[from[1]] > 0 && c.try(from[:], to[:]) {
-										improved = true
-									}
-								}
-							}
-						}
+					if g := c.gain(s, one, t, two); g > best {
+						best, a, x, b, y = g, s, one, t, two
 					}
 				}
 			}
 		}
 	}
-	return improved
+	if x == nil {
+		return false
+	}
+	c.take(x)
+	c.look(a)
+	if y != nil {
+		c.take(y)
+		c.look(b)
+	}
+	return true
+}
+
+// fit tells whether there are workers for two changes together.
+func (c *climb) fit(x, y *change) bool {
+	need := func(g int) bool {
+		if g == none {
+			return true
+		}
+		n := c.free[g]
+		for _, z := range [2]*change{x, y} {
+			if z != nil && z.more == g {
+				n--
+			}
+			if z != nil && z.less == g {
+				n++
+			}
+		}
+		return n >= 0
+	}
+	return need(x.more) && (y == nil || need(y.more))
+}
+
+// gain is what changing stage a, and b with it, brings.
+func (c *climb) gain(a int, x *change, b int, y *change) float64 {
+	g := x.gain - c.at[a].gain
+	if y != nil {
+		g += y.gain - c.at[b].gain
+	}
+	if c.smallest == 0 {
+		return c.mean * g
+	}
+	before, after := math.Inf(1), math.Inf(1)
+	for s := range c.at {
+		now := c.at[s].accuracy
+		before = min(before, now)
+		switch s {
+		case a:
+			now = x.accuracy
+		case b:
+			now = y.accuracy
+		}
+		after = min(after, now)
+	}
+	return c.mean*g + c.smallest*(after-before)
+}
+
+// take makes a change.
+func (c *climb) take(x *change) {
+	if x.less != none {
+		c.free[x.less]++
+	}
+	if x.more != none {
+		c.free[x.more]--
+	}
+	for _, w := range x.swaps {
+		c.add(w.from, -1)
+		c.add(w.to, 1)
+	}
 }

@@ -59,13 +59,7 @@ func (m *problem) build(fractions []float64) *program {
 	if total == 0 {
 		total = 1 // no app can be served at all its stages
 	}
-	mean, smallest := 1.0, 0.0
-	switch m.o.Goal {
-	case Fairness:
-		mean, smallest = 0.001, 1 // the mean only decides among equals
-	case Blend:
-		mean, smallest = 1-m.o.Lambda, m.o.Lambda
-	}
+	mean, smallest := m.goal()
 	price := float64(shedding)
 	for range x.classes {
 		if fractions != nil {
@@ -200,23 +194,17 @@ func (m *problem) carry(shares []share) (x *program, fastest []int) {
 	return x, fastest
 }
 
-// reward makes the plan prefer what already runs: all of it together is worth the tolerance.
+// reward makes the plan prefer what already runs.
 func (m *problem) reward(x *program) {
-	if m.o.Tolerance <= 0 {
+	have, each := m.kept()
+	if each == 0 {
 		return
 	}
 	x.kept = make([]int, len(m.pairs))
-	for k := range x.kept {
-		x.kept[k] = -1
-	}
-	have := m.have()
-	total := 0
-	for _, n := range have {
-		total += n
-	}
 	for k, n := range have {
+		x.kept[k] = none
 		if n > 0 {
-			x.kept[k] = x.Column(milp.Column{Objective: m.o.Tolerance / float64(total), Upper: float64(n)})
+			x.kept[k] = x.Column(milp.Column{Objective: each, Upper: float64(n)})
 			x.Row(-milp.Inf, 0, milp.Term{Column: x.kept[k], Coef: 1}, milp.Term{Column: x.n[k], Coef: -1})
 		}
 	}

@@ -36,41 +36,66 @@ type found struct {
 	proven    bool
 }
 
-// search looks for the best allocation at the problem's head-room.
-func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
+// search looks for the best allocation at the problem's head-room: it climbs from the rounded relaxation, and has the solver
+// search where the outcome is not proven to be good enough by the relaxation alone. relaxed is that of m.build(nil); nil where
+// it is not known. A shallow search leaves the solver out.
+func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution, shallow bool) (*found, error) {
 	x := m.build(nil)
+	var err error
+	if relaxed == nil {
+		relaxed, err = p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
+	}
+	out := &found{multiple: 1, bound: math.Inf(1)}
 	nothing := func(int) float64 { return 0 }
-	relaxed, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
-	var best *allocation
 	switch {
 	case err == nil && relaxed.Status == milp.Optimal:
-		best = m.round(func(k int) float64 { return relaxed.Values[x.n[k]] })
+		out.allocation = m.round(func(k int) float64 { return relaxed.Values[x.n[k]] })
+		out.bound, out.proven = relaxed.Bound, true
 	case err == nil:
 		return nil, fmt.Errorf("planner proteus: the relaxed program is %v, which its shape rules out", relaxed.Status)
 	case ctx.Err() != nil:
-		best = m.round(nothing)
+		out.allocation = m.round(nothing)
 	default:
 		return nil, fmt.Errorf("planner proteus: %w", err)
 	}
-	best = m.repair(best)
-	if have := m.rate(m.have(), 1); !best.before(have) {
-		best = have
-	}
-	if m.hint != nil {
-		if hint := m.rate(m.hint, 1); hint.before(best) {
-			best = hint
+	best := m.climber(out.counts, nil)
+	best.up()
+	for _, counts := range [][]int{m.have(), m.hint} {
+		if counts == nil {
+			continue
+		}
+		c := m.climber(counts, nil)
+		if c.up(); c.worth() > best.worth() {
+			best = c
 		}
 	}
-	out := &found{allocation: best, multiple: 1, bound: math.Inf(1)}
-	if relaxed != nil {
-		out.bound, out.proven = relaxed.Bound, true
+	lacks := func() bool { return m.lacking(m.rate(best.counts, 1)) }
+	if lacks() {
+		best.kick(ctx, func(float64) bool { return !lacks() })
 	}
-	if err := p.lexicographic(ctx, m, out); err != nil {
-		return nil, err
+	if a := m.rate(best.counts, 1); a.before(out.allocation) {
+		out.allocation = a
+	}
+	if m.lacking(out.allocation) {
+		if best, err = p.most(ctx, m, out, best); err != nil {
+			return nil, err
+		}
+	}
+	out.fractions = m.fractions(out.allocation)
+	far := func(worth float64) float64 { return (out.bound - worth) / max(math.Abs(worth), 1e-9) }
+	best.kick(ctx, func(worth float64) bool { return far(worth) < m.o.Gap*near })
+	if a := m.rate(best.counts, 1); m.serves(a, out.allocation) {
+		out.allocation = a
+	}
+	if !shallow && far(m.merit(out.counts, out.fractions)) > m.o.Gap {
+		err = p.improve(ctx, m, m.build(out.fractions), out)
 	}
 	m.settle(out)
-	return out, nil
+	return out, err
 }
+
+// near is the part of the gap below which kicks have nothing to look for.
+const near = 0.25
 
 // goFar is the search for goal Throughput: as far as the fleet goes, whatever the accuracy.
 func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
@@ -88,46 +113,43 @@ func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
 	return out, nil
 }
 
-// lexicographic searches first what can be served, where the allocation at hand leaves something out, and then the best
-// goal at that. In one program the first would drown the second: its gap is worth nothing to the accuracy.
-func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) error {
-	rounded := out.counts
+// most looks for the most that can be served, where out leaves something out: class by class, the heaviest first, to one
+// fraction of each class; then whoever does not have to do with that, for the worst served may be so for want of workers that
+// are of no use to the others. It returns a search for the best goal at that. In one program the first would drown the second:
+// its gap is worth nothing to the accuracy.
+func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb) (*climb, error) {
+	out.proven, out.bound = false, math.Inf(1)
+	for k := len(out.least) - 1; k >= 0; k-- {
+		if out.least[k] >= 1-slight {
+			continue
+		}
+		if err := p.carry(ctx, m, m.byClass(out.allocation, k), out); err != nil {
+			return nil, err
+		}
+	}
 	if m.lacking(out.allocation) {
-		out.proven = false
-		// Class by class, the heaviest first, to one fraction of each class; then whoever does not have to do with that, for the
-		// worst served may be so for want of workers that are of no use to the others.
-		for k := len(out.least) - 1; k >= 0; k-- {
-			if out.least[k] >= 1-slight {
-				continue
-			}
-			if err := p.carry(ctx, m, m.byClass(out.allocation, k), out); err != nil || ctx.Err() != nil {
-				return err
-			}
-		}
-		if m.lacking(out.allocation) {
-			if err := p.carry(ctx, m, m.byApps(out.allocation), out); err != nil || ctx.Err() != nil {
-				return err
-			}
+		if err := p.carry(ctx, m, m.byApps(out.allocation), out); err != nil {
+			return nil, err
 		}
 	}
-	out.fractions = m.fractions(out.allocation)
-	m.polish(out, out.counts, rounded, m.have())
-	return p.improve(ctx, m, m.build(out.fractions), out)
-}
-
-// polish climbs from some allocations, for goals whose worth is the sum of the stages': what carries most and what is most
-// accurate are far apart where both matter.
-func (m *problem) polish(out *found, from ...[]int) {
-	if m.o.Goal != Accuracy {
-		return
-	}
-	for _, counts := range from {
-		counts = append([]int(nil), counts...)
-		m.climb(counts, out.fractions)
-		if a := m.rate(counts, 1); m.serves(a, out.allocation) && m.value(counts, out.fractions) > m.value(out.counts, out.fractions) {
-			out.allocation = a
+	fractions := m.fractions(out.allocation)
+	if x := m.build(fractions); ctx.Err() == nil {
+		s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
+		switch {
+		case err == nil && s.Status == milp.Optimal:
+			out.proven, out.bound = true, s.Bound
+		case err != nil && ctx.Err() == nil:
+			return nil, fmt.Errorf("planner proteus: %w", err)
 		}
 	}
+	// What carries most and what is most accurate are far apart where both matter.
+	c := m.climber(out.counts, fractions)
+	c.up()
+	best = m.climber(best.counts, fractions)
+	if best.up(); c.worth() >= best.worth() {
+		best = c
+	}
+	return best, nil
 }
 
 // carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
@@ -168,7 +190,7 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *foun
 		counts[k] = int(s.Values[x.n[k]])
 	}
 	out.bound, out.proven = s.Bound, true
-	if m.value(counts, out.fractions) >= m.value(out.counts, out.fractions) {
+	if m.merit(counts, out.fractions) >= m.merit(out.counts, out.fractions) {
 		out.allocation = m.rate(counts, 1)
 	}
 	return nil

@@ -172,13 +172,43 @@ func (m *problem) multiple(counts []int) float64 {
 	return out
 }
 
-// worth is the goal's part of the score, from the mean and the smallest of the normalised accuracies.
-func (m *problem) worth(mean, worst float64) float64 {
+// merit is value and the reward for what is kept: what the program maximises.
+func (m *problem) merit(counts []int, fractions []float64) float64 {
+	out := m.value(counts, fractions)
+	have, each := m.kept()
+	for k, n := range have {
+		out += each * float64(min(n, counts[k]))
+	}
+	return out
+}
+
+// kept returns, by pair, the workers that run it, and the reward for each that goes on doing so: all of them together are
+// worth the tolerance.
+func (m *problem) kept() (have []int, each float64) {
+	have = m.have()
+	total := 0
+	for _, n := range have {
+		total += n
+	}
+	if total > 0 && m.o.Tolerance > 0 {
+		each = m.o.Tolerance / float64(total)
+	}
+	return have, each
+}
+
+// goal is what the mean and the smallest of the normalised accuracies count.
+func (m *problem) goal() (mean, smallest float64) {
 	switch m.o.Goal {
 	case Fairness:
-		return worst + 0.001*mean
+		return 0.001, 1 // the mean only decides among equals
 	case Blend:
-		return m.o.Lambda*worst + (1-m.o.Lambda)*mean
+		return 1 - m.o.Lambda, m.o.Lambda
 	}
-	return mean
+	return 1, 0
+}
+
+// worth is the goal's value.
+func (m *problem) worth(mean, worst float64) float64 {
+	a, b := m.goal()
+	return a*mean + b*worst
 }

@@ -17,16 +17,17 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		return p.goFar(ctx, m)
 	}
 	if m.o.Slack <= 0 {
-		return p.search(ctx, m)
+		return p.search(ctx, m, nil, false)
 	}
 	limit, room := 0.0, 0
+	var all []*milp.Solution
 	for k := range rooms {
 		m.scale(rooms[k])
-		x := m.build(nil)
-		relaxed, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
+		relaxed, err := p.Solver.Solve(ctx, &m.build(nil).Program, milp.Limits{Relax: true})
 		if err != nil || relaxed.Status != milp.Optimal {
 			break // the search says why, or goes without
 		}
+		all = append(all, relaxed)
 		if k == 0 {
 			limit = relaxed.Objective - m.o.Slack
 		}
@@ -35,10 +36,11 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		}
 		room = k
 	}
-	// The relaxation promises more than whole workers keep.
+	// The relaxation promises more than whole workers keep. A plan that is good enough here is near the bound, by less than the
+	// search stops at: there is nothing for the solver to do.
 	for ; room > 0 && ctx.Err() == nil; room-- {
 		m.scale(rooms[room])
-		f, err := p.search(ctx, m)
+		f, err := p.search(ctx, m, all[room], true)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +49,10 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		}
 	}
 	m.scale(1)
-	return p.search(ctx, m)
+	if len(all) == 0 {
+		all = append(all, nil)
+	}
+	return p.search(ctx, m, all[0], false)
 }
 
 // stay keeps what runs where that has the head-room but for one step: demand that moves around a step must not move models.
