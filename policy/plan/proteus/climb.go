@@ -94,6 +94,14 @@ func (m *problem) climber(counts []int, fractions []float64) *climb {
 	return c
 }
 
+// hold sets what a worker counts that keeps what it runs.
+func (c *climb) hold(keep float64) {
+	c.keep = keep
+	for s := range c.at {
+		c.look(s)
+	}
+}
+
 // up climbs until no step gains.
 func (c *climb) up() {
 	for c.left > 0 && c.step() {

@@ -206,15 +206,14 @@ func (m *problem) lacking(a *allocation) bool {
 	return false
 }
 
-// settle keeps what runs when that is as good within the tolerance, and finds work for workers that are left over.
+// settle keeps of what runs as much as can be within the tolerance, and finds work for workers that are left over.
 func (m *problem) settle(out *found) {
 	if m.o.Goal != Throughput {
 		if out.fractions == nil {
 			out.fractions = m.fractions(out.allocation)
 		}
-		if now := m.rate(m.have(), 1); m.o.Tolerance > 0 && m.serves(now, out.allocation) &&
-			m.value(now.counts, out.fractions) >= m.value(out.counts, out.fractions)-m.o.Tolerance {
-			out.allocation = now
+		if m.o.Tolerance > 0 {
+			m.stick(out)
 		}
 	}
 	counts := append([]int(nil), out.counts...)
@@ -224,6 +223,41 @@ func (m *problem) settle(out *found) {
 	}
 	// A multiple below 1 is that of the app which is worst off; the others get what they ask for as far as they can.
 	out.allocation = m.rate(counts, max(1, out.multiple))
+}
+
+// stick looks for an allocation that loads less than out and is as good within the tolerance: first what runs as it is, then
+// what a climb from there makes of it when no load may be worth less than the tolerance, a quarter of it, and so on. Demand that
+// wanders by some per cent between two plans always has a slightly better one.
+func (m *problem) stick(out *found) {
+	have := m.have()
+	least := m.value(out.counts, out.fractions) - m.o.Tolerance
+	fine := func(counts []int) bool {
+		now := m.rate(counts, 1)
+		if !m.serves(now, out.allocation) || m.value(counts, out.fractions) < least {
+			return false
+		}
+		out.allocation = now
+		return true
+	}
+	if fine(have) {
+		return
+	}
+	c := m.climber(have, out.fractions)
+	for price := m.o.Tolerance; price > c.keep && m.loads(out.counts) > 1; price /= 4 {
+		x := m.climber(have, out.fractions)
+		x.hold(price)
+		if x.up(); m.loads(x.counts) < m.loads(out.counts) && fine(x.counts) {
+			return
+		}
+	}
+}
+
+// loads is how many variants have to be brought up for counts.
+func (m *problem) loads(counts []int) (n int) {
+	for k, have := range m.have() {
+		n += max(0, counts[k]-have)
+	}
+	return n
 }
 
 // serves tells whether a serves as much as b, to within a part of the tolerance that no one notices.
