@@ -10,14 +10,18 @@ type climber struct {
 	worth    []float64 // of what the stage has now
 	byGroup  [][]int   // pairs
 	cells    [][][]int // pairs by group and stage
+	left     int       // exchanges that may still be tried
 }
+
+// tries bounds the exchanges of a climb: a fifth of a second, at the most. Small fleets need a tenth of them.
+const tries = 300_000
 
 // gain is what an exchange must bring at least: rounding errors must not go in circles.
 const gain = 1e-9
 
 // climb improves counts in place. fraction, by stage, is what is to be served of the demand.
 func (m *problem) climb(counts []int, fraction []float64) {
-	c := &climber{m: m, counts: counts, fraction: fraction, worth: make([]float64, len(m.stages)), byGroup: make([][]int, len(m.groups)), cells: make([][][]int, len(m.groups))}
+	c := &climber{m: m, counts: counts, fraction: fraction, worth: make([]float64, len(m.stages)), byGroup: make([][]int, len(m.groups)), cells: make([][][]int, len(m.groups)), left: tries}
 	for g := range m.groups {
 		c.cells[g] = make([][]int, len(m.stages))
 	}
@@ -29,10 +33,7 @@ func (m *problem) climb(counts []int, fraction []float64) {
 	for s := range m.stages {
 		c.worth[s] = c.value(s)
 	}
-	for range 100 {
-		if !c.move() && !c.exchange() {
-			return
-		}
+	for c.left > 0 && (c.move() || c.exchange()) {
 	}
 }
 
@@ -57,6 +58,7 @@ func (c *climber) try(from, to []int) bool {
 		stages[n] = s
 		n++
 	}
+	c.left--
 	for i := range from {
 		add(from[i])
 		add(to[i])
@@ -91,7 +93,7 @@ func (c *climber) move() (improved bool) {
 	for _, pairs := range c.byGroup {
 		for _, a[0] = range pairs {
 			for _, b[0] = range pairs {
-				if c.counts[a[0]] > 0 && a != b && c.try(a[:], b[:]) {
+				if c.counts[a[0]] > 0 && a != b && c.left > 0 && c.try(a[:], b[:]) {
 					improved = true
 				}
 			}
@@ -118,9 +120,12 @@ func (c *climber) exchange() (improved bool) {
 							continue
 						}
 						for _, from[1] = range c.cells[h][t] {
+							if c.counts[from[1]] == 0 {
+								continue
+							}
 							for _, to[0] = range c.cells[g][t] {
 								for _, to[1] = range c.cells[h][s] {
-									if c.counts[from[0]] > 0 && c.counts[from[1]] > 0 && c.try(from[:], to[:]) {
+									if c.counts[from[0]] > 0 && c.counts[from[1]] > 0 && c.left > 0 && c.try(from[:], to[:]) {
 										improved = true
 									}
 								}
