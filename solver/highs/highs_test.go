@@ -88,6 +88,39 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// A program whose presolved answer breaks a row in HiGHS 1.15: three kinds of workers (3, 1 and 5 of them) for four tasks, as a
+// planner asked it.
+func TestPresolveIsNotTrusted(t *testing.T) {
+	p := &milp.Program{Maximize: true}
+	a, b := p.Column(milp.Column{Objective: -0.0007995314093743669, Upper: 1}), p.Column(milp.Column{Objective: -0.9992004685906256, Upper: 0.4684579131639004})
+	kinds := []float64{3, 1, 5}
+	rows := make([][]milp.Term, 3)
+	tasks := make([][]milp.Term, 4)
+	for task, rate := range [][]float64{{1, 1, 1}, {0.08325516139039381, 0.0935149507239819, 0.06275388415749276}, {1, 1, 1}, {1, 1, 1}} {
+		for k, n := range kinds {
+			x := p.Column(milp.Column{Upper: n, Integer: true})
+			rows[k] = append(rows[k], milp.Term{Column: x, Coef: 1})
+			tasks[task] = append(tasks[task], milp.Term{Column: x, Coef: rate[k]})
+		}
+	}
+	for k, n := range kinds {
+		p.Row(-milp.Inf, n, rows[k]...)
+	}
+	for task := range tasks {
+		left := b
+		if task == 0 {
+			left = a
+		}
+		p.Row(1, milp.Inf, append(tasks[task], milp.Term{Column: left, Coef: 1})...)
+	}
+	got := solve(t, p, milp.Limits{Distance: 0.0025, Nodes: 200})
+	// Two workers for the last two tasks leave seven for the second, and none for the first.
+	best := -0.0007995314093743669 - 0.9992004685906256*(1-3*0.08325516139039381-0.0935149507239819-3*0.06275388415749276)
+	if got.Status != milp.Optimal || math.Abs(got.Objective-best) > 1e-6 {
+		t.Errorf("%+v, want %v", got, best)
+	}
+}
+
 // random makes a small program with integer columns in small boxes and up to one continuous column, some of them infeasible.
 func random(rng *rand.Rand) *milp.Program {
 	p := &milp.Program{Maximize: rng.IntN(2) == 0}

@@ -8,42 +8,56 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the items/s they
-// serve (r); for every class of importance the served fraction of its demand; for fair goals the smallest accuracy; for
-// every running variant the workers that keep it.
+// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the part of the
+// stage's demand that they serve (r), a part rather than a rate to have idle apps and busy ones on one scale; for every class of
+// importance the served fraction of its demand; for fair goals the smallest accuracy; for every running variant the workers
+// that keep it.
 //
 // Equations of the paper's §4 and what became of them: one variant per device (Eq. 1) is the sum of n over a group's pairs
-// being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is the rate r, linear since a query goes
-// where its app's variants are: r <= n P (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's pairs being
-// its demand times the served fraction; effective accuracy (Eq. 7) is the sum of value times r.
+// being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is r, linear since a query goes where its app's
+// variants are: r <= n P / demand (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's pairs being the served
+// fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
 type program struct {
 	milp.Program
 	n, r    []int // by pair
 	classes []class
-	served  []int // by class: column of the unserved fraction, or of the multiple served
+	served  []int // by class: column of the unserved fraction
 	kept    []int // by pair: column of the workers that keep it, or -1
 	floor   int   // column of the smallest accuracy, or -1
 }
 
-// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction, the
-// heavier classes first.
+// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as far as
+// they compete, and lighter classes get what the heavier ones leave.
 type class struct {
 	weight float64
 	stages []int
 }
 
-// shedding is what a class's unserved fraction costs, in units of accuracy: far more than accuracy can gain by it.
-const shedding = 20
+// shedding is what leaving out all of a class costs in the relaxation, in units of accuracy: far more than accuracy can gain by
+// it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's arithmetic.
+const (
+	shedding = 20
+	dearest  = shedding * shedding * shedding
+)
 
-// build makes the program. fractions fixes the served fractions, by class; nil leaves them free below 1 at a cost. The
+// build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
 // column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
-// relative gap means something.
+// relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is served.
 func (m *problem) build(fractions []float64) *program {
 	x := &program{floor: -1, classes: m.classes()}
 	x.Maximize = true
 	total := 0.0
+	target := func(s int) float64 {
+		if fractions == nil {
+			return 1
+		}
+		return fractions[s]
+	}
 	for s := range m.stages {
-		total += m.stages[s].weight * m.stages[s].demand
+		total += m.stages[s].weight * m.stages[s].demand * target(s)
+	}
+	if total == 0 {
+		total = 1 // no app can be served at all its stages
 	}
 	mean, smallest := 1.0, 0.0
 	switch m.o.Goal {
@@ -53,13 +67,13 @@ func (m *problem) build(fractions []float64) *program {
 		mean, smallest = 1-m.o.Lambda, m.o.Lambda
 	}
 	price := float64(shedding)
-	for k := range x.classes {
-		c := milp.Column{Objective: -price, Upper: 1}
+	for range x.classes {
 		if fractions != nil {
-			c = milp.Column{Lower: 1 - fractions[k], Upper: 1 - fractions[k]}
+			break
 		}
+		c := milp.Column{Objective: -price, Upper: 1}
 		x.served = append(x.served, x.Column(c))
-		price *= shedding
+		price = min(price*shedding, dearest)
 	}
 	counts := make([][]milp.Term, len(m.groups))
 	rates := make([][]milp.Term, len(m.stages))
@@ -67,9 +81,9 @@ func (m *problem) build(fractions []float64) *program {
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
 		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
-		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate, st.demand)
+		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
 		n := x.Column(milp.Column{Upper: most, Integer: true})
-		r := x.Column(milp.Column{Objective: mean * st.weight * p.value / total, Upper: most * rate})
+		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.value / total, Upper: most * rate})
 		x.n, x.r = append(x.n, n), append(x.r, r)
 		x.Row(-milp.Inf, 0, milp.Term{Column: r, Coef: 1}, milp.Term{Column: n, Coef: -rate})
 		counts[p.group] = append(counts[p.group], milp.Term{Column: n, Coef: 1})
@@ -83,36 +97,76 @@ func (m *problem) build(fractions []float64) *program {
 	}
 	for k, c := range x.classes {
 		for _, s := range c.stages {
-			d := m.stages[s].demand
-			x.Row(d, d, append(rates[s], milp.Term{Column: x.served[k], Coef: d})...)
+			if fractions != nil {
+				x.Row(fractions[s], fractions[s], rates[s]...)
+			} else {
+				x.Row(1, 1, append(rates[s], milp.Term{Column: x.served[k], Coef: 1})...)
+			}
 		}
 	}
 	if smallest > 0 {
 		x.floor = x.Column(milp.Column{Objective: smallest, Upper: 1})
-		for k, c := range x.classes {
-			for _, s := range c.stages {
-				// accuracy of the stage >= floor; with a fraction unserved its demand shrinks with it
-				d := m.stages[s].demand
-				if fractions != nil {
-					d *= fractions[k]
-				}
-				x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -d})...)
-			}
+		for s := range m.stages { // accuracy of the stage >= floor
+			x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...)
 		}
 	}
 	m.reward(x)
 	return x
 }
 
+// share is stages that are served to one fraction. It may leave up to most unserved, at a price.
+type share struct {
+	stages      []int
+	price, most float64
+}
+
+// byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives them, the
+// lighter ones may get anything.
+func (m *problem) byClass(a *allocation, k int) []share {
+	var out []share
+	for n, c := range m.classes() {
+		x := share{stages: c.stages, most: 1}
+		if n == k {
+			x.price = 1
+		}
+		if n > k {
+			x.most = unserved(a.least[n])
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class keeps what
+// an allocation gives it.
+func (m *problem) byApps(a *allocation) []share {
+	out, all := make([]share, len(m.spec.Apps)), 0.0
+	for n := range out {
+		out[n].price = m.queries(serving.AppID(n))
+		all += out[n].price
+	}
+	for n := range out {
+		out[n].price /= all
+	}
+	for k, c := range m.classes() {
+		for _, s := range c.stages {
+			x := &out[m.stages[s].App]
+			x.stages, x.most = append(x.stages, s), unserved(a.least[k])
+		}
+	}
+	return out
+}
+
+// unserved leaves room for the solver's rounding.
+func unserved(least float64) float64 { return 1 - least*(1-1e-9) }
+
 // carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group only the
 // fastest matters and rates need no columns. fastest says which pair its n belong to.
-func (m *problem) carry() (x *program, fastest []int) {
-	x = &program{floor: -1, classes: m.classes()}
+func (m *problem) carry(shares []share) (x *program, fastest []int) {
+	x = &program{floor: -1}
 	x.Maximize = true
-	price := float64(shedding)
-	for range x.classes {
-		x.served = append(x.served, x.Column(milp.Column{Objective: -price, Upper: 1}))
-		price *= shedding
+	for _, c := range shares {
+		x.served = append(x.served, x.Column(milp.Column{Objective: -c.price, Upper: c.most}))
 	}
 	counts := make([][]milp.Term, len(m.groups))
 	carried := make([][]milp.Term, len(m.stages))
@@ -130,7 +184,7 @@ func (m *problem) carry() (x *program, fastest []int) {
 			n := x.Column(milp.Column{Upper: float64(len(m.groups[g].workers)), Integer: true})
 			x.n, fastest = append(x.n, n), append(fastest, best)
 			counts[g] = append(counts[g], milp.Term{Column: n, Coef: 1})
-			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate, m.stages[s].demand)})
+			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate/m.stages[s].demand, 1)})
 		}
 	}
 	for g := range m.groups {
@@ -138,10 +192,9 @@ func (m *problem) carry() (x *program, fastest []int) {
 			x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
 		}
 	}
-	for k, c := range x.classes {
+	for k, c := range shares {
 		for _, s := range c.stages {
-			d := m.stages[s].demand
-			x.Row(d, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: d})...)
+			x.Row(1, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: 1})...)
 		}
 	}
 	return x, fastest
@@ -219,32 +272,23 @@ func (m *problem) classes() []class {
 }
 
 // point is an allocation as a point of the program, for the search to start from.
-func (m *problem) point(x *program, a *allocation) []float64 {
+func (m *problem) point(x *program, a *allocation, fractions []float64) []float64 {
 	out := make([]float64, len(x.Columns))
-	for k, c := range x.classes {
-		least := 1.0
-		for _, s := range c.stages {
-			least = min(least, a.served[s])
+	have, rates := m.have(), make([]float64, len(m.pairs))
+	worst := 1.0
+	for s := range m.stages {
+		if served, sum := m.serve(s, a.counts, fractions[s], rates); served > 0 {
+			worst = min(worst, sum/served)
 		}
-		for _, s := range c.stages {
-			// All stages of a class are served to the same fraction in the program.
-			for _, p := range m.stages[s].pairs {
-				if a.served[s] > 0 {
-					out[x.r[p]] = a.rates[p] * least / a.served[s]
-				}
-			}
-		}
-		out[x.served[k]] = 1 - least
 	}
-	have := m.have()
 	for k := range m.pairs {
-		out[x.n[k]] = float64(a.counts[k])
+		out[x.n[k]], out[x.r[k]] = float64(a.counts[k]), rates[k]/m.stages[m.pairs[k].stage].demand
 		if x.kept != nil && x.kept[k] >= 0 {
 			out[x.kept[k]] = float64(min(a.counts[k], have[k]))
 		}
 	}
 	if x.floor >= 0 {
-		out[x.floor] = a.worst
+		out[x.floor] = worst
 	}
 	return out
 }

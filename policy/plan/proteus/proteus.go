@@ -30,9 +30,10 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 // found is what the search answers.
 type found struct {
 	*allocation
-	multiple float64 // of the demand, with goal Throughput; otherwise 1
-	bound    float64 // on the goal's value at the served fractions
-	proven   bool
+	fractions []float64 // served of the demand, by stage; nil with goal Throughput
+	multiple  float64   // of the demand, with goal Throughput; otherwise 1
+	bound     float64   // on the goal's value at the served fractions
+	proven    bool
 }
 
 // search looks for the best allocation at the problem's head-room.
@@ -51,11 +52,12 @@ func (p *Planner) search(ctx context.Context, m *problem) (*found, error) {
 	default:
 		return nil, fmt.Errorf("planner proteus: %w", err)
 	}
-	if have := m.rate(m.have(), 1); have.score >= best.score {
+	best = m.repair(best)
+	if have := m.rate(m.have(), 1); !best.before(have) {
 		best = have
 	}
 	if m.hint != nil {
-		if hint := m.rate(m.hint, 1); hint.score > best.score {
+		if hint := m.rate(m.hint, 1); hint.before(best) {
 			best = hint
 		}
 	}
@@ -78,10 +80,10 @@ func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
 	case err != nil && ctx.Err() == nil:
 		return nil, err
 	case counts == nil:
-		out.allocation, out.multiple, out.proven = m.round(func(int) float64 { return 0 }), 1, false
-		return out, nil
+		out.allocation, out.proven = m.round(func(int) float64 { return 0 }), false
+	default:
+		out.allocation = m.rate(counts, 1)
 	}
-	out.allocation = m.rate(counts, multiple)
 	m.settle(out)
 	return out, nil
 }
@@ -92,52 +94,46 @@ func (p *Planner) lexicographic(ctx context.Context, m *problem, out *found) err
 	rounded := out.counts
 	if m.lacking(out.allocation) {
 		out.proven = false
-		if err := p.carry(ctx, m, out); err != nil || ctx.Err() != nil {
-			return err
+		// Class by class, the heaviest first, to one fraction of each class; then whoever does not have to do with that, for the
+		// worst served may be so for want of workers that are of no use to the others.
+		for k := len(out.least) - 1; k >= 0; k-- {
+			if out.least[k] >= 1-slight {
+				continue
+			}
+			if err := p.carry(ctx, m, m.byClass(out.allocation, k), out); err != nil || ctx.Err() != nil {
+				return err
+			}
+		}
+		if m.lacking(out.allocation) {
+			if err := p.carry(ctx, m, m.byApps(out.allocation), out); err != nil || ctx.Err() != nil {
+				return err
+			}
 		}
 	}
-	classes := m.classes()
-	fractions := make([]float64, len(classes))
-	for k, c := range classes {
-		fractions[k] = 1
-		for _, s := range c.stages {
-			fractions[k] = min(fractions[k], out.served[s])
-		}
-		if fractions[k] < 1-1e-6 {
-			fractions[k] *= 1 - 1e-9 // what is served must stay feasible under the solver's rounding
-		} else {
-			fractions[k] = 1
-		}
-	}
-	m.polish(out, classes, fractions, out.counts, rounded, m.have())
-	return p.improve(ctx, m, m.build(fractions), milp.Limits{Gap: m.o.Gap}, out)
+	out.fractions = m.fractions(out.allocation)
+	m.polish(out, out.counts, rounded, m.have())
+	return p.improve(ctx, m, m.build(out.fractions), out)
 }
 
 // polish climbs from some allocations, for goals whose worth is the sum of the stages': what carries most and what is most
 // accurate are far apart where both matter.
-func (m *problem) polish(out *found, classes []class, fractions []float64, from ...[]int) {
+func (m *problem) polish(out *found, from ...[]int) {
 	if m.o.Goal != Accuracy {
 		return
 	}
-	part := make([]float64, len(m.stages))
-	for k, c := range classes {
-		for _, s := range c.stages {
-			part[s] = fractions[k]
-		}
-	}
 	for _, counts := range from {
 		counts = append([]int(nil), counts...)
-		m.climb(counts, part)
-		if a := m.rate(counts, 1); a.score > out.score {
+		m.climb(counts, out.fractions)
+		if a := m.rate(counts, 1); m.serves(a, out.allocation) && m.value(counts, out.fractions) > m.value(out.counts, out.fractions) {
 			out.allocation = a
 		}
 	}
 }
 
-// carry looks for an allocation that serves more than out has.
-func (p *Planner) carry(ctx context.Context, m *problem, out *found) error {
-	x, fastest := m.carry()
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: unserved * shedding, Nodes: m.o.Nodes})
+// carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
+func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *found) error {
+	x, fastest := m.carry(shares)
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: m.o.Gap / 2, Nodes: m.o.Nodes})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil
@@ -150,19 +146,15 @@ func (p *Planner) carry(ctx context.Context, m *problem, out *found) error {
 	for n, k := range fastest {
 		counts[k] = int(s.Values[x.n[n]])
 	}
-	if a := m.rate(counts, 1); a.score > out.score {
+	if a := m.rate(counts, 1); a.before(out.allocation) {
 		out.allocation = a
 	}
 	return nil
 }
 
-// unserved is how close to the largest fraction that can be served the search for it goes.
-const unserved = 0.0025
-
 // improve lets the solver look for a better allocation than out has.
-func (p *Planner) improve(ctx context.Context, m *problem, x *program, limits milp.Limits, out *found) error {
-	limits.Nodes, limits.Start = m.o.Nodes, m.point(x, out.allocation)
-	s, err := p.Solver.Solve(ctx, &x.Program, limits)
+func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *found) error {
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Gap: m.o.Gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation, out.fractions)})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // what there is, is a plan
@@ -176,8 +168,8 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, limits mi
 		counts[k] = int(s.Values[x.n[k]])
 	}
 	out.bound, out.proven = s.Bound, true
-	if a := m.rate(counts, 1); a.score >= out.score {
-		out.allocation = a
+	if m.value(counts, out.fractions) >= m.value(out.counts, out.fractions) {
+		out.allocation = m.rate(counts, 1)
 	}
 	return nil
 }
@@ -194,15 +186,33 @@ func (m *problem) lacking(a *allocation) bool {
 
 // settle keeps what runs when that is as good within the tolerance, and finds work for workers that are left over.
 func (m *problem) settle(out *found) {
-	if have := m.have(); m.o.Tolerance > 0 && m.o.Goal != Throughput {
-		if now := m.rate(have, 1); now.score >= out.score-m.o.Tolerance {
+	if m.o.Goal != Throughput {
+		if out.fractions == nil {
+			out.fractions = m.fractions(out.allocation)
+		}
+		if now := m.rate(m.have(), 1); m.o.Tolerance > 0 && m.serves(now, out.allocation) &&
+			m.value(now.counts, out.fractions) >= m.value(out.counts, out.fractions)-m.o.Tolerance {
 			out.allocation = now
 		}
 	}
 	counts := append([]int(nil), out.counts...)
 	m.occupy(counts)
-	a := m.rate(counts, out.multiple)
-	out.allocation = a
+	if m.o.Goal == Throughput {
+		out.multiple = m.multiple(counts)
+	}
+	// A multiple below 1 is that of the app which is worst off; the others get what they ask for as far as they can.
+	out.allocation = m.rate(counts, max(1, out.multiple))
+}
+
+// serves tells whether a serves as much as b, to within a part of the tolerance that no one notices.
+func (m *problem) serves(a, b *allocation) bool {
+	room := max(slight, m.o.Tolerance/shedding)
+	for k := range a.least {
+		if a.least[k] < b.least[k]-room {
+			return false
+		}
+	}
+	return a.part >= b.part-room
 }
 
 // occupy gives workers that the plan has no use for something to do: what they run already where that is accurate enough to
@@ -342,18 +352,17 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 	if queries > 0 {
 		out.Forecast.Accuracy = accuracy / queries
 	}
-	m.judge(out, f)
+	m.prove(out, f)
 	return out
 }
 
-// judge says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
-// accuracy, their blend, or multiple of the demand. The bound counts the reward for what is kept, so that it is loose by the
-// tolerance at most.
-func (m *problem) judge(out *plan.Plan, f *found) {
-	value := m.worth(f.allocation)
-	bound := f.bound
-	if m.o.Goal == Throughput {
-		value = f.multiple
+// prove says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
+// accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts the
+// reward for what is kept, so that it is loose by the tolerance at most.
+func (m *problem) prove(out *plan.Plan, f *found) {
+	value, bound := f.multiple, f.bound
+	if m.o.Goal != Throughput {
+		value = m.value(f.counts, f.fractions)
 	}
 	if !f.proven || math.IsInf(bound, 0) {
 		return

@@ -1,16 +1,38 @@
 package proteus
 
-import "math"
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/serving"
+)
 
 // allocation is a choice of counts with the best rates for them.
 type allocation struct {
 	counts []int     // workers by pair
 	rates  []float64 // items/s by pair, of all its workers
 	served []float64 // fraction of the demand, by stage
-	// score is what the program maximises, without the reward for what is kept.
-	score float64
-	mean  float64 // normalised accuracy over what is served
-	worst float64 // of the stages' normalised accuracies the smallest
+	least  []float64 // by class, the served fraction of its worst served stage, at most 1
+	part   float64   // served part of all queries, each weighing its importance
+	mean   float64   // normalised accuracy over what is served
+	worst  float64   // of the stages' normalised accuracies the smallest
+	score  float64   // the goal's value of what is served
+}
+
+// slight is a difference in served fractions that is none.
+const slight = 1e-6
+
+// before tells whether a is to be preferred to b: what is served counts before everything, however little it is, that of the
+// heavier classes first.
+func (a *allocation) before(b *allocation) bool {
+	for k := len(a.least) - 1; k >= 0; k-- {
+		if d := a.least[k] - b.least[k]; d > slight || d < -slight {
+			return d > 0
+		}
+	}
+	if d := a.part - b.part; d > slight || d < -slight {
+		return d > 0
+	}
+	return a.score > b.score
 }
 
 // rate finds the best rates for given counts: with the counts fixed the program falls apart into stages, and each is served
@@ -33,7 +55,7 @@ func (m *problem) rate(counts []int, multiple float64) *allocation {
 	if weight > 0 {
 		a.mean = gain / weight
 	}
-	a.score = m.score(a)
+	m.judge(a)
 	return a
 }
 
@@ -63,36 +85,100 @@ func (m *problem) serve(s int, counts []int, multiple float64, rates []float64) 
 	return served, sum
 }
 
-// score is the value of an allocation: served fractions before everything, heavier classes first, then the goal.
-func (m *problem) score(a *allocation) float64 {
-	out, price := 0.0, float64(shedding)
+// judge fills in how good an allocation is.
+func (m *problem) judge(a *allocation) {
 	for _, c := range m.classes() {
-		least := math.Inf(1)
+		least := 1.0
 		for _, s := range c.stages {
 			least = min(least, a.served[s])
 		}
-		if m.o.Goal != Throughput {
-			least = min(least, 1)
-		}
-		if m.o.Goal == Throughput {
-			out += price * least
-		} else {
-			out -= price * (1 - least)
-		}
-		price *= shedding
+		a.least = append(a.least, least)
 	}
-	return out + m.worth(a)
+	all := 0.0
+	for n, f := range m.byApp(a) {
+		queries := m.queries(serving.AppID(n))
+		a.part += f * queries
+		all += queries
+	}
+	a.part /= all
+	a.score = m.worth(a.mean, a.worst)
 }
 
-// worth is the goal's part of the score.
-func (m *problem) worth(a *allocation) float64 {
+// queries is an app's demand, times its importance.
+func (m *problem) queries(app serving.AppID) float64 {
+	x := &m.spec.Apps[app]
+	return x.Weight * m.stages[x.Stages[0]].demand
+}
+
+// byApp returns the served fraction of each app's queries: that of its least served stage, at most 1.
+func (m *problem) byApp(a *allocation) []float64 {
+	out := make([]float64, len(m.spec.Apps))
+	for n := range out {
+		out[n] = 1
+		for _, s := range m.spec.Apps[n].Stages {
+			out[n] = min(out[n], a.served[s])
+		}
+	}
+	return out
+}
+
+// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it.
+func (m *problem) fractions(a *allocation) []float64 {
+	out := make([]float64, len(m.stages))
+	by := m.byApp(a)
+	for s := range out {
+		if out[s] = by[m.stages[s].App]; out[s] < 1-slight {
+			out[s] *= 1 - 1e-9 // what is served must stay feasible under the solver's rounding
+		} else {
+			out[s] = 1
+		}
+	}
+	return out
+}
+
+// value is the goal's value of counts when of each stage's demand the fraction is served, or as much of that as can be.
+func (m *problem) value(counts []int, fractions []float64) float64 {
+	var gain, weight float64
+	worst := 1.0
+	for s := range m.stages {
+		if fractions[s] == 0 {
+			continue
+		}
+		served, sum := m.serve(s, counts, fractions[s], nil)
+		gain += m.stages[s].weight * sum
+		weight += m.stages[s].weight * served
+		if served > 0 {
+			worst = min(worst, sum/served)
+		} else {
+			worst = 0
+		}
+	}
+	if weight == 0 {
+		return 0
+	}
+	return m.worth(gain/weight, worst)
+}
+
+// multiple is the largest multiple of the demand that counts carry.
+func (m *problem) multiple(counts []int) float64 {
+	out := math.Inf(1)
+	for s := range m.stages {
+		able := 0.0
+		for _, k := range m.stages[s].pairs {
+			able += float64(counts[k]) * m.pairs[k].rate
+		}
+		out = min(out, able/m.stages[s].demand)
+	}
+	return out
+}
+
+// worth is the goal's part of the score, from the mean and the smallest of the normalised accuracies.
+func (m *problem) worth(mean, worst float64) float64 {
 	switch m.o.Goal {
 	case Fairness:
-		return a.worst + 0.001*a.mean
+		return worst + 0.001*mean
 	case Blend:
-		return m.o.Lambda*a.worst + (1-m.o.Lambda)*a.mean
-	case Throughput:
-		return 0.001 * a.mean
+		return m.o.Lambda*worst + (1-m.o.Lambda)*mean
 	}
-	return a.mean
+	return mean
 }
