@@ -55,7 +55,7 @@ func (c *conv) forward(w *work, x, y []float32, n int) {
 		for o, v := range bias {
 			row := to[o*hw : (o+1)*hw]
 			for i := range row {
-				row[i] = max(row[i]+v, 0)
+				row[i] = positive(row[i] + v)
 			}
 		}
 	}
@@ -104,15 +104,19 @@ func unfold(w *work, x []float32, in Shape, size, ld int) []float32 {
 		for i := range size {
 			for j := range size {
 				row := col[at : at+in.H*in.W]
-				for r := range in.H {
-					from := (r+i)*wide + j
-					copy(row[r*in.W:(r+1)*in.W], plane[from:from+in.W])
-				}
+				copyRows(row, plane[i*wide+j:], in.H, in.W, wide)
 				at += ld
 			}
 		}
 	}
 	return col
+}
+
+// copyRowsGo copies rows of w elements that lie ld apart to one after the other.
+func copyRowsGo(to, from []float32, rows, w, ld int) {
+	for r := range rows {
+		copy(to[r*w:(r+1)*w], from[r*ld:r*ld+w])
+	}
 }
 
 func (c *conv) export(g *onnxmodel.Graph, prefix, in string) string {

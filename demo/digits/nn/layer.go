@@ -81,3 +81,13 @@ func rectify(y, dy []float32) {
 		dy[i] = math.Float32frombits(math.Float32bits(dy[i]) & keep)
 	}
 }
+
+// positive is max(v, 0) without a branch; not a number becomes one or the other.
+func positive(v float32) float32 {
+	b := math.Float32bits(v)
+	return math.Float32frombits(b &^ uint32(int32(b)>>31))
+}
+
+// ordered maps the bits of a float to an integer that compares as the float does, and back: integers have a maximum
+// without branches.
+func ordered(b uint32) int32 { s := int32(b); return s ^ int32(uint32(s>>31)>>1) }

@@ -28,9 +28,16 @@ func (m *maxPool) forward(_ *work, x, y []float32, n int) {
 	w, wo := m.in.W, m.o.W
 	for r := range n * m.o.C * m.o.H {
 		top, low, to := x[2*r*w:2*r*w+w], x[(2*r+1)*w:(2*r+2)*w], y[r*wo:(r+1)*wo]
-		for i := range to {
-			to[i] = max(top[2*i], top[2*i+1], low[2*i], low[2*i+1])
-		}
+		maxPairs(to, top, low)
+	}
+}
+
+// maxPairsGo sets each element of to to the largest of two of top and the two of low below them.
+func maxPairsGo(to, top, low []float32) {
+	for i := range to {
+		best := max(ordered(math.Float32bits(top[2*i])), ordered(math.Float32bits(top[2*i+1])),
+			ordered(math.Float32bits(low[2*i])), ordered(math.Float32bits(low[2*i+1])))
+		to[i] = math.Float32frombits(uint32(ordered(uint32(best))))
 	}
 }
 
