@@ -6,10 +6,6 @@ func block4x16(k int, a []float32, lda int, b []float32, ldb int, c []float32, l
 	block4x16Go(k, a, lda, b, ldb, c, ldc, add)
 }
 
-const haveWide = false
+var haveWide = false
 
 func block8x32(int, []float32, int, []float32, int, []float32, int, bool) {}
-
-func maxPairs(to, top, low []float32) { maxPairsGo(to, top, low) }
-
-func copyRows(to, from []float32, rows, w, ld int) { copyRowsGo(to, from, rows, w, ld) }

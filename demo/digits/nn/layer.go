@@ -20,7 +20,11 @@ type Spec func(in Shape, rng *rand.Rand) layer
 // are flat slices of the same layout.
 type layer interface {
 	out() Shape
+	// at is the layer for an input of another height and width, with the same weights.
+	at(in Shape) layer
 	weights() []float32
+	// running counts the weights, the last ones, that are means over time: their gradients are what they are means of.
+	running() int
 	// parameters counts the weights without padding.
 	parameters() int
 	// refresh brings derived forms of the weights up to date after they changed.
@@ -35,6 +39,8 @@ type layer interface {
 // work is scratch memory of one goroutine.
 type work struct {
 	col, pad, buf []float32
+	train         bool       // gradients are wanted afterwards
+	keep          *[]float32 // what a layer keeps from forward to backward
 }
 
 func grow(s *[]float32, n int) []float32 {
