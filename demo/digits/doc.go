@@ -7,6 +7,6 @@ package digits
 
 // Size is the height and width of an image; Pixels the number of elements.
 const (
-	Size   = 28
+	Size   = 192
 	Pixels = Size * Size
 )
