@@ -57,7 +57,7 @@ func (c *canvas) render(rng *rand.Rand, label int, letters float32) {
 		h := newHand(rng)
 		for {
 			h.x, h.y = between(rng, -8, float32(c.size+8)), between(rng, -8, float32(c.size+8))
-			if dx, dy := h.x-digit.x, h.y-digit.y; dx*dx+dy*dy > 19*19 {
+			if dx, dy := h.x-digit.x, h.y-digit.y; dx*dx+dy*dy > 21*21 {
 				break
 			}
 		}
@@ -66,7 +66,7 @@ func (c *canvas) render(rng *rand.Rand, label int, letters float32) {
 	for range count(rng, 28*share) {
 		c.strayStroke(rng)
 	}
-	for range count(rng, 10*share) {
+	for range count(rng, 7*share) {
 		c.erase(rng)
 	}
 	c.light(rng)
@@ -172,10 +172,10 @@ func (c *canvas) erase(rng *rand.Rand) {
 
 // light maps ink to grey under uneven light with little or much contrast, adds noise and keeps values between 0 and 1.
 func (c *canvas) light(rng *rand.Rand) {
-	paper, contrast := between(rng, 0, 0.3), between(rng, 0.4, 0.85)
+	paper, contrast := between(rng, 0, 0.3), between(rng, 0.45, 0.85)
 	slope := 0.002 * float32(c.size)
 	gx, gy := slope*normal(rng), slope*normal(rng)
-	noise := between(rng, 0.03, 0.16)
+	noise := between(rng, 0.03, 0.14)
 	n := 1 / float32(c.size-1)
 	for y := range c.size {
 		for x := range c.size {

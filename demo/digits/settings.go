@@ -44,28 +44,27 @@ type variant struct {
 func full(seed uint64) settings {
 	const (
 		coarse = "avg2 conv3x16 max2 conv3x32 max2 conv3x48"
-		half   = "avg2 conv3x32 max2 conv3x64 max2 conv3x96"
-		thin   = "conv3x16 max2 conv3x32 max2 conv3x48 max2 conv3x64"
-		deep   = "conv3x16 max2 conv3x32 max2 conv3x64 conv3x64 max2 conv3x128 conv3x128"
+		slim   = "conv3x16 max2 conv3x16 max2 conv3x32 conv3x32 max2 conv3x64 conv3x64"
+		deep   = "conv3x16 max2 conv3x32 max2 conv3x64 conv3x64 max2 conv3x96 conv3x96"
 	)
-	short := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 450}, {Size: 96, Steps: 60}}
-	long := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 800}, {Size: 96, Steps: 120}}
+	short := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60}}
+	long := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 600}, {Size: 96, Steps: 100}}
 	return settings{
 		Format:  2,
 		Seed:    seed,
 		HeldOut: 1500,
 		Networks: []network{
 			{"coarse", coarse, short, 32, 16e-3},
-			{"half", half, short, 32, 16e-3},
-			{"thin", thin, short, 32, 16e-3},
-			{"deep", deep, long, 32, 16e-3},
+			{"slim", slim, short, 32, 16e-3},
+			{"deep-a", deep, long, 32, 16e-3},
+			{"deep-b", deep, long, 32, 16e-3},
 		},
 		Variants: []variant{
 			{"tiny", []string{"coarse"}, 1},
-			{"small", []string{"half"}, 1},
-			{"medium", []string{"thin"}, 1},
-			{"large", []string{"deep"}, 1},
-			{"xlarge", []string{"deep"}, 4},
+			{"small", []string{"slim"}, 1},
+			{"medium", []string{"deep-a"}, 1},
+			{"large", []string{"deep-a", "deep-b"}, 1},
+			{"xlarge", []string{"deep-a", "deep-b"}, 4},
 		},
 	}
 }

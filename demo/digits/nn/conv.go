@@ -104,10 +104,8 @@ func (c *conv) forward(w *work, x, y []float32, n int) {
 	}
 	for b := range n {
 		for o, v := range c.bias {
-			row := y[b*c.o.Len()+o*hw : b*c.o.Len()+(o+1)*hw]
-			for i := range row {
-				row[i] = positive(row[i] + v)
-			}
+			row := y[b*c.o.Len()+o*hw:][:hw]
+			shift(row, row, 1, v)
 		}
 	}
 }
@@ -120,39 +118,19 @@ func (c *conv) normalise(z, y []float32, n int) {
 	for o := range c.o.C {
 		var sum, sq float64
 		for b := range n {
-			s, q := moments(z[b*c.o.Len()+o*hw:][:hw])
+			row := z[b*c.o.Len()+o*hw:][:hw]
+			s, q := dots(row, row)
 			sum += float64(s)
 			sq += float64(q)
 		}
 		m := sum / float64(n*hw)
 		mean[o], inv[o] = float32(m), float32(1/math.Sqrt(max(sq/float64(n*hw)-m*m, 0)+normEps))
 		scale := gain[o] * inv[o]
-		shift := bias[o] - mean[o]*scale
 		for b := range n {
-			from, to := z[b*c.o.Len()+o*hw:][:hw], y[b*c.o.Len()+o*hw:][:hw]
-			for i, v := range from {
-				to[i] = positive(v*scale + shift)
-			}
+			at := b*c.o.Len() + o*hw
+			shift(y[at:at+hw], z[at:at+hw], scale, bias[o]-mean[o]*scale)
 		}
 	}
-}
-
-// moments returns the sum of x and of its squares, in four lanes that do not wait for each other.
-func moments(x []float32) (sum, sq float32) {
-	var s, q [4]float32
-	for len(x) >= 4 {
-		v := (*[4]float32)(x)
-		for i := range v {
-			s[i] += v[i]
-			q[i] += v[i] * v[i]
-		}
-		x = x[4:]
-	}
-	for _, v := range x {
-		s[0] += v
-		q[0] += v * v
-	}
-	return s[0] + s[1] + (s[2] + s[3]), q[0] + q[1] + (q[2] + q[3])
 }
 
 func (c *conv) backward(w *work, x, y, dy, dx, grad []float32, n int) {
@@ -185,14 +163,10 @@ func (c *conv) normaliseBack(z, dy, grad []float32, n int) {
 		m, s := mean[o], inv[o]
 		var sum, dot float32
 		for b := range n {
-			from, d := z[b*c.o.Len()+o*hw:][:hw], dy[b*c.o.Len()+o*hw:][:hw]
-			var s0, d0 float32
-			for i, v := range d {
-				s0 += v
-				d0 += v * from[i]
-			}
-			sum += s0
-			dot += d0
+			at := b*c.o.Len() + o*hw
+			s1, d1 := dots(dy[at:at+hw], z[at:at+hw])
+			sum += s1
+			dot += d1
 		}
 		dot = (dot - m*sum) * s
 		gGain[o] += dot
@@ -205,10 +179,8 @@ func (c *conv) normaliseBack(z, dy, grad []float32, n int) {
 		bz := -a * dot / count * s
 		k := -a*sum/count - bz*m
 		for b := range n {
-			from, d := z[b*c.o.Len()+o*hw:][:hw], dy[b*c.o.Len()+o*hw:][:hw]
-			for i, v := range d {
-				d[i] = a*v + bz*from[i] + k
-			}
+			at := b*c.o.Len() + o*hw
+			combine(dy[at:at+hw], z[at:at+hw], a, bz, k)
 		}
 	}
 }

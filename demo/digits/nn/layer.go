@@ -78,22 +78,6 @@ func transpose(to, from []float32, rows, cols, ldTo, ldFrom int) {
 	}
 }
 
-// rectify clears gradients where the rectifier's output y, which is never negative, is zero. Which ones that are no
-// processor can guess, so there is no branch: the sign of the negated bits is the mask.
-func rectify(y, dy []float32) {
-	dy = dy[:len(y)]
-	for i, v := range y {
-		keep := uint32(-int32(math.Float32bits(v)) >> 31)
-		dy[i] = math.Float32frombits(math.Float32bits(dy[i]) & keep)
-	}
-}
-
-// positive is max(v, 0) without a branch; not a number becomes one or the other.
-func positive(v float32) float32 {
-	b := math.Float32bits(v)
-	return math.Float32frombits(b &^ uint32(int32(b)>>31))
-}
-
 // ordered maps the bits of a float to an integer that compares as the float does, and back: integers have a maximum
 // without branches.
 func ordered(b uint32) int32 { s := int32(b); return s ^ int32(uint32(s>>31)>>1) }
