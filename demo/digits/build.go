@@ -23,8 +23,10 @@ const (
 
 // Build trains the ladder and writes it as a model repository: <dir>/<variant>/1/model.onnx and <dir>/ladder.json. A
 // ladder that is there already and was built from the same settings is returned as it is; an older one is replaced, all
-// at once at the end; a folder that holds anything else is an error. It uses all cores; the work takes a minute or two on
-// two with AVX2, and about ten times as long without. Progress may be nil; it is called from one goroutine with a stage's name and how much of the stage is done.
+// at once at the end; a folder that holds anything else is an error. The work takes
+// about two minutes on two cores with AVX-512, half as long again with AVX2, and half an hour without either; training has
+// use for four cores. Progress may be nil; it is called from one goroutine with a stage's name and how much of the stage is
+// done.
 //
 // The same seed gives the same ladder on processors of the same kind; across kinds rounding may differ.
 func Build(ctx context.Context, dir string, seed uint64, progress func(stage string, done, total float64)) (*Ladder, error) {
@@ -158,7 +160,7 @@ func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn
 		if err != nil {
 			return fmt.Errorf("build ladder: %w", err)
 		}
-		l.Variants = append(l.Variants, LadderVariant{Name: v.Name, Accuracy: right(logits, labels), Parameters: c.parameters(), Bytes: st.Size()})
+		l.Variants = append(l.Variants, LadderVariant{Name: v.Name, Accuracy: right(logits, labels), Parameters: c.parameters(), Products: c.products(), Bytes: st.Size()})
 		l.Seconds["measure "+v.Name] = time.Since(began).Seconds()
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -169,6 +170,33 @@ func TestFullSettingsAreWhole(t *testing.T) {
 				t.Errorf("variant %+v", v)
 			}
 		}
+	}
+}
+
+// TestFullLadderHasStepsWorthTaking checks that each variant costs between two and five times the one before, so that
+// taking a step changes what a machine carries, and no step is so wide that most loads fall between two variants.
+func TestFullLadderHasStepsWorthTaking(t *testing.T) {
+	s := full(1)
+	nets := map[string]*nn.Net{}
+	for _, n := range s.Networks {
+		net, err := newNetwork(n.Layers, rand.New(rand.NewPCG(1, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nets[n.Name] = net
+	}
+	before := 0
+	for _, v := range s.Variants {
+		var members []*nn.Net
+		for _, n := range v.Networks {
+			members = append(members, nets[n])
+		}
+		cost := newClassifier(members, v.Views).products()
+		t.Logf("%-8s %6.1f million products a picture", v.Name, float64(cost)/1e6)
+		if before > 0 && (cost < 2*before || cost > 5*before) {
+			t.Errorf("%s takes %d products, the variant before %d", v.Name, cost, before)
+		}
+		before = cost
 	}
 }
 

@@ -75,6 +75,15 @@ func (c *classifier) parameters() int {
 	return sum
 }
 
+// products counts the multiplications that a picture takes.
+func (c *classifier) products() int {
+	sum := 0
+	for _, m := range c.members {
+		sum += m.Products()
+	}
+	return sum * len(c.views)
+}
+
 // grey turns a byte of a picture into a value from 0 to 1.
 const grey = float32(1) / 255
 

@@ -47,24 +47,24 @@ func full(seed uint64) settings {
 		slim   = "conv3x16 max2 conv3x16 max2 conv3x32 conv3x32 max2 conv3x64 conv3x64"
 		deep   = "conv3x16 max2 conv3x32 max2 conv3x64 conv3x64 max2 conv3x96 conv3x96"
 	)
-	short := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60}}
-	long := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 600}, {Size: 96, Steps: 100}}
+	stages := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60}}
 	return settings{
 		Format:  2,
 		Seed:    seed,
 		HeldOut: 1500,
 		Networks: []network{
-			{"coarse", coarse, short, 32, 16e-3},
-			{"slim", slim, short, 32, 16e-3},
-			{"deep-a", deep, long, 32, 16e-3},
-			{"deep-b", deep, long, 32, 16e-3},
+			{"coarse", coarse, stages, 32, 16e-3},
+			{"slim", slim, stages, 32, 16e-3},
+			{"deep-a", deep, stages, 32, 16e-3},
+			{"deep-b", deep, stages, 32, 16e-3},
+			{"deep-c", deep, stages, 32, 16e-3},
 		},
 		Variants: []variant{
 			{"tiny", []string{"coarse"}, 1},
 			{"small", []string{"slim"}, 1},
 			{"medium", []string{"deep-a"}, 1},
 			{"large", []string{"deep-a", "deep-b"}, 1},
-			{"xlarge", []string{"deep-a", "deep-b"}, 4},
+			{"xlarge", []string{"deep-a", "deep-b", "deep-c"}, 2},
 		},
 	}
 }

@@ -27,6 +27,8 @@ type layer interface {
 	running() int
 	// parameters counts the weights without padding.
 	parameters() int
+	// products counts the multiplications that an image takes.
+	products() int
 	// refresh brings derived forms of the weights up to date after they changed.
 	refresh()
 	forward(w *work, x, y []float32, n int)

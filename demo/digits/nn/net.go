@@ -53,6 +53,15 @@ func (n *Net) Parameters() int {
 	return sum
 }
 
+// Products returns the number of multiplications that an image takes.
+func (n *Net) Products() int {
+	sum := 0
+	for _, l := range n.layers {
+		sum += l.products()
+	}
+	return sum
+}
+
 // Export adds the network to a graph, with names that start with prefix and not using softmax. It returns the name of the
 // logits, a value of shape [N, classes].
 func (n *Net) Export(g *onnxmodel.Graph, prefix, in string) string {

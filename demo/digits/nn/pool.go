@@ -14,6 +14,7 @@ func (f fixed) out() Shape       { return f.o }
 func (fixed) weights() []float32 { return nil }
 func (fixed) parameters() int    { return 0 }
 func (fixed) running() int       { return 0 }
+func (fixed) products() int      { return 0 }
 func (fixed) refresh()           {}
 
 // MaxPool takes the largest of each 2 by 2 square; height and width must be even.
