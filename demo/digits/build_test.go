@@ -108,7 +108,7 @@ func TestBuildMeasuresWhatTheRuntimeServes(t *testing.T) {
 	startRuntime(t)
 	dir := filepath.Join(t.TempDir(), "models")
 	s := reduced()
-	s.HeldOut = 200
+	s.HeldOut = 100
 	l, err := build(context.Background(), dir, s, nil)
 	if err != nil {
 		t.Fatal(err)
