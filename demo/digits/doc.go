@@ -4,7 +4,17 @@
 //
 // The variants take one input "image", UINT8 [N,1,192,192], and give "logits", FP32 [N,10], and "label", INT64 [N]. They
 // cost what they cost because pictures are large: a network is trained on small ones, which is quick, and run on large
-// ones, which is not.
+// ones, which is not. As measured with seed 1 on 1,500 held-out pictures (one standard error is 0.5 points at the top, 1.0 at
+// the bottom), with the multiplications that a picture takes:
+//
+//	variant   accuracy   millions   what it is
+//	tiny        80.9 %         20   one network at half the resolution
+//	small       89.7 %         91   one of few channels
+//	medium      93.4 %        255   one of more
+//	large       94.7 %        511   the mean of two such
+//	xlarge      96.1 %      1,532   the mean of three over two views
+//
+// BenchmarkLadder measures latencies in ONNX Runtime.
 package digits
 
 // Size is the height and width of a picture that is served; Pixels the number of its elements.
