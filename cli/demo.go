@@ -29,15 +29,15 @@ import (
 const (
 	demoSLO     = 100 * time.Millisecond
 	demoSeed    = 1
-	demoSamples = 2000
+	demoSamples = 1000
 )
 
 func demoCommand() command {
 	return command{
 		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen", usage: "[--dir out/demo]",
 		about: `
-Trains a ladder of digit classifiers on images that it renders (once, about two minutes), measures them, serves them over gRPC,
-and drives the server for a minute with a load that rises and falls to several times what the most accurate model alone can
+Trains a ladder of classifiers that find and read a digit in a picture (once, about two minutes), measures them, serves
+them over gRPC, and drives the server for a minute with a load that rises and falls to several times what the most accurate model alone can
 carry. System proteus answers with less accurate models while it must: they are loaded and unloaded as the load goes. Then the
 simulator repeats the same arrivals with the same scheduling code, and with the most accurate model alone. Everything is left
 in --dir to look at and to repeat.`,

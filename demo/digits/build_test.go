@@ -7,26 +7,28 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/sluice-serving/sluice/demo/digits/nn"
 	"github.com/sluice-serving/sluice/onnxmodel"
 )
 
 // reduced is a ladder small enough for a test.
 func reduced() settings {
-	return settings{Format: 1, Seed: 11, HeldOut: 400,
+	return settings{Format: 1, Seed: 11, HeldOut: 300,
 		Networks: []network{
-			{"linear", "avg4", 200, 32, 2e-2},
-			{"conv", "avg2 pad1 conv3x16 max2 conv3x16 max2", 150, 32, 8e-3},
+			{"coarse", "avg4 conv3x8", []nn.Stage{{Size: 32, Steps: 40}}, 32, 2e-2},
+			{"fine", "avg2 conv3x16 max2 conv3x32 max2 conv3x32", []nn.Stage{{Size: 32, Steps: 150}, {Size: 64, Steps: 50}}, 32, 2e-2},
 		},
 		Variants: []variant{
-			{"nano", []string{"linear"}, 1},
-			{"small", []string{"conv"}, 1},
-			{"both", []string{"conv", "linear"}, 2},
+			{"nano", []string{"coarse"}, 1},
+			{"small", []string{"fine"}, 1},
+			{"both", []string{"fine", "coarse"}, 2},
 		}}
 }
 
@@ -42,13 +44,13 @@ func TestBuildReducedLadder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stages["train linear"] != 200 || stages["train conv"] != 150 || stages["measure accuracy"] != 6 {
+	if stages["train coarse"] != 40 || stages["train fine"] != 200 || stages["measure accuracy"] != 4 {
 		t.Errorf("stages ended at %v", stages)
 	}
-	if nano, small := l.Variants[0].Accuracy, l.Variants[1].Accuracy; nano < 0.15 || small < nano+0.1 {
+	if nano, small := l.Variants[0].Accuracy, l.Variants[1].Accuracy; small < 0.3 || small < nano+0.1 {
 		t.Errorf("accuracies %v and %v", nano, small)
 	}
-	if l.Variants[0].Parameters != 500 || l.Variants[2].Parameters != l.Variants[0].Parameters+l.Variants[1].Parameters {
+	if l.Variants[0].Parameters != 8*9+8+8*10+10 || l.Variants[2].Parameters != l.Variants[0].Parameters+l.Variants[1].Parameters {
 		t.Errorf("parameters: %+v", l.Variants)
 	}
 	for _, v := range l.Variants {
@@ -56,7 +58,7 @@ func TestBuildReducedLadder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := []onnxmodel.Value{{Name: "image", DType: onnxmodel.Float32, Shape: []int64{-1, 1, 28, 28}, Ranked: true}}
+		in := []onnxmodel.Value{{Name: "image", DType: onnxmodel.Uint8, Shape: []int64{-1, 1, Size, Size}, Ranked: true}}
 		out := []onnxmodel.Value{{Name: "logits", DType: onnxmodel.Float32, Shape: []int64{-1, 10}, Ranked: true},
 			{Name: "label", DType: onnxmodel.Int64, Shape: []int64{-1}, Ranked: true}}
 		if !reflect.DeepEqual(info.Inputs, in) || !reflect.DeepEqual(info.Outputs, out) {
@@ -106,7 +108,7 @@ func TestBuildMeasuresWhatTheRuntimeServes(t *testing.T) {
 	startRuntime(t)
 	dir := filepath.Join(t.TempDir(), "models")
 	s := reduced()
-	s.HeldOut = 200
+	s.HeldOut = 100
 	l, err := build(context.Background(), dir, s, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +133,7 @@ func TestBuildStopsAndLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	dir := filepath.Join(t.TempDir(), "models")
 	_, err := build(ctx, dir, reduced(), func(stage string, _, _ float64) {
-		if stage == "train conv" {
+		if stage == "train fine" {
 			cancel()
 		}
 	})
@@ -155,7 +157,7 @@ func TestBuildKeepsForeignFiles(t *testing.T) {
 
 func TestFullSettingsAreWhole(t *testing.T) {
 	s := full(1)
-	if s.HeldOut < 4000 || len(s.Variants) < 5 || s.hash() == full(2).hash() || s.hash() != full(1).hash() {
+	if s.HeldOut < 1000 || len(s.Variants) < 4 || s.hash() == full(2).hash() || s.hash() != full(1).hash() {
 		t.Errorf("settings %+v", s)
 	}
 	names := map[string]bool{}
@@ -164,10 +166,37 @@ func TestFullSettingsAreWhole(t *testing.T) {
 	}
 	for _, v := range s.Variants {
 		for _, n := range v.Networks {
-			if !names[n] || v.Views < 1 {
+			if !names[n] || v.Views < 1 || v.Views > len(lattice) {
 				t.Errorf("variant %+v", v)
 			}
 		}
+	}
+}
+
+// TestFullLadderHasStepsWorthTaking checks that each variant costs between two and five times the one before, so that
+// taking a step changes what a machine carries, and no step is so wide that most loads fall between two variants.
+func TestFullLadderHasStepsWorthTaking(t *testing.T) {
+	s := full(1)
+	nets := map[string]*nn.Net{}
+	for _, n := range s.Networks {
+		net, err := newNetwork(n.Layers, rand.New(rand.NewPCG(1, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nets[n.Name] = net
+	}
+	before := 0
+	for _, v := range s.Variants {
+		var members []*nn.Net
+		for _, n := range v.Networks {
+			members = append(members, nets[n])
+		}
+		cost := newClassifier(members, v.Views).products()
+		t.Logf("%-8s %6.1f million products a picture", v.Name, float64(cost)/1e6)
+		if before > 0 && (cost < 2*before || cost > 5*before) {
+			t.Errorf("%s takes %d products, the variant before %d", v.Name, cost, before)
+		}
+		before = cost
 	}
 }
 
@@ -221,7 +250,7 @@ func TestWriteSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"inputs": []any{map[string]any{"name": "image", "datatype": "FP32", "shape": []any{1.0, 28.0, 28.0}, "file": "inputs.bin"}},
+		"inputs": []any{map[string]any{"name": "image", "datatype": "UINT8", "shape": []any{1.0, float64(Size), float64(Size)}, "file": "inputs.bin"}},
 		"labels": map[string]any{"datatype": "INT64", "file": "labels.bin"}, "label_output": "label", "count": 5.0,
 	}
 	if !reflect.DeepEqual(meta, want) {
@@ -230,11 +259,8 @@ func TestWriteSamples(t *testing.T) {
 	images, labels := Set(13, 5)
 	in, _ := os.ReadFile(filepath.Join(dir, "inputs.bin"))
 	out, _ := os.ReadFile(filepath.Join(dir, "labels.bin"))
-	if len(in) != 5*Pixels*4 || len(out) != 5*8 {
-		t.Fatalf("%d and %d bytes", len(in), len(out))
-	}
-	if v := math.Float32frombits(binary.LittleEndian.Uint32(in[4*3000:])); v != images[3000] {
-		t.Errorf("element 3000 is %v, want %v", v, images[3000])
+	if !bytes.Equal(in, images) || len(out) != 5*8 {
+		t.Fatalf("%d and %d bytes, or not the pictures of the set", len(in), len(out))
 	}
 	if v := int64(binary.LittleEndian.Uint64(out[8*4:])); v != labels[4] {
 		t.Errorf("label 4 is %v, want %v", v, labels[4])

@@ -13,58 +13,56 @@ import (
 // classifier is a variant: the mean of the logits of its members over its views.
 type classifier struct {
 	members []*nn.Net
-	views   [][]float32 // grids; one alone means the image as it is
+	views   []view
 }
 
-func newClassifier(members []*nn.Net, n int) *classifier {
-	c := &classifier{members: members}
-	for _, v := range views(n) {
-		c.views = append(c.views, v.grid())
-	}
-	return c
+func newClassifier(members []*nn.Net, views int) *classifier {
+	return &classifier{members: members, views: lattice[:views]}
 }
 
 // graph writes the classifier as a model.
 func (c *classifier) graph(name string) *onnxmodel.Graph {
 	const n = onnxmodel.Symbolic
-	g := onnxmodel.NewGraph("digits_"+name).Input("image", onnxmodel.Float32, n, 1, Size, Size)
-	image, logits := "image", "logits"
+	g := onnxmodel.NewGraph("digits_"+name).Input("image", onnxmodel.Uint8, n, 1, Size, Size)
+	g.Initializer("grey", []float32{grey})
+	g.Node("Cast", []string{"image"}, []string{"levels"}, onnxmodel.AttrInt("to", int64(onnxmodel.Float32)))
+	g.Node("Mul", []string{"levels", "grey"}, []string{"picture"})
+	picture, logits := "picture", "logits"
 	many := int64(len(c.views))
 	if many > 1 {
-		image, logits = c.addViews(g), "view_logits"
+		picture, logits = c.addViews(g), "view_logits"
 	}
 	outs := make([]string, len(c.members))
 	for i, m := range c.members {
-		outs[i] = m.Export(g, fmt.Sprintf("m%d_", i), image)
+		outs[i] = m.Export(g, fmt.Sprintf("m%d_", i), picture)
 	}
 	g.Node("Mean", outs, []string{logits})
 	if many > 1 {
-		g.InitializerInt64("by_view", []int64{-1, many, 10}, 3)
+		g.InitializerInt64("by_view", []int64{many, -1, 10}, 3)
 		g.Node("Reshape", []string{logits, "by_view"}, []string{"grouped"})
-		g.Node("ReduceMean", []string{"grouped"}, []string{"logits"}, onnxmodel.AttrInts("axes", 1), onnxmodel.AttrInt("keepdims", 0))
+		g.Node("ReduceMean", []string{"grouped"}, []string{"logits"}, onnxmodel.AttrInts("axes", 0), onnxmodel.AttrInt("keepdims", 0))
 	}
 	g.Node("ArgMax", []string{"logits"}, []string{"label"}, onnxmodel.AttrInt("axis", 1), onnxmodel.AttrInt("keepdims", 0))
 	return g.Output("logits", onnxmodel.Float32, n, 10).Output("label", onnxmodel.Int64, n)
 }
 
-// addViews samples all views of an image as one tall image and cuts it up, so that the members see N times views images.
+// addViews cuts the views out of the pictures with their borders repeated, and joins them, all pictures of the first view
+// before those of the second, so that the members see views times N pictures.
 func (c *classifier) addViews(g *onnxmodel.Graph) string {
-	many := int64(len(c.views))
-	var grid []float32
-	for _, v := range c.views {
-		grid = append(grid, v...)
+	const f = furthest
+	g.InitializerInt64("margins", []int64{0, 0, f, f, 0, 0, f, f}, 8)
+	g.Node("Pad", []string{"picture", "margins"}, []string{"wide"}, onnxmodel.AttrString("mode", "edge"))
+	g.InitializerInt64("axes", []int64{2, 3}, 2)
+	outs := make([]string, len(c.views))
+	for i, v := range c.views {
+		from, to := fmt.Sprintf("view%d_from", i), fmt.Sprintf("view%d_to", i)
+		y, x := int64(f+v.dy), int64(f+v.dx)
+		g.InitializerInt64(from, []int64{y, x}, 2)
+		g.InitializerInt64(to, []int64{y + Size, x + Size}, 2)
+		outs[i] = fmt.Sprintf("view%d", i)
+		g.Node("Slice", []string{"wide", from, to, "axes"}, outs[i:i+1])
 	}
-	g.Initializer("grid", grid, 1, many*Size, Size, 2)
-	g.InitializerInt64("first", []int64{0}, 1)
-	g.InitializerInt64("grid_rest", []int64{many * Size, Size, 2}, 3)
-	g.InitializerInt64("single", []int64{-1, 1, Size, Size}, 4)
-	g.Node("Shape", []string{"image"}, []string{"image_shape"})
-	g.Node("Gather", []string{"image_shape", "first"}, []string{"batch"})
-	g.Node("Concat", []string{"batch", "grid_rest"}, []string{"grid_shape"}, onnxmodel.AttrInt("axis", 0))
-	g.Node("Expand", []string{"grid", "grid_shape"}, []string{"grids"})
-	g.Node("GridSample", []string{"image", "grids"}, []string{"tall"}, onnxmodel.AttrString("mode", "bilinear"),
-		onnxmodel.AttrString("padding_mode", "border"), onnxmodel.AttrInt("align_corners", 0))
-	g.Node("Reshape", []string{"tall", "single"}, []string{"views"})
+	g.Node("Concat", outs, []string{"views"}, onnxmodel.AttrInt("axis", 0))
 	return "views"
 }
 
@@ -77,62 +75,77 @@ func (c *classifier) parameters() int {
 	return sum
 }
 
-// predictor runs a classifier on one goroutine.
-type predictor struct {
-	c       *classifier
-	runners []*nn.Runner
-	seen    []float32
-	logits  []float32
-}
-
-func (c *classifier) predictor() *predictor {
-	p := &predictor{c: c, seen: make([]float32, len(c.views)*Pixels), logits: make([]float32, 10)}
+// products counts the multiplications that a picture takes.
+func (c *classifier) products() int {
+	sum := 0
 	for _, m := range c.members {
-		p.runners = append(p.runners, m.Runner())
+		sum += m.Products()
 	}
-	return p
+	return sum * len(c.views)
 }
 
-// predict returns the label and the logits of an image; the logits are valid until the next call.
-func (p *predictor) predict(img []float32) (int, []float32) {
-	x := img
-	if len(p.c.views) > 1 {
-		for i, grid := range p.c.views {
-			look(img, grid, p.seen[i*Pixels:(i+1)*Pixels])
-		}
-		x = p.seen
-	}
-	clear(p.logits)
-	share := 1 / float32(len(p.c.views)*len(p.runners))
-	for _, r := range p.runners {
-		for i, v := range r.Forward(x) {
-			p.logits[i%10] += v * share
+// grey turns a byte of a picture into a value from 0 to 1.
+const grey = float32(1) / 255
+
+// predict returns the labels and logits of pictures: what the model gives, up to rounding.
+func (c *classifier) predict(pictures []uint8) (labels []int64, logits []float32) {
+	n := len(pictures) / Pixels
+	logits = make([]float32, n*10)
+	for _, m := range c.members {
+		for _, v := range c.views {
+			add(logits, see(m, v, pictures, func() bool { return false }))
 		}
 	}
-	best := 0
-	for i, v := range p.logits {
-		if v > p.logits[best] {
-			best = i
-		}
-	}
-	return best, p.logits
+	scale(logits, 1/float32(len(c.members)*len(c.views)))
+	return best(logits), logits
 }
 
-// accuracy returns the share of images that the classifier labels rightly, on all cores. It gives up, and returns nothing
-// of use, when stop says so; that is asked from any goroutine.
-func (c *classifier) accuracy(images []float32, labels []int64, stop func() bool) float64 {
+func add(to, x []float32) {
+	for i, v := range x {
+		to[i] += v
+	}
+}
+
+func scale(x []float32, by float32) {
+	for i := range x {
+		x[i] *= by
+	}
+}
+
+// best returns the label with the largest logit of each row.
+func best(logits []float32) []int64 {
+	labels := make([]int64, len(logits)/10)
+	for i := range labels {
+		row := logits[i*10 : (i+1)*10]
+		for j, v := range row {
+			if v > row[labels[i]] {
+				labels[i] = int64(j)
+			}
+		}
+	}
+	return labels
+}
+
+// see returns the logits that a network gives to a view of pictures, on all cores. It gives up, and returns nothing of
+// use, when stop says so; that is asked from any goroutine.
+func see(net *nn.Net, v view, pictures []uint8, stop func() bool) []float32 {
+	n := len(pictures) / Pixels
+	logits := make([]float32, n*10)
 	var wg sync.WaitGroup
-	var next, right atomic.Int64
-	for range runtime.GOMAXPROCS(0) {
+	var next atomic.Int64
+	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
-			p := c.predictor()
-			for i := int(next.Add(1)) - 1; i < len(labels) && !stop(); i = int(next.Add(1)) - 1 {
-				if got, _ := p.predict(images[i*Pixels : (i+1)*Pixels]); int64(got) == labels[i] {
-					right.Add(1)
+			r := net.Runner()
+			picture, seen := make([]float32, Pixels), make([]float32, Pixels)
+			for i := int(next.Add(1)) - 1; i < n && !stop(); i = int(next.Add(1)) - 1 {
+				for j, b := range pictures[i*Pixels : (i+1)*Pixels] {
+					picture[j] = float32(b) * grey
 				}
+				v.look(picture, seen)
+				copy(logits[i*10:], r.Forward(seen))
 			}
 		})
 	}
 	wg.Wait()
-	return float64(right.Load()) / float64(len(labels))
+	return logits
 }

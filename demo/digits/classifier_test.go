@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	ort "github.com/yalue/onnxruntime_go"
@@ -50,7 +51,7 @@ func session(t testing.TB, path string) *ort.DynamicAdvancedSession {
 }
 
 // run answers a batch and returns logits and labels.
-func run(t testing.TB, s *ort.DynamicAdvancedSession, images []float32) ([]float32, []int64) {
+func run(t testing.TB, s *ort.DynamicAdvancedSession, images []uint8) ([]float32, []int64) {
 	t.Helper()
 	in, err := ort.NewTensor(ort.NewShape(int64(len(images)/Pixels), 1, Size, Size), images)
 	if err != nil {
@@ -73,12 +74,7 @@ func briefly(t *testing.T, layers string, seed uint64) *nn.Net {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = nn.Train(context.Background(), net, nn.Training{Steps: 8, Batch: 16, Rate: 5e-3, Seed: seed,
-		Fill: func(rng *rand.Rand, x []float32) int {
-			label := rng.IntN(10)
-			render(rng, label, x)
-			return label
-		}})
+	err = nn.Train(context.Background(), net, nn.Training{Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: seed, Fill: practise})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,15 +83,14 @@ func briefly(t *testing.T, layers string, seed uint64) *nn.Net {
 
 func TestRuntimeAgreesWithTheForwardPass(t *testing.T) {
 	startRuntime(t)
-	linear := briefly(t, "avg4", 1)
-	mlp := briefly(t, "avg2 dense20", 2)
-	conv := briefly(t, "pad2 conv5x8 max2 conv3x16 max2 avg2 dense12", 3)
+	flat := briefly(t, "avg4", 1)
+	small := briefly(t, "avg2 conv3x8", 2)
+	deep := briefly(t, "conv5x8 max2 conv3x16 max2 avg2 conv3x16", 3)
 	for name, c := range map[string]*classifier{
-		"linear":   newClassifier([]*nn.Net{linear}, 1),
-		"mlp":      newClassifier([]*nn.Net{mlp}, 1),
-		"conv":     newClassifier([]*nn.Net{conv}, 1),
-		"ensemble": newClassifier([]*nn.Net{conv, mlp, linear}, 1),
-		"views":    newClassifier([]*nn.Net{conv, linear}, 5),
+		"flat":     newClassifier([]*nn.Net{flat}, 1),
+		"deep":     newClassifier([]*nn.Net{deep}, 1),
+		"ensemble": newClassifier([]*nn.Net{deep, small, flat}, 1),
+		"views":    newClassifier([]*nn.Net{deep, flat}, 5),
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "model.onnx")
@@ -103,23 +98,20 @@ func TestRuntimeAgreesWithTheForwardPass(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := session(t, path)
-			p := c.predictor()
 			for _, n := range []int{1, 7} {
 				images, _ := Set(uint64(n), n)
 				logits, labels := run(t, s, images)
 				if len(logits) != 10*n || len(labels) != n {
 					t.Fatalf("batch of %d: %d logits, %d labels", n, len(logits), len(labels))
 				}
-				for i := range n {
-					label, want := p.predict(images[i*Pixels : (i+1)*Pixels])
-					if int64(label) != labels[i] {
-						t.Errorf("batch of %d, image %d: label %d, want %d", n, i, labels[i], label)
+				wantLabels, want := c.predict(images)
+				for i, v := range want {
+					if got := logits[i]; math.Abs(float64(got-v)) > 2e-4*(1+math.Abs(float64(v))) {
+						t.Errorf("batch of %d, picture %d, logit %d: %v, want %v", n, i/10, i%10, got, v)
 					}
-					for j, v := range want {
-						if got := logits[i*10+j]; math.Abs(float64(got-v)) > 2e-4*(1+math.Abs(float64(v))) {
-							t.Errorf("batch of %d, image %d, logit %d: %v, want %v", n, i, j, got, v)
-						}
-					}
+				}
+				if !slices.Equal(labels, wantLabels) {
+					t.Errorf("batch of %d: labels %d, want %d", n, labels, wantLabels)
 				}
 			}
 		})
@@ -127,20 +119,52 @@ func TestRuntimeAgreesWithTheForwardPass(t *testing.T) {
 }
 
 func TestNewNetworkRefuses(t *testing.T) {
-	for _, layers := range []string{"conv4x8", "conv3", "dense", "max3", "relu", "pad", "pad2 avg2"} {
+	for _, layers := range []string{"conv4x8", "conv3", "avg", "max3", "relu"} {
 		if _, err := newNetwork(layers, rand.New(rand.NewPCG(1, 1))); err == nil {
 			t.Errorf("took %q", layers)
 		}
 	}
 }
 
-func TestFirstViewIsTheImage(t *testing.T) {
-	img := Render(rand.New(rand.NewPCG(1, 2)), 7)
-	var got [Pixels]float32
-	look(img[:], views(3)[0].grid(), got[:])
-	for i := range img {
-		if math.Abs(float64(img[i]-got[i])) > 1e-5 {
-			t.Fatalf("pixel %d: %v, want %v", i, got[i], img[i])
+func TestViewsMovePictures(t *testing.T) {
+	picture, moved := make([]float32, Pixels), make([]float32, Pixels)
+	for i := range picture {
+		picture[i] = float32(i)
+	}
+	if lattice[0] != (view{}) {
+		t.Errorf("the first view is %v", lattice[0])
+	}
+	for _, v := range lattice {
+		v.look(picture, moved)
+		for i, got := range moved {
+			x, y := min(max(i%Size+v.dx, 0), Size-1), min(max(i/Size+v.dy, 0), Size-1)
+			if got != picture[y*Size+x] {
+				t.Fatalf("view %v, pixel %d: %v, want %v", v, i, got, picture[y*Size+x])
+			}
+		}
+		if max(v.dx, -v.dx, v.dy, -v.dy) > furthest {
+			t.Errorf("view %v moves further than %d", v, furthest)
+		}
+	}
+}
+
+// TestViewsFillTheGapEvenly checks that the first two, four and eight views are equally far apart on the torus of the 8
+// pixels between the places that a network looks at: each has another at the distance all others have one.
+func TestViewsFillTheGapEvenly(t *testing.T) {
+	const gap = 8
+	for n, want := range map[int]int{2: 32, 4: 16, 8: 8} {
+		for _, a := range lattice[:n] {
+			nearest := gap * gap
+			for _, b := range lattice[:n] {
+				dx, dy := (a.dx-b.dx+gap)%gap, (a.dy-b.dy+gap)%gap
+				dx, dy = min(dx, gap-dx), min(dy, gap-dy)
+				if a != b {
+					nearest = min(nearest, dx*dx+dy*dy)
+				}
+			}
+			if nearest != want {
+				t.Errorf("of %d views, %v has its nearest at a squared distance of %d, want %d", n, a, nearest, want)
+			}
 		}
 	}
 }

@@ -22,19 +22,28 @@ const (
 // glyph holds distances in pixels, negative inside the strokes.
 type glyph [gridSize * gridSize]float32
 
-// glyphs returns the glyphs by face and digit. The fonts are part of the program, so that failing to read one is a
-// mistake in it and not in what it was given.
-var glyphs = sync.OnceValue(func() [][10]*glyph {
-	all := make([][10]*glyph, len(faces))
+// signs are what is written: the digits, and letters that no hand makes look like one.
+const signs = "0123456789AEFHKMNPRTUVWXY"
+
+const digitSigns = 10
+
+// glyphs returns the glyphs by face and sign. The fonts are part of the program, so that failing to read one is a mistake
+// in it and not in what it was given.
+var glyphs = sync.OnceValue(func() [][len(signs)]*glyph {
+	all := make([][len(signs)]*glyph, len(faces))
+	var wg sync.WaitGroup
 	for i, f := range faces {
-		for d := range 10 {
-			g, err := loadGlyph(f.data, rune('0'+d))
-			if err != nil {
-				panic(fmt.Sprintf("digits: font %s, digit %d: %v", f.name, d, err))
+		wg.Go(func() {
+			for s, r := range signs {
+				g, err := loadGlyph(f.data, r)
+				if err != nil {
+					panic(fmt.Sprintf("digits: font %s, %q: %v", f.name, r, err))
+				}
+				all[i][s] = g
 			}
-			all[i][d] = g
-		}
+		})
 	}
+	wg.Wait()
 	return all
 })
 

@@ -19,15 +19,17 @@ type Ladder struct {
 	Seconds  map[string]float64 `json:"seconds"` // what building took, by stage
 }
 
-// LadderVariant is one model. Accuracy is the share of held-out images it labels rightly, from 0 to 1.
+// LadderVariant is one model. Accuracy is the share of held-out pictures it labels rightly, from 0 to 1; Products is how
+// many multiplications a picture takes.
 type LadderVariant struct {
 	Name       string  `json:"name"`
 	Accuracy   float64 `json:"accuracy"`
 	Parameters int     `json:"parameters"`
+	Products   int     `json:"products"`
 	Bytes      int64   `json:"bytes"`
 }
 
-// HeldOut says which images accuracies were measured on: Set(Seed, N), which no training uses.
+// HeldOut says which pictures accuracies were measured on: Set(Seed, N), which no training uses.
 type HeldOut struct {
 	Seed uint64 `json:"seed"`
 	N    int    `json:"n"`

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// BenchmarkLadder measures each variant of the full ladder in ONNX Runtime on one thread, at batch sizes 1 and 8. The
+// BenchmarkLadder measures each variant of the full ladder in ONNX Runtime on one thread, at batch sizes 1 to 16. The
 // ladder is built in the folder that SLUICE_DEMO_MODELS names, or taken from there; without it the benchmark is skipped.
 func BenchmarkLadder(b *testing.B) {
 	dir := os.Getenv("SLUICE_DEMO_MODELS")
@@ -26,15 +26,16 @@ func BenchmarkLadder(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	images, _ := Set(1, 8)
+	images, _ := Set(1, 16)
 	for _, v := range l.Variants {
 		s := session(b, Model(dir, v.Name))
-		for _, n := range []int{1, 8} {
+		for _, n := range []int{1, 2, 4, 8, 16} {
 			b.Run(fmt.Sprintf("%s/batch=%d", v.Name, n), func(b *testing.B) {
 				run(b, s, images[:n*Pixels])
 				for b.Loop() {
 					run(b, s, images[:n*Pixels])
 				}
+				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "images/s")
 				b.ReportMetric(v.Accuracy*100, "%right")
 				b.ReportMetric(float64(v.Bytes), "bytes")
 			})

@@ -7,77 +7,96 @@ import (
 	"sync"
 )
 
-// Render draws a digit from 0 to 9: a random face, bent, with strokes of random width and softness, among fragments of
-// neighbours, stray strokes, uneven light and noise. Values are from 0 (paper) to 1 (ink). The same state of rng gives the
-// same image.
-func Render(rng *rand.Rand, label int) [Pixels]float32 {
-	var img [Pixels]float32
-	render(rng, label, img[:])
-	return img
+// canvas is a square picture while it is drawn: size by size values, of ink at first and of grey at the end.
+type canvas struct {
+	size int
+	v    []float32
 }
 
-// Set renders n images with labels drawn evenly, one after the other. Image i depends on the seed and i alone.
-func Set(seed uint64, n int) (images []float32, labels []int64) {
-	images, labels = make([]float32, n*Pixels), make([]int64, n)
+// letters is how many letters there are on average in a picture of the size served.
+const letters = 14
+
+// Set renders n pictures with labels drawn evenly, one after the other. Picture i depends on the seed and i alone.
+func Set(seed uint64, n int) (pictures []uint8, labels []int64) {
+	pictures, labels = make([]uint8, n*Pixels), make([]int64, n)
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wg.Go(func() {
+			c := canvas{Size, make([]float32, Pixels)}
 			for i := w; i < n; i += workers {
 				rng := rand.New(rand.NewPCG(seed, uint64(i)))
 				labels[i] = int64(rng.IntN(10))
-				render(rng, int(labels[i]), images[i*Pixels:(i+1)*Pixels])
+				c.render(rng, int(labels[i]), letters)
+				for j, v := range c.v {
+					pictures[i*Pixels+j] = uint8(v*255 + 0.5)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	return images, labels
+	return pictures, labels
 }
 
 func between(rng *rand.Rand, lo, hi float32) float32 { return lo + (hi-lo)*rng.Float32() }
 
 func normal(rng *rand.Rand) float32 { return float32(rng.NormFloat64()) }
 
-func render(rng *rand.Rand, label int, img []float32) {
+// render draws a digit somewhere: a random face, bent, with strokes of random width and softness, among letters and stray
+// strokes, in uneven light and noise. How much else there is goes with the area, so that a small picture looks like a part
+// of a large one; letters is their mean number in a picture of the size served.
+func (c *canvas) render(rng *rand.Rand, label int, letters float32) {
 	all := glyphs()
-	clear(img)
-	main := newHand(rng, 1)
-	main.write(img, all[rng.IntN(len(all))][label])
-	for range rng.IntN(3) { // fragments of neighbours that reach into the picture
-		n := newHand(rng, 0.9)
-		n.dx += between(rng, 17, 21) * float32(1-2*rng.IntN(2))
-		n.dy += between(rng, -9, 9)
-		n.write(img, all[rng.IntN(len(all))][rng.IntN(10)])
+	clear(c.v)
+	const margin = 13
+	digit := newHand(rng)
+	digit.x, digit.y = between(rng, margin, float32(c.size-margin)), between(rng, margin, float32(c.size-margin))
+	c.write(digit, all[rng.IntN(len(all))][label])
+	share := float32(c.size*c.size) / Pixels
+	for range count(rng, letters*share) {
+		h := newHand(rng)
+		for {
+			h.x, h.y = between(rng, -8, float32(c.size+8)), between(rng, -8, float32(c.size+8))
+			if dx, dy := h.x-digit.x, h.y-digit.y; dx*dx+dy*dy > 21*21 {
+				break
+			}
+		}
+		c.write(h, all[rng.IntN(len(all))][digitSigns+rng.IntN(len(signs)-digitSigns)])
 	}
-	for range rng.IntN(3) {
-		strayStroke(rng, img)
+	for range count(rng, 28*share) {
+		c.strayStroke(rng)
 	}
-	if rng.IntN(3) == 0 {
-		erase(rng, img)
+	for range count(rng, 7*share) {
+		c.erase(rng)
 	}
-	light(rng, img)
+	c.light(rng)
 }
+
+// count draws a whole number between 0 and twice the mean.
+func count(rng *rand.Rand, mean float32) int { return int(2*mean*rng.Float32() + rng.Float32()*0.999) }
 
 // hand is one way to write: a linear map and a smooth displacement from the picture to the glyph, and a pen.
 type hand struct {
-	a, b, c, d, dx, dy float32
-	bend               [2][bends * bends]float32
-	width, soft        float32
-	ink                float32
+	x, y        float32 // where the glyph's centre comes to lie
+	a, b, c, d  float32
+	bend        [2][bends * bends]float32
+	width, soft float32
+	ink         float32
 }
 
-// bends is the number of points across at which the displacement is drawn.
-const bends = 5
+const (
+	reach = 24 // pixels from its centre beyond which no glyph has ink
+	bends = 7  // number of points across at which the displacement is drawn
+)
 
-func newHand(rng *rand.Rand, ink float32) *hand {
-	h := &hand{ink: ink * between(rng, 0.75, 1)}
+func newHand(rng *rand.Rand) *hand {
+	h := &hand{ink: between(rng, 0.75, 1)}
 	turn := 0.2 * normal(rng)
-	sx, sy := between(rng, 0.75, 1.25), between(rng, 0.8, 1.2)
+	sx, sy := between(rng, 0.78, 1.22), between(rng, 0.78, 1.22)
 	shear := 0.22 * normal(rng)
 	sin, cos := float32(math.Sin(float64(turn))), float32(math.Cos(float64(turn)))
 	h.a, h.b = sx*(cos+shear*sin), sx*(sin-shear*cos)
 	h.c, h.d = -sy*sin, sy*cos
-	h.dx, h.dy = 1.7*normal(rng), 1.7*normal(rng)
 	strength := between(rng, 0.4, 1.5)
 	for i := range h.bend {
 		for j := range h.bend[i] {
@@ -89,23 +108,23 @@ func newHand(rng *rand.Rand, ink float32) *hand {
 }
 
 // write adds a glyph to the picture; ink covers ink.
-func (h *hand) write(img []float32, g *glyph) {
-	const scale = float32(bends-1) / (Size - 1)
-	for y := range Size {
-		fy := float32(y) * scale
+func (c *canvas) write(h *hand, g *glyph) {
+	const scale = float32(bends-1) / (2 * reach)
+	for y := max(0, int(h.y)-reach+1); y < min(c.size, int(h.y)+reach); y++ {
+		py := float32(y) - h.y
+		fy := (py + reach) * scale
 		iy := min(int(fy), bends-2)
 		fy -= float32(iy)
-		for x := range Size {
-			fx := float32(x) * scale
+		for x := max(0, int(h.x)-reach+1); x < min(c.size, int(h.x)+reach); x++ {
+			px := float32(x) - h.x
+			fx := (px + reach) * scale
 			ix := min(int(fx), bends-2)
 			fx -= float32(ix)
-			px, py := float32(x)-(Size-1)/2.0-h.dx, float32(y)-(Size-1)/2.0-h.dy
-			px += bilinear(&h.bend[0], ix, iy, fx, fy)
-			py += bilinear(&h.bend[1], ix, iy, fx, fy)
-			dist := g.at(h.a*px+h.b*py, h.c*px+h.d*py) - h.width
-			v := h.ink * min(max(0.5-dist/h.soft, 0), 1)
-			i := y*Size + x
-			img[i] = max(img[i], v)
+			qx, qy := px+bilinear(&h.bend[0], ix, iy, fx, fy), py+bilinear(&h.bend[1], ix, iy, fx, fy)
+			dist := g.at(h.a*qx+h.b*qy, h.c*qx+h.d*qy) - h.width
+			if v := h.ink * min(0.5-dist/h.soft, 1); v > c.v[y*c.size+x] {
+				c.v[y*c.size+x] = v
+			}
 		}
 	}
 }
@@ -118,49 +137,51 @@ func bilinear(f *[bends * bends]float32, ix, iy int, fx, fy float32) float32 {
 }
 
 // strayStroke draws a straight stroke somewhere.
-func strayStroke(rng *rand.Rand, img []float32) {
-	x0, y0 := between(rng, 0, Size), between(rng, 0, Size)
+func (c *canvas) strayStroke(rng *rand.Rand) {
+	x0, y0 := between(rng, 0, float32(c.size)), between(rng, 0, float32(c.size))
 	angle, length := rng.Float64()*2*math.Pi, between(rng, 4, 18)
 	vx, vy := float32(math.Cos(angle)), float32(math.Sin(angle))
 	half, ink := between(rng, 0.2, 0.8), between(rng, 0.3, 0.95)
-	for y := range Size {
-		for x := range Size {
+	for y := max(0, int(y0)-20); y < min(c.size, int(y0)+21); y++ {
+		for x := max(0, int(x0)-20); x < min(c.size, int(x0)+21); x++ {
 			px, py := float32(x)-x0, float32(y)-y0
 			along := min(max(px*vx+py*vy, 0), length)
 			ex, ey := px-along*vx, py-along*vy
 			if sq := ex*ex + ey*ey; sq < 4 {
 				v := ink * min(max(0.5+half-float32(math.Sqrt(float64(sq))), 0), 1)
-				i := y*Size + x
-				img[i] = max(img[i], v)
+				i := y*c.size + x
+				c.v[i] = max(c.v[i], v)
 			}
 		}
 	}
 }
 
-// erase wipes a band or a spot.
-func erase(rng *rand.Rand, img []float32) {
-	cx, cy := between(rng, 4, Size-4), between(rng, 4, Size-4)
+// erase wipes a spot.
+func (c *canvas) erase(rng *rand.Rand) {
+	cx, cy := between(rng, 0, float32(c.size)), between(rng, 0, float32(c.size))
 	rx, ry := between(rng, 1.5, 4), between(rng, 1.5, 4)
-	for y := range Size {
-		for x := range Size {
+	for y := max(0, int(cy)-4); y < min(c.size, int(cy)+5); y++ {
+		for x := max(0, int(cx)-4); x < min(c.size, int(cx)+5); x++ {
 			ex, ey := (float32(x)-cx)/rx, (float32(y)-cy)/ry
 			if ex*ex+ey*ey < 1 {
-				img[y*Size+x] *= 0.15
+				c.v[y*c.size+x] *= 0.15
 			}
 		}
 	}
 }
 
 // light maps ink to grey under uneven light with little or much contrast, adds noise and keeps values between 0 and 1.
-func light(rng *rand.Rand, img []float32) {
-	paper, contrast := between(rng, 0, 0.3), between(rng, 0.4, 0.85)
-	gx, gy := 0.12*normal(rng), 0.12*normal(rng)
-	noise := between(rng, 0.03, 0.16)
-	for y := range Size {
-		for x := range Size {
-			i := y*Size + x
-			slope := gx*(float32(x)/(Size-1)-0.5) + gy*(float32(y)/(Size-1)-0.5)
-			img[i] = min(max(paper+slope+contrast*img[i]+noise*normal(rng), 0), 1)
+func (c *canvas) light(rng *rand.Rand) {
+	paper, contrast := between(rng, 0, 0.3), between(rng, 0.45, 0.85)
+	slope := 0.002 * float32(c.size)
+	gx, gy := slope*normal(rng), slope*normal(rng)
+	noise := between(rng, 0.03, 0.14)
+	n := 1 / float32(c.size-1)
+	for y := range c.size {
+		for x := range c.size {
+			i := y*c.size + x
+			lit := gx*(float32(x)*n-0.5) + gy*(float32(y)*n-0.5)
+			c.v[i] = min(max(paper+lit+contrast*c.v[i]+noise*normal(rng), 0), 1)
 		}
 	}
 }

@@ -1,21 +1,28 @@
 package digits
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
+// drawn renders one picture.
+func drawn(seed uint64, size, label int) []float32 {
+	c := canvas{size, make([]float32, size*size)}
+	c.render(rand.New(rand.NewPCG(seed, uint64(label))), label, letters)
+	return c.v
+}
+
 func TestRenderIsRepeatable(t *testing.T) {
 	for label := range 10 {
-		a := Render(rand.New(rand.NewPCG(4, uint64(label))), label)
-		b := Render(rand.New(rand.NewPCG(4, uint64(label))), label)
-		c := Render(rand.New(rand.NewPCG(5, uint64(label))), label)
-		if a != b {
-			t.Errorf("digit %d: the same generator gave two images", label)
+		a, b, c := drawn(4, 48, label), drawn(4, 48, label), drawn(5, 48, label)
+		if !slices.Equal(a, b) {
+			t.Errorf("digit %d: the same generator gave two pictures", label)
 		}
-		if a == c {
-			t.Errorf("digit %d: two generators gave one image", label)
+		if slices.Equal(a, c) {
+			t.Errorf("digit %d: two generators gave one picture", label)
 		}
 	}
 }
@@ -43,26 +50,30 @@ func TestSetDependsOnSeedAndPlaceAlone(t *testing.T) {
 	}
 }
 
-func TestImagesAreWithinRangeAndVaried(t *testing.T) {
-	images, _ := Set(7, 300)
-	var sum, sq float64
-	for i, v := range images {
-		if !(v >= 0 && v <= 1) {
-			t.Fatalf("element %d is %v", i, v)
+func TestPicturesAreWithinRangeAndVaried(t *testing.T) {
+	for _, size := range []int{32, Size} {
+		var sum, sq float64
+		const n = 100
+		for seed := range uint64(n) {
+			for i, v := range drawn(seed, size, int(seed%10)) {
+				if !(v >= 0 && v <= 1) {
+					t.Fatalf("element %d is %v", i, v)
+				}
+				sum += float64(v)
+				sq += float64(v) * float64(v)
+			}
 		}
-		sum += float64(v)
-		sq += float64(v) * float64(v)
-	}
-	mean := sum / float64(len(images))
-	if dev := math.Sqrt(sq/float64(len(images)) - mean*mean); mean < 0.1 || mean > 0.5 || dev < 0.1 {
-		t.Errorf("mean %v, standard deviation %v", mean, dev)
+		mean := sum / float64(n*size*size)
+		if dev := math.Sqrt(sq/float64(n*size*size) - mean*mean); mean < 0.1 || mean > 0.5 || dev < 0.1 {
+			t.Errorf("size %d: mean %v, standard deviation %v", size, mean, dev)
+		}
 	}
 }
 
-// TestEveryGlyphHasInk checks that each font has each digit, about as high as it should be and inside the grid.
+// TestEveryGlyphHasInk checks that each font has each sign, about as high as it should be and inside the grid.
 func TestEveryGlyphHasInk(t *testing.T) {
-	for f, digits := range glyphs() {
-		for d, g := range digits {
+	for f, face := range glyphs() {
+		for d, g := range face {
 			top, low, inside := gridSize, -1, 0
 			for i, v := range g {
 				if v < 0 {
@@ -72,7 +83,7 @@ func TestEveryGlyphHasInk(t *testing.T) {
 			}
 			high := low - top + 1
 			if high < inkHeight*perPixel-4 || high > inkHeight*perPixel+4 || inside < 300 || inside > gridSize*gridSize/3 {
-				t.Errorf("%s, digit %d: %d grid points high, %d inside", faces[f].name, d, high, inside)
+				t.Errorf("%s, %q: %d grid points high, %d inside", faces[f].name, signs[d], high, inside)
 			}
 		}
 	}
@@ -100,9 +111,14 @@ func TestDistancesAgainstBruteForce(t *testing.T) {
 }
 
 func BenchmarkRender(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	glyphs()
-	for b.Loop() {
-		Render(rng, 3)
+	for _, size := range []int{32, 64, Size} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			c := canvas{size, make([]float32, size*size)}
+			glyphs()
+			for b.Loop() {
+				c.render(rng, 3, letters)
+			}
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 )
@@ -30,7 +29,7 @@ type sampleLabels struct {
 	File     string `json:"file"`
 }
 
-// WriteSamples writes n labelled images into the folder path, for a load generator: inputs.bin (FP32), labels.bin (INT64,
+// WriteSamples writes n labelled pictures into the folder path, for a load generator: inputs.bin (UINT8), labels.bin (INT64,
 // what output "label" should be) and samples.json, which says so. Files that are there are overwritten; samples.json
 // comes last, so that where it is complete, all is.
 func WriteSamples(path string, seed uint64, n int) error {
@@ -41,15 +40,12 @@ func WriteSamples(path string, seed uint64, n int) error {
 		return fmt.Errorf("write samples: %w", err)
 	}
 	images, labels := Set(seed, n)
-	in, out := make([]byte, 0, 4*len(images)), make([]byte, 0, 8*n)
-	for _, v := range images {
-		in = binary.LittleEndian.AppendUint32(in, math.Float32bits(v))
-	}
+	out := make([]byte, 0, 8*n)
 	for _, v := range labels {
 		out = binary.LittleEndian.AppendUint64(out, uint64(v))
 	}
 	meta, err := json.MarshalIndent(samples{
-		Inputs:      []sampleInput{{Name: "image", DataType: "FP32", Shape: []int64{1, Size, Size}, File: "inputs.bin"}},
+		Inputs:      []sampleInput{{Name: "image", DataType: "UINT8", Shape: []int64{1, Size, Size}, File: "inputs.bin"}},
 		LabelOutput: "label",
 		Labels:      sampleLabels{DataType: "INT64", File: "labels.bin"},
 		Count:       n,
@@ -63,7 +59,7 @@ func WriteSamples(path string, seed uint64, n int) error {
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{"inputs.bin", in}, {"labels.bin", out}, {"samples.json", append(meta, '\n')}} {
+	}{{"inputs.bin", images}, {"labels.bin", out}, {"samples.json", append(meta, '\n')}} {
 		if err := os.WriteFile(filepath.Join(path, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("write samples: %w", err)
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
+	"github.com/sluice-serving/sluice/demo/digits/nn"
 )
 
 // settings say everything that the ladder depends on, apart from this package's code, for which Format stands.
@@ -20,9 +22,14 @@ type settings struct {
 type network struct {
 	Name   string
 	Layers string
-	Steps  int
+	Stages []nn.Stage
 	Batch  int
 	Rate   float64
+}
+
+func (n *network) steps() int {
+	t := nn.Training{Stages: n.Stages}
+	return t.Steps()
 }
 
 // variant is the mean of networks over views.
@@ -32,28 +39,32 @@ type variant struct {
 	Views    int
 }
 
-// full returns the settings of the demo's ladder.
+// full returns the settings of the demo's ladder. Small pictures come first in training: they teach what a digit looks like
+// at a fraction of the cost, and without them larger ones teach nothing for a long time.
 func full(seed uint64) settings {
+	const (
+		coarse = "avg2 conv3x16 max2 conv3x32 max2 conv3x48"
+		slim   = "conv3x16 max2 conv3x16 max2 conv3x32 conv3x32 max2 conv3x64 conv3x64"
+		deep   = "conv3x16 max2 conv3x32 max2 conv3x64 conv3x64 max2 conv3x96 conv3x96"
+	)
+	stages := []nn.Stage{{Size: 32, Steps: 300}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60}}
 	return settings{
-		Format:  1,
+		Format:  2,
 		Seed:    seed,
-		HeldOut: 4000,
+		HeldOut: 1500,
 		Networks: []network{
-			{"linear", "avg4", 800, 64, 1e-2},
-			{"mlp", "avg2 dense64", 1500, 64, 4e-3},
-			{"conv-s", "avg2 pad1 conv3x16 max2 conv3x16 max2", 1000, 64, 6e-3},
-			{"conv-m", "pad2 conv3x16 max2 conv3x32 max2 conv3x32 max2 dense64", 700, 64, 5e-3},
-			{"conv-l", "pad2 conv5x16 max2 conv3x64 max2 conv3x96 max2 dense96", 600, 64, 5e-3},
-			{"conv-xl", "pad2 conv5x32 max2 conv3x96 max2 conv3x128 max2 dense128", 650, 64, 4e-3},
+			{"coarse", coarse, stages, 32, 16e-3},
+			{"slim", slim, stages, 32, 16e-3},
+			{"deep-a", deep, stages, 32, 16e-3},
+			{"deep-b", deep, stages, 32, 16e-3},
+			{"deep-c", deep, stages, 32, 16e-3},
 		},
 		Variants: []variant{
-			{"nano", []string{"linear"}, 1},
-			{"tiny", []string{"mlp"}, 1},
-			{"small", []string{"conv-s"}, 1},
-			{"medium", []string{"conv-m"}, 1},
-			{"large", []string{"conv-l"}, 1},
-			{"xlarge", []string{"conv-xl"}, 1},
-			{"huge", []string{"conv-l", "conv-xl"}, 20},
+			{"tiny", []string{"coarse"}, 1},
+			{"small", []string{"slim"}, 1},
+			{"medium", []string{"deep-a"}, 1},
+			{"large", []string{"deep-a", "deep-b"}, 1},
+			{"xlarge", []string{"deep-a", "deep-b", "deep-c"}, 2},
 		},
 	}
 }

@@ -59,6 +59,29 @@ func TestBlockPortableFormAgrees(t *testing.T) {
 	}
 }
 
+func TestWideRegistersChangeNothing(t *testing.T) {
+	if !haveWide {
+		t.Skip("this processor has no wide registers")
+	}
+	defer func() { haveWide = true }()
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 100 {
+		m, n, k := 1+rng.IntN(30), 1+rng.IntN(100), 1+rng.IntN(40)
+		a, b, c := fill(rng, make([]float32, m*k)), fill(rng, make([]float32, k*n)), fill(rng, make([]float32, m*n))
+		d := append([]float32(nil), c...)
+		add := rng.IntN(2) == 0
+		haveWide = true
+		gemm(m, n, k, a, k, b, n, c, n, add)
+		haveWide = false
+		gemm(m, n, k, a, k, b, n, d, n, add)
+		for i := range c {
+			if c[i] != d[i] {
+				t.Fatalf("%dx%dx%d add=%v: element %d is %v and %v", m, n, k, add, i, c[i], d[i])
+			}
+		}
+	}
+}
+
 func BenchmarkGemm(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range [][3]int{{16, 1024, 25}, {32, 256, 144}, {64, 64, 288}, {144, 32, 256}} {

@@ -20,9 +20,15 @@ type Spec func(in Shape, rng *rand.Rand) layer
 // are flat slices of the same layout.
 type layer interface {
 	out() Shape
+	// at is the layer for an input of another height and width, with the same weights.
+	at(in Shape) layer
 	weights() []float32
+	// running counts the weights, the last ones, that are means over time: their gradients are what they are means of.
+	running() int
 	// parameters counts the weights without padding.
 	parameters() int
+	// products counts the multiplications that an image takes.
+	products() int
 	// refresh brings derived forms of the weights up to date after they changed.
 	refresh()
 	forward(w *work, x, y []float32, n int)
@@ -35,6 +41,8 @@ type layer interface {
 // work is scratch memory of one goroutine.
 type work struct {
 	col, pad, buf []float32
+	train         bool       // gradients are wanted afterwards
+	keep          *[]float32 // what a layer keeps from forward to backward
 }
 
 func grow(s *[]float32, n int) []float32 {
@@ -72,12 +80,6 @@ func transpose(to, from []float32, rows, cols, ldTo, ldFrom int) {
 	}
 }
 
-// rectify clears gradients where the rectifier's output y, which is never negative, is zero. Which ones that are no
-// processor can guess, so there is no branch: the sign of the negated bits is the mask.
-func rectify(y, dy []float32) {
-	dy = dy[:len(y)]
-	for i, v := range y {
-		keep := uint32(-int32(math.Float32bits(v)) >> 31)
-		dy[i] = math.Float32frombits(math.Float32bits(dy[i]) & keep)
-	}
-}
+// ordered maps the bits of a float to an integer that compares as the float does, and back: integers have a maximum
+// without branches.
+func ordered(b uint32) int32 { s := int32(b); return s ^ int32(uint32(s>>31)>>1) }

@@ -14,7 +14,7 @@ type Net struct {
 	layers []layer
 }
 
-// New makes a network with random weights. The last layer should be Logits.
+// New makes a network with random weights. The last layer should be Locate.
 func New(in Shape, rng *rand.Rand, specs ...Spec) *Net {
 	n := &Net{in: in}
 	s := in
@@ -24,6 +24,18 @@ func New(in Shape, rng *rand.Rand, specs ...Spec) *Net {
 		s = l.out()
 	}
 	return n
+}
+
+// At returns the network for inputs of another height and width, with the same weights: training one trains the other.
+func (n *Net) At(height, width int) *Net {
+	m := &Net{in: Shape{n.in.C, height, width}}
+	s := m.in
+	for _, l := range n.layers {
+		l = l.at(s)
+		m.layers = append(m.layers, l)
+		s = l.out()
+	}
+	return m
 }
 
 // In returns the shape of an input.
@@ -37,6 +49,15 @@ func (n *Net) Parameters() int {
 	sum := 0
 	for _, l := range n.layers {
 		sum += l.parameters()
+	}
+	return sum
+}
+
+// Products returns the number of multiplications that an image takes.
+func (n *Net) Products() int {
+	sum := 0
+	for _, l := range n.layers {
+		sum += l.products()
 	}
 	return sum
 }
@@ -57,19 +78,24 @@ type Runner struct {
 	acts  [][]float32 // acts[i] is the input of layer i, the last the logits
 	diffs [][]float32
 	grads [][]float32 // one for each layer
+	kept  [][]float32
 }
 
 // Runner makes a runner.
 func (n *Net) Runner() *Runner {
-	return &Runner{net: n, acts: make([][]float32, len(n.layers)+1), diffs: make([][]float32, len(n.layers)+1)}
+	return &Runner{net: n, kept: make([][]float32, len(n.layers)), acts: make([][]float32, len(n.layers)+1), diffs: make([][]float32, len(n.layers)+1)}
 }
 
 // Forward returns the logits of the images that lie one after the other in x. The result is valid until the next call.
-func (r *Runner) Forward(x []float32) []float32 {
+func (r *Runner) Forward(x []float32) []float32 { return r.forward(x, false) }
+
+func (r *Runner) forward(x []float32, train bool) []float32 {
+	r.w.train = train
 	n := len(x) / r.net.in.Len()
 	r.acts[0] = x
 	for i, l := range r.net.layers {
 		y := grow(&r.acts[i+1], n*l.out().Len())
+		r.w.keep = &r.kept[i]
 		l.forward(&r.w, r.acts[i], y, n)
 		r.acts[i+1] = y
 	}
@@ -78,7 +104,7 @@ func (r *Runner) Forward(x []float32) []float32 {
 
 // gradients sets r.grads to the gradient of the summed cross-entropy of the images, and returns that sum.
 func (r *Runner) gradients(x []float32, labels []int) float64 {
-	logits := r.Forward(x)
+	logits := r.forward(x, true)
 	if r.grads == nil {
 		for _, l := range r.net.layers {
 			r.grads = append(r.grads, make([]float32, len(l.weights())))
@@ -98,6 +124,7 @@ func (r *Runner) gradients(x []float32, labels []int) float64 {
 			dx = grow(&r.diffs[i], len(r.acts[i]))
 			r.diffs[i] = dx
 		}
+		r.w.keep = &r.kept[i]
 		l.backward(&r.w, r.acts[i], r.acts[i+1], r.diffs[i+1], dx, r.grads[i], n)
 		if dx == nil {
 			break

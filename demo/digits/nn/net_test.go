@@ -13,11 +13,10 @@ var nets = map[string]struct {
 	in    Shape
 	specs []Spec
 }{
-	"linear":  {Shape{1, 5, 3}, []Spec{Logits(10)}},
-	"mlp":     {Shape{1, 8, 8}, []Spec{AvgPool(2), Dense(17), Dense(16), Logits(3)}},
-	"conv":    {Shape{2, 6, 6}, []Spec{Conv(3, 5), MaxPool(), Logits(4)}},
-	"deep":    {Shape{1, 6, 6}, []Spec{Pad(1), Conv(5, 16), MaxPool(), Conv(3, 16), AvgPool(2), Dense(9), Logits(3)}},
-	"padding": {Shape{1, 4, 4}, []Spec{Conv(3, 4), Pad(2), AvgPool(4), Logits(2)}},
+	"locate":  {Shape{1, 5, 3}, []Spec{Locate(10)}},
+	"conv":    {Shape{2, 6, 6}, []Spec{Conv(3, 5), MaxPool(), Locate(4)}},
+	"deep":    {Shape{1, 16, 16}, []Spec{AvgPool(2), Conv(5, 16), MaxPool(), Conv(3, 32), Locate(3)}},
+	"average": {Shape{1, 8, 8}, []Spec{Conv(3, 4), AvgPool(4), Locate(2)}},
 }
 
 func TestGradientsAgreeWithFiniteDifferences(t *testing.T) {
@@ -26,10 +25,8 @@ func TestGradientsAgreeWithFiniteDifferences(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, 6))
 			net := New(c.in, rng, c.specs...)
 			for _, l := range net.layers {
-				for i := range l.weights() {
-					if l.weights()[i] == 0 && i >= l.parameters()-l.out().C && len(l.weights()) == l.parameters() {
-						l.weights()[i] = float32(rng.NormFloat64()) * 0.1 // biases, else they are all 0
-					}
+				for i := range l.weights()[:len(l.weights())-l.running()] {
+					l.weights()[i] += 0.1 * float32(rng.NormFloat64()) // biases begin at 0
 				}
 				l.refresh()
 			}
@@ -58,13 +55,7 @@ func TestGradientsAgreeWithFiniteDifferences(t *testing.T) {
 			for li, l := range net.layers {
 				p := l.weights()
 				for range min(60, 2*len(p)) {
-					i := rng.IntN(len(p))
-					if d, ok := l.(*dense); ok && i%d.ld >= d.units {
-						if grads[li][i] != 0 {
-							t.Fatalf("layer %d: padding has gradient %v", li, grads[li][i])
-						}
-						continue
-					}
+					i := rng.IntN(len(p) - l.running())
 					// Of two steps one may cross the kink of a rectifier or a maximum.
 					got, off := float64(grads[li][i]), math.Inf(1)
 					for _, h := range []float32{2e-3, 3e-4} {
@@ -86,22 +77,25 @@ func TestGradientsAgreeWithFiniteDifferences(t *testing.T) {
 	}
 }
 
-// quadrants is a task that a small network learns quickly: which quarter of the image is bright.
-func quadrants(rng *rand.Rand, x []float32) int {
-	label := rng.IntN(4)
+// slopes is a task that a small network learns quickly: which of four short strokes there is somewhere in the image.
+func slopes(rng *rand.Rand, size int, x []float32) int {
 	for i := range x {
 		x[i] = float32(rng.Float64() * 0.5)
-		if (i/8)/4*2+(i%8)/4 == label {
-			x[i] += 0.4
-		}
+	}
+	label := rng.IntN(4)
+	step := [4]int{1, size, size + 1, size - 1}[label]
+	at := (1+rng.IntN(size-4))*size + 2 + rng.IntN(size-4)
+	for range 3 {
+		x[at] += 0.5
+		at += step
 	}
 	return label
 }
 
 func train(t *testing.T) (*Net, []float64) {
-	net := New(Shape{1, 8, 8}, rand.New(rand.NewPCG(7, 8)), Conv(3, 16), MaxPool(), Dense(16), Logits(4))
+	net := New(Shape{1, 8, 8}, rand.New(rand.NewPCG(7, 8)), Conv(3, 16), MaxPool(), Conv(3, 16), Locate(4))
 	var losses []float64
-	err := Train(context.Background(), net, Training{Steps: 60, Batch: 50, Rate: 3e-3, Decay: 1e-2, Seed: 9, Fill: quadrants,
+	err := Train(context.Background(), net, Training{Stages: []Stage{{8, 80}, {16, 20}}, Batch: 50, Rate: 1e-2, Decay: 1e-2, Seed: 9, Fill: slopes,
 		Progress: func(_ int, loss float64) { losses = append(losses, loss) }})
 	if err != nil {
 		t.Fatal(err)
@@ -111,14 +105,14 @@ func train(t *testing.T) (*Net, []float64) {
 
 func TestTrainLearns(t *testing.T) {
 	net, losses := train(t)
-	if len(losses) != 3 || losses[2] > losses[0]/4 {
+	if len(losses) != 5 || losses[4] > losses[0]/2 {
 		t.Errorf("loss went %v", losses)
 	}
 	rng := rand.New(rand.NewPCG(10, 11))
-	r, right := net.Runner(), 0
+	r, right := net.At(20, 20).Runner(), 0
 	for range 200 {
-		x := make([]float32, 64)
-		label := quadrants(rng, x)
+		x := make([]float32, 20*20)
+		label := slopes(rng, 20, x)
 		best := 0
 		for i, v := range r.Forward(x) {
 			if v > r.acts[len(r.acts)-1][best] {
@@ -131,6 +125,29 @@ func TestTrainLearns(t *testing.T) {
 	}
 	if right < 190 {
 		t.Errorf("%d of 200 right", right)
+	}
+}
+
+// TestFoldedWeightsAgree checks that the normalisation folded into the weights gives what training computes from the
+// same means and variances.
+func TestFoldedWeightsAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 13))
+	net := New(Shape{2, 6, 6}, rng, Conv(3, 5), Locate(4))
+	c := net.layers[0].(*conv)
+	const n = 3
+	x := fill(rng, make([]float32, n*net.in.Len()))
+	r := net.Runner()
+	want := append([]float32(nil), r.forward(x, true)...)
+	_, _, mean, variance := c.norm()
+	kept := r.kept[0][n*c.o.Len():]
+	for o := range mean {
+		mean[o], variance[o] = kept[o], 1/(kept[c.o.C+o]*kept[c.o.C+o])-normEps
+	}
+	c.refresh()
+	for i, v := range r.Forward(x) {
+		if math.Abs(float64(v-want[i])) > 1e-4 {
+			t.Errorf("logit %d: %v, want %v", i, v, want[i])
+		}
 	}
 }
 
@@ -151,8 +168,8 @@ func TestTrainDoesNotDependOnTheNumberOfCores(t *testing.T) {
 func TestTrainStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	net := New(Shape{1, 8, 8}, rand.New(rand.NewPCG(1, 1)), Logits(4))
-	if err := Train(ctx, net, Training{Steps: 1, Batch: 1, Rate: 1e-3, Fill: quadrants}); err != context.Canceled {
+	net := New(Shape{1, 8, 8}, rand.New(rand.NewPCG(1, 1)), Locate(4))
+	if err := Train(ctx, net, Training{Stages: []Stage{{8, 1}}, Batch: 1, Rate: 1e-3, Fill: slopes}); err != context.Canceled {
 		t.Errorf("got %v", err)
 	}
 	if err := Train(context.Background(), net, Training{}); err == nil {
@@ -162,9 +179,9 @@ func TestTrainStops(t *testing.T) {
 
 func BenchmarkStep(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	net := New(Shape{1, 28, 28}, rng, Pad(2), Conv(3, 32), MaxPool(), Conv(3, 64), MaxPool(), Conv(3, 64), MaxPool(), Dense(128), Logits(10))
+	net := New(Shape{1, 64, 64}, rng, Conv(3, 16), MaxPool(), Conv(3, 32), MaxPool(), Conv(3, 64), Conv(3, 64), MaxPool(), Conv(3, 96), Locate(10))
 	r := net.Runner()
-	x, labels := fill(rng, make([]float32, shard*784)), make([]int, shard)
+	x, labels := fill(rng, make([]float32, shard*64*64)), make([]int, shard)
 	b.Run("forward", func(b *testing.B) {
 		for b.Loop() {
 			r.Forward(x)

@@ -13,6 +13,8 @@ type fixed struct{ in, o Shape }
 func (f fixed) out() Shape       { return f.o }
 func (fixed) weights() []float32 { return nil }
 func (fixed) parameters() int    { return 0 }
+func (fixed) running() int       { return 0 }
+func (fixed) products() int      { return 0 }
 func (fixed) refresh()           {}
 
 // MaxPool takes the largest of each 2 by 2 square; height and width must be even.
@@ -24,13 +26,22 @@ func MaxPool() Spec {
 
 type maxPool struct{ fixed }
 
+func (m *maxPool) at(in Shape) layer { return MaxPool()(in, nil) }
+
 func (m *maxPool) forward(_ *work, x, y []float32, n int) {
 	w, wo := m.in.W, m.o.W
 	for r := range n * m.o.C * m.o.H {
 		top, low, to := x[2*r*w:2*r*w+w], x[(2*r+1)*w:(2*r+2)*w], y[r*wo:(r+1)*wo]
-		for i := range to {
-			to[i] = max(top[2*i], top[2*i+1], low[2*i], low[2*i+1])
-		}
+		maxPairs(to, top, low)
+	}
+}
+
+// maxPairsGo sets each element of to to the largest of two of top and the two of low below them.
+func maxPairsGo(to, top, low []float32) {
+	for i := range to {
+		best := max(ordered(math.Float32bits(top[2*i])), ordered(math.Float32bits(top[2*i+1])),
+			ordered(math.Float32bits(low[2*i])), ordered(math.Float32bits(low[2*i+1])))
+		to[i] = math.Float32frombits(uint32(ordered(uint32(best))))
 	}
 }
 
@@ -77,6 +88,8 @@ type avgPool struct {
 	size int
 }
 
+func (a *avgPool) at(in Shape) layer { return AvgPool(a.size)(in, nil) }
+
 func (a *avgPool) forward(_ *work, x, y []float32, n int) {
 	clear(y[:n*a.o.Len()])
 	scale := 1 / float32(a.size*a.size)
@@ -107,44 +120,4 @@ func (a *avgPool) export(g *onnxmodel.Graph, prefix, in string) string {
 	g.Node("AveragePool", []string{in}, []string{prefix + "_pool"},
 		onnxmodel.AttrInts("kernel_shape", s, s), onnxmodel.AttrInts("strides", s, s))
 	return prefix + "_pool"
-}
-
-// Pad puts a border of zeros of the given width around an image, mostly so that sizes can be halved often.
-func Pad(width int) Spec {
-	return func(in Shape, _ *rand.Rand) layer {
-		return &pad{fixed{in, Shape{in.C, in.H + 2*width, in.W + 2*width}}, width}
-	}
-}
-
-type pad struct {
-	fixed
-	width int
-}
-
-// row returns where row r of the inputs lies in the outputs.
-func (p *pad) row(r int) int {
-	return (r/p.in.H*p.o.H+r%p.in.H+p.width)*p.o.W + p.width
-}
-
-func (p *pad) forward(_ *work, x, y []float32, n int) {
-	clear(y[:n*p.o.Len()])
-	for r := range n * p.in.C * p.in.H {
-		copy(y[p.row(r):], x[r*p.in.W:(r+1)*p.in.W])
-	}
-}
-
-func (p *pad) backward(_ *work, _, _, dy, dx, _ []float32, n int) {
-	if dx == nil {
-		return
-	}
-	for r := range n * p.in.C * p.in.H {
-		copy(dx[r*p.in.W:(r+1)*p.in.W], dy[p.row(r):])
-	}
-}
-
-func (p *pad) export(g *onnxmodel.Graph, prefix, in string) string {
-	w := int64(p.width)
-	g.InitializerInt64(prefix+"_pads", []int64{0, 0, w, w, 0, 0, w, w}, 8)
-	g.Node("Pad", []string{in, prefix + "_pads"}, []string{prefix + "_pad"})
-	return prefix + "_pad"
 }

@@ -11,39 +11,56 @@ import (
 
 // shard is how many images one goroutine works through at a time. It is part of the result: gradients are summed shard by
 // shard, in order, whatever the number of cores.
-const shard = 16
+const shard = 8
 
 // Training says how to train.
 type Training struct {
-	Steps int     // batches
-	Batch int     // images in a batch, rounded up to a multiple of 16
-	Rate  float64 // the learning rate at its highest; it rises over the first 5 % of the steps and falls as a cosine
-	Decay float64 // weights shrink by Rate*Decay each step
-	Seed  uint64
-	// Fill sets x to an image and returns its label. It is called from several goroutines at once, with a generator of
+	Stages []Stage // one after the other
+	Batch  int     // images in a batch, rounded up to a multiple of 8
+	Rate   float64 // the learning rate at its highest; it rises over the first 5 % of the steps and falls as a cosine
+	Decay  float64 // weights shrink by Rate*Decay each step
+	Seed   uint64
+	// Fill sets x to an image of the stage's height and width and returns its label. It is called from several goroutines at once, with a generator of
 	// its own for each image.
-	Fill func(rng *rand.Rand, x []float32) int
+	Fill func(rng *rand.Rand, size int, x []float32) int
 	// Progress, if set, is called now and then with the steps done and the mean loss since the last call.
 	Progress func(step int, loss float64)
 }
 
+// Stage is a number of steps on pictures of one height and width. A network that does not depend on them learns what a
+// thing looks like from small pictures, which cost little, and what else there is from larger ones.
+type Stage struct{ Size, Steps int }
+
+// Steps returns the number of steps of all stages.
+func (t *Training) Steps() int {
+	sum := 0
+	for _, s := range t.Stages {
+		sum += s.Steps
+	}
+	return sum
+}
+
 // Train improves the network's weights in place. It uses all cores and stops early with the context's error.
 func Train(ctx context.Context, net *Net, t Training) error {
-	if t.Steps < 1 || t.Batch < 1 || t.Fill == nil {
+	if t.Steps() < 1 || t.Batch < 1 || t.Fill == nil {
 		return errors.New("train: steps, batch and fill must be set")
 	}
 	shards := (t.Batch + shard - 1) / shard
 	runners := make([]*Runner, shards)
 	losses := make([]float64, shards)
 	images := make([][]float32, shards)
-	for s := range runners {
-		runners[s] = net.Runner()
-		images[s] = make([]float32, shard*net.in.Len())
-	}
 	opt := newAdam(net)
 	var sum float64
-	var since int
-	for step := range t.Steps {
+	var since, stage, until int
+	for step := range t.Steps() {
+		for ; step == until; stage++ {
+			net = net.At(t.Stages[stage].Size, t.Stages[stage].Size)
+			for s := range runners {
+				runners[s] = net.Runner()
+				images[s] = make([]float32, shard*net.in.Len())
+			}
+			until += t.Stages[stage].Steps
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -51,7 +68,7 @@ func Train(ctx context.Context, net *Net, t Training) error {
 			labels := make([]int, shard)
 			for i := range labels {
 				rng := rand.New(rand.NewPCG(t.Seed, uint64((step*shards+s)*shard+i)))
-				labels[i] = t.Fill(rng, images[s][i*net.in.Len():(i+1)*net.in.Len()])
+				labels[i] = t.Fill(rng, net.in.W, images[s][i*net.in.Len():(i+1)*net.in.Len()])
 			}
 			losses[s] = runners[s].gradients(images[s], labels)
 		})
@@ -60,7 +77,7 @@ func Train(ctx context.Context, net *Net, t Training) error {
 			sum += l
 		}
 		since += shards * shard
-		if t.Progress != nil && (step%20 == 19 || step == t.Steps-1) {
+		if t.Progress != nil && (step%20 == 19 || step == t.Steps()-1) {
 			t.Progress(step+1, sum/float64(since))
 			sum, since = 0, 0
 		}
@@ -69,11 +86,11 @@ func Train(ctx context.Context, net *Net, t Training) error {
 }
 
 func (t *Training) rate(step int) float64 {
-	warm := float64(t.Steps) * 0.05
+	warm := float64(t.Steps()) * 0.05
 	if s := float64(step); s < warm {
 		return t.Rate * (s + 1) / (warm + 1)
 	}
-	at := (float64(step) - warm) / (float64(t.Steps) - warm)
+	at := (float64(step) - warm) / (float64(t.Steps()) - warm)
 	return t.Rate * (0.5 + 0.5*math.Cos(math.Pi*at))
 }
 
@@ -114,6 +131,7 @@ func newAdam(net *Net) *adam {
 func (a *adam) step(runners []*Runner, scale float32, rate, decay float64) {
 	const b1, b2, eps = 0.9, 0.999, 1e-8
 	a.t++
+	follow := max(0.02, 1/float32(a.t)) // how far a running mean goes at a step; what came first counts no more than the rest
 	lr := float32(rate * math.Sqrt(1-math.Pow(b2, float64(a.t))) / (1 - math.Pow(b1, float64(a.t))))
 	shrink := float32(1 - rate*decay)
 	const block = 8192
@@ -128,6 +146,11 @@ func (a *adam) step(runners []*Runner, scale float32, rate, decay float64) {
 				}
 			}
 			w, m, v := p[lo:hi], a.m[i][lo:hi], a.v[i][lo:hi]
+			learned := max(0, min(hi, len(p)-l.running())-lo)
+			for j, d := range g[learned:] {
+				w[learned+j] += follow * (d*scale - w[learned+j])
+			}
+			g, w = g[:learned], w[:learned]
 			for j, d := range g {
 				d *= scale
 				m[j] = b1*m[j] + (1-b1)*d
