@@ -28,8 +28,8 @@ var sizes = []struct {
 	{"2000 devices", 50, 46, 9},
 }
 
-// demands per size, from a tenth of what the fleet carries to all of it.
-const demands = 10
+// demands per size, up to all that the fleet carries.
+const demands = 4
 
 // solving is what planning took at one size.
 type solving struct {
