@@ -27,9 +27,11 @@ import (
 
 // What the demo asks for. Every number can be changed in the sluice.yaml that it leaves behind.
 const (
-	demoSLO     = 100 * time.Millisecond
-	demoSeed    = 1
-	demoSamples = 1000
+	demoSLO  = 100 * time.Millisecond
+	demoSeed = 1
+	// demoPlanDelay is what planning for one app on a few workers takes, for the simulator.
+	demoPlanDelay = 20 * time.Millisecond
+	demoSamples   = 1000
 )
 
 func demoCommand() command {
@@ -126,7 +128,8 @@ device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
 workers: [{name: core, count: %d}]
 models: {repository: models}
 profiles: [profile.json]
-system: {name: proteus, replan: 2s}
+# Batches wait for as long as their first query can; the slack is for the way to it and back.
+system: {name: proteus, replan: 2s, slack: 15ms}
 apps:
   - name: digits
     slo: {latency: %v, percentile: 99}
@@ -254,7 +257,7 @@ func (r *running) ready(ctx context.Context) error {
 
 // tell simulates the recorded arrivals, with all variants and with the most accurate one alone, and prints everything.
 func (d *demo) tell(e *Env, w *world, live *loadgen.Result, spec *workload.Spec, asJSON bool) error {
-	s := simulation{world: w, seed: d.seed, delay: planDelay}
+	s := simulation{world: w, seed: d.seed, delay: demoPlanDelay}
 	_, predicted, err := s.twin(d.path("run.jsonl"))
 	if err != nil {
 		return err
@@ -295,7 +298,7 @@ func (d *demo) alone(w *world) (*report.Report, error) {
 	if err := one.replan(); err != nil {
 		return nil, err
 	}
-	s := simulation{world: &one, seed: d.seed, delay: planDelay}
+	s := simulation{world: &one, seed: d.seed, delay: demoPlanDelay}
 	_, r, err := s.twin(d.path("run.jsonl"))
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func (r *resolver) app(i int) {
 	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
 	app := serving.App{
 		Name: a.Name, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
-		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit,
+		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit, Slack: time.Duration(r.f.SystemOf(i).Slack),
 	}
 	if a.Late == "serve-late" {
 		app.Late, app.GiveUp = serving.ServeLate, time.Duration(a.GiveUp)

@@ -27,7 +27,7 @@ type InstanceSpec struct {
 	Worker     serving.WorkerID
 	DeviceType serving.DeviceTypeID
 	Variants   []serving.VariantID
-	BatchLimit int // items of the largest batch that will be run
+	BatchLimit int // items of the largest batch that its variants are to be warm for
 	Slots      int // batches that may run at once
 	Cores      int // threads a run may use; 0 leaves it to the runtime
 }
@@ -35,8 +35,9 @@ type InstanceSpec struct {
 // Runner is one live instance. Run may be called by up to Slots goroutines at once; the other methods by one at a time,
 // also while batches run.
 type Runner interface {
-	// Load makes one more variant ready and warm.
-	Load(ctx context.Context, v serving.VariantID) error
+	// Load makes one more variant ready, and warm for batches of up to limit items. Larger ones may come later, when a plan
+	// raises the limit: they must run, if colder.
+	Load(ctx context.Context, v serving.VariantID, limit int) error
 	// Unload releases a variant. No batch of it is running or will be.
 	Unload(ctx context.Context, v serving.VariantID) error
 	// Run answers every part of the batch, setting its Outputs, or returns an error and the whole batch counts as failed.

@@ -24,6 +24,7 @@ type instance struct {
 type operation struct {
 	load    bool // else unload
 	variant serving.VariantID
+	limit   int // of a load: items
 }
 
 // operations is an unbounded queue: the owner must never block on an instance.
@@ -89,10 +90,10 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 		}()
 	}
 	changed(engine.VariantReady, spec.Variants[0])
-	load := func(v serving.VariantID) {
+	load := func(v serving.VariantID, limit int) {
 		timed, done := context.WithTimeout(ctx, p.c.LaunchTimeout)
 		defer done()
-		if err := runner.Load(timed, v); err != nil {
+		if err := runner.Load(timed, v, limit); err != nil {
 			if ctx.Err() == nil {
 				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", p.c.Spec.Variants[v].Name, i.id, err))
 				changed(engine.LoadFailed, v)
@@ -103,7 +104,7 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 	}
 	for _, v := range more {
 		if ctx.Err() == nil {
-			load(v)
+			load(v, spec.BatchLimit)
 		}
 	}
 	for ctx.Err() == nil {
@@ -115,7 +116,7 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 			case <-ctx.Done():
 			}
 		case op.load:
-			load(op.variant)
+			load(op.variant, op.limit)
 		default:
 			if err := runner.Unload(ctx, op.variant); err != nil {
 				p.c.Trouble(fmt.Errorf("unload of variant %q on instance %d: %w", p.c.Spec.Variants[op.variant].Name, i.id, err))

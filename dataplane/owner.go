@@ -122,7 +122,7 @@ func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
 			i.stop()
 		}
 	case engine.LoadVariant:
-		p.instances[d.Instance].control(operation{load: true, variant: d.Variant})
+		p.instances[d.Instance].control(operation{load: true, variant: d.Variant, limit: int(d.Items)})
 	case engine.UnloadVariant:
 		p.instances[d.Instance].control(operation{variant: d.Variant})
 	case engine.RequestPlan:

@@ -32,10 +32,10 @@ func (r *runtime) Launch(context.Context, dataplane.InstanceSpec) (dataplane.Run
 	r.launches.Add(1)
 	return r, nil
 }
-func (r *runtime) Load(context.Context, serving.VariantID) error     { return nil }
-func (r *runtime) Unload(context.Context, serving.VariantID) error   { return nil }
-func (r *runtime) Close() error                                      { r.closes.Add(1); return nil }
-func (r *runtime) Run(ctx context.Context, b *dataplane.Batch) error { return r.run(ctx, b) }
+func (r *runtime) Load(context.Context, serving.VariantID, int) error { return nil }
+func (r *runtime) Unload(context.Context, serving.VariantID) error    { return nil }
+func (r *runtime) Close() error                                       { r.closes.Add(1); return nil }
+func (r *runtime) Run(ctx context.Context, b *dataplane.Batch) error  { return r.run(ctx, b) }
 
 func echo(_ context.Context, b *dataplane.Batch) error {
 	for k := range b.Parts {

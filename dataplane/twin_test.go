@@ -82,7 +82,7 @@ func (w *world) breaks(id serving.BatchID) bool { return id%37 == 5 }
 // Launch and the Runner methods make the world a backend, too.
 func (w *world) Launch(ctx context.Context, s dataplane.InstanceSpec) (dataplane.Runner, error) {
 	r := &runner{w, s.DeviceType}
-	return r, r.Load(ctx, s.Variants[0])
+	return r, r.Load(ctx, s.Variants[0], s.BatchLimit)
 }
 
 type runner struct {
@@ -90,7 +90,7 @@ type runner struct {
 	device serving.DeviceTypeID
 }
 
-func (r *runner) Load(ctx context.Context, v serving.VariantID) error {
+func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
 	return pause(ctx, r.w.Load(v, r.device))
 }
 

@@ -105,7 +105,7 @@ type Decision struct {
 	Variant  serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
 	Instance serving.InstanceID
 	Stage    serving.StageID // StartBatch
-	Items    int32           // StartBatch: of the batch; EndQuery: of its last batch
+	Items    int32           // StartBatch: of the batch; EndQuery: of its last batch; LoadVariant: the variant's batch limit
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch
 	Query    serving.QueryID // EndQuery
 	App      serving.AppID   // EndQuery

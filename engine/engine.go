@@ -350,11 +350,13 @@ func (e *Engine) leastTails() []time.Duration {
 	})
 }
 
+// tailsOf is by stage what is to be left of a query's time when the stage is done: what later stages need, and the slack.
 func (e *Engine) tailsOf(need func(serving.StageID) time.Duration) []time.Duration {
 	tails := make([]time.Duration, len(e.spec.Stages))
 	for _, a := range e.spec.Apps {
 		for at := len(a.Stages) - 1; at >= 0; at-- {
 			s := a.Stages[at]
+			tails[s] = a.Slack
 			for _, edge := range e.spec.Stages[s].Next {
 				tails[s] = max(tails[s], tails[edge.To]+need(edge.To))
 			}

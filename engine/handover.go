@@ -82,7 +82,7 @@ func (e *Engine) handOver() {
 				l := &i.Variants[v]
 				if l.Delayed && e.room(w, need(e.spec, []plan.Variant{{Variant: l.Variant, Limit: l.Limit}})) {
 					l.Delayed = false
-					e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: l.Variant})
+					e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: l.Variant, Items: int32(l.Limit)})
 				}
 			}
 			if i.Held && !e.occupied(i) {

@@ -129,7 +129,7 @@ func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
 		i.Variants = append(i.Variants, l)
 		tight = tight || l.Delayed
 		if !l.Delayed {
-			e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: v.Variant})
+			e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: v.Variant, Items: int32(v.Limit)})
 		}
 	}
 	if at := i.Find(want.Variants[0].Variant); i.Variants[at].Warm {

@@ -19,7 +19,7 @@ import (
 // Scenarios: scripts with recorded output in testdata. Run with -rewrite to record anew, and commit the change only if
 // you understand what caused it.
 //
-//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES]
+//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES]
 //	stage NAME [next=NAME:FANOUT,...]        stages in topological order
 //	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME] [memory=BYTES] [each=BYTES]
 //	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME]
@@ -97,8 +97,10 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	}
 	*s = scenario{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d", MemoryBytes: int64(number(head["memory"], 0))}}}}
 	app := serving.App{Name: "app", Weight: 1, SLO: serving.SLO{Latency: duration(head["slo"], 100*time.Millisecond), Percentile: 99}, QueueLimit: number(head["queue"], 100)}
+	app.Slack, _ = time.ParseDuration(head["slack"])
 	if head["late"] == "serve-late" {
 		app.Late = serving.ServeLate
+		app.GiveUp, _ = time.ParseDuration(head["give_up"])
 		app.GiveUp, _ = time.ParseDuration(head["give_up"])
 	}
 	var placed []string

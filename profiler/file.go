@@ -61,7 +61,7 @@ type Point struct {
 	Interpolated bool    `json:"interpolated"` // not measured; readers interpolate by themselves and skip it
 }
 
-// Load is the time to bring a variant up, warm-up included, in milliseconds.
+// Load is the time to bring a variant up, warm-up with one item included, in milliseconds.
 type Load struct {
 	Variant    string  `json:"variant"`
 	DeviceType string  `json:"device_type"`

@@ -213,20 +213,31 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 	for _, q := range s.points {
 		limit = max(limit, q.batch)
 	}
-	start := time.Now()
-	r, err := p.cfg.Backend.Launch(ctx, dataplane.InstanceSpec{
-		ID: serving.InstanceID(s.v) + 1, Worker: p.cfg.Worker, DeviceType: p.cfg.DeviceType, Variants: []serving.VariantID{s.v},
-		BatchLimit: limit, Slots: p.cfg.Slots, Cores: p.cfg.Cores,
-	})
-	if err != nil {
-		return fmt.Errorf("profiler: launch %q: %w", s.name, err)
+	bring := func(limit int) (dataplane.Runner, error) {
+		r, err := p.cfg.Backend.Launch(ctx, dataplane.InstanceSpec{
+			ID: serving.InstanceID(s.v) + 1, Worker: p.cfg.Worker, DeviceType: p.cfg.DeviceType, Variants: []serving.VariantID{s.v},
+			BatchLimit: limit, Slots: p.cfg.Slots, Cores: p.cfg.Cores,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("profiler: launch %q: %w", s.name, err)
+		}
+		return r, nil
 	}
-	s.runner = r
 	if s.load == nil {
+		// A launch for all sizes that are measured warms up batches that no plan will allow, for seconds.
+		start := time.Now()
+		r, err := bring(1)
+		if err != nil {
+			return err
+		}
 		s.load = &Load{Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name, Load: float64(time.Since(start)) / 1e6}
-		return p.partial.add(line{Key: s.key, Load: s.load})
+		if err := errors.Join(p.partial.add(line{Key: s.key, Load: s.load}), r.Close()); err != nil {
+			return err
+		}
 	}
-	return nil
+	r, err := bring(limit)
+	s.runner = r
+	return err
 }
 
 // settle ends a point that is known well enough, and with it those that would be slower than anyone wants to know.

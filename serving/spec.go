@@ -58,14 +58,16 @@ type SLO struct {
 
 // App is what a client calls: an objective and a graph of stages.
 type App struct {
-	Name       string
-	SLO        SLO
-	Late       LatePolicy
-	GiveUp     time.Duration // with ServeLate: how long after its deadline a query may still start; 0 means for ever
-	Weight     float64       // importance relative to the other apps, > 0
-	Floor      float64       // planners choose no variant of lower accuracy for the app; 0 for none
-	QueueLimit int           // queries that may wait (all stages together) before new ones are refused; > 0
-	Stages     []StageID     // in a topological order; the first is the only source
+	Name   string
+	SLO    SLO
+	Late   LatePolicy
+	GiveUp time.Duration // with ServeLate: how long after its deadline a query may still start; 0 means for ever
+	// Slack is kept free before every deadline, for what profiles do not know of: the way to a query and back.
+	Slack      time.Duration
+	Weight     float64   // importance relative to the other apps, > 0
+	Floor      float64   // planners choose no variant of lower accuracy for the app; 0 for none
+	QueueLimit int       // queries that may wait (all stages together) before new ones are refused; > 0
+	Stages     []StageID // in a topological order; the first is the only source
 }
 
 // Drops tells whether a query of the app that waits too long is dropped at some time.

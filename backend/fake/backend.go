@@ -53,11 +53,11 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 
 	in := &instance{
 		b: b, spec: spec,
-		loaded: map[serving.VariantID]bool{},
+		loaded: map[serving.VariantID]int{},
 		lost:   make(chan struct{}),
 	}
 	for _, v := range spec.Variants {
-		if err := in.Load(ctx, v); err != nil {
+		if err := in.Load(ctx, v, spec.BatchLimit); err != nil {
 			return nil, fmt.Errorf("launch instance %d: %w", spec.ID, err)
 		}
 	}

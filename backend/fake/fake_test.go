@@ -188,7 +188,7 @@ func TestKillEndsRunningBatches(t *testing.T) {
 		if err := r.Run(t.Context(), batch(9, 0, 1)); !errors.Is(err, dataplane.ErrInstanceLost) {
 			t.Errorf("a later batch ended with %v", err)
 		}
-		if err := r.Load(t.Context(), 4); !errors.Is(err, dataplane.ErrInstanceLost) {
+		if err := r.Load(t.Context(), 4, 8); !errors.Is(err, dataplane.ErrInstanceLost) {
 			t.Errorf("a later load ended with %v", err)
 		}
 		if b.Kill(3) {

@@ -20,7 +20,7 @@ type instance struct {
 	doom *time.Timer
 
 	mu      sync.Mutex
-	loaded  map[serving.VariantID]bool
+	loaded  map[serving.VariantID]int
 	running int
 	closed  bool
 
@@ -75,7 +75,7 @@ func (in *instance) wait(ctx context.Context, d time.Duration) error {
 }
 
 // Load implements dataplane.Runner.
-func (in *instance) Load(ctx context.Context, v serving.VariantID) error {
+func (in *instance) Load(ctx context.Context, v serving.VariantID, limit int) error {
 	if err := in.usable(); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (in *instance) Load(ctx context.Context, v serving.VariantID) error {
 		return fmt.Errorf("load variant %d: %w", v, err)
 	}
 	in.mu.Lock()
-	in.loaded[v] = true
+	in.loaded[v] = max(in.loaded[v], limit)
 	in.mu.Unlock()
 	in.b.count(func(s *Stats) { s.Loads++ })
 	return nil
@@ -100,7 +100,7 @@ func (in *instance) Unload(ctx context.Context, v serving.VariantID) error {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.loaded[v] {
+	if in.loaded[v] == 0 {
 		return fmt.Errorf("fake instance %d: variant %d is not loaded", in.spec.ID, v)
 	}
 	delete(in.loaded, v)
@@ -167,13 +167,14 @@ func (in *instance) enter(b *dataplane.Batch) error {
 	if sum != b.Items || sum < 1 {
 		return fmt.Errorf("says %d items, its %d parts have %d", b.Items, len(b.Parts), sum)
 	}
-	if b.Items > in.spec.BatchLimit {
-		return fmt.Errorf("%d items are over the limit of %d", b.Items, in.spec.BatchLimit)
-	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.loaded[b.Variant] {
+	limit := in.loaded[b.Variant]
+	if limit == 0 {
 		return fmt.Errorf("variant %d is not loaded", b.Variant)
+	}
+	if b.Items > limit {
+		return fmt.Errorf("%d items are over the limit of %d", b.Items, limit)
 	}
 	if in.running >= in.spec.Slots {
 		return fmt.Errorf("all %d slots are taken", in.spec.Slots)

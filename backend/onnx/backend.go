@@ -141,7 +141,7 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 		in.slots <- i
 	}
 	for _, v := range spec.Variants {
-		if err := in.Load(ctx, v); err != nil {
+		if err := in.Load(ctx, v, spec.BatchLimit); err != nil {
 			_ = in.Close()
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ func (l *loaded) release() error {
 }
 
 // Load implements dataplane.Runner. Loading a variant that is loaded does nothing.
-func (in *instance) Load(ctx context.Context, v serving.VariantID) error {
+func (in *instance) Load(ctx context.Context, v serving.VariantID, limit int) error {
 	in.mu.RLock()
 	have, closed := in.loaded[v], in.closed
 	in.mu.RUnlock()
@@ -59,7 +60,7 @@ func (in *instance) Load(ctx context.Context, v serving.VariantID) error {
 	}
 	l := &loaded{m: m}
 	for range in.spec.Slots {
-		if err := in.add(ctx, l); err != nil {
+		if err := in.add(ctx, l, limit); err != nil {
 			_ = l.release()
 			return fmt.Errorf("onnx: instance %d: load variant %d from %s: %w", in.spec.ID, v, m.path, err)
 		}
@@ -74,7 +75,7 @@ func (in *instance) Load(ctx context.Context, v serving.VariantID) error {
 }
 
 // add makes one more session of a variant and warms it up.
-func (in *instance) add(ctx context.Context, l *loaded) error {
+func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (in *instance) add(ctx context.Context, l *loaded) error {
 		return err
 	}
 	l.sessions = append(l.sessions, s)
-	return s.warm(ctx, in.spec.BatchLimit)
+	return s.warm(ctx, max(limit, 1))
 }
 
 // warm runs every batch size twice: the first run of a size plans its memory, the second uses the plan. A slow model is
@@ -181,7 +182,7 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 	if l.sessions == nil {
 		return fmt.Errorf("onnx: instance %d: variant %d is not loaded", in.spec.ID, b.Variant)
 	}
-	if err := l.m.check(b, in.spec.BatchLimit); err != nil {
+	if err := l.m.check(b, math.MaxInt32); err != nil {
 		return fmt.Errorf("onnx: variant %d: %w", b.Variant, err)
 	}
 	var slot int

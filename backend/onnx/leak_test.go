@@ -42,7 +42,7 @@ func TestLoadingAndRunningDoNotLeak(t *testing.T) {
 			if err := in.Unload(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
-			if err := in.Load(t.Context(), 0); err != nil {
+			if err := in.Load(t.Context(), 0, 1); err != nil {
 				t.Fatal(err)
 			}
 			for range 20 {

@@ -153,7 +153,6 @@ func TestWrongInputsAreRefusedAndHarmless(t *testing.T) {
 		{"variant 9 is not loaded", with(func(b *dataplane.Batch) { b.Variant = 9 })},
 		{"says 2 items", with(func(b *dataplane.Batch) { b.Items = 2 })},
 		{"says 0 items", &dataplane.Batch{}},
-		{"over the instance's limit of 4", one(0, floats("input", []int64{5, 2}, make([]float32, 10)...))},
 		{"contains a NUL byte", one(1, tensor.Tensor{Name: "input", DType: tensor.Bytes, Shape: []int64{1}, Data: tensor.AppendBytes(nil, []byte("a\x00b"))})},
 		{"claims 255 bytes", one(1, tensor.Tensor{Name: "input", DType: tensor.Bytes, Shape: []int64{1}, Data: []byte{255, 0, 0, 0}})},
 		{"1 BYTES elements", one(1, tensor.Tensor{Name: "input", DType: tensor.Bytes, Shape: []int64{2}, Data: tensor.AppendBytes(nil, []byte("a"))})},
@@ -299,20 +298,35 @@ func TestConcurrentRunsLoadsAndUnloads(t *testing.T) {
 		if err := in.Unload(t.Context(), 1); err != nil {
 			t.Error(err)
 		}
-		if err := in.Load(t.Context(), 1); err != nil {
+		if err := in.Load(t.Context(), 1, 1); err != nil {
 			t.Error(err)
 		}
 	}
 	wg.Wait()
 }
 
+// A variant that comes later brings its own batch limit, and a plan may raise one: the size at launch bounds nothing.
+func TestBatchesGrowAfterTheLaunch(t *testing.T) {
+	path := write(t, onnxmodel.Identity(onnxmodel.Float32, -1, 1))
+	in := launch(t, 1, 1, Model{Path: path}, Model{Path: path})
+	if err := in.Load(t.Context(), 1, 4); err != nil {
+		t.Fatal(err)
+	}
+	for v := range 2 {
+		b := one(serving.VariantID(v), floats("input", []int64{6, 1}, 1, 2, 3, 4, 5, 6))
+		if err := in.Run(t.Context(), b); err != nil || b.Parts[0].Outputs[0].Shape[0] != 6 {
+			t.Errorf("variant %d: %v", v, err)
+		}
+	}
+}
+
 func TestLifeCycle(t *testing.T) {
 	path := write(t, onnxmodel.Identity(onnxmodel.Float32, -1, 1))
 	in := launch(t, 2, 1, Model{Path: path})
-	if err := in.Load(t.Context(), 0); err != nil {
+	if err := in.Load(t.Context(), 0, 1); err != nil {
 		t.Errorf("loading what is loaded: %v", err)
 	}
-	if err := in.Load(t.Context(), 7); err == nil || !strings.Contains(err.Error(), "variant 7") {
+	if err := in.Load(t.Context(), 7, 1); err == nil || !strings.Contains(err.Error(), "variant 7") {
 		t.Errorf("loading an unknown variant: %v", err)
 	}
 	if err := in.Unload(t.Context(), 0); err != nil {
@@ -321,13 +335,13 @@ func TestLifeCycle(t *testing.T) {
 	if err := in.Unload(t.Context(), 0); err == nil {
 		t.Error("unloaded twice")
 	}
-	if err := in.Load(t.Context(), 0); err != nil {
+	if err := in.Load(t.Context(), 0, 1); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(in.Close(), in.Close()); err != nil {
 		t.Error(err)
 	}
-	for _, err := range []error{in.Run(t.Context(), one(0, floats("input", []int64{1, 1}, 1))), in.Load(t.Context(), 0)} {
+	for _, err := range []error{in.Run(t.Context(), one(0, floats("input", []int64{1, 1}, 1))), in.Load(t.Context(), 0, 1)} {
 		if err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("a closed instance said %v", err)
 		}

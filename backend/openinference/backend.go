@@ -139,7 +139,7 @@ func (b *Backend) Launch(ctx context.Context, s dataplane.InstanceSpec) (datapla
 	}
 	r := &runner{b: b, conn: conn, client: client}
 	for _, v := range s.Variants {
-		if err := r.Load(ctx, v); err != nil {
+		if err := r.Load(ctx, v, s.BatchLimit); err != nil {
 			_ = conn.Close()
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (u *users) add(model string, by int) int {
 }
 
 // Load implements dataplane.Runner.
-func (r *runner) Load(ctx context.Context, v serving.VariantID) error {
+func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
 	m, err := r.b.model(v)
 	if err != nil {
 		return err

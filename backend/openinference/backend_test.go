@@ -154,7 +154,7 @@ func TestModelsGoWithTheirLastInstance(t *testing.T) {
 		func() error { return runs[0].Unload(t.Context(), 0) }, // twice is once
 		runs[0].Close,
 		runs[1].Close,
-		func() error { return runs[2].Load(t.Context(), 0) }, // twice is once
+		func() error { return runs[2].Load(t.Context(), 0, 1) }, // twice is once
 	} {
 		if err := end(); err != nil || r.loaded != "m" {
 			t.Fatalf("step %d: %v, the server holds %q", i, err, r.loaded)

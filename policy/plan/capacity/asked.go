@@ -51,7 +51,7 @@ func Ask(spec *serving.Spec, rates []float64) []Asked {
 			}
 		}
 		for _, s := range app.Stages {
-			out[s].Within = time.Duration(float64(app.SLO.Latency) / float64(longest))
+			out[s].Within = time.Duration(float64(app.SLO.Latency-app.Slack) / float64(longest))
 		}
 	}
 	return out

@@ -61,7 +61,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		}
 		worker := r.Spec.Workers[i.Worker]
 		app := r.Spec.Apps[r.Spec.Stages[i.Stage].App]
-		within := time.Duration(float64(app.SLO.Latency) / float64(Depth(r.Spec, i.Stage)))
+		within := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
 		slots := max(i.Slots, 1)
 		item := plan.Instance{Worker: i.Worker, Place: int32(n) + 1, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
 		for at, v := range i.Variants {
