@@ -83,7 +83,11 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	}
 	out.fractions = m.fractions(out.allocation)
 	far := func(worth float64) float64 { return (out.bound - worth) / max(math.Abs(worth), 1e-9) }
-	best.kick(ctx, func(worth float64) bool { return far(worth) < m.o.Gap*near })
+	enough := m.o.Gap * near
+	if shallow {
+		enough = min(enough, m.o.Slack*near)
+	}
+	best.kick(ctx, func(worth float64) bool { return far(worth) < enough })
 	if a := m.rate(best.counts, 1); m.serves(a, out.allocation) {
 		out.allocation = a
 	}

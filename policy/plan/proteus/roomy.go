@@ -36,7 +36,7 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		}
 		room = k
 	}
-	// The relaxation promises more than whole workers keep. A plan that is good enough here is near the bound, by less than the
+	// The relaxation promises more than whole workers keep, and counts the tolerance for what is kept. A plan that is good enough here is near the bound, by less than the
 	// search stops at: there is nothing for the solver to do.
 	for ; room > 0 && ctx.Err() == nil; room-- {
 		m.scale(rooms[room])
@@ -44,7 +44,7 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		if err != nil {
 			return nil, err
 		}
-		if f.score >= limit-m.o.Slack && !m.lacking(f.allocation) {
+		if f.score >= limit-m.o.Slack-m.o.Tolerance && !m.lacking(f.allocation) {
 			return m.stay(f, room, limit), nil
 		}
 	}
@@ -61,7 +61,7 @@ func (m *problem) stay(f *found, room int, limit float64) *found {
 		return f
 	}
 	m.scale(rooms[room-1])
-	if now := m.rate(m.have(), 1); now.score >= limit-m.o.Slack && !m.lacking(now) {
+	if now := m.rate(m.have(), 1); now.score >= limit-m.o.Slack-m.o.Tolerance && !m.lacking(now) {
 		kept := *f
 		kept.allocation, kept.proven = now, false
 		m.settle(&kept)
