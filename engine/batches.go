@@ -38,7 +38,7 @@ func (e *Engine) route(s serving.StageID) {
 		e.timeStage(s)
 		return
 	}
-	e.routing = route.View{Now: e.now, Stage: s, Fleet: e.fleet, Plan: e.plan, Touched: e.routing.Touched[:0]}
+	e.routing = route.View{Now: e.now, Stage: s, Fleet: e.fleet, Plan: e.plan, Monitor: e.monitor, Touched: e.routing.Touched[:0]}
 	e.router.Route(&e.routing)
 	for _, i := range e.routing.Touched {
 		e.touch(i)
@@ -100,7 +100,7 @@ func (e *Engine) look(i *fleet.Instance) bool {
 	app := &e.spec.Apps[e.spec.Stages[i.Stage].App]
 	v := &e.batching
 	*v = batch.View{
-		Now: e.now, Fleet: e.fleet, Instance: i, SLO: app.SLO.Latency, MayDrop: app.Late == serving.DropLate,
+		Now: e.now, Fleet: e.fleet, Plan: e.plan, Monitor: e.monitor, Instance: i, SLO: app.SLO.Latency, MayDrop: app.Late == serving.DropLate,
 		Variant: i.Variants[at].Variant, Limit: i.Variants[at].Limit, Ready: q.Len(), Items: q.Items(),
 	}
 	if q.Plain() {

@@ -29,6 +29,7 @@ var routers = []routerPart{
 	{"random", "each query to an instance drawn by its planned share", func() route.Router { return route.NewRandom(rand.New(rand.NewPCG(1, 1))) }},
 	{"shortestqueue", "each query to the instance with the fewest queries", func() route.Router { return route.NewShortestQueue() }},
 	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func() route.Router { return route.NewFCFS() }},
+	{"eager", "one central queue, an idle instance takes a batch as the policy in force has it", func() route.Router { return route.Eager{} }},
 	{"earliestfinish", "each query to the instance on which it is believed to end first", func() route.Router { return route.NewEarliestFinish() }},
 }
 
@@ -38,7 +39,9 @@ var batchers = []batcherPart{
 	{"earlydrop", "runs at once the largest batch that is in time, gives up what no batch can save", func(Options) batch.Rule { return batch.EarlyDrop{} }},
 	{"filltimeout", "waits until the batch is full or a time-out", func(o Options) batch.Rule { return batch.FillTimeout{Timeout: o.Timeout} }},
 	{"fixed", "batches of one size", func(o Options) batch.Rule { return batch.Fixed{Size: o.BatchSize} }},
+	{"greedy", "runs all that waits on the most accurate variant that is in time", func(Options) batch.Rule { return batch.Greedy{} }},
 	{"mostaccurate", "runs at once, on the most accurate variant that lets all that waits be in time", func(Options) batch.Rule { return batch.MostAccurate{} }},
+	{"policytable", "runs what a table made in advance says for the queue's length and slack", func(Options) batch.Rule { return batch.PolicyTable{} }},
 	{"single", "one query at a time", func(Options) batch.Rule { return batch.Single{} }},
 }
 

@@ -20,7 +20,7 @@ type Cluster struct {
 	Measurements serving.Measurements
 	Profile      *profile.Table
 	Plan         *plan.Plan
-	Planner      *static.Planner
+	Planner      *Planner
 }
 
 // Uniform returns a cluster of n instances, one per worker of one type, of one app with one variant whose batch of b items
@@ -56,7 +56,7 @@ func build(spec *serving.Spec, m serving.Measurements, place []static.Instance) 
 	if err != nil {
 		panic(err)
 	}
-	c := &Cluster{Spec: spec, Measurements: m, Profile: p, Planner: &static.Planner{Profile: p, Instances: place}}
+	c := &Cluster{Spec: spec, Measurements: m, Profile: p, Planner: &Planner{static.Planner{Profile: p, Instances: place}}}
 	if c.Plan, err = c.Planner.Plan(context.Background(), plan.Request{Spec: spec}); err != nil {
 		panic(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
 // Batcher decides for one instance; every instance has its own, so a rule may keep state. The engine calls Decide when the
@@ -66,10 +67,11 @@ const (
 	Filling          // waits for more queries
 	Hopeless         // the first query can no longer be answered in time
 	TooCostly        // saving the first query would make more of the others late
+	Tabled           // what the policy in force has for this state of the queue
 )
 
 var reasonNames = [...]string{"", "batch full", "must go to be in time", "time to fill is over", "instance free", "filling the batch",
-	"cannot be in time any more", "would make others late"}
+	"cannot be in time any more", "would make others late", "as the policy says"}
 
 // String returns the reason in words.
 func (r Reason) String() string { return reasonNames[r] }
@@ -78,6 +80,8 @@ func (r Reason) String() string { return reasonNames[r] }
 type View struct {
 	Now      serving.Time
 	Fleet    *fleet.Fleet
+	Plan     *plan.Plan // in force
+	Monitor  *monitor.Rates
 	Instance *fleet.Instance
 	SLO      time.Duration
 	// MayDrop is false when late queries are to be served.

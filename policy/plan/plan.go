@@ -21,6 +21,8 @@ type Plan struct {
 	Prefer []serving.DeviceTypeID
 	// Budgets is, by StageID, the share of the end-to-end objective given to each stage; nil where a plan has none.
 	Budgets []time.Duration
+	// Policies say what to run in which state of a queue; nil where a plan has none.
+	Policies []Policies
 	// Demand is, by AppID, the rate in queries/s that the plan was made for, head-room included; nil when it was made for
 	// none in particular. Capacity is the rate it can carry while each instance gets its share; nil when not known.
 	Demand, Capacity []float64
@@ -73,9 +75,10 @@ const (
 	Limits                       // Variant.Limit derived from the objective
 	Holds                        // Instance.Hold
 	Budgets                      // Plan.Budgets
+	Tables                       // Plan.Policies
 )
 
-var sectionNames = []string{"shares", "limits", "holds", "budgets"}
+var sectionNames = []string{"shares", "limits", "holds", "budgets", "policy tables"}
 
 // String lists the sections by name.
 func (s Sections) String() string {
@@ -138,6 +141,11 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			if v.Limit < 1 || v.Limit > spec.Variants[v.Variant].MaxBatch {
 				return fmt.Errorf("%s: batch limit of %q is %d, want 1 to %d", at, spec.Variants[v.Variant].Name, v.Limit, spec.Variants[v.Variant].MaxBatch)
 			}
+		}
+	}
+	for i := range p.Policies {
+		if err := p.Policies[i].validate(spec); err != nil {
+			return fmt.Errorf("plan of %s, policies %d: %w", p.Planner, i, err)
 		}
 	}
 	if p.Budgets != nil && len(p.Budgets) != len(spec.Stages) {

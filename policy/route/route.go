@@ -5,6 +5,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
 // Router assigns waiting tasks to instances. The engine calls Route whenever tasks wait centrally at a stage and one
@@ -25,6 +26,8 @@ type View struct {
 	Stage serving.StageID
 	Fleet *fleet.Fleet
 	Plan  *plan.Plan // nil before the first plan
+	// Monitor is what has been seen of the demand.
+	Monitor *monitor.Rates
 
 	// Touched collects the instances that were given tasks, for the engine. It may hold an instance more than once.
 	Touched []*fleet.Instance

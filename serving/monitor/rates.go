@@ -18,15 +18,17 @@ const (
 type Rates struct {
 	counts [][buckets]int32
 	newest serving.Time // number of the newest bucket
+	recent []recent     // by app
 }
 
 // NewRates returns counters for n apps.
-func NewRates(n int) *Rates { return &Rates{counts: make([][buckets]int32, n)} }
+func NewRates(n int) *Rates { return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n)} }
 
 // Add counts one arrival.
 func (r *Rates) Add(now serving.Time, app serving.AppID) {
 	r.advance(now)
 	r.counts[app][r.newest%buckets]++
+	r.recent[app].add(now)
 }
 
 func (r *Rates) advance(now serving.Time) {

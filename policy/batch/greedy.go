@@ -1,0 +1,57 @@
+package batch
+
+import (
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Greedy runs everything that waits, as one batch, on the most accurate variant that ends it before the first deadline, and
+// on the fastest one when none does: selection that sees no further than the batch at hand (RAMSIS §2.2 argues against it).
+type Greedy struct{}
+
+// Name implements Rule.
+func (Greedy) Name() string { return "greedy" }
+
+// Needs implements Rule.
+func (Greedy) Needs() plan.Sections { return 0 }
+
+// New implements Rule. The rule keeps no state.
+func (Greedy) New() Batcher { return greedy{} }
+
+type greedy struct{}
+
+func (greedy) Decide(v *View) Decision {
+	if !v.Instance.Queue.Plain() || !v.Instance.Queue.Unit() {
+		return mostAccurate{}.Decide(v)
+	}
+	most := 1 // the longest batch that any variant takes
+	for at := range v.Instance.Variants {
+		if l := &v.Instance.Variants[at]; l.Warm && l.Wanted {
+			most = max(most, v.Fleet.Spec.Variants[l.Variant].MaxBatch)
+		}
+	}
+	n := min(v.Ready, most)
+	left := v.earliest(n).Sub(v.Now)
+	best, fastest := -1, -1
+	for at := range v.Instance.Variants {
+		l := &v.Instance.Variants[at]
+		if !l.Warm || !l.Wanted || l.Limit < n {
+			continue
+		}
+		if took := v.latencyOf(l, n); took < profile.Unknown {
+			if fastest < 0 || took < v.latencyOf(&v.Instance.Variants[fastest], n) {
+				fastest = at
+			}
+			if took <= left && (best < 0 || v.better(at, best)) {
+				best = at
+			}
+		}
+	}
+	if best < 0 {
+		best = fastest
+	}
+	if best < 0 {
+		return mostAccurate{}.Decide(v)
+	}
+	return Decision{Action: Run, N: n, Variant: v.Instance.Variants[best].Variant, Reason: Idle}
+}

@@ -1,0 +1,47 @@
+package batch
+
+import (
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// PolicyTable runs what a table made in advance says for the length of the queue and the time left to its first deadline:
+// variant and size, queries in the order of their deadlines (RAMSIS §3.2.2). Which table, is said by the arrival rate of the
+// last half second. It is work-conserving. Queues with queries that have requirements of their own, or bring several inputs,
+// are states no table knows: MostAccurate serves them until they have gone.
+type PolicyTable struct{}
+
+// Name implements Rule.
+func (PolicyTable) Name() string { return "policytable" }
+
+// Needs implements Rule.
+func (PolicyTable) Needs() plan.Sections { return plan.Tables }
+
+// New implements Rule.
+func (PolicyTable) New() Batcher { return &policyTable{} }
+
+type policyTable struct {
+	of       *plan.Plan
+	policies *plan.Policies
+}
+
+func (b *policyTable) Decide(v *View) Decision {
+	if b.of != v.Plan {
+		b.of, b.policies = v.Plan, v.Plan.PoliciesOf(v.Instance.Stage, v.Instance.DeviceType)
+	}
+	q := &v.Instance.Queue
+	if b.policies == nil || !q.Plain() || !q.Unit() {
+		return mostAccurate{}.Decide(v)
+	}
+	app := v.Fleet.Spec.Stages[v.Instance.Stage].App
+	n := q.Len()
+	left := v.earliest(n).Sub(v.Now)
+	c := b.policies.At(v.Monitor.Recent(v.Now, app)).Choice(n, left)
+	at := v.Instance.Find(c.Variant)
+	if at < 0 {
+		return mostAccurate{}.Decide(v)
+	}
+	if l := &v.Instance.Variants[at]; !l.Warm || !l.Wanted || int(c.Queries) > l.Limit {
+		return mostAccurate{}.Decide(v) // still loading: the table holds once it is there
+	}
+	return Decision{Action: Run, N: min(int(c.Queries), v.Ready), Variant: c.Variant, Reason: Tabled}
+}

@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Policies are the policies made for one kind of instance, or of central queue, of a stage: one for each of several arrival
+// rates (RAMSIS §3.1.3).
+type Policies struct {
+	Stage      serving.StageID
+	DeviceType serving.DeviceTypeID // serving.None: of any
+	// ByRate ascends by Rate.
+	ByRate []Policy
+}
+
+// Policy says what to run in every state of a queue: by how many queries wait and how much time is left to the first
+// deadline. It was made in advance for arrivals at one rate (RAMSIS §4).
+type Policy struct {
+	Rate float64 // arrivals at the whole stage, queries/s
+	// Slacks ascend from 0: a queue is in the state of the largest that does not exceed the time left.
+	Slacks []time.Duration
+	// Choices are by (queries-1)*len(Slacks) + slack, for queues of 1 query up to the longest that is told apart; a longer one
+	// is in the state of the longest without slack (§4.2.3).
+	Choices []Choice
+	Promise Promise
+}
+
+// Choice is what to run: a batch of the queries with the earliest deadlines on a variant.
+type Choice struct {
+	Variant serving.VariantID
+	Queries int32
+}
+
+// Promise is what a policy is expected to lead to (RAMSIS §5.1).
+type Promise struct {
+	Accuracy  float64 // mean over queries in time, at least
+	Violation float64 // share of queries that are late, at most
+	// MedianAccuracy and Worst99Accuracy are exceeded by half and by 99 % of the queries in time.
+	MedianAccuracy, Worst99Accuracy float64
+	Utilization                     float64 // share of the time in which a worker is busy
+}
+
+// At returns the policy for an arrival rate: the one made for the lowest rate that is no lower, else the last (§3.2.2).
+func (p *Policies) At(rate float64) *Policy {
+	at, _ := slices.BinarySearchFunc(p.ByRate, rate, func(p Policy, rate float64) int { return cmp.Compare(p.Rate, rate) })
+	return &p.ByRate[min(at, len(p.ByRate)-1)]
+}
+
+// Covers tells whether the policies were made for rates up to the given one.
+func (p *Policies) Covers(rate float64) bool {
+	return len(p.ByRate) > 0 && p.ByRate[len(p.ByRate)-1].Rate >= rate
+}
+
+// Choice returns what to run when so many queries (>= 1) wait and so much time is left to the first deadline. It does not
+// allocate.
+func (p *Policy) Choice(queries int, left time.Duration) Choice {
+	s := len(p.Slacks)
+	if longest := len(p.Choices) / s; queries > longest {
+		return p.Choices[(longest-1)*s]
+	}
+	lo, hi := 0, s // Slacks[lo] <= left, or lo is 0
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; p.Slacks[mid] <= left {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return p.Choices[(queries-1)*s+lo]
+}
+
+// Policies returns the policies for instances of a device type at a stage, or nil.
+func (p *Plan) PoliciesOf(s serving.StageID, d serving.DeviceTypeID) *Policies {
+	for i := range p.Policies {
+		if x := &p.Policies[i]; x.Stage == s && (x.DeviceType == d || x.DeviceType == serving.None) {
+			return x
+		}
+	}
+	return nil
+}
+
+func (p *Policies) validate(spec *serving.Spec) error {
+	if p.Stage < 0 || int(p.Stage) >= len(spec.Stages) {
+		return fmt.Errorf("stage %d does not exist", p.Stage)
+	}
+	if p.DeviceType != serving.None && (p.DeviceType < 0 || int(p.DeviceType) >= len(spec.DeviceTypes)) {
+		return fmt.Errorf("device type %d does not exist", p.DeviceType)
+	}
+	if len(p.ByRate) == 0 {
+		return fmt.Errorf("no policy for stage %q", spec.Stages[p.Stage].Name)
+	}
+	for i := range p.ByRate {
+		x := &p.ByRate[i]
+		if i > 0 && !(x.Rate > p.ByRate[i-1].Rate) {
+			return fmt.Errorf("policy %d is for %v queries/s, want more than the one before", i, x.Rate)
+		}
+		if len(x.Slacks) == 0 || x.Slacks[0] != 0 || !slices.IsSorted(x.Slacks) || len(x.Choices) == 0 || len(x.Choices)%len(x.Slacks) != 0 {
+			return fmt.Errorf("policy for %v queries/s: %d slacks (want them to ascend from 0) and %d choices", x.Rate, len(x.Slacks), len(x.Choices))
+		}
+		for k, c := range x.Choices {
+			if c.Variant < 0 || int(c.Variant) >= len(spec.Variants) || spec.Variants[c.Variant].Stage != p.Stage {
+				return fmt.Errorf("policy for %v queries/s: variant %d does not belong to stage %q", x.Rate, c.Variant, spec.Stages[p.Stage].Name)
+			}
+			if c.Queries < 1 || int(c.Queries) > k/len(x.Slacks)+1 {
+				return fmt.Errorf("policy for %v queries/s: takes %d of %d queries", x.Rate, c.Queries, k/len(x.Slacks)+1)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package route
+
+import (
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Eager keeps queries in a central queue; an instance with nothing to do takes, in order of deadlines, as many as the policy
+// in force runs together (RAMSIS §7: the workers of Jellyfish+ and ModelSwitching grab from the central queue up to a maximum
+// batch size), instances in order of their numbers.
+type Eager struct{}
+
+// Name implements Router.
+func (Eager) Name() string { return "eager" }
+
+// Needs implements Router.
+func (Eager) Needs() plan.Sections { return plan.Tables }
+
+// Route implements Router.
+func (Eager) Route(v *View) {
+	app := v.Fleet.Spec.Stages[v.Stage].App
+	waiting := v.Waiting()
+	for _, i := range v.Instances() {
+		if waiting.Len() == 0 {
+			return
+		}
+		if !i.Idle() {
+			continue
+		}
+		take := i.Limit()
+		var first serving.Time
+		if x := v.Plan.PoliciesOf(v.Stage, i.DeviceType); x != nil && waiting.Plain() && waiting.Unit() {
+			first = v.Fleet.Task(waiting.Head()).Deadline
+			take = int(x.At(v.Monitor.Recent(v.Now, app)).Choice(waiting.Len(), first.Sub(v.Now)).Queries)
+		}
+		for r := waiting.Head(); r != fleet.Nil && take > 0; {
+			next := v.Fleet.Next(r)
+			if t := v.Fleet.Task(r); v.Fleet.CanServe(i, t) {
+				v.Assign(r, i)
+				take -= int(t.Items)
+			}
+			r = next
+		}
+	}
+}

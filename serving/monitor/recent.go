@@ -1,0 +1,49 @@
+package monitor
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Window is the span over which Recent looks back: what RAMSIS §6 takes for all systems that follow the load at once.
+const Window = 500 * time.Millisecond
+
+// recent holds the arrivals of the last Window, to the nanosecond, in a ring that grows to the busiest window seen.
+type recent struct {
+	ring  []serving.Time // its length is a power of two
+	first int
+	n     int
+}
+
+func (r *recent) add(now serving.Time) {
+	r.trim(now)
+	if r.n == len(r.ring) {
+		ring := make([]serving.Time, max(2*len(r.ring), 64))
+		for k := range r.n {
+			ring[k] = r.ring[(r.first+k)&(len(r.ring)-1)]
+		}
+		r.ring, r.first = ring, 0
+	}
+	r.ring[(r.first+r.n)&(len(r.ring)-1)] = now
+	r.n++
+}
+
+func (r *recent) trim(now serving.Time) {
+	for r.n > 0 && r.ring[r.first] <= now-serving.Time(Window) {
+		r.first = (r.first + 1) & (len(r.ring) - 1)
+		r.n--
+	}
+}
+
+// Recent returns the mean arrival rate of app in queries/s over the Window before now, the arrivals of now included; earlier
+// in a run, over what there is of it, and +Inf before any of it has passed: who follows the load begins cautiously.
+func (r *Rates) Recent(now serving.Time, app serving.AppID) float64 {
+	if now <= 0 {
+		return math.Inf(1)
+	}
+	x := &r.recent[app]
+	x.trim(now)
+	return float64(x.n) / min(now, serving.Time(Window)).Seconds()
+}
