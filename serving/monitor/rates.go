@@ -22,7 +22,9 @@ type Rates struct {
 }
 
 // NewRates returns counters for n apps.
-func NewRates(n int) *Rates { return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n)} }
+func NewRates(n int) *Rates {
+	return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n)}
+}
 
 // Add counts one arrival.
 func (r *Rates) Add(now serving.Time, app serving.AppID) {
