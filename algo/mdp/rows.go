@@ -1,0 +1,72 @@
+package mdp
+
+// Rows is a sparse matrix, built row by row.
+type Rows struct {
+	start  []int32 // by row; the last is the number of entries
+	column []int32
+	weight []float64
+}
+
+// Add puts a weight into the row that is being built. Weights of one column add up. A zero is left out.
+func (r *Rows) Add(column int, weight float64) {
+	if weight == 0 {
+		return
+	}
+	r.column = append(r.column, int32(column))
+	r.weight = append(r.weight, weight)
+}
+
+// End closes the row that is being built.
+func (r *Rows) End() {
+	if len(r.start) == 0 {
+		r.start = append(r.start, 0)
+	}
+	r.start = append(r.start, int32(len(r.column)))
+}
+
+// Len returns the number of rows.
+func (r *Rows) Len() int { return max(len(r.start)-1, 0) }
+
+// Entries returns the number of weights.
+func (r *Rows) Entries() int { return len(r.column) }
+
+// Row returns the columns and weights of a row; they must not be changed.
+func (r *Rows) Row(i int) (columns []int32, weights []float64) {
+	from, to := r.start[i], r.start[i+1]
+	return r.column[from:to], r.weight[from:to]
+}
+
+// Sum returns the sum of a row.
+func (r *Rows) Sum(i int) float64 {
+	_, w := r.Row(i)
+	s := 0.0
+	for _, x := range w {
+		s += x
+	}
+	return s
+}
+
+// Dot returns the product of a row with v.
+func (r *Rows) Dot(i int, v []float64) float64 {
+	columns, weights := r.Row(i)
+	weights = weights[:len(columns)]
+	// Two sums: an addition waits for the one before it.
+	a, b := 0.0, 0.0
+	k := 0
+	for ; k+1 < len(columns); k += 2 {
+		a += weights[k] * v[columns[k]]
+		b += weights[k+1] * v[columns[k+1]]
+	}
+	if k < len(columns) {
+		a += weights[k] * v[columns[k]]
+	}
+	return a + b
+}
+
+// Scatter adds x times a row to out.
+func (r *Rows) Scatter(i int, x float64, out []float64) {
+	columns, weights := r.Row(i)
+	for k, c := range columns {
+		out[c] += x * weights[k]
+	}
+}
