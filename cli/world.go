@@ -103,7 +103,7 @@ func composition(c config.System) (systems.System, error) {
 	if c.Replan > 0 {
 		o.Replan = time.Duration(c.Replan)
 	}
-	return s, o.Planning.Set(c.Options)
+	return s, o.Set(c.Options)
 }
 
 // believe reads the profiles and plans with them. Without a profile for something in the file it fails and says what to

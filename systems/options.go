@@ -12,6 +12,7 @@ type Options struct {
 	Timeout   time.Duration // of batcher filltimeout; 0 means the plan's hold
 	Replan    time.Duration // of scalers that plan periodically; 0 means their own interval
 	Planning  Planning
+	Policies  Policies
 }
 
 // Planning tunes the planners that solve a program.
@@ -52,5 +53,15 @@ func (o Options) String() string {
 	add("single", p.Single, p.Single)
 	add("uniform", p.Uniform, p.Uniform)
 	add("oddities", p.Oddities, p.Oddities)
+	t := &o.Policies
+	add("levels", t.Levels, t.Levels != 0)
+	add("longest", t.Longest, t.Longest > 0)
+	add("variable", t.Variable, t.Variable)
+	add("balance", t.Balance, t.Balance != "")
+	add("shape", t.Shape, t.Shape > 0)
+	add("step", t.Step, t.Step > 0)
+	add("every", t.Every, t.Every > 0)
+	add("up-to", t.UpTo, t.UpTo > 0)
+	add("alone", t.Alone, t.Alone)
 	return strings.Join(out, " ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/ramsis"
 	"github.com/sluice-serving/sluice/policy/plan/static"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -19,6 +20,9 @@ type World struct {
 	Solver    milp.Solver       // nil refuses the planners that solve a program
 	Placement []static.Instance // as a person wrote it down; for the planner static
 	Batches   []int             // the batch sizes that may be planned; nil for any
+	Policies  ramsis.Store      // keeps policies between runs; nil keeps none
+	// Made is told after every policy that was made, for which rate in queries/s; nil for nobody.
+	Made func(rate float64)
 }
 
 // ErrNoSolver tells that a planner needs World.Solver.
@@ -39,6 +43,7 @@ var planners = []plannerPart{
 		return &static.Planner{Profile: w.Profile, Instances: w.Placement}, nil
 	}},
 	{"proteus", "which variant each worker hosts and its share, as a mixed-integer program", newProteus},
+	{"ramsis", "every variant everywhere, and policies for choosing among them", newRamsis},
 	{"infaas", "which variant each worker hosts, greedily from what runs", newInfaas},
 }
 
@@ -48,6 +53,7 @@ var scalers = []scalerPart{
 	{"replan", "plans again every interval, when the demand bursts and when a worker is lost", func(o Options) scale.Scaler {
 		return scale.Replan{Interval: o.Replan, Bursts: true}
 	}},
+	{"uncovered", "plans again when the load exceeds what the plan has policies for, and when a worker is lost", func(Options) scale.Scaler { return scale.Uncovered{} }},
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 

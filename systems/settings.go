@@ -11,24 +11,40 @@ import (
 // setting is a key of a configuration's options and how it is taken up.
 type setting struct {
 	name string
-	set  func(p *Planning, value string) error
+	set  func(o *Options, value string) error
 }
 
 var settings = []setting{
-	{"goal", func(p *Planning, v string) error {
-		p.Goal = v
+	{"goal", func(o *Options, v string) error {
+		o.Planning.Goal = v
 		return among(v, "accuracy", "fairness", "blend", "throughput")
 	}},
-	{"select", func(p *Planning, v string) error {
-		p.Select = v
+	{"select", func(o *Options, v string) error {
+		o.Planning.Select = v
 		return among(v, "any", "most-accurate", "least-accurate")
 	}},
-	{"place", func(p *Planning, v string) error { p.Place = v; return among(v, "free", "fixed") }},
-	{"lambda", func(p *Planning, v string) (err error) { p.Lambda, err = number(v, 0, 1); return err }},
-	{"headroom", func(p *Planning, v string) (err error) { p.Headroom, err = number(v, 0.1, 10); return err }},
-	{"gap", func(p *Planning, v string) (err error) { p.Gap, err = number(v, 0, 1); return err }},
-	{"slack", func(p *Planning, v string) (err error) { p.Slack, err = number(v, -1, 1); return err }},
-	{"tolerance", func(p *Planning, v string) (err error) { p.Tolerance, err = number(v, -1, 1); return err }},
+	{"place", func(o *Options, v string) error { o.Planning.Place = v; return among(v, "free", "fixed") }},
+	{"lambda", func(o *Options, v string) (err error) { o.Planning.Lambda, err = number(v, 0, 1); return err }},
+	{"headroom", func(o *Options, v string) (err error) { o.Planning.Headroom, err = number(v, 0.1, 10); return err }},
+	{"gap", func(o *Options, v string) (err error) { o.Planning.Gap, err = number(v, 0, 1); return err }},
+	{"slack", func(o *Options, v string) (err error) { o.Planning.Slack, err = number(v, -1, 1); return err }},
+	{"levels", func(o *Options, v string) error {
+		x, err := number(v, -1, 1000)
+		o.Policies.Levels = int(x)
+		return err
+	}},
+	{"longest", func(o *Options, v string) error {
+		x, err := number(v, 1, 256)
+		o.Policies.Longest = int(x)
+		return err
+	}},
+	{"batching", func(o *Options, v string) error {
+		o.Policies.Variable = v == "variable"
+		return among(v, "maximal", "variable")
+	}},
+	{"shape", func(o *Options, v string) (err error) { o.Policies.Shape, err = number(v, 0.01, 1000); return err }},
+	{"step", func(o *Options, v string) (err error) { o.Policies.Step, err = number(v, 0.0001, 1); return err }},
+	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
 }
 
 // Settings returns the keys that Set knows, each with prefix before it.
@@ -37,13 +53,13 @@ func Settings(prefix string) []string {
 }
 
 // Set takes up the options of a configuration.
-func (p *Planning) Set(options map[string]string) error {
+func (o *Options) Set(options map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(options)) {
 		at := slices.IndexFunc(settings, func(s setting) bool { return s.name == k })
 		if at < 0 {
 			return fmt.Errorf("option %q does not exist: use one of %s", k, strings.Join(Settings(""), ", "))
 		}
-		if err := settings[at].set(p, options[k]); err != nil {
+		if err := settings[at].set(o, options[k]); err != nil {
 			return fmt.Errorf("option %q: %w", k, err)
 		}
 	}

@@ -1,0 +1,214 @@
+package ramsis
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Arrivals is how many queries come in how much time: the distribution PF(k, T) of §3.1.1.
+type Arrivals interface {
+	// LogCount returns the logarithm of the probability of k >= 0 arrivals within t seconds that begin at any moment; -Inf for
+	// what cannot be.
+	LogCount(k int, t float64) float64
+	// LogAfter is the same for t seconds that begin just after an arrival. The paper assumes that it makes no difference
+	// (independent increments, §4.4.2), which for gaps other than Poisson's it does.
+	LogAfter(k int, t float64) float64
+	// Rate is the mean, in queries/s.
+	Rate() float64
+	// String identifies the distribution: equal strings, equal distributions.
+	String() string
+}
+
+// Poisson arrivals at a rate in queries/s.
+type Poisson float64
+
+// LogCount implements Arrivals.
+func (p Poisson) LogCount(k int, t float64) float64 {
+	x := float64(p) * t
+	if x <= 0 {
+		if k == 0 {
+			return 0
+		}
+		return math.Inf(-1)
+	}
+	return float64(k)*math.Log(x) - x - logFactorial(k)
+}
+
+// LogAfter implements Arrivals: an arrival tells nothing of the next.
+func (p Poisson) LogAfter(k int, t float64) float64 { return p.LogCount(k, t) }
+
+// Rate implements Arrivals.
+func (p Poisson) Rate() float64 { return float64(p) }
+
+func (p Poisson) String() string { return fmt.Sprintf("poisson(%v/s)", float64(p)) }
+
+// Gamma arrivals have independent gaps of a gamma distribution: shape 1 is Poisson, a whole shape is Erlang, a small one comes
+// in bursts.
+type Gamma struct {
+	PerSecond float64 // mean rate
+	Shape     float64 // > 0
+}
+
+// ended is the probability that so many gaps have ended within x, in units of the gamma distribution's scale.
+func (g Gamma) ended(gaps int, x float64) float64 {
+	switch {
+	case gaps == 0:
+		return 1
+	case x <= 0:
+		return 0
+	}
+	return mathext.GammaIncReg(float64(gaps)*g.Shape, x)
+}
+
+// LogAfter implements Arrivals: k arrivals have come when the k-th gap has ended and the next has not.
+func (g Gamma) LogAfter(k int, t float64) float64 {
+	x := g.PerSecond * g.Shape * t
+	return math.Log(max(g.ended(k, x)-g.ended(k+1, x), 0))
+}
+
+// LogCount implements Arrivals. The first gap is the rest of one that is under way at any moment; that k arrivals have come has
+// the probability of the rate times the integral of that of k-1 arrivals after an arrival (Cox, Renewal Theory, 1962, §3.2).
+func (g Gamma) LogCount(k int, t float64) float64 {
+	x := g.PerSecond * g.Shape * t
+	// The integral of ended over 0 to x.
+	integral := func(gaps int) float64 {
+		if gaps == 0 {
+			return x
+		}
+		return x*g.ended(gaps, x) - float64(gaps)*g.Shape*g.beyond(gaps, x)
+	}
+	least := func(k int) float64 { // at least k arrivals
+		if k == 0 {
+			return 1
+		}
+		return (integral(k-1) - integral(k)) / g.Shape
+	}
+	return math.Log(max(least(k)-least(k+1), 0))
+}
+
+func (g Gamma) beyond(gaps int, x float64) float64 {
+	if x <= 0 {
+		return 0
+	}
+	return mathext.GammaIncReg(float64(gaps)*g.Shape+1, x)
+}
+
+// Rate implements Arrivals.
+func (g Gamma) Rate() float64 { return g.PerSecond }
+
+func (g Gamma) String() string { return fmt.Sprintf("gamma(%v/s, shape %v)", g.PerSecond, g.Shape) }
+
+// Counted arrivals were counted in a trace: how often k came within windows of several lengths. Between two lengths the counts
+// of the next longer window are thinned: each of its arrivals lies in the shorter one with the probability of their ratio.
+type Counted struct {
+	Name string
+	// Windows ascend, in seconds; Share is by window the share of windows with k arrivals.
+	Windows []float64
+	Share   [][]float64
+}
+
+// Count takes the times of arrivals in seconds, ascending, and counts them in windows of the given lengths laid end to end.
+func Count(name string, times []float64, windows []float64) (*Counted, error) {
+	if len(times) < 2 {
+		return nil, fmt.Errorf("arrivals %q: %d of them, want at least 2", name, len(times))
+	}
+	c := &Counted{Name: name, Windows: windows}
+	span := times[len(times)-1] - times[0]
+	for i, w := range windows {
+		if !(w > 0) || i > 0 && !(w > windows[i-1]) || w > span {
+			return nil, fmt.Errorf("arrivals %q: window %v s, want them to ascend from above 0 to at most the %v s of the trace", name, w, span)
+		}
+		n := int(span / w)
+		counts := make([]int, n)
+		for _, at := range times {
+			if k := int((at - times[0]) / w); k < n {
+				counts[k]++
+			}
+		}
+		share := []float64{}
+		for _, k := range counts {
+			for len(share) <= k {
+				share = append(share, 0)
+			}
+			share[k] += 1 / float64(n)
+		}
+		c.Share = append(c.Share, share)
+	}
+	return c, nil
+}
+
+// LogCount implements Arrivals. Beyond the longest window counts grow in proportion.
+func (c *Counted) LogCount(k int, t float64) float64 {
+	if t <= 0 {
+		if k == 0 {
+			return 0
+		}
+		return math.Inf(-1)
+	}
+	last := len(c.Windows) - 1
+	if t > c.Windows[last] {
+		// The distribution of the longest window, stretched.
+		scale := t / c.Windows[last]
+		low, high := int(math.Ceil(float64(k)/scale)), int(math.Ceil(float64(k+1)/scale))
+		p := 0.0
+		for n := low; n < high && n < len(c.Share[last]); n++ {
+			p += c.Share[last][n]
+		}
+		return math.Log(p)
+	}
+	at := 0
+	for c.Windows[at] < t {
+		at++
+	}
+	keep := t / c.Windows[at]
+	p := 0.0
+	for n := k; n < len(c.Share[at]); n++ {
+		if s := c.Share[at][n]; s > 0 {
+			p += s * binomial(n, k, keep)
+		}
+	}
+	return math.Log(p)
+}
+
+// LogAfter implements Arrivals: windows laid end to end do not tell.
+func (c *Counted) LogAfter(k int, t float64) float64 { return c.LogCount(k, t) }
+
+func binomial(n, k int, p float64) float64 {
+	if p >= 1 {
+		if n == k {
+			return 1
+		}
+		return 0
+	}
+	return math.Exp(logFactorial(n) - logFactorial(k) - logFactorial(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+}
+
+// Rate implements Arrivals.
+func (c *Counted) Rate() float64 {
+	last, sum := len(c.Windows)-1, 0.0
+	for k, s := range c.Share[last] {
+		sum += float64(k) * s
+	}
+	return sum / c.Windows[last]
+}
+
+func (c *Counted) String() string {
+	return fmt.Sprintf("counted(%s, %v, %v)", c.Name, c.Windows, c.Share)
+}
+
+var factorials = func() (out [8192]float64) {
+	for k := 2; k < len(out); k++ {
+		out[k] = out[k-1] + math.Log(float64(k))
+	}
+	return out
+}()
+
+func logFactorial(k int) float64 {
+	if k < len(factorials) {
+		return factorials[k]
+	}
+	l, _ := math.Lgamma(float64(k) + 1)
+	return l
+}

@@ -1,0 +1,218 @@
+package ramsis
+
+import (
+	"math"
+	"sort"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/mdp"
+)
+
+// action is what may be done in a state: a batch of a model, or giving up the first query.
+type action struct {
+	model  int32 // -1: the first query is given up
+	batch  int32
+	inTime bool // the first deadline is met (SLOSatisfied, §4.1)
+}
+
+// problem is a worker's decision process with what its states and actions mean.
+//
+// A state is (n, T_j): n queries wait and the first has at least T_j left (§4.2). The empty queue is no state of its own:
+// whatever leads there leads on to (1, SLO) with the next arrival (Eq. 1). Chance takes two steps, from an action to the age
+// that the first arrival since has when the batch ends, or to nobody having come, and from there to how many came after it:
+// the second step does not depend on the action, which is what makes tables of several thousand states a matter of a tenth
+// of a second.
+type problem struct {
+	*Worker
+	mdp.Process
+	levels  []time.Duration // T_w
+	actions []action
+	streams []*stream
+	edges   []float64 // ages in s between which the nodes of a stream lie, ascending from 0
+	level   []int     // by node of a stream: index of the slack that an age has left
+	// alone is the first of the nodes that stand for a state; -1 when no action leaves queries behind.
+	alone int
+}
+
+func (p *problem) state(n, level int) int { return level*p.Longest + n - 1 }
+func (p *problem) overflow() int          { return len(p.levels) * p.Longest }
+
+// seconds of a duration.
+func seconds(d time.Duration) float64 { return d.Seconds() }
+
+func newProblem(w *Worker) *problem {
+	p := &problem{Worker: w, levels: w.slacks(), alone: -1}
+	p.streams = streams(w)
+	p.divide()
+	nodes := 1 + len(p.streams)*len(p.level)
+	if w.Variable || w.Drop {
+		p.alone = nodes
+	}
+	p.spread()
+	p.act()
+	return p
+}
+
+// divide cuts the ages that a waiting query can have into pieces, none across two slacks: an arrival is taken to have come in
+// the middle of its piece.
+func (p *problem) divide() {
+	longest := p.SLO
+	for i := range p.Models {
+		longest = max(longest, p.Models[i].Latency[min(len(p.Models[i].Latency), p.Longest)-1])
+	}
+	// Half a per cent of the objective: finer changes no probability by more than a thousandth.
+	width := seconds(p.SLO) / 200
+	cut := func(from, to float64, level int) {
+		n := max(int(math.Ceil((to-from)/width-1e-9)), 1)
+		for k := range n {
+			p.edges = append(p.edges, from+(to-from)*float64(k)/float64(n))
+			p.level = append(p.level, level)
+		}
+	}
+	for j := len(p.levels) - 2; j >= 0; j-- {
+		cut(seconds(p.SLO-p.levels[j+1]), seconds(p.SLO-p.levels[j]), j)
+	}
+	if longest > p.SLO {
+		cut(seconds(p.SLO), seconds(longest), 0)
+	}
+	p.edges = append(p.edges, seconds(longest))
+}
+
+// spread fills in the second step: how many come after the first arrival until the batch ends.
+func (p *problem) spread() {
+	s := &mdp.Rows{}
+	s.Add(p.state(1, len(p.levels)-1), 1)
+	s.End()
+	for _, x := range p.streams {
+		for i, level := range p.level {
+			left := 1.0
+			x.later((p.edges[i]+p.edges[i+1])/2, p.Longest, func(more int, share float64) {
+				s.Add(p.state(1+more, level), share)
+				left -= share
+			})
+			s.Add(p.overflow(), max(left, 0))
+			s.End()
+		}
+	}
+	if p.alone >= 0 {
+		for at := range p.overflow() + 1 {
+			s.Add(at, 1)
+			s.End()
+		}
+	}
+	p.Spread = s
+}
+
+// act fills in the states' actions and their first steps.
+func (p *problem) act() {
+	p.First = []int32{0}
+	f := newFirst(p)
+	for j := range p.levels {
+		for n := 1; n <= p.Longest; n++ {
+			f.at(n, j)
+			p.choices(f, n, j)
+			p.First = append(p.First, int32(len(p.actions)))
+		}
+	}
+	f.at(p.Longest, 0)
+	p.choices(f, p.Longest, 0)
+	p.First = append(p.First, int32(len(p.actions)))
+}
+
+// choices adds the actions of a state (§4.3).
+func (p *problem) choices(f *first, n, level int) {
+	left := p.levels[level]
+	begun := len(p.actions)
+	for b := n; b >= 1; b-- {
+		if b < n && !p.Variable {
+			break
+		}
+		before := time.Duration(math.MaxInt64)
+		worth := math.Inf(1)
+		for m := len(p.Models) - 1; m >= 0; m-- {
+			l := p.Models[m].latency(b)
+			// Of two models in time, one that is slower and no more accurate is never of use.
+			if l == 0 || l > left || l >= before && p.Models[m].Accuracy <= worth {
+				continue
+			}
+			before, worth = l, p.Models[m].Accuracy
+			p.add(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
+		}
+	}
+	if len(p.actions) > begun && !p.Variable {
+		return
+	}
+	if m, b := p.fastest(n); len(p.actions) == begun || p.Models[m].latency(b) > left {
+		p.late(f, n, level, m, b)
+	}
+}
+
+// late adds what is to be done when not everything can be in time.
+func (p *problem) late(f *first, n, level, m, b int) {
+	if !p.Drop {
+		// Better late than never, and as soon as possible.
+		p.add(f, action{model: int32(m), batch: int32(b)}, n, level)
+		return
+	}
+	for ; b >= 1; b-- {
+		for m := range p.Models {
+			if l := p.Models[m].latency(b); l > 0 && l <= p.levels[level] {
+				if !p.Variable { // else it stands there already
+					p.add(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
+				}
+				return
+			}
+		}
+	}
+	p.add(f, action{model: -1, batch: 1}, n, level)
+}
+
+// fastest returns the model that takes all of n soonest; when none takes so many, the largest batch of the one that serves
+// most of it soonest.
+func (p *problem) fastest(n int) (model, batch int) {
+	for b := n; ; b-- {
+		best := -1
+		for m := range p.Models {
+			if l := p.Models[m].latency(b); l > 0 && (best < 0 || l < p.Models[best].latency(b)) {
+				best = m
+			}
+		}
+		if best >= 0 {
+			return best, b
+		}
+	}
+}
+
+func (p *problem) add(f *first, a action, n, level int) {
+	p.actions = append(p.actions, a)
+	reward := 0.0
+	if a.inTime {
+		reward = p.Models[a.model].Accuracy
+	}
+	p.Reward = append(p.Reward, reward)
+	var took time.Duration
+	if a.model >= 0 {
+		took = p.Models[a.model].latency(int(a.batch))
+	}
+	if int(a.batch) == n {
+		f.all(took)
+	} else {
+		f.part(n, level, int(a.batch), took)
+	}
+	p.Next.End()
+}
+
+// latency of an action; 0 for giving up.
+func (p *problem) latency(a *action) time.Duration {
+	if a.model < 0 {
+		return 0
+	}
+	return p.Models[a.model].latency(int(a.batch))
+}
+
+// levelOf returns the index of the largest slack that is at most left seconds.
+func (p *problem) levelOf(left float64) int {
+	d := time.Duration(math.Floor(left*1e9 + 0.5))
+	at := sort.Search(len(p.levels), func(j int) bool { return p.levels[j] > d })
+	return max(at-1, 0)
+}

@@ -1,0 +1,113 @@
+package ramsis
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// Store keeps policies between runs, by a key that says everything they were made from.
+type Store interface {
+	Get(key string) (*plan.Policy, bool)
+	Put(key string, p *plan.Policy)
+}
+
+// Key identifies what a policy is made from: equal keys, equal policies. It begins with the version of this package's method.
+func (w *Worker) Key() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "ramsis 1\n%d %d %d %d %v %v %v\n%v\n", w.SLO, w.Workers, w.Longest, w.Levels, w.Variable, w.Balance, w.Drop, w.Arrivals)
+	for _, m := range w.Models {
+		fmt.Fprintf(h, "%d %v %v\n", m.Variant, m.Accuracy, m.Latency)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// maker makes policies of one kind of worker for several rates, each once.
+type maker struct {
+	worker func(rate float64) *Worker
+	store  Store
+	made   map[float64]*plan.Policy
+	told   func(rate float64)
+}
+
+func (m *maker) at(ctx context.Context, rate float64) (*plan.Policy, error) {
+	if p := m.made[rate]; p != nil {
+		return p, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("ramsis: %w before the policy for %.0f queries/s was made", context.Cause(ctx), rate)
+	}
+	w := m.worker(rate)
+	key := ""
+	if m.store != nil {
+		key = w.Key()
+		if p, ok := m.store.Get(key); ok {
+			m.made[rate] = p
+			return p, nil
+		}
+	}
+	p, err := w.Solve()
+	if err != nil {
+		return nil, err
+	}
+	if m.store != nil {
+		m.store.Put(key, p)
+	}
+	m.made[rate] = p
+	if m.told != nil {
+		m.told(rate)
+	}
+	return p, nil
+}
+
+// Bounds of a set.
+const (
+	narrow = 1.01 // neighbours whose rates differ by less need nothing between them
+)
+
+// between adds policies for rates between two until the promised accuracies of neighbours differ by at most step (§6), or
+// their rates hardly do.
+func (m *maker) between(ctx context.Context, low, high, step float64) error {
+	a, err := m.at(ctx, low)
+	if err != nil {
+		return err
+	}
+	b, err := m.at(ctx, high)
+	if err != nil {
+		return err
+	}
+	// A policy that loses half its queries promises nothing that a neighbour could be compared with.
+	near := math.Abs(a.Promise.Accuracy-b.Promise.Accuracy) <= step && math.Abs(a.Promise.Violation-b.Promise.Violation) <= 0.5
+	if near || a.Promise.Violation > 0.5 && b.Promise.Violation > 0.5 || high <= low*narrow {
+		return nil
+	}
+	// Rounded to a query a second, so that sets of different bounds share policies.
+	middle := math.Round((low + high) / 2)
+	if middle <= low || middle >= high {
+		middle = (low + high) / 2
+	}
+	if err := m.between(ctx, low, middle, step); err != nil {
+		return err
+	}
+	return m.between(ctx, middle, high, step)
+}
+
+// all returns the policies by ascending rate.
+func (m *maker) all() []plan.Policy {
+	out := make([]plan.Policy, 0, len(m.made))
+	for _, p := range m.made {
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(a, b plan.Policy) int {
+		if a.Rate < b.Rate {
+			return -1
+		}
+		return 1
+	})
+	return out
+}

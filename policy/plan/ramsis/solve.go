@@ -1,0 +1,82 @@
+package ramsis
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sluice-serving/sluice/algo/mdp"
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// decisions is how far the policy looks ahead: the authors' code makes 100 sweeps without a discount and takes the action
+// that one more would take.
+const decisions = 101
+
+// Solve makes the policy of a worker and says what it promises.
+func (w *Worker) Solve() (*plan.Policy, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	p := newProblem(w)
+	best, _ := p.Horizon(decisions)
+	out := &plan.Policy{Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.Longest*len(p.levels))}
+	for j := range p.levels {
+		for n := 1; n <= w.Longest; n++ {
+			a := p.actions[best[p.state(n, j)]]
+			if a.model < 0 {
+				// The engine gives the query up at once, or has a reason not to: then it is served as soon as possible.
+				m, b := p.fastest(n)
+				a = action{model: int32(m), batch: int32(b)}
+			}
+			out.Choices[(n-1)*len(p.levels)+j] = plan.Choice{Variant: w.Models[a.model].Variant, Queries: a.batch}
+		}
+	}
+	out.Promise = p.promise(best)
+	return out, nil
+}
+
+// promise works out the guarantees of a policy (§5.1), every query counting the same: a decision weighs as many as it serves.
+// A decision that misses the first deadline counts as missing all of them, and slack is rounded down: so the share of late
+// queries is an upper bound. The accuracy is that of all queries, whether in time or not: the paper leaves out decisions that
+// miss, but others of their batch may be in time, on the fastest variant; with them in, it is a lower bound.
+func (p *problem) promise(policy mdp.Policy) plan.Promise {
+	share := p.Stationary(policy, p.state(1, len(p.levels)-1), 1e-10, 20000)
+	type served struct{ accuracy, queries float64 }
+	var by []served
+	var out plan.Promise
+	all, answered, busy := 0.0, 0.0, 0.0
+	for s, x := range share {
+		a := &p.actions[policy[s]]
+		n := x * float64(a.batch)
+		all += n
+		busy += x * seconds(p.latency(a))
+		if !a.inTime {
+			out.Violation += n
+		}
+		if a.model >= 0 {
+			answered += n
+			acc := p.Models[a.model].Accuracy
+			out.Accuracy += n * acc
+			by = append(by, served{acc, n})
+		}
+	}
+	// A worker's queries come at its share of the rate; what they keep it busy is a share of that time.
+	out.Utilization = min(busy*p.Arrivals.Rate()/float64(p.Workers)/all, 1)
+	out.Violation /= all
+	if answered <= 0 {
+		return out
+	}
+	out.Accuracy /= answered
+	slices.SortFunc(by, func(a, b served) int { return cmp.Compare(a.accuracy, b.accuracy) })
+	passed := 0.0
+	for _, x := range by {
+		if passed <= 0.01*answered {
+			out.Worst99Accuracy = x.accuracy
+		}
+		if passed <= 0.5*answered {
+			out.MedianAccuracy = x.accuracy
+		}
+		passed += x.queries
+	}
+	return out
+}

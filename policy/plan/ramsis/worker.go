@@ -1,0 +1,136 @@
+package ramsis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Worker is the decision problem of one worker among several like it (§4).
+type Worker struct {
+	SLO     time.Duration
+	Workers int // that share the arrivals, >= 1
+	// Arrivals at all of them together.
+	Arrivals Arrivals
+	Models   []Model
+	// Longest is the longest queue that is told apart, N_w; at least 1.
+	Longest int
+	// Levels is D of the fixed-length discretisation (§4.2.2): slacks in steps of SLO/D. 0 takes one level for every latency
+	// that a batch can have (model-based discretisation, §4.2.1).
+	Levels int
+	// Variable lets a batch leave queries behind (variable batching, §4.3.2); else a batch is everything that waits.
+	Variable bool
+	// Balance says how arrivals come to a worker.
+	Balance Balance
+	// Drop gives up queries that cannot be in time any more; else they are served late (§4.3.1).
+	Drop bool
+}
+
+// Model is a variant that the worker has loaded.
+type Model struct {
+	Variant  serving.VariantID
+	Accuracy float64
+	// Latency is by batch size less one; a model takes no more queries at once than there are entries.
+	Latency []time.Duration
+}
+
+// Balance is how arrivals are shared among workers.
+type Balance uint8
+
+const (
+	// RoundRobin gives each worker every K-th arrival (§4.4.2).
+	RoundRobin Balance = iota
+	// ShortestQueue gives each arrival to the shortest queue, in the approximation of App. I.
+	ShortestQueue
+)
+
+// String names the rule as the registry of routers does.
+func (b Balance) String() string {
+	if b == ShortestQueue {
+		return "shortestqueue"
+	}
+	return "roundrobin"
+}
+
+func (w *Worker) check() error {
+	switch {
+	case w.SLO <= 0:
+		return fmt.Errorf("ramsis: the objective is %v, want more than 0", w.SLO)
+	case w.Workers < 1:
+		return fmt.Errorf("ramsis: %d workers, want at least 1", w.Workers)
+	case w.Longest < 1:
+		return fmt.Errorf("ramsis: queues of %d, want at least 1", w.Longest)
+	case w.Arrivals == nil || !(w.Arrivals.Rate() > 0):
+		return errors.New("ramsis: arrivals at a rate above 0 are required")
+	case len(w.Models) == 0:
+		return errors.New("ramsis: no model")
+	}
+	for _, m := range w.Models {
+		if len(m.Latency) == 0 || m.Latency[0] <= 0 || !slices.IsSorted(m.Latency) {
+			return fmt.Errorf("ramsis: variant %d: latencies %v, want them positive and not to fall with the batch", m.Variant, m.Latency)
+		}
+	}
+	if _, poisson := w.Arrivals.(Poisson); w.Balance == ShortestQueue && !poisson {
+		return errors.New("ramsis: the shortest queue is known for Poisson arrivals only (App. I)")
+	}
+	return nil
+}
+
+// latency of a batch of b of a model; 0 when it takes no such batch.
+func (m *Model) latency(b int) time.Duration {
+	if b > len(m.Latency) {
+		return 0
+	}
+	return m.Latency[b-1]
+}
+
+// Pareto leaves out every model than which another is as accurate and, in no batch, slower (§4.3.3), and returns the rest by
+// latency.
+func Pareto(models []Model) []Model {
+	var out []Model
+	for i := range models {
+		beaten := slices.ContainsFunc(models, func(o Model) bool {
+			same := o.Accuracy == models[i].Accuracy && slices.Equal(o.Latency, models[i].Latency)
+			if same {
+				return o.Variant < models[i].Variant
+			}
+			if o.Accuracy < models[i].Accuracy || len(o.Latency) < len(models[i].Latency) {
+				return false
+			}
+			for b, l := range models[i].Latency {
+				if o.Latency[b] > l {
+					return false
+				}
+			}
+			return true
+		})
+		if !beaten {
+			out = append(out, models[i])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Model) int { return int(a.Latency[0] - b.Latency[0]) })
+	return out
+}
+
+// slacks returns the time lengths T_w (§4.2), ascending from 0 to the objective.
+func (w *Worker) slacks() []time.Duration {
+	out := []time.Duration{0, w.SLO}
+	if w.Levels > 0 {
+		for j := 1; j < w.Levels; j++ {
+			out = append(out, w.SLO*time.Duration(j)/time.Duration(w.Levels))
+		}
+	} else {
+		for _, m := range w.Models {
+			for b, l := range m.Latency {
+				if l < w.SLO && b < w.Longest {
+					out = append(out, l)
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,65 @@
+package systems
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/ramsis"
+	"github.com/sluice-serving/sluice/policy/route"
+)
+
+// RAMSIS (EuroSys 2024): every worker has all variants; policies made in advance choose among them by the state of the
+// worker's queue, the one for the present load being in force.
+var ramsisSystems = []System{
+	{
+		Name: "ramsis", Doc: "variant and batch by tables that know how arrivals behave, round robin to the workers",
+		Source: "RAMSIS §3-§5", Planner: "ramsis", Router: "roundrobin", Batcher: "policytable", Scaler: "uncovered",
+	},
+	{
+		Name: "ramsis-shortestqueue", Doc: "the same with the shortest queue in the place of round robin",
+		Source: "RAMSIS App. I", Planner: "ramsis", Router: "shortestqueue", Batcher: "policytable", Scaler: "uncovered",
+		Options: Options{Policies: Policies{Balance: route.NewShortestQueue().Name()}},
+	},
+	{
+		Name: "ramsis-variable", Doc: "the same with batches that may leave queries behind",
+		Source: "RAMSIS §4.3.2", Planner: "ramsis", Router: "roundrobin", Batcher: "policytable", Scaler: "uncovered",
+		Options: Options{Policies: Policies{Variable: true}},
+	},
+}
+
+// Policies tunes the planners that make policies in advance.
+type Policies struct {
+	Levels   int     // of slack; 0 means the planner's own, negative one for every latency
+	Longest  int     // queue that is told apart; 0 means the planner's own
+	Variable bool    // batches may leave queries behind
+	Balance  string  // roundrobin (default) or shortestqueue: what the router does
+	Shape    float64 // of gamma gaps between arrivals; 0 means Poisson
+	Step     float64 // accuracy by which neighbouring policies may differ; 0 means the planner's own
+	Every    float64 // queries/s between policies, up to UpTo; 0 lets the planner space them
+	UpTo     float64
+	Alone    bool // one policy, for the demand that is asked for
+}
+
+func newRamsis(w World, o Options) (plan.Planner, error) {
+	p := &o.Policies
+	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, Told: w.Made, Options: ramsis.Options{
+		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: grid(p.Every, p.UpTo), Alone: p.Alone,
+	}}
+	switch p.Balance {
+	case "", "roundrobin":
+	case "shortestqueue":
+		out.Options.Balance = ramsis.ShortestQueue
+	default:
+		return nil, fmt.Errorf("balance is %q: the planner knows roundrobin and shortestqueue", p.Balance)
+	}
+	return out, nil
+}
+
+// grid is every, twice every and so on up to a last.
+func grid(every, upTo float64) []float64 {
+	var out []float64
+	for k := 1; every > 0 && float64(k)*every <= upTo; k++ {
+		out = append(out, float64(k)*every)
+	}
+	return out
+}
