@@ -30,7 +30,7 @@ var floors = []row{
 	{6, "backend/*", false},
 	{6, "provider/*", true},
 	{6, "solver/*", false},
-	{6, "store/...", true},
+	{6, "store/...", false},
 	{6, "sim/experiment", false},
 	{6, "reproduce/...", false},
 	{6, "report/plot", false},

@@ -1,0 +1,2 @@
+// Package store keeps what must survive a run in files.
+package store

@@ -1,0 +1,159 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Policies keeps policy tables in a folder, one file for each, named by the key of what it was made from. A file that cannot
+// be read, or does not hold what its name says, counts as missing: it is made again. It is safe for concurrent use.
+type Policies struct {
+	dir string
+	mu  sync.Mutex
+	err error
+}
+
+// PolicyFormat is the "format" of a policy file, the name and version of the layout.
+const PolicyFormat = "sluice-policy/1"
+
+// maxPolicy bounds a policy file: 256 queries by 1,001 slacks take about 6 MB.
+const maxPolicy = 64 << 20
+
+// policyFile is a policy as it lies in a file.
+type policyFile struct {
+	Format   string  `json:"format"`
+	Key      string  `json:"key"`
+	Rate     float64 `json:"rate"` // queries/s
+	Accuracy float64 `json:"expected_accuracy"`
+	Late     float64 `json:"expected_violation_ratio"`
+	Median   float64 `json:"median_accuracy"`
+	Worst    float64 `json:"worst_99_accuracy"`
+	Busy     float64 `json:"utilization"`
+	SlacksNS []int64 `json:"slacks_ns"`
+	// Variants and Queries are by length of the queue, then slack.
+	Variants [][]int32 `json:"variants"`
+	Queries  [][]int32 `json:"queries"`
+}
+
+// OpenPolicies returns the policies of a folder, which is made when the first is kept.
+func OpenPolicies(dir string) *Policies { return &Policies{dir: dir} }
+
+// Err returns the first trouble with writing.
+func (p *Policies) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// keys are what a key may be: no path can be made of it.
+var keys = regexp.MustCompile(`^[0-9a-f]{16,64}$`)
+
+func (p *Policies) path(key string) string { return filepath.Join(p.dir, key+".json") }
+
+// Get returns the policy made from what key identifies.
+func (p *Policies) Get(key string) (*plan.Policy, bool) {
+	if !keys.MatchString(key) {
+		return nil, false
+	}
+	f, err := os.Open(p.path(key))
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	out, err := ReadPolicy(f, key)
+	return out, err == nil
+}
+
+// Put keeps a policy.
+func (p *Policies) Put(key string, x *plan.Policy) {
+	if err := p.put(key, x); err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.err == nil {
+			p.err = fmt.Errorf("policy %s was not kept: %w", key, err)
+		}
+	}
+}
+
+func (p *Policies) put(key string, x *plan.Policy) error {
+	if !keys.MatchString(key) {
+		return fmt.Errorf("key %q is no key", key)
+	}
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		return err
+	}
+	// Written beside and renamed: whoever reads finds all of it or nothing.
+	f, err := os.CreateTemp(p.dir, ".policy-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(WritePolicy(f, key, x), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), p.path(key))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// WritePolicy writes a policy in the form of a policy file.
+func WritePolicy(w io.Writer, key string, x *plan.Policy) error {
+	f := policyFile{Format: PolicyFormat, Key: key, Rate: x.Rate, Accuracy: x.Promise.Accuracy, Late: x.Promise.Violation, Median: x.Promise.MedianAccuracy,
+		Worst: x.Promise.Worst99Accuracy, Busy: x.Promise.Utilization}
+	for _, s := range x.Slacks {
+		f.SlacksNS = append(f.SlacksNS, int64(s))
+	}
+	for at := 0; at < len(x.Choices); at += len(x.Slacks) {
+		var variants, queries []int32
+		for _, c := range x.Choices[at : at+len(x.Slacks)] {
+			variants, queries = append(variants, int32(c.Variant)), append(queries, c.Queries)
+		}
+		f.Variants, f.Queries = append(f.Variants, variants), append(f.Queries, queries)
+	}
+	return json.NewEncoder(w).Encode(&f)
+}
+
+// ReadPolicy reads a policy file; with a key other than "", one that was made from something else is an error. It checks
+// the layout; whether the variants exist is for the plan to check (plan.Plan.Validate).
+func ReadPolicy(r io.Reader, key string) (*plan.Policy, error) {
+	var f policyFile
+	if err := json.NewDecoder(io.LimitReader(r, maxPolicy)).Decode(&f); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	if f.Format != PolicyFormat {
+		return nil, fmt.Errorf("policy: format is %q, want %q", f.Format, PolicyFormat)
+	}
+	if key != "" && f.Key != key {
+		return nil, fmt.Errorf("policy: made from %q, want %q", f.Key, key)
+	}
+	if len(f.SlacksNS) == 0 || len(f.Variants) == 0 || len(f.Variants) != len(f.Queries) {
+		return nil, fmt.Errorf("policy: %d slacks, %d rows of variants and %d of queries", len(f.SlacksNS), len(f.Variants), len(f.Queries))
+	}
+	out := &plan.Policy{Rate: f.Rate, Promise: plan.Promise{Accuracy: f.Accuracy, Violation: f.Late, MedianAccuracy: f.Median, Worst99Accuracy: f.Worst, Utilization: f.Busy}}
+	for _, s := range f.SlacksNS {
+		out.Slacks = append(out.Slacks, time.Duration(s))
+	}
+	for n := range f.Variants {
+		if len(f.Variants[n]) != len(out.Slacks) || len(f.Queries[n]) != len(out.Slacks) {
+			return nil, fmt.Errorf("policy: row %d has %d variants and %d queries for %d slacks", n+1, len(f.Variants[n]), len(f.Queries[n]), len(out.Slacks))
+		}
+		for j := range out.Slacks {
+			if q := f.Queries[n][j]; q < 1 || int(q) > n+1 {
+				return nil, fmt.Errorf("policy: takes %d of %d queries", q, n+1)
+			}
+			out.Choices = append(out.Choices, plan.Choice{Variant: serving.VariantID(f.Variants[n][j]), Queries: f.Queries[n][j]})
+		}
+	}
+	return out, nil
+}
