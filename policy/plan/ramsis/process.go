@@ -57,8 +57,9 @@ func newProblem(w *Worker) *problem {
 // the middle of its piece.
 func (p *problem) divide() {
 	longest := p.SLO
-	for i := range p.Models {
-		longest = max(longest, p.Models[i].Latency[min(len(p.Models[i].Latency), p.Longest)-1])
+	for n := 1; n <= p.Longest; n++ { // beyond the objective only what is fastest is run
+		m, b := p.fastest(n)
+		longest = max(longest, p.Models[m].latency(b))
 	}
 	// Half a per cent of the objective: finer changes no probability by more than a thousandth.
 	width := seconds(p.SLO) / 200
