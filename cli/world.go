@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func openWorld(path string) (*world, error) {
 		if err != nil {
 			return nil, &status{ExitConfig, fmt.Errorf("%s: app %q: %w", path, r.Spec.Apps[i].Name, err)}
 		}
-		if i > 0 && s != w.system {
+		if i > 0 && !reflect.DeepEqual(s, w.system) {
 			return nil, exit(ExitConfig, "%s: apps[%d].system differs from that of app %q: one server runs one system; start a server for each", path, i, r.Spec.Apps[0].Name)
 		}
 		w.system = s

@@ -45,6 +45,10 @@ var planners = []plannerPart{
 	{"proteus", "which variant each worker hosts and its share, as a mixed-integer program", newProteus},
 	{"ramsis", "every variant everywhere, and policies for choosing among them", newRamsis},
 	{"infaas", "which variant each worker hosts, greedily from what runs", newInfaas},
+	{"jellyfish", "all variants everywhere; by the load, the most accurate whose throughput exceeds it", newLoadwise(jellyfish)},
+	{"modelswitching", "all variants everywhere; by the load, the most accurate whose simulated response meets the objective", newLoadwise(modelSwitching)},
+	{"infaas-target", "all variants everywhere; the fastest that reaches the app's accuracy floor", newLoadwise(infaasTarget)},
+	{"allvariants", "all variants everywhere, and the batcher chooses", newAllVariants},
 }
 
 var scalers = []scalerPart{

@@ -39,7 +39,7 @@ type Choice struct {
 // Promise is what a policy is expected to lead to (RAMSIS §5.1).
 type Promise struct {
 	Accuracy  float64 // mean over queries in time, at least
-	Violation float64 // share of queries that are late, at most
+	Violation float64 // share of queries that are late, at most; negative when not promised
 	// MedianAccuracy and Worst99Accuracy are exceeded by half and by 99 % of the queries in time.
 	MedianAccuracy, Worst99Accuracy float64
 	Utilization                     float64 // share of the time in which a worker is busy

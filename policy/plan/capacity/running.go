@@ -1,6 +1,9 @@
 package capacity
 
 import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
@@ -99,4 +102,17 @@ func Place(groups [][]serving.WorkerID, hosts []Host, counts []int, running map[
 	})
 	loads += fill(func(serving.WorkerID, int) bool { return true })
 	return at, loads
+}
+
+// Loads counts the variants of a plan that a snapshot does not have where the plan wants them.
+func Loads(snapshot *fleet.Snapshot, p *plan.Plan) int {
+	running, n := Running(snapshot), 0
+	for _, i := range p.Instances {
+		for _, v := range i.Variants {
+			if !slices.ContainsFunc(running[i.Worker].Variants, func(l fleet.Loaded) bool { return l.Variant == v.Variant && l.Wanted }) {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -1,0 +1,89 @@
+package loadwise
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// ModelSwitching (HotCloud 2020; RAMSIS §7) measures, before anything is served, the response latency of every variant at every
+// load, and takes the most accurate one whose percentile of it, the 99th in the paper, is within the objective. The
+// measurement is a simulation: the workers take batches from one queue under Poisson arrivals. When no variant does, the
+// fastest runs whatever waits.
+type ModelSwitching struct {
+	Seed uint64 // of the arrivals
+	// Span is how long each simulation takes in its own time; 0 means 300 s, as in the authors' code.
+	Span time.Duration
+	// OwnLimits profiles each variant with the largest batches of its own that take at most half the objective. Otherwise all
+	// have the limit that Jellyfish without head-room would give the variant of its choice, as in the authors' code.
+	OwnLimits bool
+}
+
+const (
+	modelSwitchingSpan  = 300 * time.Second
+	modelSwitchingRates = 20
+)
+
+// Name implements Rule.
+func (ModelSwitching) Name() string { return "modelswitching" }
+
+// rates are equally far apart, up to what the fastest variant carries, and one beyond.
+func (ModelSwitching) rates(s *stage) []float64 {
+	most := s.carries(&s.variants[s.fastest()], anyTime)
+	out := make([]float64, modelSwitchingRates+1)
+	for n := range out {
+		out[n] = most * float64(n+1) / modelSwitchingRates
+	}
+	return out
+}
+
+func (m ModelSwitching) choose(s *stage, rate float64) choice {
+	span := m.Span
+	if span == 0 {
+		span = modelSwitchingSpan
+	}
+	for at := range s.variants {
+		v := &s.variants[at]
+		limits := m.limits(s, at, rate)
+		if s.limited(v, limits) <= rate {
+			continue // queues would grow for ever
+		}
+		// The same arrivals for every variant, so that they differ by nothing else.
+		r := rand.New(rand.NewPCG(m.Seed, uint64(rate*1e6)))
+		if late, ok := s.respond(v, limits, rate, span, r); ok {
+			return choice{variant: at, limits: limits, promise: plan.Promise{Accuracy: v.accuracy, Violation: late, Utilization: rate / s.limited(v, limits)}}
+		}
+	}
+	at := s.fastest()
+	v := &s.variants[at]
+	limits := m.limits(s, at, rate)
+	return choice{variant: at, limits: limits, promise: plan.Promise{Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.limited(v, limits))}}
+}
+
+// limits are the batches of a variant at a rate.
+func (m ModelSwitching) limits(s *stage, at int, rate float64) []int {
+	v := &s.variants[at]
+	if m.OwnLimits {
+		return v.largest(s.within/2, 0)
+	}
+	c := Jellyfish{Headroom: 1}.choose(s, rate)
+	out := v.whole()
+	for g := range out {
+		out[g] = min(out[g], c.limits[g])
+	}
+	return out
+}
+
+// limited is what all workers carry with batches of at most so many.
+func (s *stage) limited(v *variant, limits []int) float64 {
+	out := 0.0
+	for g := range s.groups {
+		best := 0.0
+		for b := 1; b <= limits[g]; b++ {
+			best = max(best, v.rate(g, b))
+		}
+		out += float64(s.groups[g].workers) * best
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package loadwise
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// oneSlack is the only slack of a policy that does not look at it.
+var oneSlack = []time.Duration{0}
+
+// stage is what a rule sees.
+type stage struct {
+	spec       *serving.Spec
+	id         serving.StageID
+	within     time.Duration // the stage's part of the objective
+	percentile float64       // of the objective
+	asked      float64       // the demand, queries/s
+	workers    []serving.WorkerID
+	of         []int   // by place in workers: its group
+	groups     []group // workers of one device type each
+	// variants may be used, the most accurate first, of equals the fastest.
+	variants []variant
+}
+
+type group struct {
+	device  serving.DeviceTypeID
+	workers int
+}
+
+type variant struct {
+	id       serving.VariantID
+	accuracy float64
+	took     [][]time.Duration // by group, then by items-1
+}
+
+// rate is what one worker of a group carries with batches of b.
+func (v *variant) rate(g, b int) float64 { return float64(b) / v.took[g][b-1].Seconds() }
+
+// best is the highest such rate of batches that take at most within, 0 when none does.
+func (v *variant) best(g int, within time.Duration) float64 {
+	out := 0.0
+	for b := 1; b <= len(v.took[g]); b++ {
+		if v.took[g][b-1] <= within {
+			out = max(out, v.rate(g, b))
+		}
+	}
+	return out
+}
+
+// carries is what all workers carry with batches of at most within: the sum of their throughputs (RAMSIS §7).
+func (s *stage) carries(v *variant, within time.Duration) float64 {
+	out := 0.0
+	for g := range s.groups {
+		out += float64(s.groups[g].workers) * v.best(g, within)
+	}
+	return out
+}
+
+const anyTime = time.Duration(math.MaxInt64)
+
+// whole are the variant's own limits on every group.
+func (v *variant) whole() []int {
+	out := make([]int, len(v.took))
+	for g := range out {
+		out[g] = len(v.took[g])
+	}
+	return out
+}
+
+// fastest is the variant with the smallest latency of one item, over all workers.
+func (s *stage) fastest() int {
+	out, least := 0, math.Inf(1)
+	for at := range s.variants {
+		sum := 0.0
+		for g := range s.groups {
+			sum += float64(s.groups[g].workers) * s.variants[at].took[g][0].Seconds()
+		}
+		if sum < least {
+			out, least = at, sum
+		}
+	}
+	return out
+}
+
+// measure groups the workers and looks up what every variant is believed to take.
+func (s *stage) measure(believed profile.Profile, broken []bool) error {
+	for _, w := range s.workers {
+		d := s.spec.Workers[w].DeviceType
+		g := slices.IndexFunc(s.groups, func(g group) bool { return g.device == d })
+		if g < 0 {
+			g = len(s.groups)
+			s.groups = append(s.groups, group{device: d})
+		}
+		s.groups[g].workers++
+		s.of = append(s.of, g)
+	}
+	floor := s.spec.Apps[s.spec.Stages[s.id].App].Floor
+	for _, id := range s.spec.Stages[s.id].Variants {
+		if broken[id] {
+			continue
+		}
+		x := &s.spec.Variants[id]
+		v := variant{id: id, accuracy: x.Accuracy}
+		for _, g := range s.groups {
+			var took []time.Duration
+			for b := 1; b <= x.MaxBatch; b++ {
+				l := believed.Latency(id, g.device, b, 1)
+				if l >= profile.Unknown {
+					break
+				}
+				took = append(took, l)
+			}
+			if len(took) > 0 {
+				v.took = append(v.took, took)
+			}
+		}
+		if len(v.took) == len(s.groups) && x.Accuracy >= floor {
+			s.variants = append(s.variants, v)
+		}
+	}
+	if len(s.variants) == 0 {
+		return fmt.Errorf("stage %q: no variant of at least accuracy %v was measured on all of its workers", s.spec.Stages[s.id].Name, floor)
+	}
+	slices.SortStableFunc(s.variants, func(a, b variant) int {
+		return cmp.Or(cmp.Compare(b.accuracy, a.accuracy), cmp.Compare(a.took[0][0], b.took[0][0]))
+	})
+	return nil
+}
+
+// host loads every variant that may be used on every worker.
+func (s *stage) host(out *plan.Plan) error {
+	total := 0.0
+	v := &s.variants[s.fastest()]
+	for _, g := range s.of {
+		total += v.best(g, anyTime)
+	}
+	for n, w := range s.workers {
+		device := &s.spec.DeviceTypes[s.spec.Workers[w].DeviceType]
+		i := plan.Instance{Worker: w, Stage: s.id, Slots: 1, Share: v.best(s.of[n], anyTime) / total}
+		memory := int64(0)
+		for at := range s.variants {
+			x := &s.spec.Variants[s.variants[at].id]
+			limit := len(s.variants[at].took[s.of[n]])
+			i.Variants = append(i.Variants, plan.Variant{Variant: s.variants[at].id, Limit: limit})
+			memory += x.MemoryBytes + int64(limit)*x.ItemBytes
+		}
+		if device.MemoryBytes > 0 && memory > device.MemoryBytes {
+			return fmt.Errorf("the variants of stage %q need %d bytes with full batches, device type %q has %d: use fewer variants, or smaller batches",
+				s.spec.Stages[s.id].Name, memory, device.Name, device.MemoryBytes)
+		}
+		out.Instances = append(out.Instances, i)
+	}
+	return nil
+}
