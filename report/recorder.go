@@ -56,6 +56,7 @@ type totals struct {
 	items    int64 // of served queries
 
 	accuracy   float64 // sum over served queries
+	satisfied  float64 // sum over queries served in time
 	best       float64 // sum of the best accuracy of their app
 	normalised float64 // sum of accuracy / best accuracy of their app
 	right      int64
@@ -173,6 +174,8 @@ func (t *totals) add(o *Outcome, best float64, late bool) {
 	}
 	if late {
 		t.late++
+	} else {
+		t.satisfied += o.Accuracy
 	}
 	items := max(o.Items, 1)
 	t.items += int64(items)
@@ -200,6 +203,7 @@ func (t *totals) merge(o *totals) {
 	t.late += o.late
 	t.items += o.items
 	t.accuracy += o.accuracy
+	t.satisfied += o.satisfied
 	t.best += o.best
 	t.normalised += o.normalised
 	t.right += o.right

@@ -66,6 +66,7 @@ type Summary struct {
 	FinishRate     float64 `json:"finish_rate"`
 
 	EffectiveAccuracy      *float64 `json:"effective_accuracy,omitempty"`
+	SatisfiedAccuracy      *float64 `json:"satisfied_accuracy,omitempty"`
 	NormalisedAccuracy     *float64 `json:"normalised_accuracy,omitempty"`
 	MaxAccuracyDrop        *float64 `json:"max_accuracy_drop,omitempty"`
 	NormalisedAccuracyDrop *float64 `json:"normalised_accuracy_drop,omitempty"`
@@ -230,6 +231,9 @@ func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal
 			drop, ndrop := a.worstWindow(window)
 			s.MaxAccuracyDrop, s.NormalisedAccuracyDrop = &drop, &ndrop
 		}
+	}
+	if s.InTime > 0 && t.satisfied > 0 {
+		s.SatisfiedAccuracy = ptr(t.satisfied / float64(s.InTime))
 	}
 	if s.Labelled > 0 {
 		s.MeasuredAccuracy = ptr(float64(t.right) / float64(s.Labelled))

@@ -52,6 +52,7 @@ func TestByHand(t *testing.T) {
 	near(t, "violations", &o.ViolationRatio, 4.0/8)
 	near(t, "finish rate", &o.FinishRate, 4.0/8)
 	near(t, "accuracy", o.EffectiveAccuracy, (0.9+0.9+0.6+0.7+0.8)/5)
+	near(t, "accuracy in time", o.SatisfiedAccuracy, (0.9+0.9+0.6+0.8)/4)
 	near(t, "normalised", o.NormalisedAccuracy, (1+1+0.6/0.9+0.7/0.9+1)/5)
 	// Windows by arrival: [0,10) lost (0+0+0.3)/3, [10,20) lost (0.2+0)/2.
 	near(t, "drop", o.MaxAccuracyDrop, (0.9*3-(0.9+0.9+0.6))/3)
