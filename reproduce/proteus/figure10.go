@@ -48,9 +48,9 @@ func figure10(l *lab) error {
 			return l.solve(ctx, x.scale, x.variants, x.types)
 		}))
 	}
-	l.after = append(l.after, func(o *reproduce.Outcome) error {
+	l.After(func(o *reproduce.Outcome) error {
 		for i, x := range sizes {
-			s := tasks[i].done[0].(*solving)
+			s := tasks[i].Done[0].(*solving)
 			setting := map[string]string{"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants), "query types": strconv.Itoa(x.types)}
 			o.Add(row("10", "proteus", "columns", "", setting), float64(s.columns))
 			o.Add(row("10", "proteus", "rows", "", setting), float64(s.rows))

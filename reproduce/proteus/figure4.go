@@ -64,7 +64,7 @@ func (l *lab) limit(w *experiment.World) (*trace, error) {
 		multiple = min(multiple, x.Capacity[a]/rate)
 	}
 	out := t.scaled(limitTrace, multiple)
-	l.after = append(l.after, func(o *reproduce.Outcome) error {
+	l.After(func(o *reproduce.Outcome) error {
 		o.Notes = append(o.Notes, fmt.Sprintf("Trace %s is %s with %.2f times the queries: the fastest variants of the fleet carry just its busiest ten seconds, %.0f queries/s.",
 			limitTrace, heavyTrace, multiple, sum(out.peak(width))))
 		return nil
@@ -84,7 +84,7 @@ func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
 	foreseen.System.Options.Planning.Slack = -1
 	ahead := l.want("proteus that foresees "+t.name, foreseen)
 	exact := l.exact(w, t)
-	l.after = append(l.after, func(o *reproduce.Outcome) error {
+	l.After(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"trace": t.name}
 		for i, name := range headline {
 			known := map[string]float64{}
@@ -94,7 +94,7 @@ func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
 			totals(o, figure, tasks[i], name, setting, known, "§6.2, Figure 4: the authors' cluster")
 		}
 		totals(o, figure, ahead, "proteus with foresight", setting, nil, "")
-		best := exact.done[0].([]float64)
+		best := exact.Done[0].([]float64)
 		o.Add(row(figure, "exact plan of every 10 s", "effective accuracy", "%", setting), 100*weighted(best, t))
 		o.Add(row(figure, "exact plan of every 10 s", "maximum accuracy drop", "points", setting), 100*(1-lowest(best)))
 		for _, x := range []struct {
@@ -170,7 +170,7 @@ func (l *lab) asReleased() error {
 		}
 		tasks[i] = l.want(name+" as released", j)
 	}
-	l.after = append(l.after, func(o *reproduce.Outcome) error {
+	l.After(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"trace": authorsTrace, "counted": "as released"}
 		for i, name := range headline {
 			says := simulatorSays[name]

@@ -63,7 +63,7 @@ func figure6(l *lab) error {
 			}
 		}
 	}
-	l.after = append(l.after, func(o *reproduce.Outcome) error {
+	l.After(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 6: SLO violations (%) by load", Columns: 3}
 		for _, p := range processes {
 			lines := make([]plot.Line, len(batchers))

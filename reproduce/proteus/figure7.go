@@ -37,7 +37,7 @@ func figure7(l *lab) error {
 			}
 			tasks = append(tasks, l.want(name+" on "+t.name, j))
 		}
-		l.after = append(l.after, func(o *reproduce.Outcome) error {
+		l.After(func(o *reproduce.Outcome) error {
 			for i, name := range names {
 				known := map[string]float64{}
 				if v, ok := publishedViolations[name]; ok && t.name == authorsTrace {

@@ -21,7 +21,7 @@ func figure9(l *lab) error {
 	for _, name := range names {
 		tasks = append(tasks, l.want(name+" on "+t.name, newJob(w, system(name), t)))
 	}
-	l.after = append(l.after, func(o *reproduce.Outcome) error {
+	l.After(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 9: " + t.name, Panels: []plot.Panel{
 			{Name: "Effective accuracy (%)", Low: math.NaN(), High: 100}, {Name: "SLO violations (%)", Low: 0, High: math.NaN()},
 		}}

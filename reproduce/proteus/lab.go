@@ -13,30 +13,19 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// lab gathers what the figures want to have run, each thing once, and then runs it all.
+// lab is what the figures share.
 type lab struct {
-	reproduce.Request
+	*reproduce.Lab
 	spec   *serving.Spec
 	traces []*trace
 	worlds map[string]*experiment.World
-	tasks  []*task
-	byKey  map[string]*task
-	// after are the figures' turns to say what came out, in their order.
-	after []func(*reproduce.Outcome) error
 }
 
-// task is something to be done once per seed, or once.
-type task struct {
-	key   string
-	heavy int // guess of the time it takes; the heaviest begin first
-	seeds int
-	do    func(ctx context.Context, seed uint64) (any, error)
-	done  []any // by seed
-}
+// task is something that runs once per seed, or once.
+type task struct{ *reproduce.Task }
 
 func newLab(r reproduce.Request) (*lab, error) {
-	l := &lab{Request: r, worlds: make(map[string]*experiment.World), byKey: make(map[string]*task)}
-	l.Seeds = max(l.Seeds, 1)
+	l := &lab{Lab: reproduce.NewLab(r), worlds: make(map[string]*experiment.World)}
 	var err error
 	if l.spec, _, err = table(1); err != nil {
 		return nil, err
@@ -75,63 +64,13 @@ func (l *lab) want(key string, j *job) *task {
 }
 
 func (l *lab) do(key string, heavy, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *task {
-	if t := l.byKey[key]; t != nil {
-		return t
-	}
-	t := &task{key: key, heavy: heavy, seeds: seeds, do: do, done: make([]any, seeds)}
-	l.tasks = append(l.tasks, t)
-	l.byKey[key] = t
-	return t
-}
-
-// run does all tasks and lets the figures speak.
-func (l *lab) run(ctx context.Context) (*reproduce.Outcome, error) {
-	type step struct {
-		t    *task
-		seed int
-	}
-	var steps []step
-	total := 0
-	for _, t := range l.tasks {
-		for s := range t.seeds {
-			steps = append(steps, step{t, s})
-			total += t.heavy
-		}
-	}
-	slices.SortStableFunc(steps, func(a, b step) int { return b.t.heavy - a.t.heavy })
-	var mu sync.Mutex
-	ended := 0
-	err := experiment.Sweep(ctx, len(steps), l.Parallel, nil, func(ctx context.Context, i int) error {
-		s := steps[i]
-		v, err := s.t.do(ctx, uint64(s.seed+1))
-		if err != nil {
-			return err
-		}
-		s.t.done[s.seed] = v
-		if l.Progress != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			ended += s.t.heavy
-			l.Progress(float64(ended)/float64(max(total, 1)), s.t.key)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := &reproduce.Outcome{}
-	for _, f := range l.after {
-		if err := f(out); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return &task{l.Do(key, heavy, seeds, do)}
 }
 
 // results are a job's, by seed.
 func (t *task) results() []*result {
-	out := make([]*result, len(t.done))
-	for i, d := range t.done {
+	out := make([]*result, len(t.Done))
+	for i, d := range t.Done {
 		out[i] = d.(*result)
 	}
 	return out

@@ -46,7 +46,7 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 			}
 		}
 	}
-	return l.run(ctx)
+	return l.Run(ctx)
 }
 
 // row begins a row of this paper.
