@@ -35,8 +35,8 @@ func newLoadwise(rule func(*Planning) loadwise.Rule) func(World, Options) (plan.
 
 func jellyfish(p *Planning) loadwise.Rule { return loadwise.Jellyfish{Headroom: p.Headroom} }
 
-func modelSwitching(p *Planning) loadwise.Rule {
-	return loadwise.ModelSwitching{OwnLimits: !p.Oddities}
+func modelSwitching(*Planning) loadwise.Rule {
+	return loadwise.ModelSwitching{}
 }
 
 func infaasTarget(*Planning) loadwise.Rule { return loadwise.Target{} }

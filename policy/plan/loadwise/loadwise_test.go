@@ -264,8 +264,8 @@ func TestModelSwitching(t *testing.T) {
 	}
 }
 
-// The limit is that of the variant which Jellyfish without head-room would choose: at 140/s, 70/s a worker, that is fast with
-// four, at 40/s mid with one.
+// The limit is that of the variant which Jellyfish would choose: at 140/s, 73.5/s a worker with head-room, that is fast with
+// four; at 40/s mid with one.
 func TestModelSwitchingLimits(t *testing.T) {
 	spec, p := world(t, 2, slow, mid, fast)
 	stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
@@ -273,12 +273,11 @@ func TestModelSwitchingLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
-		own     bool
 		variant int
 		rate    float64
 		want    int
-	}{{false, 1, 140, 4}, {false, 1, 40, 1}, {false, 2, 40, 1}, {false, 2, 500, 5}, {true, 2, 40, 4}, {true, 1, 140, 1}} {
-		if got := (ModelSwitching{OwnLimits: x.own}).limits(stages[0], x.variant, x.rate); got[0] != x.want {
+	}{{1, 140, 4}, {1, 40, 1}, {2, 40, 1}, {2, 500, 5}} {
+		if got := stages[0].shared(&stages[0].variants[x.variant], x.rate); got[0] != x.want {
 			t.Errorf("%+v: %d", x, got[0])
 		}
 	}

@@ -15,9 +15,6 @@ type ModelSwitching struct {
 	Seed uint64 // of the arrivals
 	// Span is how long each simulation takes in its own time; 0 means 300 s, as in the authors' code.
 	Span time.Duration
-	// OwnLimits profiles each variant with the largest batches of its own that take at most half the objective. Otherwise all
-	// have the limit that Jellyfish without head-room would give the variant of its choice, as in the authors' code.
-	OwnLimits bool
 }
 
 const (
@@ -45,7 +42,7 @@ func (m ModelSwitching) choose(s *stage, rate float64) choice {
 	}
 	for at := range s.variants {
 		v := &s.variants[at]
-		limits := m.limits(s, at, rate)
+		limits := s.shared(v, rate)
 		if s.limited(v, limits) <= rate {
 			continue // queues would grow for ever
 		}
@@ -57,17 +54,15 @@ func (m ModelSwitching) choose(s *stage, rate float64) choice {
 	}
 	at := s.fastest()
 	v := &s.variants[at]
-	limits := m.limits(s, at, rate)
+	limits := s.shared(v, rate)
 	return choice{variant: at, limits: limits, promise: plan.Promise{Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.limited(v, limits))}}
 }
 
-// limits are the batches of a variant at a rate.
-func (m ModelSwitching) limits(s *stage, at int, rate float64) []int {
-	v := &s.variants[at]
-	if m.OwnLimits {
-		return v.largest(s.within/2, 0)
-	}
-	c := Jellyfish{Headroom: 1}.choose(s, rate)
+// shared are the limits of a variant's batches at a rate: those of the variant that Jellyfish would choose, for every variant.
+// So does the authors' code. It lets a variant run batches of more than half the objective where only a faster one carries the
+// load by Jellyfish's measure, which the simulation then finds in time or not.
+func (s *stage) shared(v *variant, rate float64) []int {
+	c := Jellyfish{}.choose(s, rate)
 	out := v.whole()
 	for g := range out {
 		out[g] = min(out[g], c.limits[g])

@@ -1,0 +1,142 @@
+// Package ramsis runs the experiments of RAMSIS (EuroSys 2024, §7 and its artifact's appendix A.4) from the numbers its authors
+// published, on this project's engine, planners and simulator.
+package ramsis
+
+import (
+	"bytes"
+	"embed"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+//go:embed data/*.csv
+var files embed.FS
+
+// records reads a carried table and checks its head.
+func records(name string, head ...string) ([][]string, error) {
+	text, err := files.ReadFile("data/" + name)
+	if err != nil {
+		return nil, err
+	}
+	r := csv.NewReader(bytes.NewReader(text))
+	var out [][]string
+	for {
+		rec, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data/%s: %w", name, err)
+		}
+		out = append(out, rec)
+	}
+	if len(out) == 0 || !slices.Equal(out[0], head) {
+		return nil, fmt.Errorf("data/%s: its first line is not %s", name, strings.Join(head, ","))
+	}
+	return out[1:], nil
+}
+
+// numbers reads the fields of a record from the given place on.
+func numbers(name string, line int, fields []string) ([]float64, error) {
+	out := make([]float64, len(fields))
+	for i, f := range fields {
+		var err error
+		if out[i], err = strconv.ParseFloat(f, 64); err != nil {
+			return nil, fmt.Errorf("data/%s: line %d: %q is no number", name, line+2, f)
+		}
+	}
+	return out, nil
+}
+
+// published reads a table whose last columns are numbers, keyed by what stands before them.
+func published(name string, keys int, head ...string) (map[string][]float64, error) {
+	rows, err := records(name, head...)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string][]float64)
+	for n, r := range rows {
+		v, err := numbers(name, n, r[keys:])
+		if err != nil {
+			return nil, err
+		}
+		out[strings.Join(r[:keys], " ")] = v
+	}
+	return out, nil
+}
+
+// model is a row of Figures 3 or 9.
+type model struct {
+	name     string
+	accuracy float64           // per cent
+	took     [32]time.Duration // by batch-1
+}
+
+// models reads those of a task, the fastest first.
+func models(task string) ([]model, error) {
+	rows, err := records("latency.csv", "task", "model", "accuracy_pct", "batch", "p95_ns")
+	if err != nil {
+		return nil, err
+	}
+	var out []model
+	for n, r := range rows {
+		if r[0] != task {
+			continue
+		}
+		v, err := numbers("latency.csv", n, r[2:])
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == 0 || out[len(out)-1].name != r[1] {
+			out = append(out, model{name: r[1], accuracy: v[0]})
+		}
+		m := &out[len(out)-1]
+		if b := int(v[1]); b < 1 || b > len(m.took) {
+			return nil, fmt.Errorf("data/latency.csv: line %d: batch %d", n+2, b)
+		}
+		m.took[int(v[1])-1] = time.Duration(v[2])
+	}
+	for _, m := range out {
+		if slices.Contains(m.took[:], 0) {
+			return nil, fmt.Errorf("data/latency.csv: a batch of %s is missing", m.name)
+		}
+	}
+	return out, nil
+}
+
+// spec is a world of equal workers, each able to run every model of a task.
+func spec(s setup) (*serving.Spec, serving.Measurements, error) {
+	var m serving.Measurements
+	list, err := models(s.task)
+	if err != nil {
+		return nil, m, err
+	}
+	out := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "n1-standard-4", Cores: 4}},
+		Apps: []serving.App{{
+			Name: s.task, SLO: serving.SLO{Latency: s.slo, Percentile: 99}, Late: serving.ServeLate, Weight: 1, Floor: s.floor,
+			QueueLimit: 1 << 30, Stages: []serving.StageID{0},
+		}},
+		Stages: []serving.Stage{{Name: s.task}},
+	}
+	for w := range s.workers {
+		out.Workers = append(out.Workers, serving.Worker{Name: fmt.Sprintf("worker-%d", w)})
+	}
+	for v, x := range list {
+		out.Variants = append(out.Variants, serving.Variant{Name: x.name, Accuracy: x.accuracy / 100, MaxBatch: len(x.took)})
+		out.Stages[0].Variants = append(out.Stages[0].Variants, serving.VariantID(v))
+		for b, took := range x.took {
+			m.Latency = append(m.Latency, serving.LatencyPoint{
+				Variant: serving.VariantID(v), Items: b + 1, Concurrency: 1, Mean: took, P50: took, P90: took, P95: took, P99: took,
+			})
+		}
+	}
+	return out, m, out.Validate()
+}

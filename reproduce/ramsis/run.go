@@ -1,0 +1,97 @@
+package ramsis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// lineup are the systems that are compared, as far as there are systems of these names.
+var lineup = []string{"ramsis", "pool", "jellyfish+", "modelswitching", "greedy"}
+
+// compared is the lineup.
+func compared() []systems.System {
+	var out []systems.System
+	for _, name := range lineup {
+		if s, err := systems.Get(name); err == nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// job is a system in a world under a load.
+type job struct {
+	experiment.Case
+	load *load
+
+	once    sync.Once
+	initial *plan.Plan
+	failed  error
+}
+
+// newJob prepares a system. When the load is known, its policy for that load is the only one it has; otherwise
+// ModelSwitching profiles at the loads of the authors' policies, 200 to 4,000 queries/s (appendix A.4.2), and on a load with a grid
+// so do all whose rule is not exact at every load.
+func newJob(w *experiment.World, s systems.System, l *load) *job {
+	p := &s.Options.Policies
+	switch {
+	case l.known > 0:
+		p.Alone = true
+	case l.grid && s.Planner != "jellyfish" || s.Planner == "modelswitching":
+		p.Every, p.UpTo = 200, 4000
+	}
+	j := &job{load: l}
+	j.Case = experiment.Case{World: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source { return l.source(seed) }, First: []float64{l.known}}
+	j.Record = report.Options{Exact: 1}
+	return j
+}
+
+// plan makes the job's plan, once for all seeds.
+func (j *job) plan(ctx context.Context) (*plan.Plan, error) {
+	j.once.Do(func() {
+		p, err := j.System.NewPlanner(systems.World{Profile: j.World.Beliefs, Solver: j.World.Solver})
+		if err == nil {
+			j.initial, err = p.Plan(ctx, plan.Request{Spec: j.World.Spec, Rates: j.First})
+		}
+		j.failed = err
+	})
+	return j.initial, j.failed
+}
+
+// result is what a job led to.
+type result struct {
+	accuracy   float64 // per satisfied query, per cent; NaN when none was
+	violations float64 // per cent of the queries
+	queries    int64
+	promise    *plan.Promise // of the policy for a known load; nil when there is none
+}
+
+func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
+	initial, err := j.plan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", j.System.Name, err)
+	}
+	c := j.Case
+	c.Initial = initial
+	r, err := c.Run(ctx, seed)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s: %w", j.System.Name, j.load.name, err)
+	}
+	all := &r.Report.Overall
+	out := &result{accuracy: math.NaN(), violations: 100 * all.ViolationRatio, queries: all.Offered}
+	if all.SatisfiedAccuracy != nil {
+		out.accuracy = 100 * *all.SatisfiedAccuracy
+	}
+	if j.load.known > 0 && len(initial.Policies) > 0 {
+		out.promise = &initial.Policies[0].At(j.load.known).Promise
+	}
+	return out, nil
+}

@@ -1,0 +1,41 @@
+package ramsis
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/sim/truth"
+)
+
+// setup is what one experiment of §7 differs in from another.
+type setup struct {
+	task    string // image or text
+	slo     time.Duration
+	workers int
+	floor   float64 // accuracy that the app asks for; 0 for none
+}
+
+// world builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors' simulator
+// (§7.3.1), and late queries are served (§4.3.1).
+func world(solver milp.Solver, s setup) (*experiment.World, error) {
+	spec, m, err := spec(s)
+	if err != nil {
+		return nil, err
+	}
+	beliefs, err := profile.NewTable(spec, m, profile.P95)
+	if err != nil {
+		return nil, err
+	}
+	w := &experiment.World{Spec: spec, Beliefs: beliefs, Solver: solver}
+	w.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, truth.Exact, r) }
+	best := 0.0
+	for _, v := range spec.Variants {
+		best = max(best, v.Accuracy)
+	}
+	w.Apps = []report.AppInfo{{Name: s.task, BestAccuracy: best, SLO: spec.Apps[0].SLO}}
+	return w, nil
+}
