@@ -12,10 +12,11 @@ import (
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
+	"github.com/sluice-serving/sluice/reproduce/ramsis"
 )
 
 // papers are those that can be reproduced.
-var papers = []reproduce.Paper{proteus.Paper()}
+var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper()}
 
 func reproduceCommand() command {
 	return command{

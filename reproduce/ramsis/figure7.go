@@ -1,0 +1,64 @@
+package ramsis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// figure7 is §7.3.1: what the policies promise (§5.1) against what is simulated, for every system whose policies promise
+// something, under constant load with 40, 60 and 80 workers.
+func figure7(l *lab) error {
+	var all []series
+	for _, workers := range []int{40, 60, 80} {
+		at := a4
+		at.workers = workers
+		points, err := l.points(constantLoads(), func(x float64) (setup, *load, error) {
+			on, err := l.constant(x)
+			return at, on, err
+		})
+		if err != nil {
+			return err
+		}
+		all = append(all, series{at, points})
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		for i, s := range l.systems {
+			c := &plot.Chart{Title: "RAMSIS, Figure 7: " + s.Name + ", promised and simulated", Columns: len(all)}
+			var below []plot.Panel
+			promised := false
+			for _, x := range all {
+				up := plot.Panel{Name: fmt.Sprintf("%d workers: accuracy (%%)", x.at.workers), XName: "load (queries/s)", Low: math.NaN(), High: math.NaN()}
+				down := plot.Panel{Name: fmt.Sprintf("%d workers: violations (%%)", x.at.workers), XName: "load (queries/s)", Low: 0, High: math.NaN()}
+				lines := [4]plot.Line{{Name: "promised"}, {Name: "simulated"}, {Name: "promised"}, {Name: "simulated"}}
+				for _, p := range x.points {
+					promise := p.systems[i].of(0).promise
+					if promise == nil || promise.Violation < 0 {
+						continue
+					}
+					promised = true
+					setting := map[string]string{"workers": fmt.Sprint(x.at.workers), "load": name(p.x)}
+					a, v := p.systems[i].each(accuracy), p.systems[i].each(violations)
+					add(o, row("7", s.Name, "accuracy, promised", "%", setting), 100*promise.Accuracy)
+					add(o, row("7", s.Name, "accuracy, simulated", "%", setting), a...)
+					add(o, row("7", s.Name, "violations, promised", "%", setting), 100*promise.Violation)
+					add(o, row("7", s.Name, "violations, simulated", "%", setting), v...)
+					for k, y := range []float64{100 * promise.Accuracy, mean(a), 100 * promise.Violation, mean(v)} {
+						lines[k].X, lines[k].Y = append(lines[k].X, p.x), append(lines[k].Y, y)
+					}
+				}
+				up.Lines, down.Lines = lines[:2], lines[2:]
+				c.Panels = append(c.Panels, up)
+				below = append(below, down)
+			}
+			if promised {
+				c.Panels = append(c.Panels, below...)
+				o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-7-" + s.Name, Chart: c})
+			}
+		}
+		return nil
+	})
+	return nil
+}

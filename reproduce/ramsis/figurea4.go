@@ -1,0 +1,110 @@
+package ramsis
+
+import (
+	"math"
+	"slices"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// a4 is the setting of the artifact's evaluation (appendix A.4.2).
+var a4 = setup{task: "image", slo: 150 * ms, workers: 60}
+
+const byAuthors = "the authors' code at 9b74967, run by us"
+
+// figureA4 is the artifact's evaluation: the production trace with 60, 70 and 80 workers, and constant load with 60.
+func figureA4(l *lab) error {
+	onTrace, err := l.points([]float64{60, 70, 80}, func(x float64) (setup, *load, error) {
+		at := a4
+		at.workers = int(x)
+		return at, l.trace, nil
+	})
+	if err != nil {
+		return err
+	}
+	onConstant, err := l.points(constantLoads(), func(x float64) (setup, *load, error) {
+		on, err := l.constant(x)
+		return a4, on, err
+	})
+	if err != nil {
+		return err
+	}
+	byLoad, err := published("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
+	if err != nil {
+		return err
+	}
+	bounds, err := published("fluid.csv", 1, "load_qps", "accuracy_pct")
+	if err != nil {
+		return err
+	}
+	averages, err := published("a4.csv", 2, "trace", "against", "mean_points", "max_points")
+	if err != nil {
+		return err
+	}
+	list, err := models(a4.task)
+	if err != nil {
+		return err
+	}
+	worst := list[0].accuracy
+	l.After(func(o *reproduce.Outcome) error {
+		for _, p := range onConstant {
+			v, has := byLoad[name(p.x)]
+			l.levels(o, "A4", p, map[string]string{"trace": "constant", "load": name(p.x)}, func(r reproduce.Row) reproduce.Row {
+				switch {
+				case r.System == "fluid bound" && has:
+					return known(r, bounds[name(p.x)][0], "a linear program of ours, made before")
+				case r.System == "ramsis" && r.Quantity == accuracyRow && has:
+					return known(r, v[0], byAuthors)
+				case r.System == "ramsis" && r.Quantity == violationRow && has:
+					return known(r, v[1], byAuthors)
+				case r.System == "jellyfish+" && r.Quantity == accuracyRow && has:
+					return known(r, v[2], byAuthors)
+				}
+				return r
+			})
+		}
+		l.above(o, "constant", onConstant, averages, worst)
+		for _, p := range onTrace {
+			l.levels(o, "A4", p, map[string]string{"trace": "real", "workers": name(p.x)}, nil)
+		}
+		l.above(o, "real", onTrace, averages, worst)
+		c := &plot.Chart{Title: "RAMSIS, appendix A.4: image, SLO 150 ms", Columns: 2}
+		up, down := l.panels(onConstant, "60 workers", "load (queries/s)", math.Inf(1))
+		upTrace, downTrace := l.panels(onTrace, "production trace", "workers", math.Inf(1))
+		c.Panels = []plot.Panel{up, upTrace, down, downTrace}
+		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-A4", Chart: c})
+		return nil
+	})
+	return nil
+}
+
+// above are the lines that the artifact prints: by how much RAMSIS is above another system, mean and most over all points,
+// those with many violations included; and the same for every other system of the lineup but those it is measured against.
+func (l *lab) above(o *reproduce.Outcome, trace string, points []*point, averages map[string][]float64, worst float64) {
+	setting := map[string]string{"trace": trace}
+	for i, s := range l.systems {
+		for _, base := range bases {
+			b := l.find(base)
+			if b < 0 || b == i || slices.Contains(bases, s.Name) && s.Name != "ramsis" {
+				continue
+			}
+			var means, mosts []float64
+			for seed := range l.Seeds {
+				sum, most := 0.0, math.Inf(-1)
+				for _, p := range points {
+					gain := p.of(i, seed, worst) - p.of(b, seed, worst)
+					sum += gain
+					most = max(most, gain)
+				}
+				means, mosts = append(means, sum/float64(len(points))), append(mosts, most)
+			}
+			m, x := row("A4", s.Name, "above "+base+", mean", "points", setting), row("A4", s.Name, "above "+base+", most", "points", setting)
+			if v, ok := averages[trace+" "+base]; ok && s.Name == "ramsis" {
+				m, x = known(m, v[0], "appendix A.4.2"), known(x, v[1], "appendix A.4.2")
+			}
+			add(o, m, means...)
+			add(o, x, mosts...)
+		}
+	}
+}

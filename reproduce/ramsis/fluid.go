@@ -1,0 +1,70 @@
+package ramsis
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// fluid is the highest mean accuracy in per cent with which workers can serve a steady flow of queries/s when every batch ends
+// within the objective and there are always as many queries at hand as a batch takes. Randomness only takes away from it: the
+// accuracy that can be had is concave in the flow. NaN when the flow is more than they carry.
+func fluid(ctx context.Context, solver milp.Solver, at setup, rate float64) (float64, error) {
+	list, err := models(at.task)
+	if err != nil {
+		return 0, err
+	}
+	p := milp.Program{Maximize: true}
+	var served, busy []milp.Term
+	for _, m := range list {
+		for b, took := range m.took {
+			if took > at.slo {
+				continue
+			}
+			n := float64(b + 1)
+			c := p.Column(milp.Column{Objective: n * m.accuracy, Upper: milp.Inf}) // batches/s
+			served = append(served, milp.Term{Column: c, Coef: n})
+			busy = append(busy, milp.Term{Column: c, Coef: took.Seconds()})
+		}
+	}
+	p.Row(rate, rate, served...)
+	p.Row(-milp.Inf, float64(at.workers), busy...)
+	s, err := solver.Solve(ctx, &p, milp.Limits{})
+	if err != nil {
+		return 0, fmt.Errorf("fluid bound of %v queries/s: %w", rate, err)
+	}
+	if s.Status == milp.Infeasible {
+		return math.NaN(), nil
+	}
+	if s.Status != milp.Optimal {
+		return 0, fmt.Errorf("fluid bound of %v queries/s: %v", rate, s.Status)
+	}
+	return s.Objective / rate, nil
+}
+
+// bound wants the bound of a load: of each of its rates, weighted by the queries that come at it.
+func (l *lab) bound(at setup, on *load) *reproduce.Task {
+	key := fmt.Sprintf("fluid bound of %s, %s, %v, %d workers", on.name, at.task, at.slo, at.workers)
+	return l.Do(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {
+		byRate := make(map[float64]float64)
+		total, queries := 0.0, 0.0
+		const second = serving.Time(1e9)
+		for t := serving.Time(0); t < serving.Time(on.span); t += second {
+			rate := on.rate.At(t)
+			if _, ok := byRate[rate]; !ok {
+				x, err := fluid(ctx, l.Solver, at, rate)
+				if err != nil {
+					return nil, err
+				}
+				byRate[rate] = x
+			}
+			total += rate * byRate[rate]
+			queries += rate
+		}
+		return total / queries, nil
+	})
+}
