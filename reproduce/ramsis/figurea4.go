@@ -15,10 +15,12 @@ const byAuthors = "the authors' code at 9b74967, run by us"
 
 // figureA4 is the artifact's evaluation: the production trace with 60, 70 and 80 workers, and constant load with 60.
 func figureA4(l *lab) error {
+	on := *l.trace
+	on.grid = true
 	onTrace, err := l.points([]float64{60, 70, 80}, func(x float64) (setup, *load, error) {
 		at := a4
 		at.workers = int(x)
-		return at, l.trace, nil
+		return at, &on, nil
 	})
 	if err != nil {
 		return err
