@@ -39,13 +39,13 @@ type job struct {
 
 // newJob prepares a system. When the load is known, its policy for that load is the only one it has; otherwise
 // ModelSwitching profiles at the loads of the authors' policies, 200 to 4,000 queries/s (appendix A.4.2), and on a load with a grid
-// so do all whose rule is not exact at every load.
+// so do all.
 func newJob(w *experiment.World, s systems.System, l *load) *job {
 	p := &s.Options.Policies
 	switch {
 	case l.known > 0:
 		p.Alone = true
-	case l.grid && s.Planner != "jellyfish" || s.Planner == "modelswitching":
+	case l.grid || s.Planner == "modelswitching":
 		p.Every, p.UpTo = 200, 4000
 	}
 	j := &job{load: l}
