@@ -140,7 +140,7 @@ func testTrace(t testing.TB) *load {
 // to for as many queries as the paper counts in it.
 func BenchmarkTrace(b *testing.B) {
 	l := testTrace(b)
-	for _, name := range []string{"jellyfish+", "greedy", "ramsis", "pool"} {
+	for _, name := range []string{"jellyfish+", "greedy", "ramsis", "tidal"} {
 		if _, err := systems.Get(name); err != nil {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // lineup are the systems that are compared, as far as there are systems of these names.
-var lineup = []string{"ramsis", "pool", "jellyfish+", "modelswitching", "greedy"}
+var lineup = []string{"ramsis", "tidal", "jellyfish+", "modelswitching", "greedy"}
 
 // compared is the lineup.
 func compared() []systems.System {
