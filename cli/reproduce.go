@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
+	"github.com/sluice-serving/sluice/store"
 )
 
 // papers are those that can be reproduced.
@@ -30,6 +31,7 @@ func reproduceCommand() command {
 			out := fs.String("out", "", "write the rows and the charts into `DIR`")
 			seeds := fs.Int("seeds", 1, "runs of everything that draws by chance, 1 to 100")
 			arrivals := fs.String("arrivals", "", "`DIR` with the authors' arrival times, which this project does not carry")
+			policies := fs.String("policies", "", "`DIR` that keeps the policies made in advance, for the next time; made anew when not given")
 			parallel := fs.Int("parallel", runtime.NumCPU(), "runs at once")
 			return func(e *Env, args []string) error {
 				if *list {
@@ -53,19 +55,26 @@ func reproduceCommand() command {
 				if err != nil {
 					return err
 				}
+				r := reproduce.Request{Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals}
+				var kept *store.Policies
+				if *policies != "" {
+					kept = store.OpenPolicies(*policies)
+					r.Policies = kept
+				}
 				bar := newProgress(e)
 				var mu sync.Mutex
-				o, err := p.Run(e.Context, reproduce.Request{
-					Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals,
-					Progress: func(share float64, what string) {
-						mu.Lock()
-						defer mu.Unlock()
-						bar.show(share, what)
-					},
-				})
+				r.Progress = func(share float64, what string) {
+					mu.Lock()
+					defer mu.Unlock()
+					bar.show(share, what)
+				}
+				o, err := p.Run(e.Context, r)
 				bar.done()
 				if err != nil {
 					return err
+				}
+				if kept != nil && kept.Err() != nil {
+					return fmt.Errorf("policies could not be kept: %w", kept.Err())
 				}
 				return show(e, p, o, *asJSON, *out)
 			}

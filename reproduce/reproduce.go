@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/policy/plan/ramsis"
 	"github.com/sluice-serving/sluice/report/plot"
 )
 
@@ -40,6 +41,9 @@ type Request struct {
 	// Arrivals is a folder with the authors' own arrival times, where the paper's licence keeps them out of this project;
 	// empty draws them anew from what is carried.
 	Arrivals string
+	// Policies keeps the policies that RAMSIS makes in advance, which take far longer than what is simulated with them; nil
+	// makes them anew.
+	Policies ramsis.Store
 	Progress func(share float64, what string)
 }
 

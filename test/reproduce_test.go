@@ -3,10 +3,12 @@ package test
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"testing"
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
+	"github.com/sluice-serving/sluice/reproduce/ramsis"
 	"github.com/sluice-serving/sluice/solver/highs"
 )
 
@@ -69,5 +71,59 @@ func TestReproduceProteus(t *testing.T) {
 		if r.Quantity == "violations over adaptive's" && r.Setting["arrivals"] == "Poisson" && r.Setting["load"] == "100 %" && r.Measured < 1.2 {
 			t.Errorf("%s has only %.2f times adaptive's violations at capacity", r.System, r.Measured)
 		}
+	}
+}
+
+// RAMSIS's experiments, in part: the artifact's evaluation comes out as published, as do the bounds; and the same request gives
+// the same bytes.
+func TestReproduceRamsis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	s, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	paper := ramsis.Paper()
+	run := func(parallel int, figure string) *reproduce.Outcome {
+		o, err := paper.Run(t.Context(), reproduce.Request{Figures: []string{figure}, Seeds: 1, Parallel: parallel, Solver: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	first, err := json.Marshal(run(2, "H").Rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := json.Marshal(run(1, "H").Rows); err != nil || !bytes.Equal(first, second) {
+		t.Errorf("figure H came out differently the second time, %v", err)
+	}
+	a4 := run(2, "A4")
+	for _, c := range a4.Charts {
+		if err := c.PNG(&bytes.Buffer{}); err != nil {
+			t.Errorf("chart %s: %v", c.Name, err)
+		}
+	}
+	held := 0
+	for _, r := range a4.Rows {
+		if r.Published == nil {
+			continue
+		}
+		within := 0.4 // points; what chance and the authors' rounding leave
+		switch {
+		case r.System == "fluid bound", r.System == "jellyfish+":
+			within = 0.006 // nothing is left to chance
+		case r.Quantity == "SLO violations":
+			within = 0.1 + 0.1**r.Published
+		}
+		held++
+		if math.Abs(r.Measured-*r.Published) > within {
+			t.Errorf("%s, %s, %v: %.3f, published %.3f", r.System, r.Quantity, r.Setting, r.Measured, *r.Published)
+		}
+	}
+	if held < 9+9+9+9+8 {
+		t.Errorf("only %d rows have something published beside them", held)
 	}
 }

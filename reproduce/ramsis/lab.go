@@ -68,6 +68,7 @@ func (l *lab) world(at setup) (*experiment.World, error) {
 	}
 	w, err := world(l.Solver, at)
 	if err == nil {
+		w.Policies = l.Policies
 		l.worlds[at] = w
 	}
 	return w, err

@@ -57,7 +57,7 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 // plan makes the job's plan, once for all seeds.
 func (j *job) plan(ctx context.Context) (*plan.Plan, error) {
 	j.once.Do(func() {
-		p, err := j.System.NewPlanner(systems.World{Profile: j.World.Beliefs, Solver: j.World.Solver})
+		p, err := j.System.NewPlanner(j.World.Known())
 		if err == nil {
 			j.initial, err = p.Plan(ctx, plan.Request{Spec: j.World.Spec, Rates: j.First})
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/ramsis"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
@@ -29,7 +30,14 @@ type World struct {
 	Truth   func(*rand.Rand) (truth.Model, error)
 	Solver  milp.Solver
 	Batches []int // that may be planned; nil for any
-	Apps    []report.AppInfo
+	// Policies keeps what planners make in advance; nil keeps nothing.
+	Policies ramsis.Store
+	Apps     []report.AppInfo
+}
+
+// Known is what planners know of the world.
+func (w *World) Known() systems.World {
+	return systems.World{Profile: w.Beliefs, Solver: w.Solver, Batches: w.Batches, Policies: w.Policies}
 }
 
 // Case is one simulation.
@@ -69,7 +77,7 @@ type Planned struct {
 // Run simulates the case with one seed.
 func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	w := c.World
-	planner, err := c.System.NewPlanner(systems.World{Profile: w.Beliefs, Solver: w.Solver, Batches: w.Batches})
+	planner, err := c.System.NewPlanner(w.Known())
 	if err != nil {
 		return nil, err
 	}
