@@ -114,7 +114,7 @@ func models(task string) ([]model, error) {
 // spec is a world of equal workers, each able to run every model of a task.
 func spec(s setup) (*serving.Spec, serving.Measurements, error) {
 	var m serving.Measurements
-	list, err := models(s.task)
+	list, err := s.models()
 	if err != nil {
 		return nil, m, err
 	}

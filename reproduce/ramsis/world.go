@@ -17,6 +17,7 @@ type setup struct {
 	slo     time.Duration
 	workers int
 	floor   float64 // accuracy that the app asks for; 0 for none
+	choice  choice  // of models
 }
 
 // world builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors' simulator

@@ -1,0 +1,56 @@
+package ramsis
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// choice is which models of a task there are.
+type choice string
+
+const (
+	pareto choice = ""          // those on the Pareto front: 9 for images (Figure 3), 5 for text (Figure 9)
+	dense  choice = "60 models" // the same with models between them (§7.3.2)
+	few    choice = "3 models"  // appendix E
+)
+
+// increment of accuracy between the models of dense, in points (§7.3.2).
+const increment = 0.5
+
+// models of a setup, the fastest first.
+func (s setup) models() ([]model, error) {
+	list, err := models(s.task)
+	if err != nil {
+		return nil, err
+	}
+	switch s.choice {
+	case dense:
+		return between(list), nil
+	case few:
+		keep := []string{"shufflenet_v2_x0_5", "efficientnet_b2", "efficientnet_v2_s"}
+		return slices.DeleteFunc(list, func(m model) bool { return !slices.Contains(keep, m.name) }), nil
+	}
+	return list, nil
+}
+
+// between adds models on the straight lines between neighbours, in steps of half a point of accuracy: 60 in all for images.
+func between(list []model) []model {
+	var out []model
+	for i, m := range list {
+		out = append(out, m)
+		if i+1 == len(list) {
+			break
+		}
+		next := list[i+1]
+		for a := m.accuracy + increment; a < next.accuracy-1e-9; a += increment {
+			share := (a - m.accuracy) / (next.accuracy - m.accuracy)
+			x := model{name: fmt.Sprintf("%.3f", a), accuracy: a}
+			for b := range x.took {
+				x.took[b] = m.took[b] + time.Duration(share*float64(next.took[b]-m.took[b]))
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
