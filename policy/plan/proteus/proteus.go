@@ -216,7 +216,7 @@ func (m *problem) settle(out *found) {
 		if out.fractions == nil {
 			out.fractions = m.fractions(out.allocation)
 		}
-		if m.o.Tolerance > 0 {
+		if m.o.Tolerance > 0 && len(m.running) > 0 {
 			m.stick(out)
 		}
 	}
