@@ -101,6 +101,7 @@ type Solution struct {
 	Bound     float64   // no feasible point is better than this
 	Gap       float64   // |Bound - Objective| / max(|Objective|, 1e-9)
 	Nodes     int64
+	Prices    []float64 // by row, with Limits.Relax only: what Objective changes by when the bounds of the row grow by one
 }
 
 // ErrMemory tells that a program needs more memory than the solver was given.

@@ -278,6 +278,11 @@ func (r *run) result(status int32, mip bool) *milp.Solution {
 	if out.Values, r.err = r.x.readFloats(at, n); r.err != nil {
 		return nil
 	}
+	if !mip {
+		if out.Prices, r.err = r.x.readFloats(rowDual, len(r.p.Rows)); r.err != nil {
+			return nil
+		}
+	}
 	for j, c := range r.p.Columns {
 		if c.Integer && mip {
 			out.Values[j] = math.Round(out.Values[j])

@@ -1,6 +1,7 @@
 package proteus
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -11,6 +12,7 @@ import (
 // of a change depends on that stage alone: it is looked up, and after a step only the stages that took part are looked at
 // again. So a step costs the same in a fleet of thousands as in one of ten.
 type climb struct {
+	ctx            context.Context // ends it, between two looks at a stage
 	m              *problem
 	mean, smallest float64 // what the mean and the smallest accuracy count in the goal
 	target         []float64
@@ -53,9 +55,9 @@ const (
 
 // climber begins a search at counts for what serves the given fractions, by stage, of the demand best; nil is all of it. What
 // counts leave out of that is made good first.
-func (m *problem) climber(counts []int, fractions []float64) *climb {
+func (m *problem) climber(ctx context.Context, counts []int, fractions []float64) *climb {
 	c := &climb{
-		m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), left: looks,
+		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), left: looks,
 		target: make([]float64, len(m.stages)), price: make([]float64, len(m.stages)), groups: make([][]int, len(m.stages)),
 		at: make([]reached, len(m.stages)), changes: make([][]change, len(m.stages)),
 	}
@@ -104,7 +106,7 @@ func (c *climb) hold(keep float64) {
 
 // up climbs until no step gains.
 func (c *climb) up() {
-	for c.left > 0 && c.step() {
+	for c.left > 0 && c.ctx.Err() == nil && c.step() {
 	}
 }
 

@@ -1,7 +1,6 @@
 package proteus
 
 import (
-	"context"
 	"math"
 	"slices"
 )
@@ -16,11 +15,11 @@ const (
 
 // kick disturbs a search that has come to rest and climbs again, over and over; what is worse is undone. It ends when enough
 // says so of the worth that is reached, after so many kicks, or with ctx.
-func (c *climb) kick(ctx context.Context, enough func(worth float64) bool) {
+func (c *climb) kick(enough func(worth float64) bool) {
 	where := spread(0)
 	best := c.worth()
 	for range kicks {
-		if c.left <= 0 || enough(best) || ctx.Err() != nil {
+		if c.left <= 0 || enough(best) || c.ctx.Err() != nil {
 			return
 		}
 		counts, free, at, changes := slices.Clone(c.counts), slices.Clone(c.free), slices.Clone(c.at), slices.Clone(c.changes)

@@ -24,6 +24,8 @@ type program struct {
 	served  []int // by class: column of the unserved fraction
 	kept    []int // by pair: column of the workers that keep it, or -1
 	floor   int   // column of the smallest accuracy, or -1
+	group   []int // by group: row of its workers, or -1
+	floors  []int // by stage: row of the smallest accuracy; nil without
 }
 
 // class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as far as
@@ -84,9 +86,11 @@ func (m *problem) build(fractions []float64) *program {
 		rates[p.stage] = append(rates[p.stage], milp.Term{Column: r, Coef: 1})
 		gains[p.stage] = append(gains[p.stage], milp.Term{Column: r, Coef: p.value})
 	}
+	x.group = make([]int, len(m.groups))
 	for g := range m.groups {
+		x.group[g] = none
 		if len(counts[g]) > 0 {
-			x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
+			x.group[g] = x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
 		}
 	}
 	for k, c := range x.classes {
@@ -101,7 +105,7 @@ func (m *problem) build(fractions []float64) *program {
 	if smallest > 0 {
 		x.floor = x.Column(milp.Column{Objective: smallest, Upper: 1})
 		for s := range m.stages { // accuracy of the stage >= floor
-			x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...)
+			x.floors = append(x.floors, x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...))
 		}
 	}
 	m.reward(x)
@@ -192,6 +196,27 @@ func (m *problem) carry(shares []share) (x *program, fastest []int) {
 		}
 	}
 	return x, fastest
+}
+
+// carried is counts as a point of the program of what can be served.
+func (m *problem) carried(x *program, fastest []int, shares []share, counts []int) []float64 {
+	out := make([]float64, len(x.Columns))
+	able := make([]float64, len(m.stages)) // of the demand
+	for n, k := range fastest {
+		p := &m.pairs[k]
+		for _, o := range m.stages[p.stage].pairs {
+			if m.pairs[o].group == p.group {
+				out[x.n[n]] += float64(counts[o])
+			}
+		}
+		able[p.stage] += out[x.n[n]] * min(p.rate/m.stages[p.stage].demand, 1)
+	}
+	for k, c := range shares {
+		for _, s := range c.stages {
+			out[x.served[k]] = max(out[x.served[k]], 1-able[s])
+		}
+	}
+	return out
 }
 
 // reward makes the plan prefer what already runs.

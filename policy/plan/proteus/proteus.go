@@ -58,20 +58,20 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	default:
 		return nil, fmt.Errorf("planner proteus: %w", err)
 	}
-	best := m.climber(out.counts, nil)
+	best := m.climber(ctx, out.counts, nil)
 	best.up()
 	for _, counts := range [][]int{m.have(), m.hint} {
 		if counts == nil {
 			continue
 		}
-		c := m.climber(counts, nil)
+		c := m.climber(ctx, counts, nil)
 		if c.up(); c.worth() > best.worth() {
 			best = c
 		}
 	}
 	lacks := func() bool { return m.lacking(m.rate(best.counts, 1)) }
 	if lacks() {
-		best.kick(ctx, func(float64) bool { return !lacks() })
+		best.kick(func(float64) bool { return !lacks() })
 	}
 	if a := m.rate(best.counts, 1); a.before(out.allocation) {
 		out.allocation = a
@@ -87,14 +87,20 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	if shallow {
 		enough = min(enough, m.o.Slack*near)
 	}
-	best.kick(ctx, func(worth float64) bool { return far(worth) < enough })
-	if a := m.rate(best.counts, 1); m.serves(a, out.allocation) {
+	if a := m.rate(best.counts, 1); m.covers(a, out.fractions) && m.merit(a.counts, out.fractions) > m.merit(out.counts, out.fractions) {
 		out.allocation = a
 	}
-	if !shallow && far(m.merit(out.counts, out.fractions)) > m.o.Gap {
+	err = nil
+	if far(m.merit(out.counts, out.fractions)) > enough {
+		err = p.assemble(ctx, m, out, enough)
+	}
+	if err == nil && !shallow && far(m.merit(out.counts, out.fractions)) > m.o.Gap {
 		err = p.improve(ctx, m, m.build(out.fractions), out)
 	}
-	m.settle(out)
+	if ctx.Err() != nil {
+		err = nil // what there is, is a plan
+	}
+	m.settle(ctx, out)
 	return out, err
 }
 
@@ -113,7 +119,7 @@ func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
 	default:
 		out.allocation = m.rate(counts, 1)
 	}
-	m.settle(out)
+	m.settle(ctx, out)
 	return out, nil
 }
 
@@ -147,9 +153,9 @@ func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb)
 		}
 	}
 	// What carries most and what is most accurate are far apart where both matter.
-	c := m.climber(out.counts, fractions)
+	c := m.climber(ctx, out.counts, fractions)
 	c.up()
-	best = m.climber(best.counts, fractions)
+	best = m.climber(ctx, best.counts, fractions)
 	if best.up(); c.worth() >= best.worth() {
 		best = c
 	}
@@ -159,7 +165,7 @@ func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb)
 // carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
 func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *found) error {
 	x, fastest := m.carry(shares)
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: m.o.Gap / 2, Nodes: m.o.Nodes})
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: m.o.Gap / 2, Nodes: m.o.Nodes, Start: m.carried(x, fastest, shares, out.counts)})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil
@@ -193,7 +199,7 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *foun
 	for k := range counts {
 		counts[k] = int(s.Values[x.n[k]])
 	}
-	out.bound, out.proven = s.Bound, true
+	out.bound, out.proven = min(out.bound, s.Bound), true
 	if m.merit(counts, out.fractions) >= m.merit(out.counts, out.fractions) {
 		out.allocation = m.rate(counts, 1)
 	}
@@ -211,13 +217,13 @@ func (m *problem) lacking(a *allocation) bool {
 }
 
 // settle keeps of what runs as much as can be within the tolerance, and finds work for workers that are left over.
-func (m *problem) settle(out *found) {
+func (m *problem) settle(ctx context.Context, out *found) {
 	if m.o.Goal != Throughput {
 		if out.fractions == nil {
 			out.fractions = m.fractions(out.allocation)
 		}
-		if m.o.Tolerance > 0 && len(m.running) > 0 {
-			m.stick(out)
+		if len(m.running) > 0 && m.o.Tolerance > 0 {
+			m.stick(ctx, out)
 		}
 	}
 	counts := append([]int(nil), out.counts...)
@@ -232,12 +238,12 @@ func (m *problem) settle(out *found) {
 // stick looks for an allocation that loads less than out and is as good within the tolerance: first what runs as it is, then
 // what a climb from there makes of it when no load may be worth less than the tolerance, a quarter of it, and so on. Demand that
 // wanders by some per cent between two plans always has a slightly better one.
-func (m *problem) stick(out *found) {
+func (m *problem) stick(ctx context.Context, out *found) {
 	have := m.have()
 	least := m.value(out.counts, out.fractions) - m.o.Tolerance
 	fine := func(counts []int) bool {
 		now := m.rate(counts, 1)
-		if !m.serves(now, out.allocation) || m.value(counts, out.fractions) < least {
+		if !m.serves(now, out.fractions) || m.value(counts, out.fractions) < least {
 			return false
 		}
 		out.allocation = now
@@ -246,9 +252,9 @@ func (m *problem) stick(out *found) {
 	if fine(have) {
 		return
 	}
-	c := m.climber(have, out.fractions)
+	c := m.climber(ctx, have, out.fractions)
 	for price := m.o.Tolerance; price > c.keep && m.loads(out.counts) > 1; price /= 4 {
-		x := m.climber(have, out.fractions)
+		x := m.climber(ctx, have, out.fractions)
 		x.hold(price)
 		if x.up(); m.loads(x.counts) < m.loads(out.counts) && fine(x.counts) {
 			return
@@ -264,15 +270,27 @@ func (m *problem) loads(counts []int) (n int) {
 	return n
 }
 
-// serves tells whether a serves as much as b, to within a part of the tolerance that no one notices.
-func (m *problem) serves(a, b *allocation) bool {
+// serves tells whether a serves as much as the fractions say, to within a part of the tolerance that no one notices.
+func (m *problem) serves(a *allocation, fractions []float64) bool {
 	room := max(slight, m.o.Tolerance/shedding)
+	b := &allocation{served: fractions}
+	m.judge(b)
 	for k := range a.least {
 		if a.least[k] < b.least[k]-room {
 			return false
 		}
 	}
 	return a.part >= b.part-room
+}
+
+// covers tells whether a serves of every stage what the fractions say.
+func (m *problem) covers(a *allocation, fractions []float64) bool {
+	for s, f := range fractions {
+		if a.served[s] < f*(1-1e-9) {
+			return false
+		}
+	}
+	return true
 }
 
 // occupy gives workers that the plan has no use for something to do: what they run already where that is accurate enough to

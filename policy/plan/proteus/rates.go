@@ -122,13 +122,15 @@ func (m *problem) byApp(a *allocation) []float64 {
 	return out
 }
 
-// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it.
+// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it. Where that is not
+// all of it, it is less by a part of the gap: the most that a fleet can serve leaves no choice of accuracy, a little less does,
+// and what is served is not known any closer (carry).
 func (m *problem) fractions(a *allocation) []float64 {
 	out := make([]float64, len(m.stages))
 	by := m.byApp(a)
 	for s := range out {
 		if out[s] = by[m.stages[s].App]; out[s] < 1-slight {
-			out[s] *= 1 - 1e-9 // what is served must stay feasible under the solver's rounding
+			out[s] *= 1 - max(m.o.Gap/4, 1e-9) // also for the solver's rounding
 		} else {
 			out[s] = 1
 		}

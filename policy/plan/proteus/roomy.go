@@ -45,7 +45,7 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 			return nil, err
 		}
 		if f.score >= limit-m.o.Slack-m.o.Tolerance && !m.lacking(f.allocation) {
-			return m.stay(f, room, limit), nil
+			return m.stay(ctx, f, room, limit), nil
 		}
 	}
 	m.scale(1)
@@ -56,7 +56,7 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 }
 
 // stay keeps what runs where that has the head-room but for one step: demand that moves around a step must not move models.
-func (m *problem) stay(f *found, room int, limit float64) *found {
+func (m *problem) stay(ctx context.Context, f *found, room int, limit float64) *found {
 	if m.o.Tolerance <= 0 || room == 0 {
 		return f
 	}
@@ -64,7 +64,7 @@ func (m *problem) stay(f *found, room int, limit float64) *found {
 	if now := m.rate(m.have(), 1); now.score >= limit-m.o.Slack-m.o.Tolerance && !m.lacking(now) {
 		kept := *f
 		kept.allocation, kept.proven = now, false
-		m.settle(&kept)
+		m.settle(ctx, &kept)
 		return &kept
 	}
 	m.scale(rooms[room])
