@@ -46,12 +46,11 @@ const (
 	// listed is how many ways of a stage come of one pricing.
 	listed = 12
 	// wide is the same for the last pricing.
-	wide = 100
+	wide = 40
 )
 
 func (m *problem) assembly(fractions []float64) *assembly {
 	x := &assembly{m: m, fractions: fractions, target: make([]float64, len(m.stages)), ways: make([][]way, len(m.stages)), bound: math.Inf(1)}
-	x.prices = prices{make([]float64, len(m.groups)), make([]float64, len(m.stages))}
 	for s := range m.stages {
 		x.target[s] = m.stages[s].demand * fractions[s]
 		x.total += m.stages[s].weight * x.target[s]
@@ -89,8 +88,8 @@ func (x *assembly) add(s int, counts []int) {
 }
 
 // price lists the best ways at prices, at most so many a stage and by slack worse than the best, and tightens the bound. complete
-// tells that it found all there are, or others at least as good with the same workers.
-func (x *assembly) price(at prices, slack float64, listed int) (complete bool) {
+// tells that it found all there are, or others at least as good with the same workers. It proves nothing when ctx ends it.
+func (x *assembly) price(ctx context.Context, at prices, slack float64, listed int) (complete bool) {
 	m := x.m
 	mean, smallest := m.goal()
 	bound := 0.0
@@ -102,6 +101,9 @@ func (x *assembly) price(at prices, slack float64, listed int) (complete bool) {
 	}
 	complete = true
 	for s := range m.stages {
+		if ctx.Err() != nil {
+			return false
+		}
 		st := &m.stages[s]
 		f := filling{left: make([]int, len(m.groups)), slack: slack, nodes: fillings}
 		for g := range m.groups {
@@ -223,7 +225,7 @@ func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float
 	at, own := x.prices, 1.0
 	for range pricings {
 		before := x.bound
-		x.price(at, slack, listed)
+		x.price(ctx, at, slack, listed)
 		// New prices are those of the relaxed choice as long as that brings the bound down, and closer to the best so far
 		// where it does not: the choice is between few ways, and its prices jump about.
 		if x.bound < before-slack/10 {
@@ -251,43 +253,51 @@ func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float
 	return nil
 }
 
-// assemble looks for a better allocation than out has and for a better bound, until the two are near.
-func (p *Planner) assemble(ctx context.Context, m *problem, out *found, near float64) error {
-	y := m.build(out.fractions)
-	relaxed, err := p.Solver.Solve(ctx, &y.Program, milp.Limits{Relax: true})
-	if err != nil || relaxed.Status != milp.Optimal || relaxed.Prices == nil {
-		return err
+// pricesOf are the prices of a relaxed program's solution.
+func (m *problem) pricesOf(x *program, s *milp.Solution) prices {
+	out := prices{make([]float64, len(m.groups)), make([]float64, len(m.stages))}
+	if s == nil || len(s.Prices) == 0 {
+		return out
 	}
-	out.bound, out.proven = min(out.bound, relaxed.Bound), true
-	x := m.assembly(out.fractions)
-	for g, row := range y.group {
+	for g, row := range x.group {
 		if row != none {
-			x.prices.worker[g] = math.Abs(relaxed.Prices[row])
+			out.worker[g] = math.Abs(s.Prices[row])
 		}
 	}
-	for s, row := range y.floors {
-		x.prices.accuracy[s] = math.Abs(relaxed.Prices[row])
+	for i, row := range x.floors {
+		out.accuracy[i] = math.Abs(s.Prices[row])
 	}
+	return out
+}
+
+// assemble looks for a better allocation than out has and for a better bound, until the two are near.
+func (p *Planner) assemble(ctx context.Context, m *problem, out *found, near float64) error {
+	x := m.assembly(out.fractions)
+	x.prices = out.prices
 	for s := range m.stages {
 		x.add(s, out.counts)
 	}
 	value := m.merit(out.counts, out.fractions)
 	within := near * math.Abs(value)
-	err = x.converge(ctx, p.Solver, within/float64(len(m.stages)), func() bool { return x.bound-value <= within })
+	err := x.converge(ctx, p.Solver, within/float64(len(m.stages)), func() bool { return x.bound-value <= within })
 	out.bound = min(out.bound, x.bound)
 	if err != nil || out.bound-value <= within {
 		return err
 	}
 	// What is cheapest for every stage alone rarely adds up to the workers there are. A choice better than value has no way that
 	// is by more than the gap worse than the best at these prices.
-	complete := x.price(x.prices, x.bound-value, wide)
+	complete := x.price(ctx, x.prices, x.bound-value, wide)
 	choice, chosen, _ := x.program()
 	s, err := p.Solver.Solve(ctx, choice, milp.Limits{Gap: near / 2, Nodes: m.o.Nodes})
 	if err != nil || s.Values == nil {
 		return err
 	}
 	if complete {
-		out.bound = min(out.bound, max(s.Bound, value))
+		rewards := 0.0 // for keeping workers that serve nothing, of which no way knows
+		for _, n := range x.have {
+			rewards += x.each * float64(n)
+		}
+		out.bound = min(out.bound, max(s.Bound, value)+rewards)
 	}
 	counts := make([]int, len(m.pairs))
 	for st, list := range chosen {

@@ -49,7 +49,7 @@ func (f *filling) run(target float64) {
 	}
 	slices.SortStableFunc(f.items, func(a, b item) int { return cmp.Compare(b.density, a.density) })
 	f.taken = make([]int, len(f.items))
-	f.visit(0, target, 1e-9*target, f.base, true)
+	f.visit(0, target, 1e-10*target, f.base, true)
 	f.upper = max(f.upper, f.best)
 }
 

@@ -34,18 +34,20 @@ type found struct {
 	multiple  float64   // of the demand, with goal Throughput; otherwise 1
 	bound     float64   // on the goal's value at the served fractions
 	proven    bool
+	prices    prices // of the relaxation whose bound it is
 }
 
-// search looks for the best allocation at the problem's head-room: it climbs from the rounded relaxation, and has the solver
-// search where the outcome is not proven to be good enough by the relaxation alone. relaxed is that of m.build(nil); nil where
-// it is not known. A shallow search leaves the solver out.
+// search looks for the best allocation at the problem's head-room: it climbs from the rounded relaxation, assembles ways to
+// serve whole stages where the outcome is not proven to be good enough by the relaxation alone, and has the solver search the
+// program itself where that is not enough either. relaxed is that of m.build(nil); nil where it is not known. A shallow search
+// leaves the last out.
 func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution, shallow bool) (*found, error) {
 	x := m.build(nil)
 	var err error
 	if relaxed == nil {
 		relaxed, err = p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
 	}
-	out := &found{multiple: 1, bound: math.Inf(1)}
+	out := &found{multiple: 1, bound: math.Inf(1), prices: m.pricesOf(x, relaxed)}
 	nothing := func(int) float64 { return 0 }
 	switch {
 	case err == nil && relaxed.Status == milp.Optimal:
@@ -94,8 +96,12 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	if far(m.merit(out.counts, out.fractions)) > enough {
 		err = p.assemble(ctx, m, out, enough)
 	}
-	if err == nil && !shallow && far(m.merit(out.counts, out.fractions)) > m.o.Gap {
-		err = p.improve(ctx, m, m.build(out.fractions), out)
+	gap := m.o.Gap
+	if len(m.running) > 0 {
+		gap = max(gap/2, gap-m.o.Tolerance) // the bound counts the reward for what is kept, the plan's gap does not
+	}
+	if err == nil && !shallow && far(m.merit(out.counts, out.fractions)) > gap {
+		err = p.improve(ctx, m, m.build(out.fractions), out, gap)
 	}
 	if ctx.Err() != nil {
 		err = nil // what there is, is a plan
@@ -104,7 +110,7 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	return out, err
 }
 
-// near is the part of the gap below which kicks have nothing to look for.
+// near is the part of the gap below which there is nothing to look for.
 const near = 0.25
 
 // goFar is the search for goal Throughput: as far as the fleet goes, whatever the accuracy.
@@ -147,7 +153,7 @@ func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb)
 		s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
 		switch {
 		case err == nil && s.Status == milp.Optimal:
-			out.proven, out.bound = true, s.Bound
+			out.proven, out.bound, out.prices = true, s.Bound, m.pricesOf(x, s)
 		case err != nil && ctx.Err() == nil:
 			return nil, fmt.Errorf("planner proteus: %w", err)
 		}
@@ -184,9 +190,9 @@ func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *fo
 	return nil
 }
 
-// improve lets the solver look for a better allocation than out has.
-func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *found) error {
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Gap: m.o.Gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation, out.fractions)})
+// improve lets the solver look for a better allocation than out has, to within gap of the best.
+func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *found, gap float64) error {
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Gap: gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation, out.fractions)})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // what there is, is a plan
