@@ -94,7 +94,9 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	}
 	err = nil
 	if far(m.merit(out.counts, out.fractions)) > enough {
-		err = p.assemble(ctx, m, out, enough)
+		if err = p.assemble(ctx, m, out, enough); err != nil {
+			err = fmt.Errorf("planner proteus: %w", err)
+		}
 	}
 	gap := m.o.Gap
 	if len(m.running) > 0 {

@@ -130,7 +130,7 @@ func (m *problem) fractions(a *allocation) []float64 {
 	by := m.byApp(a)
 	for s := range out {
 		if out[s] = by[m.stages[s].App]; out[s] < 1-slight {
-			out[s] *= 1 - max(m.o.Gap/4, 1e-9) // also for the solver's rounding
+			out[s] *= 1 - max(m.o.Gap/2, 1e-9) // also for the solver's rounding
 		} else {
 			out[s] = 1
 		}
