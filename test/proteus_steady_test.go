@@ -89,7 +89,7 @@ func leastLoads(w planWorld, now, wanted []int) int {
 
 // Demands that wander by 3 % around one at which the best plan changes, app by app: without the tolerance models are loaded with
 // nearly every plan. The default, a tenth of a point, is less than what one worker's model is worth in a fleet of this size and
-// helps a little; a point settles it, for less than a point of accuracy.
+// saves a quarter; a point settles it, for less than a point of accuracy.
 func TestProteusHysteresis(t *testing.T) {
 	const plans, seed = 200, 0
 	rng := rand.New(rand.NewPCG(seed, 52))
