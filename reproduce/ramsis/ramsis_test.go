@@ -4,8 +4,12 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
 )
 
 // What is carried is what was published: 9 and 5 models, and a trace of 300 s that begins again after 261.
@@ -162,6 +166,31 @@ func BenchmarkTrace(b *testing.B) {
 			each := float64(b.Elapsed().Nanoseconds()) / float64(queries)
 			b.ReportMetric(each, "ns/query")
 			b.ReportMetric(each*554_395/1e9, "s/554395")
+		})
+	}
+}
+
+// On a clock that stands still while anything runs, the data plane does what the simulator foretells.
+func TestLiveAsSimulated(t *testing.T) {
+	on, err := newLoad("three seconds", 3*time.Second, []workload.Point{{Rate: 2400}}, 2400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, system := range []string{"ramsis", "jellyfish+"} {
+		j := testJob(t, a4, system, on)
+		j.Scaler = scale.Fixed{}
+		want, err := j.run(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			got, err := j.live(t.Context(), a4, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.queries != want.queries || math.Abs(got.accuracy-want.accuracy) > 1e-9 || got.violations != want.violations || got.late != 0 {
+				t.Errorf("%s: live %+v, simulated %+v", system, got, want)
+			}
 		})
 	}
 }

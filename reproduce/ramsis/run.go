@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/report"
@@ -72,6 +73,7 @@ type result struct {
 	violations float64 // per cent of the queries
 	queries    int64
 	promise    *plan.Promise // of the policy for a known load; nil when there is none
+	late       time.Duration // by which batches took longer than profiled, on the real clock
 }
 
 func (j *job) run(ctx context.Context, seed uint64) (*result, error) {

@@ -89,7 +89,7 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 		}
 	}
 	out.Plans = append(out.Plans, Planned{0, initial})
-	e, err := c.engine(planner.Provides())
+	e, err := c.Engine(planner.Provides())
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,8 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	return out, nil
 }
 
-func (c *Case) engine(provides plan.Sections) (*engine.Engine, error) {
+// Engine builds a fresh engine of the case's system, for plans that carry the given sections.
+func (c *Case) Engine(provides plan.Sections) (*engine.Engine, error) {
 	if c.Scaler == nil {
 		return c.System.Engine(c.World.Spec, c.World.Beliefs, provides)
 	}

@@ -1,0 +1,150 @@
+package ramsis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/backend/fake"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// live runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is profiled
+// to take, and a client that sends what the simulation would have had arrive, when it would have.
+func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
+	initial, err := j.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	planner, err := j.System.NewPlanner(j.World.Known())
+	if err != nil {
+		return nil, err
+	}
+	e, err := j.Engine(planner.Provides())
+	if err != nil {
+		return nil, err
+	}
+	_, m, err := spec(s)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := fake.New(fake.Config{Latency: fake.Table(m, 0)})
+	if err != nil {
+		return nil, err
+	}
+	recorder := report.NewRecorder(j.World.Apps, j.Record)
+	over := &overshoot{expected: make(map[serving.BatchID]time.Duration)}
+	trouble := make(chan error, 1)
+	plane, err := dataplane.New(dataplane.Config{
+		Spec: j.World.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend { return workers }, Initial: initial, Planner: planner,
+		Outcome: func(o report.Outcome) { recorder.Add(&o) }, Observe: over.observe,
+		Trouble: func(err error) {
+			select {
+			case trouble <- err:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer plane.Close()
+	if err := ready(ctx, plane, len(initial.Instances)); err != nil {
+		return nil, err
+	}
+	begun := plane.Now()
+	for source := j.load.source(seed); ; {
+		a, more := source.Next()
+		if !more {
+			break
+		}
+		if err := until(ctx, plane, begun+a.At); err != nil {
+			return nil, err
+		}
+		plane.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Variant: a.Variant}, func(*dataplane.Response, error) {})
+	}
+	if err := plane.Drain(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case err := <-trouble:
+		return nil, fmt.Errorf("%s, live: %w", j.System.Name, err)
+	default:
+	}
+	plane.Close()
+	all := recorder.Report(report.Meta{Name: j.System.Name, Seed: seed, Duration: j.load.span}).Overall
+	out := &result{accuracy: math.NaN(), violations: 100 * all.ViolationRatio, queries: all.Offered, late: over.mean()}
+	if all.SatisfiedAccuracy != nil {
+		out.accuracy = 100 * *all.SatisfiedAccuracy
+	}
+	return out, nil
+}
+
+// ready waits until so many instances serve.
+func ready(ctx context.Context, p *dataplane.Plane, want int) error {
+	for {
+		n := 0
+		p.Inspect(func(e *engine.Engine) {
+			for _, i := range e.Fleet().Live() {
+				warm := i.State == fleet.Ready
+				for _, v := range i.Variants {
+					warm = warm && v.Warm
+				}
+				if warm {
+					n++
+				}
+			}
+		})
+		if n == want {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// until sleeps to a time of the plane's clock. A client that is behind sends at once: arrivals are when they are sent.
+func until(ctx context.Context, p *dataplane.Plane, at serving.Time) error {
+	wait := at.Sub(p.Now())
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
+	}
+}
+
+// overshoot is by how much batches took longer than profiled: what a sleeping worker cannot keep.
+type overshoot struct {
+	expected map[serving.BatchID]time.Duration
+	sum      time.Duration
+	n        int
+}
+
+func (o *overshoot) observe(_ serving.Time, in []engine.Input, out []engine.Decision) {
+	for k := range in {
+		if want, ok := o.expected[in[k].Batch]; ok && in[k].Kind == engine.BatchDone {
+			o.sum += in[k].Took - want
+			o.n++
+			delete(o.expected, in[k].Batch)
+		}
+	}
+	for k := range out {
+		if out[k].Kind == engine.StartBatch {
+			o.expected[out[k].Batch] = out[k].Expected
+		}
+	}
+}
+
+func (o *overshoot) mean() time.Duration { return o.sum / time.Duration(max(o.n, 1)) }
