@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/systems"
 )
@@ -34,7 +33,6 @@ func figure7Live(l *lab) error {
 			return err
 		}
 		j := newJob(w, s, on)
-		j.Scaler = scale.Fixed{}
 		// The lightest of all: they come last, when nothing else runs.
 		live := l.Do(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any, error) {
 			turn.Lock()

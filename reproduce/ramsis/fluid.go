@@ -14,7 +14,7 @@ import (
 // within the objective and there are always as many queries at hand as a batch takes. Randomness only takes away from it: the
 // accuracy that can be had is concave in the flow. NaN when the flow is more than they carry.
 func fluid(ctx context.Context, solver milp.Solver, at setup, rate float64) (float64, error) {
-	list, err := models(at.task)
+	list, err := at.models()
 	if err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func fluid(ctx context.Context, solver milp.Solver, at setup, rate float64) (flo
 
 // bound wants the bound of a load: of each of its rates, weighted by the queries that come at it.
 func (l *lab) bound(at setup, on *load) *reproduce.Task {
-	key := fmt.Sprintf("fluid bound of %s, %s, %v, %d workers", on.name, at.task, at.slo, at.workers)
+	key := fmt.Sprintf("fluid bound of %s, %v", on.name, at)
 	return l.Do(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {
 		byRate := make(map[float64]float64)
 		total, queries := 0.0, 0.0

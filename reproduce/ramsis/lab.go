@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
@@ -55,9 +54,6 @@ func (l *lab) want(at setup, s systems.System, on *load) (*runs, error) {
 		return nil, err
 	}
 	j := newJob(w, s, on)
-	if on.known > 0 {
-		j.Scaler = scale.Fixed{} // there is nothing more to know
-	}
 	key := fmt.Sprintf("%s, %s, %s, %v, %d workers, accuracy %v, %v, grid %v", s.Name, on.name, at.task, at.slo, at.workers, at.floor, at.choice, on.grid)
 	return &runs{l.Do(key, int(on.expected()), l.Seeds, func(ctx context.Context, seed uint64) (any, error) { return j.run(ctx, seed) })}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -178,7 +177,6 @@ func TestLiveAsSimulated(t *testing.T) {
 	}
 	for _, system := range []string{"ramsis", "jellyfish+"} {
 		j := testJob(t, a4, system, on)
-		j.Scaler = scale.Fixed{}
 		want, err := j.run(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
@@ -51,6 +52,9 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 	}
 	j := &job{load: l}
 	j.Case = experiment.Case{World: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source { return l.source(seed) }, First: []float64{l.known}}
+	if l.known > 0 {
+		j.Scaler = scale.Fixed{} // there is nothing more to know
+	}
 	j.Record = report.Options{Exact: 1}
 	return j
 }
