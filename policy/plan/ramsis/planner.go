@@ -85,7 +85,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	}
 	out.Forecast.Accuracy /= total
 	out.Forecast.Violation /= total
-	out.Loads = loads(r, out)
+	out.Loads = capacity.Loads(r.Snapshot, out)
 	return out, out.Validate(r.Spec)
 }
 
@@ -269,21 +269,4 @@ func carried(models []Model, within time.Duration) float64 {
 		}
 	}
 	return most
-}
-
-// loads counts the variants that the snapshot does not have where the plan wants them.
-func loads(r plan.Request, p *plan.Plan) int {
-	running, n := capacity.Running(r.Snapshot), 0
-	for _, i := range p.Instances {
-		for _, v := range i.Variants {
-			has := false
-			for _, l := range running[i.Worker].Variants {
-				has = has || l.Variant == v.Variant && l.Wanted
-			}
-			if !has {
-				n++
-			}
-		}
-	}
-	return n
 }
