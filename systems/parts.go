@@ -30,12 +30,14 @@ var routers = []routerPart{
 	{"shortestqueue", "each query to the instance with the fewest queries", func() route.Router { return route.NewShortestQueue() }},
 	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func() route.Router { return route.NewFCFS() }},
 	{"eager", "one central queue, an idle instance takes a batch as the policy in force has it", func() route.Router { return route.Eager{} }},
+	{"tidal", "one central queue, batches for idle instances by what they bring and what they leave the pool worth", func() route.Router { return route.NewTidal() }},
 	{"earliestfinish", "each query to the instance on which it is believed to end first", func() route.Router { return route.NewEarliestFinish() }},
 }
 
 var batchers = []batcherPart{
 	{"adaptive", "waits until the batch must go for its first query to be in time", func(Options) batch.Rule { return batch.Adaptive{} }},
 	{"aimd", "runs at once up to a size that grows while batches are in time", func(o Options) batch.Rule { return batch.AIMD{Release: o.Planning.Oddities} }},
+	{"asrouted", "runs at once what the router has queued, on the variant it chose", func(Options) batch.Rule { return batch.AsRouted{} }},
 	{"earlydrop", "runs at once the largest batch that is in time, gives up what no batch can save", func(Options) batch.Rule { return batch.EarlyDrop{} }},
 	{"filltimeout", "waits until the batch is full or a time-out", func(o Options) batch.Rule { return batch.FillTimeout{Timeout: o.Timeout} }},
 	{"fixed", "batches of one size", func(o Options) batch.Rule { return batch.Fixed{Size: o.BatchSize} }},

@@ -44,6 +44,7 @@ var planners = []plannerPart{
 	}},
 	{"proteus", "which variant each worker hosts and its share, as a mixed-integer program", newProteus},
 	{"ramsis", "every variant everywhere, and policies for choosing among them", newRamsis},
+	{"tidal", "every variant everywhere, and what states of the pool are worth", newTidal},
 	{"infaas", "which variant each worker hosts, greedily from what runs", newInfaas},
 	{"jellyfish", "all variants everywhere; by the load, the most accurate whose throughput exceeds it", newLoadwise(jellyfish)},
 	{"modelswitching", "all variants everywhere; by the load, the most accurate whose simulated response meets the objective", newLoadwise(modelSwitching)},

@@ -26,7 +26,7 @@ type System struct {
 // All lists the systems, in the order in which help shows them.
 func All() []System { return slices.Clone(all) }
 
-var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines)
+var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems)
 
 // general need no solver.
 var general = []System{

@@ -10,12 +10,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Planner is the static one, with policies for every queue besides, so that every rule finds what it needs. What they say is
+// Planner is the static one, with policies for every queue and prices for every stage besides, so that every rule finds what it needs. What they say is
 // legal and otherwise arbitrary: drawn anew, and the same, for every plan.
 type Planner struct{ static.Planner }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return p.Planner.Provides() | plan.Tables }
+func (p *Planner) Provides() plan.Sections { return p.Planner.Provides() | plan.Tables | plan.Priced }
 
 // Plan implements plan.Planner.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
@@ -41,6 +41,16 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			set.ByRate = append(set.ByRate, x)
 		}
 		out.Policies = append(out.Policies, set)
+		prices := plan.Prices{Stage: serving.StageID(s), Workers: 1 + rng.IntN(8)}
+		for k := range 1 + rng.IntN(3) {
+			x := plan.Price{Rate: float64(10 * (k + 1)), Rest: 1 + time.Duration(rng.Int64N(int64(time.Second))), Gain: rng.Float64(), Late: 3 * rng.Float64(), Unit: 0.1 + rng.Float64()}
+			for range 2 + rng.IntN(20) {
+				x.Value = append(x.Value, 3*rng.NormFloat64())
+			}
+			x.Zero = rng.IntN(len(x.Value))
+			prices.ByRate = append(prices.ByRate, x)
+		}
+		out.Prices = append(out.Prices, prices)
 	}
 	return out, nil
 }

@@ -68,10 +68,11 @@ const (
 	Hopeless         // the first query can no longer be answered in time
 	TooCostly        // saving the first query would make more of the others late
 	Tabled           // what the policy in force has for this state of the queue
+	Routed           // the router made up the batch
 )
 
 var reasonNames = [...]string{"", "batch full", "must go to be in time", "time to fill is over", "instance free", "filling the batch",
-	"cannot be in time any more", "would make others late", "as the policy says"}
+	"cannot be in time any more", "would make others late", "as the policy says", "as routed"}
 
 // String returns the reason in words.
 func (r Reason) String() string { return reasonNames[r] }

@@ -23,6 +23,8 @@ type Plan struct {
 	Budgets []time.Duration
 	// Policies say what to run in which state of a queue; nil where a plan has none.
 	Policies []Policies
+	// Prices say what states of a whole stage are worth; nil where a plan has none.
+	Prices []Prices
 	// Demand is, by AppID, the rate in queries/s that the plan was made for, head-room included; nil when it was made for
 	// none in particular. Capacity is the rate it can carry while each instance gets its share; nil when not known.
 	Demand, Capacity []float64
@@ -76,9 +78,10 @@ const (
 	Holds                        // Instance.Hold
 	Budgets                      // Plan.Budgets
 	Tables                       // Plan.Policies
+	Priced                       // Plan.Prices
 )
 
-var sectionNames = []string{"shares", "limits", "holds", "budgets", "policy tables"}
+var sectionNames = []string{"shares", "limits", "holds", "budgets", "policy tables", "prices"}
 
 // String lists the sections by name.
 func (s Sections) String() string {
@@ -146,6 +149,11 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 	for i := range p.Policies {
 		if err := p.Policies[i].validate(spec); err != nil {
 			return fmt.Errorf("plan of %s, policies %d: %w", p.Planner, i, err)
+		}
+	}
+	for i := range p.Prices {
+		if err := p.Prices[i].validate(spec); err != nil {
+			return fmt.Errorf("plan of %s, prices %d: %w", p.Planner, i, err)
 		}
 	}
 	if p.Budgets != nil && len(p.Budgets) != len(spec.Stages) {

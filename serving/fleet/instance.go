@@ -68,6 +68,9 @@ type Instance struct {
 	// Held tells that a launching instance is loaded and waits for its predecessor at the same place to finish.
 	Held bool
 
+	// Choice is the variant on which the router wants what it has queued here to run; serving.None leaves it to the batcher.
+	Choice serving.VariantID
+
 	Queue   Queue
 	Running []Batch
 

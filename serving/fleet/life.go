@@ -10,7 +10,7 @@ import (
 func (f *Fleet) Launch(i Instance, now serving.Time) *Instance {
 	i.ID = serving.InstanceID(len(f.instances) + 1)
 	i.State, i.Active, i.fastest = Launching, -1, -1
-	i.Queue, i.Wake, i.Launched = newQueue(), serving.Never, now
+	i.Queue, i.Wake, i.Launched, i.Choice = newQueue(), serving.Never, now, serving.None
 	i.Running = make([]Batch, 0, i.Slots)
 	p := &i
 	f.instances = append(f.instances, p)

@@ -25,6 +25,9 @@ func (q *Queue) Items() int { return q.items }
 // Head returns the first task, or Nil.
 func (q *Queue) Head() Ref { return q.head }
 
+// Tail returns the last task, or Nil.
+func (q *Queue) Tail() Ref { return q.tail }
+
 // Plain tells whether no waiting task has a requirement of its own.
 func (q *Queue) Plain() bool { return q.special == 0 }
 
@@ -110,6 +113,9 @@ func (f *Fleet) EarliestDrop(q *Queue) serving.Time {
 
 // Next returns the task after r in its queue or batch, or Nil.
 func (f *Fleet) Next(r Ref) Ref { return f.tasks[r].next }
+
+// Previous returns the task before r in its queue, or Nil.
+func (f *Fleet) Previous(r Ref) Ref { return f.tasks[r].prev }
 
 // Prefix returns how many tasks at the head of q fit into a batch of at most limit items, and their items. It is at least
 // one task when q is not empty and the first fits.

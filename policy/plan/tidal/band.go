@@ -1,0 +1,47 @@
+package tidal
+
+// band is a square matrix whose entries lie within below and above of its diagonal.
+type band struct {
+	n, below, above int
+	rows            []float64 // (below+1+above) by row; the entry of column c in row r is at c-r+below
+}
+
+func newBand(n, below, above int) *band {
+	return &band{n: n, below: below, above: above, rows: make([]float64, n*(below+1+above))}
+}
+
+func (m *band) row(r int) []float64 {
+	w := m.below + 1 + m.above
+	return m.rows[r*w : (r+1)*w]
+}
+
+// solve replaces every right-hand side by the solution, by elimination without exchanging rows: the matrices here are 1 less
+// probabilities, for which that is stable (diagonally dominant, Golub and Van Loan §4.1). It destroys m.
+func (m *band) solve(right ...[]float64) {
+	for c := range m.n {
+		pivot := m.row(c)
+		for r := c + 1; r <= min(c+m.below, m.n-1); r++ {
+			row := m.row(r)
+			f := row[c-r+m.below] / pivot[m.below]
+			if f == 0 {
+				continue
+			}
+			for k := c + 1; k <= min(c+m.above, m.n-1); k++ {
+				row[k-r+m.below] -= f * pivot[k-c+m.below]
+			}
+			for _, b := range right {
+				b[r] -= f * b[c]
+			}
+		}
+	}
+	for c := m.n - 1; c >= 0; c-- {
+		row := m.row(c)
+		for _, b := range right {
+			x := b[c]
+			for k := c + 1; k <= min(c+m.above, m.n-1); k++ {
+				x -= row[k-c+m.below] * b[k]
+			}
+			b[c] = x / row[m.below]
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package tidal
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// settled is by how much the time left of busy workers may differ from what the process was made with.
+const settled = 0.02
+
+// dearest is the highest price of a late query, in accuracies of a perfect one: beyond it nothing changes any more.
+const dearest = 64
+
+// Price returns what the pool's positions are worth, and whether no more queries are late than the pool allows; nil when no
+// batch can be in time at all.
+//
+// Two things about the best policy are needed before it is known. How much a busy worker has left of its batch follows from
+// the mix of batches, so it is put in again until it agrees. The price of a late query is raised until no more of them are
+// late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
+func (p *Pool) Price() (price *plan.Price, kept bool) {
+	if len(p.actions()) == 0 {
+		return nil, false
+	}
+	rest := p.SLO.Seconds() / 2.5
+	var x *process
+	for late := 1.0; late <= dearest; late *= 4 {
+		for range 4 {
+			x = newProcess(p, rest, late)
+			x.iterate()
+			if math.Abs(x.rested-rest) <= settled*rest {
+				break
+			}
+			rest = x.rested
+		}
+		if x.lateness <= p.Late {
+			return x.price(), true
+		}
+	}
+	return x.price(), false
+}
+
+func (x *process) price() *plan.Price {
+	inTime := (x.gain + x.late*x.lateness) / (1 - x.lateness)
+	return &plan.Price{
+		Rate: x.pool.Rate, Rest: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, Late: x.late, Value: x.value, Zero: x.zero, Unit: x.unit,
+		Promise: plan.Promise{Accuracy: inTime, Violation: x.lateness, Utilization: x.worked * x.pool.Rate / float64(x.pool.Workers)},
+	}
+}
