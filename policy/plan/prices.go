@@ -32,10 +32,10 @@ type Price struct {
 	Rest time.Duration
 	// Gain is the long-run accuracy per query, a late one counting as -Late.
 	Gain, Late float64
-	// Value is by position what is yet to come beyond Gain, in accuracy of one query: entry k is for position (k-Zero)*Unit.
-	Value []float64
-	Zero  int
-	Unit  float64 // queries
+	// Value is by position what is yet to come beyond Gain, in accuracy of one query: entry k is for position (k-Zero)/PerQuery.
+	Value    []float64
+	Zero     int
+	PerQuery float64
 	// Promise is what following these values is expected to lead to.
 	Promise Promise
 }
@@ -43,7 +43,7 @@ type Price struct {
 // At returns the value of a position: between entries on the line between them, below the first that of the first, beyond the
 // last falling on as between the last two. It does not allocate.
 func (p *Price) At(x float64) float64 {
-	y := x/p.Unit + float64(p.Zero)
+	y := x*p.PerQuery + float64(p.Zero)
 	last := len(p.Value) - 1
 	k := 0
 	switch {
@@ -91,8 +91,8 @@ func (p *Prices) validate(spec *serving.Spec) error {
 		if !(x.Rate > 0) || i > 0 && !(x.Rate > p.ByRate[i-1].Rate) {
 			return fmt.Errorf("price %d is for %v queries/s, want more than 0 and than the one before", i, x.Rate)
 		}
-		if len(x.Value) < 2 || x.Zero < 0 || x.Zero >= len(x.Value) || !(x.Unit > 0) || x.Rest <= 0 {
-			return fmt.Errorf("price for %v queries/s: %d values, position 0 at %d, %v queries apart, time left %v", x.Rate, len(x.Value), x.Zero, x.Unit, x.Rest)
+		if len(x.Value) < 2 || x.Zero < 0 || x.Zero >= len(x.Value) || !(x.PerQuery > 0) || x.Rest <= 0 {
+			return fmt.Errorf("price for %v queries/s: %d values, position 0 at %d, %v for each query, time left %v", x.Rate, len(x.Value), x.Zero, x.PerQuery, x.Rest)
 		}
 		for _, v := range x.Value {
 			if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -66,6 +66,7 @@ type poolBatch struct {
 	size     int
 	takes    time.Duration
 	seconds  float64
+	each     float64 // s for each query
 	accuracy float64
 }
 
@@ -134,11 +135,11 @@ func (s *tidalStage) build(v *View) {
 			seen[l.Variant] = true
 			for n := 1; n <= l.Limit; n++ {
 				takes := v.Fleet.Profile.Latency(l.Variant, i.DeviceType, n, 1)
-				b := poolBatch{variant: l.Variant, size: n, takes: takes, seconds: takes.Seconds(), accuracy: spec.Variants[l.Variant].Accuracy}
+				b := poolBatch{variant: l.Variant, size: n, takes: takes, seconds: takes.Seconds(), each: takes.Seconds() / float64(n), accuracy: spec.Variants[l.Variant].Accuracy}
 				if takes <= s.slo {
 					s.batches = append(s.batches, b)
 				}
-				if s.clear.size == 0 || b.seconds/float64(b.size) < s.clear.seconds/float64(s.clear.size) {
+				if s.clear.size == 0 || b.each < s.clear.each {
 					s.clear = b
 				}
 			}
@@ -179,6 +180,7 @@ type tide struct {
 // look finds out which instances are idle and what the others have left.
 func (s *tidalStage) look(v *View) tide {
 	t := tide{next: serving.Never}
+	left := time.Duration(0)
 	s.idle = s.idle[:0]
 	for _, i := range v.Instances() {
 		if len(i.Running) == 0 && i.Queue.Len() == 0 {
@@ -187,11 +189,12 @@ func (s *tidalStage) look(v *View) tide {
 		}
 		for k := range i.Running {
 			if e := i.Running[k].Expected; e > v.Now {
-				t.left += e.Sub(v.Now).Seconds()
+				left += e.Sub(v.Now)
 				t.next = min(t.next, e)
 			}
 		}
 	}
+	t.left = left.Seconds()
 	return t
 }
 
@@ -263,13 +266,16 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	now := t.value(x)
 	price := max(t.value(x-1)-t.value(x+1), 0) / 2 * perWorker // accuracy for a second of a worker
 	// What a query brings at best, by how fast it has to go.
-	s.best[0] = -t.late
+	top := -t.late
+	s.best[0] = top
 	for k := range s.batches {
 		b := &s.batches[k]
-		s.best[k+1] = max(s.best[k], b.accuracy-price*b.seconds/float64(b.size))
+		if x := b.accuracy - price*b.each; x > top {
+			top = x
+		}
+		s.best[k+1] = top
 	}
 	later := v.Now.Add(max(time.Duration(float64(s.slo)*patience), time.Duration(2*t.rest/t.workers*float64(time.Second))))
-	top := s.best[len(s.batches)]
 	s.loss = append(s.loss[:0], 0)
 	sum, k := 0.0, len(s.batches)
 	for _, end := range s.ends {

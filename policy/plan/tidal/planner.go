@@ -20,7 +20,8 @@ type Options struct {
 	Late float64
 	// Steps is how many rates there are prices for, up to what the fastest variant carries; 0 means 64.
 	Steps int
-	// Alone makes prices for the demand that is asked for and no other: for a load that is known and does not change.
+	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is known
+	// and does not change.
 	Alone bool
 }
 
@@ -131,23 +132,25 @@ func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked
 	if steps <= 0 {
 		steps = 64
 	}
+	if p.Options.Alone {
+		pool.Rate = asked
+		if x, kept := pool.Price(); kept {
+			m.rates = []plan.Price{*x}
+			return m.rates, nil
+		}
+	}
 	carries := pool.carries()
 	for k := 1; k <= steps; k++ {
 		if err := ctx.Err(); err != nil {
+			*m = made{}
 			return nil, err
 		}
 		pool.Rate = carries * float64(k) / float64(steps)
-		if p.Options.Alone {
-			pool.Rate = asked
-		}
 		x, kept := pool.Price()
 		if !kept && len(m.rates) > 0 {
 			break
 		}
 		m.rates = append(m.rates, *x)
-		if p.Options.Alone {
-			break
-		}
 	}
 	return m.rates, nil
 }

@@ -44,7 +44,7 @@ func (p *Pool) Price() (price *plan.Price, kept bool) {
 func (x *process) price() *plan.Price {
 	inTime := (x.gain + x.late*x.lateness) / (1 - x.lateness)
 	return &plan.Price{
-		Rate: x.pool.Rate, Rest: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, Late: x.late, Value: x.value, Zero: x.zero, Unit: x.unit,
+		Rate: x.pool.Rate, Rest: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, Late: x.late, Value: x.value, Zero: x.zero, PerQuery: 1 / x.unit,
 		Promise: plan.Promise{Accuracy: inTime, Violation: x.lateness, Utilization: x.worked * x.pool.Rate / float64(x.pool.Workers)},
 	}
 }

@@ -1,0 +1,257 @@
+package route
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// ladder is a pool of workers that all have the same variants: accuracies 0.6, 0.7 and so on, batches of n taking
+// (4 + 3n) ms times 1, 2 and so on.
+func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePolicy) *fleet.Fleet {
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "d"}},
+		Apps:        []serving.App{{Name: "a", SLO: serving.SLO{Latency: slo, Percentile: 99}, Late: late, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{0}}},
+		Stages:      []serving.Stage{{Name: "s"}},
+	}
+	var m serving.Measurements
+	var loaded []fleet.Loaded
+	for k := range variants {
+		id := serving.VariantID(k)
+		spec.Stages[0].Variants = append(spec.Stages[0].Variants, id)
+		spec.Variants = append(spec.Variants, serving.Variant{Name: string(rune('a' + k)), Accuracy: 0.6 + 0.1*float64(k), MaxBatch: limit})
+		loaded = append(loaded, fleet.Loaded{Variant: id, Limit: limit, Wanted: true})
+		for n := 1; n <= limit; n++ {
+			x := time.Duration(k+1) * (4*time.Millisecond + time.Duration(n)*3*time.Millisecond)
+			m.Latency = append(m.Latency, serving.LatencyPoint{Variant: id, Items: n, Concurrency: 1, Samples: 1, Mean: x, P50: x, P90: x, P95: x, P99: x})
+		}
+	}
+	for range workers {
+		spec.Workers = append(spec.Workers, serving.Worker{Name: "w"})
+	}
+	table, err := profile.NewTable(spec, m, profile.P95)
+	if err != nil {
+		panic(err)
+	}
+	f := fleet.New(spec, table)
+	for k := range workers {
+		i := f.Launch(fleet.Instance{Key: fleet.Key{Worker: serving.WorkerID(k)}, Slots: 1, Variants: append([]fleet.Loaded(nil), loaded...)}, 0)
+		for v := range variants {
+			f.Warm(i, serving.VariantID(v))
+		}
+	}
+	return f
+}
+
+// priced is a plan whose values fall ever faster with the position.
+func priced(workers int, rate, steep float64) *plan.Plan {
+	x := plan.Price{Rate: rate, Rest: 20 * time.Millisecond, Gain: 0.75, Late: 1, PerQuery: 1, Zero: 40}
+	for k := range 160 {
+		at := float64(k - x.Zero)
+		x.Value = append(x.Value, -steep*(at+at*at/200+10))
+	}
+	return &plan.Plan{Prices: []plan.Prices{{Stage: 0, Workers: workers, ByRate: []plan.Price{x}}}}
+}
+
+func waitFor(f *fleet.Fleet, id int, deadline serving.Time) {
+	r := f.NewTask(fleet.Task{Query: serving.QueryID(id), Items: 1, Pin: serving.None, Deadline: deadline})
+	f.SetRank(r, fleet.Rank(0))
+	f.Wait(r)
+}
+
+// A pool is run by hand for a while: every choice of a batch is compared with a search through all variants, sizes and runs of
+// consecutive queries, worked out from the plan without any of the rule's tables. Everything is served in the end.
+func TestTidalAgainstSearch(t *testing.T) {
+	const slo = 60 * time.Millisecond
+	chosen, waited, cleared := 0, 0, 0
+	for seed := uint64(1); seed <= 30; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		workers := 1 + rng.IntN(6)
+		f := ladder(workers, 1+rng.IntN(4), 1+rng.IntN(6), slo, serving.ServeLate)
+		rate := float64(workers) * (20 + 400*rng.Float64())
+		p := priced(workers, rate, 0.002+0.02*rng.Float64())
+		o, mon := NewTidal(), monitor.NewRates(1)
+		now, id, batch, served := serving.Time(0), 0, serving.BatchID(0), 0
+		ends := func() serving.Time {
+			next := serving.Never
+			for _, i := range f.Ready(0) {
+				if len(i.Running) > 0 {
+					next = min(next, i.Running[0].Expected)
+				}
+			}
+			return next
+		}
+		arrival := serving.Time(rng.ExpFloat64() / rate * 1e9)
+		for step := 0; step < 2000; step++ {
+			if id < 300 && arrival <= ends() {
+				now = arrival
+				id++
+				mon.Add(now, 0)
+				waitFor(f, id, now.Add(slo))
+				arrival = now + serving.Time(rng.ExpFloat64()/rate*1e9)
+			} else if at := ends(); at != serving.Never {
+				now = at
+				for _, i := range f.Ready(0) {
+					if len(i.Running) > 0 && i.Running[0].Expected == now {
+						b, _ := f.Finish(i, i.Running[0].ID, now)
+						for r := b.Head; r != fleet.Nil; {
+							next := f.Next(r)
+							f.FreeTask(r)
+							served++
+							r = next
+						}
+					}
+				}
+			} else {
+				break
+			}
+			want := search(f, p, now, slo)
+			before := f.Central(0).Len()
+			o.Route(&View{Now: now, Fleet: f, Plan: p, Monitor: mon})
+			first := true
+			for _, i := range f.Ready(0) {
+				if i.Queue.Len() == 0 {
+					continue
+				}
+				var got found
+				got.variant, got.size = i.Choice, i.Queue.Len()
+				for r := i.Queue.Head(); r != fleet.Nil; r = f.Next(r) {
+					if f.Task(r).Deadline < now.Add(fastest(f)) {
+						got.late = true
+					} else if got.first == 0 {
+						got.first = f.Task(r).Query
+					}
+				}
+				if got.late {
+					cleared++
+				} else if first {
+					if got.variant != want.variant || got.size != want.size || got.first != want.first {
+						t.Fatalf("seed %d, step %d: %+v, the search has %+v", seed, step, got, want)
+					}
+					chosen++
+				}
+				first = false
+				batch++
+				takes := f.Profile.Latency(i.Choice, 0, i.Queue.Len(), 1)
+				f.Start(i, batch, i.Choice, i.Queue.Len(), now, takes)
+			}
+			if first && before > 0 {
+				waited++
+				if ends() == serving.Never {
+					t.Fatalf("seed %d, step %d: all wait though nothing runs that would end", seed, step)
+				}
+			}
+			if err := f.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if served != 300 {
+			t.Errorf("seed %d: %d of 300 queries served", seed, served)
+		}
+	}
+	t.Logf("%d batches compared, %d waits, %d late ones cleared", chosen, waited, cleared)
+	if chosen < 1000 || waited < 100 || cleared < 10 {
+		t.Errorf("%d batches, %d waits, %d late: too few to tell", chosen, waited, cleared)
+	}
+}
+
+type found struct {
+	variant serving.VariantID
+	size    int
+	first   serving.QueryID // the oldest
+	late    bool
+}
+
+func fastest(f *fleet.Fleet) time.Duration { return f.Profile.Latency(0, 0, 1, 1) }
+
+// search is the rule by its definition, for the first idle instance.
+func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) found {
+	x := &p.Prices[0].ByRate[0]
+	left := 0.0
+	for _, i := range f.Ready(0) {
+		if len(i.Running) > 0 {
+			left += i.Running[0].Expected.Sub(now).Seconds()
+		}
+	}
+	workers := float64(len(f.Ready(0)))
+	var list []*fleet.Task
+	for r := f.Central(0).Head(); r != fleet.Nil; r = f.Next(r) {
+		if f.Task(r).Deadline >= now.Add(fastest(f)) {
+			list = append(list, f.Task(r))
+		}
+	}
+	position := float64(len(list)) + x.Rate*(left/workers-x.Rest.Seconds())
+	price := math.Max(x.At(position-1)-x.At(position+1), 0) / 2 * x.Rate / workers
+	bring := func(slack time.Duration) float64 {
+		best := -x.Late
+		for v := range f.Spec.Variants {
+			for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
+				if l := f.Profile.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
+					best = math.Max(best, f.Spec.Variants[v].Accuracy-price*l.Seconds()/float64(n))
+				}
+			}
+		}
+		return best
+	}
+	later := time.Duration(math.Max(float64(slo)/15, 2*x.Rest.Seconds()/workers*1e9))
+	best, most := found{}, math.Inf(-1)
+	for v := range f.Spec.Variants {
+		for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
+			l := f.Profile.Latency(serving.VariantID(v), 0, n, 1)
+			at := 0
+			for at < len(list) && list[at].Deadline < now.Add(l) {
+				at++
+			}
+			if at+n > len(list) || l > slo {
+				continue
+			}
+			worth := float64(n)*(f.Spec.Variants[v].Accuracy-x.Gain) + x.At(position-float64(n)+x.Rate*l.Seconds()/workers) - x.At(position)
+			for _, task := range list[at : at+n] {
+				worth += bring(slo*2) - bring(task.Deadline.Sub(now)-later)
+			}
+			if worth > most+1e-12 {
+				best, most = found{variant: serving.VariantID(v), size: n, first: list[at].Query}, worth
+			}
+		}
+	}
+	return best
+}
+
+// A decision, with 60 workers of which one is idle and twenty queries waiting.
+func BenchmarkTidal(b *testing.B) {
+	const slo = 150 * time.Millisecond
+	f := ladder(60, 4, 8, slo, serving.ServeLate)
+	p := priced(60, 2000, 0.005)
+	for k, i := range f.Ready(0)[1:] {
+		waitFor(f, 1000+k, serving.Time(time.Second))
+		f.Give(f.Central(0).Head(), i, 0)
+		f.Start(i, serving.BatchID(k+1), 0, 1, 0, time.Duration(k+1)*2*time.Millisecond)
+	}
+	mon := monitor.NewRates(1)
+	now := serving.Time(time.Millisecond)
+	mon.Add(now, 0)
+	for k := range 20 {
+		waitFor(f, k+1, now.Add(slo-time.Duration(20-k)*500*time.Microsecond))
+	}
+	o := NewTidal()
+	v := &View{Now: now, Fleet: f, Plan: p, Monitor: mon}
+	o.stages = make([]tidalStage, 1)
+	s := &o.stages[0]
+	s.build(v)
+	b.ReportAllocs()
+	for b.Loop() {
+		t := s.look(v)
+		s.collect(v, true)
+		t.price(s, mon.Recent(now, 0), 60)
+		if x, _ := s.choose(v, &t, s.idle[0]); x == nil {
+			b.Fatal("no batch")
+		}
+	}
+}
