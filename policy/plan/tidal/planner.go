@@ -38,7 +38,7 @@ type Planner struct {
 
 type made struct {
 	pool  Pool
-	alone float64
+	alone float64 // the rate it was made for alone; 0 for all rates
 	rates []plan.Price
 }
 
@@ -124,10 +124,14 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 // rates makes the prices of a pool, or finds them.
 func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.Price, error) {
 	m := &p.made[s]
-	if len(m.rates) > 0 && m.pool.same(&pool) && (!p.Options.Alone || m.alone == asked) {
+	alone := 0.0
+	if p.Options.Alone {
+		alone = asked
+	}
+	if len(m.rates) > 0 && m.alone == alone && m.pool.same(&pool) {
 		return m.rates, nil
 	}
-	*m = made{pool: pool, alone: asked}
+	*m = made{pool: pool, alone: alone}
 	steps := p.Options.Steps
 	if steps <= 0 {
 		steps = 64

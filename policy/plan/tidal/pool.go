@@ -183,7 +183,7 @@ func (x *process) after(s int, a *action) float64 {
 
 // horizon is after how many queries what comes counts a third only. Discounting so little changes nothing that matters and lets
 // policy iteration pass through policies that keep a pool at several places, whose averages would not exist.
-const horizon = 1e6
+const horizon = 1e8
 
 // evaluate finds the values of the policy and what it leads to: a banded system, since no step leads far.
 func (x *process) evaluate() {
