@@ -36,8 +36,14 @@ func (*Tidal) Name() string { return "tidal" }
 // Needs implements Router.
 func (*Tidal) Needs() plan.Sections { return plan.Priced }
 
-// patience is the part of the objective that a query left behind is taken to wait longer at least.
+// A query left behind is taken to wait longer for a time that is exponentially distributed, its mean this part of the objective,
+// or with few workers the objective over their number. The tail is what matters: queries that every batch skips because fresh
+// ones do better would otherwise be thought of only when each of them needs a worker of its own.
 const patience = 1. / 15
+
+// dread is how much worse than in the plan's process a late query is for those that are left behind: there it is an average, here
+// the end of a query that could still be saved.
+const dread = 10
 
 // tidalStage is what can be known of a stage before anything waits, and room for what cannot.
 type tidalStage struct {
@@ -52,12 +58,14 @@ type tidalStage struct {
 	clear   poolBatch   // takes least of a worker for each query, in time or not
 	alike   bool        // every instance has all variants warm
 
-	best    []float64      // by number of batches that are fast enough: the most that one brings for a query, less its price
-	waiting []fleet.Ref    // that can be in time, the latest deadline first
-	ends    []serving.Time // their deadlines
-	late    int            // queries that cannot
-	loss    []float64      // by how many of the latest are taken: what they lose when left behind
-	idle    []*fleet.Instance
+	patience time.Duration
+	best     []float64      // by number of batches that are fast enough: the most that one brings for a query, less its price
+	rising   []float64      // by the same number: what each adds to that, times how much sooner than at 0 it is lost
+	waiting  []fleet.Ref    // that can be in time, the latest deadline first
+	ends     []serving.Time // their deadlines
+	late     int            // queries that cannot
+	loss     []float64      // by how many of the latest are taken: what they lose when left behind
+	idle     []*fleet.Instance
 }
 
 // poolBatch is a batch of one size on one variant.
@@ -67,6 +75,7 @@ type poolBatch struct {
 	takes    time.Duration
 	seconds  float64
 	each     float64 // s for each query
+	sooner   float64 // e to the latency in units of patience
 	accuracy float64
 }
 
@@ -119,13 +128,14 @@ func (s *tidalStage) build(v *View) {
 	spec := v.Fleet.Spec
 	*s = tidalStage{
 		plan: v.Plan, epoch: v.Fleet.Epoch, built: true, app: spec.Stages[v.Stage].App, batches: s.batches[:0], alike: true,
-		best: s.best[:0], waiting: s.waiting, ends: s.ends, loss: s.loss, idle: s.idle,
+		waiting: s.waiting, ends: s.ends, loss: s.loss, idle: s.idle,
 	}
 	s.slo = spec.Apps[s.app].SLO.Latency
 	if v.Plan != nil {
 		s.prices = v.Plan.PricesOf(v.Stage)
 	}
 	all := v.Instances()
+	s.patience = time.Duration(max(float64(s.slo)*patience, float64(s.slo)/float64(len(all))))
 	seen := make(map[serving.VariantID]bool)
 	for _, i := range all {
 		for _, l := range i.Variants {
@@ -136,6 +146,7 @@ func (s *tidalStage) build(v *View) {
 			for n := 1; n <= l.Limit; n++ {
 				takes := v.Fleet.Profile.Latency(l.Variant, i.DeviceType, n, 1)
 				b := poolBatch{variant: l.Variant, size: n, takes: takes, seconds: takes.Seconds(), each: takes.Seconds() / float64(n), accuracy: spec.Variants[l.Variant].Accuracy}
+				b.sooner = math.Exp(float64(takes) / float64(s.patience))
 				if takes <= s.slo {
 					s.batches = append(s.batches, b)
 				}
@@ -161,7 +172,7 @@ func (s *tidalStage) build(v *View) {
 		})
 	})
 	slices.SortStableFunc(s.batches, func(a, b poolBatch) int { return int(a.takes - b.takes) })
-	s.best = make([]float64, len(s.batches)+1)
+	s.best, s.rising = make([]float64, len(s.batches)+1), make([]float64, len(s.batches)+1)
 }
 
 // tide is the state of the pool, and the worth of such states at the present load.
@@ -265,24 +276,26 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	x := t.position(n)
 	now := t.value(x)
 	price := max(t.value(x-1)-t.value(x+1), 0) / 2 * perWorker // accuracy for a second of a worker
-	// What a query brings at best, by how fast it has to go.
-	top := -t.late
+	// What a query brings at best, by how fast it has to go, and from that what each loses when left behind: the expectation
+	// over how much longer it waits, step by step of what it brings.
+	top, rising := -dread*t.late, 0.0
 	s.best[0] = top
 	for k := range s.batches {
 		b := &s.batches[k]
 		if x := b.accuracy - price*b.each; x > top {
+			rising += (x - top) * b.sooner
 			top = x
 		}
-		s.best[k+1] = top
+		s.best[k+1], s.rising[k+1] = top, rising
 	}
-	later := v.Now.Add(max(time.Duration(float64(s.slo)*patience), time.Duration(2*t.rest/t.workers*float64(time.Second))))
 	s.loss = append(s.loss[:0], 0)
 	sum, k := 0.0, len(s.batches)
 	for _, end := range s.ends {
-		for k > 0 && later.Add(s.batches[k-1].takes) > end {
+		left := end.Sub(v.Now)
+		for k > 0 && s.batches[k-1].takes > left {
 			k--
 		}
-		sum += top - s.best[k]
+		sum += top - s.best[k] + s.rising[k]*math.Exp(-float64(left)/float64(s.patience))
 		s.loss = append(s.loss, sum)
 	}
 	var best *poolBatch

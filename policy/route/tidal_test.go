@@ -3,6 +3,7 @@ package route
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -190,7 +191,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) f
 	position := float64(len(list)) + x.Rate*(left/workers-x.Rest.Seconds())
 	price := math.Max(x.At(position-1)-x.At(position+1), 0) / 2 * x.Rate / workers
 	bring := func(slack time.Duration) float64 {
-		best := -x.Late
+		best := -10 * x.Late
 		for v := range f.Spec.Variants {
 			for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
 				if l := f.Profile.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
@@ -200,7 +201,32 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) f
 		}
 		return best
 	}
-	later := time.Duration(math.Max(float64(slo)/15, 2*x.Rest.Seconds()/workers*1e9))
+	// The expected loss of being left behind, over many equally likely times of waiting longer.
+	patience := math.Max(float64(slo)/15, float64(slo)/workers)
+	loses := func(task *fleet.Task) float64 {
+		slack := task.Deadline.Sub(now)
+		// Between two latencies what the query brings stays the same.
+		steps := []time.Duration{0}
+		for v := range f.Spec.Variants {
+			for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
+				if l := f.Profile.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
+					steps = append(steps, slack-l)
+				}
+			}
+		}
+		slices.Sort(steps)
+		sum := 0.0
+		for k, from := range steps {
+			chance := math.Exp(-float64(from) / patience)
+			if k+1 < len(steps) {
+				chance -= math.Exp(-float64(steps[k+1]) / patience)
+				sum += chance * (bring(slo) - bring(slack-(from+steps[k+1])/2))
+			} else {
+				sum += chance * (bring(slo) + 10*x.Late)
+			}
+		}
+		return sum
+	}
 	best, most := found{}, math.Inf(-1)
 	for v := range f.Spec.Variants {
 		for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
@@ -214,7 +240,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) f
 			}
 			worth := float64(n)*(f.Spec.Variants[v].Accuracy-x.Gain) + x.At(position-float64(n)+x.Rate*l.Seconds()/workers) - x.At(position)
 			for _, task := range list[at : at+n] {
-				worth += bring(slo*2) - bring(task.Deadline.Sub(now)-later)
+				worth += loses(task)
 			}
 			if worth > most+1e-12 {
 				best, most = found{variant: serving.VariantID(v), size: n, first: list[at].Query}, worth
