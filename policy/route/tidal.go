@@ -37,13 +37,18 @@ func (*Tidal) Name() string { return "tidal" }
 func (*Tidal) Needs() plan.Sections { return plan.Priced }
 
 // A query left behind is taken to wait longer for a time that is exponentially distributed, its mean this part of the objective,
-// or with few workers the objective over their number. The tail is what matters: queries that every batch skips because fresh
+// or with few workers half the objective over their number. The tail is what matters: queries that every batch skips because fresh
 // ones do better would otherwise be thought of only when each of them needs a worker of its own.
 const patience = 1. / 15
 
 // dread is how much worse than in the plan's process a late query is for those that are left behind: there it is an average, here
-// the end of a query that could still be saved.
+// the end of a query that could still be saved. While the load is beyond what there are prices for, some query must be late, and
+// that it is this one is no worse.
 const dread = 10
+
+// beyond is how far above the last price a load has to be seen to be taken for one that has none: rates counted over half a
+// second are that uncertain.
+const beyond = 1.05
 
 // tidalStage is what can be known of a stage before anything waits, and room for what cannot.
 type tidalStage struct {
@@ -135,7 +140,7 @@ func (s *tidalStage) build(v *View) {
 		s.prices = v.Plan.PricesOf(v.Stage)
 	}
 	all := v.Instances()
-	s.patience = time.Duration(max(float64(s.slo)*patience, float64(s.slo)/float64(len(all))))
+	s.patience = time.Duration(max(float64(s.slo)*patience, float64(s.slo)/2/float64(len(all))))
 	seen := make(map[serving.VariantID]bool)
 	for _, i := range all {
 		for _, l := range i.Variants {
@@ -185,7 +190,7 @@ type tide struct {
 	workers   float64
 	rest      float64 // s
 	gain      float64
-	late      float64
+	late      float64 // what a query left behind loses when it ends up late
 }
 
 // look finds out which instances are idle and what the others have left.
@@ -219,6 +224,9 @@ func (t *tide) price(s *tidalStage, rate float64, workers int) {
 	mix := func(a, b float64) float64 { return a + t.part*(b-a) }
 	t.rest = mix(t.low.Rest.Seconds(), t.high.Rest.Seconds())
 	t.gain, t.late = mix(t.low.Gain, t.high.Gain), mix(t.low.Late, t.high.Late)
+	if rate*scale <= beyond*rates[len(rates)-1].Rate {
+		t.late *= dread
+	}
 }
 
 // position is the pool's when so many queries wait that can be in time.
@@ -278,7 +286,7 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	price := max(t.value(x-1)-t.value(x+1), 0) / 2 * perWorker // accuracy for a second of a worker
 	// What a query brings at best, by how fast it has to go, and from that what each loses when left behind: the expectation
 	// over how much longer it waits, step by step of what it brings.
-	top, rising := -dread*t.late, 0.0
+	top, rising := -t.late, 0.0
 	s.best[0] = top
 	for k := range s.batches {
 		b := &s.batches[k]

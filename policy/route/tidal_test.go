@@ -113,7 +113,7 @@ func TestTidalAgainstSearch(t *testing.T) {
 			} else {
 				break
 			}
-			want := search(f, p, now, slo)
+			want := search(f, p, now, slo, mon.Recent(now, 0))
 			before := f.Central(0).Len()
 			o.Route(&View{Now: now, Fleet: f, Plan: p, Monitor: mon})
 			first := true
@@ -173,8 +173,12 @@ type found struct {
 func fastest(f *fleet.Fleet) time.Duration { return f.Profile.Latency(0, 0, 1, 1) }
 
 // search is the rule by its definition, for the first idle instance.
-func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) found {
+func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, seen float64) found {
 	x := &p.Prices[0].ByRate[0]
+	late := 10 * x.Late
+	if seen > 1.05*x.Rate {
+		late = x.Late
+	}
 	left := 0.0
 	for _, i := range f.Ready(0) {
 		if len(i.Running) > 0 {
@@ -191,7 +195,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) f
 	position := float64(len(list)) + x.Rate*(left/workers-x.Rest.Seconds())
 	price := math.Max(x.At(position-1)-x.At(position+1), 0) / 2 * x.Rate / workers
 	bring := func(slack time.Duration) float64 {
-		best := -10 * x.Late
+		best := -late
 		for v := range f.Spec.Variants {
 			for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
 				if l := f.Profile.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
@@ -202,7 +206,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) f
 		return best
 	}
 	// The expected loss of being left behind, over many equally likely times of waiting longer.
-	patience := math.Max(float64(slo)/15, float64(slo)/workers)
+	patience := math.Max(float64(slo)/15, float64(slo)/2/workers)
 	loses := func(task *fleet.Task) float64 {
 		slack := task.Deadline.Sub(now)
 		// Between two latencies what the query brings stays the same.
@@ -222,7 +226,7 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration) f
 				chance -= math.Exp(-float64(steps[k+1]) / patience)
 				sum += chance * (bring(slo) - bring(slack-(from+steps[k+1])/2))
 			} else {
-				sum += chance * (bring(slo) + 10*x.Late)
+				sum += chance * (bring(slo) + late)
 			}
 		}
 		return sum
