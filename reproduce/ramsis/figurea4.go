@@ -37,6 +37,9 @@ func figureA4(l *lab) error {
 	if err != nil {
 		return err
 	}
+	for _, p := range slices.Concat(onTrace, onConstant) {
+		p.ahead = l.foresee(p.at, p.on)
+	}
 	byLoad, err := published("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
 	if err != nil {
 		return err

@@ -35,6 +35,15 @@ type runs struct{ *reproduce.Task }
 // of returns what a seed led to, the first being 0.
 func (r *runs) of(seed int) *result { return r.Done[seed].(*result) }
 
+// numbers are what a task led to when it led to a number.
+func (r *runs) numbers() []float64 {
+	out := make([]float64, len(r.Done))
+	for s := range out {
+		out[s] = r.Done[s].(float64)
+	}
+	return out
+}
+
 // each takes a number from every seed.
 func (r *runs) each(f func(*result) float64) []float64 {
 	out := make([]float64, len(r.Done))
@@ -86,6 +95,7 @@ type point struct {
 	on      *load
 	systems []*runs // as lab.systems
 	bound   *reproduce.Task
+	ahead   *reproduce.Task // bound by foresight; nil where it is not asked for
 }
 
 // points has all systems run at every place of an axis.

@@ -23,6 +23,9 @@ func (l *lab) levels(o *reproduce.Outcome, figure string, p *point, setting map[
 		note(row(figure, s.Name, violationRow, "%", setting), p.systems[i].each(violations))
 	}
 	note(row(figure, "fluid bound", accuracyRow, "%", setting), []float64{p.bound.Done[0].(float64)})
+	if p.ahead != nil {
+		note(row(figure, "foresight, at most", accuracyRow, "%", setting), (&runs{p.ahead}).numbers())
+	}
 }
 
 const (
