@@ -40,7 +40,7 @@ template prints a file with every setting and its default.`,
 }
 
 func checkConfig(e *Env, path string, asJSON bool) error {
-	w, err := openWorld(path)
+	w, err := openWorld(e, path)
 	if err != nil {
 		return err
 	}

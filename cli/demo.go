@@ -114,7 +114,7 @@ func (d *demo) world(e *Env) (*world, error) {
 	if err := create(file, func(w io.Writer) error { return demoConfig(w, ladder) }); err != nil {
 		return nil, err
 	}
-	return openWorld(file)
+	return openWorld(e, file)
 }
 
 // demoConfig writes the demo's sluice.yaml: a worker a core, each with the variant that the plan gives it, and one core left
@@ -221,7 +221,7 @@ func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec) (_ *lo
 	}()
 	l := loader{target: "grpc://" + run.server.GRPCAddr(), connections: 2, samples: d.path("samples"), seed: d.seed, world: w,
 		options: loadgen.Options{Name: "live", Seed: d.seed}}
-	if err := l.apps(w.file.Name(), "", serving.SLO{}); err != nil {
+	if err := l.apps(e, w.file.Name(), "", serving.SLO{}); err != nil {
 		return nil, err
 	}
 	if err := l.dial(ctx); err != nil {

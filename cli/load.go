@@ -42,7 +42,7 @@ without it --app names the model and --slo its objective.`,
 				}
 				run := loader{target: *target, connections: *connections, samples: *samples, seed: *load.seed,
 					options: loadgen.Options{Name: "live", Seed: *load.seed, MaxOutstanding: *outstanding, Warmup: *warmup}}
-				if err := run.apps(*file, *load.app, serving.SLO{Latency: *slo, Percentile: *percentile}); err != nil {
+				if err := run.apps(e, *file, *load.app, serving.SLO{Latency: *slo, Percentile: *percentile}); err != nil {
 					return err
 				}
 				if err := run.dial(e.Context); err != nil {
@@ -72,9 +72,9 @@ type loader struct {
 }
 
 // apps finds out what is to be called.
-func (l *loader) apps(file, app string, slo serving.SLO) error {
+func (l *loader) apps(e *Env, file, app string, slo serving.SLO) error {
 	if file != "" {
-		w, err := openWorld(file)
+		w, err := openWorld(e, file)
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ sluice plan -f sluice.yaml --frontier --out plots`,
 				if len(args) > 0 {
 					return exit(ExitUsage, "%q is not understood", args)
 				}
-				w, err := openWorld(*file)
+				w, err := openWorld(e, *file)
 				if err != nil {
 					return err
 				}
@@ -122,7 +122,7 @@ func (p *planning) run(e *Env) error {
 	}
 	report := planReport{File: p.world.file.Name()}
 	bar := newProgress(e)
-	defer bar.done()
+	defer p.world.making.wait(e, bar)()
 	total := len(p.systems) * len(p.fleets) * len(p.steps)
 	for i := range p.steps {
 		for k := range p.fleets {

@@ -52,7 +52,7 @@ func (p *planning) runFrontier(e *Env) error {
 	}
 	report := planReport{File: p.world.file.Name()}
 	bar := newProgress(e)
-	defer bar.done()
+	defer p.world.making.wait(e, bar)()
 	total := len(p.systems) * len(p.fleets)
 	for _, s := range p.systems {
 		for i := range p.fleets {

@@ -30,7 +30,7 @@ percentile are known well enough. An interrupted run is taken up where it stoppe
 				if len(args) > 0 || !(*precision > 0) {
 					return exit(ExitUsage, "no arguments are taken, and --precision must be positive")
 				}
-				w, err := openWorld(*file)
+				w, err := openWorld(e, *file)
 				if err != nil {
 					return err
 				}

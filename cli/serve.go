@@ -40,7 +40,7 @@ what it has accepted, and exits. Without a profile it measures the models first 
 				if len(args) > 0 {
 					return exit(ExitUsage, "%q is not understood", args)
 				}
-				w, err := openWorld(*file)
+				w, err := openWorld(e, *file)
 				if err != nil {
 					return err
 				}
@@ -109,6 +109,12 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	for _, x := range w.Warnings {
 		r.log.Warn(x)
 	}
+	w.making.tell(func(rate float64) {
+		r.log.Info("a policy was made", "rate", rate)
+		if err := w.making.trouble(); err != nil {
+			r.log.Warn("policies are not kept", "error", err)
+		}
+	})
 	en, err := w.engine()
 	if err != nil {
 		return nil, &status{ExitConfig, err}

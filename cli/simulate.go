@@ -41,7 +41,7 @@ measured beside what is predicted.`,
 				if len(args) > 0 {
 					return exit(ExitUsage, "%q is not understood", args)
 				}
-				w, err := openWorld(*file)
+				w, err := openWorld(e, *file)
 				if err != nil {
 					return err
 				}

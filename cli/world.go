@@ -44,6 +44,8 @@ type world struct {
 	planner      plan.Planner
 	plan         *plan.Plan // the first one
 	unplanned    bool       // believing makes no plan: the command asks for its own
+	env          *Env
+	making       *making
 }
 
 // names are what a sluice.yaml may mention.
@@ -53,7 +55,7 @@ func names() config.Names {
 }
 
 // openWorld reads and checks a sluice.yaml.
-func openWorld(path string) (*world, error) {
+func openWorld(e *Env, path string) (*world, error) {
 	f, err := config.Load(path)
 	if err != nil {
 		return nil, &status{ExitConfig, err}
@@ -65,7 +67,7 @@ func openWorld(path string) (*world, error) {
 	if err != nil {
 		return nil, &status{ExitConfig, err}
 	}
-	w := &world{file: f, World: r}
+	w := &world{file: f, World: r, env: e, making: newMaking(f.Path(policiesFolder))}
 	for i := range r.Apps {
 		s, err := composition(r.Apps[i].System)
 		if err != nil {
@@ -184,10 +186,14 @@ func (w *world) adopt(m serving.Measurements) error {
 
 // replan asks the planner again.
 func (w *world) replan() (err error) {
+	defer w.making.wait(w.env, newProgress(w.env))()
 	if w.planner, err = w.newPlanner(w.system); err != nil {
 		return err
 	}
-	if w.plan, err = w.planner.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: w.demand()}); err != nil {
+	if w.plan, err = w.planner.Plan(w.env.Context, plan.Request{Spec: w.Spec, Rates: w.demand()}); err != nil {
+		if w.env.Context.Err() != nil {
+			return err
+		}
 		return &status{ExitConfig, err}
 	}
 	return nil
@@ -195,14 +201,16 @@ func (w *world) replan() (err error) {
 
 // newPlanner builds a system's planner over what this world believes.
 func (w *world) newPlanner(s systems.System) (plan.Planner, error) {
-	p, err := s.NewPlanner(systems.World{Profile: w.profile, Placement: w.placement})
+	known := systems.World{Profile: w.profile, Placement: w.placement, Policies: w.making.store, Made: w.making.made}
+	p, err := s.NewPlanner(known)
 	if errors.Is(err, systems.ErrNoSolver) {
 		if w.solver == nil {
 			if w.solver, err = newSolver(); err != nil {
 				return nil, err
 			}
 		}
-		p, err = s.NewPlanner(systems.World{Profile: w.profile, Placement: w.placement, Solver: w.solver})
+		known.Solver = w.solver
+		p, err = s.NewPlanner(known)
 	}
 	if err != nil {
 		return nil, &status{ExitConfig, err}
