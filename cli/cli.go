@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -68,13 +69,15 @@ type command struct {
 	usage    string // after the name
 	about    string // paragraphs before the flags
 	examples string // help ends with them
+	// verbs are commands of their own, named "NOUN VERB", where the name alone is a noun; prepare is then not used.
+	verbs []command
 	// prepare declares flags and returns what runs after they are parsed.
 	prepare func(fs *flag.FlagSet) func(e *Env, args []string) error
 }
 
 func commands() []command {
 	return []command{
-		serveCommand(), loadCommand(), profileCommand(), planCommand(), simulateCommand(), configCommand(), systemsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
+		serveCommand(), loadCommand(), profileCommand(), planCommand(), policyCommand(), simulateCommand(), configCommand(), systemsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
 	}
 }
 
@@ -87,7 +90,7 @@ func Main(e Env) int {
 	name := e.Args[0]
 	if name == "help" && len(e.Args) > 1 {
 		name = e.Args[1]
-		e.Args = []string{name, "--help"}
+		e.Args = append(slices.Clone(e.Args[1:]), "--help")
 	}
 	switch name {
 	case "help", "-h", "--help":
@@ -106,6 +109,9 @@ func Main(e Env) int {
 }
 
 func (c *command) run(e *Env, args []string) int {
+	if c.verbs != nil {
+		return c.dispatch(e, args)
+	}
 	fs := flag.NewFlagSet("sluice "+c.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	body := c.prepare(fs)
@@ -134,6 +140,34 @@ func (c *command) run(e *Env, args []string) int {
 		fmt.Fprintf(e.Stderr, "Run 'sluice %s --help'.\n", c.name)
 	}
 	return code
+}
+
+// dispatch runs the verb that the arguments begin with.
+func (c *command) dispatch(e *Env, args []string) int {
+	if len(args) == 0 {
+		c.list(e.Stderr)
+		return ExitUsage
+	}
+	switch args[0] {
+	case "-h", "-help", "--help", "help":
+		c.list(e.Stdout)
+		return ExitOK
+	}
+	at := slices.IndexFunc(c.verbs, func(v command) bool { return v.name == c.name+" "+args[0] })
+	if at < 0 {
+		fmt.Fprintf(e.Stderr, "sluice %s: there is no %q.\nRun 'sluice %s --help'.\n", c.name, args[0], c.name)
+		return ExitUsage
+	}
+	return c.verbs[at].run(e, args[1:])
+}
+
+// list is the help of a noun.
+func (c *command) list(w io.Writer) {
+	fmt.Fprintf(w, "Usage: sluice %s %s\n\n%s\n\nVerbs:\n", c.name, c.usage, strings.TrimSpace(c.about))
+	for _, v := range c.verbs {
+		fmt.Fprintf(w, "  %-18s %s\n", v.name, v.summary)
+	}
+	fmt.Fprintf(w, "\nExamples:\n%s\n", indent(strings.Trim(c.examples, "\n")))
 }
 
 // parse takes flags before, between and after arguments.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sluice-serving/sluice/policy/plan/ramsis"
 	"github.com/sluice-serving/sluice/store"
 )
 
@@ -13,8 +14,9 @@ const policiesFolder = "sluice.policies"
 // making is a world's store of policies and who is told of those that had to be made. A planner calls it, in a server from a
 // goroutine of its own.
 type making struct {
-	store *store.Policies
-	dir   string
+	store   *store.Policies
+	through ramsis.Store // stands before store; nil for nothing
+	dir     string
 
 	mu   sync.Mutex
 	told func(rate float64)
@@ -23,6 +25,14 @@ type making struct {
 }
 
 func newMaking(dir string) *making { return &making{store: store.OpenPolicies(dir), dir: dir} }
+
+// keeps is systems.World.Policies.
+func (m *making) keeps() ramsis.Store {
+	if m.through != nil {
+		return m.through
+	}
+	return m.store
+}
 
 // made is systems.World.Made.
 func (m *making) made(rate float64) {

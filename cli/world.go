@@ -201,7 +201,7 @@ func (w *world) replan() (err error) {
 
 // newPlanner builds a system's planner over what this world believes.
 func (w *world) newPlanner(s systems.System) (plan.Planner, error) {
-	known := systems.World{Profile: w.profile, Placement: w.placement, Policies: w.making.store, Made: w.making.made}
+	known := systems.World{Profile: w.profile, Placement: w.placement, Policies: w.making.keeps(), Made: w.making.made}
 	p, err := s.NewPlanner(known)
 	if errors.Is(err, systems.ErrNoSolver) {
 		if w.solver == nil {

@@ -63,5 +63,6 @@ func (o Options) String() string {
 	add("every", t.Every, t.Every > 0)
 	add("up-to", t.UpTo, t.UpTo > 0)
 	add("alone", t.Alone, t.Alone)
+	add("rates", t.Rates, t.Rates != "")
 	return strings.Join(out, " ")
 }

@@ -2,6 +2,9 @@ package systems
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/ramsis"
@@ -37,13 +40,18 @@ type Policies struct {
 	Step     float64 // accuracy by which neighbouring policies may differ; 0 means the planner's own
 	Every    float64 // queries/s between policies, up to UpTo; 0 lets the planner space them
 	UpTo     float64
-	Alone    bool // one policy, for the demand that is asked for
+	Alone    bool   // one policy, for the demand that is asked for
+	Rates    string // ascending, in queries/s, separated by commas: the rates to make policies for; "" leaves it to Every or the planner
 }
 
 func newRamsis(w World, o Options) (plan.Planner, error) {
 	p := &o.Policies
+	rates, err := p.rates()
+	if err != nil {
+		return nil, err
+	}
 	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, Told: w.Made, Options: ramsis.Options{
-		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: grid(p.Every, p.UpTo), Alone: p.Alone,
+		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates, Alone: p.Alone,
 	}}
 	switch p.Balance {
 	case "", "roundrobin":
@@ -51,6 +59,22 @@ func newRamsis(w World, o Options) (plan.Planner, error) {
 		out.Options.Balance = ramsis.ShortestQueue
 	default:
 		return nil, fmt.Errorf("balance is %q: the planner knows roundrobin and shortestqueue", p.Balance)
+	}
+	return out, nil
+}
+
+// rates are those to make policies for; nil leaves them to the planner.
+func (p *Policies) rates() ([]float64, error) {
+	if p.Rates == "" {
+		return grid(p.Every, p.UpTo), nil
+	}
+	var out []float64
+	for _, text := range strings.Split(p.Rates, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || !(x > 0) || math.IsInf(x, 0) || len(out) > 0 && x <= out[len(out)-1] {
+			return nil, fmt.Errorf("rates are %q, want numbers of queries/s, ascending, separated by commas", p.Rates)
+		}
+		out = append(out, x)
 	}
 	return out, nil
 }

@@ -44,6 +44,11 @@ var settings = []setting{
 	}},
 	{"shape", func(o *Options, v string) (err error) { o.Policies.Shape, err = number(v, 0.01, 1000); return err }},
 	{"step", func(o *Options, v string) (err error) { o.Policies.Step, err = number(v, 0.0001, 1); return err }},
+	{"rates", func(o *Options, v string) error {
+		o.Policies.Rates = v
+		_, err := o.Policies.rates()
+		return err
+	}},
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
 }
 

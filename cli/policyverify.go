@@ -1,0 +1,3 @@
+package cli
+
+func policyVerifyCommand() command { return command{name: "policy verify"} }

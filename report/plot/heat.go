@@ -1,0 +1,248 @@
+package plot
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image/color"
+	"io"
+
+	gp "gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Heat is a map: of what kind each cell of a grid is.
+type Heat struct {
+	Title, Under string // Under is a line below the title
+	XName, YName string
+	// X holds where each column begins, ascending; the last is as wide as the one before it.
+	X []float64
+	// Rows are by y from 1 on, each with a cell for every column.
+	Rows  [][]HeatCell
+	Kinds []string // names, from the lowest to the highest: dark to light
+	Pale  string   // what pale cells are; "" where there are none
+
+}
+
+// HeatCell is one cell. Text is written once on a run of equal cells, where there is room.
+type HeatCell struct {
+	Kind int
+	Pale bool
+	Text string
+}
+
+// PNG writes the map at 144 dots per inch.
+func (h *Heat) PNG(w io.Writer) error {
+	width, height, err := h.size()
+	if err != nil {
+		return err
+	}
+	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))
+	h.draw(draw.New(c))
+	_, err = vgimg.PngCanvas{Canvas: c}.WriteTo(w)
+	return err
+}
+
+// SVG writes the map as a scalable drawing.
+func (h *Heat) SVG(w io.Writer) error {
+	width, height, err := h.size()
+	if err != nil {
+		return err
+	}
+	c := vgsvg.New(width, height)
+	h.draw(draw.New(c))
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
+		return err
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+const heatWidth = vg.Length(720)
+
+func (h *Heat) size() (width, height vg.Length, err error) {
+	if len(h.X) == 0 || len(h.Rows) == 0 || len(h.Kinds) == 0 {
+		return 0, 0, errors.New("the map has no cells; nothing to draw")
+	}
+	for y, row := range h.Rows {
+		if len(row) != len(h.X) {
+			return 0, 0, fmt.Errorf("row %d of the map has %d cells for %d columns", y+1, len(row), len(h.X))
+		}
+		for _, c := range row {
+			if c.Kind < 0 || c.Kind >= len(h.Kinds) {
+				return 0, 0, fmt.Errorf("row %d of the map has a cell of kind %d of %d", y+1, c.Kind, len(h.Kinds))
+			}
+		}
+	}
+	rows := min(max(vg.Length(len(h.Rows))*12, 150), 420)
+	return heatWidth, 64 + rows + 44 + vg.Length(len(h.legend()))*15, nil
+}
+
+// legend breaks the names of the kinds into lines.
+func (h *Heat) legend() (lines [][]int) {
+	entry := style(9, false, ink)
+	x := heatWidth
+	for k, name := range h.Kinds {
+		w := legendSample + legendGap + entry.Width(name) + legendSpace
+		if x+w > heatWidth-60 {
+			lines = append(lines, nil)
+			x = 0
+		}
+		lines[len(lines)-1] = append(lines[len(lines)-1], k)
+		x += w
+	}
+	return lines
+}
+
+const legendSample, legendGap, legendSpace = vg.Length(11), vg.Length(5), vg.Length(16)
+
+func (h *Heat) draw(c draw.Canvas) {
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	c.FillText(style(14, true, ink), vg.Point{X: 12, Y: c.Max.Y - 24}, h.Title)
+	c.FillText(style(10, false, muted), vg.Point{X: 12, Y: c.Max.Y - 41}, h.Under)
+	lines := h.legend()
+	top := c.Max.Y - 50
+	entry := style(9, false, ink)
+	y := top
+	var data vg.Rectangle
+	g := h.plot()
+	area := draw.Crop(c, 8, -18, 8, -(c.Max.Y - (top - vg.Length(len(lines))*15 - 8)))
+	data = g.DataCanvas(area).Rectangle
+	for _, line := range lines {
+		y -= 12
+		x := data.Min.X
+		for _, k := range line {
+			c.FillPolygon(h.colour(k), []vg.Point{{X: x, Y: y - 1.5}, {X: x + legendSample, Y: y - 1.5}, {X: x + legendSample, Y: y + 7.5}, {X: x, Y: y + 7.5}})
+			c.FillText(entry, vg.Point{X: x + legendSample + legendGap, Y: y}, h.Kinds[k])
+			x += legendSample + legendGap + entry.Width(h.Kinds[k]) + legendSpace
+		}
+		y -= 3
+	}
+	if h.Pale != "" {
+		x := data.Max.X - entry.Width(h.Pale)
+		y = c.Max.Y - 41
+		c.FillText(entry, vg.Point{X: x, Y: y}, h.Pale)
+		x -= legendSample + legendGap
+		box := []vg.Point{{X: x, Y: y - 1.5}, {X: x + legendSample, Y: y - 1.5}, {X: x + legendSample, Y: y + 7.5}, {X: x, Y: y + 7.5}}
+		c.FillPolygon(h.colour(0), box)
+		c.FillPolygon(veil, box)
+	}
+	g.Draw(area)
+}
+
+func (h *Heat) colour(kind int) color.RGBA { return rampAt(kind, len(h.Kinds)) }
+
+// end is where the last column ends.
+func (h *Heat) end() float64 {
+	last := len(h.X) - 1
+	if last == 0 {
+		return h.X[0] + 1
+	}
+	return 2*h.X[last] - h.X[last-1]
+}
+
+func (h *Heat) plot() *gp.Plot {
+	g := gp.New()
+	g.BackgroundColor = nil
+	g.X.Padding, g.Y.Padding = 0, 0
+	g.X.Tick.Label, g.Y.Tick.Label = tickStyle(g.X.Tick.Label), tickStyle(g.Y.Tick.Label)
+	g.X.Tick.Length, g.Y.Tick.Length = 3, 3
+	g.X.Tick.Width, g.Y.Tick.Width = 0, 0
+	g.X.LineStyle.Width, g.Y.LineStyle.Width = 0, 0
+	g.X.Tick.Marker = ticks{most: 10}
+	g.Y.Tick.Marker = wholes{most: 8}
+	for _, a := range []struct {
+		axis *gp.Axis
+		name string
+	}{{&g.X, h.XName}, {&g.Y, h.YName}} {
+		a.axis.Label.Text = a.name
+		was := a.axis.Label.TextStyle
+		st := style(9.5, false, muted)
+		st.XAlign, st.YAlign, st.Rotation = was.XAlign, was.YAlign, was.Rotation
+		a.axis.Label.TextStyle = st
+	}
+	g.Add(heatCells{h})
+	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = h.X[0], h.end(), 0.5, float64(len(h.Rows))+0.5
+	return g
+}
+
+// wholes are ticks at whole numbers from 1 on.
+type wholes struct{ most int }
+
+// Ticks implements gonum's plot.Ticker.
+func (t wholes) Ticks(low, high float64) []gp.Tick {
+	out := []gp.Tick{{Value: 1, Label: "1"}}
+	for _, x := range (ticks{most: t.most}).Ticks(0, high) {
+		if x.Value > 1.5 && x.Value == float64(int(x.Value)) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// heatCells draws the cells, runs of equal ones as one rectangle, with white between the rows.
+type heatCells struct{ *Heat }
+
+// Plot implements gonum's plot.Plotter.
+func (h heatCells) Plot(c draw.Canvas, g *gp.Plot) {
+	tx, ty := g.Transforms(&c)
+	pitch := ty(2) - ty(1)
+	gap := min(pitch*0.06, 1)
+	for y, row := range h.Rows {
+		low, high := ty(float64(y)+0.5)+gap/2, ty(float64(y)+1.5)-gap/2
+		h.runs(row, func(a, b HeatCell) bool { return a.Kind == b.Kind }, func(of HeatCell, from, to float64) {
+			a, b := tx(from), tx(to)
+			c.FillPolygon(h.colour(of.Kind), []vg.Point{{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: high}, {X: a, Y: high}})
+		})
+		h.runs(row, func(a, b HeatCell) bool { return a.Pale == b.Pale }, func(of HeatCell, from, to float64) {
+			if of.Pale {
+				a, b := tx(from), tx(to)
+				c.FillPolygon(veil, []vg.Point{{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: high}, {X: a, Y: high}})
+			}
+		})
+		h.runs(row, func(a, b HeatCell) bool { return a == b }, func(of HeatCell, from, to float64) {
+			a, b := tx(from), tx(to)
+			st := style(min(pitch*0.62, 9), false, h.on(of))
+			if w := st.Width(of.Text); of.Text != "" && w+1 < b-a && pitch >= 9 {
+				c.FillText(st, vg.Point{X: (a + b - w) / 2, Y: (low+high)/2 - st.Font.Size*0.35}, of.Text)
+			}
+		})
+	}
+}
+
+// runs calls do for every run of cells in a row that are alike, with the x at which it begins and ends.
+func (h *Heat) runs(row []HeatCell, alike func(a, b HeatCell) bool, do func(of HeatCell, from, to float64)) {
+	for from := 0; from < len(row); {
+		to := from + 1
+		for to < len(row) && alike(row[from], row[to]) {
+			to++
+		}
+		end := h.end()
+		if to < len(row) {
+			end = h.X[to]
+		}
+		do(row[from], h.X[from], end)
+		from = to
+	}
+}
+
+// veil makes what it lies over pale.
+var veil = color.NRGBA{0xff, 0xff, 0xff, 0x70}
+
+// on is the colour of writing that is read on a cell.
+func (h *Heat) on(of HeatCell) color.Color {
+	c := h.colour(of.Kind)
+	lightness := 299*int(c.R) + 587*int(c.G) + 114*int(c.B)
+	if of.Pale {
+		lightness += (255_000 - lightness) * 0x70 / 0xff
+	}
+	if lightness > 140_000 {
+		return ink
+	}
+	return color.White
+}
