@@ -48,6 +48,13 @@ func TestHelp(t *testing.T) {
 		if !strings.Contains(out, "  "+c.name+" ") {
 			t.Errorf("help does not list %s", c.name)
 		}
+		for _, v := range c.verbs {
+			code, text, errs := sluice(t, append(strings.Fields(v.name), "--help")...)
+			at := strings.LastIndex(text, "\nExamples:\n")
+			if code != ExitOK || at < 0 || !strings.Contains(text[at:], "sluice "+v.name) || errs != "" {
+				t.Errorf("%s --help: %d, must end in examples:\n%s%s", v.name, code, text, errs)
+			}
+		}
 		code, text, errs := sluice(t, c.name, "--help")
 		at := strings.LastIndex(text, "\nExamples:\n")
 		if code != ExitOK || at < 0 || !strings.Contains(text[at:], "sluice "+c.name) || errs != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/capacity"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // planReport is what 'sluice plan' answers, and its JSON. Rates are in queries/s where nothing else is said, accuracies and
@@ -101,6 +102,11 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 		v.Bound, v.Gap = &p.Bound, &p.Gap
 	}
 	stages, hosts := w.capacities(p)
+	for n := range stages {
+		if x, ok := w.promised(p, serving.StageID(n), st.rates[spec.Stages[n].App]); ok {
+			stages[n].accuracy = x.Accuracy
+		}
+	}
 	asked := capacity.Ask(spec, nil)
 	right := 0.0
 	for a, app := range spec.Apps {
@@ -183,4 +189,23 @@ func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
 		}
 	}
 	return stages, hosts
+}
+
+// promised is what the policies of a stage promise at an arrival rate, each type of worker weighed by its instances' shares;
+// false for stages without policies.
+func (w *world) promised(p *plan.Plan, s serving.StageID, rate float64) (out plan.Promise, ok bool) {
+	for _, i := range p.Instances {
+		if i.Stage != s {
+			continue
+		}
+		set := p.PoliciesOf(s, w.Spec.Workers[i.Worker].DeviceType)
+		if set == nil {
+			return plan.Promise{}, false
+		}
+		x := set.At(rate).Promise
+		out.Accuracy += i.Share * x.Accuracy
+		out.Violation += i.Share * x.Violation
+		ok = true
+	}
+	return out, ok
 }
