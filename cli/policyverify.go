@@ -178,7 +178,7 @@ func (v *verification) run(e *Env) error {
 		bar.show(float64(ended)/float64(of), "simulating policies")
 	}, func(_ context.Context, i int) (err error) {
 		r := &v.rows[i/v.seeds]
-		r.runs[i%v.seeds], err = v.simulate(r, uint64(i%v.seeds)+1)
+		r.runs[i%v.seeds], err = v.simulate(r, uint64(i)+1)
 		return err
 	})
 	if err != nil {

@@ -127,7 +127,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	for _, b := range w.file.Telemetry.LatencyBuckets {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
-	r.told = telemetry.New(w.Spec, telemetry.Options{Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets})
+	r.told = telemetry.New(w.Spec, telemetry.Options{Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets, Departed: r.departed})
 	observe := r.told.Observe
 	if path := w.file.Telemetry.Journal; path != "" {
 		if observe, err = r.record(w.file.Path(path), observe); err != nil {
@@ -154,6 +154,17 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	r.log.Info("serving", "http", r.server.HTTPAddr(), "grpc", r.server.GRPCAddr(), "admin", r.server.AdminAddr(), "system", w.system.Name, "router", w.system.Router, "batcher", w.system.Batcher)
 	return r, nil
+}
+
+// departed logs that reality has left what policies promise, or is back.
+func (r *running) departed(d telemetry.Departure) {
+	app := r.world.Spec.Apps[d.App].Name
+	if !d.Broken {
+		r.log.Info("policies keep their promise again", "app", app, "promise", d.What)
+		return
+	}
+	r.log.Warn("reality leaves what policies promise: is the profile still true of these machines?",
+		"app", app, "promise", d.What, "promised", d.Promised, "observed", d.Observed, "queries", d.Queries)
 }
 
 // record adds a journal to what observes the steps.

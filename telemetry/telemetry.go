@@ -22,6 +22,9 @@ type Options struct {
 	Queries int
 	// LatencyBuckets are the upper bounds of latency histograms in seconds, ascending; default 0.5 ms to 10 s.
 	LatencyBuckets []float64
+	// Departed is told, by the engine's owner, when what policies promise and what happens come to differ, and when no longer; nil
+	// for nobody.
+	Departed func(Departure)
 }
 
 // Telemetry watches one engine. Observe and Outcome are called by the engine's owner; everything else by any goroutine.
@@ -32,6 +35,7 @@ type Telemetry struct {
 	stats    *stats
 	log      *log
 	memory   *memory
+	promises *promises
 }
 
 // New returns a Telemetry with a registry of its own.
@@ -47,6 +51,7 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	}
 	t := &Telemetry{spec: spec, registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions), memory: newMemory(spec, o.Queries)}
 	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
+	t.promises = newPromises(t.registry, spec, o.Departed)
 	return t
 }
 
@@ -56,12 +61,14 @@ func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.De
 	t.stats.observe(in, out)
 	t.log.observe(now, out)
 	t.memory.observe(now, in, out)
+	t.promises.observe(now, in, out)
 }
 
 // Outcome takes the end of a query.
 func (t *Telemetry) Outcome(o report.Outcome) {
 	t.metrics.outcome(&o)
 	t.stats.outcome(&o)
+	t.promises.outcome(&o)
 }
 
 // Metrics serves Prometheus's formats.
