@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/telemetry"
@@ -103,6 +104,10 @@ type running struct {
 	finish func() error // closes the journal
 }
 
+// policyPatience bounds the making of policies in a running server: after the loss of a worker a whole set is made, and the
+// policies in force serve meanwhile.
+const policyPatience = 5 * time.Minute
+
 // startServer brings everything up and binds the addresses.
 func startServer(e *Env, w *world) (_ *running, err error) {
 	r := &running{world: w, log: logger(e, w), drain: time.Duration(w.file.Server.DrainTimeout), finish: func() error { return nil }}
@@ -135,7 +140,12 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		}
 	}
 	platform := newPlatform(w, r.told, runtimes)
+	patience := time.Duration(0)
+	if w.planner.Provides()&plan.Tables != 0 {
+		patience = policyPatience
+	}
 	r.plane, err = dataplane.New(dataplane.Config{
+		PlanTimeout: patience,
 		Spec: w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
 	})
