@@ -204,7 +204,11 @@ func (w *world) promised(p *plan.Plan, s serving.StageID, rate float64) (out pla
 		}
 		x := set.At(rate).Promise
 		out.Accuracy += i.Share * x.Accuracy
-		out.Violation += i.Share * x.Violation
+		if x.Violation < 0 || out.Violation < 0 {
+			out.Violation = -1 // no promise
+		} else {
+			out.Violation += i.Share * x.Violation
+		}
 		ok = true
 	}
 	return out, ok

@@ -60,13 +60,18 @@ func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Dur
 		rows := [][]string{{"RATE", "ACCURACY", "MEDIAN", "WORST 99 %", "VIOLATIONS", "BUSY", "MADE IN", "KEPT AS"}}
 		for ; to < len(views) && views[to].App == views[from].App && views[to].WorkerType == views[from].WorkerType; to++ {
 			v := &views[to]
-			in := "found"
+			in, file := "found", ""
+			if v.File != "" {
+				file = filepath.Base(v.File)
+			} else {
+				in = "" // planners that keep nothing make policies in no time
+			}
 			if v.TookMS != nil {
 				in = number(*v.TookMS) + " ms"
 				made++
 				spent += *v.TookMS
 			}
-			rows = append(rows, []string{rateText(v.Rate), accuracyText(v.Accuracy), accuracyText(v.Median), accuracyText(v.Worst99), shareText(v.Violation), shareText(v.Busy), in, filepath.Base(v.File)})
+			rows = append(rows, []string{rateText(v.Rate), accuracyText(v.Accuracy), knownAccuracy(v.Median), knownAccuracy(v.Worst99), shareText(v.Violation), shareText(v.Busy), in, file})
 		}
 		fmt.Fprintf(w, "\napp %s, workers of type %s\n\n", views[from].App, views[from].WorkerType)
 		if err := columns(w, "rrrrrrrl", rows); err != nil {
@@ -74,13 +79,19 @@ func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Dur
 		}
 		from = to
 	}
-	fmt.Fprintf(w, "\n%d policies, %d of them made now in %s ms; all took %v. They are kept in %s\n", len(views), made, number(spent), took.Round(time.Millisecond), s.world.making.dir)
-	return nil
+	if len(s.notes.notes) == 0 {
+		_, err := fmt.Fprintf(w, "\n%d policies, made in %v and not kept\n", len(views), took.Round(time.Millisecond))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%d policies, %d of them made now in %s ms; all took %v. They are kept in %s\n", len(views), made, number(spent), took.Round(time.Millisecond), s.world.making.dir)
+	return err
 }
 
 // shareText writes a small share in per cent so that next to nothing is told from nothing.
 func shareText(x float64) string {
 	switch {
+	case x < 0:
+		return "-" // no promise
 	case x == 0:
 		return "0 %"
 	case x < 5e-6:
@@ -89,6 +100,14 @@ func shareText(x float64) string {
 		return fmt.Sprintf("%.3f %%", 100*x)
 	}
 	return fmt.Sprintf("%.1f %%", 100*x)
+}
+
+// knownAccuracy leaves out what a planner does not work out.
+func knownAccuracy(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return accuracyText(x)
 }
 
 func joinRates(rates []float64) string {

@@ -159,8 +159,11 @@ func printPolicy(w io.Writer, t *policyTable) error {
 		span = fmt.Sprintf("from %s to %s", rateText(t.From), rateText(*t.To))
 	}
 	fmt.Fprintf(w, "app %s, workers of type %s: the policy for %s, in force %s\n", t.App, t.WorkerType, rateText(t.Rate), span)
-	fmt.Fprintf(w, "expected: accuracy %s (median %s, 99 %% of the queries at least %s), violations %s, workers busy %s\n\n",
-		accuracyText(t.Accuracy), accuracyText(t.Median), accuracyText(t.Worst99), shareText(t.Violation), shareText(t.Busy))
+	more := ""
+	if t.Worst99 > 0 {
+		more = fmt.Sprintf(" (median %s, 99 %% of the queries at least %s)", accuracyText(t.Median), accuracyText(t.Worst99))
+	}
+	fmt.Fprintf(w, "expected: accuracy %s%s, violations %s, workers busy %s\n\n", accuracyText(t.Accuracy), more, shareText(t.Violation), shareText(t.Busy))
 	head := []string{"QUEUE"}
 	for _, v := range t.Variants {
 		head = append(head, v.Name)

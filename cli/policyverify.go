@@ -163,7 +163,7 @@ func (v *verification) row(app serving.AppID, rate float64) verifiedRow {
 	}
 	x, _ := s.world.promised(s.plan, spec.Apps[app].Stages[0], rate)
 	out.Promised = promised{x.Accuracy, x.Violation}
-	out.Satisfiable = out.Promised.Violation <= 1-spec.Apps[app].SLO.Percentile/100+1e-12
+	out.Satisfiable = out.Promised.Violation >= 0 && out.Promised.Violation <= 1-spec.Apps[app].SLO.Percentile/100+1e-12
 	return out
 }
 
@@ -261,7 +261,7 @@ func (r *verifiedRow) judge() {
 	}
 	r.AccuracyAtMost = r.Observed.Accuracy + margin
 	r.Verdict = verdictKept
-	if r.ViolationAtLeast > r.Promised.Violation+1e-9 || len(accuracies) > 0 && r.AccuracyAtMost < r.Promised.Accuracy-1e-9 {
+	if r.Promised.Violation >= 0 && r.ViolationAtLeast > r.Promised.Violation+1e-9 || len(accuracies) > 0 && r.AccuracyAtMost < r.Promised.Accuracy-1e-9 {
 		r.Verdict = verdictBroken
 	}
 }
@@ -303,7 +303,9 @@ func (v *verification) print(w io.Writer) error {
 			if verdict == verdictKept {
 				kept++
 			}
-			if !r.Satisfiable {
+			if r.Promised.Violation < 0 {
+				verdict += ", no promise of violations"
+			} else if !r.Satisfiable {
 				verdict += ", not satisfiable"
 				beyond++
 			}

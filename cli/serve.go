@@ -146,7 +146,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	r.plane, err = dataplane.New(dataplane.Config{
 		PlanTimeout: patience,
-		Spec: w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
+		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
 	})
 	if err != nil {

@@ -102,8 +102,8 @@ func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(Departure
 	}
 	rate := gauge("sluice_policy_rate", "Arrival rate in queries/s that the policy in force was made for.", "app")
 	accuracy := gauge("sluice_policy_expected_accuracy", "Accuracy that the policy in force promises.", "app")
-	violation := gauge("sluice_policy_expected_violation_ratio", "Share of violations that the policy in force promises not to exceed.", "app")
-	queries := counter("sluice_promised_queries_total", "Queries that count for the objective and ended while a policy was in force.")
+	violation := gauge("sluice_policy_expected_violation_ratio", "Share of violations that the policy in force promises not to exceed; NaN where it promises none.", "app")
+	queries := counter("sluice_promised_queries_total", "Queries that count for the objective and ended while a policy with a promise of violations was in force.")
 	violations := counter("sluice_promised_violations_total", "How many of them were promised to violate the objective at most.")
 	accuracySum := counter("sluice_promised_accuracy_sum", "Sum of the promised accuracy over queries answered while a policy was in force.")
 	accuracyCount := counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.")
@@ -170,6 +170,9 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 			if promise, rate, ok := p.inForce(now, serving.AppID(a)); ok {
 				x.rate.Set(rate)
 				x.accuracy.Set(promise.Accuracy)
+				if promise.Violation < 0 {
+					promise.Violation = math.NaN()
+				}
 				x.violation.Set(promise.Violation)
 			}
 		}
@@ -222,7 +225,8 @@ func (p *promises) gone(i serving.InstanceID) {
 	}
 }
 
-// inForce is what is promised to queries of an app now, and for which rate; false while nothing is.
+// inForce is what is promised to queries of an app now, and for which rate; false while nothing is. A violation below 0 is
+// no promise of any.
 func (p *promises) inForce(now serving.Time, a serving.AppID) (out plan.Promise, rate float64, ok bool) {
 	x := &p.apps[a]
 	if x.sets == nil || x.loading > 0 {
@@ -232,7 +236,11 @@ func (p *promises) inForce(now serving.Time, a serving.AppID) (out plan.Promise,
 	for _, w := range x.sets {
 		policy := w.set.At(seen)
 		out.Accuracy += w.share * policy.Promise.Accuracy
-		out.Violation += w.share * policy.Promise.Violation
+		if policy.Promise.Violation < 0 || out.Violation < 0 {
+			out.Violation = -1
+		} else {
+			out.Violation += w.share * policy.Promise.Violation
+		}
 		rate = max(rate, policy.Rate)
 	}
 	return out, rate, true
@@ -249,12 +257,14 @@ func (p *promises) outcome(o *report.Outcome) {
 	p.advance(o.Done, o.App)
 	x := &p.apps[o.App]
 	b := &x.ring[x.newest%blocks]
-	b.queries++
-	b.promised += promise.Violation
-	x.queries.Inc()
-	x.violations.Add(promise.Violation)
-	if o.Outcome != serving.Served || o.Late() {
-		b.violations++
+	if promise.Violation >= 0 {
+		b.queries++
+		b.promised += promise.Violation
+		x.queries.Inc()
+		x.violations.Add(promise.Violation)
+		if o.Outcome != serving.Served || o.Late() {
+			b.violations++
+		}
 	}
 	if o.Outcome == serving.Served {
 		b.served++

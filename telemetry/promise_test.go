@@ -117,6 +117,21 @@ func TestPromiseInForce(t *testing.T) {
 	}
 }
 
+// Policies that promise no share of violations, as those of systems that look at the load alone, are not charged with any.
+func TestNoPromiseOfViolations(t *testing.T) {
+	spec, p := promisedWorld()
+	for i := range p.Policies[0].ByRate {
+		p.Policies[0].ByRate[i].Promise.Violation = -1
+	}
+	s := script{told: New(spec, Options{Departed: func(d Departure) { t.Errorf("%+v", d) }})}
+	s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
+	s.offer(100, 70*time.Second, every(2), 0.9)
+	x := &s.told.promises.apps[0]
+	if value(x.queries) != 0 || !math.IsNaN(value(x.violation)) || value(x.accuracyCount) != 7000 {
+		t.Errorf("%v queries were promised violations, %v, and %v an accuracy", value(x.queries), value(x.violation), value(x.accuracyCount))
+	}
+}
+
 // Warnings come when reality leaves a promise, once, and are taken back.
 func TestDepartures(t *testing.T) {
 	for _, c := range []struct {
