@@ -117,7 +117,8 @@ type System struct {
 	Replan Duration `yaml:"replan"`
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
 	Budget float64 `yaml:"budget"`
-	// Options are further settings by the names that the system's own description lists.
+	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
+	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md).
 	Options map[string]string `yaml:"options"`
 }
 

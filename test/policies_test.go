@@ -117,7 +117,7 @@ func TestPoliciesLive(t *testing.T) {
 	dir := t.TempDir()
 	products(t, filepath.Join(dir, "models", "big", "1", "model.onnx"), 1000)
 	products(t, filepath.Join(dir, "models", "small", "1", "model.onnx"), 10)
-	port, admin := freePort(t), freePort(t)
+	port, web, admin := freePort(t), freePort(t), freePort(t)
 	file := write(t, dir, "sluice.yaml", `
 version: 1
 device_types: [{name: core, cores: 1}]
@@ -128,10 +128,10 @@ apps:
   - name: app
     slo: {latency: 200ms}
     variants: [{name: big, accuracy: 0.9, max_batch: 4}, {name: small, accuracy: 0.6, max_batch: 4}]
-server: {http: "off", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
-`, port, admin)
+server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
+`, web, port, admin)
 	server := sluice(t, "serve", "-f", file)
-	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/metrics", admin)) == 200 })
+	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
 	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +148,7 @@ server: {http: "off", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
 	low := metric(t, admin, `sluice_policy_rate{app="app"}`)
 	busy := poisson(t, client, width, min(2*big, 1500), 5*time.Second)
 	high := metric(t, admin, `sluice_policy_rate{app="app"}`)
+	t.Logf("big carries %.0f/s and gives %.3f and %.3f of the answers; policies for %v and %v/s", big, share(calm, "big"), share(busy, "big"), low, high)
 	if c, b := share(calm, "big"), share(busy, "big"); !(c > b) {
 		t.Errorf("the big model, which carries %.0f/s, gives %.1f %% of the answers when there is little to do and %.1f %% when there is too much for it", big, 100*c, 100*b)
 	}
@@ -223,7 +224,7 @@ func carries(t *testing.T, path, variant string) float64 {
 // background, which then comes into force and is kept.
 func TestUncoveredLoad(t *testing.T) {
 	dir := t.TempDir()
-	port, admin := freePort(t), freePort(t)
+	port, web, admin := freePort(t), freePort(t), freePort(t)
 	file := write(t, dir, "sluice.yaml", `
 version: 1
 device_types: [{name: d}]
@@ -234,10 +235,10 @@ apps:
     slo: {latency: 200ms}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: big, accuracy: 0.9, max_batch: 8}]
-server: {http: "off", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
-`, port, admin)
+server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
+`, web, port, admin)
 	sluice(t, "serve", "-f", file)
-	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/metrics", admin)) == 200 })
+	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
 	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
 	if err != nil {
 		t.Fatal(err)
