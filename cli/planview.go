@@ -103,7 +103,8 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 	}
 	stages, hosts := w.capacities(p)
 	for n := range stages {
-		if x, ok := w.promised(p, serving.StageID(n), st.rates[spec.Stages[n].App]); ok {
+		if promised := p.Promised(spec, serving.StageID(n)); promised != nil {
+			x, _ := promised.At(st.rates[spec.Stages[n].App])
 			stages[n].accuracy = x.Accuracy
 		}
 	}
@@ -189,27 +190,4 @@ func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
 		}
 	}
 	return stages, hosts
-}
-
-// promised is what the policies of a stage promise at an arrival rate, each type of worker weighed by its instances' shares;
-// false for stages without policies.
-func (w *world) promised(p *plan.Plan, s serving.StageID, rate float64) (out plan.Promise, ok bool) {
-	for _, i := range p.Instances {
-		if i.Stage != s {
-			continue
-		}
-		set := p.PoliciesOf(s, w.Spec.Workers[i.Worker].DeviceType)
-		if set == nil {
-			return plan.Promise{}, false
-		}
-		x := set.At(rate).Promise
-		out.Accuracy += i.Share * x.Accuracy
-		if x.Violation < 0 || out.Violation < 0 {
-			out.Violation = -1 // no promise
-		} else {
-			out.Violation += i.Share * x.Violation
-		}
-		ok = true
-	}
-	return out, ok
 }

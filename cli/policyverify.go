@@ -161,7 +161,7 @@ func (v *verification) row(app serving.AppID, rate float64) verifiedRow {
 		}
 		out.policies = append(out.policies, set)
 	}
-	x, _ := s.world.promised(s.plan, spec.Apps[app].Stages[0], rate)
+	x, _ := s.plan.Promised(spec, spec.Apps[app].Stages[0]).At(rate)
 	out.Promised = promised{x.Accuracy, x.Violation}
 	out.Satisfiable = out.Promised.Violation >= 0 && out.Promised.Violation <= 1-spec.Apps[app].SLO.Percentile/100+1e-12
 	return out

@@ -64,8 +64,8 @@ type loading struct {
 
 // appPromise is one app's.
 type appPromise struct {
-	sets    []weighed // of the plan in force; nil without policies
-	loading int       // variants wanted that are not there yet: no policy holds before
+	promise *plan.Promised // of the plan in force; nil without policies
+	loading int            // variants wanted that are not there yet: no policy holds before
 	length  serving.Time
 	ring    [blocks]block
 	newest  int64 // number of the block being filled
@@ -75,12 +75,6 @@ type appPromise struct {
 	queries, violations                  prometheus.Counter
 	accuracySum, accuracyCount           prometheus.Counter
 	accuracyIsBroken, violationsAreBroke prometheus.Gauge
-}
-
-// weighed is a set of policies with the share of the app's queries that its workers get.
-type weighed struct {
-	set   *plan.Policies
-	share float64
 }
 
 // block is what happened in a block of the window.
@@ -163,7 +157,7 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 	}
 	for a := range p.apps {
 		x := &p.apps[a]
-		if x.sets == nil {
+		if x.promise == nil {
 			continue
 		}
 		if seen {
@@ -180,24 +174,13 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 	}
 }
 
-// adopt takes the policies of a plan that comes into force.
+// adopt takes the promises of a plan that comes into force. That about one stage of several says nothing of the app.
 func (p *promises) adopt(made *plan.Plan) {
 	for a := range p.apps {
-		p.apps[a].sets = nil
-	}
-	for i := range made.Policies {
-		set := &made.Policies[i]
-		a := &p.spec.Stages[set.Stage]
-		if len(p.spec.Apps[a.App].Stages) > 1 {
-			continue // a promise about one stage says nothing of the app
+		p.apps[a].promise = nil
+		if stages := p.spec.Apps[a].Stages; len(stages) == 1 {
+			p.apps[a].promise = made.Promised(p.spec, stages[0])
 		}
-		w := weighed{set: set}
-		for _, i := range made.Instances {
-			if i.Stage == set.Stage && (set.DeviceType == serving.None || p.spec.Workers[i.Worker].DeviceType == set.DeviceType) {
-				w.share += i.Share
-			}
-		}
-		p.apps[a.App].sets = append(p.apps[a.App].sets, w)
 	}
 }
 
@@ -229,20 +212,10 @@ func (p *promises) gone(i serving.InstanceID) {
 // no promise of any.
 func (p *promises) inForce(now serving.Time, a serving.AppID) (out plan.Promise, rate float64, ok bool) {
 	x := &p.apps[a]
-	if x.sets == nil || x.loading > 0 {
+	if x.promise == nil || x.loading > 0 {
 		return out, 0, false
 	}
-	seen := p.rates.Recent(now, a)
-	for _, w := range x.sets {
-		policy := w.set.At(seen)
-		out.Accuracy += w.share * policy.Promise.Accuracy
-		if policy.Promise.Violation < 0 || out.Violation < 0 {
-			out.Violation = -1
-		} else {
-			out.Violation += w.share * policy.Promise.Violation
-		}
-		rate = max(rate, policy.Rate)
-	}
+	out, rate = x.promise.At(p.rates.Recent(now, a))
 	return out, rate, true
 }
 

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Promised is what a plan's policies or prices for a stage promise at every arrival rate.
+type Promised struct {
+	sets   []weighed
+	prices *Prices
+}
+
+// weighed is a set of policies with the share of the stage's queries that its instances get.
+type weighed struct {
+	set   *Policies
+	share float64
+}
+
+// Promised returns what is promised for a stage, or nil when nothing is. It refers to the plan.
+func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
+	if prices := p.PricesOf(s); prices != nil && len(p.Policies) == 0 {
+		return &Promised{prices: prices}
+	}
+	out := &Promised{}
+	for i := range p.Policies {
+		x := &p.Policies[i]
+		if x.Stage != s {
+			continue
+		}
+		w := weighed{set: x}
+		for _, i := range p.Instances {
+			if i.Stage == s && (x.DeviceType == serving.None || spec.Workers[i.Worker].DeviceType == x.DeviceType) {
+				w.share += i.Share
+			}
+		}
+		out.sets = append(out.sets, w)
+	}
+	if out.sets == nil {
+		return nil
+	}
+	return out
+}
+
+// At returns the accuracy and the share of violations that are promised while queries arrive at a rate in queries/s, the latter
+// negative when none is, and the rate that what is then in force was made for.
+func (p *Promised) At(rate float64) (out Promise, madeFor float64) {
+	add := func(share float64, x *Promise) {
+		out.Accuracy += share * x.Accuracy
+		if x.Violation < 0 || out.Violation < 0 {
+			out.Violation = -1
+		} else {
+			out.Violation += share * x.Violation
+		}
+		out.Utilization += share * x.Utilization
+	}
+	if p.prices != nil {
+		low, high, part := p.prices.Between(rate)
+		add(1-part, &low.Promise)
+		add(part, &high.Promise)
+		return out, (1-part)*low.Rate + part*high.Rate
+	}
+	for _, w := range p.sets {
+		x := w.set.At(rate)
+		add(w.share, &x.Promise)
+		madeFor = max(madeFor, x.Rate)
+	}
+	return out, madeFor
+}
