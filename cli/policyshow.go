@@ -245,7 +245,7 @@ func plotPolicies(dir string, tables []policyTable) ([]string, error) {
 				c := p.Choices[q*len(p.Slacks)+j]
 				cell := plot.HeatCell{Kind: t.order[c.Variant]}
 				if int(c.Queries) != q+1 {
-					cell.Pale, cell.Text, h.Pale = true, fmt.Sprint(c.Queries), "takes a part of the queue"
+					cell.Pale, cell.Text, h.Pale = true, fmt.Sprint(c.Queries), "takes only so many"
 				}
 				row = append(row, cell)
 			}
