@@ -33,7 +33,8 @@ type action struct {
 	accuracy float64
 	discount float64   // of what comes after it
 	counts   float64   // its queries, those later in it discounted
-	nodes    []float64 // equally likely numbers of mean gaps between arrivals that size of them take
+	nodes    []float64 // equally likely numbers of mean gaps between arrivals that size of them take, in positions
+	up       float64   // positions by which the work given out moves the pool
 }
 
 // process is the decision process of a pool over its position (plan.Price): a batch of b queries brings b accuracies, moves
@@ -91,21 +92,25 @@ func (p *Pool) actions() []action {
 
 func newProcess(p *Pool, rest, late float64) *process {
 	x := &process{pool: p, actions: p.actions(), rest: rest, late: late}
+	span := p.Rate * (rest + p.SLO.Seconds())
+	x.unit = span / min(max(span, fewest), most)
 	bySize := make(map[float64][]float64)
 	for i := range x.actions {
 		a := &x.actions[i]
 		if bySize[a.size] == nil {
-			bySize[a.size] = gaps(int(a.size))
+			down := gaps(int(a.size))
+			for k := range down {
+				down[k] /= x.unit
+			}
+			bySize[a.size] = down
 		}
-		a.nodes = bySize[a.size]
+		a.nodes, a.up = bySize[a.size], p.Rate*a.takes/float64(p.Workers)/x.unit
 		a.discount = math.Exp(-a.size / horizon)
 		a.counts = -horizon * math.Expm1(-a.size/horizon)
 		if a.takes/a.size < x.actions[x.cheap].takes/x.actions[x.cheap].size {
 			x.cheap = i
 		}
 	}
-	span := p.Rate * (rest + p.SLO.Seconds())
-	x.unit = span / min(max(span, fewest), most)
 	x.zero = int(p.Rate * rest / x.unit)
 	x.n = x.zero + int(p.Rate*p.SLO.Seconds()/x.unit) + 1
 	x.policy = make([]int, x.n)
@@ -114,6 +119,15 @@ func newProcess(p *Pool, rest, late float64) *process {
 		x.policy[s] = x.cheap
 	}
 	return x
+}
+
+// follow begins with the policy of a process that differs little: at every position what it does there.
+func (x *process) follow(o *process) {
+	x.gain = o.gain
+	for s := range x.policy {
+		at := o.zero + int(x.position(s)/o.unit)
+		x.policy[s] = o.policy[min(max(at, 0), o.n-1)]
+	}
 }
 
 // gaps returns the means of equally likely parts, nearly, of the sum of n exponential variables of mean 1.
@@ -162,20 +176,32 @@ func (x *process) reward(s int, a *action) float64 {
 	return -a.size * x.late
 }
 
+// busy is the share of the workers that are, which is how fast work is done.
+func (x *process) busy(s int) float64 {
+	return max(1+min(0, x.position(s))/(x.pool.Rate*x.rest), 0)
+}
+
 // next returns, in units from position 0 of the table, where the k-th value of the gaps leads to.
-func (x *process) next(s int, a *action, k int) float64 {
-	at := x.position(s)
-	busy := 1 + min(0, at)/(x.pool.Rate*x.rest)
-	at += x.pool.Rate*a.takes/float64(x.pool.Workers) - max(busy, 0)*a.nodes[k]
-	return min(max(at/x.unit+float64(x.zero), 0), float64(x.n-1))
+func (x *process) next(s int, a *action, k int, busy float64) float64 {
+	y := float64(s) + a.up - busy*a.nodes[k]
+	if y < 0 {
+		return 0
+	}
+	if top := float64(x.n - 1); y > top {
+		return top
+	}
+	return y
 }
 
 // after is the expected value of where an action leads to.
-func (x *process) after(s int, a *action) float64 {
+func (x *process) after(s int, a *action, busy float64) float64 {
 	sum := 0.0
 	for k := range a.nodes {
-		y := x.next(s, a, k)
-		i := min(int(y), x.n-2)
+		y := x.next(s, a, k, busy)
+		i := int(y)
+		if i > x.n-2 {
+			i = x.n - 2
+		}
 		sum += x.value[i] + (y-float64(i))*(x.value[i+1]-x.value[i])
 	}
 	return sum / nodes
@@ -190,8 +216,9 @@ func (x *process) evaluate() {
 	below, above := 1, 1
 	for s, i := range x.policy {
 		a := &x.actions[i]
-		below = max(below, s-int(x.next(s, a, nodes-1)))
-		above = max(above, int(x.next(s, a, 0))+1-s)
+		busy := x.busy(s)
+		below = max(below, s-int(x.next(s, a, nodes-1, busy)))
+		above = max(above, int(x.next(s, a, 0, busy))+1-s)
 	}
 	m := newBand(x.n, below, above)
 	value, late, takes, square := make([]float64, x.n), make([]float64, x.n), make([]float64, x.n), make([]float64, x.n)
@@ -204,8 +231,9 @@ func (x *process) evaluate() {
 		}
 		row := m.row(s)
 		row[below] = 1
+		busy := x.busy(s)
 		for k := range nodes {
-			y := x.next(s, a, k)
+			y := x.next(s, a, k, busy)
 			c := min(int(y), x.n-2)
 			row[c-s+below] -= a.discount * (1 - (y - float64(c))) / nodes
 			row[c+1-s+below] -= a.discount * (y - float64(c)) / nodes
@@ -226,9 +254,10 @@ func (x *process) evaluate() {
 func (x *process) improve() bool {
 	changed := false
 	for s := range x.policy {
+		busy := x.busy(s)
 		worth := func(i int) float64 {
 			a := &x.actions[i]
-			return x.reward(s, a) - x.gain*a.counts + a.discount*x.after(s, a)
+			return x.reward(s, a) - x.gain*a.counts + a.discount*x.after(s, a, busy)
 		}
 		best := worth(x.policy[s])
 		for i := range x.actions {

@@ -19,15 +19,23 @@ const dearest = 64
 // Two things about the best policy are needed before it is known. How much a busy worker has left of its batch follows from
 // the mix of batches, so it is put in again until it agrees. The price of a late query is raised until no more of them are
 // late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
-func (p *Pool) Price() (price *plan.Price, kept bool) {
+//
+// near is the price of a rate nearby, from which the time left is taken to begin with; nil for none.
+func (p *Pool) Price(near *plan.Price) (price *plan.Price, kept bool) {
 	if len(p.actions()) == 0 {
 		return nil, false
 	}
 	rest := p.SLO.Seconds() / 2.5
+	if near != nil {
+		rest = near.Rest.Seconds()
+	}
 	var x *process
 	for late := 1.0; late <= dearest; late *= 4 {
 		for range 4 {
-			x = newProcess(p, rest, late)
+			before := x
+			if x = newProcess(p, rest, late); before != nil {
+				x.follow(before)
+			}
 			x.iterate()
 			if math.Abs(x.rested-rest) <= settled*rest {
 				break

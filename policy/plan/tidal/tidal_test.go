@@ -95,7 +95,7 @@ func (x *process) explicit() *mdp.Process {
 			p.Reward, p.Time = append(p.Reward, x.reward(s, a)), append(p.Time, a.size)
 			to := make(map[int]float64)
 			for k := range nodes {
-				y := x.next(s, a, k)
+				y := x.next(s, a, k, x.busy(s))
 				c := min(int(y), x.n-2)
 				to[c] += (1 - (y - float64(c))) / nodes
 				to[c+1] += (y - float64(c)) / nodes
@@ -136,7 +136,7 @@ func TestAgainstValueIteration(t *testing.T) {
 			best := math.Inf(-1)
 			for i := range x.actions {
 				b := &x.actions[i]
-				best = math.Max(best, x.reward(s, b)-x.gain*b.size+x.after(s, b))
+				best = math.Max(best, x.reward(s, b)-x.gain*b.size+x.after(s, b, x.busy(s)))
 			}
 			if math.Abs(best-x.value[s]) > 2e-3*(1+math.Abs(best)) {
 				t.Errorf("seed %d: state %d is worth %v, its best action brings %v", seed, s, x.value[s], best)
@@ -175,7 +175,7 @@ func TestPrices(t *testing.T) {
 		before := 1.0
 		for _, part := range []float64{0.2, 0.4, 0.6, 0.8} {
 			p.Rate = part * p.carries()
-			x, kept := p.Price()
+			x, kept := p.Price(nil)
 			if !kept {
 				t.Errorf("seed %d: at %v of what the pool carries %v are late", seed, part, x.Promise.Violation)
 				continue
@@ -199,7 +199,7 @@ func TestPrices(t *testing.T) {
 			}
 		}
 		p.Rate = 1.05 * p.carries()
-		if x, kept := p.Price(); kept {
+		if x, kept := p.Price(nil); kept {
 			t.Errorf("seed %d: beyond what the pool carries only %v are to be late", seed, x.Promise.Violation)
 		}
 	}
@@ -212,7 +212,7 @@ func TestPrices(t *testing.T) {
 // has 5 ms left on average, and at 30 queries/s for a worker 30 % of its time goes.
 func TestOneModelByHand(t *testing.T) {
 	p := &Pool{Rate: 600, Workers: 20, SLO: 25 * time.Millisecond, Late: 0.001, Models: []Model{{Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}}}}
-	x, kept := p.Price()
+	x, kept := p.Price(nil)
 	if !kept || math.Abs(x.Gain-0.5) > 1e-6 || math.Abs(x.Promise.Accuracy-0.5) > 1e-6 || x.Promise.Violation > 1e-9 {
 		t.Errorf("%v %+v", kept, x.Promise)
 	}
@@ -226,7 +226,7 @@ func TestOneModelByHand(t *testing.T) {
 func TestTwoModelsByHand(t *testing.T) {
 	p := &Pool{Rate: 50000, Workers: 1000, SLO: 50 * time.Millisecond, Late: 0.001, Models: []Model{
 		{Variant: 0, Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}}, {Variant: 1, Accuracy: 0.9, Latency: []time.Duration{30 * time.Millisecond}}}}
-	x, kept := p.Price()
+	x, kept := p.Price(nil)
 	if !kept || math.Abs(x.Promise.Accuracy-0.7) > 0.002 || x.Promise.Accuracy > 0.7+1e-5 {
 		t.Errorf("%v %+v, want nearly 0.7", kept, x.Promise)
 	}
@@ -312,7 +312,7 @@ func BenchmarkPrice(b *testing.B) {
 	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9), Late: 1e-4}
 	p.Rate = 0.6 * p.carries()
 	for b.Loop() {
-		if _, kept := p.Price(); !kept {
+		if _, kept := p.Price(nil); !kept {
 			b.Fatal("not kept")
 		}
 	}
