@@ -1,11 +1,69 @@
 package mdp
 
-import "math"
+import (
+	"math"
 
-// Stationary returns the share of decisions that a policy takes in each state in the long run, by power iteration from a
-// state until a step moves less than within, or so many steps are done (Puterman App. A). Half of every step stays in place,
-// so that a chain with a period settles as well.
+	"gonum.org/v1/gonum/mat"
+)
+
+// direct is up to how many nodes a stationary distribution is found by elimination: its time grows with their cube.
+const direct = 1500
+
+// Stationary returns the share of decisions that a policy takes in each state in the long run when it begins in a given one
+// (Puterman App. A). With few enough nodes it is the solution of the balance equations between nodes; otherwise, or when
+// the policy leaves several recurrent parts, power iteration until a step moves less than within, or so many steps are done.
 func (p *Process) Stationary(policy Policy, from int, within float64, steps int) []float64 {
+	if p.Spread != nil && p.Spread.Len() <= direct {
+		if share := p.balance(policy); share != nil {
+			return share
+		}
+	}
+	return p.power(policy, from, within, steps)
+}
+
+// balance solves for the shares of the nodes; nil when there is no one solution.
+func (p *Process) balance(policy Policy) []float64 {
+	n := p.Spread.Len()
+	// Column by column of the transposed chain: from a node over its states and what they do to nodes.
+	a := mat.NewDense(n, n, nil)
+	next := make([]float64, n)
+	for i := range n {
+		clear(next)
+		states, weights := p.Spread.Row(i)
+		for k, s := range states {
+			p.Next.Scatter(int(policy[s]), weights[k], next)
+		}
+		for j, w := range next {
+			a.Set(j, i, w)
+		}
+		a.Set(i, i, a.At(i, i)-1)
+	}
+	// One equation follows from the others: the sum takes its place.
+	for j := range n {
+		a.Set(n-1, j, 1)
+	}
+	b := mat.NewVecDense(n, nil)
+	b.SetVec(n-1, 1)
+	x := mat.NewVecDense(n, nil)
+	var lu mat.LU
+	lu.Factorize(a)
+	if err := lu.SolveVecTo(x, false, b); err != nil {
+		return nil
+	}
+	share := make([]float64, p.States())
+	for i := range n {
+		w := x.AtVec(i)
+		if w < -1e-9 || math.IsNaN(w) {
+			return nil
+		}
+		p.Spread.Scatter(i, max(w, 0), share)
+	}
+	return share
+}
+
+// power moves a share of one on from a state, half of every step staying in place, so that a chain with a period settles as
+// well.
+func (p *Process) power(policy Policy, from int, within float64, steps int) []float64 {
 	share, next := make([]float64, p.States()), make([]float64, p.States())
 	share[from] = 1
 	var nodes []float64

@@ -20,7 +20,7 @@ func BenchmarkPolicy(b *testing.B) {
 					b.Fatal(err)
 				}
 				for b.Loop() {
-					if _, err := w.Solve(); err != nil {
+					if _, err := w.Solve(b.Context()); err != nil {
 						b.Fatal(err)
 					}
 				}

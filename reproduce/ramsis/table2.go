@@ -60,7 +60,7 @@ func table2(l *lab) error {
 	var one sync.Mutex // what runs beside would be measured, too
 	for _, slo := range []time.Duration{150 * ms, 500 * ms} {
 		for _, g := range table2Rows {
-			t := l.Do(fmt.Sprintf("policy: %s, %s, SLO %v", g.choice, g.name(), slo), 1<<20, 1, func(context.Context, uint64) (any, error) {
+			t := l.Do(fmt.Sprintf("policy: %s, %s, SLO %v", g.choice, g.name(), slo), 1<<20, 1, func(ctx context.Context, _ uint64) (any, error) {
 				w, err := g.problem(slo)
 				if err != nil {
 					return nil, err
@@ -68,7 +68,7 @@ func table2(l *lab) error {
 				one.Lock()
 				defer one.Unlock()
 				begun := time.Now()
-				_, err = w.Solve()
+				_, err = w.Solve(ctx)
 				return time.Since(begun).Seconds(), err
 			})
 			l.After(func(o *reproduce.Outcome) error {

@@ -46,8 +46,8 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Tables
 }
 
-// The rates that a set covers unless they are given, as multiples of what the fastest variant carries: beyond the last,
-// policies are all the same.
+// The rates that a set covers unless they are given, as multiples of what the fastest variant carries: below the first, or a
+// lower one if there the most accurate variant is not yet as good as always taken, and beyond the last policies are all the same.
 const (
 	lowest  = 0.02
 	highest = 1.1
@@ -170,7 +170,11 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.St
 		step = 0.01
 	}
 	if rates == nil {
-		if err := m.between(ctx, round(lowest*carries), round(highest*carries), step); err != nil {
+		low, err := m.lowest(ctx, round(lowest*carries), models[len(models)-1].Accuracy, step)
+		if err == nil {
+			err = m.between(ctx, low, round(highest*carries), step)
+		}
+		if err != nil {
 			return plan.Policies{}, err
 		}
 	}

@@ -74,7 +74,7 @@ func TestByHand(t *testing.T) {
 	}
 	// With few arrivals every query finds the worker free: accuracy 0.8 and hardly a violation.
 	w.Arrivals = Poisson(0.01)
-	x, err := w.Solve()
+	x, err := w.Solve(t.Context())
 	if err != nil || math.Abs(x.Promise.Accuracy-0.8) > 1e-9 || x.Promise.Violation > 1e-3 || math.Abs(x.Promise.Utilization-0.0005) > 1e-6 {
 		t.Errorf("%+v, %v", x, err)
 	}
@@ -111,7 +111,7 @@ func TestRowsAddUp(t *testing.T) {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		x, err := w.Solve()
+		x, err := w.Solve(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -323,7 +323,7 @@ func TestErrors(t *testing.T) {
 	} {
 		w := variety()["of eight"]
 		spoil(w)
-		if _, err := w.Solve(); err == nil {
+		if _, err := w.Solve(t.Context()); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -51,7 +51,7 @@ func (m *maker) at(ctx context.Context, rate float64) (*plan.Policy, error) {
 			return p, nil
 		}
 	}
-	p, err := w.Solve()
+	p, err := w.Solve(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,8 @@ func (m *maker) at(ctx context.Context, rate float64) (*plan.Policy, error) {
 
 // Bounds of a set.
 const (
-	narrow = 1.01 // neighbours whose rates differ by less need nothing between them
+	narrow   = 1.01 // neighbours whose rates differ by less need nothing between them
+	hopeless = 0.1  // share of late queries beyond which a policy has no neighbours between it and the next
 )
 
 // between adds policies for rates between two until the promised accuracies of neighbours differ by at most step (§6), or
@@ -81,9 +82,9 @@ func (m *maker) between(ctx context.Context, low, high, step float64) error {
 	if err != nil {
 		return err
 	}
-	// A policy that loses half its queries promises nothing that a neighbour could be compared with.
-	near := math.Abs(a.Promise.Accuracy-b.Promise.Accuracy) <= step && math.Abs(a.Promise.Violation-b.Promise.Violation) <= 0.5
-	if near || a.Promise.Violation > 0.5 && b.Promise.Violation > 0.5 || high <= low*narrow {
+	// Violations count like accuracy, up to a rate at which too many are late for anybody to want to know how many.
+	near := math.Abs(a.Promise.Accuracy-b.Promise.Accuracy) <= step && b.Promise.Violation-a.Promise.Violation <= step
+	if near || a.Promise.Violation > hopeless || high <= low*narrow {
 		return nil
 	}
 	// Rounded to a query a second, so that sets of different bounds share policies.
@@ -95,6 +96,18 @@ func (m *maker) between(ctx context.Context, low, high, step float64) error {
 		return err
 	}
 	return m.between(ctx, middle, high, step)
+}
+
+// lowest returns the rate to begin with: low or so much below it that the most accurate model is as good as always chosen.
+func (m *maker) lowest(ctx context.Context, low, best, step float64) (float64, error) {
+	for range 10 {
+		p, err := m.at(ctx, low)
+		if err != nil || p.Promise.Accuracy >= best-step {
+			return low, err
+		}
+		low = round(low / 3)
+	}
+	return low, nil
 }
 
 // all returns the policies by ascending rate.

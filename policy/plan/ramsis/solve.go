@@ -2,23 +2,33 @@ package ramsis
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/sluice-serving/sluice/algo/mdp"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
+// lost is by how much more than is served may come before that is taken for too much, rather than for queries lost in a rare burst.
+const lost = 1e-4
+
 // decisions is how far the policy looks ahead: the authors' code makes 100 sweeps without a discount and takes the action
 // that one more would take.
 const decisions = 101
 
-// Solve makes the policy of a worker and says what it promises.
-func (w *Worker) Solve() (*plan.Policy, error) {
+// Solve makes the policy of a worker and says what it promises. It ends between two of its steps when ctx does.
+func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
 	p := newProblem(w)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	best, _ := p.Horizon(decisions)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	out := &plan.Policy{Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.Longest*len(p.levels))}
 	for j := range p.levels {
 		for n := 1; n <= w.Longest; n++ {
@@ -60,9 +70,14 @@ func (p *problem) promise(policy mdp.Policy) plan.Promise {
 			by = append(by, served{acc, n})
 		}
 	}
-	// A worker's queries come at its share of the rate; what they keep it busy is a share of that time.
-	out.Utilization = min(busy*p.Arrivals.Rate()/float64(p.Workers)/all, 1)
+	// A worker's queries come at its share of the rate; what they keep it busy is a share of that time. When more come than
+	// are served, the process loses them beyond its longest queue; a real queue grows, and in the long run all are late.
+	out.Utilization = busy * p.Arrivals.Rate() / float64(p.Workers) / all
 	out.Violation /= all
+	if p.Balance == RoundRobin && out.Utilization > 1+lost { // by App. I fewer come to a long queue
+		out.Violation = 1
+	}
+	out.Utilization = min(out.Utilization, 1)
 	if answered <= 0 {
 		return out
 	}
