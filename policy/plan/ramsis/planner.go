@@ -241,25 +241,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 		all = append(all, m)
 	}
 	all = Pareto(all)
-	memory := spec.DeviceTypes[d].MemoryBytes
-	for memory > 0 && len(all) > 1 {
-		need := int64(0)
-		for _, m := range all {
-			need += spec.Variants[m.Variant].MemoryBytes
-		}
-		if need <= memory {
-			break
-		}
-		// Never the fastest: it answers when nothing else does. Of the rest, the one whose place the next faster takes best.
-		least := len(all) - 1
-		for i := 1; i < len(all); i++ {
-			if all[i].Accuracy-all[i-1].Accuracy < all[least].Accuracy-all[least-1].Accuracy {
-				least = i
-			}
-		}
-		all = slices.Delete(all, least, least+1)
-	}
-	return all
+	return capacity.Shrink(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
 }
 
 // carried is what a worker serves with its fastest batches in time, in queries/s.
