@@ -3,16 +3,13 @@
 package proteus
 
 import (
-	"bytes"
 	_ "embed" // the numbers
-	"encoding/csv"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -31,27 +28,6 @@ var devices = []struct {
 	count int
 }{{"cpu", 20}, {"gpu_pascal", 10}, {"gpu_ampere", 10}}
 
-// records reads an embedded table and checks its head.
-func records(name string, text []byte, head ...string) ([][]string, error) {
-	r := csv.NewReader(bytes.NewReader(text))
-	r.Comment, r.ReuseRecord = '#', false
-	var out [][]string
-	for {
-		rec, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		out = append(out, rec)
-	}
-	if len(out) == 0 || !slices.Equal(out[0], head) {
-		return nil, fmt.Errorf("%s: its first line is not %s", name, strings.Join(head, ","))
-	}
-	return out[1:], nil
-}
-
 // table reads the profile: a spec with the given number of each worker and an objective of 300 ms for every family, and what
 // was measured of its variants. Accuracies are normalised to the family's best, as the paper's are.
 func table(scale int) (*serving.Spec, serving.Measurements, error) {
@@ -63,7 +39,7 @@ func table(scale int) (*serving.Spec, serving.Measurements, error) {
 			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("%s-%d", x.name, k), DeviceType: serving.DeviceTypeID(d)})
 		}
 	}
-	rows, err := records("data/profile.csv", profileCSV, "family", "variant", "accuracy_pct", "device", "batch", "p50_ms")
+	rows, err := reproduce.Records("data/profile.csv", profileCSV, "family", "variant", "accuracy_pct", "device", "batch", "p50_ms")
 	if err != nil {
 		return nil, m, err
 	}
@@ -106,7 +82,7 @@ var batches = []int{1, 2, 4, 8}
 
 // objectives reads the SLOs of §6.6: by multiple of the fastest CPU variant, then by family in the spec's order.
 func objectives(spec *serving.Spec) (names []string, by map[string][]time.Duration, err error) {
-	rows, err := records("data/slo.csv", sloCSV, "multiple", "family", "slo_ms")
+	rows, err := reproduce.Records("data/slo.csv", sloCSV, "multiple", "family", "slo_ms")
 	if err != nil {
 		return nil, nil, err
 	}

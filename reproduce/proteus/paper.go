@@ -3,32 +3,24 @@ package proteus
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
 // figures in the order of the paper, with what each wants.
-var figures = []struct {
-	reproduce.Figure
-	plan func(*lab) error
-}{
-	{reproduce.Figure{Name: "4", Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the release counts"}, figure4},
-	{reproduce.Figure{Name: "5", Doc: "bursts of demand"}, figure5},
-	{reproduce.Figure{Name: "6", Doc: "batching under uniform, Poisson and gamma arrivals, at 50 to 100 % of capacity"}, figure6},
-	{reproduce.Figure{Name: "7", Doc: "ablations"}, figure7},
-	{reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"}, figure8},
-	{reproduce.Figure{Name: "9", Doc: "by model family"}, figure9},
-	{reproduce.Figure{Name: "10", Doc: "the integer program by devices, variants and families"}, figure10},
+var figures = []reproduce.Part[*lab]{
+	{Figure: reproduce.Figure{Name: "4", Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the release counts"}, Plan: figure4},
+	{Figure: reproduce.Figure{Name: "5", Doc: "bursts of demand"}, Plan: figure5},
+	{Figure: reproduce.Figure{Name: "6", Doc: "batching under uniform, Poisson and gamma arrivals, at 50 to 100 % of capacity"}, Plan: figure6},
+	{Figure: reproduce.Figure{Name: "7", Doc: "ablations"}, Plan: figure7},
+	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"}, Plan: figure8},
+	{Figure: reproduce.Figure{Name: "9", Doc: "by model family"}, Plan: figure9},
+	{Figure: reproduce.Figure{Name: "10", Doc: "the integer program by devices, variants and families"}, Plan: figure10},
 }
 
 // Paper is the paper's experiments.
 func Paper() reproduce.Paper {
-	p := reproduce.Paper{Name: "proteus", Title: "Proteus: A High-Throughput Inference-Serving System with Accuracy Scaling (ASPLOS 2024)", Run: run}
-	for _, f := range figures {
-		p.Figures = append(p.Figures, f.Figure)
-	}
-	return p
+	return reproduce.Paper{Name: "proteus", Title: "Proteus: A High-Throughput Inference-Serving System with Accuracy Scaling (ASPLOS 2024)", Figures: reproduce.Figures(figures), Run: run}
 }
 
 func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
@@ -39,12 +31,8 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range figures {
-		if len(r.Figures) == 0 || slices.Contains(r.Figures, f.Name) {
-			if err := f.plan(l); err != nil {
-				return nil, err
-			}
-		}
+	if err := reproduce.Want(l, figures, r.Figures); err != nil {
+		return nil, err
 	}
 	return l.Run(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/static"
 	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
@@ -55,7 +56,7 @@ func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
 
 // placement reads where the authors put a system's variants; nil for systems that begin with a plan of their own.
 func placement(spec *serving.Spec, name string) ([]static.Instance, error) {
-	rows, err := records("data/placements.csv", placementsCSV, "system", "device", "variant", "workers")
+	rows, err := reproduce.Records("data/placements.csv", placementsCSV, "system", "device", "variant", "workers")
 	if err != nil {
 		return nil, err
 	}

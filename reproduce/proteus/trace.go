@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -25,7 +26,7 @@ type trace struct {
 
 // traces reads those that are carried, in the order of the file.
 func traces(spec *serving.Spec, folder string) ([]*trace, error) {
-	rows, err := records("data/arrivals.csv", arrivalsCSV, "trace", "family", "queries_by_second")
+	rows, err := reproduce.Records("data/arrivals.csv", arrivalsCSV, "trace", "family", "queries_by_second")
 	if err != nil {
 		return nil, err
 	}

@@ -3,16 +3,14 @@
 package ramsis
 
 import (
-	"bytes"
 	"embed"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -25,22 +23,7 @@ func records(name string, head ...string) ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := csv.NewReader(bytes.NewReader(text))
-	var out [][]string
-	for {
-		rec, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("data/%s: %w", name, err)
-		}
-		out = append(out, rec)
-	}
-	if len(out) == 0 || !slices.Equal(out[0], head) {
-		return nil, fmt.Errorf("data/%s: its first line is not %s", name, strings.Join(head, ","))
-	}
-	return out[1:], nil
+	return reproduce.Records("data/"+name, text, head...)
 }
 
 // numbers reads the fields of a record from the given place on.

@@ -58,15 +58,7 @@ func (l *lab) sideBySide(figure, title string, at setup, list []*variant) error 
 			}
 		}
 		for _, v := range list {
-			a, b := plot.Line{Name: v.name}, plot.Line{Name: v.name}
-			for k, x := range loads {
-				late, level := mean(v.runs[k].each(violations)), mean(v.runs[k].each(accuracy))
-				if late >= satisfiable {
-					level = math.NaN()
-				}
-				a.X, a.Y = append(a.X, x), append(a.Y, level)
-				b.X, b.Y = append(b.X, x), append(b.Y, late)
-			}
+			a, b := lines(v.name, loads, v.runs, satisfiable)
 			up.Lines, down.Lines = append(up.Lines, a), append(down.Lines, b)
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + figure, Chart: &plot.Chart{Title: "RAMSIS, Figure " + figure + ": " + title, Columns: 2, Panels: []plot.Panel{up, down}}})

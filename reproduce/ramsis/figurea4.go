@@ -113,29 +113,16 @@ func (l *lab) exactJellyfish(points []*point) ([]*runs, error) {
 // above are the lines that the artifact prints: by how much RAMSIS is above another system, mean and most over all points,
 // those with many violations included; and the same for every other system of the lineup but those it is measured against.
 func (l *lab) above(o *reproduce.Outcome, trace string, points []*point, averages map[string][]float64, worst float64) {
-	setting := map[string]string{"trace": trace}
-	for i, s := range l.systems {
-		for _, base := range bases {
-			b := l.find(base)
-			if b < 0 || b == i || slices.Contains(bases, s.Name) && s.Name != "ramsis" {
-				continue
-			}
-			var means, mosts []float64
-			for seed := range l.Seeds {
-				sum, most := 0.0, math.Inf(-1)
-				for _, p := range points {
-					gain := p.of(i, seed, worst) - p.of(b, seed, worst)
-					sum += gain
-					most = max(most, gain)
-				}
-				means, mosts = append(means, sum/float64(len(points))), append(mosts, most)
-			}
-			m, x := row("A4", s.Name, "above "+base+", mean", "points", setting), row("A4", s.Name, "above "+base+", most", "points", setting)
-			if v, ok := averages[trace+" "+base]; ok && s.Name == "ramsis" {
-				m, x = known(m, v[0], "appendix A.4.2"), known(x, v[1], "appendix A.4.2")
-			}
-			add(o, m, means...)
-			add(o, x, mosts...)
+	var claims []claim
+	for _, base := range bases {
+		if v, ok := averages[trace+" "+base]; ok {
+			claims = append(claims, claim{base, v[0], v[1]})
 		}
 	}
+	l.versus(o, "A4", "above", "points", map[string]string{"trace": trace}, claims, "appendix A.4.2", func(i, b, seed int) (out []float64) {
+		for _, p := range points {
+			out = append(out, p.of(i, seed, worst)-p.of(b, seed, worst))
+		}
+		return out
+	})
 }

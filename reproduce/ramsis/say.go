@@ -36,32 +36,22 @@ const (
 // bases are what the others are held against.
 var bases = []string{"ramsis", "jellyfish+", "modelswitching"}
 
-// gains are by how much every system's accuracy is above that of the bases, over the points at which both violate for less
-// than 5 %: the mean and the most, per seed.
-func (l *lab) gains(o *reproduce.Outcome, figure, task string, all []series, claims []claim, source string) {
-	setting := map[string]string{"task": task}
+// versus holds the systems of the lineup against the bases, the bases themselves only as far as it is RAMSIS that is held: the
+// mean and the most, per seed, of what of finds to compare. claims are what is published of RAMSIS.
+func (l *lab) versus(o *reproduce.Outcome, figure, what, unit string, setting map[string]string, claims []claim, source string, of func(system, base, seed int) []float64) {
 	for i, s := range l.systems {
 		for _, base := range bases {
 			b := l.find(base)
-			if b < 0 || b == i || slices.Contains(bases, s.Name) && s.Name != "ramsis" || s.Name == "greedy" {
+			if b < 0 || b == i || slices.Contains(bases, s.Name) && s.Name != "ramsis" {
 				continue
 			}
 			var means, mosts []float64
 			for seed := range l.Seeds {
-				var gains []float64
-				for _, x := range all {
-					for _, p := range x.points {
-						r, q := p.systems[i].of(seed), p.systems[b].of(seed)
-						if r.violations < satisfiable && q.violations < satisfiable {
-							gains = append(gains, r.accuracy-q.accuracy)
-						}
-					}
-				}
-				if len(gains) > 0 {
-					means, mosts = append(means, mean(gains)), append(mosts, slices.Max(gains))
+				if v := of(i, b, seed); len(v) > 0 {
+					means, mosts = append(means, mean(v)), append(mosts, slices.Max(v))
 				}
 			}
-			m, x := row(figure, s.Name, "above "+base+", mean", "points", setting), row(figure, s.Name, "above "+base+", most", "points", setting)
+			m, x := row(figure, s.Name, what+" "+base+", mean", unit, setting), row(figure, s.Name, what+" "+base+", most", unit, setting)
 			if c := slices.IndexFunc(claims, func(c claim) bool { return c.against == base }); c >= 0 && s.Name == "ramsis" {
 				m, x = known(m, claims[c].mean, source), known(x, claims[c].most, source)
 			}
@@ -71,41 +61,44 @@ func (l *lab) gains(o *reproduce.Outcome, figure, task string, all []series, cla
 	}
 }
 
+// gains are by how much every system's accuracy is above that of the bases, over the points at which both violate for less
+// than 5 %. Greedy selection seldom does and is left out.
+func (l *lab) gains(o *reproduce.Outcome, figure, task string, all []series, claims []claim, source string) {
+	l.versus(o, figure, "above", "points", map[string]string{"task": task}, claims, source, func(i, b, seed int) (out []float64) {
+		if l.systems[i].Name == "greedy" {
+			return nil
+		}
+		for _, x := range all {
+			for _, p := range x.points {
+				r, q := p.systems[i].of(seed), p.systems[b].of(seed)
+				if r.violations < satisfiable && q.violations < satisfiable {
+					out = append(out, r.accuracy-q.accuracy)
+				}
+			}
+		}
+		return out
+	})
+}
+
 // fewer are by how many per cent fewer workers every system needs to be as accurate as a base: for every point of the base that
 // violates for less than 5 %, the fewest workers on the axis with which the system is no less accurate and violates no more
 // than that.
 func (l *lab) fewer(o *reproduce.Outcome, figure, task string, all []series, claims []claim) {
-	setting := map[string]string{"task": task}
-	for i, s := range l.systems {
-		for _, base := range bases {
-			b := l.find(base)
-			if b < 0 || b == i || slices.Contains(bases, s.Name) && s.Name != "ramsis" || s.Name == "greedy" {
-				continue
-			}
-			var means, mosts []float64
-			for seed := range l.Seeds {
-				var saved []float64
-				for _, x := range all {
-					for _, p := range x.points {
-						if q := p.systems[b].of(seed); q.violations < satisfiable {
-							if k := least(x.points, i, seed, q.accuracy); !math.IsNaN(k) {
-								saved = append(saved, 100*(1-k/p.x))
-							}
-						}
+	l.versus(o, figure, "fewer workers than", "%", map[string]string{"task": task}, claims, "§7.1", func(i, b, seed int) (out []float64) {
+		if l.systems[i].Name == "greedy" {
+			return nil
+		}
+		for _, x := range all {
+			for _, p := range x.points {
+				if q := p.systems[b].of(seed); q.violations < satisfiable {
+					if k := least(x.points, i, seed, q.accuracy); !math.IsNaN(k) {
+						out = append(out, 100*(1-k/p.x))
 					}
 				}
-				if len(saved) > 0 {
-					means, mosts = append(means, mean(saved)), append(mosts, slices.Max(saved))
-				}
 			}
-			m, x := row(figure, s.Name, "fewer workers than "+base+", mean", "%", setting), row(figure, s.Name, "fewer workers than "+base+", most", "%", setting)
-			if c := slices.IndexFunc(claims, func(c claim) bool { return c.against == base }); c >= 0 && s.Name == "ramsis" {
-				m, x = known(m, claims[c].mean, "§7.1"), known(x, claims[c].most, "§7.1")
-			}
-			add(o, m, means...)
-			add(o, x, mosts...)
 		}
-	}
+		return out
+	})
 }
 
 // least is the smallest place on the axis at which a system reaches an accuracy, to within a hundredth of a point; NaN for none.
@@ -153,17 +146,27 @@ func (l *lab) panels(points []*point, what, axis string, most float64) (accurate
 	}
 	accurate.Lines = append(accurate.Lines, bound)
 	for i, s := range l.systems {
-		a, v := plot.Line{Name: s.Name}, plot.Line{Name: s.Name}
+		var x []float64
+		var of []*runs
 		for _, p := range points {
-			late := mean(p.systems[i].each(violations))
-			level := mean(p.systems[i].each(accuracy))
-			if late >= most {
-				level = nan
-			}
-			a.X, a.Y = append(a.X, p.x), append(a.Y, level)
-			v.X, v.Y = append(v.X, p.x), append(v.Y, late)
+			x, of = append(x, p.x), append(of, p.systems[i])
 		}
+		a, v := lines(s.Name, x, of, most)
 		accurate.Lines, violated.Lines = append(accurate.Lines, a), append(violated.Lines, v)
+	}
+	return accurate, violated
+}
+
+// lines are the mean accuracy and the mean violations of runs along an axis; the first leaves a gap where at least so many per
+// cent are violated.
+func lines(name string, x []float64, of []*runs, most float64) (accurate, violated plot.Line) {
+	accurate, violated = plot.Line{Name: name, X: x}, plot.Line{Name: name, X: x}
+	for _, r := range of {
+		late, level := mean(r.each(violations)), mean(r.each(accuracy))
+		if late >= most {
+			level = math.NaN()
+		}
+		accurate.Y, violated.Y = append(accurate.Y, level), append(violated.Y, late)
 	}
 	return accurate, violated
 }
