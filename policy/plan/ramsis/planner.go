@@ -209,16 +209,21 @@ func (p *Planner) levels() int {
 	return p.Options.Levels
 }
 
+// bound is the longest queue told apart, as the options have it.
+func (p *Planner) bound() int {
+	if p.Options.Longest <= 0 {
+		return 32
+	}
+	return p.Options.Longest
+}
+
 // longest is the longest queue told apart: no longer than the largest batch.
 func (p *Planner) longest(models []Model) int {
-	longest, most := p.Options.Longest, 1
-	if longest <= 0 {
-		longest = 32
-	}
+	most := 1
 	for _, m := range models {
 		most = max(most, len(m.Latency))
 	}
-	return min(longest, most)
+	return min(p.bound(), most)
 }
 
 // models returns the variants of a stage that are of use on a device type: known, above the floor, on the Pareto front, one
@@ -231,7 +236,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 			continue
 		}
 		m := Model{Variant: v, Accuracy: x.Accuracy}
-		for b := 1; b <= x.MaxBatch && (p.Options.Longest == 0 && b <= 32 || b <= p.Options.Longest); b++ {
+		for b := 1; b <= min(x.MaxBatch, p.bound()); b++ {
 			l := p.Profile.Latency(v, d, b, 1)
 			if l >= profile.Unknown {
 				break
@@ -247,12 +252,8 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 // carried is what a worker serves with its fastest batches in time, in queries/s.
 func carried(models []Model, within time.Duration) float64 {
 	most := 0.0
-	for _, m := range models {
-		for b, l := range m.Latency {
-			if l <= within {
-				most = max(most, float64(b+1)/seconds(l))
-			}
-		}
+	for i := range models {
+		most = max(most, models[i].serves(within))
 	}
 	return most
 }

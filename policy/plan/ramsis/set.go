@@ -1,6 +1,7 @@
 package ramsis
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -116,11 +117,6 @@ func (m *maker) all() []plan.Policy {
 	for _, p := range m.made {
 		out = append(out, *p)
 	}
-	slices.SortFunc(out, func(a, b plan.Policy) int {
-		if a.Rate < b.Rate {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b plan.Policy) int { return cmp.Compare(a.Rate, b.Rate) })
 	return out
 }

@@ -38,12 +38,7 @@ func (p *problem) class(n int) int {
 func (w *Worker) carries(rate float64) float64 {
 	best, accuracy, most := 0.0, math.Inf(-1), 0.0
 	for _, m := range w.Models {
-		top := 0.0
-		for b, l := range m.Latency {
-			if l <= w.SLO {
-				top = max(top, float64(b+1)/seconds(l))
-			}
-		}
+		top := m.serves(w.SLO)
 		most = max(most, top)
 		if top >= rate && m.Accuracy > accuracy {
 			best, accuracy = top, m.Accuracy

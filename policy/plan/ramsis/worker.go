@@ -87,6 +87,17 @@ func (m *Model) latency(b int) time.Duration {
 	return m.Latency[b-1]
 }
 
+// serves is how many queries a second the model serves with its best batches of at most within; 0 when none is.
+func (m *Model) serves(within time.Duration) float64 {
+	most := 0.0
+	for b, l := range m.Latency {
+		if l <= within {
+			most = max(most, float64(b+1)/seconds(l))
+		}
+	}
+	return most
+}
+
 // Pareto leaves out every model than which another is as accurate and, in no batch, slower (§4.3.3), and returns the rest by
 // latency.
 func Pareto(models []Model) []Model {
