@@ -11,8 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"github.com/sluice-serving/sluice/algo/student"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
@@ -254,34 +253,16 @@ func (r *verifiedRow) judge() {
 		violations = append(violations, x.Violation)
 	}
 	var margin float64
-	r.Observed.Violation, margin = meanAndMargin(violations)
+	r.Observed.Violation, margin = student.Margin(violations, verifiedAt)
 	r.ViolationAtLeast = max(r.Observed.Violation-margin, 0)
 	if len(accuracies) > 0 { // else nothing was served, which violations tell
-		r.Observed.Accuracy, margin = meanAndMargin(accuracies)
+		r.Observed.Accuracy, margin = student.Margin(accuracies, verifiedAt)
 	}
 	r.AccuracyAtMost = r.Observed.Accuracy + margin
 	r.Verdict = verdictKept
 	if r.Promised.Violation >= 0 && r.ViolationAtLeast > r.Promised.Violation+1e-9 || len(accuracies) > 0 && r.AccuracyAtMost < r.Promised.Accuracy-1e-9 {
 		r.Verdict = verdictBroken
 	}
-}
-
-// meanAndMargin returns the mean of independent values and by how much that of their distribution may differ from it to one
-// side, with a chance of verifiedAt to be wrong (Student).
-func meanAndMargin(x []float64) (mean, margin float64) {
-	n := float64(len(x))
-	for _, v := range x {
-		mean += v / n
-	}
-	if len(x) < 2 {
-		return mean, math.Inf(1)
-	}
-	squares := 0.0
-	for _, v := range x {
-		squares += (v - mean) * (v - mean)
-	}
-	t := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(1 - verifiedAt)
-	return mean, t * math.Sqrt(squares/(n-1)/n)
 }
 
 func (v *verification) print(w io.Writer) error {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"gonum.org/v1/gonum/mathext"
-	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/sluice-serving/sluice/algo/student"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/report"
@@ -340,15 +340,8 @@ func judgeAccuracy(window []block, _ float64) (verdict, bool) {
 
 // above tells whether the mean of independent values is above 0, wrong with a chance of byChance (one-sided Student's t).
 func above(x []float64) bool {
-	n := float64(len(x))
-	mean, squares := 0.0, 0.0
-	for _, v := range x {
-		mean += v / n
-	}
-	for _, v := range x {
-		squares += (v - mean) * (v - mean)
-	}
-	return mean > distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(1-byChance)*math.Sqrt(squares/(n-1)/n)
+	mean, margin := student.Margin(x, byChance)
+	return mean > margin
 }
 
 // atLeast is the chance that k or more of n independent draws succeed, each with chance p.

@@ -2,7 +2,6 @@ package route
 
 import (
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
@@ -29,9 +28,8 @@ func (Eager) Route(v *View) {
 			continue
 		}
 		take := i.Limit()
-		var first serving.Time
 		if x := v.Plan.PoliciesOf(v.Stage, i.DeviceType); x != nil && waiting.Plain() && waiting.Unit() {
-			first = v.Fleet.Task(waiting.Head()).Deadline
+			first := v.Fleet.Task(waiting.Head()).Deadline
 			take = int(x.At(v.Monitor.Recent(v.Now, app)).Choice(waiting.Len(), first.Sub(v.Now)).Queries)
 		}
 		for r := waiting.Head(); r != fleet.Nil && take > 0; {
