@@ -60,8 +60,6 @@ func (o Options) String() string {
 	add("balance", t.Balance, t.Balance != "")
 	add("shape", t.Shape, t.Shape > 0)
 	add("step", t.Step, t.Step > 0)
-	add("every", t.Every, t.Every > 0)
-	add("up-to", t.UpTo, t.UpTo > 0)
 	add("alone", t.Alone, t.Alone)
 	add("rates", t.Rates, t.Rates != "")
 	return strings.Join(out, " ")

@@ -38,10 +38,8 @@ type Policies struct {
 	Balance  string  // roundrobin (default) or shortestqueue: what the router does
 	Shape    float64 // of gamma gaps between arrivals; 0 means Poisson
 	Step     float64 // accuracy by which neighbouring policies may differ; 0 means the planner's own
-	Every    float64 // queries/s between policies, up to UpTo; 0 lets the planner space them
-	UpTo     float64
-	Alone    bool   // one policy, for the demand that is asked for
-	Rates    string // ascending, in queries/s, separated by commas: the rates to make policies for; "" leaves it to Every or the planner
+	Alone    bool    // one policy, for the demand that is asked for
+	Rates    string  // ascending, in queries/s, separated by commas: the rates to make policies for; "" leaves it to the planner
 }
 
 func newRamsis(w World, o Options) (plan.Planner, error) {
@@ -66,7 +64,7 @@ func newRamsis(w World, o Options) (plan.Planner, error) {
 // rates are those to make policies for; nil leaves them to the planner.
 func (p *Policies) rates() ([]float64, error) {
 	if p.Rates == "" {
-		return grid(p.Every, p.UpTo), nil
+		return nil, nil
 	}
 	var out []float64
 	for _, text := range strings.Split(p.Rates, ",") {
@@ -77,13 +75,4 @@ func (p *Policies) rates() ([]float64, error) {
 		out = append(out, x)
 	}
 	return out, nil
-}
-
-// grid is every, twice every and so on up to a last.
-func grid(every, upTo float64) []float64 {
-	var out []float64
-	for k := 1; every > 0 && float64(k)*every <= upTo; k++ {
-		out = append(out, float64(k)*every)
-	}
-	return out
 }

@@ -29,7 +29,11 @@ var ramsisBaselines = []System{
 // newLoadwise makes a planner that chooses by the load.
 func newLoadwise(rule func(*Planning) loadwise.Rule) func(World, Options) (plan.Planner, error) {
 	return func(w World, o Options) (plan.Planner, error) {
-		return &loadwise.Planner{Profile: w.Profile, Rule: rule(&o.Planning), Options: loadwise.Options{Rates: grid(o.Policies.Every, o.Policies.UpTo), Alone: o.Policies.Alone}}, nil
+		rates, err := o.Policies.rates()
+		if err != nil {
+			return nil, err
+		}
+		return &loadwise.Planner{Profile: w.Profile, Rule: rule(&o.Planning), Options: loadwise.Options{Rates: rates, Alone: o.Policies.Alone}}, nil
 	}
 }
 

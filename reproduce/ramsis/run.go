@@ -39,6 +39,9 @@ type job struct {
 	failed  error
 }
 
+// authorsRates are the loads of the authors' policies, in queries/s (appendix A.4.2).
+const authorsRates = "200,400,600,800,1000,1200,1400,1600,1800,2000,2200,2400,2600,2800,3000,3200,3400,3600,3800,4000"
+
 // newJob prepares a system. When the load is known, its policy for that load is the only one it has; otherwise
 // ModelSwitching profiles at the loads of the authors' policies, 200 to 4,000 queries/s (appendix A.4.2), and on a load with a grid
 // so do all.
@@ -48,7 +51,7 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 	case l.known > 0:
 		p.Alone = true
 	case l.grid || s.Planner == "modelswitching":
-		p.Every, p.UpTo = 200, 4000
+		p.Rates = authorsRates
 	}
 	j := &job{load: l}
 	j.Case = experiment.Case{World: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source { return l.source(seed) }, First: []float64{l.known}}
