@@ -23,6 +23,8 @@ type DeviceType struct {
 	PricePerHour float64 // $/h
 	Cores        int
 	MemoryBytes  int64
+	// Most is how many machines of the type can be had when machines are chosen; 0 sets no limit. It does not bound Workers.
+	Most int
 }
 
 // Worker is one machine of a device type.
@@ -65,6 +67,7 @@ type App struct {
 	// Slack is kept free before every deadline, for what profiles do not know of: the way to a query and back.
 	Slack      time.Duration
 	Weight     float64   // importance relative to the other apps, > 0
+	Mix        Mix       // sizes of queries to expect before any was seen
 	Floor      float64   // planners choose no variant of lower accuracy for the app; 0 for none
 	QueueLimit int       // queries that may wait (all stages together) before new ones are refused; > 0
 	Stages     []StageID // in a topological order; the first is the only source
@@ -109,6 +112,9 @@ func (s *Spec) Validate() error {
 	for i, d := range s.DeviceTypes {
 		if !(d.PricePerHour >= 0) || math.IsInf(d.PricePerHour, 0) {
 			bad("device_types[%d] %q: price_per_hour is %v, want a finite number >= 0", i, d.Name, d.PricePerHour)
+		}
+		if d.Most < 0 {
+			bad("device_types[%d] %q: most is %d, want at least 0", i, d.Name, d.Most)
 		}
 	}
 	for i, w := range s.Workers {
@@ -157,6 +163,9 @@ func (s *Spec) Validate() error {
 		}
 		if a.QueueLimit < 1 {
 			bad("apps[%d] %q: queue_limit is %d, want at least 1", i, a.Name, a.QueueLimit)
+		}
+		if err := a.Mix.Validate(); err != nil {
+			bad("apps[%d] %q: mix: %w", i, a.Name, err)
 		}
 		if !(a.Weight > 0) {
 			bad("apps[%d] %q: weight is %v, want more than 0", i, a.Name, a.Weight)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // Plan is what a planner answers.
@@ -28,6 +29,8 @@ type Plan struct {
 	// Demand is, by AppID, the rate in queries/s that the plan was made for, head-room included; nil when it was made for
 	// none in particular. Capacity is the rate it can carry while each instance gets its share; nil when not known.
 	Demand, Capacity []float64
+	// Mixes are, by AppID, the sizes of queries that the plan was made for; nil when it does not depend on them.
+	Mixes []serving.Mix
 	// Shed is, by AppID, the part of Demand that the plan knowingly does not serve; nil when it serves everything.
 	Shed []float64
 	// Loads counts the variants that have to be brought up to get from the snapshot to the plan.
@@ -105,6 +108,29 @@ type Request struct {
 	Spec     *serving.Spec
 	Snapshot *fleet.Snapshot // nil before anything runs
 	Rates    []float64       // observed demand by AppID, queries/s
+	// Mixes are the observed sizes of queries by AppID; nil takes those to be expected (serving.App.Mix).
+	Mixes []serving.Mix
+	// Beliefs is what is believed of latency now, where that is learned while serving; it does not change any more. Nil
+	// leaves a planner with the profile it was made with.
+	Beliefs profile.Profile
+	// Prices are by DeviceTypeID, in $/h; nil takes those of Spec.
+	Prices []float64
+}
+
+// Price returns what a machine of a type costs, in $/h.
+func (r *Request) Price(d serving.DeviceTypeID) float64 {
+	if r.Prices != nil {
+		return r.Prices[d]
+	}
+	return r.Spec.DeviceTypes[d].PricePerHour
+}
+
+// Mix returns the sizes of queries of an app to plan for.
+func (r *Request) Mix(a serving.AppID) *serving.Mix {
+	if int(a) < len(r.Mixes) {
+		return &r.Mixes[a]
+	}
+	return &r.Spec.Apps[a].Mix
 }
 
 // Planner makes plans. It must be deterministic: bounded by gap and node count rather than by time, so that the same
