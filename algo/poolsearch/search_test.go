@@ -1,7 +1,6 @@
 package poolsearch
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -201,52 +200,4 @@ func TestTellUnasked(t *testing.T) {
 		}
 	}()
 	Random(space(t, [][]int{{1}}, nil), rand.New(rand.NewPCG(1, 1))).Tell(1)
-}
-
-// The peak of a hill with a ridge, in a space of pools that cost at most so much.
-func hill(points [][]int) []float64 {
-	value := make([]float64, len(points))
-	for i, p := range points {
-		for c, x := range p {
-			value[i] += math.Sqrt(float64(x) * float64(2+c))
-		}
-	}
-	return value
-}
-
-func BenchmarkSearch(b *testing.B) {
-	for _, size := range []struct {
-		most   []int
-		price  []float64
-		budget float64
-		limit  int
-	}{
-		{[]int{4, 5, 16, 14}, []float64{0.526, 0.432, 0.149, 0.1664}, 1.94, 0},
-		{[]int{9, 12, 12}, []float64{0.616, 0.384, 0.3328}, 100, 200},
-	} {
-		points := priced(size.most, size.price, size.budget)
-		value := hill(points)
-		bounds := make([]float64, len(points))
-		for i := range bounds {
-			bounds[i] = value[i] * (1.01 + 0.1*float64(i%7))
-		}
-		for _, k := range kinds {
-			for _, rule := range []struct {
-				name string
-				rule Rule
-			}{{"sub", Sub}, {"all", nil}} {
-				b.Run(fmt.Sprintf("%s/%s/%d", k.name, rule.name, len(points)), func(b *testing.B) {
-					b.ReportAllocs()
-					tried := 0
-					for b.Loop() {
-						s := space(b, points, rule.rule)
-						s.Limit = size.limit
-						k.make(s, bounds, rand.New(rand.NewPCG(1, 1))).Run(func(i int) float64 { return value[i] })
-						_, tried, _ = s.Count()
-					}
-					b.ReportMetric(float64(tried), "evaluations")
-				})
-			}
-		}
-	}
 }
