@@ -58,6 +58,8 @@ func (c *checker) deviceTypes() {
 		c.name(seen, d.Name, path+".name")
 		c.number(d.PricePerHour, path+".price_per_hour")
 		c.need(d.Cores >= 1, path+".cores", "is %d, want at least 1", d.Cores)
+		c.need(d.Most >= 0, path+".most", "is %d, want at least 1, or leave it out", d.Most)
+		c.need(d.Most > 0 || !c.f.has(path+".most"), path+".most", "is 0, want at least 1, or leave it out")
 	}
 }
 

@@ -43,6 +43,9 @@ type DeviceType struct {
 	Cores int `yaml:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory"`
+	// Most is how many machines of the type can be had when machines are chosen under a budget (`sluice plan --budget`).
+	// Default: not limited.
+	Most int `yaml:"most"`
 }
 
 // Worker is a machine, or a group of equal machines.

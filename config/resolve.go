@@ -69,7 +69,7 @@ type resolver struct {
 func (r *resolver) machines() {
 	s := r.w.Spec
 	for _, d := range r.f.DeviceTypes {
-		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory)})
+		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory), Most: d.Most})
 	}
 	names, entry := r.f.expand()
 	r.entry = entry
