@@ -19,11 +19,11 @@ import (
 // a little beyond the objective counts as never in time though some of its runs are; then only the averages are bounded.
 //
 // The dual has a price for the time of each type, theta = min sum_t n_t y_t, and one for being late. Its constraints are the same
-// for every pool: one for each way to give every class to a type or to nobody. The simplex method keeps a basis of as many of
-// these as there are prices. Which constraint is broken most is found by giving each class to whom it is worth most, so all are
-// heeded and none is listed. A pool starts from the basis of the one before it, which is still dual feasible and often optimal.
+// for every pool: one for each way to give every class to a type or to nobody. Which of them prices break most is found by giving
+// each class to whom it is worth most, so all are heeded and none is listed. The simplex method runs on those found last, for
+// whatever pool, and looks for another when they have no more to give.
 //
-// It keeps that basis and is not for concurrent use.
+// It keeps what it has found and is not for concurrent use.
 type Fluid struct {
 	late    float64
 	types   int // each has a row of the program; the last row is being late
@@ -32,24 +32,26 @@ type Fluid struct {
 	took    []float64 // by class and type, in unit
 	chance  []float64 // likewise
 	unit    float64   // seconds; it makes the numbers of the program lie around 1
+	slacks  []column  // by row
+	found   []column  // assignments, for whatever pool they were found; the oldest is written over
+	rows    []float64 // of found, one column after the other
+	known   int       // how many of found there are
+	next    int       // where the next one goes
 	basis   []column
 	inverse [][]float64 // of the basis, by position there and row
-	prices  []float64   // by row; in force while they are dual feasible
+	prices  []float64   // by row, as the basis implies them
 	broken  float64     // by how much the prices break the constraint that they break most
-	warm    bool        // whether the prices are those of the basis, and dual feasible
-	pivots  int         // since the inverse was computed anew
-	entry   column      // what enters the basis
-	trial   column      // what may yet
 	amounts []float64   // of the basis
-	scratch []float64
+	pivots  int         // since the basis was made of slacks
+	enters  []float64   // the column that enters, in terms of the basis
 }
 
-// column is a variable of the program: how many queries/s are sent where to says. They take rows of each type's time, and of what
-// may be late. A slack, with worth 0, sends none.
+// column is a variable of the program: how many queries/s are sent as an assignment has it. They take rows of each type's time, and
+// of what may be late. A slack, of worth 0, sends none.
 type column struct {
 	rows  []float64
 	worth float64
-	to    []int16 // type by class, or nobody
+	at    []float64 // the prices at which the assignment is the one broken most
 }
 
 const (
@@ -59,10 +61,9 @@ const (
 	// growth is what each type has of machines in addition, while a basis is looked for: no two corners of the program coincide
 	// then, and a type of which there is no machine has the price that its first is worth.
 	growth = 1e-9
-	// refresh and patience are the pivots after which the inverse is computed anew, and after which a pool starts afresh.
-	refresh, patience = 50, 500
-	// beyond is farther along an edge than any corner lies; enough is how much prices may break a constraint by and be kept.
-	beyond, enough = 1e6, 1e-10
+	// refresh is after how many pivots rounding has had its time and the basis is made anew; memory is how many assignments are kept, and patience the pivots after which a pool's basis is taken as it is.
+	refresh          = 100
+	memory, patience = 48, 1000
 )
 
 // NewFluid prepares the bound for a market. Late is the part of the queries that may miss the objective, 0.01 where the 99th
@@ -96,17 +97,25 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 		}
 	}
 	rows := f.types + 1
-	for range rows {
-		f.basis = append(f.basis, f.column())
+	for r := range rows {
+		slack := newColumn(rows)
+		slack.rows[r] = 1
+		f.slacks, f.basis = append(f.slacks, slack), append(f.basis, newColumn(rows))
 		f.inverse = append(f.inverse, make([]float64, rows))
 	}
-	f.entry, f.trial = f.column(), f.column()
-	f.prices, f.amounts, f.scratch = make([]float64, rows), make([]float64, rows), make([]float64, rows)
+	f.rows = make([]float64, memory*rows)
+	for i := range memory {
+		c := newColumn(rows)
+		c.rows = f.rows[i*rows:][:rows:rows]
+		f.found = append(f.found, c) // of worth 0 until one is found
+	}
+	f.prices, f.amounts, f.enters = make([]float64, rows), make([]float64, rows), make([]float64, rows)
+	f.restart()
 	return f, nil
 }
 
-func (f *Fluid) column() column {
-	return column{rows: make([]float64, f.types+1), to: make([]int16, f.classes)}
+func newColumn(rows int) column {
+	return column{rows: make([]float64, rows), at: make([]float64, rows)}
 }
 
 // Of returns the bound of a pool, in queries/s; 0 when its machines cannot serve as much of the mix as must be in time.
@@ -148,9 +157,11 @@ func (f *Fluid) Solve(p Pool) Optimum {
 	for k := range f.basis {
 		all += f.basis[k].worth * max(f.amounts[k], 0)
 	}
+	to, spare := make([]int, f.classes), newColumn(f.types+1)
 	for k := range f.basis {
 		if b := &f.basis[k]; b.worth > 0 {
-			for c, t := range b.to {
+			f.best(b.at, &spare, to)
+			for c, t := range to {
 				if t != nobody {
 					out.Use[t][c] += max(f.amounts[k], 0) / all
 				}
@@ -160,236 +171,145 @@ func (f *Fluid) Solve(p Pool) Optimum {
 	return out
 }
 
-// solve finds the optimal basis and prices of a pool.
+// solve finds the optimal basis of a pool and its prices. It begins with the basis of the pool before, where this pool can have as
+// much of it, or else with one in which nothing is served.
 func (f *Fluid) solve(p Pool) {
-	if f.warm && f.dual(p) {
-		return
+	if f.pivots >= refresh || !f.amount(p) {
+		f.restart()
+		f.amount(p)
 	}
-	f.slacks()
-	f.primal(p)
-	f.warm = f.broken <= enough
+	for range patience {
+		c, most := f.price()
+		if most <= tiny {
+			if f.broken <= tiny {
+				return // the prices are those of the pool before
+			}
+			c = &f.found[f.next]
+			f.known = max(f.known, f.next+1)
+			f.next = (f.next + 1) % memory
+			if f.broken = f.best(f.prices, c, nil); f.broken <= tiny {
+				return
+			}
+			most = f.broken
+		}
+		leaves, least := nobody, math.Inf(1)
+		for k, row := range f.inverse {
+			f.enters[k] = dot(row, c.rows)
+			if x := f.enters[k]; x > tiny && max(f.amounts[k], 0) < least*x {
+				leaves, least = k, max(f.amounts[k], 0)/x
+			}
+		}
+		if leaves == nobody {
+			return // every assignment takes time or is late, so only rounding leads here
+		}
+		f.pivot(leaves, c, most, least)
+	}
 }
 
-// slacks makes a basis in which nothing is served.
-func (f *Fluid) slacks() {
+// restart makes the slacks the basis: nothing is served, at prices of 0.
+func (f *Fluid) restart() {
 	for k := range f.basis {
-		f.slack(&f.basis[k], k)
+		f.basis[k].worth = 0
+		copy(f.basis[k].rows, f.slacks[k].rows)
 		clear(f.inverse[k])
 		f.inverse[k][k] = 1
 	}
-	f.pivots = 0
-}
-
-func (f *Fluid) slack(c *column, row int) {
-	clear(c.rows)
-	c.rows[row], c.worth = 1, 0
-}
-
-// primal improves a basis that is feasible for a pool until no column does.
-func (f *Fluid) primal(p Pool) {
-	for range patience {
-		f.reprice()
-		f.amount(p)
-		least := 0
-		for r, y := range f.prices {
-			if y < f.prices[least] {
-				least = r
-			}
-		}
-		if f.prices[least] < -tiny {
-			f.broken = 1
-			f.slack(&f.entry, least)
-		} else if f.broken = f.best(f.prices, &f.entry); f.broken <= tiny {
-			return
-		}
-		leaves, most := -1, math.Inf(1)
-		for k := range f.basis {
-			f.scratch[k] = dot(f.inverse[k], f.entry.rows)
-			if f.scratch[k] > tiny {
-				if ratio := max(f.amounts[k], 0) / f.scratch[k]; ratio < most {
-					leaves, most = k, ratio
-				}
-			}
-		}
-		if leaves < 0 {
-			return // every assignment takes time or is late, so only rounding comes here
-		}
-		f.pivot(leaves)
-	}
-}
-
-// dual makes a basis whose prices are feasible feasible for a pool too. It fails when rounding is in the way.
-func (f *Fluid) dual(p Pool) bool {
-	for n := range patience {
-		f.amount(p)
-		leaves := 0
-		for k, x := range f.amounts {
-			if x < f.amounts[leaves] {
-				leaves = k
-			}
-		}
-		if f.amounts[leaves] >= -tiny {
-			if n > 0 {
-				f.broken = f.best(f.prices, &f.trial)
-			}
-			return f.broken <= enough
-		}
-		if !f.meet(f.inverse[leaves]) {
-			return false
-		}
-		for k := range f.basis {
-			f.scratch[k] = dot(f.inverse[k], f.entry.rows)
-		}
-		if f.scratch[leaves] > -tiny {
-			return false
-		}
-		f.pivot(leaves)
-		f.reprice()
-	}
-	return false
-}
-
-// meet moves the prices along an edge, in thought, and makes entry the first constraint that they meet: that of a slack, or of an
-// assignment, which is found from beyond it by Newton's method on the one that is broken most.
-func (f *Fluid) meet(edge []float64) bool {
-	step, found := beyond, false
-	for r, e := range edge {
-		if y := max(f.prices[r], 0); e < -tiny && y/-e < step {
-			step, found = y/-e, true
-			f.slack(&f.entry, r)
-		}
-	}
-	for range patience {
-		for r, e := range edge {
-			f.scratch[r] = f.prices[r] + step*e
-		}
-		if f.best(f.scratch, &f.trial) <= tiny {
-			break
-		}
-		slope := dot(edge, f.trial.rows)
-		if slope > -tiny {
-			return false
-		}
-		f.entry, f.trial, found = f.trial, f.entry, true
-		next := max((f.entry.worth-dot(f.prices, f.entry.rows))/slope, 0)
-		if next >= step {
-			break
-		}
-		step = next
-	}
-	return found
-}
-
-// best writes the assignment whose constraint prices break most to e, and returns by how much.
-func (f *Fluid) best(prices []float64, e *column) float64 {
-	clear(e.rows)
-	e.worth = 1
-	late := max(prices[f.types], 0)
-	e.rows[f.types] = 1 - f.late
-	sum := 1 - late*(1-f.late)
-	for c, share := range f.share {
-		to, most := nobody, 0.0
-		took, chance := f.took[c*f.types:(c+1)*f.types], f.chance[c*f.types:(c+1)*f.types]
-		for t := range took {
-			if gain := chance[t]*late - took[t]*max(prices[t], 0); gain > most {
-				to, most = t, gain
-			}
-		}
-		e.to[c] = int16(to)
-		if to != nobody {
-			sum += share * most
-			e.rows[to] += share * took[to]
-			e.rows[f.types] -= share * chance[to]
-		}
-	}
-	return sum
-}
-
-// pivot lets entry take the place of a column of the basis; scratch holds the entry in terms of the basis.
-func (f *Fluid) pivot(leaves int) {
-	f.basis[leaves], f.entry = f.entry, f.basis[leaves]
-	if f.pivots++; f.pivots >= refresh {
-		f.pivots = 0
-		f.invert()
-		return
-	}
-	row, by := f.inverse[leaves], 1/f.scratch[leaves]
-	for r := range row {
-		row[r] *= by
-	}
-	for k := range f.inverse {
-		if x := f.scratch[k]; k != leaves && x != 0 {
-			for r := range row {
-				f.inverse[k][r] -= x * row[r]
-			}
-		}
-	}
-}
-
-// invert computes the inverse of the basis anew, by elimination with the largest element of each column.
-func (f *Fluid) invert() {
-	rows := len(f.basis)
-	wide := make([][]float64, rows) // the matrix by row, and beside it what becomes its inverse
-	for r := range wide {
-		wide[r] = make([]float64, 2*rows)
-		for k := range f.basis {
-			wide[r][k] = f.basis[k].rows[r]
-		}
-		wide[r][rows+r] = 1
-	}
-	for k := range rows {
-		at := k
-		for r := k; r < rows; r++ {
-			if math.Abs(wide[r][k]) > math.Abs(wide[at][k]) {
-				at = r
-			}
-		}
-		wide[k], wide[at] = wide[at], wide[k]
-		if math.Abs(wide[k][k]) < tiny {
-			f.slacks()
-			return
-		}
-		by := 1 / wide[k][k]
-		for j := k; j < 2*rows; j++ {
-			wide[k][j] *= by
-		}
-		for r := range rows {
-			if x := wide[r][k]; r != k && x != 0 {
-				for j := k; j < 2*rows; j++ {
-					wide[r][j] -= x * wide[k][j]
-				}
-			}
-		}
-	}
-	for k := range rows {
-		copy(f.inverse[k], wide[k][rows:])
-	}
-}
-
-// reprice computes the prices that a basis implies.
-func (f *Fluid) reprice() {
 	clear(f.prices)
-	for k := range f.basis {
-		if worth := f.basis[k].worth; worth != 0 {
-			for r, x := range f.inverse[k] {
-				f.prices[r] += worth * x
-			}
-		}
-	}
+	f.broken, f.pivots = 1, 0
 }
 
-// amount computes how much a pool, grown a little, lets the basis have of each column.
-func (f *Fluid) amount(p Pool) {
+// amount computes how much a pool, grown a little, can have of each column of the basis; false when that is less than nothing.
+func (f *Fluid) amount(p Pool) bool {
+	least := 0.0
 	for k, row := range f.inverse {
 		x := growth * row[f.types]
 		for t, n := range p {
 			x += (float64(n) + growth*float64(t+2)) * row[t]
 		}
 		f.amounts[k] = x
+		least = min(least, x)
 	}
+	return least >= 0
+}
+
+// price returns the column, a slack or an assignment found before, that would gain most at the present prices, and how much.
+func (f *Fluid) price() (c *column, most float64) {
+	for r, y := range f.prices {
+		if -y > most {
+			c, most = &f.slacks[r], -y
+		}
+	}
+	at, rows := nobody, len(f.prices)
+	for i := range f.known {
+		gain := 1 - dot(f.prices, f.rows[i*rows:])
+		if gain > most {
+			at, most = i, gain
+		}
+	}
+	if at != nobody {
+		c = &f.found[at]
+	}
+	return c, most
+}
+
+// best makes c the assignment whose constraint prices break most, and returns by how much; to, unless nil, gets the type of every
+// class.
+func (f *Fluid) best(prices []float64, c *column, to []int) float64 {
+	for r, y := range prices {
+		c.at[r], c.rows[r] = max(y, 0), 0
+	}
+	c.worth = 1
+	y, late := c.at[:f.types], c.at[f.types]
+	gained, served := 0.0, 0.0
+	for k, share := range f.share {
+		took := f.took[k*f.types:][:len(y)]
+		chance := f.chance[k*f.types:][:len(y)]
+		at, most := nobody, 0.0
+		for t := range y {
+			if gain := chance[t]*late - took[t]*y[t]; gain > most {
+				at, most = t, gain
+			}
+		}
+		if to != nil {
+			to[k] = at
+		}
+		if at != nobody {
+			gained += share * most
+			served += share * chance[at]
+			c.rows[at] += share * took[at]
+		}
+	}
+	c.rows[f.types] = 1 - f.late - served
+	return 1 - late*(1-f.late) + gained
+}
+
+// pivot lets a column of which there can be amount, at a gain for each, take a place in the basis.
+func (f *Fluid) pivot(leaves int, c *column, gain, amount float64) {
+	b := &f.basis[leaves]
+	b.worth = c.worth
+	copy(b.rows, c.rows)
+	copy(b.at, c.at)
+	row, by := f.inverse[leaves], 1/f.enters[leaves]
+	f.pivots++
+	f.broken = 1
+	for r := range row {
+		row[r] *= by
+		f.prices[r] += gain * row[r]
+	}
+	for k, x := range f.enters {
+		if k != leaves && x != 0 {
+			other := f.inverse[k]
+			for r := range other {
+				other[r] -= x * row[r]
+			}
+			f.amounts[k] -= x * amount
+		}
+	}
+	f.amounts[leaves] = amount
 }
 
 func dot(a, b []float64) (sum float64) {
+	b = b[:len(a)]
 	for i, x := range a {
 		sum += x * b[i]
 	}
