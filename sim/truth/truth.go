@@ -109,6 +109,13 @@ func fill(points []serving.LatencyPoint, maxBatch int) []moments {
 	return out
 }
 
+// With returns the same machines with another source of chance: a table is worked out once for many runs.
+func (t *Table) With(rng *rand.Rand) *Table {
+	out := *t
+	out.rng = rng
+	return &out
+}
+
 // Service implements Model. A (variant, device type) that was never measured takes an hour, so that it shows.
 func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	c := &t.cells[int(v)*t.devices+int(d)]
