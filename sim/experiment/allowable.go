@@ -67,6 +67,16 @@ func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
 	return s.out, err
 }
 
+// Carries tells whether the rate o.Start is carried, and whether that is known or only what the mean of all runs says.
+func Carries(ctx context.Context, probe Probe, o Allowing) (carried, known bool, err error) {
+	s := &bisection{Allowing: o, probe: probe}
+	if err := s.prepare(); err != nil {
+		return false, false, err
+	}
+	l, known, err := s.look(ctx, o.Start)
+	return err == nil && float64(l.violations) <= s.Limit*float64(l.queries), known, err
+}
+
 type bisection struct {
 	Allowing
 	probe     Probe
