@@ -106,6 +106,7 @@ func composition(c config.System) (systems.System, error) {
 	if c.Replan > 0 {
 		o.Replan = time.Duration(c.Replan)
 	}
+	o.Renting.Budget = c.Budget
 	return s, o.Set(c.Options)
 }
 

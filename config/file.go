@@ -121,7 +121,8 @@ type System struct {
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
 	Budget float64 `yaml:"budget"`
 	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
-	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md).
+	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md); `bound`
+	// (`paper` or `fluid`) and `late` of planners that rent.
 	Options map[string]string `yaml:"options"`
 }
 
