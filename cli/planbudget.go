@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"sort"
 	"strings"
 
 	"github.com/sluice-serving/sluice/policy/plan/kairos"
@@ -56,7 +56,8 @@ type budgetView struct {
 	Tried     int        `json:"tried"`
 	Chosen    *poolView  `json:"chosen,omitempty"`
 	RunnersUp []poolView `json:"runners_up,omitempty"`
-	// Homogeneous is the best pool of one type, Scaled what it would carry if the whole budget could be spent on it.
+	// Homogeneous is the best pool of one type, with a demand the cheapest; Scaled is what the best would carry if the whole budget
+	// could be spent on it.
 	Homogeneous *poolView `json:"homogeneous,omitempty"`
 	Scaled      *float64  `json:"homogeneous_scaled,omitempty"`
 }
@@ -68,9 +69,10 @@ type poolView struct {
 	Upper       float64        `json:"bound_paper"` // queries/s, Kairos Eq. 15
 	Fluid       float64        `json:"bound_fluid"` // queries/s, the linear program
 	// Expected is the simulated allowable throughput in queries/s; it is known to lie between Low and High.
-	Expected   *float64 `json:"expected,omitempty"`
-	Low        *float64 `json:"low,omitempty"`
-	High       *float64 `json:"high,omitempty"`
+	Expected *float64 `json:"expected,omitempty"`
+	Low      *float64 `json:"low,omitempty"`
+	High     *float64 `json:"high,omitempty"`
+	// PerMillion is what a million queries cost at the demand, or else at the expected throughput.
 	PerMillion *float64 `json:"dollars_per_million_queries,omitempty"`
 
 	text string
@@ -248,7 +250,7 @@ func (x *rental) app() serving.AppID {
 // ranked lists the pools of a budget by a bound.
 func (x *rental) ranked(b kairos.Bound, budget float64) ([]kairos.Ranked, error) {
 	pools, err := x.pools.Market.Pools(budget)
-	if errors.Is(err, kairos.ErrEndless) || err != nil {
+	if err != nil {
 		return nil, &status{ExitConfig, err}
 	}
 	return kairos.Rank(x.pools.Market, b, pools), nil
@@ -305,7 +307,10 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 	if len(shown) == 0 {
 		return out, nil
 	}
-	same := x.homogeneous(budget)
+	same, err := x.homogeneous(ctx, budget)
+	if err != nil {
+		return nil, err
+	}
 	if same != nil {
 		shown = append(shown, *same)
 	}
@@ -334,7 +339,7 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 	}
 	if same != nil {
 		out.Homogeneous = &views[len(views)-1]
-		if v := out.Homogeneous; v.Expected != nil && v.CostPerHour > 0 {
+		if v := out.Homogeneous; x.demand == 0 && v.Expected != nil && v.CostPerHour > 0 {
 			scaled := *v.Expected * budget / v.CostPerHour
 			out.Scaled = &scaled
 		}
@@ -354,29 +359,53 @@ func (x *rental) besides(shown, ranked []kairos.Ranked) []kairos.Ranked {
 	return shown
 }
 
-// homogeneous is the pool of one base type with the highest bound, nil when the budget buys none. With a demand it is the
-// smallest whose bound reaches it.
-func (x *rental) homogeneous(budget float64) *kairos.Ranked {
+// homogeneous is the pool of one base type that is held against the chosen one: the one with the highest bound, or with a demand
+// the cheapest that carries it. Nil when the budget buys none.
+func (x *rental) homogeneous(ctx context.Context, budget float64) (*kairos.Ranked, error) {
 	m := x.pools.Market
 	var best *kairos.Ranked
 	for t := range m.Types {
-		if !m.Base(t) || m.Types[t].Price == 0 {
+		price := m.Types[t].Price
+		if !m.Base(t) || price == 0 {
 			continue
 		}
-		n := int(budget / m.Types[t].Price * (1 + 1e-9))
-		if most := m.Types[t].Most; most > 0 {
-			n = min(n, most)
+		most := int(min(budget/price*(1+1e-9), 1e6))
+		if limit := m.Types[t].Most; limit > 0 {
+			most = min(most, limit)
 		}
-		if n == 0 {
+		of := func(n int) kairos.Ranked {
+			p := make(kairos.Pool, len(m.Types))
+			p[t] = n
+			return kairos.Ranked{Pool: p, Bound: x.fluid.Of(p), Cost: m.Cost(p)}
+		}
+		n := most
+		if x.demand > 0 {
+			var err error
+			n = 1 + sort.Search(most, func(n int) bool {
+				r := of(n + 1)
+				carried := r.Bound >= x.demand
+				if carried && err == nil {
+					carried, err = x.pools.Carries(ctx, r.Pool, x.demand)
+				}
+				return carried
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		if n < 1 || n > most {
 			continue
 		}
-		p := make(kairos.Pool, len(m.Types))
-		p[t] = n
-		if r := (kairos.Ranked{Pool: p, Bound: x.fluid.Of(p), Cost: m.Cost(p)}); best == nil || r.Bound > best.Bound {
+		r := of(n)
+		better := best == nil || r.Bound > best.Bound
+		if x.demand > 0 {
+			better = best == nil || r.Cost < best.Cost
+		}
+		if better {
 			best = &r
 		}
 	}
-	return best
+	return best, nil
 }
 
 // view tells of a pool.
@@ -395,8 +424,12 @@ func (x *rental) view(v *poolView, r kairos.Ranked, found map[string]experiment.
 	if a, ok := found[fmt.Sprint(r.Pool)]; ok {
 		v.Expected, v.Low, v.High = &a.Rate, &a.Low, &a.High
 	}
-	if v.Expected != nil && *v.Expected > 0 {
-		each := v.CostPerHour / (3600 * *v.Expected) * 1e6
+	rate := x.demand
+	if rate == 0 && v.Expected != nil {
+		rate = *v.Expected
+	}
+	if rate > 0 {
+		each := v.CostPerHour / (3600 * rate) * 1e6
 		v.PerMillion = &each
 	}
 }

@@ -63,11 +63,15 @@ func printRent(w io.Writer, r *rentReport, ranged bool) error {
 		fmt.Fprintf(w, "\n*  %s\n", how)
 	}
 	if v.Homogeneous != nil {
+		same := "best"
+		if r.Demand > 0 {
+			same = "cheapest"
+		}
 		scaled := ""
 		if v.Scaled != nil {
 			scaled = fmt.Sprintf("; %s if the whole budget could be spent on it", rateText(*v.Scaled))
 		}
-		fmt.Fprintf(w, "=  the best of one type%s\n", scaled)
+		fmt.Fprintf(w, "=  the %s of one type%s\n", same, scaled)
 	}
 	_, err := fmt.Fprint(w, rentNotes)
 	return err

@@ -51,7 +51,7 @@ type world struct {
 // names are what a sluice.yaml may mention.
 func names() config.Names {
 	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(), Planners: systems.Planners(), Scalers: systems.Scalers(),
-		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan", "slack"}, systems.Settings("options.")...)}
+		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan", "slack", "budget"}, systems.Settings("options.")...)}
 }
 
 // openWorld reads and checks a sluice.yaml.
