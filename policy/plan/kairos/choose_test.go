@@ -75,3 +75,20 @@ func TestRankIsDeterministic(t *testing.T) {
 		}
 	}
 }
+
+func TestGrow(t *testing.T) {
+	m := ec2()
+	m.Types = m.Types[:1]
+	pools, err := m.Pools(2.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranked := Rank(m, NewUpper(m), pools)
+	at := Choose(m, ranked)
+	if ranked[at].Pool[0] != 3 {
+		t.Errorf("the rule takes %v, want the higher one of the middle of one to four", ranked[at].Pool)
+	}
+	if got := ranked[Grow(ranked, at)].Pool[0]; got != 4 {
+		t.Errorf("grown to %d machines, the budget pays 4", got)
+	}
+}
