@@ -38,7 +38,8 @@ type world struct {
 	*config.World
 	system       systems.System
 	measurements serving.Measurements
-	profile      *profile.Table
+	profile      profile.Profile
+	unmeasured   bool              // nothing is known of latency until it is learned
 	placement    []static.Instance // as written down
 	solver       milp.Solver       // made when a planner first needs one
 	planner      plan.Planner
@@ -153,6 +154,7 @@ func (w *world) assume() error {
 			m.Load = append(m.Load, serving.LoadPoint{Variant: serving.VariantID(v), DeviceType: d, Load: time.Duration(b.LoadTime)})
 		}
 	}
+	w.unmeasured = w.system.Options.Learn // how fakes behave is for the one who simulates them to know
 	return w.adopt(m)
 }
 
@@ -171,7 +173,9 @@ func (w *world) adopt(m serving.Measurements) error {
 		return err
 	}
 	w.measurements = m
-	if w.profile, err = profile.NewTable(w.Spec, m, statistic); err != nil {
+	if w.unmeasured {
+		w.profile = profile.NewLearned(w.Spec, nil).Frozen()
+	} else if w.profile, err = profile.NewTable(w.Spec, m, statistic); err != nil {
 		return &status{ExitConfig, err}
 	}
 	w.placement = nil
@@ -228,6 +232,9 @@ func (w *world) demand() []float64 {
 }
 
 func (w *world) engine() (*engine.Engine, error) {
+	if w.unmeasured {
+		return w.system.Engine(w.Spec, nil, w.planner.Provides())
+	}
 	return w.system.Engine(w.Spec, w.profile, w.planner.Provides())
 }
 

@@ -118,7 +118,7 @@ type System struct {
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
 	Budget float64 `yaml:"budget"`
 	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
-	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md).
+	// program; `learn`, which is `true` for latency that is learned while serving, with or without a profile to begin from; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md).
 	Options map[string]string `yaml:"options"`
 }
 
