@@ -160,7 +160,8 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	platform.plane = r.plane
 	c, err := w.serverConfig(r.log)
 	if err == nil {
-		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations()}
+		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations(),
+			"/prices": server.Prices(platform.prices, platform.setPrice)}
 		r.server, err = server.New(c, platform)
 	}
 	if err != nil {
