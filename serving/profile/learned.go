@@ -15,8 +15,13 @@ type Learner interface {
 	Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
 	// Epoch moves when what is believed has changed so much that plans made before may be bad ones.
 	Epoch() uint64
-	// Frozen returns what is believed now; it does not change any more.
+	// Frozen returns what is believed now; it does not change any more. It is a Knower.
 	Frozen() Profile
+	Knower
+}
+
+// Knower tells what is known from what is guessed. A Profile that is none guesses nothing.
+type Knower interface {
 	// Known tells whether the answers for v on d rest on more than a guess.
 	Known(v serving.VariantID, d serving.DeviceTypeID) bool
 }
@@ -158,7 +163,7 @@ func (b *beliefs) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duratio
 	return b.prior.Load(v, d)
 }
 
-// Known implements Learner.
+// Known implements Knower.
 func (b *beliefs) Known(v serving.VariantID, d serving.DeviceTypeID) bool {
 	return b.cells[int(v)*b.devices+int(d)].tables[0] != nil || b.before(v, d, 1, 1) != Unknown
 }

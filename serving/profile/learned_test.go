@@ -9,7 +9,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-var _ Learner = (*Learned)(nil)
+var (
+	_ Learner = (*Learned)(nil)
+	_ Knower  = (*beliefs)(nil)
+)
 
 func wide(most, devices int) *serving.Spec {
 	return &serving.Spec{DeviceTypes: make([]serving.DeviceType, devices), Variants: []serving.Variant{{Name: "v", MaxBatch: most}}}
