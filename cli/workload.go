@@ -35,7 +35,7 @@ func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 		rateRange:    fs.String("request-rate-range", "", "queries/s, or `start:end:step` to try several rates one after another"),
 		rates:        fs.String("rates", "", "a rate that changes: `second:rate,...`, such as 0:50,10:200,20:50"),
 		interpolate:  fs.String("interpolate", "step", "between the rates of --rates: step or linear"),
-		distribution: fs.String("request-distribution", "poisson", "`kind` of gaps: poisson, uniform (constant), gamma or trace"),
+		distribution: fs.String("request-distribution", "poisson", "`kind` of gaps: poisson, poisson-ms (whole milliseconds), uniform (constant), gamma or trace"),
 		shape:        fs.Float64("shape", 0.5, "`shape` of gamma gaps; small is bursty, 1 is poisson"),
 		trace:        fs.String("trace", "", "`file` of arrival times in ms, one a line, with --request-distribution trace"),
 		duration:     fs.Duration("duration", 30*time.Second, "length of the load, a `duration`"),

@@ -52,7 +52,7 @@ type world struct {
 // names are what a sluice.yaml may mention.
 func names() config.Names {
 	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(), Planners: systems.Planners(), Scalers: systems.Scalers(),
-		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan", "slack"}, systems.Settings("options.")...)}
+		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan", "slack", "budget"}, systems.Settings("options.")...)}
 }
 
 // openWorld reads and checks a sluice.yaml.
@@ -107,6 +107,7 @@ func composition(c config.System) (systems.System, error) {
 	if c.Replan > 0 {
 		o.Replan = time.Duration(c.Replan)
 	}
+	o.Renting.Budget = c.Budget
 	return s, o.Set(c.Options)
 }
 

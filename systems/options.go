@@ -14,6 +14,7 @@ type Options struct {
 	Learn     bool          // latency is learned while serving; what was measured, if anything was, is where it begins
 	Planning  Planning
 	Policies  Policies
+	Renting   Renting
 }
 
 // Planning tunes the planners that solve a program.
@@ -29,6 +30,13 @@ type Planning struct {
 	Single    bool    // plan for batches of one
 	Uniform   bool    // equal shares whatever an instance carries
 	Oddities  bool    // as the published code does it, where it differs from the paper's text
+}
+
+// Renting tunes the planner that chooses machines.
+type Renting struct {
+	Budget float64 // $/h; 0 for none
+	Bound  string  // paper (default) or fluid: what pools are compared by
+	Late   float64 // part of the queries that the bound fluid leaves out; 0 means what the objective allows, negative none
 }
 
 // String lists what is not a default, as name=value.
@@ -64,5 +72,8 @@ func (o Options) String() string {
 	add("step", t.Step, t.Step > 0)
 	add("alone", t.Alone, t.Alone)
 	add("rates", t.Rates, t.Rates != "")
+	add("budget", o.Renting.Budget, o.Renting.Budget > 0)
+	add("bound", o.Renting.Bound, o.Renting.Bound != "")
+	add("late", o.Renting.Late, o.Renting.Late != 0)
 	return strings.Join(out, " ")
 }

@@ -32,3 +32,29 @@ func TestDocumentedWorkload(t *testing.T) {
 		t.Errorf("the page's workload reads as %+v", s)
 	}
 }
+
+// So are the items shown below it.
+func TestDocumentedItems(t *testing.T) {
+	page, err := os.ReadFile("../docs/workload.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\nitems:\n")
+	text, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the page shows no items")
+	}
+	var s AppSpec
+	d := yaml.NewDecoder(strings.NewReader("items:\n" + text))
+	d.KnownFields(true)
+	if err := d.Decode(&s); err != nil {
+		t.Fatal(err)
+	}
+	sizes, err := s.Items.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := sizes.Mix(); len(s.Items.Parts) != 2 || m.Sizes[0] != 10 || m.Largest()%10 != 0 {
+		t.Errorf("the page's items read as %+v", s.Items)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // MaxItems bounds the items of a query.
@@ -14,6 +16,8 @@ type Sizes interface {
 	Draw(r *rand.Rand) int32
 	// Mean returns the expected number of items.
 	Mean() float64
+	// Mix returns the distribution, but for sizes that practically never come. The caller must not change it.
+	Mix() serving.Mix
 }
 
 // ConstantSize is the same for every query.
@@ -53,21 +57,28 @@ func NewLognormal(mu, sigma float64, maximum int32) (*Lognormal, error) {
 		return nil, fmt.Errorf("max is %d, want a number in [1, %d]", maximum, MaxItems)
 	}
 	l := &Lognormal{mu: mu, sigma: sigma, max: maximum}
-	// E[X] of a whole number X >= 1 is 1 + the sum over k >= 1 of P(X > k); X exceeds k when exp(N) reaches k + 1/2.
+	// E[X] of a whole number X >= 1 is 1 + the sum over k >= 1 of P(X > k).
 	l.mean = 1
 	for k := int32(1); k < maximum; k++ {
-		p := 0.0
-		if x := math.Log(float64(k)+0.5) - mu; sigma > 0 {
-			p = 0.5 * math.Erfc(x/(sigma*math.Sqrt2))
-		} else if x <= 0 {
-			p = 1
-		}
-		if p < 1e-15 {
+		p := l.exceeds(k)
+		if p < negligible {
 			break
 		}
 		l.mean += p
 	}
 	return l, nil
+}
+
+// exceeds is the probability of more than k items, k < max: that exp(N) reaches k + 1/2.
+func (l *Lognormal) exceeds(k int32) float64 {
+	x := math.Log(float64(k)+0.5) - l.mu
+	if l.sigma > 0 {
+		return 0.5 * math.Erfc(x/(l.sigma*math.Sqrt2))
+	}
+	if x <= 0 {
+		return 1
+	}
+	return 0
 }
 
 // Draw implements Sizes.
@@ -88,12 +99,13 @@ type Histogram struct {
 	keep  []float64
 	alias []int32
 	mean  float64
+	mix   serving.Mix
 }
 
 // NewHistogram returns sizes drawn in proportion to their weights.
 func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
-	if len(items) == 0 || len(items) != len(weights) || len(items) > 1<<16 {
-		return nil, fmt.Errorf("%d sizes with %d weights, want equally many, between 1 and %d", len(items), len(weights), 1<<16)
+	if len(items) == 0 || len(items) != len(weights) || len(items) > MaxItems {
+		return nil, fmt.Errorf("%d sizes with %d weights, want equally many, between 1 and %d", len(items), len(weights), MaxItems)
 	}
 	total := 0.0
 	for i, w := range weights {
@@ -111,7 +123,9 @@ func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
 	n := len(items)
 	h := &Histogram{items: append([]int32(nil), items...), keep: make([]float64, n), alias: make([]int32, n)}
 	var small, large []int32
+	by := make(map[int32]float64, n)
 	for i, w := range weights {
+		by[items[i]] += w
 		p := w / total
 		h.mean += p * float64(items[i])
 		h.keep[i] = p * float64(n)
@@ -122,6 +136,7 @@ func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
 			large = append(large, int32(i))
 		}
 	}
+	h.mix = gathered(by, total)
 	for len(small) > 0 && len(large) > 0 {
 		s, l := small[len(small)-1], large[len(large)-1]
 		small = small[:len(small)-1]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -20,7 +21,7 @@ type Spec struct {
 // AppSpec is the load of one app.
 type AppSpec struct {
 	App         string    `json:"app" yaml:"app"`
-	Process     string    `json:"process,omitempty" yaml:"process,omitempty"`         // poisson (default), uniform, gamma or trace
+	Process     string    `json:"process,omitempty" yaml:"process,omitempty"`         // poisson (default), poisson-ms, uniform, gamma or trace
 	Shape       float64   `json:"shape,omitempty" yaml:"shape,omitempty"`             // of gamma gaps; small is bursty
 	Rate        float64   `json:"rate,omitempty" yaml:"rate,omitempty"`               // queries/s, when it does not change
 	Rates       []Segment `json:"rates,omitempty" yaml:"rates,omitempty"`             // when it does
@@ -47,18 +48,37 @@ type Segment struct {
 
 // ItemsSpec describes a distribution of query sizes. The zero value means one item each.
 type ItemsSpec struct {
-	Distribution string    `json:"distribution,omitempty" yaml:"distribution,omitempty"` // constant (default), uniform, lognormal or histogram
-	Value        int32     `json:"value,omitempty" yaml:"value,omitempty"`               // constant; 0 means 1
-	Min          int32     `json:"min,omitempty" yaml:"min,omitempty"`                   // uniform
-	Max          int32     `json:"max,omitempty" yaml:"max,omitempty"`                   // uniform, lognormal
-	Mu           float64   `json:"mu,omitempty" yaml:"mu,omitempty"`                     // lognormal
-	Sigma        float64   `json:"sigma,omitempty" yaml:"sigma,omitempty"`               // lognormal
-	Sizes        []int32   `json:"sizes,omitempty" yaml:"sizes,omitempty"`               // histogram
-	Weights      []float64 `json:"weights,omitempty" yaml:"weights,omitempty"`           // histogram
+	Distribution string      `json:"distribution,omitempty" yaml:"distribution,omitempty"` // constant (default), uniform, lognormal, gaussian, histogram or mixture
+	Value        int32       `json:"value,omitempty" yaml:"value,omitempty"`               // constant; 0 means 1
+	Min          int32       `json:"min,omitempty" yaml:"min,omitempty"`                   // uniform, gaussian
+	Max          int32       `json:"max,omitempty" yaml:"max,omitempty"`                   // uniform, lognormal, gaussian
+	Mu           float64     `json:"mu,omitempty" yaml:"mu,omitempty"`                     // lognormal
+	Sigma        float64     `json:"sigma,omitempty" yaml:"sigma,omitempty"`               // lognormal
+	Mean         float64     `json:"mean,omitempty" yaml:"mean,omitempty"`                 // gaussian
+	Deviation    float64     `json:"deviation,omitempty" yaml:"deviation,omitempty"`       // gaussian
+	Sizes        []int32     `json:"sizes,omitempty" yaml:"sizes,omitempty"`               // histogram
+	Weights      []float64   `json:"weights,omitempty" yaml:"weights,omitempty"`           // histogram, mixture
+	Parts        []ItemsSpec `json:"parts,omitempty" yaml:"parts,omitempty"`               // mixture
+	RoundUpTo    int32       `json:"round_up_to,omitempty" yaml:"round_up_to,omitempty"`   // multiples of it, of any distribution; 0 leaves sizes as they are
 }
 
 // Build returns the distribution.
 func (s ItemsSpec) Build() (Sizes, error) {
+	if s.RoundUpTo < 0 || s.RoundUpTo > MaxItems {
+		return nil, fmt.Errorf("round_up_to: is %d, want a number in [0, %d]", s.RoundUpTo, MaxItems)
+	}
+	out, err := s.build()
+	if err != nil || s.RoundUpTo <= 1 {
+		return out, err
+	}
+	h, err := FromMix(RoundUp(out.Mix(), s.RoundUpTo))
+	if err != nil {
+		return nil, fmt.Errorf("round_up_to: %w", err)
+	}
+	return h, nil
+}
+
+func (s *ItemsSpec) build() (Sizes, error) {
 	switch s.Distribution {
 	case "", "constant":
 		v := s.Value
@@ -76,14 +96,34 @@ func (s ItemsSpec) Build() (Sizes, error) {
 		return UniformSize{Min: s.Min, Max: s.Max}, nil
 	case "lognormal":
 		return NewLognormal(s.Mu, s.Sigma, s.Max)
+	case "gaussian":
+		return NewGaussian(s.Mean, s.Deviation, s.Min, s.Max)
 	case "histogram":
 		h, err := NewHistogram(s.Sizes, s.Weights)
 		if err != nil {
 			return nil, fmt.Errorf("sizes: %w", err)
 		}
 		return h, nil
+	case "mixture":
+		return s.mixture()
 	}
-	return nil, fmt.Errorf("distribution: is %q, want constant, uniform, lognormal or histogram", s.Distribution)
+	return nil, fmt.Errorf("distribution: is %q, want constant, uniform, lognormal, gaussian, histogram or mixture", s.Distribution)
+}
+
+func (s *ItemsSpec) mixture() (Sizes, error) {
+	parts := make([]serving.Mix, len(s.Parts))
+	for i := range s.Parts {
+		p, err := s.Parts[i].Build()
+		if err != nil {
+			return nil, fmt.Errorf("parts[%d].%w", i, err)
+		}
+		parts[i] = p.Mix()
+	}
+	mix, err := Blend(parts, s.Weights)
+	if err != nil {
+		return nil, fmt.Errorf("parts: %w", err)
+	}
+	return FromMix(mix)
 }
 
 // Duration returns how long the workload lasts: duration_s where given, else the longest of its parts. It returns 0 when
@@ -245,12 +285,12 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 			}
 		}
 		times = NewTrace(a.Trace)
-	} else if gaps, err := a.gaps(); err != nil {
+	} else if process, err := a.process(); err != nil {
 		bad(err)
 	} else if rate, err := a.RateFunction(); err != nil {
 		bad(err)
 	} else {
-		times = NewProcess(rate, gaps, Stream(s.Seed, purpose("arrivals")))
+		times = process(rate, Stream(s.Seed, purpose("arrivals")))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -271,21 +311,27 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	return src, nil
 }
 
-func (a *AppSpec) gaps() (Gaps, error) {
+// process returns what makes the app's arrival times.
+func (a *AppSpec) process() (func(*Rate, *rand.Rand) Times, error) {
 	if a.Shape != 0 && a.Process != "gamma" {
 		return nil, fmt.Errorf("shape: is %v, but only gamma has one", a.Shape)
 	}
+	var gaps Gaps
 	switch a.Process {
 	case "", "poisson":
-		return Poisson{}, nil
+		gaps = Poisson{}
+	case "poisson-ms":
+		return func(rate *Rate, r *rand.Rand) Times { return NewWholeMilliseconds(rate, r) }, nil
 	case "uniform":
-		return Uniform{}, nil
+		gaps = Uniform{}
 	case "gamma":
 		g, err := NewGamma(a.Shape)
 		if err != nil {
 			return nil, fmt.Errorf("shape: %w", err)
 		}
-		return g, nil
+		gaps = g
+	default:
+		return nil, fmt.Errorf("process: is %q, want poisson, poisson-ms, uniform, gamma or trace", a.Process)
 	}
-	return nil, fmt.Errorf("process: is %q, want poisson, uniform, gamma or trace", a.Process)
+	return func(rate *Rate, r *rand.Rand) Times { return NewProcess(rate, gaps, r) }, nil
 }

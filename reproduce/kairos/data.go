@@ -1,0 +1,87 @@
+// Package kairos runs the experiments of Kairos (HPDC 2023, §4 and §8) from the latencies its authors published, on this
+// project's engine, planners and simulator.
+package kairos
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+//go:embed data/*.csv
+var files embed.FS
+
+// records reads a carried table and checks its head.
+func records(name string, head ...string) ([][]string, error) {
+	text, err := files.ReadFile("data/" + name)
+	if err != nil {
+		return nil, err
+	}
+	return reproduce.Records("data/"+name, text, head...)
+}
+
+// numbers reads the fields of a record from the given place on.
+func numbers(name string, line int, fields []string) ([]float64, error) {
+	out := make([]float64, len(fields))
+	for i, f := range fields {
+		var err error
+		if out[i], err = strconv.ParseFloat(f, 64); err != nil {
+			return nil, fmt.Errorf("data/%s: record %d: %q is no number", name, line+1, f)
+		}
+	}
+	return out, nil
+}
+
+// types of machines that are rented, the base type first (Table 4).
+var types = []serving.DeviceType{
+	{Name: "g4dn.xlarge", PricePerHour: 0.526},
+	{Name: "c5n.2xlarge", PricePerHour: 0.432},
+	{Name: "r5n.large", PricePerHour: 0.149},
+	{Name: "t3.xlarge", PricePerHour: 0.1664},
+}
+
+// budget in $/h (§7).
+const budget = 2.5
+
+// model of Table 3.
+type model struct {
+	name string
+	qos  time.Duration
+}
+
+var models = []model{{"ncf", 5 * ms}, {"rm2", 350 * ms}, {"wnd", 25 * ms}, {"mtwnd", 25 * ms}, {"dien", 35 * ms}}
+
+const ms = time.Millisecond
+
+// largest is how many items a query has at most, step the multiples of items that were measured.
+const largest, step = 1000, 10
+
+// latencies reads what was measured of a model, for the one variant of a spec.
+func latencies(name string) (m serving.Measurements, err error) {
+	rows, err := records("latency.csv", "model", "type", "items", "mean_ns", "stddev_ns")
+	if err != nil {
+		return m, err
+	}
+	for n, r := range rows {
+		if r[0] != name {
+			continue
+		}
+		d := slices.IndexFunc(types, func(t serving.DeviceType) bool { return t.Name == r[1] })
+		v, err := numbers("latency.csv", n, r[2:])
+		if err != nil || d < 0 {
+			return m, fmt.Errorf("data/latency.csv: record %d: type %q: %w", n+1, r[1], err)
+		}
+		m.Latency = append(m.Latency, serving.LatencyPoint{
+			DeviceType: serving.DeviceTypeID(d), Items: int(v[0]), Concurrency: 1, Mean: time.Duration(v[1]), StdDev: time.Duration(v[2]),
+		})
+	}
+	if want := len(types) * largest / step; len(m.Latency) != want {
+		return m, fmt.Errorf("data/latency.csv: %d points of %s, want %d", len(m.Latency), name, want)
+	}
+	return m, nil
+}

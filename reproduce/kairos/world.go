@@ -1,0 +1,108 @@
+package kairos
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/sim/truth"
+)
+
+// pool is how many machines there are of each type.
+type pool [4]int
+
+// String writes the pool as the paper does.
+func (p pool) String() string {
+	return "(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint([4]int(p))), ","), "[]") + ")"
+}
+
+// cost in $/h.
+func (p pool) cost() (sum float64) {
+	for t, n := range p {
+		sum += float64(n) * types[t].PricePerHour
+	}
+	return sum
+}
+
+// setup is what the experiments differ in besides pools and systems.
+type setup struct {
+	model string
+	sizes sizes
+	qos   float64 // of Table 3's, 1 for as it is
+	noise float64 // deviation of latencies from what is predicted, relative, besides what was measured
+}
+
+// service is a model in a setup: what is the same in every pool.
+type service struct {
+	setup
+	spec    serving.Spec // without workers
+	beliefs *profile.Table
+	truth   *truth.Table
+}
+
+// newService reads a model. Predictions are the measured means; what happens has the measured deviation too. A query runs alone
+// and is never dropped, as in the authors' code: what comes late still takes a machine's time, and counts as violated.
+func newService(s setup) (*service, error) {
+	at := slices.IndexFunc(models, func(m model) bool { return m.name == s.model })
+	if at < 0 {
+		return nil, fmt.Errorf("kairos: there is no model %q", s.model)
+	}
+	mix, err := s.sizes.mix()
+	if err != nil {
+		return nil, err
+	}
+	out := &service{setup: s, spec: serving.Spec{
+		DeviceTypes: types,
+		Apps: []serving.App{{
+			Name: s.model, SLO: serving.SLO{Latency: time.Duration(s.qos * float64(models[at].qos)), Percentile: 99}, Late: serving.ServeLate, Weight: 1,
+			Mix: mix, QueueLimit: 1 << 30, Stages: []serving.StageID{0},
+		}},
+		Stages:   []serving.Stage{{Name: s.model, Variants: []serving.VariantID{0}}},
+		Variants: []serving.Variant{{Name: s.model, Accuracy: 1, MaxBatch: largest}},
+	}}
+	m, err := latencies(s.model)
+	if err != nil {
+		return nil, err
+	}
+	if out.beliefs, err = profile.NewTable(&out.spec, m, profile.Mean); err != nil {
+		return nil, err
+	}
+	for i := range m.Latency {
+		p := &m.Latency[i]
+		p.StdDev = time.Duration(math.Hypot(float64(p.StdDev), s.noise*float64(p.Mean)))
+	}
+	out.truth, err = truth.NewTable(&out.spec, m, truth.Lognormal, nil)
+	return out, err
+}
+
+// world is the service on a pool, with the plan that every machine serves queries of every size.
+func (s *service) world(p pool) (*experiment.World, *plan.Plan, error) {
+	spec := s.spec
+	var place []static.Instance
+	for t, n := range p {
+		for i := range n {
+			place = append(place, static.Instance{Worker: serving.WorkerID(len(spec.Workers)), Variants: []serving.VariantID{0}, Limit: largest})
+			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("%s-%d", types[t].Name, i), DeviceType: serving.DeviceTypeID(t)})
+		}
+	}
+	w := &experiment.World{Spec: &spec, Beliefs: s.beliefs, Apps: []report.AppInfo{{Name: s.model, BestAccuracy: 1, SLO: spec.Apps[0].SLO}}}
+	w.Truth = func(r *rand.Rand) (truth.Model, error) { return s.truth.With(r), nil }
+	initial, err := (&static.Planner{Profile: s.beliefs, Instances: place}).Plan(context.Background(), plan.Request{Spec: &spec})
+	if err != nil {
+		return nil, nil, err
+	}
+	for t := range types { // Ribbon's queue prefers the base type (§7)
+		initial.Prefer = append(initial.Prefer, serving.DeviceTypeID(t))
+	}
+	return w, initial, nil
+}

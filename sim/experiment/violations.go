@@ -1,0 +1,52 @@
+package experiment
+
+import (
+	"context"
+
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Violating makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that is not
+// answered, or not in time. A run ends early once the share that violates is certain to be above giveUp; 0 never ends one:
+// rates far too high then cost no more than others.
+func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
+	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
+		c := *at(rate)
+		violations, most := 0, queries
+		if giveUp > 0 {
+			most = int(giveUp * float64(queries))
+		}
+		observe, source := c.Observe, c.Source
+		c.Observe = func(o *report.Outcome) {
+			if o.Outcome != serving.Served || o.Late() {
+				violations++
+			}
+			if observe != nil {
+				observe(o)
+			}
+		}
+		c.Source = func(seed uint64) workload.Source {
+			return &ending{Source: workload.Limit(source(seed), serving.Never, int64(queries)), over: func() bool { return violations > most }}
+		}
+		if _, err := c.Run(ctx, seed); err != nil {
+			return 0, 0, err
+		}
+		return violations, queries, ctx.Err()
+	}
+}
+
+// ending is a source that ends when something is over.
+type ending struct {
+	workload.Source
+	over func() bool
+}
+
+// Next implements workload.Source.
+func (e *ending) Next() (workload.Arrival, bool) {
+	if e.over() {
+		return workload.Arrival{}, false
+	}
+	return e.Source.Next()
+}
