@@ -175,7 +175,7 @@ func (w *world) adopt(m serving.Measurements) error {
 	}
 	w.measurements = m
 	if w.unmeasured {
-		w.profile = profile.NewLearned(w.Spec, nil).Frozen()
+		w.profile = profile.NewLearned(w.Spec, nil)
 	} else if w.profile, err = profile.NewTable(w.Spec, m, statistic); err != nil {
 		return &status{ExitConfig, err}
 	}
@@ -195,7 +195,7 @@ func (w *world) replan() (err error) {
 	if w.planner, err = w.newPlanner(w.system); err != nil {
 		return err
 	}
-	if w.plan, err = w.planner.Plan(w.env.Context, plan.Request{Spec: w.Spec, Rates: w.demand()}); err != nil {
+	if w.plan, err = w.planner.Plan(w.env.Context, w.asks()); err != nil {
 		if w.env.Context.Err() != nil {
 			return err
 		}
@@ -221,6 +221,15 @@ func (w *world) newPlanner(s systems.System) (plan.Planner, error) {
 		return nil, &status{ExitConfig, err}
 	}
 	return p, nil
+}
+
+// asks is the question that the first plan answers.
+func (w *world) asks() plan.Request {
+	r := plan.Request{Spec: w.Spec, Rates: w.demand()}
+	if w.unmeasured {
+		r.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
+	}
+	return r
 }
 
 // demand is what the first plan is made for, by AppID.

@@ -15,13 +15,8 @@ type Learner interface {
 	Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
 	// Epoch moves when what is believed has changed so much that plans made before may be bad ones.
 	Epoch() uint64
-	// Frozen returns what is believed now; it does not change any more. It is a Knower.
+	// Frozen returns what is known now, for planners: Unknown where the answer would be a guess. It does not change any more.
 	Frozen() Profile
-	Knower
-}
-
-// Knower tells what is known from what is guessed. A Profile that is none guesses nothing.
-type Knower interface {
 	// Known tells whether the answers for v on d rest on more than a guess.
 	Known(v serving.VariantID, d serving.DeviceTypeID) bool
 }
@@ -163,7 +158,7 @@ func (b *beliefs) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duratio
 	return b.prior.Load(v, d)
 }
 
-// Known implements Knower.
+// Known implements Learner.
 func (b *beliefs) Known(v serving.VariantID, d serving.DeviceTypeID) bool {
 	return b.cells[int(v)*b.devices+int(d)].tables[0] != nil || b.before(v, d, 1, 1) != Unknown
 }
@@ -183,7 +178,18 @@ func (l *Learned) Frozen() Profile {
 			}
 		}
 	}
-	return &out
+	return &frozen{out}
+}
+
+// frozen is beliefs of one moment, less the guesses: whoever plans must not count on a guess, and may want to find out.
+type frozen struct{ beliefs }
+
+// Latency implements Profile.
+func (f *frozen) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	if !f.Known(v, d) {
+		return Unknown
+	}
+	return f.beliefs.Latency(v, d, items, concurrency)
 }
 
 // Observe implements Learner. It allocates when a size is seen for the first time, and then no more.

@@ -9,10 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-var (
-	_ Learner = (*Learned)(nil)
-	_ Knower  = (*beliefs)(nil)
-)
+var _ Learner = (*Learned)(nil)
 
 func wide(most, devices int) *serving.Spec {
 	return &serving.Spec{DeviceTypes: make([]serving.DeviceType, devices), Variants: []serving.Variant{{Name: "v", MaxBatch: most}}}
@@ -244,7 +241,13 @@ func TestLearnedProperties(t *testing.T) {
 			}
 			l.Observe(0, serving.DeviceTypeID(rng.IntN(2)), items, 1+rng.IntN(levels+2), took)
 			if n == 200 {
-				frozen, said = l.Frozen(), say(l)
+				frozen = l.Frozen()
+				said = say(frozen)
+				for d := range serving.DeviceTypeID(2) {
+					if got, want := frozen.Latency(0, d, most, 2), l.Latency(0, d, most, 2); l.Known(0, d) && got != want || !l.Known(0, d) && got != Unknown {
+						t.Fatalf("seed %d: %v is believed, frozen %v", seed, want, got)
+					}
+				}
 			}
 		}
 		for d := range serving.DeviceTypeID(2) {

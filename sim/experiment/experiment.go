@@ -39,7 +39,7 @@ type World struct {
 func (w *World) Known() systems.World {
 	believed := w.Beliefs
 	if believed == nil {
-		believed = profile.NewLearned(w.Spec, nil).Frozen()
+		believed = profile.NewLearned(w.Spec, nil)
 	}
 	return systems.World{Profile: believed, Solver: w.Solver, Batches: w.Batches, Policies: w.Policies}
 }
@@ -88,7 +88,11 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	out := &Run{}
 	initial := c.Initial
 	if initial == nil {
-		if initial, err = planner.Plan(ctx, plan.Request{Spec: w.Spec, Rates: c.First}); err != nil {
+		first := plan.Request{Spec: w.Spec, Rates: c.First}
+		if w.Beliefs == nil {
+			first.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
+		}
+		if initial, err = planner.Plan(ctx, first); err != nil {
 			return nil, err
 		}
 	}
