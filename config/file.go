@@ -122,7 +122,8 @@ type System struct {
 	Budget float64 `yaml:"budget"`
 	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
 	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md); `bound`
-	// (`paper` or `fluid`) and `late` of planners that rent.
+	// (`paper` or `fluid`) and `late` of planners that rent; `learn: true` for latency that is learned while serving, with a
+	// profile to begin from or without.
 	Options map[string]string `yaml:"options"`
 }
 

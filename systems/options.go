@@ -11,6 +11,7 @@ type Options struct {
 	BatchSize int           // of batcher fixed, in items; 0 means the plan's limit
 	Timeout   time.Duration // of batcher filltimeout; 0 means the plan's hold
 	Replan    time.Duration // of scalers that plan periodically; 0 means their own interval
+	Learn     bool          // latency is learned while serving; what was measured, if anything was, is where it begins
 	Planning  Planning
 	Policies  Policies
 	Renting   Renting
@@ -50,6 +51,7 @@ func (o Options) String() string {
 	add("batch", o.BatchSize, o.BatchSize > 0)
 	add("timeout", o.Timeout, o.Timeout > 0)
 	add("replan", o.Replan, o.Replan > 0)
+	add("learn", o.Learn, o.Learn)
 	add("select", p.Select, p.Select != "")
 	add("place", p.Place, p.Place != "")
 	add("goal", p.Goal, p.Goal != "")

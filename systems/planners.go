@@ -61,6 +61,9 @@ var scalers = []scalerPart{
 		return scale.Replan{Interval: o.Replan, Bursts: true}
 	}},
 	{"uncovered", "plans again when the load exceeds what the plan has policies for, and when a worker is lost", func(Options) scale.Scaler { return scale.Uncovered{} }},
+	{"mixshift", "plans again when the sizes of queries shift, and when a worker is lost or a price or a latency changes", func(o Options) scale.Scaler {
+		return scale.NewMixShift(o.Replan)
+	}},
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 

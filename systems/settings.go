@@ -19,6 +19,10 @@ var settings = []setting{
 		o.Planning.Goal = v
 		return among(v, "accuracy", "fairness", "blend", "throughput")
 	}},
+	{"learn", func(o *Options, v string) error {
+		o.Learn = v == "true"
+		return among(v, "true", "false")
+	}},
 	{"select", func(o *Options, v string) error {
 		o.Planning.Select = v
 		return among(v, "any", "most-accurate", "least-accurate")

@@ -62,7 +62,7 @@ func (p *Pools) rented(pool kairos.Pool) (*World, *plan.Plan, error) {
 	for id := range w.Spec.Workers {
 		place = append(place, static.Instance{Worker: serving.WorkerID(id), Stage: v.Stage, Variants: []serving.VariantID{p.Variant}, Limit: v.MaxBatch})
 	}
-	initial, err := (&static.Planner{Profile: w.Beliefs, Instances: place}).Plan(context.Background(), plan.Request{Spec: w.Spec})
+	initial, err := (&static.Planner{Profile: w.Known().Profile, Instances: place}).Plan(context.Background(), plan.Request{Spec: w.Spec})
 	if err != nil {
 		return nil, nil, err
 	}
