@@ -68,8 +68,9 @@ const (
 	// growth is what each type has of machines in addition, while a basis is looked for: no two corners of the program coincide
 	// then, and a type of which there is no machine has the price that its first is worth.
 	growth = 1e-9
-	// refresh is after how many pivots rounding has had its time and the basis is made anew; memory is how many assignments are kept, and patience the pivots after which a pool's basis is taken as it is.
-	refresh          = 100
+	// refresh is after how many pivots the basis is made anew, so that rounding does not add up.
+	refresh = 100
+	// memory is how many assignments are kept, patience after how many pivots the prices are taken as they are.
 	memory, patience = 64, 1000
 )
 
@@ -150,9 +151,12 @@ func (f *Fluid) of(p Pool, set uint64) float64 {
 	for t, n := range p {
 		sum += float64(n) * max(f.prices[t], 0)
 	}
+	if f.broken >= 1 {
+		return math.Inf(1) // the method gave up, and prices that bound nothing are all there is
+	}
 	// All constraints hold of these prices divided by 1 less what the most broken one lacks, so this bounds whatever the method
 	// has overlooked.
-	return sum / (1 - min(max(f.broken, 0), 0.5)) / f.unit
+	return sum / (1 - max(f.broken, 0)) / f.unit
 }
 
 // reaches tells whether the machines of a pool, if there were enough, could serve as much as must be in time.
