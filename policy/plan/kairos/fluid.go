@@ -245,11 +245,12 @@ func (f *Fluid) solve(p Pool, set uint64) {
 				return // the prices are those of the pool before
 			}
 			c = &f.found[f.next]
+			f.broken = f.best(f.prices, c, nil)
 			f.known = max(f.known, f.next+1)
-			f.next = (f.next + 1) % memory
-			if f.broken = f.best(f.prices, c, nil); f.broken <= tiny {
+			if f.broken <= tiny {
 				return
 			}
+			f.next = (f.next + 1) % memory
 			most = f.broken
 		}
 		leaves, least := nobody, math.Inf(1)
