@@ -3,34 +3,34 @@
 //
 // It is the algorithm of R. Jonker and A. Volgenant ("A shortest augmenting path algorithm for dense and sparse linear
 // assignment problems", Computing 38, 1987) without its column reduction, which holds for square matrices only: D. F. Crouse ("On
-// implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the rest needs prices of columns that
-// are at most zero and are zero where a column stays free.
+// implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the rest needs no more than prices of
+// columns that are at most zero and are zero where a column stays free. With more rows than columns he solves the transpose, which is
+// good while columns want different rows; otherwise the rows that are too many come here after a square and compete with those
+// that have a column, which takes fewer searches.
 package assign
 
 import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Solver holds the memory of a solution, so that solving allocates nothing once it has grown. The zero value is ready.
 type Solver struct {
-	turned []float64 // the matrix, columns and rows exchanged: the longer side is the one that is scanned
-	line   []int32   // by agent, on the shorter side: the line it has, on the longer
-	agent  []int32   // by line: the agent that has it, or -1
-	price  []float64 // by line
-	rent   []float64 // by agent
-	waits  []int32   // agents without a line
+	turned []float64 // the matrix with rows and columns exchanged
+	column []int32   // by row: the column that it has, or -1
+	row    []int32   // by column: the row that has it, or -1
+	u, v   []float64 // prices of rows and columns
+	waits  []int32   // rows without a column so far
 
-	distance []float64 // by line, of the search at hand
-	before   []int32   // by line: the agent from which it was reached
-	order    []int32   // lines, those whose distance is final first
+	distance []float64 // by column, of the search at hand
+	before   []int32   // by column: the row from which it was reached
+	settled  []place   // whose distance is final
 
-	seen  []int32 // by row: the number of the last search that met it
-	from  []int32
+	seen  []int32 // by row: the last row, plus one, for whose sake it was met
+	from  []int32 // by row: the one that drives it out
 	queue []int32
-
-	u, v []float64
 }
 
 // Solve fills match, one entry a row, with the column of each row, or -1 where there are fewer columns than rows, and returns the
@@ -46,23 +46,16 @@ func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, 
 	if math.IsInf(most, 0) || math.IsNaN(most) {
 		return 0, refuse(cols, cost)
 	}
-	s.u, s.v = sized(s.u, rows), sized(s.v, cols)
-	tolerance := most * 0x1p-43
-	if rows <= cols {
-		s.solve(rows, cols, cost)
-		copy(match, s.line)
-		copy(s.u, s.rent)
-		copy(s.v, s.price)
-		s.first(rows, cols, cost, match, s.agent, tolerance)
-	} else {
+	if rows > cols && apart(rows, cols, cost) {
 		s.turned = sized(s.turned, rows*cols)
 		turn(s.turned, rows, cols, cost)
 		s.solve(cols, rows, s.turned)
-		copy(match, s.agent)
-		copy(s.u, s.price)
-		copy(s.v, s.rent)
-		s.first(rows, cols, cost, match, s.line, tolerance)
+		s.column, s.row, s.u, s.v = s.row, s.column, s.v, s.u
+	} else {
+		s.solve(rows, cols, cost)
 	}
+	s.first(rows, cols, cost, most*0x1p-43)
+	copy(match, s.column)
 	total := 0.0
 	for r, c := range match {
 		if c >= 0 {
@@ -93,6 +86,28 @@ func refuse(cols int, cost []float64) error {
 		}
 	}
 	return nil
+}
+
+// apart tells whether a few columns, looked at as a sample, have their smallest costs in different rows. Then the transpose is solved
+// with few searches; when all columns want the same rows, it takes one for nearly each of them.
+func apart(rows, cols int, cost []float64) bool {
+	const sample = 8
+	var best [sample]int
+	n := min(sample, cols)
+	same := 0
+	for k := range n {
+		at := k * cols / n
+		low := cost[at]
+		for r := 1; r < rows; r++ {
+			if x := cost[r*cols+at]; x < low {
+				low, best[k] = x, r
+			}
+		}
+		if slices.Contains(best[:k], best[k]) {
+			same++
+		}
+	}
+	return same <= n/4
 }
 
 // turn writes the matrix with rows and columns exchanged, in blocks that stay in the cache.

@@ -4,11 +4,10 @@ package assign
 // cost and leave free only rows and columns whose price is zero. Row by row it tries lower columns; the column's owner must then find
 // another place, by driving out a later row, and so on, until the one that the row leaves is taken. What is free belongs to nobody,
 // a row of its own, at number rows, which any column without a price suits.
-func (s *Solver) first(rows, cols int, cost []float64, match, owner []int32, tolerance float64) {
+func (s *Solver) first(rows, cols int, cost []float64, tolerance float64) {
 	s.seen, s.from = sized(s.seen, rows+1), sized(s.from, rows+1)
 	clear(s.seen)
-	owner = owner[:cols]
-	v := s.v[:cols]
+	match, owner, v := s.column, s.row, s.v[:cols]
 	for r := range match {
 		end := int(match[r])
 		if end < 0 {
@@ -20,7 +19,7 @@ func (s *Solver) first(rows, cols int, cost []float64, match, owner []int32, tol
 			if row[c]-v[c] > limit || uint32(o) < uint32(r) {
 				continue
 			}
-			if s.move(int32(r), int32(c), cols, cost, match, owner, tolerance) {
+			if s.move(int32(r), int32(c), cols, cost, tolerance) {
 				match[r], owner[c] = int32(c), int32(r)
 				break
 			}
@@ -29,7 +28,8 @@ func (s *Solver) first(rows, cols int, cost []float64, match, owner []int32, tol
 }
 
 // move finds the owner of column c another place for the sake of row r, and carries it out.
-func (s *Solver) move(r, c int32, cols int, cost []float64, match, owner []int32, tolerance float64) bool {
+func (s *Solver) move(r, c int32, cols int, cost []float64, tolerance float64) bool {
+	match, owner := s.column, s.row
 	nobody := int32(len(match))
 	had := match[r]
 	queue := s.queue[:0]
@@ -55,7 +55,7 @@ search:
 					continue
 				}
 				if int32(c) == had {
-					s.shift(k, had, left, match, owner)
+					s.shift(k, had, left)
 					found = true
 					break search
 				}
@@ -67,7 +67,7 @@ search:
 		}
 		if len(match) > cols && s.u[k] >= -tolerance { // the row may go without
 			if had < 0 {
-				s.shift(k, -1, left, match, owner)
+				s.shift(k, -1, left)
 				found = true
 				break search
 			}
@@ -87,7 +87,7 @@ search:
 				continue
 			}
 			if int32(c) == had {
-				s.shift(k, had, left, match, owner)
+				s.shift(k, had, left)
 				found = true
 				break search
 			}
@@ -104,7 +104,8 @@ search:
 }
 
 // shift moves row k to a place and every row on the way to it to the place of the one after.
-func (s *Solver) shift(k, place, left int32, match, owner []int32) {
+func (s *Solver) shift(k, place, left int32) {
+	match, owner := s.column, s.row
 	nobody := int32(len(match))
 	for k >= 0 {
 		old := left
