@@ -13,6 +13,13 @@ type Options struct {
 	Replan    time.Duration // of scalers that plan periodically; 0 means their own interval
 	Planning  Planning
 	Policies  Policies
+	Routing   Routing
+}
+
+// Routing tunes the routers that take parameters.
+type Routing struct {
+	Cells     int // of router matching: how many groups of instances are matched on their own; 0 means one
+	Threshold int // of router threshold: queries of more items go to the base type
 }
 
 // Planning tunes the planners that solve a program.
@@ -62,5 +69,7 @@ func (o Options) String() string {
 	add("step", t.Step, t.Step > 0)
 	add("alone", t.Alone, t.Alone)
 	add("rates", t.Rates, t.Rates != "")
+	add("cells", o.Routing.Cells, o.Routing.Cells > 0)
+	add("threshold", o.Routing.Threshold, o.Routing.Threshold > 0)
 	return strings.Join(out, " ")
 }

@@ -26,7 +26,7 @@ type System struct {
 // All lists the systems, in the order in which help shows them.
 func All() []System { return slices.Clone(all) }
 
-var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems)
+var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems, kairosSystems)
 
 // general need no solver.
 var general = []System{
@@ -72,7 +72,7 @@ func Get(name string) (System, error) {
 
 // Engine builds a fresh engine of the composition.
 func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sections) (*engine.Engine, error) {
-	r, err := NewRouter(s.Router)
+	r, err := NewRouter(s.Router, s.Options)
 	if err != nil {
 		return nil, err
 	}

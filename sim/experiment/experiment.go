@@ -128,7 +128,7 @@ func (c *Case) Engine(provides plan.Sections) (*engine.Engine, error) {
 	if c.Scaler == nil {
 		return c.System.Engine(c.World.Spec, c.World.Beliefs, provides)
 	}
-	r, err := systems.NewRouter(c.System.Router)
+	r, err := systems.NewRouter(c.System.Router, c.System.Options)
 	if err != nil {
 		return nil, err
 	}
