@@ -28,7 +28,7 @@ var routers = []routerPart{
 	{"weighted", "each instance its planned share, to within one query", func(Options) route.Router { return route.NewWeighted() }},
 	{"random", "each query to an instance drawn by its planned share", func(Options) route.Router { return route.NewRandom(rand.New(rand.NewPCG(1, 1))) }},
 	{"shortestqueue", "each query to the instance with the fewest queries", func(Options) route.Router { return route.NewShortestQueue() }},
-	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func(Options) route.Router { return route.NewFCFS() }},
+	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func(o Options) route.Router { return &route.FCFS{Idle: o.Routing.Idle} }},
 	{"eager", "one central queue, an idle instance takes a batch as the policy in force has it", func(Options) route.Router { return route.Eager{} }},
 	{"tidal", "one central queue, batches for idle instances by what they bring and what they leave the pool worth", func(Options) route.Router { return route.NewTidal() }},
 	{"matching", "one central queue, queries paired with instances so that the worth of the time they take is least", func(o Options) route.Router { return route.NewMatching(o.Routing.Cells) }},

@@ -55,6 +55,7 @@ var general = []System{
 	},
 	{
 		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)", Planner: "static", Router: "fcfs", Batcher: "single", Scaler: "fixed",
+		Options: Options{Routing: Routing{Idle: true}},
 	},
 }
 

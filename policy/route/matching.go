@@ -112,7 +112,7 @@ func (s *matchingStage) round(v *View, solver *assign.Solver) bool {
 }
 
 func (s *matchingStage) build(v *View, cells int) {
-	s.epoch, s.built, s.slots, s.largest = v.Fleet.Epoch, true, false, math.MaxInt
+	s.epoch, s.built, s.slots, s.largest = v.Fleet.Epoch, true, false, largest(v)
 	s.kinds = s.kinds[:0]
 	all := slices.Clone(v.Instances())
 	cells = max(min(cells, len(all)), 1)
@@ -136,7 +136,6 @@ func (s *matchingStage) build(v *View, cells int) {
 			s.kinds = append(s.kinds, x)
 		}
 		s.slots = s.slots || i.Slots > 1
-		s.largest = min(s.largest, x.limit)
 		c := &s.cells[k%cells]
 		c.instances, c.kind = append(c.instances, i), append(c.kind, int32(at))
 	}
@@ -153,7 +152,7 @@ func (s *matchingStage) look(v *View) bool {
 		c := &s.cells[k]
 		some := false
 		for j, i := range c.instances {
-			c.free[j] = i.FreeSlots() > i.Queue.Len()
+			c.free[j] = open(i)
 			some = some || c.free[j]
 		}
 		if !some {

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -22,7 +21,7 @@ type thresholdStage struct {
 	epoch uint64
 	built bool
 	base  serving.DeviceTypeID
-	first [2]bool // whether an instance of the class [others, base] is free
+	free  [2]bool // whether an instance of the class [others, base] may be
 }
 
 // NewThreshold returns the rule for queries of more than so many items.
@@ -45,23 +44,23 @@ func (o *Threshold) Route(v *View) {
 		s.base = base(v)
 	}
 	all := v.Instances()
-	for k := range s.first {
-		s.first[k] = false
+	for k := range s.free {
+		s.free[k] = false
 	}
 	for _, i := range all {
-		if i.FreeSlots() > 0 && i.Queue.Items() < i.Limit() {
-			s.first[class(i.DeviceType == s.base)] = true
+		if open(i) {
+			s.free[class(i.DeviceType == s.base)] = true
 		}
 	}
-	for r := v.Waiting().Head(); r != fleet.Nil && (s.first[0] || s.first[1]); {
+	for r := v.Waiting().Head(); r != fleet.Nil && (s.free[0] || s.free[1]); {
 		next := v.Fleet.Next(r)
 		t := v.Fleet.Task(r)
 		large := int(t.Items) > o.items
 		if !exists(v.Fleet, all, s.base, large, t) {
 			large = !large
 		}
-		if s.first[class(large)] && !o.give(v, s, all, large, r) && !t.Special && t.Items == 1 {
-			s.first[class(large)] = false
+		if s.free[class(large)] && !o.give(v, s, all, large, r) && !t.Special && t.Items == 1 {
+			s.free[class(large)] = false
 		}
 		r = next
 	}
@@ -71,7 +70,7 @@ func (o *Threshold) Route(v *View) {
 func (o *Threshold) give(v *View, s *thresholdStage, all []*fleet.Instance, large bool, r fleet.Ref) bool {
 	t := v.Fleet.Task(r)
 	for _, i := range all {
-		if (i.DeviceType == s.base) == large && Free(v.Fleet, i, t) {
+		if (i.DeviceType == s.base) == large && open(i) && v.Fleet.CanServe(i, t) {
 			v.Assign(r, i)
 			return true
 		}
@@ -98,18 +97,13 @@ func class(large bool) int {
 
 // base returns the device type of the ready instance that is believed fastest for the largest query that all serve.
 func base(v *View) serving.DeviceTypeID {
-	largest := math.MaxInt
-	for _, i := range v.Instances() {
-		if i.Active >= 0 {
-			largest = min(largest, i.Limit())
-		}
-	}
-	best, least := serving.DeviceTypeID(0), time.Duration(math.MaxInt64)
+	items := largest(v)
+	best, least := serving.DeviceTypeID(0), time.Duration(1<<63-1)
 	for _, i := range v.Instances() {
 		if i.Active < 0 {
 			continue
 		}
-		if l := v.Fleet.Profile.Latency(i.Variants[i.Active].Variant, i.DeviceType, largest, i.Slots); l < least {
+		if l := v.Fleet.Profile.Latency(i.Variants[i.Active].Variant, i.DeviceType, items, i.Slots); l < least {
 			best, least = i.DeviceType, l
 		}
 	}
