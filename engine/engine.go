@@ -132,6 +132,9 @@ func New(c Config) (*Engine, error) {
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
 		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)), machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
 	}
+	if l, ok := c.Batcher.(batch.Loner); ok {
+		e.fleet.Alone = l.Alone()
+	}
 	for _, a := range c.Spec.Apps {
 		for at, s := range a.Stages {
 			e.place[s] = at

@@ -51,7 +51,13 @@ func (f *Fleet) Refresh(i *Instance) {
 		i.Active = slices.IndexFunc(i.Variants, func(l Loaded) bool { return l.Warm && l.Wanted })
 	}
 	for r := i.Queue.head; r != Nil; r = f.tasks[r].next {
-		f.tasks[r].DropAt = f.instanceDrop(i, &f.tasks[r])
+		t := &f.tasks[r]
+		t.DropAt = f.instanceDrop(i, t)
+		if f.Alone {
+			i.Queue.work -= t.work
+			t.work = f.work(i, int(t.Items))
+			i.Queue.work += t.work
+		}
 	}
 	i.Queue.known = false
 	f.refreshCentral(i.Stage)
