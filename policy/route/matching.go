@@ -28,7 +28,6 @@ import (
 type Matching struct {
 	cells  int
 	stages []matchingStage
-	solver assign.Solver
 }
 
 // NewMatching returns the rule for so many cells, at least one.
@@ -80,6 +79,7 @@ type matchingCell struct {
 	cost      []float64
 	penalty   []float64 // by query
 	match     []int32
+	solver    assign.Solver
 }
 
 // Route implements Router.
@@ -91,12 +91,12 @@ func (o *Matching) Route(v *View) {
 	if !s.built || s.epoch != v.Fleet.Epoch {
 		s.build(v, o.cells)
 	}
-	for s.round(v, &o.solver) && s.slots {
+	for s.round(v) && s.slots {
 	}
 }
 
 // round matches once and tells whether anything began.
-func (s *matchingStage) round(v *View, solver *assign.Solver) bool {
+func (s *matchingStage) round(v *View) bool {
 	if v.Waiting().Len() == 0 || !s.look(v) {
 		return false
 	}
@@ -104,7 +104,7 @@ func (s *matchingStage) round(v *View, solver *assign.Solver) bool {
 	s.deal(v)
 	began := false
 	for _, at := range s.open {
-		if s.cells[at].begin(v, solver) {
+		if s.cells[at].begin(v) {
 			began = true
 		}
 	}
@@ -272,12 +272,13 @@ func believed(f *fleet.Fleet, i *fleet.Instance, t *fleet.Task) time.Duration {
 }
 
 // begin matches a cell's queries and assigns those that are in time on a free instance.
-func (c *matchingCell) begin(v *View, solver *assign.Solver) bool {
+func (c *matchingCell) begin(v *View) bool {
 	if len(c.queries) == 0 {
 		return false
 	}
 	c.match = slices.Grow(c.match[:0], len(c.queries))[:len(c.queries)]
-	if _, err := solver.Solve(len(c.queries), len(c.instances), c.cost, c.match); err != nil {
+	c.solver.Warm = true // an event changes one column and a few rows
+	if _, err := c.solver.Solve(len(c.queries), len(c.instances), c.cost, c.match); err != nil {
 		panic("route: " + err.Error()) // costs are finite and the shape is right, whatever waits
 	}
 	began := false

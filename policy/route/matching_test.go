@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/algo/assign"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -417,7 +416,6 @@ func BenchmarkMatching(b *testing.B) {
 			o.stages = make([]matchingStage, 1)
 			s := &o.stages[0]
 			s.build(v, c.cells)
-			var solver assign.Solver
 			b.ReportAllocs()
 			for b.Loop() {
 				s.look(v)
@@ -426,7 +424,7 @@ func BenchmarkMatching(b *testing.B) {
 				for _, at := range s.open {
 					x := &s.cells[at]
 					x.match = slices.Grow(x.match[:0], len(x.queries))[:len(x.queries)]
-					if _, err := solver.Solve(len(x.queries), len(x.instances), x.cost, x.match); err != nil {
+					if _, err := x.solver.Solve(len(x.queries), len(x.instances), x.cost, x.match); err != nil {
 						b.Fatal(err)
 					}
 				}
