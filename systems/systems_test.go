@@ -34,7 +34,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	for _, name := range Routers() {
-		if r, err := NewRouter(name); err != nil || r.Name() != name {
+		if r, err := NewRouter(name, Options{}); err != nil || r.Name() != name {
 			t.Errorf("router %q: %v", name, err)
 		}
 	}
