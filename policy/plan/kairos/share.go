@@ -74,7 +74,7 @@ func (x *state) rent() error {
 		return nil
 	case 1:
 		l := open[0]
-		copy(l.got, l.byBound[Choose(l.market, l.byBound)].Pool)
+		copy(l.got, l.byBound[Grow(l.byBound, Choose(l.market, l.byBound))].Pool)
 		return nil
 	}
 	return x.split(open)
@@ -175,7 +175,7 @@ func (x *state) split(open []*lot) error {
 				may = append(may, r)
 			}
 		}
-		copy(l.got, may[Choose(l.market, may)].Pool)
+		copy(l.got, may[Grow(may, Choose(l.market, may))].Pool)
 		l.take(left, l.got, 1)
 	}
 	return nil
