@@ -49,7 +49,7 @@ without it --app names the model and --slo its objective.`,
 					return err
 				}
 				defer run.client.Close()
-				specs, err := load.specs(run.names(), run.counts())
+				specs, err := load.specs(run.names(), run.counts(), run.sizes())
 				if err != nil {
 					return err
 				}
@@ -139,6 +139,14 @@ func (l *loader) counts() map[string]int32 {
 		out[a.Name] = int32(a.Samples.Count)
 	}
 	return out
+}
+
+// sizes are those that the configuration says to expect.
+func (l *loader) sizes() map[string]workload.ItemsSpec {
+	if l.world == nil {
+		return nil
+	}
+	return l.world.sizes()
 }
 
 func (l *loader) resolve(name string) (serving.AppID, error) {

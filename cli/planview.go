@@ -169,7 +169,7 @@ type stageView struct {
 	accuracy float64 // mean over items
 }
 
-// capacities says what a plan's stages and instances carry, in items/s.
+// capacities says what a plan's stages and instances carry, in items/s; in queries/s where the plan was made for sizes of queries.
 func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
 	stages, hosts = make([]stageView, len(w.Spec.Stages)), make([]float64, len(p.Instances))
 	for s := range stages {
@@ -177,8 +177,13 @@ func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
 	}
 	for n, i := range p.Instances {
 		active := i.Variants[0]
-		run := w.profile.Latency(active.Variant, w.Spec.Workers[i.Worker].DeviceType, active.Limit, i.Slots)
-		hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()
+		if a := w.Spec.Stages[i.Stage].App; p.Mixes != nil {
+			// Queries of many sizes, one at a time: what the planner says, since full batches say nothing of them.
+			hosts[n] = p.Capacity[a] * i.Share
+		} else {
+			run := w.profile.Latency(active.Variant, w.Spec.Workers[i.Worker].DeviceType, active.Limit, i.Slots)
+			hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()
+		}
 		if s := &stages[i.Stage]; i.Share > 0 {
 			s.capacity = min(s.capacity, hosts[n]/i.Share)
 			s.accuracy += i.Share * w.Spec.Variants[active.Variant].Accuracy

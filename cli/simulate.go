@@ -62,7 +62,7 @@ measured beside what is predicted.`,
 				if *replay != "" {
 					return run.replay(e, *replay, *out, *asJSON)
 				}
-				specs, err := load.specs(w.appNames(), nil)
+				specs, err := load.specs(w.appNames(), nil, w.sizes())
 				if err != nil {
 					return err
 				}

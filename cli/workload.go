@@ -39,7 +39,7 @@ func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 		shape:        fs.Float64("shape", 0.5, "`shape` of gamma gaps; small is bursty, 1 is poisson"),
 		trace:        fs.String("trace", "", "`file` of arrival times in ms, one a line, with --request-distribution trace"),
 		duration:     fs.Duration("duration", 30*time.Second, "length of the load, a `duration`"),
-		items:        fs.Int("batch-size", 1, "`inputs` in every query"),
+		items:        fs.Int("batch-size", 0, "`inputs` in every query; 0 takes apps[].items of the configuration, or 1"),
 		priority:     fs.Int("priority", 0, "`priority` of every query, 1 the highest; 0 is the default, behind all"),
 		timeout:      fs.Duration("deadline", 0, "deadline of every query, a `duration`; 0 takes the app's objective"),
 		minAccuracy:  fs.Float64("min-accuracy", 0, "`accuracy` in [0, 1] below which no answer is wanted"),
@@ -47,8 +47,8 @@ func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 	}
 }
 
-// specs returns the workloads that the flags describe, one for each rate to try.
-func (w *workloadFlags) specs(apps []string, samples map[string]int32) ([]workload.Spec, error) {
+// specs returns the workloads that the flags describe, one for each rate to try. sizes are those that a configuration says to expect.
+func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map[string]workload.ItemsSpec) ([]workload.Spec, error) {
 	if *w.file != "" {
 		s, err := readWorkload(*w.file)
 		if err != nil {
@@ -66,7 +66,11 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32) ([]worklo
 		}
 		app = apps[0]
 	}
-	a := workload.AppSpec{App: app, Process: *w.distribution, Shape: *w.shape, Items: workload.ItemsSpec{Value: int32(*w.items)}, Priority: int32(*w.priority),
+	items := sizes[app]
+	if *w.items != 0 {
+		items = workload.ItemsSpec{Value: int32(*w.items)}
+	}
+	a := workload.AppSpec{App: app, Process: *w.distribution, Shape: *w.shape, Items: items, Priority: int32(*w.priority),
 		TimeoutMS: float64(*w.timeout) / 1e6, MinAccuracy: *w.minAccuracy, Samples: samples[app]}
 	if a.Process != "gamma" {
 		a.Shape = 0

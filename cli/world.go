@@ -26,6 +26,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/workload"
 )
 
 // believed is the latency statistic that plans and rules believe in. The 95th percentile keeps head-room for noise (RAMSIS
@@ -238,6 +239,15 @@ func (w *world) demand() []float64 {
 	out := make([]float64, len(w.Apps))
 	for a := range w.Apps {
 		out[a] = w.Apps[a].Demand
+	}
+	return out
+}
+
+// sizes are those of queries to expect, by app.
+func (w *world) sizes() map[string]workload.ItemsSpec {
+	out := make(map[string]workload.ItemsSpec)
+	for a := range w.Apps {
+		out[w.Spec.Apps[a].Name] = w.Apps[a].Items
 	}
 	return out
 }

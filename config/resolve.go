@@ -202,7 +202,7 @@ func (r *resolver) model(v *Variant, path string) *modelrepo.Model {
 // agree on.
 func (r *resolver) info(i int, app serving.App) AppInfo {
 	a, s := &r.f.Apps[i], r.w.Spec
-	out := AppInfo{System: r.f.SystemOf(i), Demand: a.Demand, Inputs: tensors(a.Inputs), Outputs: tensors(a.Outputs), Batched: true}
+	out := AppInfo{System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: tensors(a.Inputs), Outputs: tensors(a.Outputs), Batched: true}
 	for _, v := range s.Stages[app.Stages[0]].Variants {
 		out.Batched = out.Batched && r.w.Variants[v].Batched
 	}

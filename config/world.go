@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/workload"
 )
 
 // World is a file with every name resolved: the tables that deciding code works on, and beside them what only the code
@@ -22,7 +23,8 @@ type World struct {
 // AppInfo is what a front end needs to know of an app.
 type AppInfo struct {
 	System System
-	Demand float64 // queries/s that the first plan is made for; 0 when not known
+	Demand float64            // queries/s that the first plan is made for; 0 when not known
+	Items  workload.ItemsSpec // sizes of queries to expect
 	// Inputs and Outputs are what requests and answers carry. Nil when neither the file nor the repository says: a remote
 	// server may know.
 	Inputs  []tensor.Spec
