@@ -1,0 +1,85 @@
+package poolsearch
+
+import (
+	"fmt"
+	"math"
+)
+
+// Climb searches the whole numbers of an interval by hill climbing: it moves by a step as long as a value grows, then halves
+// the step. Where values rise to one peak and fall behind it, it finds the peak. DeepRecSys finds its threshold of sizes by hill
+// climbing too, with a fixed step; halving gets by with a number of evaluations that grows with the logarithm of the interval.
+type Climb struct {
+	low, high int
+	step      int
+	toward    int // the side that is tried first, 1 or -1: where it went last
+	at        int
+	best      int
+	known     map[int]float64
+	asked     bool
+	next      int
+}
+
+// NewClimb returns a search of low..high that begins at from with the given step.
+func NewClimb(low, high, from, step int) (*Climb, error) {
+	if from < low || from > high {
+		return nil, fmt.Errorf("poolsearch: a climb from %d in %d..%d: begin inside", from, low, high)
+	}
+	if step < 1 {
+		return nil, fmt.Errorf("poolsearch: a climb by steps of %d: they must be at least 1", step)
+	}
+	return &Climb{low: low, high: high, step: step, toward: 1, at: from, best: from, known: make(map[int]float64)}, nil
+}
+
+// Next returns the place to be evaluated, the same one until its value is told; ok is false at a peak.
+func (c *Climb) Next() (x int, ok bool) {
+	if c.asked {
+		return c.next, true
+	}
+	here, known := c.known[c.at]
+	if !known {
+		return c.ask(c.at)
+	}
+	for c.step > 0 {
+		moved := false
+		for _, side := range [2]int{c.toward, -c.toward} {
+			to := min(max(c.at+side*c.step, c.low), c.high)
+			v, known := c.known[to]
+			if !known {
+				return c.ask(to)
+			}
+			if v > here {
+				c.at, c.toward, here, moved = to, side, v, true
+				break
+			}
+		}
+		if !moved {
+			c.step /= 2
+		}
+	}
+	return 0, false
+}
+
+func (c *Climb) ask(x int) (int, bool) {
+	c.asked, c.next = true, x
+	return x, true
+}
+
+// Tell says what the place that Next named is worth. NaN is worse than everything.
+func (c *Climb) Tell(value float64) {
+	if !c.asked {
+		panic("poolsearch: Tell without a place that Next has named")
+	}
+	if math.IsNaN(value) {
+		value = math.Inf(-1)
+	}
+	c.known[c.next], c.asked = value, false
+	if value > c.known[c.best] {
+		c.best = c.next
+	}
+}
+
+// Best returns the highest place so far; ok is false before the first value.
+func (c *Climb) Best() (x int, value float64, ok bool) {
+	value, ok = c.known[c.best]
+	return c.best, value, ok
+}

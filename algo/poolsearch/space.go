@@ -1,0 +1,173 @@
+package poolsearch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Rule prunes what need not be evaluated any more now that a point's value is known. It is called once for every value.
+type Rule func(s *Space, point int, value float64)
+
+// Sub prunes all points that are at most the evaluated one in every coordinate: with fewer machines nothing can be better
+// (Kairos, Algorithm 1 and §5.2). It is right for values that do not fall in any coordinate.
+func Sub(s *Space, point int, _ float64) { s.PruneBelow(point) }
+
+// Space is a finite set of points with what a search has learned about them. One search owns it.
+type Space struct {
+	// Limit bounds the number of evaluations; 0 is no limit.
+	Limit int
+
+	points [][]int
+	rule   Rule
+	index  map[string]int
+	state  []state
+	value  []float64 // of evaluated points; NaN when evaluating failed
+	trials []Trial
+	open   int
+	pruned int
+	best   int // -1 until a value is known
+}
+
+type state uint8
+
+const (
+	open state = iota
+	evaluated
+	pruned
+)
+
+// Trial is an evaluation.
+type Trial struct {
+	Point  int     // its index
+	Value  float64 // NaN when it could not be evaluated
+	Pruned int     // how many points its value made superfluous
+}
+
+// NewSpace returns the space of these points, which it keeps. They must have one dimension, no negative coordinate and no
+// duplicates. A nil rule prunes nothing.
+func NewSpace(points [][]int, rule Rule) (*Space, error) {
+	s := &Space{
+		points: points, rule: rule, index: make(map[string]int, len(points)),
+		state: make([]state, len(points)), value: make([]float64, len(points)), open: len(points), best: -1,
+	}
+	for i, p := range points {
+		if len(p) != len(points[0]) {
+			return nil, fmt.Errorf("poolsearch: point %d has %d coordinates and point 0 has %d: give all the same", i, len(p), len(points[0]))
+		}
+		for c, x := range p {
+			if x < 0 {
+				return nil, fmt.Errorf("poolsearch: point %d has %d as coordinate %d: counts are 0 or more", i, x, c)
+			}
+		}
+		if first, ok := s.Index(p); ok {
+			return nil, fmt.Errorf("poolsearch: points %d and %d are both %v: leave one out", first, i, p)
+		}
+		s.index[string(key(p))] = i
+	}
+	return s, nil
+}
+
+// key writes coordinates such that different points have different keys.
+func key(point []int) []byte {
+	out := make([]byte, 0, 16) // stays on the stack for pools of usual sizes
+	for _, x := range point {
+		out = binary.AppendVarint(out, int64(x))
+	}
+	return out
+}
+
+// Index finds a point.
+func (s *Space) Index(point []int) (i int, ok bool) {
+	i, ok = s.index[string(key(point))]
+	return i, ok
+}
+
+// Points returns all points; they are not to be changed.
+func (s *Space) Points() [][]int { return s.points }
+
+// Open says whether a point is neither evaluated nor pruned.
+func (s *Space) Open(i int) bool { return s.state[i] == open }
+
+// Value returns what a point is worth; ok is false unless it has been evaluated, and that with success.
+func (s *Space) Value(i int) (value float64, ok bool) {
+	return s.value[i], s.state[i] == evaluated && !math.IsNaN(s.value[i])
+}
+
+// Best returns the point with the highest value so far, of equal ones the first evaluated.
+func (s *Space) Best() (i int, value float64, ok bool) {
+	if s.best < 0 {
+		return 0, 0, false
+	}
+	return s.best, s.value[s.best], true
+}
+
+// Trials returns all evaluations in their order.
+func (s *Space) Trials() []Trial { return s.trials }
+
+// Count returns how many points are open, evaluated and pruned.
+func (s *Space) Count() (open, evaluated, pruned int) {
+	return s.open, len(s.trials), s.pruned
+}
+
+// Prune closes a point that is open.
+func (s *Space) Prune(i int) {
+	if s.state[i] == open {
+		s.state[i] = pruned
+		s.open--
+		s.pruned++
+	}
+}
+
+// PruneBelow closes all open points that are at most point i in every coordinate.
+func (s *Space) PruneBelow(i int) {
+	for j, p := range s.points {
+		if s.state[j] == open && within(p, s.points[i]) {
+			s.Prune(j)
+		}
+	}
+}
+
+// PruneAbove closes all open points that are at least point i in every coordinate.
+func (s *Space) PruneAbove(i int) {
+	for j, p := range s.points {
+		if s.state[j] == open && within(s.points[i], p) {
+			s.Prune(j)
+		}
+	}
+}
+
+// within says whether a is at most b in every coordinate.
+func within(a, b []int) bool {
+	for c := range a {
+		if a[c] > b[c] {
+			return false
+		}
+	}
+	return true
+}
+
+// ended says whether nothing is left or allowed to be evaluated.
+func (s *Space) ended() bool {
+	return s.open == 0 || s.Limit > 0 && len(s.trials) >= s.Limit
+}
+
+// record keeps the value of an open point and prunes. A value that is no finite number says that evaluating failed: the point
+// is spent and proves nothing.
+func (s *Space) record(i int, value float64) {
+	if math.IsInf(value, 0) {
+		value = math.NaN()
+	}
+	s.state[i], s.value[i] = evaluated, value
+	s.open--
+	s.trials = append(s.trials, Trial{Point: i, Value: value})
+	if math.IsNaN(value) {
+		return
+	}
+	if s.best < 0 || value > s.value[s.best] {
+		s.best = i
+	}
+	if s.rule != nil {
+		s.rule(s, i, value)
+	}
+}

@@ -1,0 +1,53 @@
+package kairos
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Bound bounds what a pool serves in time, in queries/s.
+type Bound interface{ Of(p Pool) float64 }
+
+// Ranked is a pool with its bound and what it costs in $/h.
+type Ranked struct {
+	Pool  Pool
+	Bound float64
+	Cost  float64
+}
+
+// Rank returns pools from the highest bound to the lowest; of bounds that differ by rounding only, the cheaper pool comes first,
+// then the one with more machines of the types that the market has first.
+func Rank(m *Market, b Bound, pools []Pool) []Ranked {
+	out := make([]Ranked, len(pools))
+	keys := make([]key, len(pools))
+	for i, p := range pools {
+		out[i] = Ranked{p, b.Of(p), m.Cost(p)}
+		keys[i] = key{digits(out[i].Bound), digits(out[i].Cost), i}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.bound != b.bound {
+			return cmp.Compare(b.bound, a.bound)
+		}
+		if a.cost != b.cost {
+			return cmp.Compare(a.cost, b.cost)
+		}
+		return slices.Compare(pools[b.at], pools[a.at])
+	})
+	sorted := make([]Ranked, len(out))
+	for i, k := range keys {
+		sorted[i] = out[k.at]
+	}
+	return sorted
+}
+
+// key is what pools are ordered by.
+type key struct {
+	bound, cost float64
+	at          int
+}
+
+// digits drops what lies beyond the eighth digit or so: what rounding may have made of equal numbers.
+func digits(x float64) float64 {
+	return math.Float64frombits((math.Float64bits(x) + 1<<25) &^ (1<<26 - 1))
+}

@@ -1,0 +1,91 @@
+package kairos
+
+// Upper is the upper bound of §5.2, Eqs. 9 to 15, on what pools of a market serve in time. It takes the small queries for the
+// auxiliary machines' as long as these have time, which is not the best split when base machines gain more from some small
+// sizes than from others; so with more than one size it is an estimate that may be passed (see Fluid), while for several
+// auxiliary types it is optimistic, because all are credited with the largest region.
+//
+// The paper knows one base type. Here any type that serves all sizes in time is one, and u Q_b and u Q_b^{s+} become sums over
+// them.
+type Upper struct {
+	base    []bool
+	region  []int // of each type, in classes
+	regions []rates
+}
+
+// rates are the throughputs, in queries/s for each machine, that Eq. 15 needs when the auxiliary machines serve the sizes of one
+// region.
+type rates struct {
+	small float64   // f', the share of the queries in the region
+	all   []float64 // Q_b of base types
+	large []float64 // Q_b^{s+}, the same beyond the region
+	few   []float64 // Q_a of auxiliary types, in the region
+}
+
+// NewUpper prepares the bound for a market: everything but the numbers of machines.
+func NewUpper(m *Market) *Upper {
+	u := &Upper{}
+	for t := range m.Types {
+		u.region = append(u.region, m.Region(t))
+		u.base = append(u.base, m.Base(t))
+	}
+	u.regions = make([]rates, m.Mix.Classes())
+	for r := range u.regions {
+		x := &u.regions[r]
+		for t := range m.Types {
+			// Seconds that a query costs on average: the sizes of the region, and the others.
+			var in, beyond float64
+			small := 0.0
+			for c := range m.Mix.Classes() {
+				_, share := m.Mix.Class(c)
+				if took := m.Types[t].Took[c].Seconds(); c < r {
+					in += share * took
+					small += share
+				} else {
+					beyond += share * took
+				}
+			}
+			x.small = small
+			x.all = append(x.all, 1/(in+beyond))
+			x.large = append(x.large, (1-small)/beyond)
+			few := 0.0
+			if r > 0 {
+				few = small / in
+			}
+			x.few = append(x.few, few)
+		}
+	}
+	return u
+}
+
+// Of returns the bound of a pool, in queries/s; 0 without a base machine, as then nobody serves the largest queries.
+func (u *Upper) Of(p Pool) float64 {
+	r := 0
+	for t, n := range p {
+		if n > 0 && !u.base[t] {
+			r = max(r, u.region[t])
+		}
+	}
+	return u.regions[r].bound(p, u.base)
+}
+
+// bound is Eq. 15; in a region without a query it is what the base machines serve alone.
+func (x *rates) bound(p Pool, base []bool) float64 {
+	var all, large, few float64 // u Q_b, u Q_b^{s+} and the sum of v^i Q_a^i
+	for t, n := range p {
+		if base[t] {
+			all += float64(n) * x.all[t]
+			large += float64(n) * x.large[t]
+		} else {
+			few += float64(n) * x.few[t]
+		}
+	}
+	if all == 0 || few == 0 || x.small == 0 {
+		return all
+	}
+	c := few * (1 - x.small) / x.small // Eq. 14
+	if large <= c {
+		return large / (1 - x.small) // Eq. 12
+	}
+	return few/x.small + (large-c)/large*all // Eq. 13
+}

@@ -1,0 +1,133 @@
+// Package ribbon runs the searches of algo/poolsearch on the tables that Ribbon's authors published (SC 2021): what every pool
+// of three machine types costs and how many queries it serves in time. Kairos (§8.3) compares with Ribbon's search.
+package ribbon
+
+import (
+	"embed"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+//go:embed data/*.csv
+var files embed.FS
+
+// Enough is the per cent of queries in time from which a pool is good.
+const Enough = 99
+
+// Table holds all pools of a model.
+type Table struct {
+	Model   string
+	Types   []string
+	Pools   [][]int   // counts by type
+	Price   []float64 // $/h by pool, to the cent
+	InTime  []float64 // per cent of queries by pool
+	Most    float64   // $/h of all machines together
+	Savings []float64 // per cent of the best pool of one type, rising: what evaluations are counted for
+
+	single float64 // $/h of the best pool of one type
+}
+
+// Tables reads all.
+func Tables() ([]*Table, error) {
+	var out []*Table
+	find := func(model string) *Table {
+		for _, t := range out {
+			if t.Model == model {
+				return t
+			}
+		}
+		return nil
+	}
+	err := read("models.csv", 2, []string{"model", "type", "dollars_per_hour", "most", "homogeneous"}, func(key []string, v []float64) error {
+		t := find(key[0])
+		if t == nil {
+			t = &Table{Model: key[0]}
+			out = append(out, t)
+		}
+		t.Types = append(t.Types, key[1])
+		t.Most += v[0] * v[1]
+		t.single += v[0] * v[2]
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = read("savings.csv", 1, []string{"model", "saving_pct"}, func(key []string, v []float64) error {
+		t := find(key[0])
+		if t == nil {
+			return fmt.Errorf("data/savings.csv: model %q is not in data/models.csv", key[0])
+		}
+		t.Savings = append(t.Savings, v[0])
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range out {
+		err := read(t.Model+".csv", 0, []string{"n1", "n2", "n3", "dollars_per_hour", "in_time_pct"}, func(_ []string, v []float64) error {
+			t.Pools = append(t.Pools, []int{int(v[0]), int(v[1]), int(v[2])})
+			t.Price, t.InTime = append(t.Price, v[3]), append(t.InTime, v[4])
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// read hands out the lines of a carried table: so many words, then numbers.
+func read(name string, words int, head []string, line func(key []string, v []float64) error) error {
+	text, err := files.ReadFile("data/" + name)
+	if err != nil {
+		return err
+	}
+	rows, err := reproduce.Records("data/"+name, text, head...)
+	if err != nil {
+		return err
+	}
+	for n, r := range rows {
+		v := make([]float64, len(r)-words)
+		for i, f := range r[words:] {
+			if v[i], err = strconv.ParseFloat(f, 64); err != nil {
+				return fmt.Errorf("data/%s: line %d: %q is no number", name, n+2, f)
+			}
+		}
+		if err := line(r[:words], v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Good says whether a pool serves enough queries in time.
+func (t *Table) Good(pool int) bool { return t.InTime[pool] >= Enough }
+
+// Score is what Ribbon maximises: below 1/2 and rising with the queries in time for pools that are not good, from 1/2 to 1
+// and falling with the price for good ones.
+func (t *Table) Score(pool int) float64 {
+	if !t.Good(pool) {
+		return t.InTime[pool] / Enough / 2
+	}
+	return 1./2 + (1-t.Price[pool]/t.Most)/2
+}
+
+// Best returns the cheapest good pool.
+func (t *Table) Best() int {
+	best := 0
+	for i := range t.Pools {
+		if t.Score(i) > t.Score(best) {
+			best = i
+		}
+	}
+	return best
+}
+
+// reaches says whether a pool is good and saves so much per cent. As the authors do it, the price that is wanted is rounded
+// to cents first.
+func (t *Table) reaches(pool int, saving float64) bool {
+	return t.Good(pool) && t.Price[pool] <= math.Round(100*t.single*(1-saving/100))/100+1e-9
+}

@@ -1,0 +1,132 @@
+package ribbon
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/sluice-serving/sluice/algo/poolsearch"
+)
+
+// Searches are the names of those that Study runs: Ribbon's own, and those that Kairos adds to compare with (§8.3).
+var Searches = []string{"bayes", "random", "genetic", "annealing"}
+
+// Pruning says which pools need no evaluation after another's. In all of them those within a pool that is not good are taken for
+// not good either.
+type Pruning string
+
+// The prunings.
+const (
+	// ByPrice has a good pool close all that do not cost less, as Ribbon does. Ribbon leaves those that cost the same; they
+	// cannot be better.
+	ByPrice Pruning = "price"
+	// ByPool has a good pool close all that contain it, which takes no price list. The authors let their random search do so,
+	// and only with more machines of every type.
+	ByPool Pruning = "pool"
+	// None leaves all open.
+	None Pruning = "none"
+)
+
+// Result is what a search came to on a table, by seed.
+type Result struct {
+	Model   string
+	Search  string
+	Pruning Pruning
+	// Best is the number of evaluations until the cheapest good pool was found, random starts included, 0 where it was not found
+	// within the limit. Savings has the same for each of the table's savings.
+	Best    []int
+	Savings [][]int
+	// Failing is how many of the evaluated pools were not good: in production, queries late.
+	Failing []int
+	// Lost counts the seeds in which the cheapest good pool was pruned. That can happen: more slow machines can serve fewer queries
+	// in time, because queries go to them that a faster one would have served.
+	Lost int
+}
+
+// Study runs a search with seeds 0, 1, .., until the cheapest good pool is found or so many pools are evaluated. The authors run
+// 100 seeds and 200 evaluations, and do not count the two random starts of their own search.
+func Study(t *Table, search string, pruning Pruning, seeds, limit int) (*Result, error) {
+	out := &Result{Model: t.Model, Search: search, Pruning: pruning, Best: make([]int, seeds), Failing: make([]int, seeds)}
+	for range t.Savings {
+		out.Savings = append(out.Savings, make([]int, seeds))
+	}
+	best := t.Best()
+	for seed := range seeds {
+		space, err := poolsearch.NewSpace(t.Pools, t.rule(pruning))
+		if err != nil {
+			return nil, err
+		}
+		space.Limit = limit
+		s, err := start(search, space, rand.New(rand.NewPCG(uint64(seed), 0)))
+		if err != nil {
+			return nil, err
+		}
+		for n := 1; out.Best[seed] == 0; n++ {
+			pool, ok := s.Next()
+			if !ok {
+				break
+			}
+			s.Tell(t.Score(pool))
+			if !t.Good(pool) {
+				out.Failing[seed]++
+			}
+			for k, saving := range t.Savings {
+				if out.Savings[k][seed] == 0 && t.reaches(pool, saving) {
+					out.Savings[k][seed] = n
+				}
+			}
+			if pool == best {
+				out.Best[seed] = n
+			}
+		}
+		if out.Best[seed] == 0 && !space.Open(best) {
+			out.Lost++
+		}
+	}
+	return out, nil
+}
+
+func start(search string, space *poolsearch.Space, rng *rand.Rand) (*poolsearch.Search, error) {
+	switch search {
+	case "bayes":
+		return poolsearch.Bayes(space, poolsearch.Surrogate{Starts: 2, Margin: 0.1}, rng), nil
+	case "random":
+		return poolsearch.Random(space, rng), nil
+	case "genetic":
+		return poolsearch.Genetic(space, poolsearch.Evolution{}, rng), nil
+	case "annealing":
+		return poolsearch.Annealing(space, poolsearch.Cooling{}, rng), nil
+	}
+	return nil, fmt.Errorf("ribbon: no search %q: take one of %v", search, Searches)
+}
+
+func (t *Table) rule(pruning Pruning) poolsearch.Rule {
+	return func(s *poolsearch.Space, pool int, _ float64) {
+		switch {
+		case pruning == None:
+		case !t.Good(pool):
+			s.PruneBelow(pool)
+		case pruning == ByPool:
+			s.PruneAbove(pool)
+		default:
+			for i, price := range t.Price {
+				if price >= t.Price[pool] {
+					s.Prune(i)
+				}
+			}
+		}
+	}
+}
+
+// Summary returns how many seeds came to an end, and the mean and the median of their evaluations (as the authors, of those
+// alone; 0 when there are none).
+func Summary(evaluations []int) (found int, mean, median float64) {
+	ends := slices.DeleteFunc(slices.Sorted(slices.Values(evaluations)), func(n int) bool { return n == 0 })
+	if found = len(ends); found == 0 {
+		return 0, 0, 0
+	}
+	for _, n := range ends {
+		mean += float64(n) / float64(found)
+	}
+	return found, mean, float64(ends[(found-1)/2]+ends[found/2]) / 2
+}
