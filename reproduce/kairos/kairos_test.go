@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it serves,
@@ -50,18 +50,10 @@ func TestCapacityAsPublished(t *testing.T) {
 // Four base machines carry at most what they carry without a pause, 60.3 queries/s of RM2, and come near it under smooth
 // arrivals, less near under a Poisson process.
 func TestHomogeneous(t *testing.T) {
-	s, err := newService(setup{model: "rm2", qos: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fcfs, err := systems.Get("fcfs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &job{service: s, pool: pool{4}, system: fcfs, queries: 4000}
+	l := newLab(reproduce.Request{})
 	for by, want := range map[arrivals][2]float64{whole: {53, 59}, poisson: {46, 53}} {
-		j.arrivals = by
-		got, err := j.allowable(t.Context(), 60, 0.02, 6, 1)
+		q := question{setup: at("rm2"), pool: homogeneous(budget), system: "fcfs", arrivals: by}
+		got, err := l.measure(t.Context(), q, coarse, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

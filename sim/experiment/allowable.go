@@ -67,6 +67,17 @@ func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
 	return s.out, err
 }
 
+// Carries tells whether a rate is carried by the mean of its runs, and whether that is known. Of o it needs no Start.
+func Carries(ctx context.Context, probe Probe, rate float64, o Allowing) (carried, known bool, err error) {
+	o.Start = rate
+	s := &bisection{Allowing: o, probe: probe}
+	if err := s.prepare(); err != nil {
+		return false, false, err
+	}
+	l, known, err := s.look(ctx, rate)
+	return s.within(&l), known, err
+}
+
 type bisection struct {
 	Allowing
 	probe     Probe
@@ -135,8 +146,7 @@ func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err er
 	if err != nil {
 		return false, err
 	}
-	carried = float64(l.violations) <= s.Limit*float64(l.queries)
-	if carried {
+	if s.within(&l) {
 		s.lo = l
 		if known {
 			s.low = rate
@@ -148,6 +158,11 @@ func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err er
 		s.high = rate
 	}
 	return false, nil
+}
+
+// within tells whether a level is carried by the mean.
+func (s *bisection) within(l *level) bool {
+	return float64(l.violations) <= s.Limit*float64(l.queries)
 }
 
 // look runs seeds at a rate; known tells whether the share of violations is known to be on its side of the limit.
@@ -209,7 +224,7 @@ func (s *bisection) between() float64 {
 
 // confirm goes away from the estimate until there are rates known to be carried and not to be, where the bracket's are not.
 func (s *bisection) confirm(ctx context.Context) error {
-	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 2 {
+	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 1.5 {
 		if rate /= 1 + step; rate < s.Least {
 			break
 		}
@@ -217,11 +232,11 @@ func (s *bisection) confirm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if known && float64(l.violations) <= s.Limit*float64(l.queries) {
+		if known && s.within(&l) {
 			s.low = rate
 		}
 	}
-	for rate, step := s.hi.rate, s.Resolution; s.high == 0; step *= 2 {
+	for rate, step := s.hi.rate, s.Resolution; s.high == 0; step *= 1.5 {
 		rate *= 1 + step
 		if math.IsInf(rate, 0) {
 			return errors.New("allowable: no rate is known to be too high: does the share of violations grow with it?")
@@ -230,7 +245,7 @@ func (s *bisection) confirm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if known && float64(l.violations) > s.Limit*float64(l.queries) {
+		if known && !s.within(&l) {
 			s.high = rate
 		}
 	}
