@@ -54,11 +54,12 @@ type grain struct {
 	queries    int // of a run
 	runs       int // at one rate at most
 	resolution float64
+	rough      bool // without bounds
 }
 
 var (
 	fine   = grain{queries: 5000, runs: 8, resolution: 0.02}
-	coarse = grain{queries: 4000, runs: 3, resolution: 0.04} // where whole spaces of pools are measured
+	coarse = grain{queries: 4000, runs: 3, resolution: 0.04, rough: true} // where whole spaces of pools are measured
 )
 
 // answer identifies what is measured once.
@@ -116,7 +117,7 @@ func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (
 
 // allowing is the search from a rate.
 func (g grain) allowing(start float64, seed uint64) experiment.Allowing {
-	return experiment.Allowing{Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, Seed: seed * 1000}
+	return experiment.Allowing{Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, Rough: g.rough, Seed: seed * 1000}
 }
 
 const (

@@ -9,8 +9,10 @@ import (
 // figures in the order of the paper, with what each wants.
 var figures = []reproduce.Part[*lab]{
 	{Figure: reproduce.Figure{Name: "1", Doc: "RM2: three mixed pools without a rule for queries against the best homogeneous one"}, Plan: figure1},
+	{Figure: reproduce.Figure{Name: "2", Doc: "RM2: what simulated annealing evaluates on its way, without a rule for queries"}, Plan: figure2},
 	{Figure: reproduce.Figure{Name: "3", Doc: "RM2: the same pools under every rule for queries"}, Plan: figure3},
 	{Figure: reproduce.Figure{Name: "8", Doc: "Kairos against the best homogeneous pool, five models"}, Plan: figure8},
+	{Figure: reproduce.Figure{Name: "10", Doc: "how many pools Algorithm 1 evaluates under every rule"}, Plan: figure10},
 }
 
 // Paper is the paper's experiments.

@@ -31,6 +31,8 @@ type Allowing struct {
 	// Burst is by how much more the violations of a run are expected to scatter than independent ones would, in their variance,
 	// as far as too few runs tell: they come together. 0 means 20.
 	Burst float64
+	// Rough leaves out what only the bounds need: Low and High are then only what was found on the way to the estimate.
+	Rough bool
 	// Seed is that of the first run at every rate; the others follow.
 	Seed uint64
 }
@@ -38,7 +40,7 @@ type Allowing struct {
 // Allowed is the highest rate at which violations stay within their limit.
 type Allowed struct {
 	Rate float64 // the estimate, in queries/s; 0 when not even the least rate is carried
-	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be.
+	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be; 0 where none is.
 	Low, High float64
 	Runs      int
 	Queries   int64 // of all runs
@@ -62,7 +64,10 @@ func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
 		}
 	}
 	s.out.Rate = s.between()
-	err := s.confirm(ctx)
+	var err error
+	if !s.Rough {
+		err = s.confirm(ctx)
+	}
 	s.out.Low, s.out.High = s.low, s.high
 	return s.out, err
 }
