@@ -30,7 +30,7 @@ func figure11(l *lab) error {
 				return nil, err
 			}
 			want := optimal * first.rates[first.top()]
-			counts := [][]float64{{float64(len(first.pools))}}
+			counts := [][]float64{{first.share(len(first.pools))}}
 			for _, s := range searchers[1:] {
 				var each []float64
 				for n := range uint64(draws) {
@@ -42,7 +42,6 @@ func figure11(l *lab) error {
 				}
 				counts = append(counts, each)
 			}
-			counts[0][0] = first.share(len(first.pools))
 			return counts, nil
 		})
 	}

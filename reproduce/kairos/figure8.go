@@ -42,7 +42,7 @@ func (l *lab) against(at setup, by arrivals, budget float64) (*contest, error) {
 		return nil, err
 	}
 	c.base = l.want(question{setup: at, pool: homogeneous(budget), system: "fcfs", arrivals: by}, fine)
-	c.kairos = l.want(question{setup: at, pool: c.pool, system: "kairos", arrivals: by}, fine)
+	c.kairos = l.want(question{setup: at, pool: c.pool, system: own, arrivals: by}, fine)
 	return c, nil
 }
 

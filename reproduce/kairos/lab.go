@@ -152,7 +152,7 @@ type measured struct{ *reproduce.Task }
 
 // want has throughput measured with every seed.
 func (l *lab) want(q question, g grain) measured {
-	return measured{l.Do(q.String(), g.queries*g.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+	return measured{l.Do(fmt.Sprintf("%v, %d x %d queries", q, g.runs, g.queries), g.queries*g.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
 		return l.measure(ctx, q, g, seed)
 	})}
 }

@@ -12,7 +12,14 @@ var figures = []reproduce.Part[*lab]{
 	{Figure: reproduce.Figure{Name: "2", Doc: "RM2: what simulated annealing evaluates on its way, without a rule for queries"}, Plan: figure2},
 	{Figure: reproduce.Figure{Name: "3", Doc: "RM2: the same pools under every rule for queries"}, Plan: figure3},
 	{Figure: reproduce.Figure{Name: "8", Doc: "Kairos against the best homogeneous pool, five models"}, Plan: figure8},
+	{Figure: reproduce.Figure{Name: "9", Doc: "every rule on its best pool, five models"}, Plan: figure9},
 	{Figure: reproduce.Figure{Name: "10", Doc: "how many pools Algorithm 1 evaluates under every rule"}, Plan: figure10},
+	{Figure: reproduce.Figure{Name: "11", Doc: "how many pools other searches evaluate until they have the best"}, Plan: figure11},
+	{Figure: reproduce.Figure{Name: "12", Doc: "RM2: what is evaluated after the sizes of queries have changed"}, Plan: figure12},
+	{Figure: reproduce.Figure{Name: "13", Doc: "the pools with the highest bounds, five models"}, Plan: figure13},
+	{Figure: reproduce.Figure{Name: "14", Doc: "RM2: the pools with the highest bounds under every rule"}, Plan: figure14},
+	{Figure: reproduce.Figure{Name: "15", Doc: "Figure 8 with four times the budget, and with QoS targets 20 % higher"}, Plan: figure15},
+	{Figure: reproduce.Figure{Name: "16", Doc: "Figure 8 with Gaussian sizes, and with noise in latencies"}, Plan: figure16},
 }
 
 // Paper is the paper's experiments.
