@@ -1,0 +1,214 @@
+package assign
+
+import "math"
+
+// solve gives every row a column, or every column a row.
+//
+// As long as there are columns for the rows, prices of columns start at zero and only fall, and only of columns that have a row; such
+// a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Rows beyond the number of
+// columns come one at a time and drive one out, or themselves: to go without is open to every row at the price of the worst off.
+func (s *Solver) solve(rows, cols int, cost []float64) {
+	s.column, s.row = sized(s.column, rows), sized(s.row, cols)
+	s.u, s.v = sized(s.u, rows), sized(s.v, cols)
+	s.distance, s.before = sized(s.distance, cols), sized(s.before, cols)
+	for c := range s.row {
+		s.row[c], s.v[c] = -1, 0
+	}
+	s.waits = sized(s.waits, rows)
+	for r := range s.waits {
+		s.waits[r] = int32(r)
+	}
+	if rows > cols {
+		s.cheapest(cols, cost)
+	}
+	rest := s.waits[min(rows, cols):]
+	s.waits = s.waits[:min(rows, cols)]
+	if cols > 1 {
+		s.bid(cols, cost)
+		s.bid(cols, cost)
+	}
+	for _, r := range s.waits {
+		s.insert(r, cols, cost, math.Inf(1))
+	}
+	without := 0.
+	if rows > cols {
+		without = math.Inf(-1)
+		for c, r := range s.row {
+			without = max(without, cost[int(r)*cols+c]-s.v[c])
+		}
+		for _, r := range rest {
+			s.insert(r, cols, cost, without)
+		}
+		for c := range s.v {
+			s.v[c] += without
+		}
+	}
+	for r, c := range s.column {
+		s.u[r] = 0
+		if c >= 0 {
+			s.u[r] = cost[r*cols+int(c)] - s.v[c]
+		}
+	}
+}
+
+// cheapest moves the rows to the front that have the smallest costs, as many as there are columns: most of them will stay.
+func (s *Solver) cheapest(cols int, cost []float64) {
+	s.u = sized(s.u, len(s.waits))
+	for r := range s.u {
+		low := math.Inf(1)
+		for _, x := range cost[r*cols:][:cols] {
+			if x < low {
+				low = x
+			}
+		}
+		s.u[r] = low
+	}
+	list := s.waits
+	for cols > 0 && cols < len(list) { // quickselect
+		pivot, at := s.u[list[len(list)/2]], 0
+		for lo, hi := 0, len(list)-1; ; lo, hi = lo+1, hi-1 {
+			for s.u[list[lo]] < pivot {
+				lo++
+			}
+			for s.u[list[hi]] > pivot {
+				hi--
+			}
+			if at = lo; lo >= hi {
+				break
+			}
+			list[lo], list[hi] = list[hi], list[lo]
+		}
+		switch {
+		case at == 0:
+			list, cols = list[1:], cols-1
+		case at > cols:
+			list = list[:at]
+		default:
+			list, cols = list[at:], cols-at
+		}
+	}
+}
+
+// bid is the augmenting row reduction: each row that waits takes its best column and lowers the column's price until its second best
+// is as good; who is driven out bids next. Where a bid would not move the price, the row waits for a search.
+func (s *Solver) bid(cols int, cost []float64) {
+	price, owner := s.v[:cols], s.row[:cols]
+	left, tries := s.waits[:0], 4*len(s.waits)
+	for _, r := range s.waits {
+		for r >= 0 {
+			best, second, a, b := twoBest(cost[int(r)*cols:][:cols], price, owner)
+			lower := price[a] - (second - best)
+			switch {
+			case lower < price[a] && tries > 0:
+				price[a] = lower
+				tries--
+			case owner[a] < 0:
+			case lower == price[a] && owner[b] < 0:
+				a = b
+			default:
+				left = append(left, r)
+				a = -1
+			}
+			if a < 0 {
+				break
+			}
+			out := owner[a]
+			owner[a], s.column[r] = r, int32(a)
+			r = out
+		}
+	}
+	s.waits = left
+}
+
+// twoBest returns the two smallest of cost less price and where they are; the second is, of equals, one that is free.
+func twoBest(row, price []float64, owner []int32) (best, second float64, a, b int) {
+	best, second = math.Inf(1), math.Inf(1)
+	price, owner = price[:len(row)], owner[:len(row)]
+	for c, x := range row {
+		x -= price[c]
+		if x > second {
+			continue
+		}
+		switch {
+		case x < best:
+			best, second, a, b = x, best, c, a
+		case x < second || owner[b] >= 0:
+			second, b = x, c
+		}
+	}
+	return best, second, a, b
+}
+
+// place is a column and how far it is from the row that is inserted.
+type place struct {
+	column   int32
+	distance float64
+}
+
+// insert gives row r a column along the shortest path, by reduced costs, to a column that is free, or to a row that goes without, at
+// the price without. It may be r itself.
+func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
+	distance, before := s.distance[:cols], s.before[:cols]
+	price, owner := s.v[:cols], s.row[:cols]
+	low, at := math.Inf(1), 0
+	for c, x := range cost[int(r)*cols:][:cols] {
+		x -= price[c]
+		distance[c] = x
+		if x <= low && (x < low || owner[at] >= 0 && owner[c] < 0) {
+			low, at = x, c
+		}
+	}
+	s.column[r] = -1
+	if low >= without {
+		return
+	}
+	for c := range before {
+		before[c] = r
+	}
+	settled := s.settled[:0]
+	length, end := without, int32(-1)
+	for low < length {
+		k := owner[at]
+		if k < 0 {
+			length, end = low, int32(at)
+			break
+		}
+		settled = append(settled, place{int32(at), low})
+		distance[at] = math.NaN() // neither shorter nor longer than anything
+		row := cost[int(k)*cols:][:cols]
+		past := low
+		shift := row[at] - price[at] - low
+		if l := without - shift; l < length {
+			length, end = l, int32(at)
+		}
+		low = math.Inf(1)
+		for c, x := range row {
+			d := distance[c]
+			if x = x - price[c] - shift; x < d {
+				d = max(x, past) // rounding must not lead back
+				distance[c], before[c] = d, k
+			}
+			if d <= low && (d < low || owner[at] >= 0 && owner[c] < 0) {
+				low, at = d, c
+			}
+		}
+	}
+	s.settled = settled
+	for _, p := range settled {
+		price[p.column] += min(p.distance-length, 0)
+	}
+	if end < 0 {
+		return
+	}
+	if k := owner[end]; k >= 0 {
+		s.column[k] = -1
+	}
+	for {
+		k := before[end]
+		owner[end] = k
+		end, s.column[k] = s.column[k], end
+		if k == r {
+			return
+		}
+	}
+}
