@@ -16,11 +16,15 @@ import (
 
 func planCommand() command {
 	return command{
-		name: "plan", summary: "what would run where for a demand, and how far the fleet goes", usage: "-f sluice.yaml [--demand APP=RATE ...] [--scale 0.5..2] [--compare NAMES] [--what-if CHANGE ...] [--frontier]",
+		name: "plan", summary: "what would run where for a demand, and how far the fleet goes", usage: "-f sluice.yaml [--demand APP=RATE ...] [--scale 0.5..2] [--compare NAMES] [--what-if CHANGE ...] [--budget 2.5] [--frontier]",
 		about: `
 Asks a system's planner what it would run for a demand (the file's, unless --demand says otherwise) and prints the plan: for
 each app what is served at which accuracy, for each kind of worker the variant, batch limit, share and rate, and how far from
 the best plan it may be. Nothing is started. Ranges, --compare and --what-if print one line per plan.
+
+With --budget the machines are chosen, too: of all pools of the file's device types within a budget in $/h, the one that carries most
+of one app, with its bounds, what it is expected to carry by simulation, and what a million queries cost; with --demand, the
+cheapest that carries it. The workers of the file do not count then; device_types[].most limits what can be had.
 
 Demand that cannot be carried is answered with what keeps it from being carried and the changes that would each mend it. The
 exit status is then 5, so that a script can ask whether a fleet is enough; it is 0 with a range, --compare, --what-if or
@@ -29,7 +33,10 @@ exit status is then 5, so that a script can ask whether a fleet is enough; it is
 sluice plan -f sluice.yaml --demand digits=400 --demand scenes=50..150 --points 5
 sluice plan -f sluice.yaml --scale 0.5..2 --compare proteus,clipper-ht,clipper-ha
 sluice plan -f sluice.yaml --demand digits=900 --what-if '+2 gpu-large,-1 cpu' --what-if '+4 cpu'
-sluice plan -f sluice.yaml --frontier --out plots`,
+sluice plan -f sluice.yaml --frontier --out plots
+sluice plan -f examples/ranking.yaml --budget 2.5
+sluice plan -f examples/ranking.yaml --budget 2.5 --demand 80
+sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots`,
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			p := planning{}
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
@@ -41,7 +48,7 @@ sluice plan -f sluice.yaml --frontier --out plots`,
 				return nil
 			})
 			scale := fs.String("scale", "1", "`factor` on all demand, or from..to for a range")
-			fs.IntVar(&p.points, "points", 0, "`number` of plans in a range (default 7) or on the frontier (default 20)")
+			fs.IntVar(&p.points, "points", 0, "`number` of plans in a range (default 7), on the frontier (default 20) or of budgets (default 10)")
 			compare := fs.String("compare", "", "`names` of systems to plan with, separated by commas")
 			fs.Func("what-if", "`change` of the fleet to plan for beside the fleet as it is, such as '+2 gpu-large,-1 cpu'; repeat for more", func(s string) error {
 				changes = append(changes, s)
@@ -50,6 +57,15 @@ sluice plan -f sluice.yaml --frontier --out plots`,
 			fs.BoolVar(&p.frontier, "frontier", false, "the best accuracy at every throughput, up to what the fleet carries")
 			fs.Float64Var(&p.after, "after", 0, "plan from what a plan for this `factor` of the demand left running, instead of from nothing")
 			fs.StringVar(&p.out, "out", "", "`folder` for the frontier's plot and the result as JSON")
+			r := renting{}
+			fs.StringVar(&r.budget, "budget", "", "rent machines for at most this many `$/h`, or for from..to")
+			fs.StringVar(&r.app, "app", "", "the app, by `name`, that --budget is for")
+			fs.StringVar(&r.bound, "bound", paperBound, "what pools are ranked by: paper (Kairos, Eq. 15) or fluid (a linear program), a `name`")
+			fs.IntVar(&r.others, "runners-up", 5, "`number` of other pools shown with --budget")
+			fs.BoolVar(&r.search, "search", false, "with --budget: simulate pools until the best is found")
+			fs.BoolVar(&r.bounds, "bounds-only", false, "with --budget: simulate none")
+			fs.IntVar(&r.queries, "queries", 5000, "`number` of queries of each simulated run, with --budget")
+			fs.Uint64Var(&r.seed, "seed", 1, "`seed` of simulated runs, with --budget")
 			fs.BoolVar(&p.asJSON, "json", false, "print JSON")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
@@ -75,6 +91,12 @@ sluice plan -f sluice.yaml --frontier --out plots`,
 				p.world = w
 				if err := p.ask(demands, *scale, *compare, *system != "", changes); err != nil {
 					return err
+				}
+				if r.budget != "" {
+					if err := p.rents(*system != ""); err != nil {
+						return err
+					}
+					return p.runBudget(e, &r, len(demands) > 0)
 				}
 				return p.run(e)
 			}

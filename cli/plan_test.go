@@ -407,6 +407,7 @@ func TestPlanExamples(t *testing.T) {
 		return string(text)
 	}
 	text, profile := read(fleetFile), read("../examples/fleet.profile.json")
+	ranking, rankingProfile := read(rankingFile), read("../examples/ranking.profile.json")
 	lines := strings.Split(planCommand().examples, "\n")
 	documented := 0
 	for _, doc := range []string{"../docs/planning.md", "../README.md"} {
@@ -426,7 +427,8 @@ func TestPlanExamples(t *testing.T) {
 	if err := os.Mkdir("examples", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{"sluice.yaml": renamed, "fleet.profile.json": profile, "examples/fleet.yaml": text, "examples/fleet.profile.json": profile} {
+	for path, text := range map[string]string{"sluice.yaml": renamed, "fleet.profile.json": profile, "examples/fleet.yaml": text, "examples/fleet.profile.json": profile,
+		"examples/ranking.yaml": ranking, "examples/ranking.profile.json": rankingProfile} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -439,6 +441,9 @@ func TestPlanExamples(t *testing.T) {
 			} else {
 				args = append(args, strings.Fields(part)...)
 			}
+		}
+		if strings.Contains(line, "--budget") {
+			args = append(args, "--queries", "300", "--runners-up", "1")
 		}
 		want := ExitOK
 		if strings.Contains(line, "images=6500") {

@@ -248,7 +248,7 @@ func meter(x, low, high float64) string {
 }
 
 // savePlan writes a report, and what save adds, into a folder and returns the names of the files.
-func savePlan(dir string, r *planReport, save func(dir string) ([]string, error)) ([]string, error) {
+func savePlan(dir string, r any, save func(dir string) ([]string, error)) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}

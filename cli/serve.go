@@ -27,7 +27,8 @@ func serveCommand() command {
 		about: `
 Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold. Metrics are at
 /metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server turns not ready, finishes
-what it has accepted, and exits. Without a profile it measures the models first and keeps what it measured.`,
+what it has accepted, and exits. Without a profile it measures the models first and keeps what it measured; a system that
+learns latency while it serves (option learn) begins without.`,
 		examples: "sluice serve -f sluice.yaml\nsluice serve -f sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
@@ -84,6 +85,10 @@ func (w *world) knowledge(e *Env, given string) error {
 		if w.believe([]string{remembered}) == nil {
 			return nil
 		}
+	}
+	if w.system.Options.Learn {
+		w.unmeasured = true
+		return w.adopt(serving.Measurements{})
 	}
 	fmt.Fprintf(e.Stderr, "measuring the models on this machine; the profile is kept in %s\n", remembered)
 	f, err := w.measure(e, remembered, nil)
@@ -155,7 +160,8 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	platform.plane = r.plane
 	c, err := w.serverConfig(r.log)
 	if err == nil {
-		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations()}
+		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations(),
+			"/prices": server.Prices(platform.prices, platform.setPrice)}
 		r.server, err = server.New(c, platform)
 	}
 	if err != nil {

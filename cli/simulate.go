@@ -252,7 +252,11 @@ func (w *world) useSystem(name string) error {
 }
 
 func (w *world) journalHeader() journal.Header {
+	measured := w.measurements
+	if w.unmeasured {
+		measured = serving.Measurements{}
+	}
 	return journal.Header{System: w.system.Name, Router: w.system.Router, Batcher: w.system.Batcher, BatchSize: w.system.Options.BatchSize, Timeout: w.system.Options.Timeout,
 		Scaler: w.system.Scaler, Replan: w.system.Options.Replan,
-		Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: w.measurements}
+		Learn: w.system.Options.Learn, Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured}
 }

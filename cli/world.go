@@ -38,7 +38,8 @@ type world struct {
 	*config.World
 	system       systems.System
 	measurements serving.Measurements
-	profile      *profile.Table
+	profile      profile.Profile
+	unmeasured   bool              // nothing is known of latency until it is learned
 	placement    []static.Instance // as written down
 	solver       milp.Solver       // made when a planner first needs one
 	planner      plan.Planner
@@ -51,7 +52,7 @@ type world struct {
 // names are what a sluice.yaml may mention.
 func names() config.Names {
 	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(), Planners: systems.Planners(), Scalers: systems.Scalers(),
-		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan", "slack"}, systems.Settings("options.")...)}
+		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan", "slack", "budget"}, systems.Settings("options.")...)}
 }
 
 // openWorld reads and checks a sluice.yaml.
@@ -106,6 +107,7 @@ func composition(c config.System) (systems.System, error) {
 	if c.Replan > 0 {
 		o.Replan = time.Duration(c.Replan)
 	}
+	o.Renting.Budget = c.Budget
 	return s, o.Set(c.Options)
 }
 
@@ -153,6 +155,7 @@ func (w *world) assume() error {
 			m.Load = append(m.Load, serving.LoadPoint{Variant: serving.VariantID(v), DeviceType: d, Load: time.Duration(b.LoadTime)})
 		}
 	}
+	w.unmeasured = w.system.Options.Learn // how fakes behave is for the one who simulates them to know
 	return w.adopt(m)
 }
 
@@ -171,7 +174,9 @@ func (w *world) adopt(m serving.Measurements) error {
 		return err
 	}
 	w.measurements = m
-	if w.profile, err = profile.NewTable(w.Spec, m, statistic); err != nil {
+	if w.unmeasured {
+		w.profile = profile.NewLearned(w.Spec, nil)
+	} else if w.profile, err = profile.NewTable(w.Spec, m, statistic); err != nil {
 		return &status{ExitConfig, err}
 	}
 	w.placement = nil
@@ -190,7 +195,7 @@ func (w *world) replan() (err error) {
 	if w.planner, err = w.newPlanner(w.system); err != nil {
 		return err
 	}
-	if w.plan, err = w.planner.Plan(w.env.Context, plan.Request{Spec: w.Spec, Rates: w.demand()}); err != nil {
+	if w.plan, err = w.planner.Plan(w.env.Context, w.asks()); err != nil {
 		if w.env.Context.Err() != nil {
 			return err
 		}
@@ -218,6 +223,15 @@ func (w *world) newPlanner(s systems.System) (plan.Planner, error) {
 	return p, nil
 }
 
+// asks is the question that the first plan answers.
+func (w *world) asks() plan.Request {
+	r := plan.Request{Spec: w.Spec, Rates: w.demand()}
+	if w.unmeasured {
+		r.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
+	}
+	return r
+}
+
 // demand is what the first plan is made for, by AppID.
 func (w *world) demand() []float64 {
 	out := make([]float64, len(w.Apps))
@@ -228,6 +242,9 @@ func (w *world) demand() []float64 {
 }
 
 func (w *world) engine() (*engine.Engine, error) {
+	if w.unmeasured {
+		return w.system.Engine(w.Spec, nil, w.planner.Provides())
+	}
 	return w.system.Engine(w.Spec, w.profile, w.planner.Provides())
 }
 

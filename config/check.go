@@ -58,6 +58,8 @@ func (c *checker) deviceTypes() {
 		c.name(seen, d.Name, path+".name")
 		c.number(d.PricePerHour, path+".price_per_hour")
 		c.need(d.Cores >= 1, path+".cores", "is %d, want at least 1", d.Cores)
+		c.need(d.Most >= 0, path+".most", "is %d, want at least 1, or leave it out", d.Most)
+		c.need(d.Most > 0 || !c.f.has(path+".most"), path+".most", "is 0, want at least 1, or leave it out")
 	}
 }
 
@@ -177,6 +179,9 @@ func (c *checker) apps() {
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
 		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]", a.AccuracyFloor)
 		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand", "is %v, want a finite number of queries/s, at least 0", a.Demand)
+		if _, err := a.Items.mix(); err != nil {
+			c.addf(path+".items", "%v", err)
+		}
 		c.need(a.QueueLimit >= 1 && a.QueueLimit <= 1<<30, path+".queue_limit", "is %d, want at least 1", a.QueueLimit)
 		if a.System != nil {
 			c.system(a.System, path+".system")

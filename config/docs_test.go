@@ -107,7 +107,7 @@ func manual(t *testing.T) (text string, paths []string) {
 			if typ.Kind() == reflect.Pointer {
 				typ = typ.Elem()
 			}
-			if typ.Kind() == reflect.Struct {
+			if typ.Kind() == reflect.Struct && typ != at.typ { // parts of a whole of the same kind are described with it
 				queue = append(queue, struct {
 					typ  reflect.Type
 					path string

@@ -43,6 +43,9 @@ type DeviceType struct {
 	Cores int `yaml:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory"`
+	// Most is how many machines of the type can be had when machines are chosen under a budget (`sluice plan --budget`).
+	// Default: not limited.
+	Most int `yaml:"most"`
 }
 
 // Worker is a machine, or a group of equal machines.
@@ -118,7 +121,9 @@ type System struct {
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
 	Budget float64 `yaml:"budget"`
 	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
-	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md).
+	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md); `bound`
+	// (`paper` or `fluid`) and `late` of planners that rent; `learn: true` for latency that is learned while serving, with a
+	// profile to begin from or without.
 	Options map[string]string `yaml:"options"`
 }
 
@@ -141,6 +146,8 @@ type App struct {
 	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets planners
 	// begin with the most accurate variants.
 	Demand float64 `yaml:"demand"`
+	// Items says how large queries are expected to be, for planners that ask before any was seen. Default: one item each.
+	Items Items `yaml:"items"`
 	// QueueLimit is how many queries may wait before new ones are refused. Default: 1000.
 	QueueLimit int `yaml:"queue_limit"`
 	// System serves this app. Default: the file's.
@@ -153,6 +160,34 @@ type App struct {
 	Inputs []Tensor `yaml:"inputs"`
 	// Outputs lists the tensors of an answer. Default: what the models in the repository say.
 	Outputs []Tensor `yaml:"outputs"`
+}
+
+// Items is how many items queries bring, as in workload files (docs/workload.md).
+type Items struct {
+	// Distribution is `constant`, `uniform`, `lognormal`, `gaussian`, `histogram` or `mixture`. Default: `constant`.
+	Distribution string `yaml:"distribution"`
+	// Value of a `constant` distribution. Default: 1.
+	Value int `yaml:"value"`
+	// Min is the smallest size of a `uniform` or `gaussian` distribution.
+	Min int `yaml:"min"`
+	// Max is the largest size of a `uniform`, `lognormal` or `gaussian` distribution.
+	Max int `yaml:"max"`
+	// Mu is the mean of the logarithm of a `lognormal` distribution.
+	Mu float64 `yaml:"mu"`
+	// Sigma is the standard deviation of the logarithm of a `lognormal` distribution.
+	Sigma float64 `yaml:"sigma"`
+	// Mean of a `gaussian` distribution, before it is cut to min and max.
+	Mean float64 `yaml:"mean"`
+	// Deviation is the standard deviation of a `gaussian` distribution, before it is cut.
+	Deviation float64 `yaml:"deviation"`
+	// Sizes of a `histogram`.
+	Sizes []int `yaml:"sizes"`
+	// Weights of the sizes of a `histogram`, or of the parts of a `mixture`.
+	Weights []float64 `yaml:"weights"`
+	// Parts are the distributions that a `mixture` draws from. They have the same settings.
+	Parts []Items `yaml:"parts"`
+	// RoundUpTo has every size rounded up to a multiple of it. Default: sizes stay as they are.
+	RoundUpTo int `yaml:"round_up_to"`
 }
 
 // SLO is a latency objective.

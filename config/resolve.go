@@ -69,7 +69,7 @@ type resolver struct {
 func (r *resolver) machines() {
 	s := r.w.Spec
 	for _, d := range r.f.DeviceTypes {
-		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory)})
+		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory), Most: d.Most})
 	}
 	names, entry := r.f.expand()
 	r.entry = entry
@@ -94,6 +94,7 @@ func (r *resolver) app(i int) {
 		Name: a.Name, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
 		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit, Slack: time.Duration(r.f.SystemOf(i).Slack),
 	}
+	app.Mix, _ = a.Items.mix() // checked with the file
 	if a.Late == "serve-late" {
 		app.Late, app.GiveUp = serving.ServeLate, time.Duration(a.GiveUp)
 	}

@@ -312,3 +312,41 @@ func TestMinimalExampleRuns(t *testing.T) {
 		t.Errorf("Spec() = %v, %v", s, err)
 	}
 }
+
+// What the file says of sizes is what planners are to expect; nothing said is one item each, without a mix.
+func TestItems(t *testing.T) {
+	file := func(items string) string {
+		return strings.Replace(small, "slo:", "items: "+items+", slo:", 1)
+	}
+	for _, c := range []struct {
+		items   string
+		largest int
+		classes int
+		err     string
+	}{
+		{"{distribution: histogram, sizes: [8, 1], weights: [1, 3]}", 8, 2, ""},
+		{"{distribution: mixture, weights: [1, 1], parts: [{value: 2}, {distribution: uniform, min: 3, max: 4}]}", 4, 3, ""},
+		{"{distribution: uniform, min: 1, max: 100, round_up_to: 10}", 100, 10, ""},
+		{"{distribution: uniform, min: 5, max: 4}", 0, 0, "apps[0].items: min and max: are 5 and 4"},
+		{"{distribution: constant, value: 99999999999}", 0, 0, "apps[0].items: value"},
+	} {
+		f, err := Parse([]byte(file(c.items)), "x.yaml")
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v", c.items, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.items, err)
+			continue
+		}
+		spec, err := f.Spec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := spec.Apps[0].Mix; m.Largest() != c.largest || m.Classes() != c.classes {
+			t.Errorf("%s: %+v", c.items, m)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -163,7 +162,7 @@ func (p *Plane) plan(d *engine.Decision) {
 		p.send(message{in: engine.Input{Kind: engine.PlanFailed, Seq: seq}})
 		return
 	}
-	r := plan.Request{Spec: p.c.Spec, Snapshot: d.Snapshot, Rates: d.Rates}
+	r := d.Asks(p.c.Spec)
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()

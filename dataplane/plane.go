@@ -215,6 +215,11 @@ func (p *Plane) Adopt(pl *plan.Plan) {
 	p.send(message{in: engine.Input{Kind: engine.PlanReady, Plan: pl}})
 }
 
+// SetPrice tells what a machine of a device type costs from now on, in $/h. The price must be finite and at least 0.
+func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
+	p.send(message{in: engine.Input{Kind: engine.PriceChanged, DeviceType: d, Price: price}})
+}
+
 // Lose reports a worker gone: every instance on it is lost.
 func (p *Plane) Lose(w serving.WorkerID) {
 	p.send(message{ask: func(e *engine.Engine) {

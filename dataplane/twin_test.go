@@ -19,7 +19,10 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/static"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
@@ -31,13 +34,16 @@ type world struct {
 	load    []workload.Arrival
 	faults  []sim.Fault
 	cancels []sim.Cancel
+	prices  []sim.PriceChange
+	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
+	known   bool         // the engine begins with what was measured
 	header  journal.Header
 	system  systems.System
 }
 
 func newWorld(system systems.System, seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 5))
-	w := &world{cluster: simtest.Random(rng), system: system}
+	w := &world{cluster: simtest.Random(rng), system: system, known: true}
 	for s := range w.cluster.Spec.Stages {
 		for e := range w.cluster.Spec.Stages[s].Next {
 			w.cluster.Spec.Stages[s].Next[e].FanOut = 1 // what live apps can do
@@ -61,7 +67,11 @@ func newWorld(system systems.System, seed uint64) *world {
 }
 
 func (w *world) engine() *engine.Engine {
-	e, err := w.system.Engine(w.cluster.Spec, w.cluster.Profile, w.cluster.Planner.Provides())
+	var measured profile.Profile
+	if w.known {
+		measured = w.cluster.Profile
+	}
+	e, err := w.system.Engine(w.cluster.Spec, measured, w.cluster.Planner.Provides())
 	if err != nil {
 		panic(err)
 	}
@@ -130,7 +140,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	}
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Breaks: w.breaks, Check: true,
+		Prices: w.prices, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -153,7 +163,7 @@ func (w *world) live(t *testing.T) []byte {
 		begun := time.Now()
 		p, err := dataplane.New(dataplane.Config{
 			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan,
-			RunTimeout: time.Hour, Settle: synctest.Wait,
+			Planner: slowly{w.planner}, RunTimeout: time.Hour, Settle: synctest.Wait,
 			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 		})
 		if err != nil {
@@ -171,6 +181,12 @@ func (w *world) live(t *testing.T) []byte {
 			for _, c := range w.cancels {
 				until(c.At)
 				p.Cancel(c.Query)
+			}
+		})
+		accidents.Go(func() {
+			for _, x := range w.prices {
+				until(x.At)
+				p.SetPrice(x.DeviceType, x.Price)
 			}
 		})
 		answers := make(chan error, len(w.load))
@@ -223,6 +239,75 @@ func TestTwin(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// thinking is how long a plan takes in both drivers.
+const thinking = 3 * time.Millisecond
+
+// slowly thinks before it plans.
+type slowly struct{ plan.Planner }
+
+func (s slowly) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	if err := pause(ctx, thinking); err != nil {
+		return nil, err
+	}
+	return s.Planner.Plan(ctx, r)
+}
+
+// trusting plans the placement by what the request says is believed, for the mix it says, and puts its prices on record.
+type trusting struct{ *simtest.Planner }
+
+func (p trusting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+	by := *p.Planner
+	by.Planner = static.Planner{Profile: r.Beliefs, Instances: by.Instances}
+	made, err := by.Plan(context.Background(), r)
+	if err == nil {
+		made.Mixes, made.Forecast.CostPerHour = r.Mixes, r.Price(0)
+	}
+	return made, err
+}
+
+// The same with latency that is learned while serving, from what was measured or from nothing, with prices that change and
+// with plans made from all of that: both drivers learn the same, and a replay learns it again.
+func TestTwinLearning(t *testing.T) {
+	plans, requests := 0, 0
+	for _, router := range systems.Routers() {
+		for _, batcher := range []string{"single", "mostaccurate", "adaptive"} {
+			for seed := uint64(1); seed <= 4; seed++ {
+				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "mixshift"}
+				system.Options.Learn, system.Options.Replan = true, 100*time.Millisecond
+				w := newWorld(system, seed)
+				w.planner, w.known = trusting{w.cluster.Planner}, seed%2 == 0
+				middle := w.load[len(w.load)/2].At
+				w.prices = []sim.PriceChange{{At: middle, Price: 0.25}, {At: middle, Price: 0.5}, {At: middle + 5e8, Price: 0.5}}
+				w.header.Learn, w.header.Scaler, w.header.Replan = true, system.Scaler, system.Options.Replan
+				if !w.known {
+					w.header.Measurements = serving.Measurements{}
+				}
+				a, b := w.simulated(t), w.live(t)
+				if !bytes.Equal(a, b) {
+					t.Fatalf("%s+%s, seed %d: simulator and data plane differ:\n%s", router, batcher, seed, firstDifference(a, b))
+				}
+				r, err := journal.NewReader(bytes.NewReader(a))
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := systems.Recorded(r.Header())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d, err := journal.Replay(r, e, nil); err != nil || d != nil {
+					t.Fatalf("%s+%s, seed %d: replay: %v, %v", router, batcher, seed, d, err)
+				}
+				requests += bytes.Count(a, []byte("request-plan"))
+				plans += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
+			}
+		}
+	}
+	t.Logf("%d requests, %d plans", requests, plans)
+	if plans == 0 {
+		t.Error("nothing was planned from what was learned")
 	}
 }
 

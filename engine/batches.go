@@ -192,6 +192,9 @@ func (e *Engine) batchDone(in *Input) {
 		e.blame(fmt.Errorf("engine: batch %d reported done on instance %d, where it does not run", in.Batch, in.Instance))
 		return
 	}
+	if e.learner != nil && in.Result == OK {
+		e.learner.Observe(b.Variant, i.DeviceType, b.Items, b.AtOnce, in.Took)
+	}
 	edges := len(e.spec.Stages[i.Stage].Next)
 	late, k := false, 0
 	for ref := b.Head; ref != fleet.Nil; k++ {

@@ -6,6 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // DecisionKind says what is to be done.
@@ -25,7 +26,7 @@ const (
 	LoadVariant
 	// UnloadVariant: release Variant on Instance; nothing of it runs.
 	UnloadVariant
-	// RequestPlan: ask the planner with Snapshot and Rates.
+	// RequestPlan: ask the planner with what Asks makes of it.
 	RequestPlan
 )
 
@@ -119,4 +120,7 @@ type Decision struct {
 	Launch   *Launch         // LaunchInstance
 	Snapshot *fleet.Snapshot // RequestPlan
 	Rates    []float64       // RequestPlan: demand by app, queries/s
+	Mixes    []serving.Mix   // RequestPlan: sizes of queries by app
+	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned; nil otherwise
+	Prices   []float64       // RequestPlan: by device type, in $/h, once one has changed; nil before
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/pq"
@@ -33,6 +34,9 @@ type Config struct {
 type Engine struct {
 	spec     *serving.Spec
 	profile  profile.Profile
+	learner  profile.Learner // profile, where it learns; nil otherwise
+	epoch    uint64          // of the learner, that what is derived from it was derived at
+	hopeless int             // queries that were believed to be so while instances were idle
 	router   route.Router
 	rule     batch.Rule
 	scaler   scale.Scaler
@@ -76,7 +80,8 @@ type Engine struct {
 	failures   map[fleet.Key]int
 	machines   []health     // by worker
 	models     []health     // by variant
-	shifted    serving.Time // when a worker or variant was last found bad, or good again
+	shifted    serving.Time // when something that plans are made from last changed
+	prices     []float64    // by device type, in $/h; nil before one has changed
 	request    uint64       // Seq of the last plan request
 	asked      bool
 	lastAsk    serving.Time
@@ -132,6 +137,7 @@ func New(c Config) (*Engine, error) {
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
 		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)), machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
 	}
+	e.learner, _ = c.Profile.(profile.Learner)
 	for _, a := range c.Spec.Apps {
 		for at, s := range a.Stages {
 			e.place[s] = at
@@ -165,6 +171,7 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 	for i := range in {
 		e.apply(&in[i])
 	}
+	e.believe()
 	e.expire()
 	e.settle()
 	// A task that was given to a slower instance, or came back from a batch, may be hopeless at once.
@@ -182,6 +189,8 @@ func (e *Engine) apply(in *Input) {
 		e.batchDone(in)
 	case InstanceChanged:
 		e.instanceChanged(in)
+	case PriceChanged:
+		e.reprice(in)
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
@@ -322,9 +331,12 @@ func (e *Engine) rescale() {
 	}
 	e.request++
 	e.asked, e.lastAsk = true, e.now
-	rates := make([]float64, len(e.spec.Apps))
-	e.scaler.Demand(&e.scaling, rates)
-	e.out = append(e.out, Decision{Kind: RequestPlan, Reason: Asked, Snapshot: e.snapshot(), Rates: rates})
+	d := Decision{Kind: RequestPlan, Reason: Asked, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
+	e.scaler.Demand(&e.scaling, d.Rates)
+	if e.learner != nil {
+		d.Beliefs = e.learner.Frozen()
+	}
+	e.out = append(e.out, d)
 }
 
 func (e *Engine) blame(err error) {

@@ -11,19 +11,20 @@ import (
 // InputKind says what happened.
 type InputKind uint8
 
-// The kinds of input, in the order in which those of one instant are applied: completions, instance changes, plans,
+// The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices, plans,
 // arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
 // use Sort, so that ties are broken the same way in both.
 const (
 	BatchDone InputKind = iota
 	InstanceChanged
+	PriceChanged
 	PlanReady
 	PlanFailed
 	QueryArrived
 	QueryCancelled
 )
 
-var inputNames = [...]string{"batch-done", "instance-changed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
+var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
 
 // String returns the kind's name in journals.
 func (k InputKind) String() string { return inputNames[k] }
@@ -68,6 +69,9 @@ type Input struct {
 	Variant  serving.VariantID  // InstanceChanged
 	Plan     *plan.Plan         // PlanReady
 	Seq      uint64             // PlanFailed: of the request
+
+	DeviceType serving.DeviceTypeID // PriceChanged
+	Price      float64              // PriceChanged: from now on, in $/h
 }
 
 func (i *Input) id() uint64 {
@@ -76,6 +80,8 @@ func (i *Input) id() uint64 {
 		return uint64(i.Batch)
 	case InstanceChanged:
 		return uint64(i.Instance)<<32 | uint64(uint32(i.Variant))
+	case PriceChanged:
+		return uint64(i.DeviceType)
 	case PlanReady:
 		return i.Plan.Snapshot
 	case PlanFailed:

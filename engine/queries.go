@@ -27,6 +27,7 @@ func (e *Engine) arrive(q *serving.Query) {
 		e.refuse(q, BadQuery, false)
 		return
 	}
+	e.monitor.Size(q.App, q.Items)
 	app := &e.spec.Apps[q.App]
 	s := app.Stages[0]
 	t := e.task(q, s, q.Items)
@@ -49,7 +50,7 @@ func (e *Engine) arrive(q *serving.Query) {
 	}
 	e.ids.put(q.ID, r)
 	ref := e.add(r, t)
-	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now {
+	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now && !e.tries(ref) {
 		e.end(r, serving.Dropped, DeadlinePassed)
 	}
 }

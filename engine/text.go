@@ -39,6 +39,14 @@ func (d *Decision) String() string {
 		fmt.Fprintf(&b, " i%d variant %d", d.Instance, d.Variant)
 	case RequestPlan:
 		fmt.Fprintf(&b, " #%d rates %v", d.Snapshot.Seq, d.Rates)
+		for a := range d.Mixes {
+			if m := &d.Mixes[a]; m.Largest() > 1 {
+				fmt.Fprintf(&b, ", app %d brings %g items in the mean of %d", a, m.Mean(), m.Count)
+			}
+		}
+		if d.Prices != nil {
+			fmt.Fprintf(&b, ", prices %v", d.Prices)
+		}
 	}
 	fmt.Fprintf(&b, " (%s)", d.Reason)
 	return b.String()

@@ -40,3 +40,16 @@ func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	}
 	return &c, moved, nil
 }
+
+// Rented returns the world with other workers: as many of each type, by DeviceTypeID, as counts says. Workers of type T are
+// called T-0, T-1 and so on, in the order of the types.
+func (s *Spec) Rented(counts []int) *Spec {
+	c := *s
+	c.Workers = nil
+	for d, n := range counts {
+		for k := range n {
+			c.Workers = append(c.Workers, Worker{Name: fmt.Sprintf("%s-%d", s.DeviceTypes[d].Name, k), DeviceType: DeviceTypeID(d)})
+		}
+	}
+	return &c
+}

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,5 +35,14 @@ func TestResized(t *testing.T) {
 	}
 	if _, _, err := s.Resized([]int{0, -2}); err == nil || !strings.Contains(err.Error(), `2 workers of device type "b" cannot go: there are 1`) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestRented(t *testing.T) {
+	s := &Spec{DeviceTypes: []DeviceType{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Workers: []Worker{{Name: "old"}}}
+	got := s.Rented([]int{2, 0, 1})
+	want := []Worker{{"a-0", 0}, {"a-1", 0}, {"c-0", 2}}
+	if !slices.Equal(got.Workers, want) || len(s.Workers) != 1 {
+		t.Errorf("%v, want %v; the world before has %v", got.Workers, want, s.Workers)
 	}
 }

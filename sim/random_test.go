@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
@@ -35,7 +36,15 @@ func TestEveryCombinationKeepsTheInvariants(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, 77))
 					c := simtest.Random(rng)
 					load := c.Load(rng, 400)
-					e, err := systems.System{Router: router, Batcher: batcher}.Engine(c.Spec, c.Profile, c.Planner.Provides())
+					// Some plan again, by each of the scalers, some learn latency, from what was measured or from nothing.
+					system := systems.System{Router: router, Batcher: batcher, Scaler: systems.Scalers()[int(seed)%len(systems.Scalers())]}
+					system.Options.Learn = seed%4 == 0 || seed%4 == 3
+					system.Options.Replan = 200 * time.Millisecond
+					var measured profile.Profile = c.Profile
+					if seed%4 == 3 {
+						measured = nil
+					}
+					e, err := system.Engine(c.Spec, measured, c.Planner.Provides())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -50,10 +59,11 @@ func TestEveryCombinationKeepsTheInvariants(t *testing.T) {
 					if len(faults) == 2 && faults[1].At < faults[0].At {
 						faults[0], faults[1] = faults[1], faults[0]
 					}
+					prices := []PriceChange{{At: load[len(load)/2].At, DeviceType: 0, Price: rng.Float64()}}
 					ran := make(map[serving.QueryID]bool)
 					ended := make(map[serving.QueryID]serving.Outcome)
 					_, err = Run(Config{
-						Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Source: workload.FromSlice(load), Faults: faults,
+						Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Source: workload.FromSlice(load), Faults: faults, Prices: prices, Planner: c.Planner, PlanDelay: 50 * time.Millisecond,
 						Breaks: func(serving.BatchID) bool { return rng.IntN(50) == 0 }, Check: true, Limit: serving.Time(10 * time.Minute),
 						Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
 							for i := range out {

@@ -32,6 +32,8 @@ type Config struct {
 	Faults []Fault
 	// Cancels are clients that go away, in the order of At.
 	Cancels []Cancel
+	// Prices change at their times, in the order of At.
+	Prices []PriceChange
 	// Breaks tells whether a batch fails; nil for none.
 	Breaks func(serving.BatchID) bool
 	// Recorder takes the outcomes; nil for none.
@@ -56,6 +58,13 @@ type Fault struct {
 type Cancel struct {
 	At    serving.Time
 	Query serving.QueryID // queries are numbered from 1 in order of arrival
+}
+
+// PriceChange is a new price of a device type, in $/h, from At on.
+type PriceChange struct {
+	At         serving.Time
+	DeviceType serving.DeviceTypeID
+	Price      float64
 }
 
 // Result is what a run adds to its report.
@@ -84,6 +93,7 @@ type simulation struct {
 	faults  int
 	back    []serving.Time // by worker: when it is up again after a fault
 	cancels int
+	prices  int
 	result  Result
 }
 
@@ -109,6 +119,9 @@ func (s *simulation) run() (Result, error) {
 		if s.cancels < len(s.Cancels) {
 			now = min(now, s.Cancels[s.cancels].At)
 		}
+		if s.prices < len(s.Prices) {
+			now = min(now, s.Prices[s.prices].At)
+		}
 		if now == serving.Never {
 			return s.result, fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
 		}
@@ -127,6 +140,10 @@ func (s *simulation) run() (Result, error) {
 		}
 		for ; s.cancels < len(s.Cancels) && s.Cancels[s.cancels].At <= now; s.cancels++ {
 			s.in = append(s.in, engine.Input{Kind: engine.QueryCancelled, Query: serving.Query{ID: s.Cancels[s.cancels].Query}})
+		}
+		for ; s.prices < len(s.Prices) && s.Prices[s.prices].At <= now; s.prices++ {
+			p := &s.Prices[s.prices]
+			s.in = append(s.in, engine.Input{Kind: engine.PriceChanged, DeviceType: p.DeviceType, Price: p.Price})
 		}
 		engine.Sort(s.in)
 		if err := s.step(now, false); err != nil {
@@ -229,7 +246,7 @@ func (s *simulation) plan(now serving.Time, d *engine.Decision) error {
 	if s.Planner == nil {
 		return fmt.Errorf("sim: the engine asked for a plan at %v and there is no planner", now)
 	}
-	p, err := s.Planner.Plan(context.Background(), plan.Request{Spec: s.Spec, Snapshot: d.Snapshot, Rates: d.Rates})
+	p, err := s.Planner.Plan(context.Background(), d.Asks(s.Spec))
 	in := engine.Input{Kind: engine.PlanFailed, Seq: d.Snapshot.Seq}
 	if err == nil {
 		in = engine.Input{Kind: engine.PlanReady, Plan: p}

@@ -11,8 +11,10 @@ type Options struct {
 	BatchSize int           // of batcher fixed, in items; 0 means the plan's limit
 	Timeout   time.Duration // of batcher filltimeout; 0 means the plan's hold
 	Replan    time.Duration // of scalers that plan periodically; 0 means their own interval
+	Learn     bool          // latency is learned while serving; what was measured, if anything was, is where it begins
 	Planning  Planning
 	Policies  Policies
+	Renting   Renting
 }
 
 // Planning tunes the planners that solve a program.
@@ -30,6 +32,13 @@ type Planning struct {
 	Oddities  bool    // as the published code does it, where it differs from the paper's text
 }
 
+// Renting tunes the planner that chooses machines.
+type Renting struct {
+	Budget float64 // $/h; 0 for none
+	Bound  string  // paper (default) or fluid: what pools are compared by
+	Late   float64 // part of the queries that the bound fluid leaves out; 0 means what the objective allows, negative none
+}
+
 // String lists what is not a default, as name=value.
 func (o Options) String() string {
 	var out []string
@@ -42,6 +51,7 @@ func (o Options) String() string {
 	add("batch", o.BatchSize, o.BatchSize > 0)
 	add("timeout", o.Timeout, o.Timeout > 0)
 	add("replan", o.Replan, o.Replan > 0)
+	add("learn", o.Learn, o.Learn)
 	add("select", p.Select, p.Select != "")
 	add("place", p.Place, p.Place != "")
 	add("goal", p.Goal, p.Goal != "")
@@ -62,5 +72,8 @@ func (o Options) String() string {
 	add("step", t.Step, t.Step > 0)
 	add("alone", t.Alone, t.Alone)
 	add("rates", t.Rates, t.Rates != "")
+	add("budget", o.Renting.Budget, o.Renting.Budget > 0)
+	add("bound", o.Renting.Bound, o.Renting.Bound != "")
+	add("late", o.Renting.Late, o.Renting.Late != 0)
 	return strings.Join(out, " ")
 }

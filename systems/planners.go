@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/policy/plan/ramsis"
 	"github.com/sluice-serving/sluice/policy/plan/static"
 	"github.com/sluice-serving/sluice/policy/scale"
@@ -50,6 +51,7 @@ var planners = []plannerPart{
 	{"modelswitching", "all variants everywhere; by the load, the most accurate whose simulated response meets the objective", newLoadwise(modelSwitching)},
 	{"infaas-target", "all variants everywhere; the fastest that reaches the app's accuracy floor", newLoadwise(infaasTarget)},
 	{"allvariants", "all variants everywhere, and the batcher chooses", newAllVariants},
+	{"kairos", "which machines to rent under a budget, by upper bounds on what pools serve", newKairos},
 }
 
 var scalers = []scalerPart{
@@ -59,6 +61,9 @@ var scalers = []scalerPart{
 		return scale.Replan{Interval: o.Replan, Bursts: true}
 	}},
 	{"uncovered", "plans again when the load exceeds what the plan has policies for, and when a worker is lost", func(Options) scale.Scaler { return scale.Uncovered{} }},
+	{"mixshift", "plans again when the sizes of queries shift, and when a worker is lost or a price or a latency changes", func(o Options) scale.Scaler {
+		return scale.NewMixShift(o.Replan)
+	}},
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 
@@ -103,6 +108,14 @@ func NewPlanner(name string, w World, o Options) (plan.Planner, error) {
 		return nil, errors.New("a planner needs a profile: measure one with 'sluice profile'")
 	}
 	return planners[at].make(w, o)
+}
+
+func newKairos(w World, o Options) (plan.Planner, error) {
+	r := &o.Renting
+	if r.Bound != "" && r.Bound != "paper" && r.Bound != "fluid" {
+		return nil, fmt.Errorf("planner kairos: option bound is %s, which does not exist: use paper or fluid", r.Bound)
+	}
+	return &kairos.Planner{Profile: w.Profile, Options: kairos.Options{Budget: r.Budget, Fluid: r.Bound == "fluid", Late: r.Late}}, nil
 }
 
 // NewPlanner builds the system's planner.

@@ -14,10 +14,12 @@ func Recorded(h journal.Header) (*engine.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	table, err := profile.NewTable(h.Spec, h.Measurements, statistic)
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+	var measured profile.Profile
+	if !h.Learn || len(h.Measurements.Latency) > 0 {
+		if measured, err = profile.NewTable(h.Spec, h.Measurements, statistic); err != nil {
+			return nil, fmt.Errorf("journal: %w", err)
+		}
 	}
 	return System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler,
-		Options: Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan}}.Engine(h.Spec, table, h.Provides)
+		Options: Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}}.Engine(h.Spec, measured, h.Provides)
 }

@@ -19,6 +19,10 @@ var settings = []setting{
 		o.Planning.Goal = v
 		return among(v, "accuracy", "fairness", "blend", "throughput")
 	}},
+	{"learn", func(o *Options, v string) error {
+		o.Learn = v == "true"
+		return among(v, "true", "false")
+	}},
 	{"select", func(o *Options, v string) error {
 		o.Planning.Select = v
 		return among(v, "any", "most-accurate", "least-accurate")
@@ -50,6 +54,8 @@ var settings = []setting{
 		return err
 	}},
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
+	{"bound", func(o *Options, v string) error { o.Renting.Bound = v; return among(v, "paper", "fluid") }},
+	{"late", func(o *Options, v string) (err error) { o.Renting.Late, err = number(v, -1, 0.99); return err }},
 }
 
 // Settings returns the keys that Set knows, each with prefix before it.

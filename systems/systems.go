@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -70,8 +71,18 @@ func Get(name string) (System, error) {
 	return all[at], nil
 }
 
-// Engine builds a fresh engine of the composition.
+// Engine builds a fresh engine of the composition. p is what was measured; nil for nothing, with which only systems that learn
+// can begin.
 func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sections) (*engine.Engine, error) {
+	sc, err := NewScaler(s.Scaler, s.Options)
+	if err != nil {
+		return nil, err
+	}
+	return s.EngineWith(spec, p, provides, sc)
+}
+
+// EngineWith builds a fresh engine of the composition with another scaler.
+func (s System) EngineWith(spec *serving.Spec, p profile.Profile, provides plan.Sections, sc scale.Scaler) (*engine.Engine, error) {
 	r, err := NewRouter(s.Router)
 	if err != nil {
 		return nil, err
@@ -80,9 +91,11 @@ func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sect
 	if err != nil {
 		return nil, err
 	}
-	sc, err := NewScaler(s.Scaler, s.Options)
-	if err != nil {
-		return nil, err
+	if s.Options.Learn {
+		p = profile.NewLearned(spec, p)
+	}
+	if p == nil {
+		return nil, fmt.Errorf("system %q needs a profile: measure one with 'sluice profile', or give the option learn", s.Name)
 	}
 	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides})
 }

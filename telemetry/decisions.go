@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // entry is a kept decision.
@@ -56,7 +57,9 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 		parts := e.decision.Parts[:0]
 		e.at, e.decision = now, out[k]
 		e.decision.Parts = append(parts, out[k].Parts...)
-		e.decision.Snapshot = nil // large, and of no use here
+		if s := out[k].Snapshot; s != nil {
+			e.decision.Snapshot, e.decision.Beliefs = &fleet.Snapshot{Seq: s.Seq}, nil // large, and of no use here
+		}
 		if l.next++; l.next == len(l.ring) {
 			l.next, l.full = 0, true
 		}

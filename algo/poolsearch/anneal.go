@@ -28,7 +28,7 @@ type annealing struct {
 
 // Annealing returns the search by simulated annealing. A neighbour has one machine more or less, or one of another type
 // instead. A point is evaluated when the walk considers it first; later its known value decides. A pruned one is no neighbour
-// any more: it is worth less than a point that the walk knows, but not known by how much. When all neighbours are pruned or
+// any more: it is worth no more than a point that has been evaluated, but nobody knows what. When all neighbours are pruned or
 // the walk keeps to known points for long, it goes on from a random open one, so that it ends only when none is left.
 func Annealing(space *Space, with Cooling, rng *rand.Rand) *Search {
 	if with.Hot <= 0 {

@@ -35,7 +35,7 @@ func BenchmarkSearch(b *testing.B) {
 			for _, pruning := range []struct {
 				name string
 				rule Rule
-			}{{"sub", Sub}, {"none", nil}} {
+			}{{"below", Below}, {"none", nil}} {
 				b.Run(fmt.Sprintf("%s/%d/%s", k.name, len(points), pruning.name), func(b *testing.B) {
 					b.ReportAllocs()
 					tried := 0

@@ -97,7 +97,7 @@ func TestFindsBest(t *testing.T) {
 			for i := range bounds {
 				bounds[i] = value[i] + max(0, rng.NormFloat64())
 			}
-			s := space(t, points, Sub)
+			s := space(t, points, Below)
 			search := k.make(s, bounds, rng)
 			for n := 0; ; n++ {
 				i, ok := search.Next()
@@ -183,7 +183,7 @@ func TestRepeats(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	for _, k := range kinds {
-		s := space(t, nil, Sub)
+		s := space(t, nil, Below)
 		if _, ok := k.make(s, nil, rand.New(rand.NewPCG(1, 1))).Next(); ok {
 			t.Errorf("%s asks for a point of an empty space", k.name)
 		}

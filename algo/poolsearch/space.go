@@ -9,9 +9,9 @@ import (
 // Rule prunes what need not be evaluated any more now that a point's value is known. It is called once for every value.
 type Rule func(s *Space, point int, value float64)
 
-// Sub prunes all points that are at most the evaluated one in every coordinate: with fewer machines nothing can be better
+// Below prunes all points that are at most the evaluated one in every coordinate: with fewer machines nothing can be better
 // (Kairos, Algorithm 1 and §5.2). It is right for values that do not fall in any coordinate.
-func Sub(s *Space, point int, _ float64) { s.PruneBelow(point) }
+func Below(s *Space, point int, _ float64) { s.PruneBelow(point) }
 
 // Space is a finite set of points with what a search has learned about them. One search owns it.
 type Space struct {
@@ -70,7 +70,7 @@ func NewSpace(points [][]int, rule Rule) (*Space, error) {
 
 // key writes coordinates such that different points have different keys.
 func key(point []int) []byte {
-	out := make([]byte, 0, 16) // stays on the stack for pools of usual sizes
+	out := make([]byte, 0, 16) // room for pools of usual sizes
 	for _, x := range point {
 		out = binary.AppendVarint(out, int64(x))
 	}

@@ -33,6 +33,7 @@ type Header struct {
 	Scaler       string        `json:",omitempty"`
 	Replan       time.Duration `json:",omitempty"` // interval of the scaler
 	Statistic    string        // of the measurements, as profile.ParseStatistic names it
+	Learn        bool          `json:",omitempty"` // latency was learned, from the measurements where there are any
 	Provides     plan.Sections
 	Spec         *serving.Spec
 	Measurements serving.Measurements
@@ -64,6 +65,8 @@ type input struct {
 	Change   string        `json:"ch,omitempty"`
 	Plan     *plan.Plan    `json:"plan,omitempty"`
 	Seq      uint64        `json:"seq,omitempty"`
+	Device   int32         `json:"d,omitempty"`
+	Price    float64       `json:"usd,omitempty"`
 }
 
 type line struct {
@@ -120,6 +123,8 @@ func compact(in *engine.Input) input {
 		c.Batch, c.Instance, c.Broken, c.Took, c.Emitted = uint64(in.Batch), int32(in.Instance), in.Result == engine.Broken, in.Took, in.Emitted
 	case engine.InstanceChanged:
 		c.Instance, c.Change, c.Variant = int32(in.Instance), in.Change.String(), int32(in.Variant)+1
+	case engine.PriceChanged:
+		c.Device, c.Price = int32(in.DeviceType), in.Price
 	case engine.PlanReady:
 		c.Plan = in.Plan
 	case engine.PlanFailed:
@@ -155,6 +160,8 @@ func (c *input) expand() (engine.Input, error) {
 		default:
 			return in, fmt.Errorf("instance change %q is unknown", c.Change)
 		}
+	case engine.PriceChanged.String():
+		in.Kind, in.Variant, in.DeviceType, in.Price = engine.PriceChanged, 0, serving.DeviceTypeID(c.Device), c.Price
 	case engine.PlanReady.String():
 		if c.Plan == nil {
 			return in, errors.New("plan-ready without a plan")

@@ -31,7 +31,8 @@ type View struct {
 	Plan    *plan.Plan // in force; nil before the first
 	Asked   bool       // a request is under way
 	LastAsk serving.Time
-	// Shifted is when a worker or a variant was last found unfit for planning, or fit again; 0 for never.
+	// Shifted is when something that plans are made from last changed: a worker or a variant was found unfit for planning, or
+	// fit again; a price changed; other latencies are believed. 0 for never.
 	Shifted serving.Time
 	Waiting []int // by AppID: queries that wait
 }

@@ -43,7 +43,7 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 			if err != nil {
 				return nil, err
 			}
-			carried, _, err := experiment.Carries(ctx, p, ahead, g.allowing(ahead, seed))
+			carried, _, err := experiment.Carries(ctx, p, g.allowing(ahead, seed))
 			if err != nil {
 				return nil, err
 			}

@@ -40,7 +40,7 @@ func (l *lab) exploring(ctx context.Context, q question, search searching, budge
 	for i, r := range ranked {
 		points[i], bounds[i] = r.Pool, r.Bound
 	}
-	space, err := poolsearch.NewSpace(points, poolsearch.Sub)
+	space, err := poolsearch.NewSpace(points, poolsearch.Below)
 	if err != nil {
 		return nil, err
 	}

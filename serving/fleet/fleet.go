@@ -19,6 +19,9 @@ type Fleet struct {
 	central   []Queue       // by stage: tasks not yet given to an instance
 	kinds     [][]kind      // by stage: distinct ways in which ready instances serve a task without requirements
 
+	// learns tells that latency is learned: a batch that has run for longer than was believed tells something.
+	learns bool
+
 	tasks     []Task
 	freeTasks []Ref
 
@@ -38,6 +41,7 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 	for i := range f.central {
 		f.central[i] = newQueue()
 	}
+	_, f.learns = p.(profile.Learner)
 	return f
 }
 
@@ -105,6 +109,9 @@ func (f *Fleet) centralDrop(t *Task) serving.Time {
 	if app := f.app(t); app.Late == serving.ServeLate {
 		return patience(app, t)
 	}
+	if t.Try {
+		return t.Deadline
+	}
 	best := profile.Unknown
 	if t.Special {
 		for _, i := range f.serving[t.Stage] {
@@ -145,10 +152,17 @@ func (f *Fleet) instanceDrop(i *Instance, t *Task) serving.Time {
 		return patience(app, t)
 	}
 	l := f.Fastest(i, t)
-	if l == profile.Unknown {
+	if l == profile.Unknown || t.Try {
 		return t.Deadline
 	}
 	return t.Deadline.Add(-l)
+}
+
+// Try lets a task that waits start until its deadline, whatever is believed of how long it takes.
+func (f *Fleet) Try(r Ref) {
+	t := &f.tasks[r]
+	t.Try, t.DropAt = true, t.Deadline
+	f.central[t.Stage].known = false
 }
 
 // Take removes a task from the queue where it waits; it is then in no place.
@@ -167,7 +181,7 @@ func (f *Fleet) Take(r Ref) {
 
 // Start moves the first n tasks of an instance's queue into a new running batch.
 func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n int, now serving.Time, expected time.Duration) *Batch {
-	b := Batch{ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), Tasks: n}
+	b := Batch{ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), AtOnce: len(i.Running) + 1, Tasks: n}
 	last := Nil
 	for range n {
 		r := i.Queue.head
@@ -264,7 +278,13 @@ func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration 
 		free = now
 	}
 	for b := range i.Running {
-		free = min(free, max(now, i.Running[b].Expected))
+		end := max(now, i.Running[b].Expected)
+		if f.learns && end == now {
+			// Believed to have ended, and has not: as long again. Else an instance of which nothing is known, whose batches are
+			// believed to be short, would be given everything until the first of them ends.
+			end = now.Add(now.Sub(i.Running[b].Started))
+		}
+		free = min(free, end)
 	}
 	wait := free.Sub(now)
 	limit := i.Limit()

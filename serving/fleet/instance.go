@@ -48,6 +48,7 @@ type Batch struct {
 	Head     Ref // first task; the others follow by Next
 	Started  serving.Time
 	Expected serving.Time // believed end
+	AtOnce   int          // batches that ran on the instance when it began, itself included
 }
 
 // Instance is one or more variants of a stage on a worker.

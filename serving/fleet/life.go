@@ -34,6 +34,36 @@ func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
 
 // Refresh recomputes what is derived from the instance's variants, after they or their limits changed.
 func (f *Fleet) Refresh(i *Instance) {
+	f.chooseFastest(i)
+	if i.Active >= len(i.Variants) || i.Active >= 0 && !(i.Variants[i.Active].Warm && i.Variants[i.Active].Wanted) {
+		i.Active = -1
+	}
+	if i.Active < 0 {
+		i.Active = slices.IndexFunc(i.Variants, func(l Loaded) bool { return l.Warm && l.Wanted })
+	}
+	f.refreshQueue(i)
+	f.refreshCentral(i.Stage)
+}
+
+func (f *Fleet) refreshQueue(i *Instance) {
+	for r := i.Queue.head; r != Nil; r = f.tasks[r].next {
+		f.tasks[r].DropAt = f.instanceDrop(i, &f.tasks[r])
+	}
+	i.Queue.known = false
+}
+
+// Believe recomputes what is derived from the profile, after its answers changed.
+func (f *Fleet) Believe() {
+	for _, i := range f.live {
+		f.chooseFastest(i)
+		f.refreshQueue(i)
+	}
+	for s := range f.central {
+		f.refreshCentral(serving.StageID(s))
+	}
+}
+
+func (f *Fleet) chooseFastest(i *Instance) {
 	i.fastest = -1
 	for v := range i.Variants {
 		l := &i.Variants[v]
@@ -44,17 +74,6 @@ func (f *Fleet) Refresh(i *Instance) {
 			i.fastest = v
 		}
 	}
-	if i.Active >= len(i.Variants) || i.Active >= 0 && !(i.Variants[i.Active].Warm && i.Variants[i.Active].Wanted) {
-		i.Active = -1
-	}
-	if i.Active < 0 {
-		i.Active = slices.IndexFunc(i.Variants, func(l Loaded) bool { return l.Warm && l.Wanted })
-	}
-	for r := i.Queue.head; r != Nil; r = f.tasks[r].next {
-		f.tasks[r].DropAt = f.instanceDrop(i, &f.tasks[r])
-	}
-	i.Queue.known = false
-	f.refreshCentral(i.Stage)
 }
 
 // Drain keeps new work from an instance. Queued tasks stay where they are until they are moved.

@@ -45,6 +45,7 @@ type Task struct {
 	// Requirements; Special is set when there is any, so that the common case needs one test.
 	Special     bool
 	Solo        bool // runs alone: it was in a batch that failed, and must not fail others again
+	Try         bool // may start until its deadline, whatever is believed
 	Attempts    uint8
 	Pin         serving.VariantID // serving.None when any variant will do
 	MinAccuracy float64

@@ -19,11 +19,13 @@ type Rates struct {
 	counts [][buckets]int32
 	newest serving.Time // number of the newest bucket
 	recent []recent     // by app
+	sizes  []sizes      // by app
+	sorted [2][]int32   // room to work in
 }
 
 // NewRates returns counters for n apps.
 func NewRates(n int) *Rates {
-	return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n)}
+	return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n)}
 }
 
 // Add counts one arrival.

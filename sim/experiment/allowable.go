@@ -72,15 +72,14 @@ func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
 	return s.out, err
 }
 
-// Carries tells whether a rate is carried by the mean of its runs, and whether that is known. Of o it needs no Start.
-func Carries(ctx context.Context, probe Probe, rate float64, o Allowing) (carried, known bool, err error) {
-	o.Start = rate
+// Carries tells whether the rate o.Start is carried, and whether that is known or only what the mean of all runs says.
+func Carries(ctx context.Context, probe Probe, o Allowing) (carried, known bool, err error) {
 	s := &bisection{Allowing: o, probe: probe}
 	if err := s.prepare(); err != nil {
 		return false, false, err
 	}
-	l, known, err := s.look(ctx, rate)
-	return s.within(&l), known, err
+	l, known, err := s.look(ctx, o.Start)
+	return err == nil && s.within(&l), known, err
 }
 
 type bisection struct {

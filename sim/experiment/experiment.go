@@ -25,7 +25,7 @@ import (
 // World is what a case runs in: what there is, what is believed of it and how it really behaves.
 type World struct {
 	Spec    *serving.Spec
-	Beliefs profile.Profile
+	Beliefs profile.Profile // nil for none, with systems that learn
 	// Truth makes the machines of one run, which draw from the given source.
 	Truth   func(*rand.Rand) (truth.Model, error)
 	Solver  milp.Solver
@@ -37,7 +37,11 @@ type World struct {
 
 // Known is what planners know of the world.
 func (w *World) Known() systems.World {
-	return systems.World{Profile: w.Beliefs, Solver: w.Solver, Batches: w.Batches, Policies: w.Policies}
+	believed := w.Beliefs
+	if believed == nil {
+		believed = profile.NewLearned(w.Spec, nil)
+	}
+	return systems.World{Profile: believed, Solver: w.Solver, Batches: w.Batches, Policies: w.Policies}
 }
 
 // Case is one simulation.
@@ -86,7 +90,11 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	out := &Run{}
 	initial := c.Initial
 	if initial == nil {
-		if initial, err = planner.Plan(ctx, plan.Request{Spec: w.Spec, Rates: c.First}); err != nil {
+		first := plan.Request{Spec: w.Spec, Rates: c.First}
+		if w.Beliefs == nil {
+			first.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
+		}
+		if initial, err = planner.Plan(ctx, first); err != nil {
 			return nil, err
 		}
 	}
@@ -135,15 +143,7 @@ func (c *Case) Engine(provides plan.Sections) (*engine.Engine, error) {
 	if c.Scaler == nil {
 		return c.System.Engine(c.World.Spec, c.World.Beliefs, provides)
 	}
-	r, err := systems.NewRouter(c.System.Router)
-	if err != nil {
-		return nil, err
-	}
-	b, err := systems.NewBatcher(c.System.Batcher, c.System.Options)
-	if err != nil {
-		return nil, err
-	}
-	return engine.New(engine.Config{Spec: c.World.Spec, Profile: c.World.Beliefs, Router: r, Batcher: b, Scaler: c.Scaler, Provides: provides})
+	return c.System.EngineWith(c.World.Spec, c.World.Beliefs, provides, c.Scaler)
 }
 
 // noting is a planner that remembers what it answered. A plan that fails is an error of the run: a system that goes on with

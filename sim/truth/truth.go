@@ -148,6 +148,28 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	return max(time.Duration(ns*scale)+t.Overhead, 1)
 }
 
+// Within returns the share of the runs of items of v on d, each alone, that take at most limit, Overhead included; 0 for what was
+// never measured.
+func (t *Table) Within(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
+	c := &t.cells[int(v)*t.devices+int(d)]
+	if len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {
+		return 0
+	}
+	m, left := &c.levels[0][items-1], float64(limit-t.Overhead)
+	switch {
+	case left <= 0:
+		return 0
+	case t.noise == Exponential:
+		return -math.Expm1(-left / m.mean)
+	case t.noise == Exact || m.disp == 0:
+		if m.mean <= left {
+			return 1
+		}
+		return 0
+	}
+	return math.Erfc((m.mu-math.Log(left))/(m.disp*math.Sqrt2)) / 2
+}
+
 // Load implements Model.
 func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	return max(t.cells[int(v)*t.devices+int(d)].load, 1)

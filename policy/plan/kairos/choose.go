@@ -40,3 +40,10 @@ func Choose(m *Market, ranked []Ranked) int {
 	}
 	return slices.Index(sums, slices.Min(sums))
 }
+
+// Grow returns the position of the pool with the highest bound of those to which machines can be added from the pool at a position
+// of ranked, which may be that itself. The similarity rule takes a pool from the middle of a region; where the region is its
+// sub-configurations, as with one type of machine, that leaves money unspent for nothing. Ours: the paper's pools leave none.
+func Grow(ranked []Ranked, at int) int {
+	return slices.IndexFunc(ranked, func(r Ranked) bool { return ranked[at].Pool.PartOf(r.Pool) })
+}

@@ -175,9 +175,10 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 		}
 		x := &m.Types[t]
 		most[t] = x.Most
-		if fits := left / x.Price; x.Price > 0 && fits < float64(mostPools) {
-			if most[t] == 0 || most[t] > int(fits) {
-				most[t] = int(fits)
+		if x.Price > 0 && !math.IsInf(left, 1) {
+			fits := int(min(left/x.Price, mostPools))
+			if most[t] == 0 || most[t] > fits {
+				most[t] = fits
 			}
 		} else if most[t] == 0 {
 			return nil, fmt.Errorf("%q at %v $/h: %w: set a budget and a price, or how many there are at most", x.Name, x.Price, ErrEndless)

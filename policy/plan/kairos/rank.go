@@ -20,12 +20,12 @@ type Ranked struct {
 // then the one with more machines of the types that the market has first.
 func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 	out := make([]Ranked, len(pools))
-	keys := make([]key, len(pools))
+	keys := make([]rank, len(pools))
 	for i, p := range pools {
 		out[i] = Ranked{p, b.Of(p), m.Cost(p)}
-		keys[i] = key{digits(out[i].Bound), digits(out[i].Cost), i}
+		keys[i] = rank{digits(out[i].Bound), digits(out[i].Cost), i}
 	}
-	slices.SortFunc(keys, func(a, b key) int {
+	slices.SortFunc(keys, func(a, b rank) int {
 		if a.bound != b.bound {
 			return cmp.Compare(b.bound, a.bound)
 		}
@@ -41,8 +41,8 @@ func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 	return sorted
 }
 
-// key is what pools are ordered by.
-type key struct {
+// rank is what pools are ordered by.
+type rank struct {
 	bound, cost float64
 	at          int
 }

@@ -154,9 +154,12 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-func TestUnknownSearch(t *testing.T) {
+func TestUnknown(t *testing.T) {
 	if _, err := Study(tables(t)[0], "guess", None, 1, 1); err == nil || !strings.Contains(err.Error(), "bayes") {
 		t.Errorf("error %v, want one that lists the searches", err)
+	}
+	if _, err := Study(tables(t)[0], "bayes", "guess", 1, 1); err == nil || !strings.Contains(err.Error(), "price") {
+		t.Errorf("error %v, want one that lists the prunings", err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // Searches are the names of those that Study runs: Ribbon's own, and those that Kairos adds to compare with (§8.3).
 var Searches = []string{"bayes", "random", "genetic", "annealing"}
 
-// Pruning says which pools need no evaluation after another's. In all of them those within a pool that is not good are taken for
-// not good either.
+// Pruning says which pools need no evaluation after another's. Those within a pool that is not good are taken for not good
+// either, unless all are left open.
 type Pruning string
 
 // The prunings.
@@ -51,8 +51,12 @@ func Study(t *Table, search string, pruning Pruning, seeds, limit int) (*Result,
 		out.Savings = append(out.Savings, make([]int, seeds))
 	}
 	best := t.Best()
+	rule, err := t.rule(pruning)
+	if err != nil {
+		return nil, err
+	}
 	for seed := range seeds {
-		space, err := poolsearch.NewSpace(t.Pools, t.rule(pruning))
+		space, err := poolsearch.NewSpace(t.Pools, rule)
 		if err != nil {
 			return nil, err
 		}
@@ -100,22 +104,31 @@ func start(search string, space *poolsearch.Space, rng *rand.Rand) (*poolsearch.
 	return nil, fmt.Errorf("ribbon: no search %q: take one of %v", search, Searches)
 }
 
-func (t *Table) rule(pruning Pruning) poolsearch.Rule {
-	return func(s *poolsearch.Space, pool int, _ float64) {
-		switch {
-		case pruning == None:
-		case !t.Good(pool):
-			s.PruneBelow(pool)
-		case pruning == ByPool:
-			s.PruneAbove(pool)
-		default:
+func (t *Table) rule(pruning Pruning) (poolsearch.Rule, error) {
+	var good func(s *poolsearch.Space, pool int)
+	switch pruning {
+	case None:
+		return nil, nil
+	case ByPool:
+		good = (*poolsearch.Space).PruneAbove
+	case ByPrice:
+		good = func(s *poolsearch.Space, pool int) {
 			for i, price := range t.Price {
 				if price >= t.Price[pool] {
 					s.Prune(i)
 				}
 			}
 		}
+	default:
+		return nil, fmt.Errorf("ribbon: no pruning %q: take %q, %q or %q", pruning, ByPrice, ByPool, None)
 	}
+	return func(s *poolsearch.Space, pool int, _ float64) {
+		if t.Good(pool) {
+			good(s, pool)
+		} else {
+			s.PruneBelow(pool)
+		}
+	}, nil
 }
 
 // Summary returns how many seeds came to an end, and the mean and the median of their evaluations (as the authors, of those

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-serving/sluice/report/plot"
+)
+
+// writeRent prints what budgets buy and, with --out, leaves it in files.
+func (p *planning) writeRent(e *Env, r *rentReport, ranged bool) error {
+	if p.asJSON {
+		if err := writeJSON(e.Stdout, r); err != nil {
+			return err
+		}
+	} else if err := printRent(e.Stdout, r, ranged); err != nil {
+		return err
+	}
+	if p.out == "" {
+		return nil
+	}
+	var save func(dir string) ([]string, error)
+	if ranged {
+		save = r.draw
+	}
+	files, err := savePlan(p.out, r, save)
+	if err == nil && !p.asJSON {
+		_, err = fmt.Fprintf(e.Stdout, "\nwritten: %s\n", strings.Join(files, ", "))
+	}
+	return err
+}
+
+// printRent writes one budget in full, several with a line each.
+func printRent(w io.Writer, r *rentReport, ranged bool) error {
+	fmt.Fprintf(w, "app %s, variant %s, %s %% of the queries within %s ms, rules of system %s\n\n", r.App, r.Variant, number(r.Percentile), number(r.SLOMS), r.System)
+	if ranged {
+		return printBudgets(w, r)
+	}
+	v := &r.Budgets[0]
+	how := fmt.Sprintf("chosen by bounds of the %d pools within %s $/h, without trying one", v.Pools, money(v.Budget))
+	switch {
+	case r.Demand > 0:
+		how = fmt.Sprintf("the cheapest that carries %s: %d of the %d pools within %s $/h were simulated to find it", rateText(r.Demand), v.Tried, v.Pools, money(v.Budget))
+	case v.Tried > 0:
+		how = fmt.Sprintf("carries most of the %d pools within %s $/h: %d were simulated to know it", v.Pools, money(v.Budget), v.Tried)
+	}
+	rows := [][]string{{"", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION"}}
+	if v.Chosen != nil {
+		rows = append(rows, v.Chosen.row("*"))
+	}
+	for i := range v.RunnersUp {
+		rows = append(rows, v.RunnersUp[i].row(""))
+	}
+	if v.Homogeneous != nil {
+		rows = append(rows, v.Homogeneous.row("="))
+	}
+	if err := columns(w, "llrrrrlr", rows); err != nil {
+		return err
+	}
+	if v.Chosen != nil {
+		fmt.Fprintf(w, "\n*  %s\n", how)
+	}
+	if v.Homogeneous != nil {
+		same := "best"
+		if r.Demand > 0 {
+			same = "cheapest"
+		}
+		scaled := ""
+		if v.Scaled != nil {
+			scaled = fmt.Sprintf("; %s if the whole budget could be spent on it", rateText(*v.Scaled))
+		}
+		fmt.Fprintf(w, "=  the %s of one type%s\n", same, scaled)
+	}
+	_, err := fmt.Fprint(w, rentNotes)
+	return err
+}
+
+const rentNotes = "\nBOUND is Kairos's estimate of what a pool carries at most, LP BOUND what none can pass when queries run one at a time. EXPECTED is\nsimulated with Poisson arrivals; behind it, between which rates it is known to lie.\n"
+
+// row is a line of the table.
+func (v *poolView) row(mark string) []string {
+	out := []string{mark, v.text, money(v.CostPerHour), rateText(v.Upper), rateText(v.Fluid), "-", "", "-"}
+	if v.Expected != nil {
+		out[5], out[6] = rateText(*v.Expected), fmt.Sprintf("(%s..%s)", number(*v.Low), number(*v.High))
+	}
+	if v.PerMillion != nil {
+		out[7] = money(*v.PerMillion)
+	}
+	return out
+}
+
+// printBudgets writes a line for every budget.
+func printBudgets(w io.Writer, r *rentReport) error {
+	rows := [][]string{{"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION", "OF ONE TYPE", "SCALED"}}
+	for i := range r.Budgets {
+		v := &r.Budgets[i]
+		row := []string{money(v.Budget), "none", "", "", "", "", "", "", "-", "-"}
+		if v.Chosen != nil {
+			copy(row[1:], v.Chosen.row("")[1:])
+		}
+		if h := v.Homogeneous; h != nil && h.Expected != nil {
+			row[8] = rateText(*h.Expected)
+		}
+		if v.Scaled != nil {
+			row[9] = rateText(*v.Scaled)
+		}
+		rows = append(rows, row)
+	}
+	if err := columns(w, "rlrrrrlrrr", rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, rentNotes)
+	return err
+}
+
+// draw plots throughput and cost over budgets into a folder.
+func (r *rentReport) draw(dir string) ([]string, error) {
+	expected, upper, fluid, same := plot.Line{Name: "expected"}, plot.Line{Name: "Kairos's bound"}, plot.Line{Name: "linear program's bound"}, plot.Line{Name: "one type, scaled to the budget"}
+	cost, costSame := plot.Line{Name: "expected"}, plot.Line{Name: "one type, scaled to the budget"}
+	add := func(l *plot.Line, x, y float64) { l.X, l.Y = append(l.X, x), append(l.Y, y) }
+	for i := range r.Budgets {
+		v := &r.Budgets[i]
+		if v.Chosen == nil {
+			continue
+		}
+		add(&upper, v.Budget, v.Chosen.Upper)
+		add(&fluid, v.Budget, v.Chosen.Fluid)
+		if v.Chosen.Expected != nil {
+			add(&expected, v.Budget, *v.Chosen.Expected)
+		}
+		if v.Chosen.PerMillion != nil {
+			add(&cost, v.Budget, *v.Chosen.PerMillion)
+		}
+		if v.Scaled != nil && *v.Scaled > 0 {
+			add(&same, v.Budget, *v.Scaled)
+			add(&costSame, v.Budget, v.Budget/(3600**v.Scaled)*1e6)
+		}
+	}
+	c := plot.Chart{Title: fmt.Sprintf("What budgets buy for app %s", r.App), Panels: []plot.Panel{
+		{Name: "queries/s in time", XName: "budget ($/h)", Lines: []plot.Line{expected, same, upper, fluid}},
+		{Name: "$ per million queries", XName: "budget ($/h)", Lines: []plot.Line{cost, costSame}},
+	}}
+	files := []string{filepath.Join(dir, "budget.png"), filepath.Join(dir, "budget.svg")}
+	if err := create(files[0], c.PNG); err != nil {
+		return nil, err
+	}
+	return files, create(files[1], c.SVG)
+}

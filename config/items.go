@@ -1,0 +1,38 @@
+package config
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// spec is the distribution as workload files describe it. A number out of their range becomes one that they refuse.
+func (i *Items) spec() workload.ItemsSpec {
+	size := func(n int) int32 { return int32(max(min(n, math.MaxInt32), math.MinInt32)) }
+	out := workload.ItemsSpec{
+		Distribution: i.Distribution, Value: size(i.Value), Min: size(i.Min), Max: size(i.Max), Mu: i.Mu, Sigma: i.Sigma,
+		Mean: i.Mean, Deviation: i.Deviation, Weights: i.Weights, RoundUpTo: size(i.RoundUpTo),
+	}
+	for _, n := range i.Sizes {
+		out.Sizes = append(out.Sizes, size(n))
+	}
+	for k := range i.Parts {
+		out.Parts = append(out.Parts, i.Parts[k].spec())
+	}
+	return out
+}
+
+// mix is how large queries are; the zero value where the file says nothing.
+func (i *Items) mix() (serving.Mix, error) {
+	if reflect.DeepEqual(*i, Items{}) {
+		return serving.Mix{}, nil
+	}
+	spec := i.spec()
+	sizes, err := spec.Build()
+	if err != nil {
+		return serving.Mix{}, err
+	}
+	return sizes.Mix(), nil
+}

@@ -1,0 +1,98 @@
+package kairos
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// ErrTooSlow tells that no type of a market serves every size of query in time, so that none is a base type.
+var ErrTooSlow = errors.New("no type of machine serves every size of query in time")
+
+// Lacking says why a market has no base type: the smallest size that the type with the largest region does not serve in time, who
+// is fastest at it, and how fast. It is nil when there is a base type.
+func (m *Market) Lacking() error {
+	at := m.widest()
+	if at < 0 || m.Base(at) {
+		return nil
+	}
+	c := m.Region(at)
+	items, _ := m.Mix.Class(c)
+	fastest := at
+	for t := range m.Types {
+		if m.Types[t].Took[c] < m.Types[fastest].Took[c] {
+			fastest = t
+		}
+	}
+	took := m.Types[fastest].Took[c]
+	if took >= profile.Unknown {
+		return fmt.Errorf("%w: none takes queries of %d items: raise max_batch or split them", ErrTooSlow, items)
+	}
+	return fmt.Errorf("%w: %d items take %v on the fastest, %q, and the objective leaves %v: raise it, add a faster type, or split such queries",
+		ErrTooSlow, items, took.Round(10*time.Microsecond), m.Types[fastest].Name, m.Within)
+}
+
+// widest is the type with the largest region, of several the first; -1 when there is no type.
+func (m *Market) widest() int {
+	at := -1
+	for t := range m.Types {
+		if at < 0 || m.Region(t) > m.Region(at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// Servable is the market of the queries that can be planned for, and the share of those that cannot: for Eq. 15, which needs a
+// base type, they are the ones beyond the largest region; for the linear program the sizes that no type serves, if they are
+// more than may be late. It returns nil when nothing can be served. The paper assumes a base type.
+func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
+	at := m.widest()
+	if at < 0 {
+		return nil, 1
+	}
+	keep := make([]bool, m.Mix.Classes())
+	without := 0.0
+	for c := range keep {
+		keep[c] = c < m.Region(at)
+		for t := range m.Types {
+			keep[c] = keep[c] || fluid && m.chance(t, c) > 0
+		}
+		if !keep[c] {
+			_, share := m.Mix.Class(c)
+			without += share
+		}
+	}
+	switch {
+	case without == 0:
+		return m, 0
+	case without >= 1-rounding:
+		return nil, 1
+	case fluid && without <= late:
+		return m, 0 // the program leaves them out itself
+	}
+	out := &Market{Within: m.Within, Mix: serving.Mix{Count: m.Mix.Count}}
+	for c, kept := range keep {
+		if items, share := m.Mix.Class(c); kept {
+			out.Mix.Sizes = append(out.Mix.Sizes, int32(items))
+			out.Mix.Shares = append(out.Mix.Shares, share/(1-without))
+		}
+	}
+	for _, t := range m.Types {
+		took, in := t.Took, t.InTime
+		t.Took, t.InTime = nil, nil
+		for c, kept := range keep {
+			if kept {
+				t.Took = append(t.Took, took[c])
+				if in != nil {
+					t.InTime = append(t.InTime, in[c])
+				}
+			}
+		}
+		out.Types = append(out.Types, t)
+	}
+	return out, without
+}

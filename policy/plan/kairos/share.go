@@ -1,0 +1,216 @@
+package kairos
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// explore rents one machine, for each app, of every type of which it is not known how fast the app runs there, the cheapest first:
+// what never runs is never learned. It spends at most half of the budget where something is known, so that queries are served
+// meanwhile; where nothing is known of any app, it goes round for as long as there are machines and money.
+func (x *state) explore() {
+	known := slices.ContainsFunc(x.needs, func(n need) bool { return n.market != nil })
+	types := make([]serving.DeviceTypeID, len(x.left))
+	for d := range types {
+		types[d] = serving.DeviceTypeID(d)
+	}
+	slices.SortStableFunc(types, func(a, b serving.DeviceTypeID) int { return cmp.Compare(x.r.Price(a), x.r.Price(b)) })
+	kept := 0.0
+	if known {
+		kept = x.money / 2
+	}
+	for more := true; more; {
+		more = false
+		for a := range x.needs {
+			for _, d := range types {
+				n, price := &x.needs[a], x.r.Price(d)
+				if !n.unknown[d] || x.left[d] == 0 || x.o.Budget > 0 && price > (x.money-kept)*(1+rounding) {
+					continue
+				}
+				n.trial[d]++
+				x.left[d]--
+				x.money -= price
+				more = !known
+			}
+		}
+	}
+}
+
+// rent chooses the pools of the apps of which something is known.
+func (x *state) rent() error {
+	var open []*lot
+	for a := range x.needs {
+		n := &x.needs[a]
+		if n.market == nil {
+			continue
+		}
+		if err := x.ready(n); err != nil {
+			return err
+		}
+		if n.market != nil {
+			open = append(open, &lot{need: n})
+		}
+	}
+	if len(open) == 1 && x.o.Budget == 0 {
+		m := open[0].market
+		for t := range m.Types {
+			if m.Useful(t) {
+				open[0].got[t] = m.Types[t].Most
+			}
+		}
+		return nil
+	}
+	for _, l := range open {
+		if err := x.list(l); err != nil {
+			return err
+		}
+	}
+	switch len(open) {
+	case 0:
+		return nil
+	case 1:
+		l := open[0]
+		copy(l.got, l.byBound[Grow(l.byBound, Choose(l.market, l.byBound))].Pool)
+		return nil
+	}
+	return x.split(open)
+}
+
+// ready reduces an app's market to the machines that are left and the queries that these can serve, and prepares its bound.
+func (x *state) ready(n *need) (err error) {
+	m := *n.market
+	m.Types = nil
+	for _, t := range n.market.Types {
+		if t.Most = x.left[t.Device]; t.Most > 0 {
+			m.Types = append(m.Types, t)
+		}
+	}
+	n.market, n.without = m.Servable(x.o.Fluid, x.late(n.app))
+	if n.market == nil {
+		n.without = 0
+		return nil // what was rented to learn has taken the last machine
+	}
+	n.got = make(Pool, len(n.market.Types))
+	if !x.o.Fluid {
+		n.bound = NewUpper(n.market)
+		return nil
+	}
+	n.bound, err = NewFluid(n.market, x.late(n.app))
+	return err
+}
+
+// lot is an app and the pools that it could get.
+type lot struct {
+	*need
+	byBound []Ranked // of bounds above 0
+	byCost  []Ranked
+	least   *Ranked // what it gets at least
+}
+
+// list ranks what an app could get if it were alone.
+func (x *state) list(l *lot) error {
+	var pools []Pool
+	if x.o.Budget == 0 || x.money > 0 {
+		var err error
+		if pools, err = l.market.Pools(max(x.money, 0)); err != nil {
+			return fmt.Errorf("app %q: %w", x.r.Spec.Apps[l.app].Name, err)
+		}
+	}
+	l.byBound = slices.DeleteFunc(Rank(l.market, l.bound, pools), func(r Ranked) bool { return r.Bound <= 0 })
+	if len(l.byBound) == 0 {
+		return fmt.Errorf("app %q: no pool for %v $/h serves its queries in time: raise the budget", x.r.Spec.Apps[l.app].Name, x.o.Budget)
+	}
+	l.byCost = slices.Clone(l.byBound)
+	slices.SortStableFunc(l.byCost, func(a, b Ranked) int { return cmp.Compare(digits(a.Cost), digits(b.Cost)) })
+	return nil
+}
+
+// halvings is how often the multiple of the demand that all apps reach is narrowed down.
+const halvings = 50
+
+// split gives every app a pool: first the cheapest with which all reach the largest multiple of their demand, by bisection, the
+// apps choosing in order; then each the one that the similarity rule takes from those which reach it, with its part of the
+// money that is left and the machines that are.
+func (x *state) split(open []*lot) error {
+	low, high := 0.0, math.Inf(1)
+	for _, l := range open {
+		high = min(high, l.byBound[0].Bound/l.rate)
+	}
+	if !x.fit(open, low) {
+		return fmt.Errorf("%v $/h and the workers there are leave some app without a pool: raise the budget, or the limits of the device types", x.o.Budget)
+	}
+	if !x.fit(open, high) {
+		for range halvings {
+			if middle := (low + high) / 2; x.fit(open, middle) {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		x.fit(open, low)
+		high = low
+	}
+	spent := 0.0
+	left := slices.Clone(x.left)
+	for _, l := range open {
+		spent += l.least.Cost
+		l.take(left, l.least.Pool, 1)
+	}
+	for _, l := range open {
+		l.take(left, l.least.Pool, -1)
+		part := math.Inf(1)
+		if x.o.Budget > 0 {
+			part = l.least.Cost
+			if spent > 0 {
+				part *= max(x.money/spent, 1)
+			}
+		}
+		var may []Ranked
+		for _, r := range l.byBound {
+			if r.Bound >= high*l.rate*(1-rounding) && r.Cost <= part*(1+rounding) && l.fits(left, r.Pool) {
+				may = append(may, r)
+			}
+		}
+		copy(l.got, may[Grow(may, Choose(l.market, may))].Pool)
+		l.take(left, l.got, 1)
+	}
+	return nil
+}
+
+// fit gives each app the cheapest pool whose bound is at least a multiple of its demand, out of what the apps before it have left.
+func (x *state) fit(open []*lot, multiple float64) bool {
+	left, money := slices.Clone(x.left), x.money
+	for _, l := range open {
+		at := slices.IndexFunc(l.byCost, func(r Ranked) bool {
+			return r.Bound >= multiple*l.rate*(1-rounding) && (x.o.Budget == 0 || r.Cost <= money+rounding*x.o.Budget) && l.fits(left, r.Pool)
+		})
+		if at < 0 {
+			return false
+		}
+		l.least = &l.byCost[at]
+		l.take(left, l.least.Pool, 1)
+		money -= l.least.Cost
+	}
+	return true
+}
+
+// fits tells whether workers are left for a pool.
+func (l *lot) fits(left []int, p Pool) bool {
+	for t, n := range p {
+		if n > left[l.market.Types[t].Device] {
+			return false
+		}
+	}
+	return true
+}
+
+// take takes a pool, as often as times, from the workers that are left.
+func (l *lot) take(left []int, p Pool, times int) {
+	for t, n := range p {
+		left[l.market.Types[t].Device] -= times * n
+	}
+}

@@ -1,0 +1,125 @@
+package profile
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// anchor is a size and its latency.
+type anchor struct{ items, took float64 }
+
+// gather picks the sizes that a curve is drawn through: all that were seen, or of each group of neighbours the one seen most.
+func (l *Learned) gather(o *observed) {
+	l.points = l.points[:0]
+	seen := 0
+	for _, r := range o.rings {
+		if r != nil {
+			seen++
+		}
+	}
+	groups := min(seen, anchors)
+	rank, best := 0, -1
+	for k, r := range o.rings {
+		if r == nil {
+			continue
+		}
+		if best < 0 || r.n > o.rings[best].n {
+			best = k
+		}
+		rank++
+		if rank*groups/seen > len(l.points) {
+			l.points = append(l.points, anchor{float64(largest(best)), o.rings[best].median})
+			best = -1
+		}
+	}
+}
+
+// curve is latency by size: base + item*items, where items up to knee count; or a prior's, times scale.
+type curve struct {
+	base, item, knee float64
+	prior            Profile
+	v                serving.VariantID
+	d                serving.DeviceTypeID
+	concurrency      int
+	scale            float64
+}
+
+func (c *curve) at(items, reach int) float64 {
+	if c.prior != nil {
+		return max(float64(c.prior.Latency(c.v, c.d, items, c.concurrency))*c.scale, 1)
+	}
+	return max(c.base+c.item*min(float64(min(items, reach)), c.knee), 1)
+}
+
+// line draws a line through the anchors: the median of the slopes between them (Theil and Sen), which a fourth of bad anchors
+// cannot bend, with neither part negative. While no two sizes are far enough apart to tell, it is the least that one
+// point leaves possible: in proportion below it, constant above.
+func (l *Learned) line() curve {
+	l.slopes = l.slopes[:0]
+	for i := range l.points {
+		for j := range i {
+			if a, b := l.points[j], l.points[i]; b.items >= apart*a.items {
+				l.slopes = append(l.slopes, (b.took-a.took)/(b.items-a.items))
+			}
+		}
+	}
+	if len(l.slopes) > 0 {
+		if item := median(l.slopes); item > 0 {
+			base := l.over(func(p anchor) float64 { return p.took - item*p.items })
+			if base >= 0 {
+				return curve{base: base, item: item, knee: math.Inf(1)}
+			}
+			return curve{item: l.over(func(p anchor) float64 { return p.took / p.items }), knee: math.Inf(1)}
+		}
+		return curve{base: l.over(func(p anchor) float64 { return p.took })}
+	}
+	items := l.over(func(p anchor) float64 { return p.items })
+	return curve{item: l.over(func(p anchor) float64 { return p.took }) / items, knee: items}
+}
+
+// scaled is the prior, made to pass through the anchors' middle.
+func (l *Learned) scaled(v serving.VariantID, d serving.DeviceTypeID, concurrency int) curve {
+	c := curve{prior: l.prior, v: v, d: d, concurrency: concurrency, scale: 1}
+	most := l.spec.Variants[v].MaxBatch
+	c.scale = l.over(func(p anchor) float64 { return p.took / c.at(min(int(p.items), most), most) })
+	return c
+}
+
+// over returns the median of f over the anchors.
+func (l *Learned) over(f func(anchor) float64) float64 {
+	l.rest = l.rest[:0]
+	for _, p := range l.points {
+		l.rest = append(l.rest, f(p))
+	}
+	return median(l.rest)
+}
+
+// median returns the middle one of x, the lower of two, and reorders x.
+func median(x []float64) float64 {
+	k := (len(x) - 1) / 2
+	for lo, hi := 0, len(x)-1; lo < hi; {
+		pivot, i, j := x[(lo+hi)/2], lo, hi
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for x[j] > pivot {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return x[k]
+		}
+	}
+	return x[k]
+}

@@ -1,0 +1,310 @@
+package profile
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Learner is a Profile that learns from the batches that end.
+type Learner interface {
+	Profile
+	// Observe takes note that a batch of items of v on d, one of concurrency at once, ended well after took.
+	Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
+	// Epoch moves when what is believed has changed so much that plans made before may be bad ones.
+	Epoch() uint64
+	// Frozen returns what is known now, for planners: Unknown where the answer would be a guess. It does not change any more.
+	Frozen() Profile
+	// Known tells whether the answers for v on d rest on more than a guess.
+	Known(v serving.VariantID, d serving.DeviceTypeID) bool
+}
+
+const (
+	enough  = 5  // observations after which a size, or a variant on a device type, speaks for itself
+	keep    = 15 // observations of a size that are remembered
+	anchors = 32 // sizes that a line is drawn through, at most
+	levels  = 8  // of concurrency that are told apart; more count as so many
+	recent  = 16 // observations that tell a machine which has changed
+	changed = 13 // how many of them must be off, all to one side
+	off     = 1.1
+	moved   = 1.1                  // a change of belief by more than this factor is worth a plan
+	apart   = 1.25                 // ratio of two sizes whose difference says something of the cost of an item
+	slowest = 64                   // observations between two makings of a table, at most
+	guess   = time.Microsecond     // of what nothing is known about
+	longest = float64(Unknown / 2) // that is believed of anything that was observed
+)
+
+// Learned is a Profile that begins with little and ends as a table: a line through the sizes seen (latency is close to linear
+// in the items, Kairos §5.1), on which every size that was seen often enough answers with the median of its last
+// observations. A prior, where there is one, takes the place of the line, scaled to what is seen.
+//
+// What is not known is believed to be fast: a router that compares then tries it, and after a handful of batches it is
+// known. Unknown would keep everybody away for ever. For the same reason a line is drawn no further than to twice the
+// largest size seen.
+//
+// Latency never falls with items. When most of the last observations are off to one side, the machine has changed, and
+// sizes that were not seen since move with those that were.
+type Learned struct {
+	beliefs
+	spec    *serving.Spec
+	learned []learned // by variant*devices + device type
+	epoch   uint64
+
+	// Room to work in.
+	points []anchor
+	slopes []float64
+	rest   []float64
+	sizes  []size
+	pools  []size
+}
+
+// size is what is believed of a class of sizes that speaks for itself.
+type size struct {
+	class        int
+	place        int // among all sizes seen
+	took, weight float64
+}
+
+// beliefs is what a Learned answers with.
+type beliefs struct {
+	prior   Profile // nil for none
+	devices int
+	cells   []believed
+}
+
+// believed is what is believed of a variant on a device type.
+type believed struct {
+	most int // items of a batch, at most
+	// tables are by concurrency-1, then by class of size: the table of that concurrency, or the nearest there is; nil before
+	// the first is known.
+	tables [levels][]time.Duration
+}
+
+// learned is what was observed of a variant on a device type.
+type learned struct {
+	levels [levels]*observed // by concurrency-1; nil before the first observation
+}
+
+type observed struct {
+	rings []*ring // by class of size; nil before the first observation
+	seen  uint64
+	due   uint64          // at which observation the table is made again
+	table []time.Duration // nil while not enough was seen
+	told  []time.Duration // the table when the epoch last moved because of it
+	// Of the last observations of sizes that are known: how far they were from what was believed.
+	ratios       [recent]float64
+	above, below uint16 // one bit for each, the newest lowest
+}
+
+// NewLearned returns a profile for spec that has observed nothing. prior is what is believed before; nil for nothing.
+func NewLearned(spec *serving.Spec, prior Profile) *Learned {
+	n := len(spec.Variants) * len(spec.DeviceTypes)
+	l := &Learned{spec: spec, learned: make([]learned, n), beliefs: beliefs{prior: prior, devices: len(spec.DeviceTypes), cells: make([]believed, n)}}
+	for at := range l.cells {
+		l.cells[at].most = spec.Variants[at/l.devices].MaxBatch
+	}
+	l.points, l.rest = make([]anchor, 0, anchors), make([]float64, 0, anchors)
+	l.slopes = make([]float64, 0, anchors*(anchors-1)/2)
+	return l
+}
+
+// Latency implements Profile. Items beyond the variant's MaxBatch are Unknown.
+func (b *beliefs) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	c := &b.cells[int(v)*b.devices+int(d)]
+	if items < 1 || items > c.most {
+		return Unknown
+	}
+	if t := c.tables[min(max(concurrency, 1), levels)-1]; t != nil {
+		return t[class(items)]
+	}
+	return b.guess(v, d, items, concurrency)
+}
+
+// guess answers for what was not seen often enough: the prior, or half of the least that is believed of other device types,
+// so that comparing leads to trying.
+func (b *beliefs) guess(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	if l := b.before(v, d, items, concurrency); l != Unknown {
+		return l
+	}
+	least := Unknown
+	for o := range b.devices {
+		if t := b.cells[int(v)*b.devices+o].tables[min(max(concurrency, 1), levels)-1]; t != nil {
+			least = min(least, t[class(items)])
+		} else {
+			least = min(least, b.before(v, serving.DeviceTypeID(o), items, concurrency))
+		}
+	}
+	if least == Unknown {
+		return guess
+	}
+	return max(least/2, guess)
+}
+
+// before is what the prior says.
+func (b *beliefs) before(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	if b.prior == nil {
+		return Unknown
+	}
+	return b.prior.Latency(v, d, items, concurrency)
+}
+
+// Load implements Profile: what the prior says, else 0.
+func (b *beliefs) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	if b.prior == nil {
+		return 0
+	}
+	return b.prior.Load(v, d)
+}
+
+// Known implements Learner.
+func (b *beliefs) Known(v serving.VariantID, d serving.DeviceTypeID) bool {
+	return b.cells[int(v)*b.devices+int(d)].tables[0] != nil || b.before(v, d, 1, 1) != Unknown
+}
+
+// Epoch implements Learner.
+func (l *Learned) Epoch() uint64 { return l.epoch }
+
+// Frozen implements Learner.
+func (l *Learned) Frozen() Profile {
+	out := beliefs{prior: l.prior, devices: l.devices, cells: slices.Clone(l.cells)}
+	for at := range out.cells {
+		for k := range out.cells[at].tables {
+			if t := &out.cells[at].tables[k]; k > 0 && *t != nil && &(*t)[0] == &l.cells[at].tables[k-1][0] {
+				*t = out.cells[at].tables[k-1]
+			} else {
+				*t = slices.Clone(*t)
+			}
+		}
+	}
+	return &frozen{out}
+}
+
+// frozen is beliefs of one moment, less the guesses: whoever plans must not count on a guess, and may want to find out.
+type frozen struct{ beliefs }
+
+// Latency implements Profile.
+func (f *frozen) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	if !f.Known(v, d) {
+		return Unknown
+	}
+	return f.beliefs.Latency(v, d, items, concurrency)
+}
+
+// Observe implements Learner. It allocates when a size is seen for the first time, and then no more.
+func (l *Learned) Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration) {
+	at := int(v)*l.devices + int(d)
+	c := &l.cells[at]
+	if took <= 0 || items < 1 || items > c.most || concurrency < 1 {
+		return
+	}
+	level := min(concurrency, levels)
+	o := l.learned[at].levels[level-1]
+	if o == nil {
+		o = &observed{rings: make([]*ring, class(c.most)+1)}
+		l.learned[at].levels[level-1] = o
+	}
+	k := class(items)
+	if o.rings[k] == nil {
+		o.rings[k] = &ring{}
+	}
+	o.seen++
+	drifted := o.table != nil && o.rings[k].n >= enough && o.compare(float64(took)/float64(o.table[k]))
+	o.rings[k].add(min(float64(took), longest))
+	if drifted {
+		o.shift()
+	} else if o.seen < max(o.due, enough) {
+		return
+	}
+	// More observations change less, and a larger table is more work to make.
+	o.due = o.seen + max(1, min(o.seen/8, uint64(len(o.rings)/2), slowest))
+	first := o.table == nil
+	if first {
+		o.table, o.told = make([]time.Duration, len(o.rings)), make([]time.Duration, len(o.rings))
+	}
+	l.fill(o, v, d, level)
+	if first {
+		l.learned[at].answer(c)
+	}
+	if first || differ(o.table, o.told) {
+		copy(o.told, o.table)
+		l.epoch++
+	}
+}
+
+// answer lets every concurrency answer with its table, or with that of the next lower, or else higher, that has one.
+func (x *learned) answer(c *believed) {
+	for k := range c.tables {
+		c.tables[k] = nil
+		for from := k; from >= 0 && c.tables[k] == nil; from-- {
+			if x.levels[from] != nil {
+				c.tables[k] = x.levels[from].table
+			}
+		}
+		for from := k + 1; from < levels && c.tables[k] == nil; from++ {
+			if x.levels[from] != nil {
+				c.tables[k] = x.levels[from].table
+			}
+		}
+	}
+}
+
+func differ(now, then []time.Duration) bool {
+	for k := range now {
+		if a, b := float64(now[k]), float64(then[k]); a > moved*b || b > moved*a {
+			return true
+		}
+	}
+	return false
+}
+
+// compare takes note of how far an observation was from what was believed, and tells whether the machine has changed.
+func (o *observed) compare(ratio float64) bool {
+	copy(o.ratios[1:], o.ratios[:recent-1])
+	o.ratios[0] = ratio
+	o.above, o.below = o.above<<1, o.below<<1
+	switch {
+	case ratio > off:
+		o.above |= 1
+	case ratio < 1/off:
+		o.below |= 1
+	}
+	return bits.OnesCount16(o.above) >= changed || bits.OnesCount16(o.below) >= changed
+}
+
+// shift moves every size to where most of the recent observations are.
+func (o *observed) shift() {
+	side := o.above
+	if bits.OnesCount16(o.below) > bits.OnesCount16(o.above) {
+		side = o.below
+	}
+	var ratios [recent]float64
+	n := 0
+	for k := range o.ratios {
+		if side>>k&1 == 1 {
+			ratios[n] = o.ratios[k]
+			n++
+		}
+	}
+	slices.Sort(ratios[:n])
+	by := ratios[n/2]
+	o.above, o.below = 0, 0
+	for k, r := range o.rings {
+		if r == nil {
+			continue
+		}
+		// Sizes with observations of the changed machine among their own are off by less.
+		scale := by
+		if o.table != nil {
+			scale = by * float64(o.table[k]) / r.median
+		}
+		if (scale > 1) != (by > 1) {
+			continue
+		}
+		for i := range r.took {
+			r.took[i] = min(r.took[i]*scale, longest)
+		}
+		r.tell()
+	}
+}

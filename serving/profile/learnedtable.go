@@ -1,0 +1,101 @@
+package profile
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// fill makes the table of a concurrency from what was observed.
+func (l *Learned) fill(o *observed, v serving.VariantID, d serving.DeviceTypeID, concurrency int) {
+	l.gather(o)
+	curve := l.line()
+	if l.before(v, d, 1, concurrency) != Unknown {
+		curve = l.scaled(v, d, concurrency)
+	}
+	most, reach := l.spec.Variants[v].MaxBatch, 0
+	for k, r := range o.rings {
+		if r != nil {
+			reach = min(largest(k), most) // of the sizes seen
+		}
+	}
+	at := func(k int) float64 { return curve.at(min(largest(k), most), 2*reach) }
+	l.settle(o, at)
+	// What sizes that speak for themselves say, relative to the curve, holds in between and beyond.
+	next, floor := 0, 0.0
+	var left, right float64
+	for k := range o.table {
+		for next < len(l.sizes) && l.sizes[next].class < k {
+			next++
+		}
+		x := 1.0
+		switch n := len(l.sizes); {
+		case n == 0:
+		case next == 0:
+			x = l.sizes[0].took / at(l.sizes[0].class)
+		case next == n:
+			x = l.sizes[n-1].took / at(l.sizes[n-1].class)
+		default:
+			a, b := &l.sizes[next-1], &l.sizes[next]
+			if k == a.class+1 || k == 0 {
+				left, right = a.took/at(a.class), b.took/at(b.class)
+			}
+			x = left + (right-left)*float64(k-a.class)/float64(b.class-a.class)
+		}
+		floor = max(floor, at(k)*x, 1)
+		o.table[k] = time.Duration(min(floor, longest))
+	}
+}
+
+// settle lists what the sizes say that speak for themselves, made to rise. What stands out from the sizes around it, seen
+// often or not, is an accident: the median of five neighbours leaves a sequence that rises as it is, and levels a peak.
+// What falls after that is noise, and takes the mean of those that it involves.
+func (l *Learned) settle(o *observed, line func(class int) float64) {
+	l.sizes, l.rest = l.sizes[:0], l.rest[:0]
+	for k, r := range o.rings {
+		if r == nil {
+			continue
+		}
+		if r.n >= enough {
+			l.sizes = append(l.sizes, size{class: k, place: len(l.rest), weight: 1})
+		}
+		l.rest = append(l.rest, r.median)
+	}
+	var five [5]float64
+	for k := range l.sizes {
+		i := l.sizes[k].place
+		half := min(i, len(l.rest)-1-i, 2)
+		n := copy(five[:], l.rest[i-half:i+half+1])
+		slices.Sort(five[:n])
+		l.sizes[k].took = five[half]
+	}
+	// The first and the last have neighbours on one side only: until they have been seen often, the last rises no more than the
+	// curve does.
+	if n := len(l.sizes); n > 1 {
+		l.sizes[0].took = min(l.sizes[0].took, l.sizes[1].took)
+		if last, before := &l.sizes[n-1], &l.sizes[n-2]; o.rings[last.class].n < keep {
+			last.took = min(last.took, before.took*line(last.class)/line(before.class))
+		}
+	}
+	// Pool adjacent violators; a block lies where its last size does, the others follow it.
+	blocks := 0
+	for i := range l.sizes {
+		b := l.sizes[i]
+		for blocks > 0 && l.pools[blocks-1].took > b.took {
+			last := &l.pools[blocks-1]
+			b.took = (b.took*b.weight + last.took*last.weight) / (b.weight + last.weight)
+			b.weight += last.weight
+			blocks--
+		}
+		l.pools = append(l.pools[:blocks], b)
+		blocks++
+	}
+	at := 0
+	for i := range l.sizes {
+		for l.pools[at].class < l.sizes[i].class {
+			at++
+		}
+		l.sizes[i].took = l.pools[at].took
+	}
+}

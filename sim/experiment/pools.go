@@ -1,0 +1,193 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-serving/sluice/algo/poolsearch"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Pools tries pools of machines: a system serves one app with one variant, every machine by itself, and queries arrive as a
+// Poisson process.
+type Pools struct {
+	World   *World // its workers do not count
+	System  systems.System
+	Market  *kairos.Market
+	Variant serving.VariantID
+	// Queries of one run, and the most runs at one rate; 0 means 5,000 and 8.
+	Queries, Runs int
+	Resolution    float64 // of allowable throughputs, relative; 0 means 1 %
+	Seed          uint64
+}
+
+// giveUp ends a run that has many times the violations that are allowed.
+const giveUp = 10
+
+func (p *Pools) app() *serving.App {
+	spec := p.World.Spec
+	return &spec.Apps[spec.Stages[spec.Variants[p.Variant].Stage].App]
+}
+
+// allowing is how rates from start are looked at.
+func (p *Pools) allowing(start float64) Allowing {
+	return Allowing{Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs, Seed: 1000 * p.Seed}
+}
+
+// rented is the world with a pool for its workers, and a plan in which each of them serves queries of all sizes. Base types
+// come first where a router has to prefer some.
+func (p *Pools) rented(pool kairos.Pool) (*World, *plan.Plan, error) {
+	w := *p.World
+	counts := make([]int, len(w.Spec.DeviceTypes))
+	var prefer, others []serving.DeviceTypeID
+	for t, n := range pool {
+		d := p.Market.Types[t].Device
+		counts[d] += n
+		if p.Market.Base(t) {
+			prefer = append(prefer, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	w.Spec = p.World.Spec.Rented(counts)
+	v := &w.Spec.Variants[p.Variant]
+	var place []static.Instance
+	for id := range w.Spec.Workers {
+		place = append(place, static.Instance{Worker: serving.WorkerID(id), Stage: v.Stage, Variants: []serving.VariantID{p.Variant}, Limit: v.MaxBatch})
+	}
+	initial, err := (&static.Planner{Profile: w.Known().Profile, Instances: place}).Plan(context.Background(), plan.Request{Spec: w.Spec})
+	if err != nil {
+		return nil, nil, err
+	}
+	initial.Prefer = append(prefer, others...)
+	return &w, initial, nil
+}
+
+// Probe runs the system on a pool.
+func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
+	w, initial, err := p.rented(pool)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := workload.FromMix(p.Market.Mix)
+	if err != nil {
+		return nil, err
+	}
+	s := p.System
+	s.Planner, s.Scaler = "static", "fixed" // the pool is given
+	template := workload.Arrival{App: w.Spec.Stages[w.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1}
+	queries := cmp.Or(p.Queries, 5000)
+	return Violating(func(rate float64) *Case {
+		return &Case{World: w, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
+			return &workload.App{
+				Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{}, workload.Stream(seed, "arrivals")),
+				Sizes: sizes, SizeRand: workload.Stream(seed, "items"), Template: template,
+			}
+		}}
+	}, queries, min(giveUp*p.allowing(1).Limit, 0.5)), nil
+}
+
+// Allowable finds what a pool carries, looking from a rate nearby; nothing where it has no machine.
+func (p *Pools) Allowable(ctx context.Context, pool kairos.Pool, start float64) (Allowed, error) {
+	if pool.Machines() == 0 || !(start > 0) {
+		return Allowed{}, nil
+	}
+	probe, err := p.Probe(pool)
+	if err != nil {
+		return Allowed{}, err
+	}
+	out, err := Allowable(ctx, probe, p.allowing(start))
+	if err != nil {
+		return out, fmt.Errorf("pool %v: %w", pool, err)
+	}
+	return out, nil
+}
+
+// Carries tells whether a pool carries a rate, in queries/s.
+func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bool, error) {
+	probe, err := p.Probe(pool)
+	if err != nil {
+		return false, err
+	}
+	carried, _, err := Carries(ctx, probe, p.allowing(rate))
+	return carried, err
+}
+
+// Tried is a pool and what it was found to carry.
+type Tried struct {
+	kairos.Ranked
+	Allowed
+}
+
+// Best finds the pool that carries most, of some with upper bounds, by KAIROS+ (Algorithm 1): all that is not tried cannot carry
+// more, as far as the bounds hold and fewer machines of every type do not carry more. It returns the pools tried, in their order,
+// and where the best is among them, -1 when nothing carries anything. Progress gets the part of the pools that is done with.
+func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (tried []Tried, best int, err error) {
+	points, bounds := make([][]int, len(ranked)), make([]float64, len(ranked))
+	for i, r := range ranked {
+		points[i], bounds[i] = r.Pool, r.Bound
+	}
+	space, err := poolsearch.NewSpace(points, poolsearch.Below)
+	if err != nil {
+		return nil, -1, err
+	}
+	search, err := poolsearch.Bounded(space, bounds)
+	if err != nil {
+		return nil, -1, err
+	}
+	best = -1
+	for i, ok := search.Next(); ok; i, ok = search.Next() {
+		a, err := p.Allowable(ctx, ranked[i].Pool, nearby*ranked[i].Bound)
+		if err != nil {
+			return tried, best, err
+		}
+		tried = append(tried, Tried{ranked[i], a})
+		if last := len(tried) - 1; a.Rate > 0 && (best < 0 || a.Rate > tried[best].Rate) {
+			best = last
+		}
+		search.Tell(a.Rate)
+		open, _, _ := space.Count()
+		progress(1 - float64(open)/float64(len(ranked)))
+	}
+	return tried, best, nil
+}
+
+// nearby is about which part of its bound a pool carries: where a search for what it does begins.
+const nearby = 0.8
+
+// Start is a rate near what a pool of a bound carries, to look from.
+func Start(bound float64) float64 { return nearby * bound }
+
+// Cheapest finds the first n pools, from the cheapest, that carry a rate, of some with upper bounds: those whose bound is below it
+// are not tried. It also returns how many were. Progress gets how many have been and how many there are.
+func (p *Pools) Cheapest(ctx context.Context, ranked []kairos.Ranked, rate float64, n int, progress func(done, of int)) (out []kairos.Ranked, tried int, err error) {
+	var able []kairos.Ranked
+	for _, r := range ranked {
+		if r.Bound >= rate {
+			able = append(able, r)
+		}
+	}
+	slices.SortStableFunc(able, func(a, b kairos.Ranked) int { return cmp.Compare(a.Cost, b.Cost) })
+	for _, r := range able {
+		if len(out) == n {
+			break
+		}
+		progress(tried, len(able))
+		carried, err := p.Carries(ctx, r.Pool, rate)
+		if err != nil {
+			return out, tried, err
+		}
+		tried++
+		if carried {
+			out = append(out, r)
+		}
+	}
+	return out, tried, nil
+}
