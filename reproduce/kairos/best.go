@@ -39,7 +39,13 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 		q.pool = pool(r.Pool)
 		out.tried++
 		if ahead > 0 {
-			p, err := s.probe(q, g)
+			at := q
+			if tuned[q.system] != nil {
+				if at, err = s.fewest(ctx, q, g, ahead, seed); err != nil {
+					return nil, err
+				}
+			}
+			p, err := s.probe(at, g, giveUp)
 			if err != nil {
 				return nil, err
 			}

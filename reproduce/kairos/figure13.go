@@ -91,7 +91,13 @@ func figure13(l *lab) error {
 // say tells where the best pool lies, by either bound, and what the chosen one misses.
 func (x *ladder) say(o *reproduce.Outcome, model string, rates [][]float64) {
 	setting := map[string]string{"model": model, "arrivals": whole.String(), "of the pools": "all above"}
-	var place, ours, chosen, misses []float64
+	program := 0
+	for i := range x.fluid {
+		if x.fluid[i] > x.fluid[program] {
+			program = i
+		}
+	}
+	var place, ours, chosen, misses, first, byProgram, most []float64
 	for seed := range rates[0] {
 		best := 0
 		for i := range rates {
@@ -107,10 +113,19 @@ func (x *ladder) say(o *reproduce.Outcome, model string, rates [][]float64) {
 		}
 		place, ours = append(place, float64(best+1)), append(ours, float64(before))
 		chosen = append(chosen, float64(x.chosen+1))
-		misses = append(misses, 100*(1-rates[x.chosen][seed]/rates[best][seed]))
+		below := func(i int) float64 { return 100 * (1 - rates[i][seed]/rates[best][seed]) }
+		misses, first, byProgram = append(misses, below(x.chosen)), append(first, below(0)), append(byProgram, below(program))
+		part := 0.0
+		for i := range rates {
+			part = max(part, rates[i][seed]/x.fluid[i])
+		}
+		most = append(most, part)
 	}
 	o.Add(said(row("13", "kairos", "place of the best", "", setting), 10, "§8.5, at most"), place...)
 	o.Add(row("13", "kairos", "its place by the linear program", "", setting), ours...)
 	o.Add(row("13", "kairos", "place of the chosen", "", setting), chosen...)
 	o.Add(row("13", "kairos", "chosen below the best", "%", setting), misses...)
+	o.Add(row("13", "kairos", "highest bound below the best", "%", setting), first...)
+	o.Add(row("13", "kairos", "linear program's first below the best", "%", setting), byProgram...)
+	o.Add(row("13", "kairos", "most of the linear program", "x", setting), most...)
 }

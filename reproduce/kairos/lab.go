@@ -43,6 +43,8 @@ type question struct {
 	pool     pool
 	system   string
 	arrivals arrivals
+	// threshold of a rule that has one; 0 has it found.
+	threshold int
 }
 
 func (q question) String() string {
@@ -103,11 +105,14 @@ func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (
 	if bound == 0 {
 		return experiment.Allowed{}, nil
 	}
-	p, err := s.probe(q, g)
+	if tuned[q.system] != nil && q.threshold == 0 {
+		return l.tune(ctx, s, q, g, seed)
+	}
+	p, err := s.probe(q, g, giveUp)
 	if err != nil {
 		return experiment.Allowed{}, err
 	}
-	// A quarter below the bound is where good systems end up; others are found from there.
+	// A fifth below the bound is where good systems end up; others are found from there.
 	out, err := experiment.Allowable(ctx, p, g.allowing(0.8*bound, seed))
 	if err != nil {
 		err = fmt.Errorf("%v: %w", q, err)
@@ -127,8 +132,8 @@ const (
 	giveUp = 0.1
 )
 
-// probe runs a system on a pool at a rate.
-func (s *service) probe(q question, g grain) (experiment.Probe, error) {
+// probe runs a system on a pool at a rate. Runs end at a share of violations, or never where it is 0.
+func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, error) {
 	w, initial, err := s.world(q.pool)
 	if err != nil {
 		return nil, err
@@ -142,6 +147,9 @@ func (s *service) probe(q question, g grain) (experiment.Probe, error) {
 		return nil, err
 	}
 	system.Planner, system.Scaler = "static", "fixed" // the pool is given
+	if set := tuned[q.system]; set != nil {
+		set(&system.Options, q.threshold)
+	}
 	return experiment.Violating(func(rate float64) *experiment.Case {
 		return &experiment.Case{World: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source { return q.arrivals.source(rate, drawn, seed) }}
 	}, g.queries, giveUp), nil
