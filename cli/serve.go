@@ -72,6 +72,7 @@ learns latency while it serves (option learn) begins without.`,
 
 // knowledge gets a profile: the one given, those of the configuration, one measured at an earlier start, or a new one.
 func (w *world) knowledge(e *Env, given string) error {
+	w.starts = true
 	if given != "" {
 		return w.believe([]string{given})
 	}

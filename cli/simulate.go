@@ -54,6 +54,7 @@ measured beside what is predicted.`,
 				if *profiles != "" {
 					paths = []string{*profiles}
 				}
+				w.starts = true
 				if err := w.believe(paths); err != nil {
 					return err
 				}

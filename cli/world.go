@@ -39,6 +39,7 @@ type world struct {
 	system       systems.System
 	measurements serving.Measurements
 	profile      profile.Profile
+	starts       bool              // the command runs the system: one that learns may begin without a profile
 	unmeasured   bool              // nothing is known of latency until it is learned
 	placement    []static.Instance // as written down
 	solver       milp.Solver       // made when a planner first needs one
@@ -155,7 +156,7 @@ func (w *world) assume() error {
 			m.Load = append(m.Load, serving.LoadPoint{Variant: serving.VariantID(v), DeviceType: d, Load: time.Duration(b.LoadTime)})
 		}
 	}
-	w.unmeasured = w.system.Options.Learn // how fakes behave is for the one who simulates them to know
+	w.unmeasured = w.starts && w.system.Options.Learn // how fakes behave is for the one who simulates them to know
 	return w.adopt(m)
 }
 

@@ -138,6 +138,9 @@ func New(c Config) (*Engine, error) {
 		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)), machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
 	}
 	e.learner, _ = c.Profile.(profile.Learner)
+	if l, ok := c.Batcher.(batch.Loner); ok {
+		e.fleet.Alone = l.Alone()
+	}
 	for _, a := range c.Spec.Apps {
 		for at, s := range a.Stages {
 			e.place[s] = at

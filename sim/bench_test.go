@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -16,11 +17,19 @@ import (
 // Whole simulated traffic: arrivals, routing, batching, service and outcomes, at 80 % of what the instances carry.
 // ns/op is the time per query on one core.
 func BenchmarkTraffic(b *testing.B) {
-	for _, n := range []int{20, 200, 2000} {
-		b.Run(fmt.Sprintf("instances=%d", n), func(b *testing.B) {
+	for _, n := range []int{20, 200, 2000, -20} {
+		name, learns := fmt.Sprintf("instances=%d", n), n < 0
+		if n = max(n, -n); learns {
+			name = fmt.Sprintf("instances=%d,learning", n)
+		}
+		b.Run(name, func(b *testing.B) {
 			c := simtest.Uniform(n, 4*time.Millisecond, time.Millisecond, 100*time.Millisecond, 32)
 			c.Spec.Apps[0].QueueLimit = 1 << 20
-			e, err := engine.New(engine.Config{Spec: c.Spec, Profile: c.Profile, Router: route.NewWeighted(), Batcher: batch.Adaptive{}, Provides: c.Planner.Provides()})
+			var believed profile.Profile = c.Profile
+			if learns {
+				believed = profile.NewLearned(c.Spec, c.Profile)
+			}
+			e, err := engine.New(engine.Config{Spec: c.Spec, Profile: believed, Router: route.NewWeighted(), Batcher: batch.Adaptive{}, Provides: c.Planner.Provides()})
 			if err != nil {
 				b.Fatal(err)
 			}

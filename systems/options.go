@@ -15,6 +15,14 @@ type Options struct {
 	Planning  Planning
 	Policies  Policies
 	Renting   Renting
+	Routing   Routing
+}
+
+// Routing tunes the routers that take parameters.
+type Routing struct {
+	Cells     int  // of router matching: how many groups of instances are matched on their own; 0 means one
+	Threshold int  // of router threshold: queries of more items go to the base type
+	Idle      bool // of router fcfs: an instance takes no query while another waits there for its slot
 }
 
 // Planning tunes the planners that solve a program.
@@ -75,5 +83,8 @@ func (o Options) String() string {
 	add("budget", o.Renting.Budget, o.Renting.Budget > 0)
 	add("bound", o.Renting.Bound, o.Renting.Bound != "")
 	add("late", o.Renting.Late, o.Renting.Late != 0)
+	add("cells", o.Routing.Cells, o.Routing.Cells > 0)
+	add("threshold", o.Routing.Threshold, o.Routing.Threshold > 0)
+	add("idle", o.Routing.Idle, o.Routing.Idle)
 	return strings.Join(out, " ")
 }

@@ -15,7 +15,7 @@ import (
 // routerPart and batcherPart make a fresh rule: rules keep state, so that every engine needs its own.
 type routerPart struct {
 	name, doc string
-	make      func() route.Router
+	make      func(Options) route.Router
 }
 
 type batcherPart struct {
@@ -24,14 +24,16 @@ type batcherPart struct {
 }
 
 var routers = []routerPart{
-	{"roundrobin", "each query to the next instance in turn", func() route.Router { return route.NewRoundRobin() }},
-	{"weighted", "each instance its planned share, to within one query", func() route.Router { return route.NewWeighted() }},
-	{"random", "each query to an instance drawn by its planned share", func() route.Router { return route.NewRandom(rand.New(rand.NewPCG(1, 1))) }},
-	{"shortestqueue", "each query to the instance with the fewest queries", func() route.Router { return route.NewShortestQueue() }},
-	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func() route.Router { return route.NewFCFS() }},
-	{"eager", "one central queue, an idle instance takes a batch as the policy in force has it", func() route.Router { return route.Eager{} }},
-	{"tidal", "one central queue, batches for idle instances by what they bring and what they leave the pool worth", func() route.Router { return route.NewTidal() }},
-	{"earliestfinish", "each query to the instance on which it is believed to end first", func() route.Router { return route.NewEarliestFinish() }},
+	{"roundrobin", "each query to the next instance in turn", func(Options) route.Router { return route.NewRoundRobin() }},
+	{"weighted", "each instance its planned share, to within one query", func(Options) route.Router { return route.NewWeighted() }},
+	{"random", "each query to an instance drawn by its planned share", func(Options) route.Router { return route.NewRandom(rand.New(rand.NewPCG(1, 1))) }},
+	{"shortestqueue", "each query to the instance with the fewest queries", func(Options) route.Router { return route.NewShortestQueue() }},
+	{"fcfs", "one central queue, the first query to a free instance of the preferred type", func(o Options) route.Router { return &route.FCFS{Idle: o.Routing.Idle} }},
+	{"eager", "one central queue, an idle instance takes a batch as the policy in force has it", func(Options) route.Router { return route.Eager{} }},
+	{"tidal", "one central queue, batches for idle instances by what they bring and what they leave the pool worth", func(Options) route.Router { return route.NewTidal() }},
+	{"matching", "one central queue, queries paired with instances so that the worth of the time they take is least", func(o Options) route.Router { return route.NewMatching(o.Routing.Cells) }},
+	{"threshold", "one central queue, large queries to the base type and small ones to the others", func(o Options) route.Router { return route.NewThreshold(o.Routing.Threshold) }},
+	{"earliestfinish", "each query to the instance on which it is believed to end first", func(Options) route.Router { return route.NewEarliestFinish() }},
 }
 
 var batchers = []batcherPart{
@@ -54,12 +56,12 @@ func Routers() []string { return names(routers, func(p routerPart) string { retu
 func Batchers() []string { return names(batchers, func(p batcherPart) string { return p.name }) }
 
 // NewRouter returns a fresh rule by name.
-func NewRouter(name string) (route.Router, error) {
+func NewRouter(name string, o Options) (route.Router, error) {
 	at := slices.IndexFunc(routers, func(p routerPart) bool { return p.name == name })
 	if at < 0 {
 		return nil, fmt.Errorf("router %q does not exist: use one of %s", name, strings.Join(Routers(), ", "))
 	}
-	return routers[at].make(), nil
+	return routers[at].make(o), nil
 }
 
 // NewBatcher returns a fresh rule by name.

@@ -53,6 +53,16 @@ var settings = []setting{
 		_, err := o.Policies.rates()
 		return err
 	}},
+	{"cells", func(o *Options, v string) error {
+		x, err := number(v, 1, 10000)
+		o.Routing.Cells = int(x)
+		return err
+	}},
+	{"threshold", func(o *Options, v string) error {
+		x, err := number(v, 0, 1e9)
+		o.Routing.Threshold = int(x)
+		return err
+	}},
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
 	{"bound", func(o *Options, v string) error { o.Renting.Bound = v; return among(v, "paper", "fluid") }},
 	{"late", func(o *Options, v string) (err error) { o.Renting.Late, err = number(v, -1, 0.99); return err }},

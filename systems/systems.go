@@ -27,7 +27,7 @@ type System struct {
 // All lists the systems, in the order in which help shows them.
 func All() []System { return slices.Clone(all) }
 
-var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems)
+var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems, kairosSystems)
 
 // general need no solver.
 var general = []System{
@@ -56,6 +56,7 @@ var general = []System{
 	},
 	{
 		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)", Planner: "static", Router: "fcfs", Batcher: "single", Scaler: "fixed",
+		Options: Options{Routing: Routing{Idle: true}},
 	},
 }
 
@@ -83,7 +84,7 @@ func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sect
 
 // EngineWith builds a fresh engine of the composition with another scaler.
 func (s System) EngineWith(spec *serving.Spec, p profile.Profile, provides plan.Sections, sc scale.Scaler) (*engine.Engine, error) {
-	r, err := NewRouter(s.Router)
+	r, err := NewRouter(s.Router, s.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package systems
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	for _, name := range Routers() {
-		if r, err := NewRouter(name); err != nil || r.Name() != name {
+		if r, err := NewRouter(name, Options{}); err != nil || r.Name() != name {
 			t.Errorf("router %q: %v", name, err)
 		}
 	}
@@ -53,5 +54,33 @@ func TestMissingSections(t *testing.T) {
 	_, err := System{Router: "weighted", Batcher: "single"}.Engine(c.Spec, c.Profile, plan.Limits)
 	if err == nil || !strings.Contains(err.Error(), `router "weighted" needs the plan's shares`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a configuration says of renting reaches the planner's options, and what does not exist is refused.
+func TestRentingOptions(t *testing.T) {
+	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
+	var o Options
+	if err := o.Set(map[string]string{"bound": "fluid", "late": "0.05"}); err != nil {
+		t.Fatal(err)
+	}
+	o.Renting.Budget = 1
+	if got := o.String(); got != "budget=1 bound=fluid late=0.05" {
+		t.Errorf("options are shown as %q", got)
+	}
+	p, err := NewPlanner("kairos", World{Profile: c.Profile}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Plan(context.Background(), plan.Request{Spec: c.Spec})
+	if err != nil || len(out.Instances) != 1 {
+		t.Errorf("a budget of one machine of two rents %+v: %v", out, err)
+	}
+	if err := o.Set(map[string]string{"bound": "guess"}); err == nil {
+		t.Error("a bound that does not exist was taken")
+	}
+	o.Renting.Bound = "guess"
+	if _, err := NewPlanner("kairos", World{Profile: c.Profile}, o); err == nil {
+		t.Error("a planner was made with a bound that does not exist")
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/native"
 )
 
 // ran is a batch as a journal has it.
@@ -193,5 +194,55 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 	}
 	if status, out, errs := run(t.Context(), "replay", recorded); status != 0 {
 		t.Errorf("replay: %d %s%s", status, out, errs)
+	}
+}
+
+// Real models are served at once, without being measured first, by a system that learns.
+func TestLearningServesModelsAtOnce(t *testing.T) {
+	if _, err := native.ONNXRuntime(); err != nil {
+		if errors.Is(err, native.ErrMissing) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	products(t, filepath.Join(dir, "models", "v", "1", "model.onnx"), 20)
+	web, admin := freePort(t), freePort(t)
+	recorded := filepath.Join(dir, "run.journal")
+	file := write(t, dir, "sluice.yaml", `
+version: 1
+device_types: [{name: core, cores: 1}]
+workers: [{name: w}]
+models: {repository: models}
+system: {router: earliestfinish, batcher: single, options: {learn: true}}
+apps: [{name: app, slo: {latency: 5s}, variants: [{name: v, max_batch: 4}]}]
+server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
+`, web, admin)
+	server := sluice(t, "serve", "-f", file, "--journal", recorded)
+	base := fmt.Sprintf("http://127.0.0.1:%d", web)
+	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
+	if _, err := os.Stat(filepath.Join(dir, "sluice.profile.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the server has measured its model: %v", err)
+	}
+	body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[%s]}]}`, width, strings.TrimSuffix(strings.Repeat("1,", width), ","))
+	for range 8 {
+		resp, err := http.Post(base+"/v2/models/app/infer", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Fatalf("status %d", resp.StatusCode)
+		}
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	all := batches(t, recorded)
+	if n := len(all); n != 8 || all[0].expected >= all[0].took || all[n-1].expected < 10*all[0].expected {
+		t.Errorf("%d batches: the first was believed to take %v and took %v, the last %v and %v", n, all[0].expected, all[0].took, all[n-1].expected, all[n-1].took)
 	}
 }

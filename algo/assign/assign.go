@@ -18,6 +18,10 @@ import (
 
 // Solver holds the memory of a solution, so that solving allocates nothing once it has grown. The zero value is ready.
 type Solver struct {
+	// Warm begins with the prices of the last solution where there are as many columns as then and no fewer rows. It is faster when
+	// problems follow each other that are much alike, and slower when they are not.
+	Warm bool
+
 	turned []float64 // the matrix with rows and columns exchanged
 	column []int32   // by row: the column that it has, or -1
 	row    []int32   // by column: the row that has it, or -1
@@ -49,10 +53,10 @@ func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, 
 	if rows > cols && apart(rows, cols, cost) {
 		s.turned = sized(s.turned, rows*cols)
 		turn(s.turned, rows, cols, cost)
-		s.solve(cols, rows, s.turned)
+		s.solve(cols, rows, s.turned, most)
 		s.column, s.row, s.u, s.v = s.row, s.column, s.v, s.u
 	} else {
-		s.solve(rows, cols, cost)
+		s.solve(rows, cols, cost, most)
 	}
 	s.first(rows, cols, cost, most*0x1p-43)
 	copy(match, s.column)

@@ -191,7 +191,8 @@ func TestRefuses(t *testing.T) {
 
 // A workspace that was used before gives what a fresh one gives, and once grown it allocates nothing.
 func TestWorkspace(t *testing.T) {
-	var used Solver
+	var used, warm Solver
+	warm.Warm = true
 	rng := rand.New(rand.NewPCG(3, 1))
 	match, want := make([]int32, 40), make([]int32, 40)
 	for n := range 300 {
@@ -202,6 +203,20 @@ func TestWorkspace(t *testing.T) {
 		b, _ := fresh.Solve(rows, cols, cost, want[:rows])
 		if a != b || !slices.Equal(match[:rows], want[:rows]) {
 			t.Fatalf("matrix %d: %v, fresh %v", n, match[:rows], want[:rows])
+		}
+		for range 2 {
+			if rows >= cols { // a problem much like it, and the problem
+				like := slices.Clone(cost)
+				like[rng.IntN(len(like))]++
+				warm.Solve(rows, cols, like, match[:rows])
+			}
+			if c, _ := warm.Solve(rows, cols, cost, match[:rows]); c != b || !slices.Equal(match[:rows], want[:rows]) {
+				t.Fatalf("matrix %d: warm %v, fresh %v", n, match[:rows], want[:rows])
+			}
+			u, v := warm.Duals()
+			if err := Certify(rows, cols, cost, match[:rows], u, v, 1e-3); err != nil {
+				t.Fatalf("matrix %d: %v", n, err)
+			}
 		}
 	}
 	cost := drawn(rng, 2, 40, 30)

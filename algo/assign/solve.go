@@ -5,14 +5,19 @@ import "math"
 // solve gives every row a column, or every column a row.
 //
 // As long as there are columns for the rows, prices of columns start at zero and only fall, and only of columns that have a row; such
-// a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Rows beyond the number of
+// a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Where every column gets a row, any
+// prices will do to begin with, as long as they are not out of proportion. Rows beyond the number of
 // columns come one at a time and drive one out, or themselves: to go without is open to every row at the price of the worst off.
-func (s *Solver) solve(rows, cols int, cost []float64) {
+func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	s.column, s.row = sized(s.column, rows), sized(s.row, cols)
-	s.u, s.v = sized(s.u, rows), sized(s.v, cols)
+	if !s.Warm || rows < cols || len(s.v) != cols || largest(s.v) > 2*most {
+		s.v = sized(s.v, cols)
+		clear(s.v)
+	}
+	s.u = sized(s.u, rows)
 	s.distance, s.before = sized(s.distance, cols), sized(s.before, cols)
 	for c := range s.row {
-		s.row[c], s.v[c] = -1, 0
+		s.row[c] = -1
 	}
 	s.waits = sized(s.waits, rows)
 	for r := range s.waits {

@@ -44,6 +44,30 @@ func Uniform(n int, base, perItem, slo time.Duration, maxBatch int) *Cluster {
 	return build(spec, m, place)
 }
 
+// Typed returns a cluster like Uniform's with several device types: counts[d] instances of type d, on which b items take
+// latency[d][0] + b*latency[d][1].
+func Typed(counts []int, latency [][2]time.Duration, slo time.Duration, maxBatch int) *Cluster {
+	spec := &serving.Spec{
+		Apps:     []serving.App{{Name: "app", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1 << 20, Stages: []serving.StageID{0}}},
+		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
+		Variants: []serving.Variant{{Name: "model", Accuracy: 0.9, MaxBatch: maxBatch}},
+	}
+	var place []static.Instance
+	var m serving.Measurements
+	for d, n := range counts {
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), PricePerHour: 1, Cores: 1})
+		for range n {
+			w := serving.WorkerID(len(spec.Workers))
+			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(d)})
+			place = append(place, static.Instance{Worker: w, Variants: []serving.VariantID{0}})
+		}
+		for _, b := range []int{1, maxBatch} {
+			m.Latency = append(m.Latency, Point(0, serving.DeviceTypeID(d), b, 1, latency[d][0]+time.Duration(b)*latency[d][1], 0))
+		}
+	}
+	return build(spec, m, place)
+}
+
 // Point is a measurement with the given mean and deviation; percentiles are as of a normal distribution.
 func Point(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, mean, dev time.Duration) serving.LatencyPoint {
 	at := func(z float64) time.Duration { return mean + time.Duration(z*float64(dev)) }

@@ -35,6 +35,12 @@ type Rule interface {
 	New() Batcher
 }
 
+// Loner is a Rule that never runs two queries together.
+type Loner interface {
+	// Alone tells that queries run one at a time.
+	Alone() bool
+}
+
 // Action is what a batcher wants.
 type Action uint8
 

@@ -11,6 +11,9 @@ func (Single) Name() string { return "single" }
 // Needs implements Rule.
 func (Single) Needs() plan.Sections { return 0 }
 
+// Alone implements Loner.
+func (Single) Alone() bool { return true }
+
 // New implements Rule. The rule keeps no state.
 func (Single) New() Batcher { return single{} }
 

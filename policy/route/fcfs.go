@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"slices"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -9,9 +10,14 @@ import (
 )
 
 // FCFS keeps queries in a central queue and gives the first one to a free instance of the preferred device type: the order
-// of the plan's Prefer, otherwise the type believed fastest (Ribbon's rule as Kairos §3 and §7 describe it). An instance is
+// of the plan's Prefer, otherwise the type believed fastest for the largest query that all instances serve (Ribbon's rule as
+// Kairos §3 and §7 describe it: the base type first). It does not ask whether the query will be in time there. An instance is
 // free while it has a free slot and room for the query in the batch it is filling, so that any batcher can fill its batch.
-type FCFS struct{ stages []fcfsStage }
+type FCFS struct {
+	// Idle has an instance take a query only for a slot that is free and that no other query waits for: one at a time, as Ribbon has it.
+	Idle   bool
+	stages []fcfsStage
+}
 
 type fcfsStage struct {
 	epoch uint64
@@ -44,8 +50,8 @@ func (o *FCFS) Route(v *View) {
 		t := v.Fleet.Task(r)
 		for at := from; at < len(s.order); at++ {
 			i := s.order[at]
-			if !Free(v.Fleet, i, t) {
-				if at == from && (i.FreeSlots() == 0 || i.Queue.Items() >= i.Limit()) {
+			if o.Idle && !open(i) || !Free(v.Fleet, i, t) {
+				if at == from && (i.FreeSlots() == 0 || i.Queue.Items() >= i.Limit() || o.Idle && !open(i)) {
 					from++
 				}
 				continue
@@ -69,12 +75,12 @@ func (s *fcfsStage) build(v *View) {
 		}
 		return len(v.Plan.Prefer)
 	}
-	one := fleet.Task{Items: 1, Pin: serving.None}
+	big := fleet.Task{Items: int32(largest(v)), Pin: serving.None}
 	slices.SortStableFunc(s.order, func(a, b *fleet.Instance) int {
 		if d := rank(a) - rank(b); d != 0 {
 			return d
 		}
-		la, lb := v.Fleet.Fastest(a, &one), v.Fleet.Fastest(b, &one)
+		la, lb := v.Fleet.Fastest(a, &big), v.Fleet.Fastest(b, &big)
 		switch {
 		case la < lb:
 			return -1
@@ -84,6 +90,20 @@ func (s *fcfsStage) build(v *View) {
 		return int(a.ID - b.ID)
 	})
 }
+
+// largest returns the items of the largest query that every ready instance of the stage serves on its active variant, at least one.
+func largest(v *View) int {
+	n := math.MaxInt32
+	for _, i := range v.Instances() {
+		if i.Active >= 0 {
+			n = min(n, i.Limit())
+		}
+	}
+	return max(n, 1)
+}
+
+// open tells whether i has a free slot that no queued query waits for.
+func open(i *fleet.Instance) bool { return i.FreeSlots() > i.Queue.Len() }
 
 // Free tells whether instance i has a free slot and room for t in the batch it is filling.
 func Free(f *fleet.Fleet, i *fleet.Instance, t *fleet.Task) bool {

@@ -1,6 +1,9 @@
 package fleet
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Check walks the whole state and reports the first broken invariant: every task in exactly one place, counters equal to
 // what the lists hold, queues in order, slots and batch limits respected, nothing on a stopped instance.
@@ -8,6 +11,7 @@ func (f *Fleet) Check() error {
 	seen := make(map[Ref]bool)
 	list := func(where string, q *Queue, want Place, id int32) error {
 		n, items, special, uneven := 0, 0, 0, 0
+		var work time.Duration
 		prev := Nil
 		for r := q.head; r != Nil; r = f.tasks[r].next {
 			t := &f.tasks[r]
@@ -23,6 +27,7 @@ func (f *Fleet) Check() error {
 			}
 			n++
 			items += int(t.Items)
+			work += t.work
 			if t.Special {
 				special++
 			}
@@ -31,7 +36,7 @@ func (f *Fleet) Check() error {
 			}
 			prev = r
 		}
-		if q.tail != prev || n != q.n || items != q.items || special != q.special || uneven != q.uneven {
+		if q.tail != prev || n != q.n || items != q.items || special != q.special || uneven != q.uneven || work != q.work {
 			return fmt.Errorf("%s counts %d tasks and %d items, it holds %d and %d", where, q.n, q.items, n, items)
 		}
 		return nil

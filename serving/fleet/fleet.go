@@ -25,6 +25,10 @@ type Fleet struct {
 	tasks     []Task
 	freeTasks []Ref
 
+	// Alone tells that queries run one at a time, never joined to a batch; set before anything waits. A queue's work is then the sum of
+	// its queries' own.
+	Alone bool
+
 	// Epoch counts changes to which instances are ready, what they have loaded and their shares: rules that keep tables
 	// by instance rebuild them when it moves.
 	Epoch uint64
@@ -98,7 +102,7 @@ func (f *Fleet) SetSibling(r, next Ref) { f.tasks[r].sibling = next }
 // Wait puts a task into its stage's central queue.
 func (f *Fleet) Wait(r Ref) {
 	t := &f.tasks[r]
-	t.Place, t.Instance = Central, 0
+	t.Place, t.Instance, t.work = Central, 0, 0
 	t.DropAt = f.centralDrop(t)
 	f.push(&f.central[t.Stage], r)
 }
@@ -133,6 +137,9 @@ func (f *Fleet) Give(r Ref, to *Instance, now serving.Time) {
 	t := &f.tasks[r]
 	f.unlink(&f.central[t.Stage], r)
 	t.Place, t.Instance, t.Queued = Queued, to.ID, now
+	if t.work = 0; f.Alone {
+		t.work = f.work(to, int(t.Items))
+	}
 	t.DropAt = f.instanceDrop(to, t)
 	f.push(&to.Queue, r)
 }
@@ -271,7 +278,8 @@ func (f *Fleet) CanServe(i *Instance, t *Task) bool {
 }
 
 // Backlog returns the believed time until everything that runs and waits on i is done, were nothing else to come: queued
-// items run in full batches of the active variant, slots work in parallel.
+// items run in full batches of the active variant, or each query on its own where queries run alone; slots work in parallel. extra is
+// the items of one more query.
 func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration {
 	free := serving.Never
 	if len(i.Running) < i.Slots {
@@ -291,6 +299,13 @@ func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration 
 	if limit < 1 {
 		return profile.Unknown
 	}
+	if f.Alone {
+		work := i.Queue.work
+		if extra > 0 {
+			work += f.work(i, extra)
+		}
+		return wait + work/time.Duration(max(i.Slots, 1))
+	}
 	items := i.Queue.items + extra
 	v := i.Variants[i.Active].Variant
 	var work time.Duration
@@ -302,3 +317,14 @@ func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration 
 	}
 	return wait + work/time.Duration(max(i.Slots, 1))
 }
+
+// work is the believed time of a query of so many items on its own, on the active variant, while all slots work.
+func (f *Fleet) work(i *Instance, items int) time.Duration {
+	if i.Active < 0 {
+		return 0
+	}
+	return min(f.Profile.Latency(i.Variants[i.Active].Variant, i.DeviceType, items, i.Slots), longest)
+}
+
+// longest bounds the work of a query, so that a sum over a queue of what was never measured does not overflow.
+const longest = 10 * time.Hour

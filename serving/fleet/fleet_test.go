@@ -123,3 +123,47 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+// Where queries run alone, a queue's work is the sum of theirs, whatever joins and leaves; otherwise they share batches.
+func TestBacklogOfQueriesThatRunAlone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, alone := range []bool{true, false} {
+		f := newFleet() // 10 ms and 1 ms an item
+		f.Alone = alone
+		i := f.Launch(Instance{Slots: 1, Variants: []Loaded{{Limit: 64, Wanted: true}}}, 0)
+		f.Warm(i, 0)
+		var refs []Ref
+		for n := range 200 {
+			if len(refs) > 0 && rng.IntN(3) == 0 {
+				at := rng.IntN(len(refs))
+				f.Take(refs[at])
+				if rng.IntN(2) == 0 {
+					f.Wait(refs[at])
+					f.Take(refs[at])
+				}
+				f.FreeTask(refs[at])
+				refs = slices.Delete(refs, at, at+1)
+			} else {
+				r := f.NewTask(Task{Query: serving.QueryID(n + 1), Items: int32(1 + rng.IntN(60)), Pin: serving.None})
+				f.Wait(r)
+				f.Give(r, i, 0)
+				refs = append(refs, r)
+			}
+			items := 7
+			for _, r := range refs {
+				items += int(f.Task(r).Items)
+			}
+			batches := len(refs) + 1
+			if !alone {
+				batches = (items + 63) / 64
+			}
+			want := time.Duration(10*batches+items) * time.Millisecond
+			if got := f.Backlog(i, 0, 7); got != want {
+				t.Fatalf("alone %v, operation %d: %v, want %v", alone, n, got, want)
+			}
+			if err := f.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

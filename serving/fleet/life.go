@@ -47,7 +47,13 @@ func (f *Fleet) Refresh(i *Instance) {
 
 func (f *Fleet) refreshQueue(i *Instance) {
 	for r := i.Queue.head; r != Nil; r = f.tasks[r].next {
-		f.tasks[r].DropAt = f.instanceDrop(i, &f.tasks[r])
+		t := &f.tasks[r]
+		t.DropAt = f.instanceDrop(i, t)
+		if f.Alone {
+			i.Queue.work -= t.work
+			t.work = f.work(i, int(t.Items))
+			i.Queue.work += t.work
+		}
 	}
 	i.Queue.known = false
 }

@@ -1,14 +1,19 @@
 package fleet
 
-import "github.com/sluice-serving/sluice/serving"
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
 
 // Queue is a doubly linked list of tasks in the order priority, deadline, arrival. A task whose deadline is not before its
 // neighbours' joins the end in constant time, which is every task when objectives and priorities are uniform.
 type Queue struct {
 	head, tail Ref
 	n, items   int
-	special    int // tasks with requirements of their own
-	uneven     int // tasks with other than one item
+	special    int           // tasks with requirements of their own
+	uneven     int           // tasks with other than one item
+	work       time.Duration // sum of the tasks', where queries run alone
 
 	earliest serving.Time // smallest DropAt, while known
 	known    bool
@@ -55,6 +60,7 @@ func (f *Fleet) push(q *Queue, r Ref) {
 	}
 	q.n++
 	q.items += int(t.Items)
+	q.work += t.work
 	if t.Special {
 		q.special++
 	}
@@ -81,6 +87,7 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	t.next, t.prev = Nil, Nil
 	q.n--
 	q.items -= int(t.Items)
+	q.work -= t.work
 	if t.Special {
 		q.special--
 	}

@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"math"
+	"time"
 
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -50,6 +51,7 @@ type Task struct {
 	Pin         serving.VariantID // serving.None when any variant will do
 	MinAccuracy float64
 
+	work       time.Duration // that it adds to the queue where it waits
 	rank       int32
 	next, prev Ref // neighbours in a queue, or in a batch
 	sibling    Ref // next task of the same query

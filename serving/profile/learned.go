@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -22,18 +23,21 @@ type Learner interface {
 }
 
 const (
-	enough  = 5  // observations after which a size, or a variant on a device type, speaks for itself
-	keep    = 15 // observations of a size that are remembered
-	anchors = 32 // sizes that a line is drawn through, at most
-	levels  = 8  // of concurrency that are told apart; more count as so many
-	recent  = 16 // observations that tell a machine which has changed
-	changed = 13 // how many of them must be off, all to one side
-	off     = 1.1
-	moved   = 1.1                  // a change of belief by more than this factor is worth a plan
-	apart   = 1.25                 // ratio of two sizes whose difference says something of the cost of an item
-	slowest = 64                   // observations between two makings of a table, at most
-	guess   = time.Microsecond     // of what nothing is known about
-	longest = float64(Unknown / 2) // that is believed of anything that was observed
+	enough  = 5     // observations after which a size, or a variant on a device type, speaks for itself
+	keep    = 15    // observations of a size that are remembered
+	anchors = 32    // sizes that a line is drawn through, at most
+	levels  = 8     // of concurrency that are told apart; more count as so many
+	recent  = 16    // observations that tell a machine which has changed
+	changed = 13    // how many of them must be off, all to one side
+	offLog  = 0.095 // how far, as a logarithm: a tenth
+	// mostUsual bounds what an observation adds to the usual deviation, so that an accident does not make a change look usual.
+	mostUsual = 0.5
+	usualOver = 64                   // observations over which it is smoothed
+	moved     = 1.1                  // a change of belief by more than this factor is worth a plan
+	apart     = 1.25                 // ratio of two sizes whose difference says something of the cost of an item
+	slowest   = 64                   // observations between two makings of a table, at most
+	guess     = time.Microsecond     // of what nothing is known about
+	longest   = float64(Unknown / 2) // that is believed of anything that was observed
 )
 
 // Learned is a Profile that begins with little and ends as a table: a line through the sizes seen (latency is close to linear
@@ -94,8 +98,9 @@ type observed struct {
 	table []time.Duration // nil while not enough was seen
 	told  []time.Duration // the table when the epoch last moved because of it
 	// Of the last observations of sizes that are known: how far they were from what was believed.
-	ratios       [recent]float64
-	above, below uint16 // one bit for each, the newest lowest
+	logs         [recent]float64 // of the ratio
+	above, below uint16          // one bit for each, the newest lowest
+	usual        float64         // size of the logarithms, in the mean of many
 }
 
 // NewLearned returns a profile for spec that has observed nothing. prior is what is believed before; nil for nothing.
@@ -210,10 +215,13 @@ func (l *Learned) Observe(v serving.VariantID, d serving.DeviceTypeID, items, co
 		o.rings[k] = &ring{}
 	}
 	o.seen++
-	drifted := o.table != nil && o.rings[k].n >= enough && o.compare(float64(took)/float64(o.table[k]))
+	by := 1.0
+	if o.table != nil && o.rings[k].n >= enough {
+		by = o.compare(float64(took) / float64(o.table[k]))
+	}
 	o.rings[k].add(min(float64(took), longest))
-	if drifted {
-		o.shift()
+	if by != 1 {
+		o.shift(by)
 	} else if o.seen < max(o.due, enough) {
 		return
 	}
@@ -259,36 +267,33 @@ func differ(now, then []time.Duration) bool {
 	return false
 }
 
-// compare takes note of how far an observation was from what was believed, and tells whether the machine has changed.
-func (o *observed) compare(ratio float64) bool {
-	copy(o.ratios[1:], o.ratios[:recent-1])
-	o.ratios[0] = ratio
+// compare takes note of how far an observation was from what was believed. It answers by how much the machine has changed: 1
+// unless most of the recent observations are off to one side, and by more than what is usual.
+func (o *observed) compare(ratio float64) float64 {
+	x := math.Log(ratio)
+	copy(o.logs[1:], o.logs[:recent-1])
+	o.logs[0] = x
+	o.usual += (min(math.Abs(x), mostUsual) - o.usual) / usualOver
 	o.above, o.below = o.above<<1, o.below<<1
 	switch {
-	case ratio > off:
+	case x > offLog:
 		o.above |= 1
-	case ratio < 1/off:
+	case x < -offLog:
 		o.below |= 1
 	}
-	return bits.OnesCount16(o.above) >= changed || bits.OnesCount16(o.below) >= changed
+	if bits.OnesCount16(o.above) < changed && bits.OnesCount16(o.below) < changed {
+		return 1
+	}
+	sorted := o.logs
+	slices.Sort(sorted[:])
+	if by := sorted[recent/2]; math.Abs(by) > max(offLog, 2*o.usual) {
+		return math.Exp(by)
+	}
+	return 1
 }
 
-// shift moves every size to where most of the recent observations are.
-func (o *observed) shift() {
-	side := o.above
-	if bits.OnesCount16(o.below) > bits.OnesCount16(o.above) {
-		side = o.below
-	}
-	var ratios [recent]float64
-	n := 0
-	for k := range o.ratios {
-		if side>>k&1 == 1 {
-			ratios[n] = o.ratios[k]
-			n++
-		}
-	}
-	slices.Sort(ratios[:n])
-	by := ratios[n/2]
+// shift moves every size along with the machine.
+func (o *observed) shift(by float64) {
 	o.above, o.below = 0, 0
 	for k, r := range o.rings {
 		if r == nil {

@@ -85,6 +85,7 @@ func TestLearning(t *testing.T) {
 		{"as published", machine{12 * time.Millisecond, 180 * time.Microsecond, 0.005, 0}, 20, 0.02},
 		{"as published, later", machine{12 * time.Millisecond, 180 * time.Microsecond, 0.005, 0}, 1000, 0.005},
 		{"noisy", machine{2 * time.Millisecond, 50 * time.Microsecond, 0.05, 0}, 1000, 0.03},
+		{"very noisy", machine{2 * time.Millisecond, 50 * time.Microsecond, 0.3, 0}, 10000, 0.08},
 		{"outliers", machine{12 * time.Millisecond, 180 * time.Microsecond, 0.005, 0.1}, 50, 0.05},
 		{"outliers, later", machine{12 * time.Millisecond, 180 * time.Microsecond, 0.005, 0.1}, 2000, 0.02},
 		{"constant", machine{30 * time.Millisecond, 0, 0.01, 0.1}, 100, 0.02},

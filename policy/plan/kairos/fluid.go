@@ -28,15 +28,16 @@ type Fluid struct {
 	late    float64
 	types   int // each has a row of the program; the last row is being late
 	classes int
-	share   []float64 // by class
-	took    []float64 // by class and type, in unit
-	chance  []float64 // likewise
-	unit    float64   // seconds; it makes the numbers of the program lie around 1
-	slacks  []column  // by row
-	found   []column  // assignments, for whatever pool they were found; the oldest is written over
-	rows    []float64 // of found, one column after the other
-	known   int       // how many of found there are
-	next    int       // where the next one goes
+	share   []float64       // by class
+	took    []float64       // by class and type, in unit
+	chance  []float64       // likewise
+	unit    float64         // seconds; it makes the numbers of the program lie around 1
+	reach   map[uint64]bool // by the set of a pool's types, whether they serve as much of the mix as must be in time
+	slacks  []column        // by row
+	found   []column        // assignments, for whatever pool they were found; the oldest is written over
+	rows    []float64       // of found, one column after the other
+	known   int             // how many of found there are
+	next    int             // where the next one goes
 	basis   []column
 	inverse [][]float64 // of the basis, by position there and row
 	prices  []float64   // by row, as the basis implies them
@@ -44,6 +45,8 @@ type Fluid struct {
 	amounts []float64   // of the basis
 	pivots  int         // since the basis was made of slacks
 	enters  []float64   // the column that enters, in terms of the basis
+	set     uint64      // of the types that are priced: others have no machine, and queries are not sent there
+	active  []int       // the types of set
 }
 
 // column is a variable of the program: how many queries/s are sent as an assignment has it. They take rows of each type's time, and
@@ -52,7 +55,11 @@ type column struct {
 	rows  []float64
 	worth float64
 	at    []float64 // the prices at which the assignment is the one broken most
+	set   uint64    // of the types that it sends queries to
 }
+
+// mostTypes is how many types fit a set.
+const mostTypes = 64
 
 const (
 	nobody = -1
@@ -61,9 +68,10 @@ const (
 	// growth is what each type has of machines in addition, while a basis is looked for: no two corners of the program coincide
 	// then, and a type of which there is no machine has the price that its first is worth.
 	growth = 1e-9
-	// refresh is after how many pivots rounding has had its time and the basis is made anew; memory is how many assignments are kept, and patience the pivots after which a pool's basis is taken as it is.
-	refresh          = 100
-	memory, patience = 48, 1000
+	// refresh is after how many pivots the basis is made anew, so that rounding does not add up.
+	refresh = 100
+	// memory is how many assignments are kept, patience after how many pivots the prices are taken as they are.
+	memory, patience = 64, 1000
 )
 
 // NewFluid prepares the bound for a market. Late is the part of the queries that may miss the objective, 0.01 where the 99th
@@ -72,7 +80,10 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 	if !(late >= 0 && late < 1) {
 		return nil, fmt.Errorf("the part of the queries that may be late is %v, want a number in [0, 1)", late)
 	}
-	f := &Fluid{late: late, types: len(m.Types), classes: m.Mix.Classes(), unit: math.Inf(1)}
+	if len(m.Types) > mostTypes {
+		return nil, fmt.Errorf("%d types of machines: the linear program takes at most %d", len(m.Types), mostTypes)
+	}
+	f := &Fluid{late: late, types: len(m.Types), classes: m.Mix.Classes(), unit: math.Inf(1), reach: make(map[uint64]bool)}
 	for t := range m.Types {
 		sum, in := 0.0, 0.0
 		for c := range f.classes {
@@ -120,18 +131,58 @@ func newColumn(rows int) column {
 
 // Of returns the bound of a pool, in queries/s; 0 when its machines cannot serve as much of the mix as must be in time.
 func (f *Fluid) Of(p Pool) float64 {
-	f.solve(p)
+	set := uint64(0)
+	for t, n := range p {
+		if n > 0 {
+			set |= 1 << t
+		}
+	}
+	return f.of(p, set)
+}
+
+// of is Of with prices for the types of a set only, which has those of the pool. What a machine of another type would be worth
+// takes time to find out, and changes nothing about the bound.
+func (f *Fluid) of(p Pool, set uint64) float64 {
+	if !f.reaches(p) {
+		return 0
+	}
+	f.solve(p, set)
 	sum := 0.0
 	for t, n := range p {
 		sum += float64(n) * max(f.prices[t], 0)
 	}
+	if f.broken >= 1 {
+		return math.Inf(1) // the method gave up, and prices that bound nothing are all there is
+	}
 	// All constraints hold of these prices divided by 1 less what the most broken one lacks, so this bounds whatever the method
 	// has overlooked.
-	sum /= 1 - min(max(f.broken, 0), 0.5)
-	if sum < 10*growth {
-		return 0 // what the growth alone serves
+	return sum / (1 - max(f.broken, 0)) / f.unit
+}
+
+// reaches tells whether the machines of a pool, if there were enough, could serve as much as must be in time.
+func (f *Fluid) reaches(p Pool) bool {
+	set := uint64(0)
+	for t, n := range p {
+		if n > 0 {
+			set |= 1 << t
+		}
 	}
-	return sum / f.unit
+	known, ok := f.reach[set]
+	if !ok {
+		served := 0.0
+		for c, share := range f.share {
+			most := 0.0
+			for t, n := range p {
+				if n > 0 {
+					most = max(most, f.chance[c*f.types+t])
+				}
+			}
+			served += share * most
+		}
+		known = served >= 1-f.late-growth
+		f.reach[set] = known
+	}
+	return known
 }
 
 // Optimum is what the program says of a pool besides its bound.
@@ -145,7 +196,7 @@ type Optimum struct {
 
 // Solve returns the bound of a pool and the solution that reaches it.
 func (f *Fluid) Solve(p Pool) Optimum {
-	out := Optimum{Bound: f.Of(p)}
+	out := Optimum{Bound: f.of(p, 1<<f.types-1)}
 	if out.Bound == 0 {
 		return out
 	}
@@ -173,7 +224,16 @@ func (f *Fluid) Solve(p Pool) Optimum {
 
 // solve finds the optimal basis of a pool and its prices. It begins with the basis of the pool before, where this pool can have as
 // much of it, or else with one in which nothing is served.
-func (f *Fluid) solve(p Pool) {
+func (f *Fluid) solve(p Pool, set uint64) {
+	if set != f.set {
+		f.set, f.active = set, f.active[:0]
+		for t := range f.types {
+			if set&(1<<t) != 0 {
+				f.active = append(f.active, t)
+			}
+		}
+		f.pivots = refresh
+	}
 	if f.pivots >= refresh || !f.amount(p) {
 		f.restart()
 		f.amount(p)
@@ -185,11 +245,12 @@ func (f *Fluid) solve(p Pool) {
 				return // the prices are those of the pool before
 			}
 			c = &f.found[f.next]
+			f.broken = f.best(f.prices, c, nil)
 			f.known = max(f.known, f.next+1)
-			f.next = (f.next + 1) % memory
-			if f.broken = f.best(f.prices, c, nil); f.broken <= tiny {
+			if f.broken <= tiny {
 				return
 			}
+			f.next = (f.next + 1) % memory
 			most = f.broken
 		}
 		leaves, least := nobody, math.Inf(1)
@@ -241,6 +302,9 @@ func (f *Fluid) price() (c *column, most float64) {
 	}
 	at, rows := nobody, len(f.prices)
 	for i := range f.known {
+		if f.found[i].set&^f.set != 0 {
+			continue
+		}
 		gain := 1 - dot(f.prices, f.rows[i*rows:])
 		if gain > most {
 			at, most = i, gain
@@ -258,14 +322,14 @@ func (f *Fluid) best(prices []float64, c *column, to []int) float64 {
 	for r, y := range prices {
 		c.at[r], c.rows[r] = max(y, 0), 0
 	}
-	c.worth = 1
+	c.worth, c.set = 1, 0
 	y, late := c.at[:f.types], c.at[f.types]
 	gained, served := 0.0, 0.0
 	for k, share := range f.share {
 		took := f.took[k*f.types:][:len(y)]
 		chance := f.chance[k*f.types:][:len(y)]
 		at, most := nobody, 0.0
-		for t := range y {
+		for _, t := range f.active {
 			if gain := chance[t]*late - took[t]*y[t]; gain > most {
 				at, most = t, gain
 			}
@@ -277,6 +341,7 @@ func (f *Fluid) best(prices []float64, c *column, to []int) float64 {
 			gained += share * most
 			served += share * chance[at]
 			c.rows[at] += share * took[at]
+			c.set |= 1 << at
 		}
 	}
 	c.rows[f.types] = 1 - f.late - served

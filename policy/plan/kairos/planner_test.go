@@ -331,3 +331,61 @@ func TestPlanDividesTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is asked: a plan is valid, keeps budget, limits and what is down, says the same when asked again, or fails with a reason.
+func TestPlanProperties(t *testing.T) {
+	made := 0
+	for seed := range uint64(400) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		spec, known := world(1+rng.IntN(3), 1+rng.IntN(5))
+		for at, x := range known {
+			if rng.IntN(8) == 0 {
+				delete(known, at)
+				continue
+			}
+			x.base, x.item = x.base*time.Duration(rng.IntN(300)+1)/100, x.item*time.Duration(rng.IntN(200)+1)/100
+			known[at] = x
+		}
+		r := plan.Request{Spec: spec, Snapshot: &fleet.Snapshot{}, Rates: make([]float64, len(spec.Apps))}
+		for d := range spec.DeviceTypes {
+			spec.DeviceTypes[d].Most = rng.IntN(5)
+			r.Prices = append(r.Prices, 0.01+rng.Float64())
+		}
+		for a := range r.Rates {
+			r.Rates[a] = 100 * rng.Float64()
+		}
+		for w := range spec.Workers {
+			if rng.IntN(10) == 0 {
+				r.Snapshot.Down = append(r.Snapshot.Down, serving.WorkerID(w))
+			}
+		}
+		p := &Planner{Profile: known, Options: Options{Budget: 4 * rng.Float64() * float64(rng.IntN(2)), Fluid: rng.IntN(2) == 0}}
+		if _, err := p.Plan(context.Background(), r); err != nil {
+			if len(err.Error()) < 20 {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+			continue
+		}
+		made++
+		out := must(t, p, r)
+		used := make([]int, len(spec.DeviceTypes))
+		for _, i := range out.Instances {
+			used[spec.Workers[i.Worker].DeviceType]++
+			if slices.Contains(r.Snapshot.Down, i.Worker) {
+				t.Fatalf("seed %d: worker %d is down", seed, i.Worker)
+			}
+		}
+		for d, n := range used {
+			if most := spec.DeviceTypes[d].Most; most > 0 && n > most {
+				t.Fatalf("seed %d: %d machines of type %d, at most %d can be had", seed, n, d, most)
+			}
+		}
+		again := must(t, p, r)
+		if fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", out) {
+			t.Fatalf("seed %d: %+v, then %+v", seed, out, again)
+		}
+	}
+	if made < 100 {
+		t.Errorf("only %d plans were made", made)
+	}
+}
