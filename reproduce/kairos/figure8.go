@@ -21,6 +21,19 @@ func (s *service) chosen(budget float64) (pool, error) {
 	return pool(ranked[at].Pool), nil
 }
 
+// byProgram is the pool with the highest bound by our linear program.
+func (s *service) byProgram(budget float64) (pool, error) {
+	f, err := s.fluid()
+	if err != nil {
+		return pool{}, err
+	}
+	ranked, err := s.ranked(f, budget)
+	if err != nil || len(ranked) == 0 {
+		return pool{}, err
+	}
+	return pool(ranked[0].Pool), nil
+}
+
 // contest is Kairos on the pool that it takes against the best homogeneous one, under one budget.
 type contest struct {
 	setup    setup
@@ -29,6 +42,8 @@ type contest struct {
 	pool     pool
 	base     measured
 	kairos   measured
+	other    pool // that our linear program takes
+	ours     measured
 }
 
 // against has a contest run.
@@ -41,8 +56,12 @@ func (l *lab) against(at setup, by arrivals, budget float64) (*contest, error) {
 	if c.pool, err = s.chosen(budget); err != nil {
 		return nil, err
 	}
+	if c.other, err = s.byProgram(budget); err != nil {
+		return nil, err
+	}
 	c.base = l.want(question{setup: at, pool: homogeneous(budget), system: "fcfs", arrivals: by}, fine)
 	c.kairos = l.want(question{setup: at, pool: c.pool, system: own, arrivals: by}, fine)
+	c.ours = l.want(question{setup: at, pool: c.other, system: own, arrivals: by}, fine)
 	return c, nil
 }
 
@@ -66,7 +85,13 @@ func (c *contest) say(o *reproduce.Outcome, figure string, setting map[string]st
 		gain = published(gain)
 	}
 	o.Add(gain, c.gain()...)
+	c.ours.level(o, figure, ours, setting)
+	c.other.machines(o, figure, ours, setting)
+	o.Add(row(figure, ours, "over homogeneous", "x", setting), over(c.ours.rates(), c.scaled())...)
 }
+
+// ours is Kairos's rule on the pool that our linear program takes.
+const ours = "kairos, linear program"
 
 // figure8 is §8.1.
 func figure8(l *lab) error {
