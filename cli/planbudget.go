@@ -299,7 +299,11 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 		}
 		shown = x.besides(shown, ranked)
 	default:
-		if at := kairos.Choose(x.pools.Market, ranked); at >= 0 {
+		at := kairos.Choose(x.pools.Market, ranked)
+		if at >= 0 && x.bound == fluidBound {
+			at = 0 // as the planner does
+		}
+		if at >= 0 {
 			shown = append(shown, ranked[at])
 		}
 		shown = x.besides(shown, ranked)

@@ -11,13 +11,14 @@ import (
 	"sync"
 
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/reproduce/kairos"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
 	"github.com/sluice-serving/sluice/store"
 )
 
 // papers are those that can be reproduced.
-var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper()}
+var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper()}
 
 func reproduceCommand() command {
 	return command{

@@ -6,8 +6,8 @@ import "math"
 //
 // As long as there are columns for the rows, prices of columns start at zero and only fall, and only of columns that have a row; such
 // a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Where every column gets a row, any
-// prices will do to begin with, as long as they are not out of proportion. Rows beyond the number of
-// columns come one at a time and drive one out, or themselves: to go without is open to every row at the price of the worst off.
+// prices will do to begin with, as long as they are not out of proportion. Rows beyond the number of columns come one at a time and
+// drive one out, or themselves: to go without is open to every row at the price of the worst off.
 func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	s.column, s.row = sized(s.column, rows), sized(s.row, cols)
 	if !s.Warm || rows < cols || len(s.v) != cols || largest(s.v) > 2*most {

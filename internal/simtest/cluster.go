@@ -45,7 +45,7 @@ func Uniform(n int, base, perItem, slo time.Duration, maxBatch int) *Cluster {
 }
 
 // Typed returns a cluster like Uniform's with several device types: counts[d] instances of type d, on which b items take
-// latency[d][0] + b*latency[d][1].
+// latency[d][0] + b*latency[d][1], up to maxBatch at once whatever the objective.
 func Typed(counts []int, latency [][2]time.Duration, slo time.Duration, maxBatch int) *Cluster {
 	spec := &serving.Spec{
 		Apps:     []serving.App{{Name: "app", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1 << 20, Stages: []serving.StageID{0}}},
@@ -59,7 +59,7 @@ func Typed(counts []int, latency [][2]time.Duration, slo time.Duration, maxBatch
 		for range n {
 			w := serving.WorkerID(len(spec.Workers))
 			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(d)})
-			place = append(place, static.Instance{Worker: w, Variants: []serving.VariantID{0}})
+			place = append(place, static.Instance{Worker: w, Variants: []serving.VariantID{0}, Limit: maxBatch})
 		}
 		for _, b := range []int{1, maxBatch} {
 			m.Latency = append(m.Latency, Point(0, serving.DeviceTypeID(d), b, 1, latency[d][0]+time.Duration(b)*latency[d][1], 0))

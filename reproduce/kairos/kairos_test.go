@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
 )
 
 // With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it serves,
@@ -50,23 +50,61 @@ func TestCapacityAsPublished(t *testing.T) {
 // Four base machines carry at most what they carry without a pause, 60.3 queries/s of RM2, and come near it under smooth
 // arrivals, less near under a Poisson process.
 func TestHomogeneous(t *testing.T) {
-	s, err := newService(setup{model: "rm2", qos: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fcfs, err := systems.Get("fcfs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &job{service: s, pool: pool{4}, system: fcfs, queries: 4000}
+	l := newLab(reproduce.Request{})
 	for by, want := range map[arrivals][2]float64{whole: {53, 59}, poisson: {46, 53}} {
-		j.arrivals = by
-		got, err := j.allowable(t.Context(), 60, 0.02, 6, 1)
+		q := question{setup: at("rm2"), pool: homogeneous(budget), system: "fcfs", arrivals: by}
+		got, err := l.measure(t.Context(), q, coarse, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Rate < want[0] || got.Rate > want[1] || got.Low > got.Rate || got.High < got.Rate {
+		if got.Rate < want[0] || got.Rate > want[1] || got.Low > got.Rate {
 			t.Errorf("%v: %+v, want within %v", by, got, want)
+		}
+	}
+}
+
+// A figure runs from the lab to its rows and its chart: the pools of Figure 1 stand as the paper says, the mixed one of three base
+// machines ahead of those with fewer, which are behind the homogeneous one.
+func TestFigure1(t *testing.T) {
+	p := Paper()
+	o, err := p.Run(t.Context(), reproduce.Request{Figures: []string{"1"}, Parallel: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gain := make(map[string]float64)
+	for _, r := range o.Rows {
+		if r.Quantity == "over homogeneous" && r.Setting["arrivals"] == whole.String() {
+			gain[r.System] = r.Measured
+		}
+	}
+	if a, b, c := gain["(3,1,3,0)"], gain["(2,0,9,0)"], gain["(1,4,2,0)"]; !(a > 0.95 && a < 1.2 && b < 0.95 && c < b) {
+		t.Errorf("over homogeneous: %v", gain)
+	}
+	if len(o.Charts) != 1 || len(o.Notes) == 0 {
+		t.Errorf("%d charts, %d notes", len(o.Charts), len(o.Notes))
+	}
+}
+
+// Both kinds of sizes are what they are said to be: of one mean and deviation, but for what is cut off.
+func TestSizes(t *testing.T) {
+	for s, want := range map[sizes][2]float64{production: {243, 180}, gaussian: {276, 155}} {
+		mix, err := s.mix()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, squares := mix.Mean(), 0.0
+		for c := range mix.Classes() {
+			items, share := mix.Class(c)
+			squares += share * (float64(items) - mean) * (float64(items) - mean)
+			if items%step != 0 || items > largest {
+				t.Errorf("%v: size %d", s, items)
+			}
+		}
+		if math.Abs(mean-want[0]) > 5 || math.Abs(math.Sqrt(squares)-want[1]) > 5 {
+			t.Errorf("%v: mean %.1f, deviation %.1f, want about %v", s, mean, math.Sqrt(squares), want)
+		}
+		if err := mix.Validate(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package kairos
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -10,30 +11,118 @@ import (
 	"github.com/sluice-serving/sluice/workload"
 )
 
-// job is a system on a pool under a load.
-type job struct {
-	*service
-	pool     pool
-	system   systems.System
-	arrivals arrivals
-	queries  int // of one run
+// lab is where figures say what they want.
+type lab struct {
+	*reproduce.Lab
+	mu       sync.Mutex
+	services map[setup]*service
+	known    map[answer]*throughput
 }
 
-// probe runs the job at a rate.
-func (j *job) probe() (experiment.Probe, error) {
-	w, initial, err := j.world(j.pool)
-	if err != nil {
-		return nil, err
+func newLab(r reproduce.Request) *lab {
+	return &lab{Lab: reproduce.NewLab(r), services: make(map[setup]*service), known: make(map[answer]*throughput)}
+}
+
+// service returns a model in a setup, read once.
+func (l *lab) service(s setup) (*service, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if x := l.services[s]; x != nil {
+		return x, nil
 	}
-	drawn, err := workload.FromMix(j.spec.Apps[0].Mix)
-	if err != nil {
-		return nil, err
+	x, err := newService(s)
+	if err == nil {
+		l.services[s] = x
 	}
-	s := j.system
-	s.Planner, s.Scaler = "static", "fixed" // the pool is given
-	return experiment.Violating(func(rate float64) *experiment.Case {
-		return &experiment.Case{World: w, System: s, Initial: initial, Source: func(seed uint64) workload.Source { return j.arrivals.source(rate, drawn, seed) }}
-	}, j.queries, giveUp), nil
+	return x, err
+}
+
+// question is what throughput is asked for: of a system on a pool under a load.
+type question struct {
+	setup
+	pool     pool
+	system   string
+	arrivals arrivals
+	// threshold of a rule that has one; 0 has it found.
+	threshold int
+}
+
+func (q question) String() string {
+	return fmt.Sprintf("%s of %s on %v, %v, sizes %v, QoS x %v, noise %v", q.system, q.model, q.pool, q.arrivals, q.sizes, q.qos, q.noise)
+}
+
+// grain is how exactly throughput is wanted.
+type grain struct {
+	queries    int // of a run
+	runs       int // at one rate at most
+	resolution float64
+	rough      bool // without bounds
+}
+
+var (
+	fine   = grain{queries: 5000, runs: 8, resolution: 0.02}
+	coarse = grain{queries: 4000, runs: 3, resolution: 0.04, rough: true} // where whole spaces of pools are measured
+)
+
+// answer identifies what is measured once.
+type answer struct {
+	question
+	grain
+	seed uint64
+}
+
+// throughput is measured once.
+type throughput struct {
+	once sync.Once
+	experiment.Allowed
+	err error
+}
+
+// measure finds allowable throughput. Figures that ask for the same share it.
+func (l *lab) measure(ctx context.Context, q question, g grain, seed uint64) (experiment.Allowed, error) {
+	at := answer{q, g, seed}
+	l.mu.Lock()
+	t := l.known[at]
+	if t == nil {
+		t = &throughput{}
+		l.known[at] = t
+	}
+	l.mu.Unlock()
+	t.once.Do(func() { t.Allowed, t.err = l.allowable(ctx, q, g, seed) })
+	return t.Allowed, t.err
+}
+
+func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (experiment.Allowed, error) {
+	s, err := l.service(q.setup)
+	if err != nil {
+		return experiment.Allowed{}, err
+	}
+	f, err := s.fluid()
+	if err != nil {
+		return experiment.Allowed{}, err
+	}
+	bound := f.Of(q.pool.of())
+	if bound == 0 {
+		return experiment.Allowed{}, nil
+	}
+	if tuned[q.system] != nil && q.threshold == 0 {
+		return l.tune(ctx, s, q, g, seed)
+	}
+	p, err := s.probe(q, g, giveUp)
+	if err != nil {
+		return experiment.Allowed{}, err
+	}
+	// A fifth below the bound is where good systems end up; others are found from there.
+	out, err := experiment.Allowable(ctx, p, g.allowing(0.8*bound, seed))
+	if err != nil {
+		err = fmt.Errorf("%v: %w", q, err)
+	}
+	return out, err
+}
+
+// allowing is the search from a rate.
+func (g grain) allowing(start float64, seed uint64) experiment.Allowing {
+	return experiment.Allowing{Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, Rough: g.rough, Seed: seed * 1000}
 }
 
 const (
@@ -43,21 +132,76 @@ const (
 	giveUp = 0.1
 )
 
-// allowable finds the job's allowable throughput from a rate nearby.
-func (j *job) allowable(ctx context.Context, start, resolution float64, runs int, seed uint64) (experiment.Allowed, error) {
-	p, err := j.probe()
+// probe runs a system on a pool at a rate. Runs end at a share of violations, or never where it is 0.
+func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, error) {
+	w, initial, err := s.world(q.pool)
 	if err != nil {
-		return experiment.Allowed{}, err
+		return nil, err
 	}
-	out, err := experiment.Allowable(ctx, p, experiment.Allowing{Limit: outside, Start: start, Resolution: resolution, Runs: runs, Seed: seed * 1000})
+	drawn, err := workload.FromMix(s.spec.Apps[0].Mix)
 	if err != nil {
-		return out, fmt.Errorf("%s of %s on %v: %w", j.system.Name, j.model, j.pool, err)
+		return nil, err
 	}
-	return out, nil
+	system, err := systems.Get(q.system)
+	if err != nil {
+		return nil, err
+	}
+	system.Planner, system.Scaler = "static", "fixed" // the pool is given
+	if set := tuned[q.system]; set != nil {
+		set(&system.Options, q.threshold)
+	}
+	return experiment.Violating(func(rate float64) *experiment.Case {
+		return &experiment.Case{World: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source { return q.arrivals.source(rate, drawn, seed) }}
+	}, g.queries, giveUp), nil
 }
 
-// lab is where figures say what they want.
-type lab struct {
-	*reproduce.Lab
-	services map[setup]*service
+// measured are throughputs of all seeds, when all is run.
+type measured struct{ *reproduce.Task }
+
+// want has throughput measured with every seed.
+func (l *lab) want(q question, g grain) measured {
+	return measured{l.Do(fmt.Sprintf("%v, %d x %d queries", q, g.runs, g.queries), g.queries*g.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		return l.measure(ctx, q, g, seed)
+	})}
+}
+
+// rates are the estimates, in queries/s.
+func (m measured) rates() []float64 {
+	out := make([]float64, len(m.Done))
+	for i := range out {
+		out[i] = m.Done[i].(experiment.Allowed).Rate
+	}
+	return out
+}
+
+// at is a model as the paper has it, on a pool.
+func at(model string) setup { return setup{model: model, qos: 1} }
+
+// row begins a row of this paper.
+func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
+	return reproduce.Row{Paper: "kairos", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+}
+
+// said gives a row what was published.
+func said(r reproduce.Row, value float64, source string) reproduce.Row {
+	r.Published, r.Source = reproduce.Published(value), source
+	return r
+}
+
+// over divides seed by seed.
+func over(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = a[i] / b[i]
+	}
+	return out
+}
+
+// times multiplies with a number.
+func times(a []float64, by float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = by * a[i]
+	}
+	return out
 }

@@ -20,11 +20,7 @@ func (s sizes) String() string { return [...]string{"production", "gaussian"}[s]
 // mix is the distribution, as shares of multiples of 10: the authors round up to what they measured.
 func (s sizes) mix() (serving.Mix, error) {
 	if s == gaussian {
-		g, err := workload.NewGaussian(gaussianMean, gaussianDeviation, 1, largest)
-		if err != nil {
-			return serving.Mix{}, err
-		}
-		return workload.RoundUp(g.Mix(), step), nil
+		return normal()
 	}
 	inside, middle := narrow()
 	spike := workload.UniformSize{Min: 190, Max: 199}
@@ -37,9 +33,24 @@ func (s sizes) mix() (serving.Mix, error) {
 	return workload.RoundUp(all, step), err
 }
 
-// The paper gives no parameters of its Gaussian sizes. These have the mean of the production sizes, and half of it for a
-// deviation.
-const gaussianMean, gaussianDeviation = 240, 120
+// normal are Gaussian sizes. The paper gives no parameters: these are the mean and the deviation of the production sizes, so that
+// it is the shape that differs, cut to the sizes that there are.
+func normal() (serving.Mix, error) {
+	like, err := production.mix()
+	if err != nil {
+		return like, err
+	}
+	mean, squares := like.Mean(), 0.0
+	for c := range like.Classes() {
+		items, share := like.Class(c)
+		squares += share * (float64(items) - mean) * (float64(items) - mean)
+	}
+	g, err := workload.NewGaussian(mean, math.Sqrt(squares), 1, largest)
+	if err != nil {
+		return like, err
+	}
+	return workload.RoundUp(g.Mix(), step), nil
+}
 
 // narrow is what is drawn log-normally with parameters 5.1 and 0.2: the probability that it lies in [100, 200], and the whole
 // numbers to which it is cut there. What lies outside is drawn anew from 190 to 199.

@@ -6,10 +6,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/policy/plan/static"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
@@ -17,22 +17,6 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
-
-// pool is how many machines there are of each type.
-type pool [4]int
-
-// String writes the pool as the paper does.
-func (p pool) String() string {
-	return "(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint([4]int(p))), ","), "[]") + ")"
-}
-
-// cost in $/h.
-func (p pool) cost() (sum float64) {
-	for t, n := range p {
-		sum += float64(n) * types[t].PricePerHour
-	}
-	return sum
-}
 
 // setup is what the experiments differ in besides pools and systems.
 type setup struct {
@@ -48,6 +32,7 @@ type service struct {
 	spec    serving.Spec // without workers
 	beliefs *profile.Table
 	truth   *truth.Table
+	market  *planner.Market
 }
 
 // newService reads a model. Predictions are the measured means; what happens has the measured deviation too. A query runs alone
@@ -81,7 +66,10 @@ func newService(s setup) (*service, error) {
 		p := &m.Latency[i]
 		p.StdDev = time.Duration(math.Hypot(float64(p.StdDev), s.noise*float64(p.Mean)))
 	}
-	out.truth, err = truth.NewTable(&out.spec, m, truth.Lognormal, nil)
+	if out.truth, err = truth.NewTable(&out.spec, m, truth.Lognormal, nil); err != nil {
+		return nil, err
+	}
+	out.market, err = planner.NewMarket(out.beliefs, &out.spec, 0, &mix, nil, out.spec.Apps[0].SLO.Latency)
 	return out, err
 }
 

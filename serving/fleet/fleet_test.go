@@ -149,6 +149,7 @@ func TestBacklogOfQueriesThatRunAlone(t *testing.T) {
 				f.Give(r, i, 0)
 				refs = append(refs, r)
 			}
+			f.Refresh(i)
 			items := 7
 			for _, r := range refs {
 				items += int(f.Task(r).Items)

@@ -31,6 +31,8 @@ type Allowing struct {
 	// Burst is by how much more the violations of a run are expected to scatter than independent ones would, in their variance,
 	// as far as too few runs tell: they come together. 0 means 20.
 	Burst float64
+	// Rough leaves out what only the bounds need: Low and High are then only what was found on the way to the estimate.
+	Rough bool
 	// Seed is that of the first run at every rate; the others follow.
 	Seed uint64
 }
@@ -38,7 +40,7 @@ type Allowing struct {
 // Allowed is the highest rate at which violations stay within their limit.
 type Allowed struct {
 	Rate float64 // the estimate, in queries/s; 0 when not even the least rate is carried
-	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be.
+	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be; 0 where none is.
 	Low, High float64
 	Runs      int
 	Queries   int64 // of all runs
@@ -62,7 +64,10 @@ func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
 		}
 	}
 	s.out.Rate = s.between()
-	err := s.confirm(ctx)
+	var err error
+	if !s.Rough {
+		err = s.confirm(ctx)
+	}
 	s.out.Low, s.out.High = s.low, s.high
 	return s.out, err
 }
@@ -74,7 +79,7 @@ func Carries(ctx context.Context, probe Probe, o Allowing) (carried, known bool,
 		return false, false, err
 	}
 	l, known, err := s.look(ctx, o.Start)
-	return err == nil && float64(l.violations) <= s.Limit*float64(l.queries), known, err
+	return err == nil && s.within(&l), known, err
 }
 
 type bisection struct {
@@ -145,8 +150,7 @@ func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err er
 	if err != nil {
 		return false, err
 	}
-	carried = float64(l.violations) <= s.Limit*float64(l.queries)
-	if carried {
+	if s.within(&l) {
 		s.lo = l
 		if known {
 			s.low = rate
@@ -158,6 +162,11 @@ func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err er
 		s.high = rate
 	}
 	return false, nil
+}
+
+// within tells whether a level is carried by the mean.
+func (s *bisection) within(l *level) bool {
+	return float64(l.violations) <= s.Limit*float64(l.queries)
 }
 
 // look runs seeds at a rate; known tells whether the share of violations is known to be on its side of the limit.
@@ -219,7 +228,7 @@ func (s *bisection) between() float64 {
 
 // confirm goes away from the estimate until there are rates known to be carried and not to be, where the bracket's are not.
 func (s *bisection) confirm(ctx context.Context) error {
-	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 2 {
+	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 1.5 {
 		if rate /= 1 + step; rate < s.Least {
 			break
 		}
@@ -227,11 +236,11 @@ func (s *bisection) confirm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if known && float64(l.violations) <= s.Limit*float64(l.queries) {
+		if known && s.within(&l) {
 			s.low = rate
 		}
 	}
-	for rate, step := s.hi.rate, s.Resolution; s.high == 0; step *= 2 {
+	for rate, step := s.hi.rate, s.Resolution; s.high == 0; step *= 1.5 {
 		rate *= 1 + step
 		if math.IsInf(rate, 0) {
 			return errors.New("allowable: no rate is known to be too high: does the share of violations grow with it?")
@@ -240,7 +249,7 @@ func (s *bisection) confirm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if known && float64(l.violations) > s.Limit*float64(l.queries) {
+		if known && !s.within(&l) {
 			s.high = rate
 		}
 	}

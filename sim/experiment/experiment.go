@@ -61,6 +61,8 @@ type Case struct {
 	// PlanDelay is how long a plan takes to be made.
 	PlanDelay time.Duration
 	Record    report.Options
+	// Unreported leaves Run.Report nil, where Observe sees all that is wanted.
+	Unreported bool
 	// Observe sees how every query ended, besides the report; nil for none.
 	Observe func(*report.Outcome)
 }
@@ -105,7 +107,10 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorder := report.NewRecorder(w.Apps, c.Record)
+	var recorder *report.Recorder
+	if !c.Unreported {
+		recorder = report.NewRecorder(w.Apps, c.Record)
+	}
 	noted := &noting{Planner: planner, ctx: ctx}
 	config := sim.Config{Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted, PlanDelay: c.PlanDelay, Recorder: recorder}
 	config.Observe = func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
@@ -127,7 +132,9 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 		return nil, fmt.Errorf("%s, seed %d: a plan failed: %w", c.System.Name, seed, noted.err)
 	}
 	out.Plans = append(out.Plans, noted.plans...)
-	out.Report = recorder.Report(report.Meta{Name: c.System.Name, Seed: seed, Duration: c.Span, Usage: &out.Usage})
+	if recorder != nil {
+		out.Report = recorder.Report(report.Meta{Name: c.System.Name, Seed: seed, Duration: c.Span, Usage: &out.Usage})
+	}
 	return out, nil
 }
 

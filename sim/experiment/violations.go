@@ -14,6 +14,7 @@ import (
 func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
 		c := *at(rate)
+		c.Unreported = true
 		violations, most := 0, queries
 		if giveUp > 0 {
 			most = int(giveUp * float64(queries))

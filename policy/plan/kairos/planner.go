@@ -17,7 +17,8 @@ import (
 // Options tune the planner. The zero value is the paper's bound without a budget.
 type Options struct {
 	Budget float64 // $/h; 0 for none
-	// Fluid chooses by the linear program (Fluid) in the place of Eq. 15 (Upper).
+	// Fluid takes the pool with the highest bound of the linear program (Fluid), in the place of the one that §5.2 chooses by Eq. 15
+	// (Upper) and similarity.
 	Fluid bool
 	// Late is the part of the queries that the linear program leaves out; 0 takes what the app's percentile allows, a negative
 	// number none.

@@ -40,6 +40,15 @@ func (x *state) explore() {
 	}
 }
 
+// pick takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 estimates; the linear program
+// needs none, and with it the highest bound has been the better choice wherever the two differ (docs/papers.md).
+func (x *state) pick(m *Market, ranked []Ranked) Ranked {
+	if x.o.Fluid {
+		return ranked[0]
+	}
+	return ranked[Grow(ranked, Choose(m, ranked))]
+}
+
 // rent chooses the pools of the apps of which something is known.
 func (x *state) rent() error {
 	var open []*lot
@@ -74,7 +83,7 @@ func (x *state) rent() error {
 		return nil
 	case 1:
 		l := open[0]
-		copy(l.got, l.byBound[Grow(l.byBound, Choose(l.market, l.byBound))].Pool)
+		copy(l.got, x.pick(l.market, l.byBound).Pool)
 		return nil
 	}
 	return x.split(open)
@@ -175,7 +184,7 @@ func (x *state) split(open []*lot) error {
 				may = append(may, r)
 			}
 		}
-		copy(l.got, may[Grow(may, Choose(l.market, may))].Pool)
+		copy(l.got, x.pick(l.market, may).Pool)
 		l.take(left, l.got, 1)
 	}
 	return nil

@@ -1,0 +1,59 @@
+package kairos
+
+import (
+	"fmt"
+	"math"
+
+	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// figure14 measures the pools of Figure 13 for RM2 under every rule (§8.5).
+func figure14(l *lab) error {
+	s, err := l.service(at("rm2"))
+	if err != nil {
+		return err
+	}
+	x, err := s.ladder()
+	if err != nil {
+		return err
+	}
+	_, oracle, err := s.mostOracle(budget)
+	if err != nil {
+		return err
+	}
+	rules := rules()
+	ask := func(r planner.Ranked, rule string) question {
+		return question{setup: at("rm2"), pool: pool(r.Pool), system: rule, arrivals: whole}
+	}
+	all := make(map[question]measured)
+	for _, r := range x.ranked {
+		for _, rule := range rules {
+			all[ask(r, rule)] = l.want(ask(r, rule), coarse)
+		}
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		lines := []plot.Line{{Name: "upper bound", Faint: true}, {Name: "oracle", Faint: true}}
+		for _, rule := range rules {
+			lines = append(lines, plot.Line{Name: rule})
+		}
+		for i, r := range x.ranked {
+			setting := map[string]string{"model": "rm2", "arrivals": whole.String(), "pool": fmt.Sprintf("%d. %v", i+1, pool(r.Pool))}
+			note := func(n int, y float64) {
+				lines[n].X, lines[n].Y = append(lines[n].X, float64(i+1)), append(lines[n].Y, y)
+			}
+			o.Add(row("14", "upper bound", throughputRow, "queries/s", setting), r.Bound)
+			note(0, r.Bound)
+			note(1, oracle)
+			for n, rule := range rules {
+				rates := all[ask(r, rule)].rates()
+				o.Add(row("14", rule, throughputRow, "queries/s", setting), rates...)
+				note(n+2, mean(rates))
+			}
+		}
+		chart(o, "14", "14: RM2 by pool and rule", 1, plot.Panel{Name: "throughput (queries/s)", XName: "by upper bound", Lines: lines, Low: 0, High: math.NaN()})
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,51 @@
+package kairos
+
+import (
+	"fmt"
+	"strings"
+
+	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
+)
+
+// pool is how many machines there are of each type.
+type pool [4]int
+
+// String writes the pool as the paper does.
+func (p pool) String() string {
+	return "(" + strings.ReplaceAll(strings.Trim(fmt.Sprint([4]int(p)), "[]"), " ", ",") + ")"
+}
+
+// of is the pool as planners have it.
+func (p pool) of() planner.Pool { return p[:] }
+
+// cost in $/h.
+func (p pool) cost() (sum float64) {
+	for t, n := range p {
+		sum += float64(n) * types[t].PricePerHour
+	}
+	return sum
+}
+
+// homogeneous is as many base machines as a budget pays.
+func homogeneous(budget float64) pool { return pool{int(budget / types[0].PricePerHour)} }
+
+// ranked are all pools under a budget that serve any queries, those with the highest bound first.
+func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, error) {
+	all, err := s.market.Pools(budget)
+	if err != nil {
+		return nil, err
+	}
+	out := planner.Rank(s.market, b, all)
+	for len(out) > 0 && out[len(out)-1].Bound <= 0 {
+		out = out[:len(out)-1]
+	}
+	return out, nil
+}
+
+// fluid is our bound, which nothing passes.
+func (s *service) fluid() (*planner.Fluid, error) { return planner.NewFluid(s.market, outside) }
+
+// oracle is ORCL of §7 on a sequence of queries that has the mix as its quantiles.
+func (s *service) oracle() *planner.Oracle {
+	return planner.NewOracle(s.market, s.market.Quantiles(20_000))
+}
