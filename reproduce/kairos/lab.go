@@ -134,6 +134,15 @@ const (
 
 // probe runs a system on a pool at a rate. Runs end at a share of violations, or never where it is 0.
 func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, error) {
+	at, err := s.cases(q)
+	if err != nil {
+		return nil, err
+	}
+	return experiment.Violating(at, g.queries, giveUp), nil
+}
+
+// cases are a system on a pool under rates in queries/s.
+func (s *service) cases(q question) (func(rate float64) *experiment.Case, error) {
 	w, initial, err := s.world(q.pool)
 	if err != nil {
 		return nil, err
@@ -150,9 +159,9 @@ func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, 
 	if set := tuned[q.system]; set != nil {
 		set(&system.Options, q.threshold)
 	}
-	return experiment.Violating(func(rate float64) *experiment.Case {
+	return func(rate float64) *experiment.Case {
 		return &experiment.Case{World: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source { return q.arrivals.source(rate, drawn, seed) }}
-	}, g.queries, giveUp), nil
+	}, nil
 }
 
 // measured are throughputs of all seeds, when all is run.
