@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// A probe on the data plane sees what one in the simulator sees: nothing late far below what a pool carries, and far too much far
-// above it, where both give up early.
+// A probe on the data plane sees what one in the simulator sees: hardly anything late far below what a pool carries, and far too much
+// far above it.
 func TestLiveProbe(t *testing.T) {
 	l := newLab(reproduce.Request{})
 	s, err := l.service(at("rm2"))
