@@ -128,10 +128,15 @@ type asking struct {
 
 // ask sends the next query without waiting for its answer.
 func (a *asking) ask() {
-	rows := 1 + a.random.IntN(small)
 	if a.random.IntN(5) == 0 {
-		rows = large + a.random.IntN(largest-large+1)
+		a.bring(large + a.random.IntN(largest-large+1))
+		return
 	}
+	a.bring(1 + a.random.IntN(small))
+}
+
+// bring sends a query of so many rows.
+func (a *asking) bring(rows int) {
 	x := make([]float32, rows*width)
 	data := make([]byte, 0, 4*len(x))
 	for i := range x {
