@@ -92,8 +92,8 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 		e.delayed = append(e.delayed, delayed{k, why})
 		return
 	}
-	device := e.spec.Workers[want.Worker].DeviceType
-	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Share: want.Share, Hold: want.Hold}
+	device := want.DeviceType(e.spec)
+	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
 	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: want.Slots, Cores: want.Cores}
 	for _, v := range want.Variants {
 		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
@@ -111,7 +111,7 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 // adjust brings a running instance to what the plan wants of it. The variant in use serves on until its successor is
 // warm, unless the worker's memory does not hold both.
 func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
-	i.Share, i.Hold = want.Share, want.Hold
+	i.Share, i.Hold, i.Low, i.Up = want.Share, want.Hold, want.Low, want.Up
 	for at := range i.Variants {
 		i.Variants[at].Wanted = false
 	}

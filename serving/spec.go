@@ -25,6 +25,12 @@ type DeviceType struct {
 	MemoryBytes  int64
 	// Most is how many machines of the type can be had when machines are chosen; 0 sets no limit. It does not bound Workers.
 	Most int
+	// Accelerators is how many accelerators a machine has.
+	Accelerators int
+	// Part marks a share of a machine that an instance gets by itself, not a machine (INFless §3.2: instances of one function may
+	// differ in it): Cores of its threads, Percent of one of its accelerators, and MemoryBytes. No worker is of such a type.
+	Part    bool
+	Percent int // of one accelerator, in [0, 100]; of parts only
 }
 
 // Worker is one machine of a device type.
@@ -113,6 +119,9 @@ func (s *Spec) Validate() error {
 		if !(d.PricePerHour >= 0) || math.IsInf(d.PricePerHour, 0) {
 			bad("device_types[%d] %q: price_per_hour is %v, want a finite number >= 0", i, d.Name, d.PricePerHour)
 		}
+		if d.Accelerators < 0 || d.Percent < 0 || d.Percent > 100 || d.Part && d.Accelerators > 0 || !d.Part && d.Percent > 0 {
+			bad("device_types[%d] %q: %d accelerators and %d per cent of one: machines have at least 0 and no per cent, parts none and 0 to 100", i, d.Name, d.Accelerators, d.Percent)
+		}
 		if d.Most < 0 {
 			bad("device_types[%d] %q: most is %d, want at least 0", i, d.Name, d.Most)
 		}
@@ -120,6 +129,8 @@ func (s *Spec) Validate() error {
 	for i, w := range s.Workers {
 		if w.DeviceType < 0 || int(w.DeviceType) >= len(s.DeviceTypes) {
 			bad("workers[%d] %q: device type %d does not exist", i, w.Name, w.DeviceType)
+		} else if s.DeviceTypes[w.DeviceType].Part {
+			bad("workers[%d] %q: device type %q is a part of a machine", i, w.Name, s.DeviceTypes[w.DeviceType].Name)
 		}
 	}
 	for i, v := range s.Variants {

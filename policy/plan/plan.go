@@ -5,6 +5,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -55,6 +56,21 @@ type Instance struct {
 	Share    float64   // of the stage's traffic, >= 0; shares of a stage add up to 1
 	// Hold is the longest a batch being filled may wait, for batchers that want one (INFless §3.2); 0 when not planned.
 	Hold time.Duration
+	// Part is the share of its worker that the instance gets: 1 + the DeviceTypeID of a part, or 0 for the whole worker.
+	Part int32
+	// Accelerator says which of the worker's accelerators a part takes some of, from 0.
+	Accelerator int32
+	// Low and Up bound the rate in queries/s at which the instance is to be sent queries: below Low its batches do not fill in
+	// time, above Up they wait for each other (INFless Eq. 1). Both are 0 when not planned.
+	Low, Up float64
+}
+
+// DeviceType returns what the instance's latency is that of: the part it gets, or its worker's type.
+func (i *Instance) DeviceType(spec *serving.Spec) serving.DeviceTypeID {
+	if i.Part > 0 {
+		return serving.DeviceTypeID(i.Part - 1)
+	}
+	return spec.Workers[i.Worker].DeviceType
 }
 
 // Variant is a model on an instance with its batch limit.
@@ -82,9 +98,10 @@ const (
 	Budgets                      // Plan.Budgets
 	Tables                       // Plan.Policies
 	Priced                       // Plan.Prices
+	Bands                        // Instance.Low and Up
 )
 
-var sectionNames = []string{"shares", "limits", "holds", "budgets", "policy tables", "prices"}
+var sectionNames = []string{"shares", "limits", "holds", "budgets", "policy tables", "prices", "rate bands"}
 
 // String lists the sections by name.
 func (s Sections) String() string {
@@ -156,6 +173,15 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 		}
 		if i.Slots < 1 {
 			return fmt.Errorf("%s: slots is %d, want at least 1", at, i.Slots)
+		}
+		if d := int(i.Part) - 1; i.Part < 0 || d >= len(spec.DeviceTypes) || d >= 0 && !spec.DeviceTypes[d].Part {
+			return fmt.Errorf("%s: part %d is not 1 + the number of a device type that is a part", at, i.Part)
+		}
+		if n := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType].Accelerators; i.Accelerator < 0 || i.Accelerator > 0 && int(i.Accelerator) >= n {
+			return fmt.Errorf("%s: accelerator %d does not exist, its worker has %d", at, i.Accelerator, n)
+		}
+		if !(i.Low >= 0 && i.Low <= i.Up) || math.IsInf(i.Up, 0) {
+			return fmt.Errorf("%s: rates from %v to %v, want 0 <= low <= up", at, i.Low, i.Up)
 		}
 		if !(i.Share >= 0) {
 			return fmt.Errorf("%s: share is %v, want at least 0", at, i.Share)

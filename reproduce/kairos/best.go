@@ -3,7 +3,9 @@ package kairos
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
@@ -14,6 +16,10 @@ type found struct {
 	experiment.Allowed
 	tried, pools int // how many were run at all, and how many there are
 }
+
+// crowded are the rules under which a machine more may do harm: it takes queries that it cannot serve in time. Under the others
+// no pool is tried that lies within one that was (§5.2).
+var crowded = map[string]bool{"fcfs": true}
 
 // best finds the best pool for a system: in the order of our bound, a pool is measured when it carries a little more than the
 // best so far, and no pool is run whose bound is not above that.
@@ -31,11 +37,16 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 		return nil, err
 	}
 	out := &found{pools: len(ranked)}
+	var tried []planner.Pool
 	for _, r := range ranked {
 		ahead := out.Rate * (1 + g.resolution/2)
 		if r.Bound <= ahead {
 			break
 		}
+		if !crowded[q.system] && slices.ContainsFunc(tried, r.Pool.PartOf) {
+			continue
+		}
+		tried = append(tried, r.Pool)
 		q.pool = pool(r.Pool)
 		out.tried++
 		if ahead > 0 {

@@ -20,7 +20,7 @@ const optimal = 0.99
 // figure11 counts what every search evaluates until it has Algorithm 1's pool, or one as good, for Kairos's rule (§8.3). Searches
 // that draw by chance run several times on what is measured once.
 func figure11(l *lab) error {
-	const draws = 5
+	const draws = 2
 	all := make(map[string]*reproduce.Task)
 	for _, m := range models {
 		q := question{setup: at(m.name), system: own, arrivals: whole}
