@@ -142,6 +142,7 @@ func TestKairosLive(t *testing.T) {
 		t.Errorf("without knowing anything it rents %v, want %v", got, trying)
 	}
 	a := &asking{t: t, client: client, random: rand.New(rand.NewPCG(1, 1))}
+	t.Cleanup(a.wait.Wait)
 	// So many at once that every machine gets one: what a machine was never given, it could hide for as long as others do.
 	for range 12 {
 		a.bring(largest)

@@ -81,6 +81,7 @@ const (
 func mixed(t *testing.T, dir string, port, web, admin int) string {
 	t.Helper()
 	turning(t, filepath.Join(dir, "models", "ranking", "1", "model.onnx"), turned, 1)
+	// Twelve times round is the same answer for far more work.
 	turning(t, filepath.Join(dir, "remote", "models", "ranking", "1", "model.onnx"), turned+12*width, 0)
 	far, farWeb := freePort(t), freePort(t)
 	remote := write(t, filepath.Join(dir, "remote"), "sluice.yaml", `
