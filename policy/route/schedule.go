@@ -14,11 +14,13 @@ import (
 // in the queue. It is ours and grew out of Matching, which gives an instance one query at a time and does not see those behind it.
 //
 //   - Queries are placed by priority, then by how long they can still wait where they can wait longest, the least first: those that
-//     have no choice choose first. On an instance they run in the order of the queue: by deadline, which meets
-//     all deadlines if any order does.
+//     have no choice choose first. On an instance they run in the order of the queue: by deadline, which meets all deadlines if any
+//     order does.
 //   - A query goes where the time that it takes, and half of the time that it waits, is worth least. Worth is the plan's
 //     (plan.Plan.Worth) where it has that: dual prices know the sizes that come and how many instances there are. Otherwise it is
 //     Kairos's C_j.
+//   - A query keeps the margin of Kairos's xi to its deadline where it can, and goes without where it would be left out: one that
+//     may be late is better than one that is.
 //   - Where a query fits nowhere, another one is moved to make room. Where none can be moved, the query that takes most is left
 //     out: percentiles count queries and not their time, so one large query gives its place to several small ones.
 //   - A query that can be in time nowhere any more has nothing to lose. It is served when no other waits and half of the
@@ -61,6 +63,7 @@ type scheduleStage struct {
 	queries   []placed  // in the order of the queue
 	took      []float64 // of the queries, in ns
 	order     []int32   // in which they are placed
+	margin    float64   // ns that queries keep to their deadlines where they can
 	hopeful   int       // queries that can be in time and have not begun
 }
 
@@ -166,6 +169,7 @@ func (s *scheduleStage) price(v *View) {
 // read collects the queries that take part and that can be in time on some seat.
 func (s *scheduleStage) read(v *View) {
 	s.queries, s.took, s.hopeful = s.queries[:0], s.took[:0], 0
+	s.margin = (1 - xi) * float64(v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[v.Stage].App].SLO.Latency)
 	for r := v.Waiting().Head(); r != fleet.Nil; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
 		x := placed{ref: r, rank: t.Rank(), left: float64(t.Deadline.Sub(v.Now)), at: int32(len(s.took)), seat: unplaced, next: unplaced, slack: -1, least: math.Inf(1)}
@@ -209,7 +213,7 @@ func (s *scheduleStage) takes(q *placed, x *seat) float64 {
 	return s.took[q.at+x.kind]
 }
 
-// place makes the schedule.
+// place makes the schedule. A query that is left out stays in the queue and is looked at again at the next event.
 func (s *scheduleStage) place() {
 	s.order = s.order[:0]
 	for q := range s.queries {
@@ -221,7 +225,15 @@ func (s *scheduleStage) place() {
 	})
 	tries := searches
 	for _, q := range s.order {
-		if j := s.cheapest(q, unplaced); j != unplaced {
+		x := &s.queries[q]
+		left := x.left
+		x.left -= s.margin
+		j := s.cheapest(q, unplaced)
+		if j == unplaced {
+			x.left = left
+			j = s.cheapest(q, unplaced)
+		}
+		if j != unplaced {
 			s.put(q, j)
 			continue
 		}
