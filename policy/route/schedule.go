@@ -225,15 +225,10 @@ func (s *scheduleStage) place() {
 	})
 	tries := searches
 	for _, q := range s.order {
-		x := &s.queries[q]
-		left := x.left
-		x.left -= s.margin
-		j := s.cheapest(q, unplaced)
-		if j == unplaced {
-			x.left = left
-			j = s.cheapest(q, unplaced)
-		}
-		if j != unplaced {
+		if j, end := s.cheapest(q, unplaced, s.margin); j != unplaced {
+			if x := &s.queries[q]; end <= x.left-s.margin {
+				x.left -= s.margin // from here on it keeps that
+			}
 			s.put(q, j)
 			continue
 		}
@@ -246,22 +241,32 @@ func (s *scheduleStage) place() {
 	}
 }
 
-// cheapest is the seat, besides one, where the time until q ends is worth least, of those where every query stays in time.
-func (s *scheduleStage) cheapest(q, besides int32) int32 {
-	best, least, soonest := int32(unplaced), math.Inf(1), math.Inf(1)
+// cheapest is the seat, besides one, where the time that q takes and waits is worth least, of those where every query stays in
+// time, and when q ends there. Seats where it keeps a margin come before those where it does not.
+func (s *scheduleStage) cheapest(q, besides int32, margin float64) (best int32, soonest float64) {
+	best, soonest = unplaced, math.Inf(1)
+	safe, least := s.queries[q].left-margin, math.Inf(1)
+	var seen uint64 // kinds of which a seat was looked at that has nothing to do: others like it are no better
 	for j := range s.seats {
+		x := &s.seats[j]
 		if int32(j) == besides {
 			continue
 		}
+		if x.free && x.first == unplaced && !s.queries[q].special && x.kind < 64 {
+			if seen&(1<<x.kind) != 0 {
+				continue
+			}
+			seen |= 1 << x.kind
+		}
 		end, ok := s.fits(q, int32(j), unplaced)
-		if !ok {
+		if !ok || end > safe && soonest <= safe {
 			continue
 		}
-		if c := s.cost(q, int32(j), end); c < least || c == least && end < soonest {
+		if c := s.cost(q, int32(j), end); c < least || c == least && end < soonest || end <= safe && soonest > safe {
 			best, least, soonest = int32(j), c, end
 		}
 	}
-	return best
+	return best, soonest
 }
 
 // cost is what q costs on a seat where it ends then.
@@ -327,11 +332,10 @@ func (s *scheduleStage) move(q int32) bool {
 		if _, ok := s.fits(q, from, e); !ok {
 			continue
 		}
-		j := s.cheapest(e, from)
+		j, end := s.cheapest(e, from, 0)
 		if j == unplaced {
 			continue
 		}
-		end, _ := s.fits(e, j, unplaced)
 		x := &s.seats[from]
 		if c := s.cost(e, j, end) + x.weight*(s.takes(&s.queries[q], x)-s.takes(&s.queries[e], x)); c < least {
 			moves, to, least = e, j, c
