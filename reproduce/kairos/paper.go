@@ -20,6 +20,7 @@ var figures = []reproduce.Part[*lab]{
 	{Figure: reproduce.Figure{Name: "14", Doc: "RM2: the pools with the highest bounds under every rule"}, Plan: figure14},
 	{Figure: reproduce.Figure{Name: "15", Doc: "Figure 8 with four times the budget, and with QoS targets 20 % higher"}, Plan: figure15},
 	{Figure: reproduce.Figure{Name: "16", Doc: "Figure 8 with Gaussian sizes, and with noise in latencies"}, Plan: figure16},
+	{Figure: reproduce.Figure{Name: "B", Doc: "ours: the paper's upper bound beside our linear program's, five models"}, Plan: figureB},
 }
 
 // Paper is the paper's experiments.
