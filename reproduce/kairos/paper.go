@@ -29,8 +29,12 @@ func Paper() reproduce.Paper {
 }
 
 func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
-	l := newLab(r)
-	if err := reproduce.Want(l, figures, r.Figures); err != nil {
+	return newLab(r).answer(ctx)
+}
+
+// answer does what the figures that are asked for want.
+func (l *lab) answer(ctx context.Context) (*reproduce.Outcome, error) {
+	if err := reproduce.Want(l, figures, l.Figures); err != nil {
 		return nil, err
 	}
 	l.After(func(o *reproduce.Outcome) error {
