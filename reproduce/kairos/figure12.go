@@ -1,6 +1,7 @@
 package kairos
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/sluice-serving/sluice/report/plot"
@@ -35,6 +36,9 @@ func figure12(l *lab) error {
 		for _, x := range all {
 			panels = append(panels, x.say(o))
 		}
+		o.Notes = append(o.Notes, fmt.Sprintf(
+			"Figures 12 and 16: of the Gaussian sizes the paper gives no parameters. %v has about the mean and the deviation of the production sizes; %v is what DeepRecSys draws by default, small enough for every type to serve all of it, so that pools need no base machine.",
+			gaussian, deepRecSys))
 		chart(o, "12", "12: RM2 after the sizes of queries have changed", 1, panels...)
 		return nil
 	})

@@ -27,7 +27,7 @@ func newLab(r reproduce.Request) *lab {
 	return &lab{
 		Lab: reproduce.NewLab(r), draws: 3,
 		fine:     grain{queries: 5000, runs: 8, resolution: 0.02},
-		large:    grain{queries: 4000, runs: 3, resolution: 0.03},
+		large:    grain{queries: 4000, runs: 6, resolution: 0.03},
 		coarse:   grain{queries: 3000, runs: 2, resolution: 0.05, rough: true},
 		services: make(map[setup]*service), known: make(map[answer]*throughput),
 	}
