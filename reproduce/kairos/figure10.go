@@ -51,28 +51,28 @@ func figure10(l *lab) error {
 		name, rule string
 		search     searcher
 	}
-	var bars10 []bar
+	var columns []bar
 	for _, rule := range rules() {
 		if rule != own {
-			bars10 = append(bars10, bar{rule, rule, algorithm1[0]})
+			columns = append(columns, bar{rule, rule, algorithm1[0]})
 		}
 	}
 	for _, a := range algorithm1 {
-		bars10 = append(bars10, bar{a.name, own, a})
+		columns = append(columns, bar{a.name, own, a})
 	}
 	all := make(map[string][]*reproduce.Task)
 	for _, m := range models {
-		for _, b := range bars10 {
+		for _, b := range columns {
 			all[m.name] = append(all[m.name], l.wantSearch(question{setup: at(m.name), system: b.rule, arrivals: whole}, b.search, 0))
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
-		found, ended := make([]plot.Line, len(bars10)), make([]plot.Line, len(bars10))
+		found, ended := make([]plot.Line, len(columns)), make([]plot.Line, len(columns))
 		var groups []string
 		for _, m := range models {
 			groups = append(groups, m.name)
 			setting := map[string]string{"model": m.name, "arrivals": whole.String()}
-			for n, b := range bars10 {
+			for n, b := range columns {
 				t := all[m.name][n]
 				until := explored(t, func(e *exploration) float64 { return float64(e.until(optimal * e.rates[e.top()])) })
 				count := explored(t, func(e *exploration) float64 { return float64(len(e.pools)) })

@@ -134,14 +134,14 @@ func (x *comparison) say(o *reproduce.Outcome) plot.Panel {
 		var best, below, reached, passed []float64
 		for seed := range x.runs[0].Done {
 			top, n, share := 0, 0, 0.0
-			mine := 0.0
+			taken := 0.0 // by the pool that this bound has first
 			for k, i := range x.measured {
 				rate := x.runs[k].rates()[seed]
 				if rate > x.runs[top].rates()[seed] {
 					top = k
 				}
 				if i == first {
-					mine = rate
+					taken = rate
 				}
 				share = max(share, rate/b.bounds[i])
 				if rate > b.bounds[i] {
@@ -149,7 +149,7 @@ func (x *comparison) say(o *reproduce.Outcome) plot.Panel {
 				}
 			}
 			best = append(best, float64(place[x.measured[top]]))
-			below = append(below, 100*(1-mine/x.runs[top].rates()[seed]))
+			below = append(below, 100*(1-taken/x.runs[top].rates()[seed]))
 			reached, passed = append(reached, share), append(passed, float64(n))
 		}
 		o.Add(row("B", b.name, "place of the best", "", setting), best...)

@@ -14,7 +14,7 @@ var figures = []reproduce.Part[*lab]{
 	{Figure: reproduce.Figure{Name: "8", Doc: "Kairos against the best homogeneous pool, five models"}, Plan: figure8},
 	{Figure: reproduce.Figure{Name: "9", Doc: "every rule on its best pool, five models"}, Plan: figure9},
 	{Figure: reproduce.Figure{Name: "10", Doc: "how many pools Algorithm 1 evaluates under every rule"}, Plan: figure10},
-	{Figure: reproduce.Figure{Name: "11", Doc: "how many pools other searches evaluate until they have the best"}, Plan: figure11},
+	{Figure: reproduce.Figure{Name: "11", Doc: "how many pools every search evaluates until it has the best, and until nothing is open"}, Plan: figure11},
 	{Figure: reproduce.Figure{Name: "12", Doc: "RM2: what is evaluated after the sizes of queries have changed"}, Plan: figure12},
 	{Figure: reproduce.Figure{Name: "13", Doc: "the pools with the highest bounds, five models"}, Plan: figure13},
 	{Figure: reproduce.Figure{Name: "14", Doc: "RM2: the pools with the highest bounds under every rule"}, Plan: figure14},

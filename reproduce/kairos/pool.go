@@ -53,12 +53,13 @@ func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, err
 // fluid is our bound, which nothing passes.
 func (s *service) fluid() (*planner.Fluid, error) { return planner.NewFluid(s.market, outside) }
 
-// oracular is what ORCL of §7 carries on all pools under the budget, on a sequence of queries that has the mix as its quantiles.
+// oracular is what the oracle carries on every pool under the budget, on a sequence of queries that has the mix as its quantiles.
 type oracular struct {
 	rates map[pool]float64
 	best  pool
 }
 
+// orcl is the oracle of §7.
 func (s *service) orcl() *planner.Oracle {
 	return planner.NewOracle(s.market, s.market.Quantiles(20_000))
 }
