@@ -92,7 +92,7 @@ func figure11Live(l *lab) error {
 			*attempts
 		}{{"kairos+, live", &out.live}, {"kairos+, simulated", &out.simulated}} {
 			best := x.tried[x.best]
-			pool(best.Pool).machines(o, "11L", x.name, setting)
+			machines(o, "11L", x.name, setting, pool(best.Pool))
 			o.Add(row("11L", x.name, throughputRow, "queries/s", setting), best.Rate)
 			o.Add(row("11L", x.name, "evaluated", "% of the pools", setting), x.share(len(ranked)))
 			o.Add(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.tried)))

@@ -14,13 +14,23 @@ import (
 // lab is where figures say what they want.
 type lab struct {
 	*reproduce.Lab
+	fine     grain
+	large    grain  // of pools so large that runs are dear
+	coarse   grain  // where whole spaces of pools are measured
+	draws    uint64 // runs of a search that draws by chance, with every seed
 	mu       sync.Mutex
 	services map[setup]*service
 	known    map[answer]*throughput
 }
 
 func newLab(r reproduce.Request) *lab {
-	return &lab{Lab: reproduce.NewLab(r), services: make(map[setup]*service), known: make(map[answer]*throughput)}
+	return &lab{
+		Lab: reproduce.NewLab(r), draws: 3,
+		fine:     grain{queries: 5000, runs: 8, resolution: 0.02},
+		large:    grain{queries: 4000, runs: 6, resolution: 0.03},
+		coarse:   grain{queries: 3000, runs: 2, resolution: 0.05, rough: true},
+		services: make(map[setup]*service), known: make(map[answer]*throughput),
+	}
 }
 
 // service returns a model in a setup, read once.
@@ -58,11 +68,6 @@ type grain struct {
 	resolution float64
 	rough      bool // without bounds
 }
-
-var (
-	fine   = grain{queries: 5000, runs: 8, resolution: 0.02}
-	coarse = grain{queries: 4000, runs: 3, resolution: 0.04, rough: true} // where whole spaces of pools are measured
-)
 
 // answer identifies what is measured once.
 type answer struct {
@@ -174,11 +179,20 @@ func (l *lab) want(q question, g grain) measured {
 	})}
 }
 
+// allowed is what was measured, by seed.
+func (m measured) allowed() []experiment.Allowed {
+	out := make([]experiment.Allowed, len(m.Done))
+	for i := range out {
+		out[i] = m.Done[i].(experiment.Allowed)
+	}
+	return out
+}
+
 // rates are the estimates, in queries/s.
 func (m measured) rates() []float64 {
 	out := make([]float64, len(m.Done))
-	for i := range out {
-		out[i] = m.Done[i].(experiment.Allowed).Rate
+	for i, a := range m.allowed() {
+		out[i] = a.Rate
 	}
 	return out
 }
