@@ -41,7 +41,7 @@ func (p *Pools) allowing(start float64) Allowing {
 }
 
 // rented is the world with a pool for its workers, and a plan in which each of them serves queries of all sizes. Base types
-// come first where a router has to prefer some.
+// come first where a router has to prefer some, and machines are worth what the linear program says.
 func (p *Pools) rented(pool kairos.Pool) (*World, *plan.Plan, error) {
 	w := *p.World
 	counts := make([]int, len(w.Spec.DeviceTypes))
@@ -66,6 +66,17 @@ func (p *Pools) rented(pool kairos.Pool) (*World, *plan.Plan, error) {
 		return nil, nil, err
 	}
 	initial.Prefer = append(prefer, others...)
+	f, err := kairos.NewFluid(p.Market, p.allowing(1).Limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	initial.Worth = make([][]float64, len(w.Spec.Stages))
+	if worth := f.Solve(pool).Worth; worth != nil {
+		initial.Worth[v.Stage] = make([]float64, len(w.Spec.DeviceTypes))
+		for t := range p.Market.Types {
+			initial.Worth[v.Stage][p.Market.Types[t].Device] = worth[t]
+		}
+	}
 	return &w, initial, nil
 }
 
