@@ -11,12 +11,12 @@ import (
 // With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it serves,
 // for every model and type. Theirs are counts of drawn queries.
 func TestCapacityAsPublished(t *testing.T) {
-	rows, err := records("capacity.csv", "model", "type", "queries_per_s", "limit_items", "share", "time_share")
+	rows, err := data.Records("capacity.csv", "model", "type", "queries_per_s", "limit_items", "share", "time_share")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n, r := range rows {
-		v, err := numbers("capacity.csv", n, r[2:])
+		v, err := reproduce.Numbers("capacity.csv", n, r[2:])
 		if err != nil {
 			t.Fatal(err)
 		}

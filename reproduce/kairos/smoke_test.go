@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/sluice-serving/sluice/reproduce"
@@ -36,6 +37,7 @@ func TestEveryFigure(t *testing.T) {
 		return rows
 	}
 	all := ask(2, 1)
+	figures := slices.DeleteFunc(slices.Clone(figures), func(f reproduce.Part[*lab]) bool { return f.Asked })
 	for _, f := range figures {
 		if len(of(all, f.Name)) == 0 {
 			t.Errorf("figure %s has no row", f.Name)
