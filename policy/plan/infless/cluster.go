@@ -45,25 +45,35 @@ const boundless = math.MaxInt64 / 2
 
 // newCluster returns the workers that are not down, with nothing on them.
 func newCluster(x *space, down []bool) *cluster {
-	c := &cluster{space: x, byKey: make(map[string]*group)}
-	for w := len(x.spec.Workers) - 1; w >= 0; w-- {
-		if down[w] {
-			continue
-		}
-		d := x.spec.Workers[w].DeviceType
-		device := &x.spec.DeviceTypes[d]
-		s := server{worker: serving.WorkerID(w), device: d, threads: device.Cores, memory: device.MemoryBytes, percents: make([]int, device.Accelerators)}
+	c := &cluster{space: x, byKey: make(map[string]*group), servers: make([]server, 0, len(x.spec.Workers))}
+	accelerators := 0
+	for _, w := range x.spec.Workers {
+		accelerators += x.spec.DeviceTypes[w.DeviceType].Accelerators
+	}
+	percents := make([]int, accelerators)
+	for a := range percents {
+		percents[a] = 100
+	}
+	for w, worker := range x.spec.Workers {
+		device := &x.spec.DeviceTypes[worker.DeviceType]
+		s := server{worker: serving.WorkerID(w), device: worker.DeviceType, threads: device.Cores, memory: device.MemoryBytes, percents: percents[:device.Accelerators:device.Accelerators]}
+		percents = percents[device.Accelerators:]
 		if s.memory == 0 {
 			s.memory = boundless
 		}
-		for a := range s.percents {
-			s.percents[a] = 100
+		if !down[w] {
+			c.servers = append(c.servers, s)
 		}
-		c.servers = append(c.servers, s)
 	}
-	slices.Reverse(c.servers)
-	for s := len(c.servers) - 1; s >= 0; s-- {
-		c.join(int32(s)) // the first worker ends up as the one taken next
+	whole := make([]*group, len(x.spec.DeviceTypes))
+	for at := len(c.servers) - 1; at >= 0; at-- { // the first worker ends up as the one taken next
+		s := &c.servers[at]
+		if g := whole[s.device]; g != nil {
+			g.servers, s.group = append(g.servers, int32(at)), g
+			continue
+		}
+		c.join(int32(at))
+		whole[s.device] = s.group
 	}
 	return c
 }
