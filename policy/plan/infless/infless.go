@@ -19,7 +19,7 @@ type Planner struct {
 
 // Options of a Planner. The zero value is INFless.
 type Options struct {
-	// Alpha is how close to what its instances carry at most a function's load may fall before some are released: 0 means 0.8.
+	// Alpha is the place of both edges of the band between a function's lower and upper bounds; 0 means 0.8.
 	Alpha float64
 	// Beta is what a thread is worth in per cent of an accelerator; 0 means 64/142, the GFLOP/s of each in the authors' release.
 	// Negative takes what the cluster has: its accelerators' per cent divided by its threads (ours), so that what is scarce is dear.

@@ -197,6 +197,10 @@ func TestRelease(t *testing.T) {
 	if err != nil || first.Shed != nil {
 		t.Fatal(err, first)
 	}
+	var lows, ups float64
+	for _, i := range first.Instances {
+		lows, ups = lows+i.Low, ups+i.Up
+	}
 	for _, rate := range []float64{1990, 1500, 1000, 300, 20, 1} {
 		out, err := p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{rate}, Snapshot: after(spec, first)})
 		if err != nil {
@@ -210,8 +214,13 @@ func TestRelease(t *testing.T) {
 		if up < rate {
 			t.Errorf("%v queries/s: what is left carries %v", rate, up)
 		}
-		if rate < Edge(low, up, 0.8) && up-least >= rate {
+		begin, end := edges(low, up, 0.8)
+		gone := len(first.Instances) - len(out.Instances)
+		if up-least >= rate && (rate < begin || gone > 0 && rate < end) {
 			t.Errorf("%v queries/s: %v to %v, and one more could go", rate, low, up)
+		}
+		if begin, _ := edges(lows, ups, 0.8); (gone > 0) != (rate < begin) {
+			t.Errorf("%v queries/s: %d instances of %v to %v went", rate, gone, lows, ups)
 		}
 		if len(out.Instances) > len(first.Instances) || out.Loads > 0 {
 			t.Errorf("%v queries/s: %d instances were %d", rate, len(out.Instances), len(first.Instances))

@@ -5,17 +5,20 @@ import (
 	"slices"
 )
 
-// Edge is the rate below which instances that carry from low to up together are too many. §3.2 prints it as alpha of the
-// lower bound and 1 - alpha of the upper; its Eq. 7, its wish to keep instances near their upper bounds, its alpha of 0.8 and the
-// authors' release all mean it the other way round, and so it is here.
-func Edge(low, up, alpha float64) float64 { return alpha*up + (1-alpha)*low }
+// edges of the band. §3.2 prints the rate below which instances are released as alpha of the lower bound and 1 - alpha of the upper;
+// Eq. 7, and the authors' release, bound what instances a function is to have by alpha of the upper and 1 - alpha of the
+// lower. With its alpha of 0.8 the first is far below the second, and here both are meant: a load may fall to the first before
+// anything changes, and then as much is released as brings it above the second, near to what instances carry, as §3.2 wants it.
+func edges(low, up, alpha float64) (begin, end float64) {
+	return alpha*low + (1-alpha)*up, alpha*up + (1-alpha)*low
+}
 
-// release gives instances of a function back until its load is in the band again (§3.2, case iii), those first that serve least for
-// what they take; which, the paper does not say, and the release tries subsets in binary order. What is left always carries
+// release gives instances of a function back whose load is below its band (§3.2, case iii), those first that serve least for what
+// they take; which, the paper does not say, and the authors' release tries subsets in binary order. What is left always carries
 // the load: where that is impossible within the band, the load stays below it.
 func (x *state) release(f *function) {
 	up, low := f.up(), f.low()
-	if f.load >= Edge(low, up, x.o.Alpha) {
+	if begin, _ := edges(low, up, x.o.Alpha); f.load >= begin {
 		return
 	}
 	order := make([]int, len(f.running))
@@ -35,7 +38,7 @@ func (x *state) release(f *function) {
 		gone[k] = true
 		up, low = up-i.Up, low-i.Low
 		x.cluster.give(i.server, i.Configuration, i.accelerator)
-		if f.load >= Edge(low, up, x.o.Alpha) {
+		if _, end := edges(low, up, x.o.Alpha); f.load >= end {
 			break
 		}
 	}
