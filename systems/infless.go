@@ -3,7 +3,8 @@ package systems
 // INFless and what it was measured against (§5.1), with the parts of it that are left out one by one (§5.2, Figure 11).
 var inflessSystems = []System{
 	packing("infless", "batches and parts of machines of every instance's own, packed tightly", "INFless §3.2, §3.4", Packing{}),
-	packing("infless-scarce", "as infless, with threads and accelerators weighed by how many of each there are, and rates that are not rounded", "ours", Packing{Scarce: true, Exact: true}),
+	packing("infless-release", "as infless, with instances compared by what they serve alone", "INFless, the authors' code", Packing{Release: true}),
+	packing("infless-balanced", "as infless, packed by what the load makes scarce, with rates that are not rounded", "ours", Packing{Balanced: true, Exact: true}),
 	packing("infless-without-batching", "as infless, with batches of one", "INFless §5.2 (without BB)", Packing{Single: true}),
 	packing("infless-without-scheduling", "as infless, with the fastest part for each batch size on the first machine with room", "INFless §5.2 (without RS)", Packing{Fastest: true}),
 	packing("infless-op1.5", "as infless, with execution times believed half as long again", "INFless §5.2 (OP1.5)", Packing{Latency: 1.5}),

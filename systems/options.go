@@ -24,7 +24,8 @@ type Packing struct {
 	Headroom float64 // the demand is multiplied with it; 0 means the planner's own
 	Latency  float64 // execution times are multiplied with it; 0 means 1
 	Merge    float64 // part of its resources that replacing a function's instances must save; 0 means the planner's own, negative never replaces any
-	Scarce   bool    // threads and accelerators weighed by how many of each there are, not by what they compute
+	Balanced bool    // packed by what the load makes scarce instead of by Algorithm 1
+	Release  bool    // instances compared as the authors' code does it
 	Exact    bool    // rates of batches are not rounded
 	Single   bool    // batches of one
 	Fastest  bool    // the fastest part for each batch size, on the first machine with room
@@ -105,7 +106,8 @@ func (o Options) String() string {
 	k := &o.Packing
 	add("latency", k.Latency, k.Latency > 0)
 	add("merge", k.Merge, k.Merge != 0)
-	add("scarce", k.Scarce, k.Scarce)
+	add("balanced", k.Balanced, k.Balanced)
+	add("release", k.Release, k.Release)
 	add("exact", k.Exact, k.Exact)
 	add("single", k.Single, k.Single)
 	add("fastest", k.Fastest, k.Fastest)

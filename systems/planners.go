@@ -122,14 +122,10 @@ func newKairos(w World, o Options) (plan.Planner, error) {
 
 func newInfless(w World, o Options) (plan.Planner, error) {
 	k := &o.Packing
-	to := infless.Options{
-		Headroom: k.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact, Single: k.Single, Fastest: k.Fastest, Uniform: k.Uniform, First: k.First,
+	return &infless.Planner{Profile: w.Profile, Options: infless.Options{
+		Headroom: k.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact, Balanced: k.Balanced, Undivided: k.Release, Single: k.Single, Fastest: k.Fastest, Uniform: k.Uniform, First: k.First,
 		Threads: k.Threads, Percent: k.Percent,
-	}
-	if k.Scarce {
-		to.Beta = -1
-	}
-	return &infless.Planner{Profile: w.Profile, Options: to}, nil
+	}}, nil
 }
 
 // NewPlanner builds the system's planner.

@@ -69,9 +69,9 @@ var settings = []setting{
 	}},
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
 	{"merge", func(o *Options, v string) (err error) { o.Packing.Merge, err = number(v, -1, 0.99); return err }},
-	{"weights", func(o *Options, v string) error {
-		o.Packing.Scarce = v == "scarce"
-		return among(v, "flops", "scarce")
+	{"packing", func(o *Options, v string) error {
+		o.Packing.Balanced = v == "balanced"
+		return among(v, "paper", "balanced")
 	}},
 	{"rounding", func(o *Options, v string) error {
 		o.Packing.Exact = v == "none"

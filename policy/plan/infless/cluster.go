@@ -34,6 +34,7 @@ type group struct {
 	left    float64 // threads and per cent weighed by beta
 	device  serving.DeviceTypeID
 	threads int
+	percent int // of all accelerators
 	most    int // largest per cent left of one accelerator
 	memory  int64
 	empty   bool
@@ -45,7 +46,7 @@ const boundless = math.MaxInt64 / 2
 
 // newCluster returns the workers that are not down, with nothing on them.
 func newCluster(x *space, down []bool) *cluster {
-	c := &cluster{space: x, byKey: make(map[string]*group), servers: make([]server, 0, len(x.spec.Workers))}
+	c := &cluster{space: x, servers: make([]server, 0, len(x.spec.Workers))}
 	accelerators := 0
 	for _, w := range x.spec.Workers {
 		accelerators += x.spec.DeviceTypes[w.DeviceType].Accelerators
@@ -65,7 +66,14 @@ func newCluster(x *space, down []bool) *cluster {
 			c.servers = append(c.servers, s)
 		}
 	}
-	whole := make([]*group, len(x.spec.DeviceTypes))
+	c.regroup()
+	return c
+}
+
+// regroup makes the groups anew, of servers that nothing is on.
+func (c *cluster) regroup() {
+	c.groups, c.byKey = nil, make(map[string]*group)
+	whole := make([]*group, len(c.space.spec.DeviceTypes))
 	for at := len(c.servers) - 1; at >= 0; at-- { // the first worker ends up as the one taken next
 		s := &c.servers[at]
 		if g := whole[s.device]; g != nil {
@@ -75,7 +83,6 @@ func newCluster(x *space, down []bool) *cluster {
 		c.join(int32(at))
 		whole[s.device] = s.group
 	}
-	return c
 }
 
 // join puts a server into the group of what is left of it.
@@ -102,7 +109,7 @@ func (c *cluster) join(at int32) {
 		for _, p := range sorted {
 			percent, g.most = percent+p, p
 		}
-		g.left = c.space.weight(s.threads, percent)
+		g.percent, g.left = percent, c.space.weight(s.threads, percent)
 		c.byKey[g.key] = g
 	}
 	if len(g.servers) == 0 {

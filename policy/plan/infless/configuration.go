@@ -66,17 +66,6 @@ type space struct {
 // newSpace takes all parts, or where there is none every type of machine that has a worker as a whole.
 func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
-	threads, percent := 0, 0
-	for _, w := range spec.Workers {
-		d := &spec.DeviceTypes[w.DeviceType]
-		threads, percent = threads+d.Cores, percent+100*d.Accelerators
-	}
-	if o.Beta < 0 {
-		x.beta = defaultBeta
-		if threads > 0 && percent > 0 {
-			x.beta = float64(percent) / float64(threads)
-		}
-	}
 	for d, t := range spec.DeviceTypes {
 		if t.Part && t.Cores+t.Percent > 0 && (o.Threads == 0 || t.Cores == o.Threads && t.Percent == o.Percent) {
 			x.devices = append(x.devices, serving.DeviceTypeID(d))

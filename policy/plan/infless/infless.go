@@ -22,7 +22,6 @@ type Options struct {
 	// Alpha is the place of both edges of the band between a function's lower and upper bounds; 0 means 0.8.
 	Alpha float64
 	// Beta is what a thread is worth in per cent of an accelerator; 0 means 64/142, the GFLOP/s of each in the authors' release.
-	// Negative takes what the cluster has: its accelerators' per cent divided by its threads (ours), so that what is scarce is dear.
 	Beta float64
 	// Headroom is the factor on the load; 0 means 1.
 	Headroom float64
@@ -33,6 +32,10 @@ type Options struct {
 	Merge float64
 	// Exact leaves out the rounding of Eq. 1 (ours): a batch of 0.3 s then counts 3.33 times a second and not 3.
 	Exact bool
+	// Balanced packs by a rule of ours instead of Algorithm 1; see balanced. Beta then weighs nothing but what is reported.
+	Balanced bool
+	// Undivided compares instances by what they serve and not by what they serve for what they take, as the authors' release does.
+	Undivided bool
 	// Single plans for batches of one (§5.2, without BB).
 	Single bool
 	// Fastest takes of every batch size only the part on which it is served fastest, on the first machine that has room (§5.2, without RS).
@@ -87,11 +90,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	for k := range x.functions {
 		x.release(&x.functions[k])
 	}
-	for k := range x.functions {
-		if f := &x.functions[k]; f.load > f.up() {
-			f.running = append(f.running, x.schedule(f, f.load-f.up())...)
-		}
-	}
+	x.more()
 	x.settle()
 	return x.plan(r), nil
 }
@@ -118,9 +117,22 @@ func (x *state) settle() {
 			x.merge(f, true)
 		}
 	}
+	x.more()
+}
+
+// more gives instances to the functions that have too few.
+func (x *state) more() {
+	var short []*function
 	for k := range x.functions {
 		if f := &x.functions[k]; !f.carried() {
-			f.running = append(f.running, x.schedule(f, f.load-f.up())...)
+			short = append(short, f)
 		}
+	}
+	if x.o.Balanced {
+		x.balanced(short)
+		return
+	}
+	for _, f := range short {
+		f.running = append(f.running, x.schedule(f, f.load-f.up())...)
 	}
 }

@@ -63,7 +63,7 @@ func (x *state) merge(f *function, inPlace bool) {
 	if inPlace {
 		x.giveAll(old)
 	}
-	fresh := x.schedule(f, f.load)
+	fresh := x.anew(f)
 	carried := 0.0
 	for _, i := range fresh {
 		carried += i.Up
@@ -81,6 +81,18 @@ func (x *state) merge(f *function, inPlace bool) {
 			x.cluster.take(i.server, i.Configuration, i.accelerator)
 		}
 	}
+}
+
+// anew finds room for all that a function needs, beside what runs.
+func (x *state) anew(f *function) (out []placed) {
+	if !x.o.Balanced {
+		return x.schedule(f, f.load)
+	}
+	running := f.running
+	f.running = nil
+	x.balanced([]*function{f})
+	out, f.running = f.running, running
+	return out
 }
 
 func (x *state) giveAll(list []placed) {

@@ -114,6 +114,9 @@ func (x *state) schedule(f *function, load float64) (out []placed) {
 				continue
 			}
 			e := cfg.Up / cfg.Resources / f.most
+			if x.o.Undivided {
+				e = cfg.Up
+			}
 			if !x.o.First {
 				e /= max(1-cfg.Resources/g.left, full)
 			}

@@ -1,0 +1,159 @@
+package infless
+
+import "math"
+
+// weights say what a thread and a per cent of an accelerator are worth of all that is left of a cluster: together its threads and
+// per cents are worth 1.
+type weights struct{ thread, percent float64 }
+
+func (w weights) of(c *Configuration) float64 {
+	return w.thread*float64(c.Threads) + w.percent*float64(c.Percent)
+}
+
+// balance weighs threads against per cent of accelerators by what loads make scarce of what is left. At any weights nothing
+// serves a query of a function for less than its cheapest configuration takes, so that the cluster carries at most
+// 1 / sum(load * cheapest) of the loads. The weights at which that is least are sought: by the duality of linear programs the bound
+// is then that of Carries, and every configuration that its optimum uses is a cheapest one. What is bounded so has one
+// valley, a linear function over a concave one, and so a third of the range can be given up at every look.
+func balance(c *cluster, functions []*function) (best weights, bound float64) {
+	threads, percent := 0, 0
+	for s := range c.servers {
+		threads += c.servers[s].threads
+		for _, p := range c.servers[s].percents {
+			percent += p
+		}
+	}
+	at := func(part float64) weights {
+		return weights{part / max(float64(threads), 1), (1 - part) / max(float64(percent), 1)}
+	}
+	of := func(w weights) float64 {
+		takes := 0.0
+		for _, f := range functions {
+			least := math.Inf(1)
+			for n := range f.configurations {
+				if y := &f.configurations[n]; !y.Whole {
+					least = min(least, w.of(y)/y.Up)
+				}
+			}
+			if left := f.load - f.carries; left > 0 && !math.IsInf(least, 1) {
+				takes += left * least
+			}
+		}
+		return 1 / takes
+	}
+	low, high := 0.0, 1.0
+	if percent == 0 {
+		low = 1
+	}
+	for high-low > 1e-3 {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		if of(at(a)) <= of(at(b)) {
+			high = b
+		} else {
+			low = a
+		}
+	}
+	// Neither is ever free: somebody may want it next.
+	part := min(max((low+high)/2, free), 1-free)
+	return at(part), of(at((low + high) / 2))
+}
+
+// free is the least part of the worth that all threads, or all accelerators, have together.
+const free = 0.02
+
+// often is the number of times that weights are found anew while a load is being served.
+const often = 40
+
+// balanced is a rule of ours in the place of Algorithm 1, for what measuring showed of that: the largest batch need not serve most for
+// what it takes; weights by what threads and accelerators compute make the scarcer one cheap; and where an instance that fills a
+// server counts as a thousand times better, servers are filled with what serves least. Here the function of which
+// the largest part is unserved gets the next instance, in the configuration that serves most of the rest for what it takes at the
+// weights of the hour, on the server on which threads and accelerators are then left in the ratio nearest to the cluster's.
+// A load that is nearly served so gets the instance that just does it.
+func (x *state) balanced(short []*function) {
+	for _, f := range short {
+		f.carries, f.full = f.up(), false
+	}
+	c := x.cluster
+	for {
+		w, _ := balance(c, short)
+		todo := 0.0
+		for _, f := range short {
+			if !f.full {
+				todo = max(todo, 1-f.carries/f.load)
+			}
+		}
+		if todo <= little {
+			return
+		}
+		for until := todo*(1-1.0/often) - little; ; {
+			var f *function
+			most := 0.0
+			for _, y := range short {
+				if left := 1 - y.carries/y.load; !y.full && left > max(most, little) {
+					f, most = y, left
+				}
+			}
+			if f == nil || most < until {
+				break
+			}
+			if !x.add(f, w) {
+				f.full = true
+			}
+		}
+	}
+}
+
+// add gives a function an instance; false when nothing has room.
+func (x *state) add(f *function, w weights) bool {
+	best, most := -1, 0.0
+	left := f.load - f.carries
+	for k := range f.configurations {
+		cfg := &f.configurations[k]
+		if cfg.Batch > 1 && !f.uniform && left <= cfg.Low {
+			continue
+		}
+		takes := w.of(cfg)
+		if cfg.Whole {
+			takes = cfg.Resources
+		}
+		if e := min(cfg.Up, left) / takes; e > most && x.roomy(cfg) {
+			best, most = k, e
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	cfg := &f.configurations[best]
+	at := x.nearest(cfg, w)
+	on, _ := x.cluster.take(at, cfg, -1)
+	f.running = append(f.running, placed{Configuration: cfg, server: at, accelerator: on})
+	f.carries += cfg.Up
+	return true
+}
+
+func (x *state) roomy(cfg *Configuration) bool {
+	for k := len(x.cluster.groups) - 1; k >= 0; k-- {
+		if x.cluster.groups[k].fits(cfg) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearest returns the server on which what is left after an instance is most evenly worth threads and accelerators; of equals the
+// one of which least is left.
+func (x *state) nearest(cfg *Configuration, w weights) int32 {
+	var best *group
+	least := math.Inf(1)
+	for _, g := range x.cluster.groups {
+		if !g.fits(cfg) {
+			continue
+		}
+		off := math.Abs(w.thread*float64(g.threads-cfg.Threads) - w.percent*float64(g.percent-cfg.Percent))
+		if off < least-1e-12 {
+			best, least = g, off
+		}
+	}
+	return best.servers[len(best.servers)-1]
+}
