@@ -1,6 +1,10 @@
 package infless
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // weights say what a thread and a per cent of an accelerator are worth of all that is left of a cluster: together its threads and
 // per cents are worth 1.
@@ -30,10 +34,9 @@ func balance(c *cluster, functions []*function) (best weights, bound float64) {
 		takes := 0.0
 		for _, f := range functions {
 			least := math.Inf(1)
-			for n := range f.configurations {
-				if y := &f.configurations[n]; !y.Whole {
-					least = min(least, w.of(y)/y.Up)
-				}
+			for _, n := range f.cheap {
+				y := &f.configurations[n]
+				least = min(least, w.of(y)/y.Up)
 			}
 			if left := f.load - f.carries; left > 0 && !math.IsInf(least, 1) {
 				takes += left * least
@@ -58,6 +61,28 @@ func balance(c *cluster, functions []*function) (best weights, bound float64) {
 	return at(part), of(at((low + high) / 2))
 }
 
+// undominated lists the configurations that may be the cheapest at some weights: no other takes as little of both for what it serves.
+func undominated(all []Configuration) (out []int) {
+	order := make([]int, 0, len(all))
+	for k := range all {
+		if !all[k].Whole {
+			order = append(order, k)
+		}
+	}
+	threads := func(k int) float64 { return float64(all[k].Threads) / all[k].Up }
+	percent := func(k int) float64 { return float64(all[k].Percent) / all[k].Up }
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(threads(a), threads(b)), cmp.Compare(percent(a), percent(b)), a-b)
+	})
+	least := math.Inf(1)
+	for _, k := range order {
+		if p := percent(k); p < least {
+			out, least = append(out, k), p
+		}
+	}
+	return out
+}
+
 // free is the least part of the worth that all threads, or all accelerators, have together.
 const free = 0.02
 
@@ -72,7 +97,7 @@ const often = 40
 // A load that is nearly served so gets the instance that just does it.
 func (x *state) balanced(short []*function) {
 	for _, f := range short {
-		f.carries, f.full = f.up(), false
+		f.carries, f.full, f.cheap = f.up(), false, undominated(f.configurations)
 	}
 	c := x.cluster
 	for {

@@ -37,13 +37,20 @@ func BenchmarkPlan(b *testing.B) {
 		n := len(first.Instances)
 		again := r
 		again.Snapshot = after(spec, first)
-		for name, r := range map[string]plan.Request{"scratch": r, "steady": again} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+		balanced := &Planner{Profile: believed, Options: Options{Balanced: true}}
+		for _, c := range []struct {
+			name string
+			p    *Planner
+			r    plan.Request
+		}{{"scratch", p, r}, {"steady", p, again}, {"balanced", balanced, r}} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := p.Plan(context.Background(), r); err != nil {
+					out, err := c.p.Plan(context.Background(), c.r)
+					if err != nil {
 						b.Fatal(err)
 					}
+					n = len(out.Instances)
 				}
 				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "us/instance")
 			})

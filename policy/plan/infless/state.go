@@ -33,9 +33,11 @@ type function struct {
 	most           float64         // highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
 	uniform        bool
 	running        []placed
-	// carries and full are of balanced: what its instances carry at most, and that nothing more has room.
+	// carries, full and cheap are of balanced: what its instances carry at most, that nothing more has room, and which
+	// configurations may be the cheapest.
 	carries float64
 	full    bool
+	cheap   []int
 }
 
 // read turns a request into what runs. It fails when none of the functions that have a load can be served.
