@@ -32,7 +32,7 @@ type Options struct {
 	Merge float64
 	// Exact leaves out the rounding of Eq. 1 (ours): a batch of 0.3 s then counts 3.33 times a second and not 3.
 	Exact bool
-	// Balanced packs by a rule of ours instead of Algorithm 1; see balanced. Beta then weighs nothing but what is reported.
+	// Balanced packs by a rule of ours instead of Algorithm 1; see balanced.
 	Balanced bool
 	// Undivided compares instances by what they serve and not by what they serve for what they take, as the authors' release does.
 	Undivided bool
@@ -129,7 +129,16 @@ func (x *state) more() {
 		}
 	}
 	if x.o.Balanced {
-		x.balanced(short)
+		x.balanced(short, false)
+		if before := unserved(short); before > little {
+			// What is cheap by beta at first may take the room that the rest would have needed.
+			had := x.withdraw(short)
+			x.balanced(short, true)
+			if unserved(short) > before {
+				x.withdraw(short)
+				x.restore(short, had)
+			}
+		}
 		return
 	}
 	for _, f := range short {

@@ -90,7 +90,7 @@ func (x *state) anew(f *function) (out []placed) {
 	}
 	running := f.running
 	f.running = nil
-	x.balanced([]*function{f})
+	x.balanced([]*function{f}, false)
 	out, f.running = f.running, running
 	return out
 }

@@ -33,8 +33,9 @@ type function struct {
 	most           float64         // highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
 	uniform        bool
 	running        []placed
-	// carries, full and cheap are of balanced: what its instances carry at most, that nothing more has room, and which
-	// configurations may be the cheapest.
+	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which configurations
+	// may be the cheapest.
+	began   int
 	carries float64
 	full    bool
 	cheap   []int
