@@ -23,6 +23,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	share(out, r.Spec)
 	rng := rand.New(rand.NewPCG(5, 5))
 	for s := range r.Spec.Stages {
 		set := plan.Policies{Stage: serving.StageID(s), DeviceType: serving.None}

@@ -201,6 +201,9 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			}
 		}
 	}
+	if err := p.fits(spec); err != nil {
+		return err
+	}
 	for i := range p.Policies {
 		if err := p.Policies[i].validate(spec); err != nil {
 			return fmt.Errorf("plan of %s, policies %d: %w", p.Planner, i, err)
