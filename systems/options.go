@@ -16,6 +16,19 @@ type Options struct {
 	Policies  Policies
 	Renting   Renting
 	Routing   Routing
+	Keeping   Keeping
+}
+
+// Keeping tunes how apps that nobody calls are kept warm, by scalers that let them go.
+type Keeping struct {
+	Rule    string        // lsth (default), hybridhistogram, keepalive or cheapest
+	Gamma   float64       // of lsth: the weight of the long histogram; 0 means the rule's own
+	Head    float64       // of the histograms' idle times: the share before pre-warming; 0 means the rule's own
+	Tail    float64       // the share kept warm for; 0 means the rule's own
+	Alive   time.Duration // of keepalive; 0 means the rule's own
+	Tracked time.Duration // of hybridhistogram: how long it looks back; 0 means the rule's own
+	Price   time.Duration // of cheapest: the idle time that a cold start is worth; 0 means the rule's own
+	Alpha   float64       // of ratebands: where in the band scaling in begins; 0 means the rule's own
 }
 
 // Routing tunes the routers that take parameters.
@@ -86,5 +99,14 @@ func (o Options) String() string {
 	add("cells", o.Routing.Cells, o.Routing.Cells > 0)
 	add("threshold", o.Routing.Threshold, o.Routing.Threshold > 0)
 	add("idle", o.Routing.Idle, o.Routing.Idle)
+	k := &o.Keeping
+	add("keep", k.Rule, k.Rule != "")
+	add("gamma", k.Gamma, k.Gamma > 0)
+	add("head", k.Head, k.Head > 0)
+	add("tail", k.Tail, k.Tail > 0)
+	add("alive", k.Alive, k.Alive > 0)
+	add("tracked", k.Tracked, k.Tracked > 0)
+	add("cold_price", k.Price, k.Price > 0)
+	add("alpha", k.Alpha, k.Alpha > 0)
 	return strings.Join(out, " ")
 }
