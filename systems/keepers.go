@@ -1,6 +1,9 @@
 package systems
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
@@ -31,4 +34,37 @@ func newRateBands(o Options) scale.Scaler {
 	s := scale.NewRateBands(func() scale.Keeper { return NewKeeper(o.Keeping) })
 	s.Alpha, s.Pause = o.Keeping.Alpha, o.Replan
 	return s
+}
+
+// Settings are the options that the parts of an engine need to decide the same again, by their names in configurations; those
+// that a journal gives a field of its own are left out.
+func (o Options) Settings() map[string]string {
+	out := make(map[string]string)
+	number := func(name string, x float64) {
+		if x > 0 {
+			out[name] = fmt.Sprint(x)
+		}
+	}
+	span := func(name string, d time.Duration) {
+		if d > 0 {
+			out[name] = d.String()
+		}
+	}
+	k := &o.Keeping
+	if k.Rule != "" {
+		out["keep"] = k.Rule
+	}
+	number("gamma", k.Gamma)
+	number("head", k.Head)
+	number("tail", k.Tail)
+	number("alpha", k.Alpha)
+	span("alive", k.Alive)
+	span("tracked", k.Tracked)
+	span("cold_price", k.Price)
+	number("cells", float64(o.Routing.Cells))
+	number("threshold", float64(o.Routing.Threshold))
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }

@@ -24,8 +24,8 @@ const (
 	// smallest is the demand of an app that is kept warm, or called now and then: the lowest rate at which an instance that
 	// runs one query at a time counts as used (INFless's artifact).
 	smallest = 1.0
-	// shrunk is the part to which the demand has to fall before another plan is asked for when the last gave nothing up; and
-	// by one over it it has to rise when the last brought nothing.
+	// shrunk is the part of what the plan in force was made for to which the demand has to fall before a smaller one is asked
+	// for; and by one over it it has to rise for a larger one where there was no room.
 	shrunk = 0.8
 )
 
@@ -33,8 +33,9 @@ const (
 // when it exceeds Rmax, the sum of what they carry at most, by more than chance over a second or over five; and after ten
 // seconds below alpha Rmin + (1-alpha) Rmax, where Rmin is the sum of what they need for their batches to fill. Instances that
 // are starting count as if they were there, and only arrivals count as load: neither the queue that builds up during a start
-// nor batches that wait to fill do. When a plan has changed nothing, another is asked for once
-// the demand has moved on by a fifth, or after ten seconds when too little runs.
+// nor batches that wait to fill do. A smaller plan is asked for once the demand has fallen by a fifth
+// below what the plan in force was made for, and a larger one, where there was no room for that, when it has risen as much or
+// after ten seconds.
 //
 // An app that has nothing to do is kept warm as its Keeper says (§3.5): with the smallest demand in the Keeper's spans of its
 // idle time, and with none, which lets its last instance go, outside. A query for an app of which nothing runs is answered with a
@@ -46,6 +47,7 @@ type RateBands struct {
 	Keeper func() Keeper
 
 	apps []banded
+	plan *plan.Plan // in force at the last request
 }
 
 // banded is what is remembered of an app.
@@ -55,20 +57,7 @@ type banded struct {
 	spans  []Span        // of the idle time that began at since
 	since  serving.Time  // Never before the first
 	below  serving.Time  // since when the rate has been below the band; Never while it is not
-	last   request
-}
-
-// request is what was asked for because of an app.
-type request struct {
-	made bool
-	need float64
-	plan *plan.Plan // then in force
-	size float64    // Rmax then
-}
-
-// useless tells whether the request was answered and has changed nothing.
-func (r *request) useless(v *View, up float64) bool {
-	return r.made && v.Plan != r.plan && up == r.size
+	asked  float64       // the demand given with the last request; negative before there was one
 }
 
 // NewRateBands returns the rule. Every engine needs its own.
@@ -88,7 +77,7 @@ func (o *RateBands) Called(now serving.Time, app serving.AppID, idle time.Durati
 
 func (o *RateBands) app(a serving.AppID) *banded {
 	for len(o.apps) <= int(a) {
-		b := banded{since: serving.Never, below: serving.Never, lead: -1}
+		b := banded{since: serving.Never, below: serving.Never, lead: -1, asked: -1}
 		if o.Keeper != nil {
 			b.keeper = o.Keeper()
 		} else {
@@ -107,6 +96,7 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 		from, soon = 0, 0
 	}
 	may := !v.Asked && v.Now >= from
+	answered := v.Plan != o.plan // the plan in force was made for what the apps' asked says
 	ask := may && (v.Plan == nil || v.Shifted > v.LastAsk)
 	again := serving.Never
 	next := v.Now.Add(bandLook)
@@ -116,28 +106,28 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 		need, until := o.need(v, app, b)
 		low, up, none := o.bounds(v, app)
 		wants, look := false, next
+		if none || need == 0 {
+			b.below = serving.Never
+		}
 		switch {
 		case need > 0 && none:
 			// Nothing runs of it and nothing is coming; a planner that has just failed is left in peace for the longer pause.
-			wants = !v.Asked && (v.Now >= from || v.Now >= soon && !(b.last.made && b.last.need > 0 && b.last.plan == v.Plan))
+			wants = !v.Asked && (v.Now >= from || v.Now >= soon && (answered || b.asked <= 0))
 		case need == 0 && none:
 			look = serving.Never
 		case need == 0:
-			if b.last.useless(v, up) && b.last.need == 0 {
+			if answered && b.asked == 0 {
 				look = serving.Never // the planner keeps something
 			} else {
 				wants = may
 			}
 		default:
-			wants = o.leaves(v, app, b, need, low, up) && may
+			wants = o.leaves(v, app, b, answered, need, low, up) && may
 			if v.Idle[a] != serving.Never && b.below == serving.Never && v.Monitor.Rate(v.Now, app, calm) == 0 {
 				look = serving.Never
 			}
 		}
-		if wants {
-			b.last = request{true, need, v.Plan, up}
-			ask = true
-		}
+		ask = ask || wants
 		again = min(again, look, until)
 	}
 	return ask, again
@@ -212,15 +202,16 @@ func (o *RateBands) bounds(v *View, app serving.AppID) (low, up float64, none bo
 }
 
 // leaves tells whether an app's rate has left its band and a plan is to be asked for.
-func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, need, low, up float64) bool {
-	useless := b.last.useless(v, up)
+func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool, need, low, up float64) bool {
+	answered = answered && b.asked >= 0
 	if over(v, app, up) {
 		b.below = serving.Never
-		return !useless || need > b.last.need/shrunk || v.Now.Sub(v.LastAsk) >= calm
+		short := answered && up < b.asked && need < b.asked/shrunk // there is no room for more
+		return !short || v.Now.Sub(v.LastAsk) >= calm
 	}
 	alpha := share(o.Alpha, Alpha)
 	rate := max(v.Monitor.Rate(v.Now, app, calm), v.Monitor.Rate(v.Now, app, burst))
-	if rate >= alpha*low+(1-alpha)*up || useless && need > shrunk*b.last.need {
+	if rate >= alpha*low+(1-alpha)*up || answered && need > shrunk*b.asked {
 		b.below = serving.Never
 		return false
 	}
@@ -247,7 +238,10 @@ func over(v *View, app serving.AppID, up float64) bool {
 
 // Demand implements Scaler.
 func (o *RateBands) Demand(v *View, rates []float64) {
+	o.plan = v.Plan
 	for a := range rates {
-		rates[a], _ = o.need(v, serving.AppID(a), o.app(serving.AppID(a)))
+		b := o.app(serving.AppID(a))
+		rates[a], _ = o.need(v, serving.AppID(a), b)
+		b.asked = rates[a]
 	}
 }
