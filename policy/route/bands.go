@@ -19,36 +19,29 @@ import (
 //     as few instances as carry the rate get the rates above, the largest first, each only if the rest of the rate can fill
 //     its batches; the others get nothing.
 //
-// Queries follow these rates one by one and deterministically, as in Weighted but with shares that change: each instance is
-// credited its share of every query and charged for those it gets, and of the instances whose credit has come to what Tijdeman's
-// rule asks for, the one goes first that would be too late soonest. R is the rate of the last second.
+// Queries follow these rates one by one and deterministically, as in Weighted; when R, the rate of the last second, has changed,
+// every instance begins with what it is owed or has had too much by then, up to one query.
 //
 // An instance whose next batch is full and has not started gets nothing (Figure 6a): the query goes to another, one without a
 // rate as well, or waits centrally.
 type Bands struct{ stages []bandedStage }
 
 type bandedStage struct {
-	epoch uint64
-	built bool
+	weightedStage
 	rate  float64 // R
 	parts []part  // by index into the ready instances
 	order []int32 // of parts, the largest Up first
-	delta float64
 }
 
-// part is an instance's part of a stage's queries.
+// part is what an instance may have of a stage's queries.
 type part struct {
 	low, up float64
-	share   float64
-	credit  float64
 	chosen  bool
 }
 
 const (
 	bandAlpha  = 0.8
 	bandWindow = time.Second
-	// mostCredit bounds what an instance is owed, or owes, after others had to take its queries, in queries.
-	mostCredit = 1.0
 )
 
 // NewBands returns the rule.
@@ -60,7 +53,8 @@ func (*Bands) Name() string { return "bands" }
 // Needs implements Router.
 func (*Bands) Needs() plan.Sections { return plan.Bands }
 
-// Route implements Router: linear in the stage's instances for each query.
+// Route implements Router: logarithmic in the stage's instances for a query, linear while some of them are full, and ten times
+// a second.
 func (o *Bands) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
 		o.stages = append(o.stages, bandedStage{})
@@ -81,7 +75,11 @@ func (o *Bands) Route(v *View) {
 	for r := v.Waiting().Head(); r != fleet.Nil; {
 		next := v.Fleet.Next(r)
 		t := v.Fleet.Task(r)
-		if at := s.next(v, all, t); at >= 0 {
+		at := s.next()
+		if at < 0 || !takes(v, all[at], t) {
+			at = s.nextThat(func(k int) bool { return takes(v, all[k], t) }, len(all))
+		}
+		if at >= 0 {
 			s.serve(at)
 			v.Assign(r, all[at])
 		} else if !t.Special && t.Items == 1 {
@@ -93,7 +91,7 @@ func (o *Bands) Route(v *View) {
 
 // build takes over the instances that are ready now, without debts.
 func (s *bandedStage) build(all []*fleet.Instance, epoch uint64) {
-	s.epoch, s.built = epoch, true
+	s.weightedStage.build(all, epoch)
 	s.parts, s.order = s.parts[:0], s.order[:0]
 	for at, i := range all {
 		s.parts = append(s.parts, part{low: i.Low, up: i.Up})
@@ -123,30 +121,15 @@ func (s *bandedStage) divide(rate float64) {
 	case low > 0:
 		down, scale = 1, max(rate, math.SmallestNonzeroFloat64)/low
 	}
-	total, k := 0.0, 0
 	for n := range s.parts {
 		p := &s.parts[n]
-		p.share = 0
+		s.owed[n] = min(max(s.owed[n]+s.share[n]*float64(s.n)-float64(s.given[n]), -1), 1)
+		s.share[n] = 0
 		if p.chosen {
-			p.share = (p.up - down*(p.up-p.low)) * scale
-		}
-		total += p.share
-	}
-	for n := range s.parts {
-		p := &s.parts[n]
-		if total > 0 {
-			p.share /= total
-		} else {
-			p.share = 1 / float64(len(s.parts)) // no bounds were planned
-		}
-		if p.share > 0 {
-			k++
+			s.share[n] = (p.up - down*(p.up-p.low)) * scale
 		}
 	}
-	s.delta = 0.5
-	if k > 1 {
-		s.delta = 1 / float64(2*k-2)
-	}
+	s.begin()
 }
 
 // choose marks the instances that carry a rate below the band and returns the sums of their bounds.
@@ -178,36 +161,6 @@ func (s *bandedStage) choose(rate float64) (low, up float64) {
 	return low, up
 }
 
-// next returns the instance for a query, or -1 when it has to wait.
-func (s *bandedStage) next(v *View, all []*fleet.Instance, t *fleet.Task) int {
-	best, soonest, owed, early := -1, math.Inf(1), false, math.Inf(1)
-	for at := range s.parts {
-		p := &s.parts[at]
-		if !takes(v, all[at], t) {
-			continue
-		}
-		credit := p.credit + p.share
-		due := math.MaxFloat64 // without a share: only when nothing else will do
-		if p.share > 0 {
-			due = (1 - s.delta - p.credit) / p.share
-		}
-		switch eligible := p.share > 0 && credit >= s.delta-1e-9; {
-		case eligible && (!owed || due < soonest):
-			best, soonest, owed = at, due, true
-		case !eligible && !owed:
-			// Nobody is owed a query that could take it: the one that will be first.
-			wait := due
-			if p.share > 0 {
-				wait = (s.delta - credit) / p.share
-			}
-			if best < 0 || wait < early {
-				best, early = at, wait
-			}
-		}
-	}
-	return best
-}
-
 // takes tells whether an instance may be given a query: its next batch has room.
 func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if !v.Fleet.CanServe(i, t) {
@@ -215,16 +168,4 @@ func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	}
 	items := i.Queue.Items()
 	return items == 0 || items+int(t.Items) <= i.Limit()
-}
-
-// serve credits every instance its share of a query and charges the one that gets it.
-func (s *bandedStage) serve(to int) {
-	for at := range s.parts {
-		p := &s.parts[at]
-		p.credit += p.share
-		if at == to {
-			p.credit--
-		}
-		p.credit = min(max(p.credit, -mostCredit), mostCredit)
-	}
 }
