@@ -10,33 +10,43 @@ import (
 // ColdPrice is what a cold start is taken to be worth, in idle time.
 const ColdPrice = 30 * time.Minute
 
-// Cheapest keeps an app warm in every minute in which that is expected to cost less than the cold starts it spares, where a
-// cold start costs as much as an instance that idles for Price. To be warm in a minute costs that minute if the app has not
-// been called before, and spares the price if it is called in it: so what decides is how likely a call is in a minute,
-// given that none came before, and minutes are decided each by itself. There may be several spans: one call after the other
-// in a burst, and the next burst an hour later.
+// Cheapest keeps an app warm in the span of its idle time that is expected to cost least, where a cold start costs as much as
+// an instance that idles for Price: no percentile has to be chosen, and where nobody is likely to call soon nothing is kept.
+// The span begins at once unless another is expected to cost a tenth less: calls that come like clockwork.
 //
-// Likelihoods come from the idle times of the last week, of the last day and of the last hour. Each is the prior of the next
-// shorter one, so that the hour decides where it has seen much and the week where nothing else has.
+// The expectation is over the idle times of the last week, those of the last day counting four times and those of the last
+// hour fourteen times, so that both the day's period and a burst show; and over a few that were not seen, half of which are
+// longer than Price, so that little seen means to keep for about as long as it costs to start, which costs at most twice
+// what knowing the future would (the rent-or-buy rule).
 type Cheapest struct {
 	Price time.Duration // 0 means ColdPrice
 
-	seen  [3]*histogram.Sliding // the longest first
-	rate  [binCount]float64     // likelihood of a call in a minute, given that none came before
-	spans []Span
+	seen  [len(looks)]*histogram.Sliding
+	worth [binCount]float64 // of being warm in a minute, in minutes of idle time
+	spans [1]Span
 }
 
-// What Cheapest looks back on besides a day and an hour, what a prior is worth in idle times, and over how many minutes
-// around one likelihoods are smoothed, as a share of the minutes passed.
+// looks are what Cheapest looks back on and what an idle time counts in each.
+var looks = [...]struct {
+	tracked time.Duration
+	slices  int
+	counts  float64
+}{{7 * 24 * time.Hour, 14, 1}, {longTracked, 24, 3}, {shortTracked, 12, 10}}
+
 const (
-	weekTracked = 7 * 24 * time.Hour
-	priorWorth  = 8
-	smear       = 0.15
+	// unseen is how much idle times that were not seen count.
+	unseen = 4
+	// surely is the part of the cost from the beginning that a later span may have.
+	surely = 0.9
 )
 
 // NewCheapest returns the policy.
 func NewCheapest(price time.Duration) *Cheapest {
-	return &Cheapest{Price: price, seen: [3]*histogram.Sliding{newIdle(weekTracked, 14), newIdle(longTracked, 24), newIdle(shortTracked, 12)}}
+	c := &Cheapest{Price: price}
+	for k, l := range looks {
+		c.seen[k] = newIdle(l.tracked, l.slices)
+	}
+	return c
 }
 
 // Name implements Keeper.
@@ -52,47 +62,44 @@ func (c *Cheapest) Idled(now serving.Time, idle time.Duration) {
 // Warm implements Keeper.
 func (c *Cheapest) Warm(now serving.Time) []Span {
 	price := float64(or(c.Price, ColdPrice)) / float64(binWidth)
-	for k := range c.rate {
-		// Nothing seen: as long as an idle time has cost less than a cold start, which costs at most twice what the best would.
-		c.rate[k] = 0
-		if float64(k) < price {
-			c.rate[k] = 1.5 / price
-		}
-	}
-	for _, h := range c.seen {
+	left := float64(unseen)
+	for k, h := range c.seen {
 		h.Advance(int64(now))
-		c.learn(h)
+		left += looks[k].counts * float64(h.Inside()+h.Outside())
 	}
-	c.spans = c.spans[:0]
-	for k, rate := range c.rate {
-		// A call in the minute comes in its middle.
-		if rate*price <= 1-rate/2 {
-			continue
+	cold := left * price // what it costs to be warm never
+	for k := range c.worth {
+		calls := unseen * (1/(1+float64(k)/price) - 1/(1+float64(k+1)/price))
+		for n, h := range c.seen {
+			calls += looks[n].counts * float64(h.Count(k))
 		}
-		from, to := time.Duration(k)*binWidth, time.Duration(k+1)*binWidth
-		if n := len(c.spans); n > 0 && c.spans[n-1].To == from {
-			c.spans[n-1].To = to
-		} else {
-			c.spans = append(c.spans, Span{from, to})
-		}
+		left -= calls
+		// A call in the minute comes in its middle, one after it has the whole minute idle.
+		c.worth[k] = price*calls - (left + calls/2)
 	}
-	return c.spans
+	from, to := c.best(cold)
+	c.spans[0] = Span{time.Duration(from) * binWidth, time.Duration(to) * binWidth}
+	return c.spans[:]
 }
 
-// learn takes the likelihoods for the prior of what a histogram holds.
-func (c *Cheapest) learn(h *histogram.Sliding) {
-	// Prefix sums over minutes: calls in a minute, and idle times that lasted so long.
-	var calls, lasted [binCount + 1]float64
-	left := float64(h.Inside() + h.Outside())
-	for k := range binCount {
-		n := float64(h.Count(k))
-		calls[k+1], lasted[k+1] = calls[k]+n, lasted[k]+left
-		left -= n
+// best returns the span that is worth most, or the best from the beginning where that is as good but for the margin. Never to be
+// warm costs cold.
+func (c *Cheapest) best(cold float64) (from, to int) {
+	begin, sum, most := 0, 0.0, 0.0
+	prefix, first, until := 0.0, 0.0, 0
+	for k, w := range c.worth {
+		if prefix += w; prefix > first {
+			first, until = prefix, k+1
+		}
+		if sum <= 0 {
+			begin, sum = k, 0
+		}
+		if sum += w; sum > most {
+			most, from, to = sum, begin, k+1
+		}
 	}
-	for k := range c.rate {
-		w := int(smear * float64(k))
-		from, to := max(k-w, 0), min(k+w+1, binCount)
-		n := float64(to - from)
-		c.rate[k] = ((calls[to]-calls[from])/n + priorWorth*c.rate[k]) / ((lasted[to]-lasted[from])/n + priorWorth)
+	if cold-most > surely*(cold-first) {
+		return 0, until
 	}
+	return from, to
 }
