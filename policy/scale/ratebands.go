@@ -179,9 +179,13 @@ func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 // demand is what a plan for an app is made for: the mean of the last five seconds, or the last second's rate when that is clearly
 // above, and a tenth more.
 func (o *RateBands) demand(v *View, app serving.AppID) float64 {
-	rate := v.Monitor.Rate(v.Now, app, steady)
-	n := v.Monitor.Rate(v.Now, app, burst) * burst.Seconds()
-	return bandAhead * max(rate, (n-math.Sqrt(n))/burst.Seconds())
+	window := min(burst, max(time.Duration(v.Now), 1)).Seconds()
+	n := v.Monitor.Rate(v.Now, app, burst) * window
+	rate := (n - math.Sqrt(n)) / window
+	if v.Now > serving.Time(burst) {
+		rate = max(rate, v.Monitor.Rate(v.Now, app, steady))
+	}
+	return bandAhead * max(rate, 0)
 }
 
 // bounds returns Rmin and Rmax of the app's narrowest stage, and whether some stage has no instance, present or coming.
