@@ -15,5 +15,12 @@ var inflessSystems = []System{
 }
 
 func packing(name, doc, source string, o Packing) System {
-	return System{Name: name, Doc: doc, Source: source, Planner: "infless", Router: "weighted", Batcher: "filltimeout", Scaler: "replan", Options: Options{Packing: o}}
+	s := System{
+		Name: name, Doc: doc, Source: source, Planner: "infless", Router: "bands", Batcher: "filltimeout", Scaler: "ratebands",
+		Options: Options{Packing: o},
+	}
+	if o.Uniform || o.Threads > 0 {
+		s.Options.Keeping.Rule = "keepalive" // Table 3
+	}
+	return s
 }

@@ -17,6 +17,7 @@ type Options struct {
 	Renting   Renting
 	Routing   Routing
 	Packing   Packing
+	Keeping   Keeping
 }
 
 // Packing tunes the planner that packs instances onto parts of machines.
@@ -33,6 +34,18 @@ type Packing struct {
 	First    bool    // instances go to the first machine with room
 	Threads  int     // only the part with so many threads and Percent of an accelerator; 0 for all parts
 	Percent  int
+}
+
+// Keeping tunes how apps that nobody calls are kept warm, by scalers that let them go.
+type Keeping struct {
+	Rule    string        // lsth (default), hybridhistogram, keepalive or cheapest
+	Gamma   float64       // of lsth: the weight of the long histogram; 0 means the rule's own
+	Head    float64       // of the histograms' idle times: the share before pre-warming; 0 means the rule's own
+	Tail    float64       // the share kept warm for; 0 means the rule's own
+	Alive   time.Duration // of keepalive; 0 means the rule's own
+	Tracked time.Duration // of hybridhistogram: how long it looks back; 0 means the rule's own
+	Price   time.Duration // of cheapest: the idle time that a cold start is worth; 0 means the rule's own
+	Alpha   float64       // of ratebands: where in the band scaling in begins; 0 means the rule's own
 }
 
 // Routing tunes the routers that take parameters.
@@ -114,5 +127,14 @@ func (o Options) String() string {
 	add("uniform", k.Uniform, k.Uniform)
 	add("first", k.First, k.First)
 	add("part", fmt.Sprintf("%d+%d%%", k.Threads, k.Percent), k.Threads > 0)
+	w := &o.Keeping
+	add("keep", w.Rule, w.Rule != "")
+	add("gamma", w.Gamma, w.Gamma > 0)
+	add("head", w.Head, w.Head > 0)
+	add("tail", w.Tail, w.Tail > 0)
+	add("alive", w.Alive, w.Alive > 0)
+	add("tracked", w.Tracked, w.Tracked > 0)
+	add("cold_price", w.Price, w.Price > 0)
+	add("alpha", w.Alpha, w.Alpha > 0)
 	return strings.Join(out, " ")
 }

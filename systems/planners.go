@@ -66,6 +66,7 @@ var scalers = []scalerPart{
 	{"mixshift", "plans again when the sizes of queries shift, and when a worker is lost or a price or a latency changes", func(o Options) scale.Scaler {
 		return scale.NewMixShift(o.Replan)
 	}},
+	{"ratebands", "plans again when a rate leaves the band that its instances work well in, and lets apps go that nobody calls", newRateBands},
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 
