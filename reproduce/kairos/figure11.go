@@ -79,7 +79,7 @@ func figure11(l *lab) error {
 				found[n].Y, ended[n].Y = append(found[n].Y, mean(until)), append(ended[n].Y, mean(count))
 			}
 		}
-		o.Notes = append(o.Notes, "Figures 10 and 11: a search has the best once it has evaluated a pool within 1 % of the highest throughput that was measured. It knows it only when nothing is open: what it has not evaluated is within an evaluated pool, or has no bound above the best. The first is not always right: a machine more takes queries that others would serve better, and the pool may carry less.")
+		o.Notes = append(o.Notes, "Figures 10 and 11: a search has the best once it has evaluated a pool within 1 % of the highest throughput that was measured. It knows it only when nothing is open: what it has not evaluated is within an evaluated pool, or has no bound above the best. The first is the paper's rule and not always right here: some pools carry less than a part of theirs, as the rows count.")
 		chart(o, "11", "11: what searches evaluate", 1,
 			bars("evaluations until the best", groups, found...), bars("evaluations until nothing is open", groups, ended...))
 		return nil
