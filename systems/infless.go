@@ -16,5 +16,9 @@ var inflessSystems = []System{
 }
 
 func packing(name, doc, source string, o Packing) System {
-	return System{Name: name, Doc: doc, Source: source, Planner: "infless", Router: "weighted", Batcher: "filltimeout", Scaler: "replan", Options: Options{Packing: o}}
+	router := "weighted"
+	if o.Uniform {
+		router = "fcfs" // one buffer for all instances of a function
+	}
+	return System{Name: name, Doc: doc, Source: source, Planner: "infless", Router: router, Batcher: "filltimeout", Scaler: "replan", Options: Options{Packing: o}}
 }
