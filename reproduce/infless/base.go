@@ -1,0 +1,40 @@
+// Package infless runs the experiments of INFless (ASPLOS 2022, §5) from the numbers its authors published, on this project's
+// planner, engine and simulator.
+package infless
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+//go:embed data/*.csv
+var files embed.FS
+
+// lab is where figures say what they want.
+type lab struct{ *reproduce.Lab }
+
+// row begins a row of this paper.
+func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
+	return reproduce.Row{Paper: "infless", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+}
+
+// said gives a row what was published.
+func said(r reproduce.Row, value float64, source string) reproduce.Row {
+	r.Published, r.Source = reproduce.Published(value), source
+	return r
+}
+
+func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
+	o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + name, Chart: &plot.Chart{Title: "INFless, Figure " + title, Panels: panels, Columns: columns}})
+}
+
+func setting(pairs ...any) map[string]string {
+	out := make(map[string]string)
+	for k := 0; k < len(pairs); k += 2 {
+		out[fmt.Sprint(pairs[k])] = fmt.Sprint(pairs[k+1])
+	}
+	return out
+}
