@@ -30,7 +30,11 @@ var settings = []setting{
 	}},
 	{"place", func(o *Options, v string) error { o.Planning.Place = v; return among(v, "free", "fixed") }},
 	{"lambda", func(o *Options, v string) (err error) { o.Planning.Lambda, err = number(v, 0, 1); return err }},
-	{"headroom", func(o *Options, v string) (err error) { o.Planning.Headroom, err = number(v, 0.1, 10); return err }},
+	{"headroom", func(o *Options, v string) (err error) {
+		o.Planning.Headroom, err = number(v, 0.1, 10)
+		o.Packing.Headroom = o.Planning.Headroom
+		return err
+	}},
 	{"gap", func(o *Options, v string) (err error) { o.Planning.Gap, err = number(v, 0, 1); return err }},
 	{"slack", func(o *Options, v string) (err error) { o.Planning.Slack, err = number(v, -1, 1); return err }},
 	{"levels", func(o *Options, v string) error {
@@ -65,6 +69,15 @@ var settings = []setting{
 		return err
 	}},
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
+	{"merge", func(o *Options, v string) (err error) { o.Packing.Merge, err = number(v, -1, 0.99); return err }},
+	{"packing", func(o *Options, v string) error {
+		o.Packing.Balanced = v == "balanced"
+		return among(v, "paper", "balanced")
+	}},
+	{"rounding", func(o *Options, v string) error {
+		o.Packing.Exact = v == "none"
+		return among(v, "paper", "none")
+	}},
 	{"bound", func(o *Options, v string) error { o.Renting.Bound = v; return among(v, "paper", "fluid") }},
 	{"keep", func(o *Options, v string) error {
 		o.Keeping.Rule = v

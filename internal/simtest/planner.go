@@ -27,10 +27,11 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	share(out, r.Spec)
 	bounds := rand.New(rand.NewPCG(5, 6))
 	for k := range out.Instances {
 		i := &out.Instances[k]
-		d := r.Spec.Workers[i.Worker].DeviceType
+		d := i.DeviceType(r.Spec)
 		most := i.Variants[0].Limit
 		i.Up = float64(i.Slots*most) / max(p.Profile.Latency(i.Variants[0].Variant, d, most, i.Slots).Seconds(), 1e-3)
 		i.Low = i.Up * bounds.Float64()

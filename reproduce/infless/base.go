@@ -1,17 +1,11 @@
-// Package infless runs the experiments of INFless (ASPLOS 2022, §5) from the numbers its authors published, on this project's
-// planner, engine and simulator.
 package infless
 
 import (
-	"embed"
 	"fmt"
 
 	"github.com/sluice-serving/sluice/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 )
-
-//go:embed data/*.csv
-var files embed.FS
 
 // lab is where figures say what they want.
 type lab struct{ *reproduce.Lab }

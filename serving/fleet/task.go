@@ -59,6 +59,9 @@ type Task struct {
 	Record     Ref // the query
 }
 
+// Rank is what was set with SetRank.
+func (t *Task) Rank() int32 { return t.rank }
+
 // before is the order of every queue: priority, then deadline, then arrival.
 func before(a, b *Task) bool {
 	if a.rank != b.rank {
