@@ -13,11 +13,6 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// figures16 are the parts of Figure 16.
-var figures16 = []reproduce.Part[*lab]{
-	{Figure: reproduce.Figure{Name: "16", Doc: "cold starts and idle instances by policy: LSTH and others against HHP, and what every policy can trade"}, Plan: figure16},
-}
-
 // ground is the policy that others are held against.
 const ground = "hybridhistogram"
 
@@ -109,10 +104,10 @@ func figure16(l *lab) error {
 				}
 				var out answer
 				for _, k := range kept {
-					out.at = append(out.at, weigh(of, calls, func() scale.Keeper { return k.make(k.at) }))
+					out.at = append(out.at, judge(of, calls, func() scale.Keeper { return k.make(k.at) }))
 					var curve []weighed
 					for _, at := range k.trades {
-						curve = append(curve, weigh(of, calls, func() scale.Keeper { return k.make(at) }))
+						curve = append(curve, judge(of, calls, func() scale.Keeper { return k.make(at) }))
 					}
 					out.curve = append(out.curve, curve)
 				}
@@ -208,9 +203,9 @@ var notes16 = map[[2]string][]string{{"recorded", "app"}: {
 	"Idle time for as many cold starts is read from the policy's trade-off curve where it has as many as HHP.",
 }}
 
-// weigh replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy for whole
+// judge replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy for whole
 // minutes.
-func weigh(of string, calls []serving.Time, keeper func() scale.Keeper) weighed {
+func judge(of string, calls []serving.Time, keeper func() scale.Keeper) weighed {
 	const day, end = serving.Time(24 * time.Hour), days * serving.Time(24*time.Hour)
 	if of == "app" {
 		t := replay(keeper(), calls, 0, day, end)

@@ -146,7 +146,7 @@ func TestPoliciesOnMixtures(t *testing.T) {
 		for _, mean := range []float64{0.3, 1} {
 			calls := mixture(mean, seed)
 			for _, of := range []string{"app", "instances"} {
-				hhp, lsth, ours := weigh(of, calls, fresh[ground]), weigh(of, calls, fresh["lsth-0.5"]), weigh(of, calls, fresh["cheapest"])
+				hhp, lsth, ours := judge(of, calls, fresh[ground]), judge(of, calls, fresh["lsth-0.5"]), judge(of, calls, fresh["cheapest"])
 				if lsth.rate >= hhp.rate {
 					t.Errorf("seed %d, %v of %s: lsth %+v, hybridhistogram %+v", seed, mean, of, lsth, hhp)
 				}
@@ -164,7 +164,7 @@ func TestFigure16(t *testing.T) {
 	observed = observed[:1]
 	defer func() { observed = all }()
 	l := &lab{reproduce.NewLab(reproduce.Request{Seeds: 1, Parallel: 1})}
-	if err := reproduce.Want(l, figures16, nil); err != nil {
+	if err := reproduce.Want(l, figures, []string{"16"}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := l.Run(t.Context())
