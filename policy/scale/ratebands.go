@@ -79,15 +79,16 @@ func (o *RateBands) Called(now serving.Time, app serving.AppID, idle time.Durati
 
 func (o *RateBands) app(a serving.AppID) *banded {
 	for len(o.apps) <= int(a) {
-		b := banded{since: serving.Never, below: serving.Never, lead: -1, asked: -1}
-		if o.Keeper != nil {
-			b.keeper = o.Keeper()
-		} else {
-			b.keeper = NewLSTH()
-		}
-		o.apps = append(o.apps, b)
+		o.apps = append(o.apps, banded{keeper: o.fresh(), since: serving.Never, below: serving.Never, lead: -1, asked: -1})
 	}
 	return &o.apps[a]
+}
+
+func (o *RateBands) fresh() Keeper {
+	if o.Keeper != nil {
+		return o.Keeper()
+	}
+	return NewLSTH()
 }
 
 // Decide implements Scaler.
