@@ -45,7 +45,7 @@ func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing,
 			return t, fmt.Errorf("operator %s: %w", o.Key(threads), err)
 		}
 		n := float64(copies)
-		return Timing{Best: max(0, t.Best-still.Best) / n, Median: max(0, t.Median-still.Median) / n, Runs: t.Runs}, nil
+		return Timing{Best: max(0, t.Best-still.Best) / n, Typical: max(0, t.Typical-still.Typical) / n, Runs: t.Runs}, nil
 	}
 	first, err := run(1, Effort{Min: 5, Max: 5})
 	if err != nil {

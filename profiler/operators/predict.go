@@ -1,11 +1,13 @@
 package operators
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/sluice-serving/sluice/algo/dag"
 )
@@ -17,7 +19,10 @@ const Offset = 0.10
 type Config struct {
 	Runtime Runtime
 	Store   *Store
-	Effort  Effort // of one operator; the zero value is DefaultEffort
+	Effort  Effort // of one operator in one round; the zero value is DefaultEffort
+	// Rounds is how often every operator is measured, apart in time, so that whatever disturbs the machine for a while does
+	// not stay in the store; 0 means 2.
+	Rounds int
 	// Progress, which may be nil, is called before every operator is measured.
 	Progress func(done, total int, what string)
 }
@@ -37,9 +42,16 @@ type Prediction struct {
 	New       int `json:"new"`
 }
 
+// Forecast is what is predicted of a model.
+type Forecast struct {
+	// Load is how long the runtime took to make its graph, which it does whenever it loads the model.
+	Load        time.Duration
+	Predictions []Prediction
+}
+
 // Predict returns predictions for every batch size on every number of threads, in that order. Operators that the store lacks are
 // measured, once, and saved.
-func Predict(ctx context.Context, c Config, model string, batches, threads []int) (_ []Prediction, err error) {
+func Predict(ctx context.Context, c Config, model string, batches, threads []int) (_ *Forecast, err error) {
 	dir, err := os.MkdirTemp("", "sluice-operators-")
 	if err != nil {
 		return nil, fmt.Errorf("operators: %w", err)
@@ -48,11 +60,14 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 	if c.Effort == (Effort{}) {
 		c.Effort = DefaultEffort
 	}
+	c.Rounds = cmp.Or(c.Rounds, 2)
 	p := &predictor{Config: c, bench: &bench{rt: c.Runtime, dir: dir, effort: c.Effort, still: map[int]Timing{}}}
 	fast := filepath.Join(dir, "fast.onnx")
+	start := time.Now()
 	if err := c.Runtime.Optimize(model, fast); err != nil {
 		return nil, err
 	}
+	out := &Forecast{Load: time.Since(start)}
 	g, err := Read(fast)
 	if err != nil {
 		return nil, err
@@ -75,11 +90,10 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 	if err != nil {
 		return nil, err
 	}
-	var out []Prediction
 	for i, w := range wants {
 		x := p.combine(w, tree)
 		x.New = fresh[i]
-		out = append(out, x)
+		out.Predictions = append(out.Predictions, x)
 	}
 	return out, nil
 }
@@ -120,16 +134,20 @@ func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err e
 		}
 	}
 	defer func() { err = errors.Join(err, p.Store.Save()) }()
-	for i, j := range jobs {
+	for i := range len(jobs) * p.Rounds {
+		j := jobs[i%len(jobs)]
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if p.Progress != nil {
-			p.Progress(i, len(jobs), j.key)
+			p.Progress(i, len(jobs)*p.Rounds, j.key)
 		}
 		t, err := j.run()
 		if err != nil {
 			return nil, fmt.Errorf("operators: %w", err)
+		}
+		if before, ok := p.Store.Get(j.key); ok {
+			t = quieter(before, t)
 		}
 		p.Store.Put(j.key, t)
 	}
@@ -138,15 +156,15 @@ func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err e
 
 // combine adds up what is known.
 func (p *predictor) combine(w want, tree *dag.Tree) Prediction {
-	best, median := make([]float64, len(w.at.Operators)), make([]float64, len(w.at.Operators))
+	best, typical := make([]float64, len(w.at.Operators)), make([]float64, len(w.at.Operators))
 	out := Prediction{Batch: w.batch, Threads: w.threads, Operators: len(w.at.Operators)}
 	out.Call, _ = p.Store.Get(callKey(w.at, w.threads))
 	runs := out.Call.Runs
 	for i := range w.at.Operators {
 		t, _ := p.Store.Get(w.at.Operators[i].Key(w.threads))
-		best[i], median[i], runs = t.Best, t.Median, min(runs, t.Runs)
+		best[i], typical[i], runs = t.Best, t.Typical, min(runs, t.Runs)
 	}
-	out.Sequential = Timing{out.Call.Best + tree.Sequential(best), out.Call.Median + tree.Sequential(median), runs}
-	out.Parallel = Timing{out.Call.Best + tree.Parallel(best), out.Call.Median + tree.Parallel(median), runs}
+	out.Sequential = Timing{out.Call.Best + tree.Sequential(best), out.Call.Typical + tree.Sequential(typical), runs}
+	out.Parallel = Timing{out.Call.Best + tree.Parallel(best), out.Call.Typical + tree.Parallel(typical), runs}
 	return out
 }

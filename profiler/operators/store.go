@@ -77,7 +77,7 @@ func (s *Store) decode(data []byte) error {
 		return fmt.Errorf("measured on %s, this is %s: times of one do not hold on the other; use another file here", describe(f.Host), describe(s.host))
 	}
 	for key, t := range f.Operators {
-		if !(t.Best >= 0 && t.Median >= t.Best && t.Median <= math.MaxFloat32) || t.Runs < 1 {
+		if !(t.Best >= 0 && t.Typical >= t.Best && t.Typical <= math.MaxFloat32) || t.Runs < 1 {
 			return fmt.Errorf("operator %q: %+v cannot have been measured", key, t)
 		}
 		s.times[key] = t
