@@ -23,6 +23,9 @@ type Config struct {
 	// Rounds is how often every operator is measured, apart in time, so that whatever disturbs the machine for a while does
 	// not stay in the store; 0 means 2.
 	Rounds int
+	// AsWritten predicts from the graph as it lies in the file, without asking the runtime what it makes of it: that shows what
+	// fusion is worth, and is no prediction of what the runtime does.
+	AsWritten bool
 	// Progress, which may be nil, is called before every operator is measured.
 	Progress func(done, total int, what string)
 }
@@ -68,6 +71,9 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 		return nil, err
 	}
 	out := &Forecast{Load: time.Since(start)}
+	if c.AsWritten {
+		fast = model
+	}
 	g, err := Read(fast)
 	if err != nil {
 		return nil, err
@@ -147,7 +153,7 @@ func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err e
 			return nil, fmt.Errorf("operators: %w", err)
 		}
 		if before, ok := p.Store.Get(j.key); ok {
-			t = quieter(before, t)
+			t = Quieter(before, t)
 		}
 		p.Store.Put(j.key, t)
 	}

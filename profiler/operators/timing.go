@@ -11,7 +11,7 @@ import (
 // Timing is how long something takes, in microseconds.
 type Timing struct {
 	Best float64 `json:"best_us"` // the shortest of all runs: nothing else was in the way
-	// Typical is what a quarter of the runs do not exceed. Where a run's threads wait for each other, luck makes the shortest.
+	// Typical is what a tenth of the runs does not exceed. It is the time on a machine that does nothing else; where threads wait for each other, the shortest is luck.
 	Typical float64 `json:"typical_us"`
 	Runs    int     `json:"runs"`
 }
@@ -64,12 +64,12 @@ func repeat(ctx context.Context, r dataplane.Runner, b *dataplane.Batch, e Effor
 	return all, nil
 }
 
-// quieter is the less disturbed of two measurements of the same.
-func quieter(a, b Timing) Timing {
+// Quieter is the less disturbed of two measurements of the same.
+func Quieter(a, b Timing) Timing {
 	return Timing{Best: min(a.Best, b.Best), Typical: min(a.Typical, b.Typical), Runs: a.Runs + b.Runs}
 }
 
 // timing summarises sorted times.
 func timing(sorted []float64) Timing {
-	return Timing{Best: sorted[0], Typical: sorted[len(sorted)/4], Runs: len(sorted)}
+	return Timing{Best: sorted[0], Typical: sorted[len(sorted)/10], Runs: len(sorted)}
 }
