@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluice-serving/sluice/backend/onnx"
+	"github.com/sluice-serving/sluice/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/kairos"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
@@ -57,6 +59,7 @@ func reproduceCommand() command {
 					return err
 				}
 				r := reproduce.Request{Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals}
+				r.Runtime = func() (operators.Runtime, error) { return onnx.New(onnx.Config{}) }
 				var kept *store.Policies
 				if *policies != "" {
 					kept = store.OpenPolicies(*policies)

@@ -18,8 +18,10 @@ const (
 )
 
 // alone is a model of nothing but copies of an operator, all on the same inputs, each with weights of its own. Nobody takes
-// their outputs: memory for them is the runtime's own, as within a model.
-func alone(o *Operator, copies int) *pb.ModelProto {
+// their outputs: memory for them is the runtime's own, as within a model. With heat, a product of matrices runs before each: a
+// processor that has just multiplied at full width does everything else more slowly for a while. An operator without a type
+// is left out.
+func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 	g := onnxmodel.NewGraph("alone")
 	for i := range o.Inputs {
 		if in := &o.Inputs[i]; in.fed() {
@@ -30,13 +32,23 @@ func alone(o *Operator, copies int) *pb.ModelProto {
 	rng := rand.New(rand.NewPCG(1, 0x616c6f6e65))
 	m := g.Model(onnxmodel.DefaultOpset, onnxmodel.DefaultIR)
 	switch {
-	case copies == 0:
+	case o.Node.OpType == "":
 	case o.Node.Domain == "":
 		m.OpsetImport[0].Version = o.Opset
 	default:
 		m.OpsetImport = append(m.OpsetImport, &pb.OperatorSetIdProto{Domain: o.Node.Domain, Version: o.Opset})
 	}
+	if heat {
+		g.InitializerRaw("left", onnxmodel.Float32, fill(&heater[0], rng), heater[0].Shape...)
+		g.InitializerRaw("right", onnxmodel.Float32, fill(&heater[1], rng), heater[1].Shape...)
+	}
 	for c := range copies {
+		if heat {
+			g.Node("MatMul", []string{"left", "right"}, []string{fmt.Sprintf("heat%d", c)})
+		}
+		if o.Node.OpType == "" {
+			continue
+		}
 		n := &pb.NodeProto{Name: fmt.Sprintf("copy%d", c), OpType: o.Node.OpType, Domain: o.Node.Domain, Attribute: o.Node.Attribute}
 		for i := range o.Inputs {
 			in := &o.Inputs[i]
@@ -99,6 +111,9 @@ func zero(d onnxmodel.DType) onnxmodel.Attr {
 	t := &pb.TensorProto{DataType: int32(d), Dims: []int64{1}, RawData: make([]byte, d.Size())}
 	return &pb.AttributeProto{Name: "value", Type: pb.AttributeProto_TENSOR, T: t}
 }
+
+// heater are the matrices whose product heats.
+var heater = [2]Operand{{DType: onnxmodel.Float32, Shape: []int64{32, 256}}, {DType: onnxmodel.Float32, Shape: []int64{256, 256}}}
 
 // fed says whether the operand is an input of the model. Values without dimensions cannot be: they are written into it.
 func (o *Operand) fed() bool { return !o.Absent && !o.Constant && len(o.Shape) > 0 }

@@ -18,6 +18,10 @@ const (
 	runTime    = 300.0  // microseconds
 	maxRunTime = 3000.0 // microseconds
 	maxCopies  = 128
+	// What an operator takes that is measured between products of matrices at least, so that it is not lost beside them; and how
+	// many copies of it are.
+	leastHeated = 3.0 // microseconds
+	maxHeated   = 16
 )
 
 // bench measures operators alone.
@@ -39,19 +43,28 @@ func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing,
 		return Timing{}, fmt.Errorf("operator %s: %w", o.Key(threads), err)
 	}
 	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Part{{Query: 1, Items: 1, Inputs: in}}}
-	run := func(copies int, e Effort) (Timing, error) {
-		t, err := b.run(ctx, alone(o, copies), threads, 1, batch, e)
+	run := func(copies int, base Timing, heat bool, e Effort) (Timing, error) {
+		t, err := b.run(ctx, alone(o, copies, heat), threads, 1, batch, e)
 		if err != nil {
 			return t, fmt.Errorf("operator %s: %w", o.Key(threads), err)
 		}
 		n := float64(copies)
-		return Timing{Best: max(0, t.Best-still.Best) / n, Typical: max(0, t.Typical-still.Typical) / n, Runs: t.Runs}, nil
+		return Timing{Best: max(0, t.Best-base.Best) / n, Typical: max(0, t.Typical-base.Typical) / n, Runs: t.Runs}, nil
 	}
-	first, err := run(1, Effort{Min: 5, Max: 5})
+	first, err := run(1, still, false, Effort{Min: 5, Max: 5})
 	if err != nil {
 		return Timing{}, err
 	}
-	return run(o.copies(first.Best), b.effort)
+	copies := o.copies(first.Best)
+	if heavy[o.Node.OpType] || first.Best < leastHeated {
+		return run(copies, still, false, b.effort)
+	}
+	copies = min(copies, maxHeated)
+	base, err := b.nothing(ctx, copies, threads, true)
+	if err != nil {
+		return Timing{}, err
+	}
+	return run(copies, base, true, b.effort)
 }
 
 // copies is how many copies of an operator are measured together. All their weights are to be about as many bytes as the
@@ -66,27 +79,31 @@ func (o *Operator) copies(us float64) int {
 }
 
 // empty measures a model whose only operator is the one that the models of operators end with.
-func (b *bench) empty(ctx context.Context, threads int) (Timing, error) {
-	if t, ok := b.still[threads]; ok {
-		return t, nil
+func (b *bench) empty(ctx context.Context, threads int) (_ Timing, err error) {
+	t, ok := b.still[threads]
+	if !ok {
+		if t, err = b.nothing(ctx, 0, threads, false); err == nil {
+			b.still[threads] = t
+		}
 	}
+	return t, err
+}
+
+// nothing measures what is measured beside so many copies of an operator.
+func (b *bench) nothing(ctx context.Context, copies, threads int, heat bool) (Timing, error) {
 	none := &Operator{Node: &pb.NodeProto{}}
 	in, err := inputs(none)
 	if err != nil {
 		return Timing{}, err
 	}
 	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Part{{Query: 1, Items: 1, Inputs: in}}}
-	t, err := b.run(ctx, alone(none, 0), threads, 1, batch, b.effort)
-	if err == nil {
-		b.still[threads] = t
-	}
-	return t, err
+	return b.run(ctx, alone(none, copies, heat), threads, 1, batch, b.effort)
 }
 
 // call measures what a call of a model with these inputs and outputs costs beside its operators: joining the queries'
 // inputs, the runtime's own doing, memory for the outputs.
 func (b *bench) call(ctx context.Context, at *At, items, threads int) (Timing, error) {
-	batch, err := queries(at.Inputs, items)
+	batch, err := queries(at, items)
 	if err != nil {
 		return Timing{}, err
 	}

@@ -81,6 +81,12 @@ func (o *Operator) Key(threads int) string {
 // few is the size of weights that are not worth a thought.
 const few = 4 << 10
 
+// heavy are the operators that multiply at the processor's full width; the others run between them.
+var heavy = map[string]bool{
+	"Conv": true, "FusedConv": true, "ConvTranspose": true, "MatMul": true, "FusedMatMul": true, "Gemm": true, "FusedGemm": true,
+	"LSTM": true, "GRU": true, "RNN": true, "Attention": true,
+}
+
 // weights are the bytes of constants that a run of the operator touches: of a table, the rows that are looked up.
 func (o *Operator) weights() int64 {
 	if o.Node.OpType == "Gather" && len(o.Inputs) == 2 && len(o.Inputs[0].Shape) > 0 {

@@ -9,27 +9,27 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// queries makes a batch of so many queries of one item each, named as callers name the inputs: x0, x1, ...
-func queries(in []Operand, items int) (*dataplane.Batch, error) {
-	names := make([]string, len(in))
-	for i := range in {
+// queries makes a batch of so many queries of one item each, with inputs x0, x1, ...
+func queries(at *At, items int) (*dataplane.Batch, error) {
+	item := slices.Clone(at.Inputs)
+	names := make([]string, len(item))
+	for i := range item {
 		names[i] = fmt.Sprintf("x%d", i)
+		if at.Batched {
+			item[i].Shape = append([]int64{1}, item[i].Shape[1:]...)
+		}
 	}
-	return named(in, names, items)
+	return named(item, names, items)
 }
 
-func named(in []Operand, names []string, items int) (*dataplane.Batch, error) {
+// named makes a batch of so many queries, each with the inputs of one item.
+func named(item []Operand, names []string, items int) (*dataplane.Batch, error) {
 	rng := rand.New(rand.NewPCG(3, 0x616c6f6e65))
 	b := &dataplane.Batch{ID: 1, Items: items}
 	for q := range items {
 		p := dataplane.Part{Query: serving.QueryID(q + 1), Items: 1}
-		for i := range in {
-			item := in[i]
-			item.Shape = slices.Clone(item.Shape)
-			if len(item.Shape) > 0 {
-				item.Shape[0] = 1
-			}
-			t, err := random(names[i], &item, rng)
+		for i := range item {
+			t, err := random(names[i], &item[i], rng)
 			if err != nil {
 				return nil, fmt.Errorf("input %q: %w", names[i], err)
 			}

@@ -10,8 +10,9 @@ import (
 
 // Timing is how long something takes, in microseconds.
 type Timing struct {
-	Best float64 `json:"best_us"` // the shortest of all runs: nothing else was in the way
-	// Typical is what a tenth of the runs does not exceed. It is the time on a machine that does nothing else; where threads wait for each other, the shortest is luck.
+	Best float64 `json:"best_us"` // the shortest of all runs
+	// Typical is what a tenth of the runs does not exceed: the time when nothing else is in the way. The shortest may be luck
+	// where threads wait for each other.
 	Typical float64 `json:"typical_us"`
 	Runs    int     `json:"runs"`
 }
