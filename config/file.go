@@ -139,6 +139,10 @@ type App struct {
 	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped. Default:
 	// 0s, which never gives up.
 	GiveUp Duration `yaml:"give_up"`
+	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets apps go
+	// that nobody calls (`ratebands`): starting a model takes longer than most objectives allow. Such queries are answered
+	// late. Default: 30s; 0s treats them as any other.
+	ColdWait Duration `yaml:"cold_wait"`
 	// Weight is the importance of the app relative to the others. Default: 1.
 	Weight float64 `yaml:"weight"`
 	// AccuracyFloor is the least accuracy of a variant that a planner may choose for the app, in [0, 1]. Default: 0.

@@ -24,16 +24,18 @@ const maxLine = 16 << 20
 
 // Header is the first line: all that is needed to build the engine again.
 type Header struct {
-	Journal      int // Version
-	System       string
-	Router       string
-	Batcher      string
-	BatchSize    int           `json:",omitempty"`
-	Timeout      time.Duration `json:",omitempty"`
-	Scaler       string        `json:",omitempty"`
-	Replan       time.Duration `json:",omitempty"` // interval of the scaler
-	Statistic    string        // of the measurements, as profile.ParseStatistic names it
-	Learn        bool          `json:",omitempty"` // latency was learned, from the measurements where there are any
+	Journal   int // Version
+	System    string
+	Router    string
+	Batcher   string
+	BatchSize int           `json:",omitempty"`
+	Timeout   time.Duration `json:",omitempty"`
+	Scaler    string        `json:",omitempty"`
+	Replan    time.Duration `json:",omitempty"` // interval of the scaler
+	Statistic string        // of the measurements, as profile.ParseStatistic names it
+	Learn     bool          `json:",omitempty"` // latency was learned, from the measurements where there are any
+	// Settings are the other options of the engine's parts, as a configuration names them.
+	Settings     map[string]string `json:",omitempty"`
 	Provides     plan.Sections
 	Spec         *serving.Spec
 	Measurements serving.Measurements
