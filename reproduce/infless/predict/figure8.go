@@ -24,8 +24,8 @@ var (
 	threads = []int{1, 2}
 )
 
-// Figure says what the figure shows.
-const Figure = "predicted against measured latency of twelve ONNX networks, every configuration; of this machine"
+// Doc says what the figure shows.
+const Doc = "predicted against measured latency of twelve ONNX networks, every configuration; of this machine"
 
 // pair is a prediction and what was measured.
 type pair struct {
