@@ -123,7 +123,7 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	if err != nil {
 		return nil, err
 	}
-	c.AsWritten = true
+	c.AsWritten, c.Rounds = true, 1 // far enough off not to need care
 	written, err := operators.Predict(ctx, c, path, batches, threads)
 	if err != nil {
 		return nil, err
