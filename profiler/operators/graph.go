@@ -132,7 +132,7 @@ func (at *At) crowd(outputs func(int) int64) {
 		}
 		weights, between = weights+o.weights(), max(between, here)
 	}
-	among := int64(math.Exp2(math.Round(math.Log2(float64(max(weights+between, 1))))))
+	among := int64(math.Exp2(math.Round(2*math.Log2(float64(max(weights+between, 1)))) / 2))
 	for i := range at.Operators {
 		if at.Operators[i].weights() > few {
 			at.Operators[i].Among = min(max(among, leastAmong), mostAmong)

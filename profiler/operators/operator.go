@@ -16,7 +16,7 @@ type Operator struct {
 	Node   *pb.NodeProto // its type and attributes
 	Opset  int64         // the version of its operator set
 	Inputs []Operand
-	// Among is how many bytes the model touches in one run, a power of two: the operator finds its weights in a cache that holds
+	// Among is how many bytes the model touches in one run, rounded: the operator finds its weights in a cache that holds
 	// them all, or does not. It is 0 for an operator that hardly has weights.
 	Among int64
 }

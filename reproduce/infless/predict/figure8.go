@@ -123,7 +123,7 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	if err != nil {
 		return nil, err
 	}
-	c.AsWritten = true
+	c.AsWritten, c.Rounds = true, 1 // far enough off not to need care
 	written, err := operators.Predict(ctx, c, path, batches, threads)
 	if err != nil {
 		return nil, err
@@ -143,37 +143,47 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 func say(o *reproduce.Outcome, networks []Network) {
 	var all []Pair
 	for _, n := range networks {
-		sayOne(o, n.Name, n.Pairs)
 		all = append(all, n.Pairs...)
 	}
-	sayOne(o, "all networks", all)
+	sets := []string{"1 and 2"}
+	for _, n := range threads {
+		sets = append(sets, strconv.Itoa(n))
+	}
+	for i, set := range sets {
+		of := func(p *Pair) bool { return i == 0 || p.Threads == threads[i-1] }
+		for _, n := range append(slices.Clone(networks), Network{"all networks", all}) {
+			sayOne(o, n, set, of)
+		}
+	}
 	o.Notes = append(o.Notes,
 		"The error is of the prediction without the offset, over all configurations, none left out. Branches at once: the paper's rule, the longest branch counts, which is wrong for a runtime that runs an operator at a time. "+
 			"As written: the graph of the file instead of the one that the runtime makes of it.",
 		"On the safe side: the share of configurations that take no longer than predicted with the offset of 10 %.")
 }
 
-// sayOne gives one line for every number of threads.
-func sayOne(o *reproduce.Outcome, name string, pairs []Pair) {
-	for _, n := range threads {
-		var err, parallel, written, safe []float64
-		for _, p := range pairs {
-			if p.Threads != n {
-				continue
-			}
-			off := func(us float64) float64 { return 100 * math.Abs(us/p.Whole.Typical-1) }
-			err, parallel, written = append(err, off(p.Sequential.Typical)), append(parallel, off(p.Parallel.Typical)), append(written, off(p.Written))
-			side := 0.0
-			if p.Safe() >= p.Whole.Typical {
-				side = 100
-			}
-			safe = append(safe, side)
+// sayOne gives the errors of a network over some of its configurations.
+func sayOne(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
+	var err, parallel, written, safe []float64
+	for i := range n.Pairs {
+		p := &n.Pairs[i]
+		if !of(p) {
+			continue
 		}
-		at := map[string]string{"measured": "here", "threads": strconv.Itoa(n)}
-		o.Add(row(name, "mean error", at), mean(err))
-		o.Add(row(name, "worst error", at), slices.Max(err))
-		o.Add(row(name, "mean error, branches at once", at), mean(parallel))
-		o.Add(row(name, "mean error, as written", at), mean(written))
-		o.Add(row(name, "on the safe side", at), mean(safe))
+		off := func(us float64) float64 { return 100 * math.Abs(us/p.Whole.Typical-1) }
+		err, parallel, written = append(err, off(p.Sequential.Typical)), append(parallel, off(p.Parallel.Typical)), append(written, off(p.Written))
+		side := 0.0
+		if p.Safe() >= p.Whole.Typical {
+			side = 100
+		}
+		safe = append(safe, side)
 	}
+	if len(err) == 0 {
+		return
+	}
+	at := map[string]string{"measured": "here", "threads": set}
+	o.Add(row(n.Name, "mean error", at), mean(err))
+	o.Add(row(n.Name, "worst error", at), slices.Max(err))
+	o.Add(row(n.Name, "mean error, branches at once", at), mean(parallel))
+	o.Add(row(n.Name, "mean error, as written", at), mean(written))
+	o.Add(row(n.Name, "on the safe side", at), mean(safe))
 }

@@ -43,7 +43,7 @@ func TestSay(t *testing.T) {
 		}
 	}
 	for q, want := range map[string]float64{"mean error 1": 17.5, "worst error 1": 20, "mean error, branches at once 1": 45, "mean error, as written 1": 100, "on the safe side 1": 50,
-		"mean error 2": 5, "on the safe side 2": 100} {
+		"mean error 2": 5, "on the safe side 2": 100, "mean error 1 and 2": 40. / 3, "worst error 1 and 2": 20} {
 		if math.Abs(got[q]-want) > 1e-9 {
 			t.Errorf("%s is %v, want %v", q, got[q], want)
 		}
