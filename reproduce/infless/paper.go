@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/reproduce/infless/predict"
 )
 
 // figures in the order of the paper, with what each wants.
 var figures = []reproduce.Part[*lab]{
+	{Figure: reproduce.Figure{Name: "8", Doc: predict.Doc + "; when asked for by name"}, Plan: func(l *lab) error { return predict.Plan(l.Lab) }, Asked: true},
 	{Figure: reproduce.Figure{Name: "11", Doc: "the highest load that 8 servers carry, by system and without each part of INFless"}, Plan: figure11},
 	{Figure: reproduce.Figure{Name: "13", Doc: "ResNet-50: which batch sizes serve it, on how many kinds of instances"}, Plan: figure13},
 	{Figure: reproduce.Figure{Name: "16", Doc: "cold starts and idle instances by policy: LSTH and others against HHP, and what every policy can trade"}, Plan: figure16},
