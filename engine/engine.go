@@ -55,6 +55,7 @@ type Engine struct {
 	records []record
 	free    []fleet.Ref
 	waiting []int // by app: tasks that wait
+	unended []int // by app: queries that have not ended
 	used    usage
 	flows   []flow
 	spare   []int32
@@ -65,6 +66,7 @@ type Engine struct {
 	timers    pq.Heap // central queues by stage, then instances by ID
 	stages    dirty
 	instances dirty
+	bereft    dirty // stages where a variant has gone that something may wait for
 	routing   route.View
 	batching  batch.View
 	scaling   scale.View
@@ -87,7 +89,11 @@ type Engine struct {
 	lastAsk    serving.Time
 	scaleAt    serving.Time
 	scaleDirty bool
-	transition bool // instances of an older plan still stand in for ones that are launching
+	grown      bool            // the spec has grown since the plan in force was made
+	again      serving.Time    // when a plan for it is asked for again after one has failed
+	leaving    []serving.AppID // closed apps of which queries have not ended
+	altered    bool            // the profile is not the one the engine was made with
+	transition bool            // instances of an older plan still stand in for ones that are launching
 }
 
 // dirty is a set of small integers in the order in which they were added.
@@ -133,7 +139,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler, attempts: uint8(min(c.Attempts, 255)),
 		fleet: fleet.New(c.Spec, c.Profile), monitor: monitor.NewRates(len(c.Spec.Apps)), ids: newTable(),
-		waiting: make([]int, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
+		waiting: make([]int, len(c.Spec.Apps)), unended: make([]int, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
 		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)), machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
 	}
@@ -182,6 +188,9 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 		e.expire()
 		e.settle()
 	}
+	for len(e.leaving) > 0 && e.seeOff() {
+		e.settle()
+	}
 	e.rescale()
 	return e.out
 }
@@ -194,11 +203,14 @@ func (e *Engine) apply(in *Input) {
 		e.instanceChanged(in)
 	case PriceChanged:
 		e.reprice(in)
+	case SpecGrown:
+		e.grow(in.Growth)
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
 		if in.Seq == e.request {
 			e.asked, e.scaleDirty = false, true
+			e.again = e.now.Add(planAgain)
 		}
 	case QueryArrived:
 		e.arrive(&in.Query)
@@ -219,6 +231,9 @@ func (e *Engine) NextWake() serving.Time {
 	}
 	for _, r := range e.relaunches {
 		wake = min(wake, r.at)
+	}
+	if e.grown && !e.asked {
+		wake = min(wake, max(e.again, e.now+1))
 	}
 	return wake
 }
@@ -318,7 +333,8 @@ func (e *Engine) touch(i *fleet.Instance) { e.instances.add(int(i.ID)) }
 
 // rescale asks the scaler when it is due or the fleet changed.
 func (e *Engine) rescale() {
-	if !e.scaleDirty && (e.scaleAt == 0 || e.now < e.scaleAt) {
+	overdue := e.grown && !e.asked && e.now >= e.again
+	if !e.scaleDirty && !overdue && (e.scaleAt == 0 || e.now < e.scaleAt) {
 		return
 	}
 	e.scaleDirty = false
@@ -329,15 +345,17 @@ func (e *Engine) rescale() {
 		e.blame(fmt.Errorf("engine: scaler %q asked to be called again at %v, which is not after %v", e.scaler.Name(), again, e.now))
 		e.scaleAt = serving.Never
 	}
-	if !replan || e.asked {
+	if !(replan || overdue) || e.asked {
 		return
 	}
 	e.request++
 	e.asked, e.lastAsk = true, e.now
-	d := Decision{Kind: RequestPlan, Reason: Asked, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
+	d := Decision{Kind: RequestPlan, Reason: Asked, Spec: e.spec, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
 	e.scaler.Demand(&e.scaling, d.Rates)
 	if e.learner != nil {
 		d.Beliefs = e.learner.Frozen()
+	} else if e.altered {
+		d.Beliefs = e.profile
 	}
 	e.out = append(e.out, d)
 }
@@ -351,18 +369,24 @@ func (e *Engine) blame(err error) {
 // leastTails returns, by stage, the least time believed to be needed after it: the part of a query's budget that later
 // stages must be left.
 func (e *Engine) leastTails() []time.Duration {
-	return e.tailsOf(func(s serving.StageID) time.Duration {
-		best := profile.Unknown
-		for _, v := range e.spec.Stages[s].Variants {
-			for _, w := range e.spec.Workers {
-				best = min(best, e.profile.Latency(v, w.DeviceType, 1, 1))
-			}
+	return e.tailsOf(e.least)
+}
+
+// least is the least time believed to be needed at a stage.
+func (e *Engine) least(s serving.StageID) time.Duration {
+	best := profile.Unknown
+	for _, v := range e.spec.Stages[s].Variants {
+		if e.spec.Variants[v].Retired {
+			continue
 		}
-		if best == profile.Unknown {
-			return 0
+		for _, w := range e.spec.Workers {
+			best = min(best, e.profile.Latency(v, w.DeviceType, 1, 1))
 		}
-		return best
-	})
+	}
+	if best == profile.Unknown {
+		return 0
+	}
+	return best
 }
 
 // tailsOf is by stage what is to be left of a query's time when the stage is done: what later stages need, and the slack.

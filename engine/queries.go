@@ -22,6 +22,10 @@ func (e *Engine) arrive(q *serving.Query) {
 		e.refuse(q, UnknownApp, false)
 		return
 	}
+	if e.spec.Apps[q.App].Closed {
+		e.refuse(q, AppClosed, false)
+		return
+	}
 	e.monitor.Add(e.now, q.App)
 	if q.Items < 1 || q.Deadline <= q.Arrived || q.ID == 0 || e.ids.get(q.ID) != fleet.Nil {
 		e.refuse(q, BadQuery, false)
@@ -49,6 +53,7 @@ func (e *Engine) arrive(q *serving.Query) {
 		e.flows[e.records[r].flow].stages[0].items = q.Items
 	}
 	e.ids.put(q.ID, r)
+	e.unended[q.App]++
 	ref := e.add(r, t)
 	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now && !e.tries(ref) {
 		e.end(r, serving.Dropped, DeadlinePassed)
@@ -124,7 +129,7 @@ func (e *Engine) admissible(s serving.StageID, t *fleet.Task) (ok bool, why Reas
 	if large {
 		return false, TooLarge, false
 	}
-	return false, NothingLoaded, e.planServes(t)
+	return false, NothingLoaded, e.grown || e.planServes(t)
 }
 
 // planServes tells whether the plan has an instance for t, running or to be launched.
@@ -241,6 +246,7 @@ func (e *Engine) end(r fleet.Ref, o serving.Outcome, why Reason) {
 		Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items, Variant: serving.None}
 	rec.ended = true
 	e.ids.remove(rec.query.ID)
+	e.unended[rec.query.App]--
 	if rec.tasks == 0 {
 		e.forget(r)
 	} else {

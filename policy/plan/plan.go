@@ -171,6 +171,9 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 		if i.Stage < 0 || int(i.Stage) >= len(spec.Stages) {
 			return fmt.Errorf("%s: stage %d does not exist", at, i.Stage)
 		}
+		if app := &spec.Apps[spec.Stages[i.Stage].App]; app.Closed {
+			return fmt.Errorf("%s: app %q is closed", at, app.Name)
+		}
 		if i.Slots < 1 {
 			return fmt.Errorf("%s: slots is %d, want at least 1", at, i.Slots)
 		}
@@ -208,7 +211,7 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			return fmt.Errorf("plan of %s, prices %d: %w", p.Planner, i, err)
 		}
 	}
-	if p.Budgets != nil && len(p.Budgets) != len(spec.Stages) {
+	if len(p.Budgets) > len(spec.Stages) { // fewer are of a smaller world
 		return fmt.Errorf("plan of %s: %d budgets for %d stages", p.Planner, len(p.Budgets), len(spec.Stages))
 	}
 	return nil
