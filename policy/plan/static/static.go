@@ -22,8 +22,6 @@ type Instance struct {
 	Cores    int                 // 0 leaves it to the runtime
 	Limit    int                 // items; 0 derives it from the objective
 	Share    float64             // 0 for all instances of a stage derives shares from capacity
-
-	place int32 // number on its worker; 0 takes the position in the list
 }
 
 // Planner answers every request with the same placement, and with what Spread adds.
@@ -54,8 +52,13 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		out.Snapshot = r.Snapshot.Seq
 	}
 	instances := p.Instances
+	var places []int32 // of those that are spread
 	if p.Spread {
-		instances = append(slices.Clone(instances), p.spread(&r)...)
+		more := p.spread(&r)
+		instances = slices.Clone(instances)
+		for _, x := range more {
+			instances, places = append(instances, x.Instance), append(places, x.place)
+		}
 	}
 	capacity := make([]float64, len(instances))
 	total := make([]float64, len(r.Spec.Stages))
@@ -73,8 +76,8 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		within := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
 		slots := max(i.Slots, 1)
 		item := plan.Instance{Worker: i.Worker, Place: int32(n) + 1, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
-		if i.place > 0 {
-			item.Place = i.place
+		if n >= len(p.Instances) {
+			item.Place = places[n-len(p.Instances)]
 		}
 		for at, v := range i.Variants {
 			if v < 0 || int(v) >= len(r.Spec.Variants) {
