@@ -162,6 +162,12 @@ func (e *Engine) Fleet() *fleet.Fleet { return e.fleet }
 // Plan returns the plan in force, or nil.
 func (e *Engine) Plan() *plan.Plan { return e.plan }
 
+// Planned tells whether the plan in force was made for the world as it is.
+func (e *Engine) Planned() bool { return !e.grown }
+
+// Broken tells whether a variant could not be loaded of late, several times in a row.
+func (e *Engine) Broken(v serving.VariantID) bool { return e.models[v].bad(e.now, brokenAfter) }
+
 // Pending returns how many accepted queries have not ended.
 func (e *Engine) Pending() int { return e.ids.n }
 

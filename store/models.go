@@ -123,3 +123,12 @@ func syncFolder(dir string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// Size returns the bytes of a model that is there.
+func (f *Functions) Size(sum string) (int64, error) {
+	st, err := os.Stat(f.ModelPath(sum))
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	return st.Size(), nil
+}
