@@ -116,6 +116,7 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	if err := h.platform.plane.Grow(g); err != nil {
 		return err
 	}
+	h.platform.plane.Inspect(func(*engine.Engine) {}) // what was handed in before is stepped before the next question is heard
 	h.platform.spec.Store(g.Spec)
 	if !gone {
 		h.show(open)

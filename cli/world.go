@@ -73,6 +73,11 @@ func openWorld(e *Env, path string) (*world, error) {
 		return nil, &status{ExitConfig, err}
 	}
 	w := &world{file: f, World: r, env: e, making: newMaking(f.Path(policiesFolder))}
+	if len(r.Apps) == 0 {
+		if w.system, err = composition(f.System); err != nil {
+			return nil, &status{ExitConfig, fmt.Errorf("%s: system: %w", path, err)}
+		}
+	}
 	for i := range r.Apps {
 		s, err := composition(r.Apps[i].System)
 		if err != nil {

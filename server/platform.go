@@ -34,7 +34,7 @@ type Model struct {
 	App      serving.AppID
 	Platform string // such as onnxruntime_onnx
 	Versions []Version
-	Former   []Version // that were replaced: they cannot be pinned, and may answer until their successor is ready
+	Former   []Version     // that were replaced: they cannot be pinned, and may answer until their successor is ready
 	Inputs   []tensor.Spec // with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
