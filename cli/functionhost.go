@@ -113,11 +113,11 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	if gone {
 		h.show(open)
 	}
+	h.platform.spec.Store(g.Spec) // before a plan can speak of what is new
 	if err := h.platform.plane.Grow(g); err != nil {
 		return err
 	}
 	h.platform.plane.Inspect(func(*engine.Engine) {}) // what was handed in before is stepped before the next question is heard
-	h.platform.spec.Store(g.Spec)
 	if !gone {
 		h.show(open)
 	}
@@ -157,10 +157,10 @@ func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *
 func (h *functionHost) Watch(l *functions.Live) (state string, ready int) {
 	state = functions.Planning
 	h.platform.plane.Inspect(func(e *engine.Engine) {
-		if !e.Planned() {
+		if !e.Planned() || int(l.App) >= len(e.Spec().Apps) {
 			return
 		}
-		s := h.platform.spec.Load().Source(l.App)
+		s := e.Spec().Source(l.App)
 		state = functions.Idle
 		if e.Plan() != nil {
 			for _, i := range e.Plan().Instances {

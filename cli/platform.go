@@ -84,7 +84,7 @@ func (p *platform) Ready() bool {
 	if !p.plane.Inspect(func(e *engine.Engine) {
 		if made := e.Plan(); made != nil {
 			for _, i := range made.Instances {
-				wanted[p.spec.Load().Stages[i.Stage].App] = true
+				wanted[e.Spec().Stages[i.Stage].App] = true
 			}
 		}
 	}) {
@@ -126,8 +126,11 @@ func (p *platform) ModelReady(m *server.Model, version string) bool {
 	}
 	ready := false
 	p.plane.Inspect(func(e *engine.Engine) {
+		if int(m.App) >= len(e.Spec().Apps) {
+			return
+		}
 		ready = true
-		stages := p.spec.Load().Apps[m.App].Stages
+		stages := e.Spec().Apps[m.App].Stages
 		for at, s := range stages {
 			want := serving.VariantID(serving.None)
 			if at == len(stages)-1 {

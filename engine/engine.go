@@ -159,6 +159,9 @@ func New(c Config) (*Engine, error) {
 // Fleet gives read access to what runs and waits.
 func (e *Engine) Fleet() *fleet.Fleet { return e.fleet }
 
+// Spec returns the world as it is.
+func (e *Engine) Spec() *serving.Spec { return e.spec }
+
 // Plan returns the plan in force, or nil.
 func (e *Engine) Plan() *plan.Plan { return e.plan }
 

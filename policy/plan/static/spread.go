@@ -38,12 +38,12 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			if i.State != fleet.Draining && i.State != fleet.Stopped && !given[i.Stage] && !taken[i.Key] && !down[i.Key.Worker] {
 				running[i.Stage] = append(running[i.Stage], i.Key)
 				taken[i.Key] = true
+				load[i.Key.Worker]++
 			}
 		}
 	}
 	var out []placed
 	add := func(s serving.StageID, k fleet.Key) {
-		load[k.Worker]++
 		out = append(out, placed{Instance{Worker: k.Worker, Stage: s, Variants: r.Spec.Stages[s].Variants, Cores: 1}, k.Ordinal})
 	}
 	for s := range r.Spec.Stages {
@@ -65,6 +65,7 @@ func (p *Planner) spread(r *plan.Request) []placed {
 				ordinal++
 			}
 			taken[fleet.Key{Worker: w, Ordinal: ordinal}] = true
+			load[w]++
 			add(id, fleet.Key{Worker: w, Ordinal: ordinal})
 		}
 	}
