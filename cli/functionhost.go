@@ -59,6 +59,9 @@ func (r *running) functions(e *Env, host *functionHost, runtimes *backends) (clo
 	if err != nil {
 		return nil, err
 	}
+	for _, lost := range w.functions.Lost() {
+		r.log.Error("a function is left out: deploy it again or delete it", "error", lost)
+	}
 	g, live, err := w.functions.World()
 	if err != nil {
 		return nil, err
@@ -98,6 +101,8 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 		learned := profile.NewLearned(g.Spec, g.Profile)
 		believed, r.Beliefs = learned, learned.Frozen()
 	}
+	h.platform.planning.Lock() // planners may share a solver
+	defer h.platform.planning.Unlock()
 	open := g.Spec.Open()
 	p, err := w.plannerOf(w.system, profile.Renumbered{Profile: believed, Variants: open.Variants})
 	if err != nil {

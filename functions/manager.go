@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -79,34 +80,50 @@ type Manager struct {
 	spec     *serving.Spec
 	measured serving.Measurements
 	live     map[string]*Live
+	lost     map[string]error // functions of the store that could not be restored
 }
 
 // Restore returns a manager with the functions that the store has. World then is the world with them, and Bind tells the host of
-// their files; nothing runs yet.
+// their files; nothing runs yet. What cannot be restored, because its file was damaged or its name is that of an app, is left out
+// and listed by Lost.
 func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 	if c.Events <= 0 {
 		c.Events = 256
 	}
-	m := &Manager{c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements, live: make(map[string]*Live)}
+	m := &Manager{c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements, live: make(map[string]*Live), lost: make(map[string]error)}
 	list, err := c.Store.List()
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range list {
 		if m.named(x.Name) != serving.None {
-			return nil, fmt.Errorf("app %q has the name of a function in the store: call it otherwise, or start without it and run 'sluice delete %s'", x.Name, x.Name)
+			m.lost[x.Name] = fmt.Errorf("function %q: it has the name of an app of the server's configuration", x.Name)
+			continue
 		}
-		if err := c.Store.CheckModel(x.Model); err != nil {
-			return nil, fmt.Errorf("function %q: %w", x.Name, err)
+		err := c.Store.CheckModel(x.Model)
+		var n *next
+		var l *Live
+		if err == nil {
+			n, l, err = m.added(ctx, x)
 		}
-		next, l, err := m.added(ctx, x)
-		if err != nil {
-			return nil, fmt.Errorf("function %q: %w", x.Name, err)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			m.lost[x.Name] = fmt.Errorf("function %q: %w", x.Name, err)
+		default:
+			m.take(n, l)
 		}
-		m.take(next, l)
 	}
 	m.log = newEvents(c.Events, m.spec)
 	return m, nil
+}
+
+// Lost says which functions of the store could not be restored, and why.
+func (m *Manager) Lost() []error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.lost))
 }
 
 // World is the present world: for the engine to begin with.
@@ -161,6 +178,7 @@ func (m *Manager) take(n *next, l *Live) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spec, m.measured, m.live[l.Name] = n.spec, n.measured, l
+	delete(m.lost, l.Name)
 }
 
 // added is the world with a function of the store in it, in place of the version before, and the function's latency predicted
@@ -347,13 +365,17 @@ func (m *Manager) Delete(ctx context.Context, name string) error {
 	return m.change(ctx, func() error {
 		m.mu.Lock()
 		l := m.live[name]
-		spec, measured := m.spec, m.measured
+		spec, measured, lost := m.spec, m.measured, m.lost[name]
+		delete(m.lost, name)
 		m.mu.Unlock()
-		if l == nil {
+		if l == nil && lost == nil {
 			return unknown(name)
 		}
 		if err := m.c.Store.Delete(name); err != nil {
 			return err
+		}
+		if l == nil {
+			return nil
 		}
 		g, err := m.growth(spec.WithClosed(l.App), measured)
 		if err != nil {

@@ -150,14 +150,30 @@ func TestDeployments(t *testing.T) {
 		t.Errorf("%+v %v", events, err)
 	}
 
-	// Another process finds it as it was, and asks nobody how long it takes.
-	if err := r.store.Close(); err != nil {
+	// Another process finds it as it was, and asks nobody how long it takes. One whose file was damaged is left out, and can be deleted.
+	if _, err := r.c.Deploy(ctx, "h", model(t, batched("three")), usual); err != nil {
+		t.Fatal(err)
+	}
+	damaged, err := r.c.Get(ctx, "h")
+	if err == nil {
+		err = os.Truncate(r.store.ModelPath(damaged.Model), 3)
+	}
+	if err := errors.Join(err, r.store.Close()); err != nil {
 		t.Fatal(err)
 	}
 	again := newRig(t, dir)
 	w, live, err := again.m.World()
 	if err != nil || len(live) != 1 || live[0].Version != 2 || len(w.Spec.Apps) != 2 || w.Profile.Latency(live[0].Variant, 0, 1, 1) != 3*time.Millisecond || again.asked != 0 {
 		t.Errorf("%+v, %v, asked %d times", live, err, again.asked)
+	}
+	if lost := again.m.Lost(); len(lost) != 1 || !strings.Contains(lost[0].Error(), `"h"`) {
+		t.Errorf("%v", lost)
+	}
+	if err := errors.Join(again.c.Delete(ctx, "h"), again.c.Delete(ctx, "f")); err != nil || len(again.m.Lost()) != 0 {
+		t.Error(err)
+	}
+	if list, err := again.store.List(); err != nil || len(list) != 0 {
+		t.Errorf("%+v %v", list, err)
 	}
 }
 

@@ -235,6 +235,38 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// A run in which functions come, change and go leaves a journal that replays to the same decisions.
+func TestFunctionsReplay(t *testing.T) {
+	s := newServerless(t)
+	journal := filepath.Join(s.dir, "run.journal")
+	c := sluice(t, "serve", "-f", s.file, "--journal", journal)
+	listening(t, s.admin)
+	for _, x := range [][]string{
+		{"deploy", "-f", s.adds(t, "one", 1, "")}, {"deploy", "-f", s.adds(t, "two", 2, "min_instances: 2\n")}, {"deploy", "-f", s.adds(t, "one", 3, "")}, {"delete", "one"},
+	} {
+		if status, out, errs := s.run(t, x...); status != 0 {
+			t.Fatalf("%v: %d %s%s", x, status, out, errs)
+		}
+		for range 5 {
+			s.infer("one")
+			s.infer("two")
+		}
+	}
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(journal)
+	if err != nil || strings.Count(string(text), `"k":"spec-grown"`) != 4 {
+		t.Errorf("%v: %d growths in the journal, want 4", err, strings.Count(string(text), `"k":"spec-grown"`))
+	}
+	if status, out, errs := run(t.Context(), "replay", journal); status != 0 {
+		t.Errorf("replay: %d %s%s", status, out, errs)
+	}
+}
+
 // ask sends an empty request to the admin port.
 func (s *serverless) ask(t *testing.T, method, path, authorization string) int {
 	t.Helper()
