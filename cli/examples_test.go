@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/onnxmodel"
 )
 
 // The examples that need no models run in the simulator as they are.
@@ -16,5 +21,51 @@ func TestExamples(t *testing.T) {
 		if code != ExitOK || !strings.Contains(out, "SLO violations") {
 			t.Errorf("%s, app %s: %d %s%s", c[0], c[1], code, out, errs)
 		}
+	}
+}
+
+// The example of mixed machines is a valid configuration over a model, and what it plans with a profile costs no more than it says.
+func TestMixedExample(t *testing.T) {
+	dir := t.TempDir()
+	file, measured := filepath.Join(dir, "mixed.yaml"), filepath.Join(dir, "profile.json")
+	text, err := os.ReadFile(filepath.Join("..", "examples", "mixed.yaml"))
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if err == nil {
+		err = onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 4).Write(filepath.Join(dir, "models", "ranking", "1", "model.onnx"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := sluice(t, "config", "check", file); code != ExitOK {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	var points []string
+	for device, of := range map[string]func(int) int{"local": func(n int) int { return 2000 + 100*n }, "remote": func(n int) int { return 1000 + 1000*n }} {
+		for n := 1; n <= 256; n *= 2 {
+			points = append(points, fmt.Sprintf(`{"variant": "ranking", "device_type": %q, "batch": %d, "concurrency": 1, "samples": 9, "mean_us": %[3]d, "stddev_us": 9, "p50_us": %[3]d, "p90_us": %[3]d, "p95_us": %[3]d, "p99_us": %[3]d}`, device, n, of(n)))
+		}
+	}
+	if err := os.WriteFile(measured, fmt.Appendf(nil, `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s]}`, strings.Join(points, ",")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := askPlan(t, ExitOK, "-f", file, "--profile", measured)
+	used := make(map[string]int)
+	for _, i := range r.Plans[0].Instances {
+		used[i.DeviceType]++
+	}
+	if used["local"] != 1 || used["remote"] != 1 {
+		t.Errorf("0.6 $/h rent %v, want one machine of each type", used)
+	}
+	code, out, errs := sluice(t, "simulate", "-f", file, "--profile", measured, "--request-rate-range", "30", "--duration", "20s", "--json")
+	var reports []struct {
+		Overall struct {
+			Offered, Served int64
+			Violation       float64 `json:"violation_ratio"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &reports); err != nil || code != ExitOK || len(reports) != 1 || reports[0].Overall.Served < 300 || reports[0].Overall.Violation > 0.05 {
+		t.Errorf("%d %v %s%s", code, err, out, errs)
 	}
 }

@@ -410,7 +410,7 @@ func TestPlanExamples(t *testing.T) {
 	ranking, rankingProfile := read(rankingFile), read("../examples/ranking.profile.json")
 	lines := strings.Split(planCommand().examples, "\n")
 	documented := 0
-	for _, doc := range []string{"../docs/planning.md", "../README.md"} {
+	for _, doc := range []string{"../docs/planning.md", "../docs/pools.md", "../README.md"} {
 		for _, line := range strings.Split(read(doc), "\n") {
 			line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(line, "$ "), "bin/"), "#")
 			if strings.HasPrefix(line, "sluice plan ") {
@@ -419,7 +419,7 @@ func TestPlanExamples(t *testing.T) {
 			}
 		}
 	}
-	if documented < 8 {
+	if documented < 12 {
 		t.Errorf("%d commands in the documents", documented)
 	}
 	t.Chdir(t.TempDir())

@@ -10,7 +10,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluice-serving/sluice/backend/onnx"
+	"github.com/sluice-serving/sluice/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/reproduce/infless"
 	"github.com/sluice-serving/sluice/reproduce/kairos"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
@@ -18,7 +21,7 @@ import (
 )
 
 // papers are those that can be reproduced.
-var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper()}
+var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper()}
 
 func reproduceCommand() command {
 	return command{
@@ -57,6 +60,7 @@ func reproduceCommand() command {
 					return err
 				}
 				r := reproduce.Request{Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals}
+				r.Runtime = func() (operators.Runtime, error) { return onnx.New(onnx.Config{}) }
 				var kept *store.Policies
 				if *policies != "" {
 					kept = store.OpenPolicies(*policies)

@@ -259,5 +259,5 @@ func (w *world) journalHeader() journal.Header {
 	}
 	return journal.Header{System: w.system.Name, Router: w.system.Router, Batcher: w.system.Batcher, BatchSize: w.system.Options.BatchSize, Timeout: w.system.Options.Timeout,
 		Scaler: w.system.Scaler, Replan: w.system.Options.Replan,
-		Learn: w.system.Options.Learn, Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured}
+		Learn: w.system.Options.Learn, Settings: w.system.Options.Settings(), Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured}
 }

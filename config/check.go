@@ -180,6 +180,7 @@ func (c *checker) apps() {
 		c.need(a.SLO.Percentile > 0 && a.SLO.Percentile <= 100, path+".slo.percentile", "is %v, want more than 0 and at most 100", a.SLO.Percentile)
 		c.late(a.Late, path+".late")
 		c.need(a.GiveUp >= 0, path+".give_up", "is %v, want at least 0s", a.GiveUp)
+		c.need(a.ColdWait >= 0, path+".cold_wait", "is %v, want at least 0s", a.ColdWait)
 		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up", "goes with late: serve-late only; here late queries are dropped at once")
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
 		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]", a.AccuracyFloor)

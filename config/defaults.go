@@ -9,6 +9,7 @@ import (
 const (
 	defaultSystem     = "sluice" // of package systems, which this package may not know
 	defaultLate       = "drop"
+	defaultColdWait   = 30 * time.Second
 	defaultQueueLimit = 1000
 	defaultPercentile = 99
 	defaultMaxBatch   = 64
@@ -82,6 +83,9 @@ func (a *App) defaults(f *File, path string) {
 		late = a.System.Late
 	}
 	orText(f, &a.Late, late, path+".late")
+	if a.ColdWait == 0 && !f.has(path+".cold_wait") {
+		a.ColdWait = Duration(defaultColdWait)
+	}
 	if a.Weight == 0 && !f.has(path+".weight") {
 		a.Weight = 1
 	}

@@ -125,7 +125,10 @@ type System struct {
 	Budget float64 `yaml:"budget"`
 	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
 	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md); `bound`
-	// (`paper` or `fluid`) and `late` of planners that rent; `learn: true` for latency that is learned while serving, with a
+	// (`paper` or `fluid`) and `late` of planners that rent; of the scaler `ratebands`, `keep` (`lsth`, `hybridhistogram`, `keepalive` or
+	// `cheapest`: how apps that nobody calls are kept warm), `gamma` of `lsth`, `head` and `tail` of the histograms, `tracked` of
+	// `hybridhistogram`, `alive` of `keepalive`, `cold_price` (the idle time that a cold start is worth) of `cheapest`, and
+	// `alpha`; `learn: true` for latency that is learned while serving, with a
 	// profile to begin from or without.
 	Options map[string]string `yaml:"options"`
 }
@@ -142,6 +145,10 @@ type App struct {
 	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped. Default:
 	// 0s, which never gives up.
 	GiveUp Duration `yaml:"give_up"`
+	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets apps go
+	// that nobody calls (`ratebands`): starting a model takes longer than most objectives allow. Such queries are answered
+	// late. Default: 30s; 0s treats them as any other.
+	ColdWait Duration `yaml:"cold_wait"`
 	// Weight is the importance of the app relative to the others. Default: 1.
 	Weight float64 `yaml:"weight"`
 	// AccuracyFloor is the least accuracy of a variant that a planner may choose for the app, in [0, 1]. Default: 0.

@@ -77,7 +77,7 @@ apps:
 		t.Fatal(err)
 	}
 	s := w.Spec
-	if want := (serving.App{Name: "task", SLO: serving.SLO{Latency: 20 * time.Millisecond, Percentile: 95}, Late: serving.ServeLate, Weight: 3, QueueLimit: 7, Stages: []serving.StageID{0}}); !reflect.DeepEqual(s.Apps[0], want) {
+	if want := (serving.App{Name: "task", SLO: serving.SLO{Latency: 20 * time.Millisecond, Percentile: 95}, Late: serving.ServeLate, Weight: 3, QueueLimit: 7, ColdWait: 30 * time.Second, Stages: []serving.StageID{0}}); !reflect.DeepEqual(s.Apps[0], want) {
 		t.Errorf("app %+v", s.Apps[0])
 	}
 	if want := []serving.DeviceType{{Name: "local", PricePerHour: 0.5, Cores: 4, MemoryBytes: 1 << 30}}; !reflect.DeepEqual(s.DeviceTypes, want) {

@@ -113,6 +113,7 @@ func (e *Engine) look(i *fleet.Instance) bool {
 	if q.Plain() {
 		return true
 	}
+	v.MayDrop = v.MayDrop && (head.Patient == 0 || head.Patient < e.now) // one that waited for a start is late, and answered all the same
 	// Queries with requirements of their own wait here: the batch ends at the first that cannot join it.
 	v.Ready, v.Items = 0, 0
 	for r := q.Head(); r != fleet.Nil && v.Items <= v.Limit; r = e.fleet.Next(r) {
@@ -240,8 +241,8 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 	rec = &e.records[r]
 	if whole {
 		rec.ended = true
+		e.finished(rec.query.App)
 		e.ids.remove(rec.query.ID)
-		e.unended[rec.query.App]--
 		e.out = append(e.out, Decision{
 			Kind: EndQuery, Outcome: serving.Served, Reason: Answered, Late: e.now > rec.query.Deadline, Query: rec.query.ID, App: rec.query.App,
 			Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items,

@@ -48,8 +48,8 @@ func (e *Engine) Check() error {
 		return fmt.Errorf("%d queries are live, %d are known by ID", live, e.ids.n)
 	}
 	for a := range waiting {
-		if open[a] != e.unended[a] {
-			return fmt.Errorf("app %q counts %d queries that have not ended, has %d", e.spec.Apps[a].Name, e.unended[a], open[a])
+		if open[a] != e.pending[a] {
+			return fmt.Errorf("app %q counts %d queries that have not ended, has %d", e.spec.Apps[a].Name, e.pending[a], open[a])
 		}
 		if waiting[a] != e.waiting[a] {
 			return fmt.Errorf("app %q counts %d waiting tasks, has %d", e.spec.Apps[a].Name, e.waiting[a], waiting[a])

@@ -40,6 +40,7 @@ type Engine struct {
 	router   route.Router
 	rule     batch.Rule
 	scaler   scale.Scaler
+	waker    scale.Waker // scaler, where it is one; nil otherwise
 	attempts uint8
 
 	fleet    *fleet.Fleet
@@ -54,8 +55,9 @@ type Engine struct {
 	ids     table
 	records []record
 	free    []fleet.Ref
-	waiting []int // by app: tasks that wait
-	unended []int // by app: queries that have not ended
+	waiting []int          // by app: tasks that wait
+	pending []int          // by app: accepted queries that have not ended
+	idle    []serving.Time // by app: since when none is pending; Never while one is
 	used    usage
 	flows   []flow
 	spare   []int32
@@ -139,11 +141,12 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler, attempts: uint8(min(c.Attempts, 255)),
 		fleet: fleet.New(c.Spec, c.Profile), monitor: monitor.NewRates(len(c.Spec.Apps)), ids: newTable(),
-		waiting: make([]int, len(c.Spec.Apps)), unended: make([]int, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
+		waiting: make([]int, len(c.Spec.Apps)), pending: make([]int, len(c.Spec.Apps)), idle: make([]serving.Time, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
 		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)), machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
 	}
 	e.learner, _ = c.Profile.(profile.Learner)
+	e.waker, _ = c.Scaler.(scale.Waker)
 	if l, ok := c.Batcher.(batch.Loner); ok {
 		e.fleet.Alone = l.Alone()
 	}
@@ -347,7 +350,7 @@ func (e *Engine) rescale() {
 		return
 	}
 	e.scaleDirty = false
-	e.scaling = scale.View{Now: e.now, Spec: e.spec, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk, Shifted: e.shifted, Waiting: e.waiting}
+	e.scaling = scale.View{Now: e.now, Spec: e.spec, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk, Shifted: e.shifted, Waiting: e.waiting, Idle: e.idle}
 	replan, again := e.scaler.Decide(&e.scaling)
 	e.scaleAt = again
 	if again <= e.now {

@@ -26,7 +26,7 @@ func (e *Engine) grow(g *Growth) {
 	}
 	e.shiftTimers(len(e.spec.Stages), len(g.Spec.Stages))
 	for a := range g.Spec.Apps {
-		if id := serving.AppID(a); g.Spec.Apps[a].Closed && a < len(e.unended) && e.unended[a] > 0 && !slices.Contains(e.leaving, id) {
+		if id := serving.AppID(a); g.Spec.Apps[a].Closed && a < len(e.pending) && e.pending[a] > 0 && !slices.Contains(e.leaving, id) {
 			e.leaving = append(e.leaving, id)
 		}
 	}
@@ -39,7 +39,10 @@ func (e *Engine) grow(g *Growth) {
 	e.fleet.Grow(e.spec, e.profile)
 	e.monitor.Grow(len(e.spec.Apps))
 	e.waiting = lengthened(e.waiting, len(e.spec.Apps))
-	e.unended = lengthened(e.unended, len(e.spec.Apps))
+	e.pending = lengthened(e.pending, len(e.spec.Apps))
+	for len(e.idle) < len(e.spec.Apps) {
+		e.idle = append(e.idle, e.now)
+	}
 	e.models = lengthened(e.models, len(e.spec.Variants))
 	e.place = lengthened(e.place, len(e.spec.Stages))
 	for _, a := range e.spec.Apps {
@@ -117,7 +120,7 @@ func (e *Engine) seeOff() bool {
 			}
 		}
 	}
-	e.leaving = slices.DeleteFunc(e.leaving, func(a serving.AppID) bool { return e.unended[a] == 0 })
+	e.leaving = slices.DeleteFunc(e.leaving, func(a serving.AppID) bool { return e.pending[a] == 0 })
 	if len(e.leaving) < was && e.transition {
 		e.retire()
 	}

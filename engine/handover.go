@@ -11,9 +11,10 @@ import (
 //   - A stage keeps an instance that the plan no longer wants until none of those wanted for it is still loading.
 //   - A worker runs one instance of a place at a time: a successor loads beside its predecessor, then waits (Held) until
 //     that one has finished its last batch, since the two would share a machine that was profiled for one.
-//   - A worker's memory: where predecessor and successor do not fit together, the old one goes first (break before make).
+//   - A worker's memory, and what of it is cut into parts: where predecessor and successor do not fit together, the old one goes
+//     first (break before make).
 
-// delayed is a launch that waits for memory on its worker.
+// delayed is a launch that waits for room on its worker.
 type delayed struct {
 	key fleet.Key
 	why Reason
@@ -29,26 +30,82 @@ func need(spec *serving.Spec, variants []plan.Variant) int64 {
 	return n
 }
 
-// room tells whether more bytes can be taken on a worker now. When nothing on the worker is about to go it says yes even if
-// they do not fit: the plan has oversubscribed the worker, and waiting would not mend it.
-func (e *Engine) room(w serving.WorkerID, more int64) bool {
-	limit := e.spec.DeviceTypes[e.spec.Workers[w].DeviceType].MemoryBytes
-	if limit <= 0 || more <= 0 {
-		return true
+// takes is the memory that an instance takes of its worker: all of its part's, where a part has memory of its own.
+func (e *Engine) takes(d serving.DeviceTypeID, variants int64) int64 {
+	if x := &e.spec.DeviceTypes[d]; x.Part && x.MemoryBytes > 0 {
+		return x.MemoryBytes
 	}
-	going := false
-	for _, i := range e.workers[w] {
-		wanted := e.holders[i.Key] == i
-		going = going || !wanted
-		for _, l := range i.Variants {
-			if l.Delayed {
-				continue
-			}
-			more += need(e.spec, []plan.Variant{{Variant: l.Variant, Limit: l.Limit}})
-			going = going || wanted && !e.keeps(i.Key, l.Variant)
+	return variants
+}
+
+// loaded is the memory that the variants of an instance take.
+func (e *Engine) loaded(i *fleet.Instance) (n int64) {
+	for _, l := range i.Variants {
+		if !l.Delayed {
+			n += need(e.spec, []plan.Variant{{Variant: l.Variant, Limit: l.Limit}})
 		}
 	}
-	return more <= limit || !going
+	return n
+}
+
+// room tells whether an instance can be launched on a worker now. When nothing on the worker is about to go it says yes even if
+// it does not fit: the plan has oversubscribed the worker, and waiting would not mend it.
+func (e *Engine) room(w serving.WorkerID, want *plan.Instance) bool {
+	d := want.DeviceType(e.spec)
+	worker := &e.spec.DeviceTypes[e.spec.Workers[w].DeviceType]
+	more := e.takes(d, need(e.spec, want.Variants))
+	memory, threads, percent := more, 0, 0
+	going := false
+	for _, i := range e.workers[w] {
+		memory += e.takes(i.DeviceType, e.loaded(i))
+		going = going || e.going(i)
+		if x := &e.spec.DeviceTypes[i.DeviceType]; x.Part {
+			threads += x.Cores
+			if i.Accelerator == want.Accelerator {
+				percent += x.Percent
+			}
+		}
+	}
+	if !going {
+		return true
+	}
+	if x := &e.spec.DeviceTypes[d]; x.Part && (threads+x.Cores > worker.Cores || x.Percent > 0 && percent+x.Percent > 100) {
+		return false
+	}
+	return more <= 0 || worker.MemoryBytes <= 0 || memory <= worker.MemoryBytes
+}
+
+// roomOn tells whether instance i can load one more variant now, like room: in its part's memory, where that has some of its own,
+// or in its worker's.
+func (e *Engine) roomOn(i *fleet.Instance, v plan.Variant) bool {
+	more := need(e.spec, []plan.Variant{v})
+	limit := e.spec.DeviceTypes[i.DeviceType].MemoryBytes
+	if !e.spec.DeviceTypes[i.DeviceType].Part || limit <= 0 {
+		limit = e.spec.DeviceTypes[e.spec.Workers[i.Key.Worker].DeviceType].MemoryBytes
+		if limit <= 0 || more <= 0 {
+			return true
+		}
+		going := false
+		for _, o := range e.workers[i.Key.Worker] {
+			more += e.takes(o.DeviceType, e.loaded(o))
+			going = going || e.going(o)
+		}
+		return more <= limit || !going
+	}
+	return more <= 0 || more+e.loaded(i) <= limit || !e.going(i)
+}
+
+// going tells whether an instance, or one of its variants, is about to go.
+func (e *Engine) going(i *fleet.Instance) bool {
+	if e.holders[i.Key] != i {
+		return true
+	}
+	for _, l := range i.Variants {
+		if !l.Delayed && !e.keeps(i.Key, l.Variant) {
+			return true
+		}
+	}
+	return false
 }
 
 // keeps tells whether the plan in force has a variant at a place.
@@ -80,7 +137,7 @@ func (e *Engine) handOver() {
 		for _, i := range append([]*fleet.Instance(nil), e.workers[w]...) {
 			for v := range i.Variants {
 				l := &i.Variants[v]
-				if l.Delayed && e.room(w, need(e.spec, []plan.Variant{{Variant: l.Variant, Limit: l.Limit}})) {
+				if l.Delayed && e.roomOn(i, plan.Variant{Variant: l.Variant, Limit: l.Limit}) {
 					l.Delayed = false
 					e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: l.Variant, Items: int32(l.Limit)})
 				}
@@ -141,7 +198,7 @@ func (e *Engine) retire() {
 	e.transition = open
 }
 
-// crowded tells whether something waits for memory on a worker.
+// crowded tells whether something waits for room on a worker.
 func (e *Engine) crowded(w serving.WorkerID) bool {
 	for _, d := range e.delayed {
 		if d.key.Worker == w {

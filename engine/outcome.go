@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // Ended returns what an EndQuery decision made at now means to the metrics: the same for a simulated and a live run.
@@ -15,20 +16,48 @@ func (d *Decision) Ended(now serving.Time) report.Outcome {
 
 // usage integrates what instances and workers cost and how busy they are.
 type usage struct {
-	busy, slots serving.Time
-	dollars     float64
-	workers     []worker
+	busy, slots      serving.Time
+	threads, percent serving.Time // thread time, and time of a per cent of an accelerator
+	dollars          float64
+	workers          []worker
 }
 
+// worker counts instances of a worker, and among them those that are not on a part of it but may use all.
 type worker struct {
-	instances int
-	since     serving.Time
+	instances, wholes    int
+	since, sinceForWhole serving.Time
 }
 
-func (u *usage) launched(w serving.WorkerID, now serving.Time) {
-	if u.workers[w].instances++; u.workers[w].instances == 1 {
-		u.workers[w].since = now
+func (e *Engine) launched(i *fleet.Instance) {
+	u := &e.used.workers[i.Key.Worker]
+	if u.instances++; u.instances == 1 {
+		u.since = e.now
 	}
+	if !e.spec.DeviceTypes[i.DeviceType].Part {
+		if u.wholes++; u.wholes == 1 {
+			u.sinceForWhole = e.now
+		}
+	}
+}
+
+func (e *Engine) removed(i *fleet.Instance) {
+	e.used.busy += i.Busy
+	e.used.slots += (e.now - i.Launched) * serving.Time(i.Slots)
+	u := &e.used.workers[i.Key.Worker]
+	if u.instances--; u.instances == 0 {
+		e.used.dollars += e.price(i.Key.Worker, e.now-u.since)
+	}
+	if e.spec.DeviceTypes[i.DeviceType].Part {
+		e.used.hold(&e.spec.DeviceTypes[i.DeviceType], e.now-i.Launched)
+	} else if u.wholes--; u.wholes == 0 {
+		e.used.hold(&e.spec.DeviceTypes[i.DeviceType], e.now-u.sinceForWhole)
+	}
+}
+
+// hold counts what a part, or a whole machine, has been held for.
+func (u *usage) hold(d *serving.DeviceType, span serving.Time) {
+	u.threads += span * serving.Time(d.Cores)
+	u.percent += span * serving.Time(d.Percent+100*d.Accelerators)
 }
 
 func (e *Engine) price(w serving.WorkerID, span serving.Time) float64 {
@@ -36,20 +65,28 @@ func (e *Engine) price(w serving.WorkerID, span serving.Time) float64 {
 }
 
 // Usage returns what has been consumed from the start until now: dollars from the launch of a worker's first instance to
-// the end of its last, slot time from the launch of each instance, busy slot time of its finished and running batches.
+// the end of its last, slot time from the launch of each instance, busy slot time of its finished and running batches; threads
+// and accelerators of a part while its instance lives, of a machine while any instance is on it as a whole.
 func (e *Engine) Usage(now serving.Time) report.Usage {
-	busy, slots, dollars := e.used.busy, e.used.slots, e.used.dollars
+	u := e.used
 	for _, i := range e.fleet.Live() {
-		busy += i.Busy
+		u.busy += i.Busy
 		for _, b := range i.Running {
-			busy += max(now-b.Started, 0)
+			u.busy += max(now-b.Started, 0)
 		}
-		slots += (now - i.Launched) * serving.Time(i.Slots)
-	}
-	for w := range e.used.workers {
-		if e.used.workers[w].instances > 0 {
-			dollars += e.price(serving.WorkerID(w), now-e.used.workers[w].since)
+		u.slots += (now - i.Launched) * serving.Time(i.Slots)
+		if d := &e.spec.DeviceTypes[i.DeviceType]; d.Part {
+			u.hold(d, now-i.Launched)
 		}
 	}
-	return report.Usage{Dollars: dollars, Busy: busy.Sub(0), Slots: slots.Sub(0)}
+	for w := range u.workers {
+		id := serving.WorkerID(w)
+		if u.workers[w].instances > 0 {
+			u.dollars += e.price(id, now-u.workers[w].since)
+		}
+		if u.workers[w].wholes > 0 {
+			u.hold(&e.spec.DeviceTypes[e.spec.Workers[w].DeviceType], now-u.workers[w].sinceForWhole)
+		}
+	}
+	return report.Usage{Dollars: u.dollars, Busy: u.busy.Sub(0), Slots: u.slots.Sub(0), Threads: u.threads.Sub(0), Percent: u.percent.Sub(0)}
 }

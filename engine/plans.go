@@ -51,7 +51,8 @@ func (e *Engine) adopt(p *plan.Plan) {
 	clear(e.holders)
 	for _, i := range e.fleet.Live() {
 		want, ok := e.planned[i.Key]
-		if !ok || want.Stage != i.Stage || want.Slots != i.Slots || want.Cores != i.Cores || i.State == fleet.Draining {
+		if !ok || want.Stage != i.Stage || want.Slots != i.Slots || want.Cores != i.Cores || i.State == fleet.Draining ||
+			want.DeviceType(e.spec) != i.DeviceType || want.Accelerator != i.Accelerator {
 			continue
 		}
 		if h := e.holders[i.Key]; h == nil || h.State != fleet.Ready {
@@ -88,12 +89,12 @@ func (e *Engine) adopt(p *plan.Plan) {
 
 func (e *Engine) launch(k fleet.Key, why Reason) {
 	want := e.planned[k]
-	if !e.room(k.Worker, need(e.spec, want.Variants)) {
+	if !e.room(k.Worker, &want) {
 		e.delayed = append(e.delayed, delayed{k, why})
 		return
 	}
 	device := want.DeviceType(e.spec)
-	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
+	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Accelerator: want.Accelerator, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
 	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: want.Slots, Cores: want.Cores}
 	for _, v := range want.Variants {
 		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
@@ -103,13 +104,13 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 	live := e.fleet.Launch(i, e.now)
 	e.holders[k] = live
 	e.workers[k.Worker] = append(e.workers[k.Worker], live)
-	e.used.launched(k.Worker, e.now)
+	e.launched(live)
 	e.batchers = append(e.batchers, e.rule.New())
 	e.out = append(e.out, Decision{Kind: LaunchInstance, Reason: why, Instance: live.ID, Stage: want.Stage, Variant: serving.None, Launch: l})
 }
 
 // adjust brings a running instance to what the plan wants of it. The variant in use serves on until its successor is
-// warm, unless the worker's memory does not hold both.
+// warm, unless there is no memory for both.
 func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
 	i.Share, i.Hold, i.Low, i.Up = want.Share, want.Hold, want.Low, want.Up
 	for at := range i.Variants {
@@ -125,7 +126,7 @@ func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
 			tight = tight || i.Variants[at].Delayed
 			continue
 		}
-		l := fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true, Delayed: !e.room(i.Key.Worker, need(e.spec, []plan.Variant{v}))}
+		l := fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true, Delayed: !e.roomOn(i, v)}
 		i.Variants = append(i.Variants, l)
 		tight = tight || l.Delayed
 		if !l.Delayed {
@@ -295,12 +296,7 @@ func (e *Engine) remove(i *fleet.Instance) {
 	w := &e.workers[i.Key.Worker]
 	*w = slices.DeleteFunc(*w, func(o *fleet.Instance) bool { return o == i })
 	e.freed.add(int(i.Key.Worker))
-	e.used.busy += i.Busy
-	e.used.slots += (e.now - i.Launched) * serving.Time(i.Slots)
-	u := &e.used.workers[i.Key.Worker]
-	if u.instances--; u.instances == 0 {
-		e.used.dollars += e.price(i.Key.Worker, e.now-u.since)
-	}
+	e.removed(i)
 }
 
 func (e *Engine) stop(i *fleet.Instance) {

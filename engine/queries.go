@@ -15,6 +15,7 @@ type record struct {
 	flow     int32 // into flows; -1 for apps of one stage
 	ended    bool  // its outcome is decided; running tasks only finish
 	accuracy float64
+	patient  serving.Time // of its tasks, once one has found nothing ready; see fleet.Task
 }
 
 func (e *Engine) arrive(q *serving.Query) {
@@ -27,6 +28,7 @@ func (e *Engine) arrive(q *serving.Query) {
 		return
 	}
 	e.monitor.Add(e.now, q.App)
+	e.called(q.App)
 	if q.Items < 1 || q.Deadline <= q.Arrived || q.ID == 0 || e.ids.get(q.ID) != fleet.Nil {
 		e.refuse(q, BadQuery, false)
 		return
@@ -35,7 +37,7 @@ func (e *Engine) arrive(q *serving.Query) {
 	app := &e.spec.Apps[q.App]
 	s := app.Stages[0]
 	t := e.task(q, s, q.Items)
-	if ok, why, retry := e.admissible(s, &t); !ok {
+	if ok, why, retry := e.admissible(s, &t); !ok && !e.starts(s, why) {
 		e.refuse(q, why, retry)
 		return
 	}
@@ -48,12 +50,12 @@ func (e *Engine) arrive(q *serving.Query) {
 		return
 	}
 	r := e.newRecord(q)
+	e.begun(q.App)
 	if len(app.Stages) > 1 {
 		e.records[r].flow = e.newFlow(len(app.Stages))
 		e.flows[e.records[r].flow].stages[0].items = q.Items
 	}
 	e.ids.put(q.ID, r)
-	e.unended[q.App]++
 	ref := e.add(r, t)
 	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now && !e.tries(ref) {
 		e.end(r, serving.Dropped, DeadlinePassed)
@@ -78,7 +80,7 @@ func (e *Engine) floorMet(app *serving.App, floor float64) bool {
 func (e *Engine) task(q *serving.Query, s serving.StageID, items int32) fleet.Task {
 	t := fleet.Task{
 		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Ready: e.now,
-		Pin: serving.None, MinAccuracy: q.MinAccuracy,
+		Pin: serving.None, MinAccuracy: q.MinAccuracy, Patient: e.patience(q, s),
 	}
 	if q.Variant >= 0 && int(q.Variant) < len(e.spec.Variants) && e.spec.Variants[q.Variant].Stage == s {
 		t.Pin = q.Variant
@@ -147,14 +149,14 @@ func (e *Engine) planServes(t *fleet.Task) bool {
 	return false
 }
 
-// sweep ends what waits at a stage and nothing will come to serve: the plan has no instance for it, or the ones it has
-// keep failing (hopeless). Without it such queries would wait for ever under serve-late.
+// sweep ends what waits at a stage and nothing will come to serve: the plan has no instance for it and none will be
+// started for it, or the ones it has keep failing (hopeless). Without it such queries would wait for ever under serve-late.
 func (e *Engine) sweep(s serving.StageID, hopeless bool) {
 	q := e.fleet.Central(s)
 	for r := q.Head(); r != fleet.Nil; {
 		next := e.fleet.Next(r)
 		t := e.fleet.Task(r)
-		if ok, _, _ := e.admissible(s, t); !ok && (hopeless || !e.planServes(t)) {
+		if ok, why, _ := e.admissible(s, t); !ok && (hopeless || !e.starts(s, why) && !e.planServes(t)) {
 			e.end(t.Record, serving.Failed, NothingLoaded)
 			next = q.Head() // ending a query may remove other tasks of it
 		}
@@ -183,6 +185,9 @@ func (e *Engine) newRecord(q *serving.Query) fleet.Ref {
 func (e *Engine) add(r fleet.Ref, t fleet.Task) fleet.Ref {
 	rec := &e.records[r]
 	t.Record = r
+	if rec.patient = max(rec.patient, t.Patient); rec.patient > 0 {
+		t.Patient = rec.patient // late from its first stage on
+	}
 	ref := e.fleet.NewTask(t)
 	e.fleet.SetRank(ref, fleet.Rank(rec.query.Priority))
 	e.fleet.SetSibling(ref, rec.first)
@@ -245,8 +250,8 @@ func (e *Engine) end(r fleet.Ref, o serving.Outcome, why Reason) {
 	d := Decision{Kind: EndQuery, Outcome: o, Reason: why, Query: rec.query.ID, App: rec.query.App,
 		Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items, Variant: serving.None}
 	rec.ended = true
+	e.finished(rec.query.App)
 	e.ids.remove(rec.query.ID)
-	e.unended[rec.query.App]--
 	if rec.tasks == 0 {
 		e.forget(r)
 	} else {

@@ -19,10 +19,10 @@ import (
 // Scenarios: scripts with recorded output in testdata. Run with -rewrite to record anew, and commit the change only if
 // you understand what caused it.
 //
-//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES]
+//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES] [cold_wait=0s] [keep=RULE] [alive=5m]
 //	stage NAME [next=NAME:FANOUT,...]        stages in topological order
 //	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME] [memory=BYTES] [each=BYTES]
-//	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME]
+//	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME] [low=0] [up=0]
 //
 //	carries capacity=10 demand=10            (in a plan)
 //
@@ -98,9 +98,9 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	*s = scenario{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d", MemoryBytes: int64(number(head["memory"], 0))}}}}
 	app := serving.App{Name: "app", Weight: 1, SLO: serving.SLO{Latency: duration(head["slo"], 100*time.Millisecond), Percentile: 99}, QueueLimit: number(head["queue"], 100)}
 	app.Slack, _ = time.ParseDuration(head["slack"])
+	app.ColdWait, _ = time.ParseDuration(head["cold_wait"])
 	if head["late"] == "serve-late" {
 		app.Late = serving.ServeLate
-		app.GiveUp, _ = time.ParseDuration(head["give_up"])
 		app.GiveUp, _ = time.ParseDuration(head["give_up"])
 	}
 	var placed []string
@@ -147,8 +147,9 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	s.instances(strings.Join(placed, "\n"))
 	var err error
 	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Scaler: head["scaler"],
-		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0), Replan: duration(head["replan"], 0)}}.
-		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds)
+		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0), Replan: duration(head["replan"], 0),
+			Keeping: systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}}}.
+		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds|plan.Bands)
 	return err
 }
 
@@ -167,7 +168,8 @@ func (s *scenario) instances(text string) string {
 			s.plan.Demand = []float64{float(args["demand"], 0)}
 			continue
 		}
-		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]), Slots: number(args["slots"], 1), Share: float(args["share"], 1)}
+		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]), Slots: number(args["slots"], 1), Share: float(args["share"], 1),
+			Low: float(args["low"], 0), Up: float(args["up"], 0)}
 		for _, v := range strings.Split(args["variants"], ",") {
 			i.Variants = append(i.Variants, plan.Variant{Variant: s.variant(v), Limit: number(args["limit"], 8)})
 		}

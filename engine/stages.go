@@ -124,7 +124,7 @@ func (e *Engine) open(r fleet.Ref, s serving.StageID, p *passage) {
 		items := min(left, int32(largest))
 		t := e.task(&query, s, items)
 		t.Offset = offset
-		if ok, why, _ := e.admissible(s, &t); !ok && !e.planServes(&t) {
+		if ok, why, _ := e.admissible(s, &t); !ok && !e.starts(s, why) && !e.planServes(&t) {
 			e.end(r, serving.Failed, why)
 			return
 		}

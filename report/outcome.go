@@ -47,6 +47,8 @@ type Usage struct {
 	Dollars float64       // price per hour integrated over the time each worker was up
 	Busy    time.Duration // slot time in which a batch ran, summed over slots
 	Slots   time.Duration // slot time that existed, summed over slots
+	Threads time.Duration // thread time that instances held, on parts of machines or whole ones
+	Percent time.Duration // time in which they held one per cent of an accelerator, summed over per cents
 }
 
 // Meta describes a run.

@@ -169,6 +169,8 @@ func (r *Recorder) sumUsage() *Usage {
 		u.Dollars += a.Usage.Dollars
 		u.Busy += a.Usage.Busy
 		u.Slots += a.Usage.Slots
+		u.Threads += a.Usage.Threads
+		u.Percent += a.Usage.Percent
 	}
 	return &u
 }

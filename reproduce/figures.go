@@ -1,12 +1,6 @@
 package reproduce
 
-import (
-	"bytes"
-	"encoding/csv"
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Part is a figure of a paper and how it says what it wants to have run, to a lab of type L.
 type Part[L any] struct {
@@ -36,19 +30,4 @@ func Want[L any](lab L, parts []Part[L], names []string) error {
 		}
 	}
 	return nil
-}
-
-// Records reads a table that a paper's folder carries, in CSV with # before a comment, and checks its head. It returns the
-// lines after that.
-func Records(name string, text []byte, head ...string) ([][]string, error) {
-	r := csv.NewReader(bytes.NewReader(text))
-	r.Comment = '#'
-	out, err := r.ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(out) == 0 || !slices.Equal(out[0], head) {
-		return nil, fmt.Errorf("%s: its first line is not %s", name, strings.Join(head, ","))
-	}
-	return out[1:], nil
 }

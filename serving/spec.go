@@ -71,6 +71,9 @@ type App struct {
 	SLO    SLO
 	Late   LatePolicy
 	GiveUp time.Duration // with ServeLate: how long after its deadline a query may still start; 0 means for ever
+	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets apps go that nobody
+	// calls: such a query waits for a start, which takes longer than most objectives. 0 leaves it to Late.
+	ColdWait time.Duration
 	// Slack is kept free before every deadline, for what profiles do not know of: the way to a query and back.
 	Slack      time.Duration
 	Weight     float64   // importance relative to the other apps, > 0
@@ -82,12 +85,10 @@ type App struct {
 	Closed bool
 	// Least and Most bound the instances of the app, for planners that choose their number; 0 sets no bound.
 	Least, Most int
-	// ColdWait is how long a query may wait for an instance where the app has none; 0 for as long as its deadline lets it.
-	ColdWait time.Duration
 }
 
 // Drops tells whether a query of the app that waits too long is dropped at some time.
-func (a *App) Drops() bool { return a.Late == DropLate || a.GiveUp > 0 }
+func (a *App) Drops() bool { return a.Late == DropLate || a.GiveUp > 0 || a.ColdWait > 0 }
 
 // Stage is one step of an app: a task that several variants can do. One stage per app is the usual case.
 type Stage struct {

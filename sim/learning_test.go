@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
@@ -185,7 +186,8 @@ func TestRentingFromNothing(t *testing.T) {
 		mix    int
 		prices []float64
 	}{{small, 0, nil}, {cheap, 1, nil}, {cheap + 30e9, 1, prices}} {
-		want, err := planner(table).Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{120}, Mixes: []serving.Mix{serving.CountMix(sizes[c.mix])}, Prices: c.prices})
+		mix := serving.CountMix(sizes[c.mix])
+		want, err := planner(table).Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{120}, Mixes: []serving.Mix{mix}, Prices: c.prices})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,8 +199,19 @@ func TestRentingFromNothing(t *testing.T) {
 		}
 		a, b := pool(spec, got), pool(spec, want)
 		t.Logf("phase %d: pool %v, of who knows all %v", k, a, b)
-		if math.Abs(float64(a[0]-b[0])) > 1 || math.Abs(float64(a[1]-b[1])) > 3 {
-			t.Errorf("phase %d: pool %v, of who knows all %v", k, a, b)
+		market, err := kairos.NewMarket(table, spec, 0, &mix, c.prices, spec.Apps[0].SLO.Latency)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fluid, err := kairos.NewFluid(market, 0.01)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x, y := fluid.Of(a[:]), fluid.Of(b[:]); x < 0.95*y {
+			t.Errorf("phase %d: pool %v can carry %.0f/s, that of who knows all, %v, %.0f/s", k, a, x, b, y)
+		}
+		if cost := market.Cost(a[:]); cost > 2*(1+1e-9) {
+			t.Errorf("phase %d: pool %v costs %v $/h, the budget is 2", k, a, cost)
 		}
 	}
 	t.Logf("%d plans, asked for at %v", len(live.plans), live.times)

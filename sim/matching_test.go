@@ -49,9 +49,7 @@ func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if o != (systems.Options{}) {
-		s.Options = o
-	}
+	s.Planner, s.Scaler, s.Options = "static", "fixed", o // the pool is given, and how fast it is
 	e, err := s.Engine(c.Spec, c.Profile, c.Planner.Provides())
 	if err != nil {
 		tb.Fatal(err)

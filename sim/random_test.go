@@ -75,7 +75,7 @@ func TestEveryCombinationKeepsTheInvariants(t *testing.T) {
 										t.Errorf("query %d ended twice: %v, then %v (%v)", d.Query, o, d.Outcome, d.Reason)
 									}
 									ended[d.Query] = d.Outcome
-									if d.Outcome == serving.Dropped && now > d.Deadline+1 && !ran[d.Query] && c.Spec.Apps[d.App].Late == serving.DropLate {
+									if d.Outcome == serving.Dropped && now > max(d.Deadline, d.Arrived.Add(c.Spec.Apps[d.App].ColdWait))+1 && !ran[d.Query] && c.Spec.Apps[d.App].Late == serving.DropLate {
 										t.Errorf("query %d was dropped at %v, after its deadline %v: a drop must be on time", d.Query, now, d.Deadline)
 									}
 								}

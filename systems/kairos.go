@@ -12,6 +12,11 @@ var kairosSystems = []System{
 		Source: "Kairos §5.1; the program is ours", Planner: "kairos", Router: "matching", Batcher: "single", Scaler: "mixshift",
 		Options: Options{Learn: true, Renting: Renting{Bound: "fluid"}},
 	},
+	{
+		Name: "kairos-schedule", Doc: "as kairos-fluid, with queries scheduled ahead on all machines, whose time has the prices of the linear program",
+		Source: "ours", Planner: "kairos", Router: "schedule", Batcher: "single", Scaler: "mixshift",
+		Options: Options{Learn: true, Renting: Renting{Bound: "fluid"}},
+	},
 	// What Kairos was measured against by how it distributes queries (§7), besides clkwrk and fcfs (Ribbon).
 	{
 		Name: "drs", Doc: "queries above a size to the base type, the others to cheaper ones", Source: "DeepRecSys, ISCA 2020; Kairos §7 (DRS)",

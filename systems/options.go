@@ -16,6 +16,37 @@ type Options struct {
 	Policies  Policies
 	Renting   Renting
 	Routing   Routing
+	Packing   Packing
+	Keeping   Keeping
+}
+
+// Packing tunes the planner that packs instances onto parts of machines.
+type Packing struct {
+	Headroom float64 // the demand is multiplied with it; 0 means the planner's own
+	Latency  float64 // execution times are multiplied with it; 0 means 1
+	Merge    float64 // part of its resources that replacing a function's instances must save; 0 means the planner's own, negative never replaces any
+	Balanced bool    // packed by what the load makes scarce instead of by Algorithm 1
+	Dense    bool    // the same onto the fewest machines
+	Release  bool    // instances compared as the authors' code does it
+	Exact    bool    // rates of batches are not rounded
+	Single   bool    // batches of one
+	Fastest  bool    // the fastest part for each batch size, on the first machine with room
+	Uniform  bool    // one batch size and part for all instances of a function, the cheapest for each query
+	First    bool    // instances go to the first machine with room
+	Threads  int     // only the part with so many threads and Percent of an accelerator; 0 for all parts
+	Percent  int
+}
+
+// Keeping tunes how apps that nobody calls are kept warm, by scalers that let them go.
+type Keeping struct {
+	Rule    string        // lsth (default), hybridhistogram, keepalive or cheapest
+	Gamma   float64       // of lsth: the weight of the long histogram; 0 means the rule's own
+	Head    float64       // of the histograms' idle times: the share before pre-warming; 0 means the rule's own
+	Tail    float64       // the share kept warm for; 0 means the rule's own
+	Alive   time.Duration // of keepalive; 0 means the rule's own
+	Tracked time.Duration // of hybridhistogram: how long it looks back; 0 means the rule's own
+	Price   time.Duration // of cheapest: the idle time that a cold start is worth; 0 means the rule's own
+	Alpha   float64       // of ratebands: where in the band scaling in begins; 0 means the rule's own
 }
 
 // Routing tunes the routers that take parameters.
@@ -64,7 +95,7 @@ func (o Options) String() string {
 	add("place", p.Place, p.Place != "")
 	add("goal", p.Goal, p.Goal != "")
 	add("lambda", p.Lambda, p.Lambda > 0)
-	add("headroom", p.Headroom, p.Headroom > 0)
+	add("headroom", max(p.Headroom, o.Packing.Headroom), p.Headroom > 0 || o.Packing.Headroom > 0)
 	add("gap", p.Gap, p.Gap > 0)
 	add("tolerance", p.Tolerance, p.Tolerance != 0)
 	add("slack", p.Slack, p.Slack != 0)
@@ -86,5 +117,26 @@ func (o Options) String() string {
 	add("cells", o.Routing.Cells, o.Routing.Cells > 0)
 	add("threshold", o.Routing.Threshold, o.Routing.Threshold > 0)
 	add("idle", o.Routing.Idle, o.Routing.Idle)
+	k := &o.Packing
+	add("latency", k.Latency, k.Latency > 0)
+	add("merge", k.Merge, k.Merge != 0)
+	add("balanced", k.Balanced, k.Balanced)
+	add("dense", k.Dense, k.Dense)
+	add("release", k.Release, k.Release)
+	add("exact", k.Exact, k.Exact)
+	add("single", k.Single, k.Single)
+	add("fastest", k.Fastest, k.Fastest)
+	add("uniform", k.Uniform, k.Uniform)
+	add("first", k.First, k.First)
+	add("part", fmt.Sprintf("%d+%d%%", k.Threads, k.Percent), k.Threads > 0)
+	w := &o.Keeping
+	add("keep", w.Rule, w.Rule != "")
+	add("gamma", w.Gamma, w.Gamma > 0)
+	add("head", w.Head, w.Head > 0)
+	add("tail", w.Tail, w.Tail > 0)
+	add("alive", w.Alive, w.Alive > 0)
+	add("tracked", w.Tracked, w.Tracked > 0)
+	add("cold_price", w.Price, w.Price > 0)
+	add("alpha", w.Alpha, w.Alpha > 0)
 	return strings.Join(out, " ")
 }

@@ -32,7 +32,9 @@ var routers = []routerPart{
 	{"eager", "one central queue, an idle instance takes a batch as the policy in force has it", func(Options) route.Router { return route.Eager{} }},
 	{"tidal", "one central queue, batches for idle instances by what they bring and what they leave the pool worth", func(Options) route.Router { return route.NewTidal() }},
 	{"matching", "one central queue, queries paired with instances so that the worth of the time they take is least", func(o Options) route.Router { return route.NewMatching(o.Routing.Cells) }},
+	{"schedule", "one central queue, queries scheduled ahead on all instances, the worth of the time they take being least, and those left out that take most", func(Options) route.Router { return route.NewSchedule() }},
 	{"threshold", "one central queue, large queries to the base type and small ones to the others", func(o Options) route.Router { return route.NewThreshold(o.Routing.Threshold) }},
+	{"bands", "each query so that every instance's rate stays where its batches fill and do not wait for each other", func(Options) route.Router { return route.NewBands() }},
 	{"earliestfinish", "each query to the instance on which it is believed to end first", func(Options) route.Router { return route.NewEarliestFinish() }},
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/infless"
 	"github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/policy/plan/ramsis"
 	"github.com/sluice-serving/sluice/policy/plan/static"
@@ -52,6 +53,7 @@ var planners = []plannerPart{
 	{"modelswitching", "all variants everywhere; by the load, the most accurate whose simulated response meets the objective", newLoadwise(modelSwitching)},
 	{"infaas-target", "all variants everywhere; the fastest that reaches the app's accuracy floor", newLoadwise(infaasTarget)},
 	{"allvariants", "all variants everywhere, and the batcher chooses", newAllVariants},
+	{"infless", "instances with batch sizes and parts of machines of their own, packed where they serve most for what they take", newInfless},
 	{"kairos", "which machines to rent under a budget, by upper bounds on what pools serve", newKairos},
 }
 
@@ -65,6 +67,7 @@ var scalers = []scalerPart{
 	{"mixshift", "plans again when the sizes of queries shift, and when a worker is lost or a price or a latency changes", func(o Options) scale.Scaler {
 		return scale.NewMixShift(o.Replan)
 	}},
+	{"ratebands", "plans again when a rate leaves the band that its instances work well in, and lets apps go that nobody calls", newRateBands},
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 
@@ -117,6 +120,14 @@ func newKairos(w World, o Options) (plan.Planner, error) {
 		return nil, fmt.Errorf("planner kairos: option bound is %s, which does not exist: use paper or fluid", r.Bound)
 	}
 	return &kairos.Planner{Profile: w.Profile, Options: kairos.Options{Budget: r.Budget, Fluid: r.Bound == "fluid", Late: r.Late}}, nil
+}
+
+func newInfless(w World, o Options) (plan.Planner, error) {
+	k := &o.Packing
+	return &infless.Planner{Profile: w.Profile, Options: infless.Options{
+		Headroom: k.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact, Balanced: k.Balanced, Dense: k.Dense, Undivided: k.Release, Single: k.Single, Fastest: k.Fastest, Uniform: k.Uniform, First: k.First,
+		Threads: k.Threads, Percent: k.Percent,
+	}}, nil
 }
 
 // NewPlanner builds the system's planner.

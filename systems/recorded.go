@@ -13,6 +13,9 @@ func Recorded(h journal.Header) (*engine.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	return System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler,
-		Options: Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}}.Engine(h.Spec, measured, h.Provides)
+	o := Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}
+	if err := o.Set(h.Settings); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler, Options: o}.Engine(h.Spec, measured, h.Provides)
 }

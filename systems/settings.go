@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // setting is a key of a configuration's options and how it is taken up.
@@ -29,7 +30,11 @@ var settings = []setting{
 	}},
 	{"place", func(o *Options, v string) error { o.Planning.Place = v; return among(v, "free", "fixed") }},
 	{"lambda", func(o *Options, v string) (err error) { o.Planning.Lambda, err = number(v, 0, 1); return err }},
-	{"headroom", func(o *Options, v string) (err error) { o.Planning.Headroom, err = number(v, 0.1, 10); return err }},
+	{"headroom", func(o *Options, v string) (err error) {
+		o.Planning.Headroom, err = number(v, 0.1, 10)
+		o.Packing.Headroom = o.Planning.Headroom
+		return err
+	}},
 	{"gap", func(o *Options, v string) (err error) { o.Planning.Gap, err = number(v, 0, 1); return err }},
 	{"slack", func(o *Options, v string) (err error) { o.Planning.Slack, err = number(v, -1, 1); return err }},
 	{"levels", func(o *Options, v string) error {
@@ -64,7 +69,27 @@ var settings = []setting{
 		return err
 	}},
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
+	{"merge", func(o *Options, v string) (err error) { o.Packing.Merge, err = number(v, -1, 0.99); return err }},
+	{"packing", func(o *Options, v string) error {
+		o.Packing.Balanced, o.Packing.Dense = v == "balanced", v == "dense"
+		return among(v, "paper", "balanced", "dense")
+	}},
+	{"rounding", func(o *Options, v string) error {
+		o.Packing.Exact = v == "none"
+		return among(v, "paper", "none")
+	}},
 	{"bound", func(o *Options, v string) error { o.Renting.Bound = v; return among(v, "paper", "fluid") }},
+	{"keep", func(o *Options, v string) error {
+		o.Keeping.Rule = v
+		return among(v, keepers...)
+	}},
+	{"gamma", func(o *Options, v string) (err error) { o.Keeping.Gamma, err = number(v, 0.001, 0.999); return err }},
+	{"head", func(o *Options, v string) (err error) { o.Keeping.Head, err = number(v, 0.0001, 1); return err }},
+	{"tail", func(o *Options, v string) (err error) { o.Keeping.Tail, err = number(v, 0.0001, 1); return err }},
+	{"alive", func(o *Options, v string) (err error) { o.Keeping.Alive, err = span(v, 7*24*time.Hour); return err }},
+	{"tracked", func(o *Options, v string) (err error) { o.Keeping.Tracked, err = span(v, 28*24*time.Hour); return err }},
+	{"cold_price", func(o *Options, v string) (err error) { o.Keeping.Price, err = span(v, 7*24*time.Hour); return err }},
+	{"alpha", func(o *Options, v string) (err error) { o.Keeping.Alpha, err = number(v, 0.001, 1); return err }},
 	{"late", func(o *Options, v string) (err error) { o.Renting.Late, err = number(v, -1, 0.99); return err }},
 }
 
@@ -100,4 +125,12 @@ func number(v string, low, high float64) (float64, error) {
 		return 0, fmt.Errorf("is %q, want a number from %v to %v", v, low, high)
 	}
 	return x, nil
+}
+
+func span(v string, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(v)
+	if err != nil || d < time.Millisecond || d > most {
+		return 0, fmt.Errorf("is %q, want a duration from 1ms to %v", v, most)
+	}
+	return d, nil
 }

@@ -2,6 +2,7 @@ package systems
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -82,5 +83,33 @@ func TestRentingOptions(t *testing.T) {
 	o.Renting.Bound = "guess"
 	if _, err := NewPlanner("kairos", World{Profile: c.Profile}, o); err == nil {
 		t.Error("a planner was made with a bound that does not exist")
+	}
+}
+
+// What is said of keeping apps warm is shown, is what a journal carries, and makes the rule that is named.
+func TestKeepingOptions(t *testing.T) {
+	given := map[string]string{"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "tracked": "2h0m0s", "cold_price": "10m0s", "alpha": "0.5", "cells": "3"}
+	var o Options
+	if err := o.Set(given); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.Settings(); !maps.Equal(got, given) {
+		t.Errorf("settings are %v, given were %v", got, given)
+	}
+	for _, name := range Keepers() {
+		if err := o.Set(map[string]string{"keep": name}); err != nil {
+			t.Error(err)
+		}
+		if k := NewKeeper(o.Keeping); k.Name() != name {
+			t.Errorf("%s makes %s", name, k.Name())
+		}
+	}
+	for k, v := range map[string]string{"keep": "for ever", "gamma": "1", "alive": "soon", "tracked": "-1h"} {
+		if err := o.Set(map[string]string{k: v}); err == nil {
+			t.Errorf("%s %s was taken", k, v)
+		}
+	}
+	if got := (Options{}).Settings(); got != nil {
+		t.Errorf("nothing given, settings are %v", got)
 	}
 }

@@ -25,16 +25,18 @@ const maxLine = 16 << 20
 
 // Header is the first line: all that is needed to build the engine again.
 type Header struct {
-	Journal      int // Version
-	System       string
-	Router       string
-	Batcher      string
-	BatchSize    int           `json:",omitempty"`
-	Timeout      time.Duration `json:",omitempty"`
-	Scaler       string        `json:",omitempty"`
-	Replan       time.Duration `json:",omitempty"` // interval of the scaler
-	Statistic    string        // of the measurements, as profile.ParseStatistic names it
-	Learn        bool          `json:",omitempty"` // latency was learned, from the measurements where there are any
+	Journal   int // Version
+	System    string
+	Router    string
+	Batcher   string
+	BatchSize int           `json:",omitempty"`
+	Timeout   time.Duration `json:",omitempty"`
+	Scaler    string        `json:",omitempty"`
+	Replan    time.Duration `json:",omitempty"` // interval of the scaler
+	Statistic string        // of the measurements, as profile.ParseStatistic names it
+	Learn     bool          `json:",omitempty"` // latency was learned, from the measurements where there are any
+	// Settings are the other options of the engine's parts, as a configuration names them.
+	Settings     map[string]string `json:",omitempty"`
 	Provides     plan.Sections
 	Spec         *serving.Spec
 	Measurements serving.Measurements
@@ -128,9 +130,10 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return j, j.err
 }
 
-// Step records a step. Steps without inputs and decisions (a timer that found nothing to do) are left out.
+// Step records a step, also one without inputs and decisions: a scaler that looked and found nothing to do says when it wants to
+// look again, and a replay that did not look then would look at other times.
 func (j *Writer) Step(now serving.Time, in []engine.Input, out []engine.Decision) error {
-	if j.err != nil || len(in) == 0 && len(out) == 0 {
+	if j.err != nil {
 		return j.err
 	}
 	j.buf.At, j.buf.In, j.buf.Out = now, j.buf.In[:0], j.buf.Out[:0]

@@ -88,7 +88,7 @@ func build(spec *serving.Spec, m serving.Measurements, place []static.Instance) 
 }
 
 // Random returns a cluster of 1 to 3 apps (some of several stages with branches and joins), 1 to 3 device types, several
-// variants and slots, drop or serve-late.
+// variants and slots, drop or serve-late, and in every other one parts of machines.
 func Random(rng *rand.Rand) *Cluster {
 	spec := &serving.Spec{}
 	for d := range 1 + rng.IntN(3) {
@@ -98,7 +98,7 @@ func Random(rng *rand.Rand) *Cluster {
 	var place []static.Instance
 	for a := range 1 + rng.IntN(3) {
 		app := serving.App{Name: fmt.Sprintf("app%d", a), Weight: 1, QueueLimit: 5 + rng.IntN(200), Late: serving.LatePolicy(rng.IntN(2)),
-			SLO: serving.SLO{Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99}}
+			SLO: serving.SLO{Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99}, ColdWait: time.Duration(a) * 700 * time.Millisecond}
 		stages := 1
 		if rng.IntN(3) == 0 {
 			stages = 2 + rng.IntN(3)
@@ -152,6 +152,7 @@ func Random(rng *rand.Rand) *Cluster {
 		}
 		spec.Apps = append(spec.Apps, app)
 	}
+	cut(spec, &m)
 	return build(spec, m, place)
 }
 

@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -10,12 +11,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Planner is the static one, with policies for every queue and prices for every stage besides, so that every rule finds what it needs. What they say is
-// legal and otherwise arbitrary: drawn anew, and the same, for every plan.
+// Planner is the static one, with policies for every queue, prices for every stage and bounds of every instance's rate
+// besides, so that every rule finds what it needs. What they say is legal and otherwise arbitrary: drawn anew, and the
+// same, for every plan. An app whose demand is 0 gets nothing.
 type Planner struct{ static.Planner }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return p.Planner.Provides() | plan.Tables | plan.Priced }
+func (p *Planner) Provides() plan.Sections {
+	return p.Planner.Provides() | plan.Tables | plan.Priced | plan.Bands
+}
 
 // Plan implements plan.Planner.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
@@ -23,6 +27,19 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	share(out, r.Spec)
+	bounds := rand.New(rand.NewPCG(5, 6))
+	for k := range out.Instances {
+		i := &out.Instances[k]
+		d := i.DeviceType(r.Spec)
+		most := i.Variants[0].Limit
+		i.Up = float64(i.Slots*most) / max(p.Profile.Latency(i.Variants[0].Variant, d, most, i.Slots).Seconds(), 1e-3)
+		i.Low = i.Up * bounds.Float64()
+	}
+	out.Instances = slices.DeleteFunc(out.Instances, func(i plan.Instance) bool {
+		a := r.Spec.Stages[i.Stage].App
+		return int(a) < len(r.Rates) && r.Rates[a] == 0
+	})
 	rng := rand.New(rand.NewPCG(5, 5))
 	for s := range r.Spec.Stages {
 		set := plan.Policies{Stage: serving.StageID(s), DeviceType: serving.None}

@@ -50,11 +50,11 @@ func TestOpenNumbers(t *testing.T) {
 	}
 	made := &Plan{Instances: []Instance{{Stage: 1, Slots: 1, Variants: []Variant{{Variant: 0, Limit: 1}}}, {Stage: 0, Slots: 1, Variants: []Variant{{Variant: 1, Limit: 1}}}},
 		Budgets: []time.Duration{5, 6}, Demand: []float64{1, 3}, Capacity: []float64{4, 5}, Shed: []float64{0, 1}, Mixes: []serving.Mix{{Count: 1}, {Count: 3}},
-		Policies: []Policies{{Stage: 1, ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 0, Queries: 1}}}}}}, Prices: []Prices{{Stage: 1}}}
+		Policies: []Policies{{Stage: 1, ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 0, Queries: 1}}}}}}, Prices: []Prices{{Stage: 1}}, Worth: [][]float64{{1}, {2}}}
 	whole := made.In(o)
 	want := &Plan{Instances: []Instance{{Stage: 2, Slots: 1, Variants: []Variant{{Variant: 2, Limit: 1}}}, {Stage: 0, Slots: 1, Variants: []Variant{{Variant: 3, Limit: 1}}}},
 		Budgets: []time.Duration{5, 0, 6}, Demand: []float64{1, 0, 3}, Capacity: []float64{4, 0, 5}, Shed: []float64{0, 0, 1}, Mixes: []serving.Mix{{Count: 1}, {}, {Count: 3}},
-		Policies: []Policies{{Stage: 2, ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 2, Queries: 1}}}}}}, Prices: []Prices{{Stage: 2}}}
+		Policies: []Policies{{Stage: 2, ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 2, Queries: 1}}}}}}, Prices: []Prices{{Stage: 2}}, Worth: [][]float64{{1}, nil, {2}}}
 	if !reflect.DeepEqual(whole, want) {
 		t.Errorf("got  %+v\nwant %+v", whole, want)
 	}

@@ -32,6 +32,9 @@ type Plan struct {
 	Demand, Capacity []float64
 	// Mixes are, by AppID, the sizes of queries that the plan was made for; nil when it does not depend on them.
 	Mixes []serving.Mix
+	// Worth is, by StageID and DeviceTypeID, what an instance more of a type would add to what the stage can carry, in queries/s: the
+	// types of a stage compare by it. Nil where a plan does not say.
+	Worth [][]float64
 	// Shed is, by AppID, the part of Demand that the plan knowingly does not serve; nil when it serves everything.
 	Shed []float64
 	// Loads counts the variants that have to be brought up to get from the snapshot to the plan.
@@ -171,8 +174,8 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 		if i.Stage < 0 || int(i.Stage) >= len(spec.Stages) {
 			return fmt.Errorf("%s: stage %d does not exist", at, i.Stage)
 		}
-		if app := &spec.Apps[spec.Stages[i.Stage].App]; app.Closed {
-			return fmt.Errorf("%s: app %q is closed", at, app.Name)
+		if a := int(spec.Stages[i.Stage].App); a < len(spec.Apps) && spec.Apps[a].Closed {
+			return fmt.Errorf("%s: app %q is closed", at, spec.Apps[a].Name)
 		}
 		if i.Slots < 1 {
 			return fmt.Errorf("%s: slots is %d, want at least 1", at, i.Slots)
@@ -201,6 +204,9 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			}
 		}
 	}
+	if err := p.fits(spec); err != nil {
+		return err
+	}
 	for i := range p.Policies {
 		if err := p.Policies[i].validate(spec); err != nil {
 			return fmt.Errorf("plan of %s, policies %d: %w", p.Planner, i, err)
@@ -211,7 +217,20 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			return fmt.Errorf("plan of %s, prices %d: %w", p.Planner, i, err)
 		}
 	}
-	if len(p.Budgets) > len(spec.Stages) { // fewer are of a smaller world
+	if p.Worth != nil && len(p.Worth) != len(spec.Stages) {
+		return fmt.Errorf("plan of %s: worths of %d stages for %d stages", p.Planner, len(p.Worth), len(spec.Stages))
+	}
+	for t, worth := range p.Worth {
+		if worth != nil && len(worth) != len(spec.DeviceTypes) {
+			return fmt.Errorf("plan of %s, stage %q: %d worths for %d device types", p.Planner, spec.Stages[t].Name, len(worth), len(spec.DeviceTypes))
+		}
+		for d, w := range worth {
+			if !(w >= 0) || math.IsInf(w, 0) {
+				return fmt.Errorf("plan of %s, stage %q: the worth of %q is %v, want a finite number of at least 0", p.Planner, spec.Stages[t].Name, spec.DeviceTypes[d].Name, w)
+			}
+		}
+	}
+	if p.Budgets != nil && len(p.Budgets) != len(spec.Stages) {
 		return fmt.Errorf("plan of %s: %d budgets for %d stages", p.Planner, len(p.Budgets), len(spec.Stages))
 	}
 	return nil

@@ -100,7 +100,7 @@ func (s *matchingStage) round(v *View) bool {
 	if v.Waiting().Len() == 0 || !s.look(v) {
 		return false
 	}
-	s.weigh(v)
+	weigh(v, s.kinds, s.largest)
 	s.deal(v)
 	began := false
 	for _, at := range s.open {
@@ -129,12 +129,8 @@ func (s *matchingStage) build(v *View, cells int) {
 		if i.Active < 0 {
 			continue
 		}
-		x := matchingKind{variant: i.Variants[i.Active].Variant, device: i.DeviceType, slots: i.Slots, limit: i.Limit()}
-		at := slices.Index(s.kinds, x)
-		if at < 0 {
-			at = len(s.kinds)
-			s.kinds = append(s.kinds, x)
-		}
+		var at int
+		s.kinds, at = kindOf(s.kinds, i)
 		s.slots = s.slots || i.Slots > 1
 		c := &s.cells[k%cells]
 		c.instances, c.kind = append(c.instances, i), append(c.kind, int32(at))
@@ -169,18 +165,29 @@ func (s *matchingStage) look(v *View) bool {
 	return len(s.open) > 0
 }
 
+// kindOf returns the place of an instance's kind among kinds, which it is added to if it is new.
+func kindOf(kinds []matchingKind, i *fleet.Instance) ([]matchingKind, int) {
+	x := matchingKind{variant: i.Variants[i.Active].Variant, device: i.DeviceType, slots: i.Slots, limit: i.Limit()}
+	for at := range kinds {
+		if y := &kinds[at]; y.variant == x.variant && y.device == x.device && y.slots == x.slots && y.limit == x.limit {
+			return kinds, at
+		}
+	}
+	return append(kinds, x), len(kinds)
+}
+
 // weigh finds what a second of each kind of instance is worth, in seconds of the fastest (C_j, Definition 1): the ratio of what they
 // take for the largest query that all serve. It follows what is believed at the time.
-func (s *matchingStage) weigh(v *View) {
+func weigh(v *View, kinds []matchingKind, largest int) {
 	least := profile.Unknown
-	for k := range s.kinds {
-		x := &s.kinds[k]
-		takes := v.Fleet.Profile.Latency(x.variant, x.device, s.largest, x.slots)
+	for k := range kinds {
+		x := &kinds[k]
+		takes := v.Fleet.Profile.Latency(x.variant, x.device, largest, x.slots)
 		x.weight = float64(max(takes, 1))
 		least = min(least, takes)
 	}
-	for k := range s.kinds {
-		s.kinds[k].weight = float64(max(least, 1)) / s.kinds[k].weight
+	for k := range kinds {
+		kinds[k].weight = float64(max(least, 1)) / kinds[k].weight
 	}
 }
 

@@ -419,7 +419,7 @@ func BenchmarkMatching(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s.look(v)
-				s.weigh(v)
+				weigh(v, s.kinds, s.largest)
 				s.deal(v)
 				for _, at := range s.open {
 					x := &s.cells[at]

@@ -21,12 +21,13 @@ type Weighted struct{ stages []weightedStage }
 type weightedStage struct {
 	epoch    uint64
 	built    bool
-	n        int64 // queries assigned since the table was built
+	n        int64 // queries assigned since the shares were set
 	delta    float64
 	share    []float64 // by index into the ready instances; adds up to 1
 	given    []int64
-	due      pq.Heap // eligible instances by the query number at which they must have been served
-	upcoming pq.Heap // the others by the query number at which they become eligible
+	owed     []float64 // what an instance is to receive besides its share, negative for what it has had too much; below one
+	due      pq.Heap   // eligible instances by the query number at which they must have been served
+	upcoming pq.Heap   // the others by the query number at which they become eligible
 }
 
 // NewWeighted returns the rule.
@@ -66,14 +67,24 @@ func (o *Weighted) Route(v *View) {
 }
 
 func (s *weightedStage) build(all []*fleet.Instance, epoch uint64) {
-	s.epoch, s.built, s.n = epoch, true, 0
+	s.epoch, s.built = epoch, true
+	s.share, s.owed = s.share[:0], s.owed[:0]
+	for _, i := range all {
+		s.share, s.owed = append(s.share, i.Share), append(s.owed, 0)
+	}
+	s.begin()
+}
+
+// begin makes shares of what share holds, and counts from here on.
+func (s *weightedStage) begin() {
+	s.n = 0
 	s.due.Reset()
 	s.upcoming.Reset()
-	s.share, s.given = s.share[:0], s.given[:0]
+	s.given = s.given[:0]
 	total, k := 0.0, 0
-	for _, i := range all {
-		total += i.Share
-		if i.Share > 0 {
+	for _, w := range s.share {
+		total += w
+		if w > 0 {
 			k++
 		}
 	}
@@ -81,14 +92,15 @@ func (s *weightedStage) build(all []*fleet.Instance, epoch uint64) {
 	if k > 1 {
 		s.delta = 1 / float64(2*k-2)
 	}
-	for at, i := range all {
-		w := 0.0
+	for at := range s.share {
+		s.given = append(s.given, 0)
 		if total > 0 {
-			w = i.Share / total
+			s.share[at] /= total
 		} else {
-			w = 1 / float64(len(all)) // a plan that shares nothing out: equal shares
+			s.share[at] = 1 / float64(len(s.share)) // a plan that shares nothing out: equal shares
 		}
-		s.share, s.given = append(s.share, w), append(s.given, 0)
+	}
+	for at, w := range s.share {
 		if w > 0 {
 			s.upcoming.Set(at, s.eligible(at))
 		}
@@ -97,12 +109,12 @@ func (s *weightedStage) build(all []*fleet.Instance, epoch uint64) {
 
 // eligible is the number of the first query at which instance at may be served again.
 func (s *weightedStage) eligible(at int) int64 {
-	return max(int64(math.Ceil((float64(s.given[at])+s.delta)/s.share[at]-1e-9)), s.n+1)
+	return max(int64(math.Ceil((float64(s.given[at])-s.owed[at]+s.delta)/s.share[at]-1e-9)), s.n+1)
 }
 
 // deadline orders eligible instances by when they must have been served, in millionths of a query.
 func (s *weightedStage) deadline(at int) int64 {
-	d := (float64(s.given[at]) + 1 - s.delta) / s.share[at] * 1e6
+	d := (float64(s.given[at]) - s.owed[at] + 1 - s.delta) / s.share[at] * 1e6
 	if d > math.MaxInt64/2 {
 		return math.MaxInt64 / 2
 	}

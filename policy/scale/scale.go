@@ -3,6 +3,8 @@
 package scale
 
 import (
+	"time"
+
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -22,6 +24,15 @@ type Scaler interface {
 	Demand(v *View, rates []float64)
 }
 
+// Waker is a Scaler that lets apps go which nobody calls, and starts them again. The engine lets the queries of an app that
+// has no instance wait for it, for as long as the app's late policy and cold wait allow, and calls Decide whenever one
+// finds nothing ready.
+type Waker interface {
+	// Called tells that an app is called at now after it had nothing to do for idle. It answers whether Decide is to be
+	// called in this step.
+	Called(now serving.Time, app serving.AppID, idle time.Duration) bool
+}
+
 // View is what a rule may see.
 type View struct {
 	Now     serving.Time
@@ -35,4 +46,6 @@ type View struct {
 	// fit again; a price changed; other latencies are believed. 0 for never.
 	Shifted serving.Time
 	Waiting []int // by AppID: queries that wait
+	// Idle is, by AppID, since when an app has had nothing to do; serving.Never for one that has.
+	Idle []serving.Time
 }

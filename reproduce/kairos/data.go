@@ -6,7 +6,6 @@ import (
 	"embed"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/sluice-serving/sluice/reproduce"
@@ -16,26 +15,7 @@ import (
 //go:embed data/*.csv
 var files embed.FS
 
-// records reads a carried table and checks its head.
-func records(name string, head ...string) ([][]string, error) {
-	text, err := files.ReadFile("data/" + name)
-	if err != nil {
-		return nil, err
-	}
-	return reproduce.Records("data/"+name, text, head...)
-}
-
-// numbers reads the fields of a record from the given place on.
-func numbers(name string, line int, fields []string) ([]float64, error) {
-	out := make([]float64, len(fields))
-	for i, f := range fields {
-		var err error
-		if out[i], err = strconv.ParseFloat(f, 64); err != nil {
-			return nil, fmt.Errorf("data/%s: record %d: %q is no number", name, line+1, f)
-		}
-	}
-	return out, nil
-}
+var data = reproduce.Data{Files: files}
 
 // types of machines that are rented, the base type first (Table 4).
 var types = []serving.DeviceType{
@@ -63,7 +43,7 @@ const largest, step = 1000, 10
 
 // latencies reads what was measured of a model, for the one variant of a spec.
 func latencies(name string) (m serving.Measurements, err error) {
-	rows, err := records("latency.csv", "model", "type", "items", "mean_ns", "stddev_ns")
+	rows, err := data.Records("latency.csv", "model", "type", "items", "mean_ns", "stddev_ns")
 	if err != nil {
 		return m, err
 	}
@@ -72,7 +52,7 @@ func latencies(name string) (m serving.Measurements, err error) {
 			continue
 		}
 		d := slices.IndexFunc(types, func(t serving.DeviceType) bool { return t.Name == r[1] })
-		v, err := numbers("latency.csv", n, r[2:])
+		v, err := reproduce.Numbers("latency.csv", n, r[2:])
 		if err != nil || d < 0 {
 			return m, fmt.Errorf("data/latency.csv: record %d: type %q: %w", n+1, r[1], err)
 		}

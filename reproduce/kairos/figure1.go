@@ -26,10 +26,10 @@ func figure1(l *lab) error {
 	var runs []run
 	for _, by := range both {
 		q := question{setup: at("rm2"), pool: alone, system: "fcfs", arrivals: by}
-		r := run{base: l.want(q, fine)}
+		r := run{base: l.want(q, l.fine)}
 		for _, p := range mixed {
 			q.pool = p
-			r.mixed = append(r.mixed, l.want(q, fine))
+			r.mixed = append(r.mixed, l.want(q, l.fine))
 		}
 		runs = append(runs, r)
 	}
@@ -44,7 +44,7 @@ func figure1(l *lab) error {
 			lines[n] = plot.Line{Name: by.String(), Y: []float64{mean(base)}}
 			groups = append(groups[:0], alone.String()+" scaled")
 			for i, p := range mixed {
-				r.mixed[i].level(o, "1", p.String(), setting)
+				level(o, "1", p.String(), setting, r.mixed[i].allowed())
 				gain := row("1", p.String(), "over homogeneous", "x", setting)
 				if i == 0 {
 					gain = said(gain, 1.15, "§4")

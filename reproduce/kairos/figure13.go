@@ -51,7 +51,7 @@ func figure13(l *lab) error {
 			return err
 		}
 		for _, r := range ladders[m.name].ranked {
-			all[ask(m.name, r)] = l.want(ask(m.name, r), coarse)
+			all[ask(m.name, r)] = l.want(ask(m.name, r), l.coarse)
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {

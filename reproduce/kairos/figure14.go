@@ -19,22 +19,22 @@ func figure14(l *lab) error {
 	if err != nil {
 		return err
 	}
-	_, oracle, err := s.mostOracle(budget)
+	most, err := s.oracle()
 	if err != nil {
 		return err
 	}
-	rules := rules()
+	oracle, rules := most.rates[most.best], rules()
 	ask := func(r planner.Ranked, rule string) question {
 		return question{setup: at("rm2"), pool: pool(r.Pool), system: rule, arrivals: whole}
 	}
 	all := make(map[question]measured)
 	for _, r := range x.ranked {
 		for _, rule := range rules {
-			all[ask(r, rule)] = l.want(ask(r, rule), coarse)
+			all[ask(r, rule)] = l.want(ask(r, rule), l.coarse)
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
-		lines := []plot.Line{{Name: "upper bound", Faint: true}, {Name: "oracle", Faint: true}}
+		lines := []plot.Line{{Name: "upper bound", Faint: true}, {Name: "oracle"}}
 		for _, rule := range rules {
 			lines = append(lines, plot.Line{Name: rule})
 		}

@@ -1,6 +1,9 @@
 package kairos
 
-import "github.com/sluice-serving/sluice/reproduce"
+import (
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
 
 // altered are the contests of all models in a setup that differs from Figure 8's in one thing, and those of Figure 8.
 type altered struct {
@@ -32,14 +35,23 @@ func (l *lab) figureOf(figure string, all []*altered) error {
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
+		var panels []plot.Panel
 		for _, x := range all {
 			for i, c := range x.against {
 				setting := map[string]string{x.name: x.value}
 				c.say(o, figure, setting, nil)
 				o.Add(row(figure, "kairos", "over homogeneous in Figure 8", "x", setting), x.plain[i].gain()...)
 			}
-			gains(o, figure+"-"+x.name, figure+": "+x.name+" "+x.value, x.against)
+			plain := plot.Line{Name: "kairos in Figure 8", Faint: true}
+			for _, c := range x.plain {
+				plain.Y = append(plain.Y, mean(c.gain()))
+			}
+			p := gains(x.against)
+			p.Name = x.name + " " + x.value + ": " + p.Name
+			p.Lines = append(p.Lines, plain)
+			panels = append(panels, p)
 		}
+		chart(o, figure, figure+": throughput over the best homogeneous pool", 1, panels...)
 		return nil
 	})
 	return nil
@@ -56,8 +68,9 @@ func figure15(l *lab) error {
 // figure16 is Gaussian sizes, and latencies that are 5 % off what is predicted (§8.6). The paper says 5 % variance; it is a
 // deviation of 5 % here.
 func figure16(l *lab) error {
-	return l.figureOf("16", []*altered{
-		{name: "sizes", value: gaussian.String(), budget: budget, differ: func(s *setup) { s.sizes = gaussian }},
-		{name: "noise", value: "5 %", budget: budget, differ: func(s *setup) { s.noise = 0.05 }},
-	})
+	var all []*altered
+	for _, to := range gaussians {
+		all = append(all, &altered{name: "sizes", value: to.String(), budget: budget, differ: func(s *setup) { s.sizes = to }})
+	}
+	return l.figureOf("16", append(all, &altered{name: "noise", value: "5 %", budget: budget, differ: func(s *setup) { s.noise = 0.05 }}))
 }

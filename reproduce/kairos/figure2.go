@@ -16,9 +16,9 @@ const (
 // search's own. We take all four types.
 func figure2(l *lab) error {
 	q := question{setup: at("rm2"), system: "fcfs", arrivals: whole}
-	search := l.wantSearch(q, "annealing", annealing, shown)
+	search := l.wantSearch(q, searcher{"annealing", annealing}, shown)
 	q.pool = homogeneous(budget)
-	base := l.want(q, fine)
+	base := l.want(q, l.fine)
 	l.After(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"model": "rm2", "rule": "fcfs", "arrivals": whole.String()}
 		level := times(base.rates(), scale(q.pool, budget))

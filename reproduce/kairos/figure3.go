@@ -13,7 +13,7 @@ func figure3(l *lab) error {
 		return err
 	}
 	rules := rules()
-	oracle := s.oracle()
+	oracle := s.orcl()
 	all := make(map[question]measured)
 	ask := func(p pool, rule string, by arrivals) question {
 		return question{setup: at("rm2"), pool: p, system: rule, arrivals: by}
@@ -22,7 +22,7 @@ func figure3(l *lab) error {
 		for _, p := range mixed {
 			for _, rule := range rules {
 				q := ask(p, rule, by)
-				all[q] = l.want(q, fine)
+				all[q] = l.want(q, l.fine)
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func figure3(l *lab) error {
 				groups = append(groups, p.String())
 				for n, rule := range rules {
 					m := all[ask(p, rule, by)]
-					m.level(o, "3", rule, setting)
+					level(o, "3", rule, setting, m.allowed())
 					lines[n].Name = rule
 					lines[n].Y = append(lines[n].Y, mean(m.rates()))
 				}

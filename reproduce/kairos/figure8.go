@@ -2,6 +2,7 @@ package kairos
 
 import (
 	"errors"
+	"slices"
 
 	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/report/plot"
@@ -44,6 +45,7 @@ type contest struct {
 	kairos   measured
 	other    pool // that our linear program takes
 	ours     measured
+	ahead    measured
 }
 
 // against has a contest run.
@@ -59,9 +61,14 @@ func (l *lab) against(at setup, by arrivals, budget float64) (*contest, error) {
 	if c.other, err = s.byProgram(budget); err != nil {
 		return nil, err
 	}
-	c.base = l.want(question{setup: at, pool: homogeneous(budget), system: "fcfs", arrivals: by}, fine)
-	c.kairos = l.want(question{setup: at, pool: c.pool, system: own, arrivals: by}, fine)
-	c.ours = l.want(question{setup: at, pool: c.other, system: own, arrivals: by}, fine)
+	g := l.fine
+	if slices.Max(c.pool[:]) > 30 {
+		g = l.large
+	}
+	c.base = l.want(question{setup: at, pool: homogeneous(budget), system: "fcfs", arrivals: by}, g)
+	c.kairos = l.want(question{setup: at, pool: c.pool, system: own, arrivals: by}, g)
+	c.ours = l.want(question{setup: at, pool: c.other, system: own, arrivals: by}, g)
+	c.ahead = l.want(question{setup: at, pool: c.other, system: ahead, arrivals: by}, g)
 	return c, nil
 }
 
@@ -77,21 +84,28 @@ func (c *contest) gain() []float64 { return over(c.kairos.rates(), c.scaled()) }
 func (c *contest) say(o *reproduce.Outcome, figure string, setting map[string]string, published func(reproduce.Row) reproduce.Row) {
 	setting["model"], setting["arrivals"] = c.setup.model, c.arrivals.String()
 	o.Add(row(figure, "homogeneous, scaled", throughputRow, "queries/s", setting), c.scaled()...)
-	homogeneous(c.budget).machines(o, figure, "homogeneous, scaled", setting)
-	c.kairos.level(o, figure, "kairos", setting)
-	c.pool.machines(o, figure, "kairos", setting)
+	machines(o, figure, "homogeneous, scaled", setting, homogeneous(c.budget))
+	level(o, figure, "kairos", setting, c.kairos.allowed())
+	machines(o, figure, "kairos", setting, c.pool)
 	gain := row(figure, "kairos", "over homogeneous", "x", setting)
 	if published != nil {
 		gain = published(gain)
 	}
 	o.Add(gain, c.gain()...)
-	c.ours.level(o, figure, ours, setting)
-	c.other.machines(o, figure, ours, setting)
+	level(o, figure, ours, setting, c.ours.allowed())
+	machines(o, figure, ours, setting, c.other)
 	o.Add(row(figure, ours, "over homogeneous", "x", setting), over(c.ours.rates(), c.scaled())...)
+	level(o, figure, ahead, setting, c.ahead.allowed())
+	machines(o, figure, ahead, setting, c.other)
+	o.Add(row(figure, ahead, "over homogeneous", "x", setting), over(c.ahead.rates(), c.scaled())...)
 }
 
-// ours is Kairos's rule on the pool that our linear program takes.
-const ours = "kairos, linear program"
+const (
+	// ours is Kairos's rule on the pool that our linear program takes.
+	ours = "kairos, linear program"
+	// ahead is our rule, which plans ahead, on that pool.
+	ahead = "kairos-schedule"
+)
 
 // figure8 is §8.1.
 func figure8(l *lab) error {
@@ -107,32 +121,42 @@ func figure8(l *lab) error {
 	}
 	l.After(func(o *reproduce.Outcome) error {
 		for _, c := range all {
-			c.say(o, "8", map[string]string{}, func(r reproduce.Row) reproduce.Row {
+			setting := map[string]string{}
+			c.say(o, "8", setting, func(r reproduce.Row) reproduce.Row {
 				if c.setup.model == "rm2" {
 					return said(r, 2, "§8.1, up to")
 				}
 				return said(r, 1.25, "§8.1, more than")
 			})
+			var vary, together []float64
+			for _, rate := range c.kairos.rates() {
+				v, n := c.arrivals.bursts(rate)
+				vary, together = append(vary, v), append(together, n)
+			}
+			o.Add(row("8", "kairos", "deviation of gaps over their mean", "", setting), vary...)
+			o.Add(row("8", "kairos", "queries at once", "", setting), together...)
 		}
-		gains(o, "8", "8: throughput over the best homogeneous pool", all)
+		var panels []plot.Panel
+		for n, by := range both {
+			p := gains(all[n*len(models):][:len(models)])
+			p.Name += ", " + by.String()
+			panels = append(panels, p)
+		}
+		chart(o, "8", "8: throughput over the best homogeneous pool", 1, panels...)
 		return nil
 	})
 	return nil
 }
 
-// gains draws contests by model, a bar for each way in which queries come.
-func gains(o *reproduce.Outcome, figure, title string, all []*contest) {
+// gains draws contests by model.
+func gains(all []*contest) plot.Panel {
 	var groups []string
-	for _, m := range models {
-		groups = append(groups, m.name)
-	}
-	var lines []plot.Line
+	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: ours}, plot.Line{Name: ahead}
 	for _, c := range all {
-		if len(lines) == 0 || lines[len(lines)-1].Name != c.arrivals.String() {
-			lines = append(lines, plot.Line{Name: c.arrivals.String()})
-		}
-		line := &lines[len(lines)-1]
-		line.Y = append(line.Y, mean(c.gain()))
+		groups = append(groups, c.setup.model)
+		taken.Y = append(taken.Y, mean(c.gain()))
+		program.Y = append(program.Y, mean(over(c.ours.rates(), c.scaled())))
+		planned.Y = append(planned.Y, mean(over(c.ahead.rates(), c.scaled())))
 	}
-	chart(o, figure, title, 1, bars("times the homogeneous throughput", groups, lines...))
+	return bars("times the homogeneous throughput", groups, taken, program, planned)
 }

@@ -3,8 +3,8 @@ package kairos
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -31,48 +31,33 @@ type searched struct {
 	evaluations int
 }
 
-// wantPlus has KAIROS+ run with every seed.
-func (l *lab) wantPlus(q question) *reproduce.Task {
-	return l.Do(fmt.Sprintf("Algorithm 1 for %v", q), 40*coarse.queries*coarse.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		e, err := l.explore(ctx, q, bounded, budget, 0, seed)
+// wantPlus has KAIROS+ run with every seed, as Algorithm 1 with a bound.
+func (l *lab) wantPlus(q question, name string, search searching) *reproduce.Task {
+	return l.Do(fmt.Sprintf("%s for %v, finely", name, q), 40*l.coarse.queries*l.coarse.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		e, err := l.explore(ctx, q, search, budget, 0, seed)
 		if err != nil {
 			return nil, err
 		}
 		q := q
 		q.pool = e.pools[e.top()]
-		got, err := l.measure(ctx, q, fine, seed)
+		got, err := l.measure(ctx, q, l.fine, seed)
 		return &searched{got, q.pool, len(e.pools)}, err
 	})
-}
-
-// mostOracle is the oracle's throughput on the best pool for it.
-func (s *service) mostOracle(budget float64) (pool, float64, error) {
-	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
-	if err != nil {
-		return pool{}, 0, err
-	}
-	o := s.oracle()
-	var best pool
-	most := 0.0
-	for _, r := range ranked {
-		if v := o.Of(r.Pool); v > most {
-			best, most = pool(r.Pool), v
-		}
-	}
-	return best, most, nil
 }
 
 // lineup is one model in Figure 9: what every rule carries on its best pool.
 type lineup struct {
 	setup    setup
 	arrivals arrivals
-	rivals   []*reproduce.Task
-	pool     pool // that Kairos takes
+	rules    []string
+	rivals   []*reproduce.Task // by rules
+	pool     pool              // that Kairos takes
 	kairos   measured
 	other    pool // that our linear program takes
 	ours     measured
-	plus     *reproduce.Task
-	best     pool // for the oracle
+	ahead    measured
+	plus     []*reproduce.Task // by algorithm1
+	best     pool              // for the oracle
 	oracle   float64
 }
 
@@ -81,36 +66,33 @@ func (l *lab) lineup(at setup, by arrivals) (*lineup, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &lineup{setup: at, arrivals: by}
-	if out.best, out.oracle, err = s.mostOracle(budget); err != nil {
+	out := &lineup{setup: at, arrivals: by, rules: rivals()}
+	oracle, err := s.oracle()
+	if err != nil {
 		return nil, err
 	}
+	out.best, out.oracle = oracle.best, oracle.rates[oracle.best]
 	q := question{setup: at, arrivals: by}
-	for _, q.system = range rivals() {
-		out.rivals = append(out.rivals, l.wantBest(q, budget, fine))
+	for _, q.system = range out.rules {
+		out.rivals = append(out.rivals, l.wantBest(q, budget, l.fine))
 	}
 	if out.pool, err = s.chosen(budget); err != nil {
 		return nil, err
 	}
 	q.system = own
-	out.plus = l.wantPlus(q)
+	for _, a := range algorithm1 {
+		out.plus = append(out.plus, l.wantPlus(q, a.name, a.make))
+	}
 	q.pool = out.pool
-	out.kairos = l.want(q, fine)
+	out.kairos = l.want(q, l.fine)
 	if out.other, err = s.byProgram(budget); err != nil {
 		return nil, err
 	}
 	q.pool = out.other
-	out.ours = l.want(q, fine)
+	out.ours = l.want(q, l.fine)
+	q.system = ahead
+	out.ahead = l.want(q, l.fine)
 	return out, nil
-}
-
-// rival is what a rule carries on its best pool.
-func (x *lineup) rival(n int) []float64 {
-	out := make([]float64, len(x.rivals[n].Done))
-	for i, d := range x.rivals[n].Done {
-		out[i] = d.(*found).Rate
-	}
-	return out
 }
 
 // claim is a number that the text gives.
@@ -138,7 +120,7 @@ func figure9(l *lab) error {
 	l.After(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, by := range both {
-			lines := make([]plot.Line, len(rivals())+4)
+			lines := make([]plot.Line, len(rivals())+3+len(algorithm1)+1)
 			var groups []string
 			for _, x := range all {
 				if x.arrivals == by {
@@ -149,51 +131,92 @@ func figure9(l *lab) error {
 			panels = append(panels, bars("throughput over Ribbon's rule, "+by.String(), groups, lines...))
 		}
 		chart(o, "9", "9: every rule on its best pool", 1, panels...)
+		note9(o, all)
 		return nil
 	})
 	return nil
 }
 
+// entry is what one system carries in Figure 9, by seed.
+type entry struct {
+	system string
+	pools  []pool
+	got    []experiment.Allowed
+}
+
+func (e *entry) rates() []float64 {
+	out := make([]float64, len(e.got))
+	for i := range e.got {
+		out[i] = e.got[i].Rate
+	}
+	return out
+}
+
+// entries are those of a lineup: the rivals', and then Kairos's.
+func (x *lineup) entries() (rivals, own []entry) {
+	for n, t := range x.rivals {
+		e := entry{system: x.rules[n]}
+		for _, d := range t.Done {
+			f := d.(*found)
+			e.pools, e.got = append(e.pools, f.pool), append(e.got, f.Allowed)
+		}
+		rivals = append(rivals, e)
+	}
+	own = append(own, entry{"kairos", []pool{x.pool}, x.kairos.allowed()}, entry{ours, []pool{x.other}, x.ours.allowed()}, entry{ahead, []pool{x.other}, x.ahead.allowed()})
+	for n, t := range x.plus {
+		e := entry{system: algorithm1[n].name}
+		for _, d := range t.Done {
+			f := d.(*searched)
+			e.pools, e.got = append(e.pools, f.pool), append(e.got, f.Allowed)
+		}
+		own = append(own, e)
+	}
+	return rivals, own
+}
+
+// evaluations are how many Algorithm 1 needs with one of its bounds, by seed.
+func (x *lineup) evaluations(n int) (count []float64) {
+	for _, d := range x.plus[n].Done {
+		count = append(count, float64(d.(*searched).evaluations))
+	}
+	return count
+}
+
 func (x *lineup) say(o *reproduce.Outcome, lines []plot.Line) {
 	setting := map[string]string{"model": x.setup.model, "arrivals": x.arrivals.String()}
-	rates, plus := x.kairos.rates(), make([]float64, len(x.plus.Done))
-	for i, d := range x.plus.Done {
-		plus[i] = d.(*searched).Rate
-	}
-	first := mean(x.rival(0))
+	rivals, own := x.entries()
+	all := slices.Concat(rivals, own)
+	first := mean(rivals[0].rates())
 	draw := func(n int, name string, y float64) {
 		lines[n].Name = name
 		lines[n].Y = append(lines[n].Y, y/first)
 	}
-	for n, rule := range rivals() {
-		o.Add(row("9", rule, throughputRow, "queries/s", setting), x.rival(n)...)
-		x.rivals[n].Done[0].(*found).pool.machines(o, "9", rule, setting)
-		draw(n, rule, mean(x.rival(n)))
+	for n := range all {
+		e := &all[n]
+		level(o, "9", e.system, setting, e.got)
+		machines(o, "9", e.system, setting, e.pools...)
+		draw(n, e.system, mean(e.rates()))
 	}
-	n := len(rivals())
-	o.Add(row("9", "kairos", throughputRow, "queries/s", setting), rates...)
-	x.pool.machines(o, "9", "kairos", setting)
-	o.Add(row("9", ours, throughputRow, "queries/s", setting), x.ours.rates()...)
-	x.other.machines(o, "9", ours, setting)
-	o.Add(row("9", "kairos+", throughputRow, "queries/s", setting), plus...)
-	x.plus.Done[0].(*searched).pool.machines(o, "9", "kairos+", setting)
+	for n, a := range algorithm1 {
+		o.Add(row("9", a.name, "evaluations until nothing is open", "", setting), x.evaluations(n)...)
+	}
 	o.Add(row("9", "oracle", throughputRow, "queries/s", setting), x.oracle)
-	x.best.machines(o, "9", "oracle", setting)
-	for i, rule := range rivals() {
-		r := row("9", "kairos", "over "+rule, "x", setting)
-		if c, ok := claims9[rule]; ok {
-			r = said(r, c.value, c.source)
+	machines(o, "9", "oracle", setting, x.best)
+	draw(len(all), "oracle", x.oracle)
+	lines[len(all)].Faint = true
+	for i := range own {
+		e := &own[i]
+		for n := range rivals {
+			r := row("9", e.system, "over "+rivals[n].system, "x", setting)
+			if c, ok := claims9[rivals[n].system]; ok && i == 0 {
+				r = said(r, c.value, c.source)
+			}
+			o.Add(r, over(e.rates(), rivals[n].rates())...)
 		}
-		o.Add(r, over(rates, x.rival(i))...)
-		o.Add(row("9", ours, "over "+rule, "x", setting), over(x.ours.rates(), x.rival(i))...)
-		o.Add(row("9", "kairos+", "over "+rule, "x", setting), over(plus, x.rival(i))...)
+		r := row("9", e.system, "of the oracle", "x", setting)
+		if i == 0 {
+			r = said(r, 0.85, "§8.4, at least")
+		}
+		o.Add(r, times(e.rates(), 1/x.oracle)...)
 	}
-	o.Add(said(row("9", "kairos", "of the oracle", "x", setting), 0.85, "§8.4, at least"), times(rates, 1/x.oracle)...)
-	o.Add(row("9", ours, "of the oracle", "x", setting), times(x.ours.rates(), 1/x.oracle)...)
-	o.Add(row("9", "kairos+", "of the oracle", "x", setting), times(plus, 1/x.oracle)...)
-	draw(n, "kairos", mean(rates))
-	draw(n+1, ours, mean(x.ours.rates()))
-	draw(n+2, "kairos+", mean(plus))
-	draw(n+3, "oracle", x.oracle)
-	lines[n+3].Faint = true
 }

@@ -11,12 +11,12 @@ import (
 // With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it serves,
 // for every model and type. Theirs are counts of drawn queries.
 func TestCapacityAsPublished(t *testing.T) {
-	rows, err := records("capacity.csv", "model", "type", "queries_per_s", "limit_items", "share", "time_share")
+	rows, err := data.Records("capacity.csv", "model", "type", "queries_per_s", "limit_items", "share", "time_share")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n, r := range rows {
-		v, err := numbers("capacity.csv", n, r[2:])
+		v, err := reproduce.Numbers("capacity.csv", n, r[2:])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestHomogeneous(t *testing.T) {
 	l := newLab(reproduce.Request{})
 	for by, want := range map[arrivals][2]float64{whole: {53, 59}, poisson: {46, 53}} {
 		q := question{setup: at("rm2"), pool: homogeneous(budget), system: "fcfs", arrivals: by}
-		got, err := l.measure(t.Context(), q, coarse, 1)
+		got, err := l.measure(t.Context(), q, l.coarse, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestFigure1(t *testing.T) {
 
 // Both kinds of sizes are what they are said to be: of one mean and deviation, but for what is cut off.
 func TestSizes(t *testing.T) {
-	for s, want := range map[sizes][2]float64{production: {243, 180}, gaussian: {276, 155}} {
+	for s, want := range map[sizes][2]float64{production: {243, 180}, gaussian: {279, 155}, deepRecSys: {170, 16}} {
 		mix, err := s.mix()
 		if err != nil {
 			t.Fatal(err)

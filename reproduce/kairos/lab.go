@@ -14,13 +14,23 @@ import (
 // lab is where figures say what they want.
 type lab struct {
 	*reproduce.Lab
+	fine     grain
+	large    grain  // of pools so large that runs are dear
+	coarse   grain  // where whole spaces of pools are measured
+	draws    uint64 // runs of a search that draws by chance, with every seed
 	mu       sync.Mutex
 	services map[setup]*service
 	known    map[answer]*throughput
 }
 
 func newLab(r reproduce.Request) *lab {
-	return &lab{Lab: reproduce.NewLab(r), services: make(map[setup]*service), known: make(map[answer]*throughput)}
+	return &lab{
+		Lab: reproduce.NewLab(r), draws: 3,
+		fine:     grain{queries: 5000, runs: 8, resolution: 0.02},
+		large:    grain{queries: 4000, runs: 6, resolution: 0.03},
+		coarse:   grain{queries: 3000, runs: 2, resolution: 0.05, rough: true},
+		services: make(map[setup]*service), known: make(map[answer]*throughput),
+	}
 }
 
 // service returns a model in a setup, read once.
@@ -58,11 +68,6 @@ type grain struct {
 	resolution float64
 	rough      bool // without bounds
 }
-
-var (
-	fine   = grain{queries: 5000, runs: 8, resolution: 0.02}
-	coarse = grain{queries: 4000, runs: 3, resolution: 0.04, rough: true} // where whole spaces of pools are measured
-)
 
 // answer identifies what is measured once.
 type answer struct {
@@ -134,6 +139,15 @@ const (
 
 // probe runs a system on a pool at a rate. Runs end at a share of violations, or never where it is 0.
 func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, error) {
+	at, err := s.cases(q)
+	if err != nil {
+		return nil, err
+	}
+	return experiment.Violating(at, g.queries, giveUp), nil
+}
+
+// cases are a system on a pool under rates in queries/s.
+func (s *service) cases(q question) (func(rate float64) *experiment.Case, error) {
 	w, initial, err := s.world(q.pool)
 	if err != nil {
 		return nil, err
@@ -150,9 +164,9 @@ func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, 
 	if set := tuned[q.system]; set != nil {
 		set(&system.Options, q.threshold)
 	}
-	return experiment.Violating(func(rate float64) *experiment.Case {
+	return func(rate float64) *experiment.Case {
 		return &experiment.Case{World: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source { return q.arrivals.source(rate, drawn, seed) }}
-	}, g.queries, giveUp), nil
+	}, nil
 }
 
 // measured are throughputs of all seeds, when all is run.
@@ -165,11 +179,20 @@ func (l *lab) want(q question, g grain) measured {
 	})}
 }
 
+// allowed is what was measured, by seed.
+func (m measured) allowed() []experiment.Allowed {
+	out := make([]experiment.Allowed, len(m.Done))
+	for i := range out {
+		out[i] = m.Done[i].(experiment.Allowed)
+	}
+	return out
+}
+
 // rates are the estimates, in queries/s.
 func (m measured) rates() []float64 {
 	out := make([]float64, len(m.Done))
-	for i := range out {
-		out[i] = m.Done[i].(experiment.Allowed).Rate
+	for i, a := range m.allowed() {
+		out[i] = a.Rate
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package kairos
 
 import (
+	"math"
+
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -14,6 +16,16 @@ const (
 )
 
 func (a arrivals) String() string { return [...]string{"whole ms", "Poisson"}[a] }
+
+// bursts is how gaps vary at a rate, as their deviation over their mean, and how many queries come at one moment on average. The
+// deviation of Poisson-distributed milliseconds is the root of their mean, and a gap is 0 with probability exp(-mean).
+func (a arrivals) bursts(rate float64) (vary, together float64) {
+	if a == poisson {
+		return 1, 1
+	}
+	mean := 1000 / rate // ms
+	return 1 / math.Sqrt(mean), 1 / (1 - math.Exp(-mean))
+}
 
 // source draws the queries of a seed at a rate: the same sizes at every rate, and the same gaps, stretched.
 func (a arrivals) source(rate float64, drawn workload.Sizes, seed uint64) workload.Source {

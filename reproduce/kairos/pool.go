@@ -18,6 +18,14 @@ func (p pool) String() string {
 // of is the pool as planners have it.
 func (p pool) of() planner.Pool { return p[:] }
 
+// machines is how many there are of all types.
+func (p pool) machines() (n int) {
+	for _, k := range p {
+		n += k
+	}
+	return n
+}
+
 // cost in $/h.
 func (p pool) cost() (sum float64) {
 	for t, n := range p {
@@ -45,7 +53,30 @@ func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, err
 // fluid is our bound, which nothing passes.
 func (s *service) fluid() (*planner.Fluid, error) { return planner.NewFluid(s.market, outside) }
 
-// oracle is ORCL of §7 on a sequence of queries that has the mix as its quantiles.
-func (s *service) oracle() *planner.Oracle {
+// oracular is what the oracle carries on every pool under the budget, on a sequence of queries that has the mix as its quantiles.
+type oracular struct {
+	rates map[pool]float64
+	best  pool
+}
+
+// orcl is the oracle of §7.
+func (s *service) orcl() *planner.Oracle {
 	return planner.NewOracle(s.market, s.market.Quantiles(20_000))
+}
+
+func (s *service) findOracle() (*oracular, error) {
+	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
+	if err != nil {
+		return nil, err
+	}
+	o := s.orcl()
+	out := &oracular{rates: make(map[pool]float64)}
+	for _, r := range ranked {
+		p := pool(r.Pool)
+		out.rates[p] = o.Of(r.Pool)
+		if out.rates[p] > out.rates[out.best] {
+			out.best = p
+		}
+	}
+	return out, nil
 }

@@ -11,27 +11,31 @@ import (
 
 const throughputRow = "throughput"
 
-// level notes what was measured with its bounds: the lowest and the highest over the seeds.
-func (m measured) level(o *reproduce.Outcome, figure, system string, setting map[string]string) {
-	o.Add(row(figure, system, throughputRow, "queries/s", setting), m.rates()...)
-	o.Add(row(figure, system, "known carried", "queries/s", setting), m.each(func(a *experiment.Allowed) float64 { return a.Low })...)
-	o.Add(row(figure, system, "known not carried", "queries/s", setting), m.each(func(a *experiment.Allowed) float64 { return a.High })...)
-}
-
-// each takes a number from every seed.
-func (m measured) each(f func(*experiment.Allowed) float64) []float64 {
-	out := make([]float64, len(m.Done))
-	for i := range out {
-		a := m.Done[i].(experiment.Allowed)
-		out[i] = f(&a)
+// level notes what was measured with every seed, and its bounds where they are known.
+func level(o *reproduce.Outcome, figure, system string, setting map[string]string, got []experiment.Allowed) {
+	var rates, low, high []float64
+	for i := range got {
+		rates = append(rates, got[i].Rate)
+		if got[i].Low > 0 {
+			low = append(low, got[i].Low)
+		}
+		if got[i].High > 0 {
+			high = append(high, got[i].High)
+		}
 	}
-	return out
+	o.Add(row(figure, system, throughputRow, "queries/s", setting), rates...)
+	o.Add(row(figure, system, "known carried", "queries/s", setting), low...)
+	o.Add(row(figure, system, "known not carried", "queries/s", setting), high...)
 }
 
-// machines notes a pool, a column for each type.
-func (p pool) machines(o *reproduce.Outcome, figure, system string, setting map[string]string) {
-	for t, n := range p {
-		o.Add(row(figure, system, types[t].Name, "", setting), float64(n))
+// machines notes pools, by seed or one for all seeds, a column for each type.
+func machines(o *reproduce.Outcome, figure, system string, setting map[string]string, pools ...pool) {
+	for t := range types {
+		var count []float64
+		for _, p := range pools {
+			count = append(count, float64(p[t]))
+		}
+		o.Add(row(figure, system, types[t].Name, "", setting), count...)
 	}
 }
 

@@ -2,7 +2,6 @@ package kairos
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 
 	"github.com/sluice-serving/sluice/algo/poolsearch"
@@ -19,15 +18,11 @@ type exploration struct {
 // explore searches for the best pool of a system; limit bounds the evaluations, 0 is no bound. Pools within one that was
 // evaluated are pruned (§5.2). The pool of q does not matter.
 func (l *lab) explore(ctx context.Context, q question, search searching, budget float64, limit int, seed uint64) (*exploration, error) {
-	return l.exploring(ctx, q, search, budget, limit, math.Inf(1), seed, seed)
+	return l.exploring(ctx, q, search, budget, limit, seed, seed)
 }
 
-// exploreUntil searches until a pool carries a rate; chance is what the search draws by.
-func (l *lab) exploreUntil(ctx context.Context, q question, search searching, rate float64, seed, chance uint64) (*exploration, error) {
-	return l.exploring(ctx, q, search, budget, 0, rate, seed, chance)
-}
-
-func (l *lab) exploring(ctx context.Context, q question, search searching, budget float64, limit int, enough float64, seed, chance uint64) (*exploration, error) {
+// exploring is explore with another number that the search draws by: what is measured stays the same.
+func (l *lab) exploring(ctx context.Context, q question, search searching, budget float64, limit int, seed, chance uint64) (*exploration, error) {
 	s, err := l.service(q.setup)
 	if err != nil {
 		return nil, err
@@ -36,56 +31,79 @@ func (l *lab) exploring(ctx context.Context, q question, search searching, budge
 	if err != nil {
 		return nil, err
 	}
-	points, bounds := make([][]int, len(ranked)), make([]float64, len(ranked))
+	points := make([][]int, len(ranked))
 	for i, r := range ranked {
-		points[i], bounds[i] = r.Pool, r.Bound
+		points[i] = r.Pool
 	}
 	space, err := poolsearch.NewSpace(points, poolsearch.Below)
 	if err != nil {
 		return nil, err
 	}
 	space.Limit = limit
-	run, err := search(space, bounds, rand.New(rand.NewPCG(chance, 0)))
+	run, err := search(space, s, rand.New(rand.NewPCG(chance, 0)))
 	if err != nil {
 		return nil, err
 	}
 	out := &exploration{space: len(points)}
 	for i, ok := run.Next(); ok; i, ok = run.Next() {
 		q.pool = pool(points[i])
-		got, err := l.measure(ctx, q, coarse, seed)
+		got, err := l.measure(ctx, q, l.coarse, seed)
 		if err != nil {
 			return nil, err
 		}
 		out.pools, out.rates = append(out.pools, q.pool), append(out.rates, got.Rate)
 		run.Tell(got.Rate)
-		if got.Rate >= enough {
-			break
-		}
 	}
 	return out, nil
 }
 
-// searching makes a search of a space, for which the paper's upper bounds are known.
-type searching func(space *poolsearch.Space, bounds []float64, rng *rand.Rand) (*poolsearch.Search, error)
+// searching makes a search among pools for a service.
+type searching func(space *poolsearch.Space, s *service, rng *rand.Rand) (*poolsearch.Search, error)
 
-// bounded is Algorithm 1.
-func bounded(space *poolsearch.Space, bounds []float64, _ *rand.Rand) (*poolsearch.Search, error) {
+// bounded is Algorithm 1 with the paper's bound.
+func bounded(space *poolsearch.Space, s *service, _ *rand.Rand) (*poolsearch.Search, error) {
+	return under(space, planner.NewUpper(s.market))
+}
+
+// boundedByProgram is Algorithm 1 with our linear program's bound, which no schedule passes.
+func boundedByProgram(space *poolsearch.Space, s *service, _ *rand.Rand) (*poolsearch.Search, error) {
+	f, err := s.fluid()
+	if err != nil {
+		return nil, err
+	}
+	return under(space, f)
+}
+
+// algorithm1 is Algorithm 1 with either bound.
+var algorithm1 = []searcher{{"kairos+", bounded}, {"kairos+, linear program", boundedByProgram}}
+
+// searcher is a search with its name.
+type searcher struct {
+	name string
+	make searching
+}
+
+func under(space *poolsearch.Space, b planner.Bound) (*poolsearch.Search, error) {
+	bounds := make([]float64, len(space.Points()))
+	for i, p := range space.Points() {
+		bounds[i] = b.Of(p)
+	}
 	return poolsearch.Bounded(space, bounds)
 }
 
-func random(space *poolsearch.Space, _ []float64, rng *rand.Rand) (*poolsearch.Search, error) {
+func random(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Random(space, rng), nil
 }
 
-func genetic(space *poolsearch.Space, _ []float64, rng *rand.Rand) (*poolsearch.Search, error) {
+func genetic(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Genetic(space, poolsearch.Evolution{}, rng), nil
 }
 
-func bayes(space *poolsearch.Space, _ []float64, rng *rand.Rand) (*poolsearch.Search, error) {
+func bayes(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Bayes(space, poolsearch.Surrogate{}, rng), nil
 }
 
-func annealing(space *poolsearch.Space, _ []float64, rng *rand.Rand) (*poolsearch.Search, error) {
+func annealing(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Annealing(space, poolsearch.Cooling{}, rng), nil
 }
 

@@ -1,6 +1,7 @@
 package kairos
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -12,15 +13,31 @@ type sizes int
 
 const (
 	production sizes = iota // as the authors' code draws them for the trace of [17]
-	gaussian                // §8.4, §8.6
+	gaussian                // §8.4, §8.6: the paper gives no parameters; with mean and deviation of the production sizes
+	deepRecSys              // Gaussian as DeepRecSys, whose generator of queries the paper builds on, has it by default
 )
 
-func (s sizes) String() string { return [...]string{"production", "gaussian"}[s] }
+// gaussians are the Gaussian sizes.
+var gaussians = []sizes{gaussian, deepRecSys}
+
+// normal are their means and deviations.
+var normal = map[sizes][2]float64{gaussian: {243, 180}, deepRecSys: {165, 16}}
+
+func (s sizes) String() string {
+	if v, ok := normal[s]; ok {
+		return fmt.Sprintf("Gaussian (%g, %g)", v[0], v[1])
+	}
+	return "production"
+}
 
 // mix is the distribution, as shares of multiples of 10: the authors round up to what they measured.
 func (s sizes) mix() (serving.Mix, error) {
-	if s == gaussian {
-		return normal()
+	if v, ok := normal[s]; ok {
+		g, err := workload.NewGaussian(v[0], v[1], 1, largest) // cut to the sizes that there are
+		if err != nil {
+			return serving.Mix{}, err
+		}
+		return workload.RoundUp(g.Mix(), step), nil
 	}
 	inside, middle := narrow()
 	spike := workload.UniformSize{Min: 190, Max: 199}
@@ -31,25 +48,6 @@ func (s sizes) mix() (serving.Mix, error) {
 		},
 		[]float64{8, 22, 5, 64 * inside, 64 * (1 - inside)})
 	return workload.RoundUp(all, step), err
-}
-
-// normal are Gaussian sizes. The paper gives no parameters: these are the mean and the deviation of the production sizes, so that
-// it is the shape that differs, cut to the sizes that there are.
-func normal() (serving.Mix, error) {
-	like, err := production.mix()
-	if err != nil {
-		return like, err
-	}
-	mean, squares := like.Mean(), 0.0
-	for c := range like.Classes() {
-		items, share := like.Class(c)
-		squares += share * (float64(items) - mean) * (float64(items) - mean)
-	}
-	g, err := workload.NewGaussian(mean, math.Sqrt(squares), 1, largest)
-	if err != nil {
-		return like, err
-	}
-	return workload.RoundUp(g.Mix(), step), nil
 }
 
 // narrow is what is drawn log-normally with parameters 5.1 and 0.2: the probability that it lies in [100, 200], and the whole

@@ -74,7 +74,7 @@ func (s *service) climb(q question, g grain, value func(q question) (float64, er
 // tune finds the size with the highest throughput, coarsely, and measures that.
 func (l *lab) tune(ctx context.Context, s *service, q question, g grain, seed uint64) (experiment.Allowed, error) {
 	q, err := s.climb(q, g, func(q question) (float64, error) {
-		got, err := l.measure(ctx, q, coarse, seed)
+		got, err := l.measure(ctx, q, l.coarse, seed)
 		return got.Rate, err
 	})
 	if err != nil {

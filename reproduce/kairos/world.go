@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -33,6 +34,7 @@ type service struct {
 	beliefs *profile.Table
 	truth   *truth.Table
 	market  *planner.Market
+	oracle  func() (*oracular, error) // on the best pool for it, found once
 }
 
 // newService reads a model. Predictions are the measured means; what happens has the measured deviation too. A query runs alone
@@ -70,6 +72,7 @@ func newService(s setup) (*service, error) {
 		return nil, err
 	}
 	out.market, err = planner.NewMarket(out.beliefs, &out.spec, 0, &mix, nil, out.spec.Apps[0].SLO.Latency)
+	out.oracle = sync.OnceValues(out.findOracle)
 	return out, err
 }
 
@@ -92,5 +95,10 @@ func (s *service) world(p pool) (*experiment.World, *plan.Plan, error) {
 	for t := range types { // Ribbon's queue prefers the base type (§7)
 		initial.Prefer = append(initial.Prefer, serving.DeviceTypeID(t))
 	}
+	f, err := s.fluid()
+	if err != nil {
+		return nil, nil, err
+	}
+	initial.Worth = [][]float64{f.Solve(p.of()).Worth}
 	return w, initial, nil
 }

@@ -6,7 +6,6 @@ import (
 	"embed"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,36 +16,17 @@ import (
 //go:embed data/*.csv
 var files embed.FS
 
-// records reads a carried table and checks its head.
-func records(name string, head ...string) ([][]string, error) {
-	text, err := files.ReadFile("data/" + name)
-	if err != nil {
-		return nil, err
-	}
-	return reproduce.Records("data/"+name, text, head...)
-}
-
-// numbers reads the fields of a record from the given place on.
-func numbers(name string, line int, fields []string) ([]float64, error) {
-	out := make([]float64, len(fields))
-	for i, f := range fields {
-		var err error
-		if out[i], err = strconv.ParseFloat(f, 64); err != nil {
-			return nil, fmt.Errorf("data/%s: line %d: %q is no number", name, line+2, f)
-		}
-	}
-	return out, nil
-}
+var data = reproduce.Data{Files: files}
 
 // published reads a table whose last columns are numbers, keyed by what stands before them.
 func published(name string, keys int, head ...string) (map[string][]float64, error) {
-	rows, err := records(name, head...)
+	rows, err := data.Records(name, head...)
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[string][]float64)
 	for n, r := range rows {
-		v, err := numbers(name, n, r[keys:])
+		v, err := reproduce.Numbers(name, n, r[keys:])
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +44,7 @@ type model struct {
 
 // models reads those of a task, the fastest first.
 func models(task string) ([]model, error) {
-	rows, err := records("latency.csv", "task", "model", "accuracy_pct", "batch", "p95_ns")
+	rows, err := data.Records("latency.csv", "task", "model", "accuracy_pct", "batch", "p95_ns")
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +53,7 @@ func models(task string) ([]model, error) {
 		if r[0] != task {
 			continue
 		}
-		v, err := numbers("latency.csv", n, r[2:])
+		v, err := reproduce.Numbers("latency.csv", n, r[2:])
 		if err != nil {
 			return nil, err
 		}

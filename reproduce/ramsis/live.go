@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // live runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is profiled
@@ -39,90 +39,18 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	}
 	recorder := report.NewRecorder(j.World.Apps, j.Record)
 	over := &overshoot{expected: make(map[serving.BatchID]time.Duration)}
-	trouble := make(chan error, 1)
-	plane, err := dataplane.New(dataplane.Config{
+	if err := reproduce.Live(ctx, dataplane.Config{
 		Spec: j.World.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend { return workers }, Initial: initial, Planner: planner,
 		Outcome: func(o report.Outcome) { recorder.Add(&o) }, Observe: over.observe,
-		Trouble: func(err error) {
-			select {
-			case trouble <- err:
-			default:
-			}
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer plane.Close()
-	if err := ready(ctx, plane, len(initial.Instances)); err != nil {
-		return nil, err
-	}
-	begun := plane.Now()
-	for source := j.load.source(seed); ; {
-		a, more := source.Next()
-		if !more {
-			break
-		}
-		if err := until(ctx, plane, begun+a.At); err != nil {
-			return nil, err
-		}
-		plane.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Variant: a.Variant}, func(*dataplane.Response, error) {})
-	}
-	if err := plane.Drain(ctx); err != nil {
-		return nil, err
-	}
-	select {
-	case err := <-trouble:
+	}, j.load.source(seed)); err != nil {
 		return nil, fmt.Errorf("%s, live: %w", j.System.Name, err)
-	default:
 	}
-	plane.Close()
 	all := recorder.Report(report.Meta{Name: j.System.Name, Seed: seed, Duration: j.load.span}).Overall
 	out := &result{accuracy: math.NaN(), violations: 100 * all.ViolationRatio, queries: all.Offered, late: over.mean()}
 	if all.SatisfiedAccuracy != nil {
 		out.accuracy = 100 * *all.SatisfiedAccuracy
 	}
 	return out, nil
-}
-
-// ready waits until so many instances serve.
-func ready(ctx context.Context, p *dataplane.Plane, want int) error {
-	for {
-		n := 0
-		p.Inspect(func(e *engine.Engine) {
-			for _, i := range e.Fleet().Live() {
-				warm := i.State == fleet.Ready
-				for _, v := range i.Variants {
-					warm = warm && v.Warm
-				}
-				if warm {
-					n++
-				}
-			}
-		})
-		if n == want {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// until sleeps to a time of the plane's clock. A client that is behind sends at once: arrivals are when they are sent.
-func until(ctx context.Context, p *dataplane.Plane, at serving.Time) error {
-	wait := at.Sub(p.Now())
-	if wait <= 0 {
-		return ctx.Err()
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(wait):
-		return nil
-	}
 }
 
 // overshoot is by how much batches took longer than profiled: what a sleeping worker cannot keep.

@@ -3,6 +3,7 @@ package ramsis
 import (
 	"time"
 
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -38,14 +39,14 @@ func constant(name string, rate float64) (*load, error) {
 
 // trace is the production trace as the authors' simulator plays it.
 func trace() (*load, error) {
-	rows, err := records("twitter.csv", "start_s", "queries_per_s")
+	rows, err := data.Records("twitter.csv", "start_s", "queries_per_s")
 	if err != nil {
 		return nil, err
 	}
 	var points []workload.Point
 	for again := 0; again*traceSeconds < int(traceSpan.Seconds()); again++ {
 		for n, r := range rows {
-			v, err := numbers("twitter.csv", n, r)
+			v, err := reproduce.Numbers("twitter.csv", n, r)
 			if err != nil {
 				return nil, err
 			}

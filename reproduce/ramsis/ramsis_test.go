@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -79,13 +80,13 @@ func TestJellyfishAsPublished(t *testing.T) {
 
 // ModelSwitching chooses what the authors ship, but for 70 workers at 1,000 queries/s, which chance decides.
 func TestModelSwitchingAsShipped(t *testing.T) {
-	rows, err := records("modelswitching.csv", "workers", "load_qps", "model")
+	rows, err := data.Records("modelswitching.csv", "workers", "load_qps", "model")
 	if err != nil {
 		t.Fatal(err)
 	}
 	plans := make(map[string]*job)
 	for n, r := range rows {
-		v, err := numbers("modelswitching.csv", n, r[:2])
+		v, err := reproduce.Numbers("modelswitching.csv", n, r[:2])
 		if err != nil {
 			t.Fatal(err)
 		}

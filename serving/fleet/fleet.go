@@ -81,7 +81,7 @@ func (f *Fleet) Instance(id serving.InstanceID) *Instance {
 func (f *Fleet) NewTask(t Task) Ref {
 	t.next, t.prev, t.sibling = Nil, Nil, Nil
 	t.Place = Free
-	t.Special = t.Pin != serving.None || t.MinAccuracy > 0 || t.Solo
+	t.Special = t.Pin != serving.None || t.MinAccuracy > 0 || t.Solo || t.Patient > 0
 	if n := len(f.freeTasks); n > 0 {
 		r := f.freeTasks[n-1]
 		f.freeTasks = f.freeTasks[:n-1]
@@ -116,11 +116,20 @@ func (f *Fleet) Wait(r Ref) {
 }
 
 // centralDrop is the latest start that the fastest ready instance could still make; with no instance that may serve the
-// task, its deadline.
+// task, its deadline. One that waits for a start has as long as that may take, and no longer while nothing is ready: perhaps
+// nothing ever will be.
 func (f *Fleet) centralDrop(t *Task) serving.Time {
 	if app := f.app(t); app.Late == serving.ServeLate {
-		return patience(app, t)
+		if t.Patient > 0 && len(f.serving[t.Stage]) == 0 {
+			return t.Patient
+		}
+		return max(patience(app, t), t.Patient)
 	}
+	return max(f.inTime(t), t.Patient)
+}
+
+// inTime is the latest start that the fastest ready instance could still make.
+func (f *Fleet) inTime(t *Task) serving.Time {
 	if t.Try {
 		return t.Deadline
 	}
@@ -164,19 +173,19 @@ func patience(app *serving.App, t *Task) serving.Time {
 
 func (f *Fleet) instanceDrop(i *Instance, t *Task) serving.Time {
 	if app := f.app(t); app.Late == serving.ServeLate {
-		return patience(app, t)
+		return max(patience(app, t), t.Patient)
 	}
 	l := f.Fastest(i, t)
 	if l == profile.Unknown || t.Try {
-		return t.Deadline
+		return max(t.Deadline, t.Patient)
 	}
-	return t.Deadline.Add(-l)
+	return max(t.Deadline.Add(-l), t.Patient)
 }
 
 // Try lets a task that waits start until its deadline, whatever is believed of how long it takes.
 func (f *Fleet) Try(r Ref) {
 	t := &f.tasks[r]
-	t.Try, t.DropAt = true, t.Deadline
+	t.Try, t.DropAt = true, max(t.Deadline, t.Patient)
 	f.central[t.Stage].known = false
 }
 
@@ -236,7 +245,7 @@ func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Bat
 // Fastest returns the least time in which instance i is believed to serve t, over the warm variants t accepts;
 // profile.Unknown when there is none.
 func (f *Fleet) Fastest(i *Instance, t *Task) time.Duration {
-	if !t.Special || t.Solo && t.Pin == serving.None && t.MinAccuracy == 0 {
+	if t.Pin == serving.None && t.MinAccuracy == 0 {
 		if i.fastest < 0 {
 			return profile.Unknown
 		}

@@ -60,9 +60,11 @@ type Instance struct {
 	State      State
 	Slots      int // batches that may run at once
 	Cores      int
-	Share      float64       // of its stage's traffic, as planned
-	Hold       time.Duration // longest wait of a batch being filled, for batchers that want one; 0 when not planned
-	Low, Up    float64       // queries/s between which it is to be sent, for routers that want that; 0 when not planned
+	// Accelerator says which of its worker's accelerators it has a part of, from 0.
+	Accelerator int32
+	Share       float64       // of its stage's traffic, as planned
+	Hold        time.Duration // longest wait of a batch being filled, for batchers that want one; 0 when not planned
+	Low, Up     float64       // queries/s between which it is to be sent, for routers that want that; 0 when not planned
 
 	Variants []Loaded
 	Active   int // index into Variants of the variant used unless a query needs another; -1 before any is warm

@@ -22,10 +22,12 @@ type InstanceSnapshot struct {
 	State      State
 	Slots      int
 	Cores      int
-	Share      float64
-	Variants   []Loaded
-	Queued     int // tasks
-	Running    int // batches
+	// Accelerator says which of its worker's accelerators the instance has a part of, from 0.
+	Accelerator int32
+	Share       float64
+	Variants    []Loaded
+	Queued      int // tasks
+	Running     int // batches
 }
 
 // Snapshot copies the present state.
@@ -33,7 +35,7 @@ func (f *Fleet) Snapshot(seq uint64, now serving.Time) *Snapshot {
 	s := &Snapshot{Seq: seq, At: now}
 	for _, i := range f.live {
 		s.Instances = append(s.Instances, InstanceSnapshot{
-			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots, Cores: i.Cores,
+			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots, Cores: i.Cores, Accelerator: i.Accelerator,
 			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Queued: i.Queue.n, Running: len(i.Running),
 		})
 	}

@@ -49,6 +49,7 @@ type Task struct {
 	Try         bool // may start until its deadline, whatever is believed
 	Attempts    uint8
 	Pin         serving.VariantID // serving.None when any variant will do
+	Patient     serving.Time      // latest start of a query that found nothing ready and waits for it, if that is later; 0 for others
 	MinAccuracy float64
 
 	work       time.Duration // that it adds to the queue where it waits
@@ -57,6 +58,9 @@ type Task struct {
 	sibling    Ref // next task of the same query
 	Record     Ref // the query
 }
+
+// Rank is what was set with SetRank.
+func (t *Task) Rank() int32 { return t.rank }
 
 // before is the order of every queue: priority, then deadline, then arrival.
 func before(a, b *Task) bool {

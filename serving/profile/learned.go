@@ -47,8 +47,8 @@ const (
 // observations. A prior, where there is one, takes the place of the line, scaled to what is seen.
 //
 // What is not known is believed to be fast: a router that compares then tries it, and after a handful of batches it is
-// known. Unknown would keep everybody away for ever. For the same reason a line is drawn no further than to twice the
-// largest size seen.
+// known. Unknown would keep everybody away for ever. For the same reason a line is drawn no further beyond the largest size seen
+// than that is from the smallest, as a ratio, but to twice the largest in any case.
 //
 // Latency never falls with items. When most of the last observations are off to one side, the machine has changed, and
 // sizes that were not seen since move with those that were.

@@ -386,3 +386,24 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations for each look-up", n)
 	}
 }
+
+// How far a line is believed depends on what it was drawn through: sizes that lie close together say little of much larger ones,
+// which are believed to be fast until one was tried.
+func TestLearnedReach(t *testing.T) {
+	took := func(items int) time.Duration { return 3*time.Millisecond + time.Duration(items)*100*time.Microsecond }
+	for _, c := range []struct {
+		from, to, items, as int
+	}{
+		{1, 8, 64, 64}, {1, 8, 200, 64}, {6, 8, 64, 16}, {20, 100, 500, 500}, {20, 100, 900, 500},
+	} {
+		l := NewLearned(&serving.Spec{DeviceTypes: []serving.DeviceType{{}}, Variants: []serving.Variant{{MaxBatch: 1000}}}, nil)
+		for range 20 {
+			for n := c.from; n <= c.to; n++ {
+				l.Observe(0, 0, n, 1, took(n))
+			}
+		}
+		if got, want := l.Latency(0, 0, c.items, 1), took(c.as); got < want*9/10 || got > want*11/10 {
+			t.Errorf("from sizes %d to %d, %d items are believed to take %v, want that of %d, %v", c.from, c.to, c.items, got, c.as, want)
+		}
+	}
+}

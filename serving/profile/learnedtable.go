@@ -14,13 +14,17 @@ func (l *Learned) fill(o *observed, v serving.VariantID, d serving.DeviceTypeID,
 	if l.before(v, d, 1, concurrency) != Unknown {
 		curve = l.scaled(v, d, concurrency)
 	}
-	most, reach := l.spec.Variants[v].MaxBatch, 0
+	most, least, reach := l.spec.Variants[v].MaxBatch, 0, 0 // of the sizes seen
 	for k, r := range o.rings {
 		if r != nil {
-			reach = min(largest(k), most) // of the sizes seen
+			reach = min(largest(k), most)
+			if least == 0 {
+				least = reach
+			}
 		}
 	}
-	at := func(k int) float64 { return curve.at(min(largest(k), most), 2*reach) }
+	reach = min(reach*max(2, reach/max(least, 1)), most)
+	at := func(k int) float64 { return curve.at(min(largest(k), most), reach) }
 	l.settle(o, at)
 	// What sizes that speak for themselves say, relative to the curve, holds in between and beyond.
 	next, floor := 0, 0.0

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-serving/sluice/algo/poolsearch"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/policy/plan/static"
@@ -42,7 +41,7 @@ func (p *Pools) allowing(start float64) Allowing {
 }
 
 // rented is the world with a pool for its workers, and a plan in which each of them serves queries of all sizes. Base types
-// come first where a router has to prefer some.
+// come first where a router has to prefer some, and machines are worth what the linear program says.
 func (p *Pools) rented(pool kairos.Pool) (*World, *plan.Plan, error) {
 	w := *p.World
 	counts := make([]int, len(w.Spec.DeviceTypes))
@@ -67,6 +66,17 @@ func (p *Pools) rented(pool kairos.Pool) (*World, *plan.Plan, error) {
 		return nil, nil, err
 	}
 	initial.Prefer = append(prefer, others...)
+	f, err := kairos.NewFluid(p.Market, p.allowing(1).Limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	initial.Worth = make([][]float64, len(w.Spec.Stages))
+	if worth := f.Solve(pool).Worth; worth != nil {
+		initial.Worth[v.Stage] = make([]float64, len(w.Spec.DeviceTypes))
+		for t := range p.Market.Types {
+			initial.Worth[v.Stage][p.Market.Types[t].Device] = worth[t]
+		}
+	}
 	return &w, initial, nil
 }
 
@@ -120,43 +130,9 @@ func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bo
 	return carried, err
 }
 
-// Tried is a pool and what it was found to carry.
-type Tried struct {
-	kairos.Ranked
-	Allowed
-}
-
-// Best finds the pool that carries most, of some with upper bounds, by KAIROS+ (Algorithm 1): all that is not tried cannot carry
-// more, as far as the bounds hold and fewer machines of every type do not carry more. It returns the pools tried, in their order,
-// and where the best is among them, -1 when nothing carries anything. Progress gets the part of the pools that is done with.
+// Best is the package's, by simulation.
 func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (tried []Tried, best int, err error) {
-	points, bounds := make([][]int, len(ranked)), make([]float64, len(ranked))
-	for i, r := range ranked {
-		points[i], bounds[i] = r.Pool, r.Bound
-	}
-	space, err := poolsearch.NewSpace(points, poolsearch.Below)
-	if err != nil {
-		return nil, -1, err
-	}
-	search, err := poolsearch.Bounded(space, bounds)
-	if err != nil {
-		return nil, -1, err
-	}
-	best = -1
-	for i, ok := search.Next(); ok; i, ok = search.Next() {
-		a, err := p.Allowable(ctx, ranked[i].Pool, nearby*ranked[i].Bound)
-		if err != nil {
-			return tried, best, err
-		}
-		tried = append(tried, Tried{ranked[i], a})
-		if last := len(tried) - 1; a.Rate > 0 && (best < 0 || a.Rate > tried[best].Rate) {
-			best = last
-		}
-		search.Tell(a.Rate)
-		open, _, _ := space.Count()
-		progress(1 - float64(open)/float64(len(ranked)))
-	}
-	return tried, best, nil
+	return Best(ctx, ranked, p.Allowable, progress)
 }
 
 // nearby is about which part of its bound a pool carries: where a search for what it does begins.

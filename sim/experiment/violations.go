@@ -21,7 +21,7 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 		}
 		observe, source := c.Observe, c.Source
 		c.Observe = func(o *report.Outcome) {
-			if o.Outcome != serving.Served || o.Late() {
+			if Violated(o) {
 				violations++
 			}
 			if observe != nil {
@@ -29,7 +29,7 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 			}
 		}
 		c.Source = func(seed uint64) workload.Source {
-			return &ending{Source: workload.Limit(source(seed), serving.Never, int64(queries)), over: func() bool { return violations > most }}
+			return Until(workload.Limit(source(seed), serving.Never, int64(queries)), func() bool { return violations > most })
 		}
 		if _, err := c.Run(ctx, seed); err != nil {
 			return 0, 0, err
@@ -37,6 +37,12 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 		return violations, queries, ctx.Err()
 	}
 }
+
+// Violated tells whether a query was not answered, or not in time.
+func Violated(o *report.Outcome) bool { return o.Outcome != serving.Served || o.Late() }
+
+// Until ends a source when something is over.
+func Until(s workload.Source, over func() bool) workload.Source { return &ending{s, over} }
 
 // ending is a source that ends when something is over.
 type ending struct {

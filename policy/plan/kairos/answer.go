@@ -24,10 +24,14 @@ func (x *state) answer() (*plan.Plan, error) {
 	var shares []float64 // of a machine, by host
 	for a := range x.needs {
 		n := &x.needs[a]
-		machines, parts, err := x.parts(n)
+		machines, parts, worth, err := x.parts(n)
 		if err != nil {
 			return nil, err
 		}
+		if out.Worth == nil {
+			out.Worth = make([][]float64, len(spec.Stages))
+		}
+		out.Worth[n.stage] = worth
 		for d, k := range machines {
 			if k > 0 {
 				hosts = append(hosts, capacity.Host{Group: d, Stage: n.stage, Variant: n.variant})
@@ -62,8 +66,9 @@ func (x *state) answer() (*plan.Plan, error) {
 
 // parts is how many machines of each type an app gets, and which part of its queries goes to one of each, by DeviceTypeID: as the
 // linear program spreads them, whichever bound has chosen the pool, since Eq. 15 does not say. Machines rented to learn get as
-// much as if all were alike.
-func (x *state) parts(n *need) (machines []int, parts []float64, err error) {
+// much as if all were alike. Worth is what one more of each type would add, in queries/s; nil where something is rented to learn,
+// of which that is not known.
+func (x *state) parts(n *need) (machines []int, parts, worth []float64, err error) {
 	machines, parts = slices.Clone(n.trial), make([]float64, len(n.trial))
 	learning := 0
 	for _, k := range n.trial {
@@ -71,14 +76,14 @@ func (x *state) parts(n *need) (machines []int, parts []float64, err error) {
 	}
 	all := learning + n.got.Machines()
 	if all == 0 {
-		return nil, nil, fmt.Errorf("app %q: %v $/h and the workers there are leave no machine to find out how fast it runs: raise the budget",
+		return nil, nil, nil, fmt.Errorf("app %q: %v $/h and the workers there are leave no machine to find out how fast it runs: raise the budget",
 			x.r.Spec.Apps[n.app].Name, x.o.Budget)
 	}
 	for d := range parts {
 		parts[d] = 1 / float64(all)
 	}
 	if n.got.Machines() == 0 {
-		return machines, parts, nil
+		return machines, parts, nil, nil
 	}
 	late := 0.0
 	if x.o.Fluid {
@@ -86,9 +91,16 @@ func (x *state) parts(n *need) (machines []int, parts []float64, err error) {
 	}
 	f, err := NewFluid(n.market, late)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	use := f.Solve(n.got).Use
+	best := f.Solve(n.got)
+	use := best.Use
+	if learning == 0 && best.Worth != nil {
+		worth = make([]float64, len(parts))
+		for t, w := range best.Worth {
+			worth[n.market.Types[t].Device] = w
+		}
+	}
 	served := 0.0
 	for t := range use {
 		for c, part := range use[t] {
@@ -112,7 +124,7 @@ func (x *state) parts(n *need) (machines []int, parts []float64, err error) {
 		}
 		parts[d] = share / served / float64(k) * (1 - float64(learning)/float64(all))
 	}
-	return machines, parts, nil
+	return machines, parts, worth, nil
 }
 
 // prefer puts the types of an app's pool behind those that are preferred already: base types first, as the paper's FCFS has it (§7),

@@ -37,11 +37,14 @@ type Type struct {
 // Pool is how many machines of each type of a market are rented, by position in Types.
 type Pool []int
 
-// NewMarket returns the market of all device types of spec for a variant. Prices are by DeviceTypeID in $/h; nil takes those of
+// NewMarket returns the market of all types of machines of spec for a variant. Prices are by DeviceTypeID in $/h; nil takes those of
 // spec.
 func NewMarket(believed profile.Profile, spec *serving.Spec, v serving.VariantID, mix *serving.Mix, prices []float64, within time.Duration) (*Market, error) {
 	m := &Market{Mix: *mix, Within: within}
 	for d, device := range spec.DeviceTypes {
+		if device.Part {
+			continue // no machine by itself
+		}
 		t := Type{Name: device.Name, Device: serving.DeviceTypeID(d), Price: device.PricePerHour, Most: device.Most}
 		if prices != nil {
 			t.Price = prices[d]

@@ -112,6 +112,23 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		if math.Abs(out.Forecast.Throughput-want.Bound) > 1e-6*want.Bound || out.Capacity[0] != out.Forecast.Throughput || out.Forecast.Violation >= 0 || out.Shed != nil {
 			t.Errorf("fluid %v: %+v, capacity %v, want a throughput of %v", fluid, out.Forecast, out.Capacity, want.Bound)
 		}
+		late := 0.0
+		if fluid {
+			late = 0.01
+		}
+		f, err := NewFluid(m, late)
+		if err != nil {
+			t.Fatal(err)
+		}
+		worth := f.Solve(want.Pool).Worth
+		for k, w := range worth {
+			if math.Abs(out.Worth[0][m.Types[k].Device]-w) > 1e-9*worth[0] {
+				t.Errorf("fluid %v: worths %v, want %v", fluid, out.Worth[0], worth)
+			}
+		}
+		if slices.Max(worth) <= 0 {
+			t.Errorf("fluid %v: no machine is worth anything: %v", fluid, worth)
+		}
 		if out.Prefer[0] != 0 || out.Demand[0] != 10 || out.Mixes[0].Largest() != 800 {
 			t.Errorf("prefers %v, demand %v, mixes %v", out.Prefer, out.Demand, out.Mixes)
 		}

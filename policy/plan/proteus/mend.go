@@ -41,6 +41,9 @@ func (d *doctor) workers(ctx context.Context) error {
 	var growing []serving.DeviceTypeID
 	dearest := 0.0
 	for t := range types {
+		if d.r.Spec.DeviceTypes[t].Part {
+			continue // no worker can be one
+		}
 		growing = append(growing, serving.DeviceTypeID(t))
 		dearest = max(dearest, d.r.Spec.DeviceTypes[t].PricePerHour)
 		price := slices.Repeat([]float64{-1}, types)
@@ -51,12 +54,15 @@ func (d *doctor) workers(ctx context.Context) error {
 	}
 	slices.SortStableFunc(found, func(a, b Mend) int { return cmp.Compare(a.CostPerHour, b.CostPerHour) })
 	singles := found
-	if types > 1 {
+	if len(growing) > 1 {
 		found = nil
 		price := make([]float64, types)
 		for t := range price {
 			// Among equals the fewer workers; without prices, the fewest.
 			price[t] = d.r.Spec.DeviceTypes[t].PricePerHour + max(dearest, 1)*aWorker
+			if d.r.Spec.DeviceTypes[t].Part {
+				price[t] = -1
+			}
 		}
 		if err := try(price, 0, growing); err != nil {
 			return err

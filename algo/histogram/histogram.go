@@ -1,0 +1,112 @@
+// Package histogram counts values in bins of equal width over a sliding span of passed-in time, in memory that does not
+// grow.
+package histogram
+
+import "math"
+
+// Sliding counts the values of the last slices of time. What is older is forgotten a whole slice at once, so that the span
+// looked back on is between all slices but one and all of them.
+type Sliding struct {
+	width, slice    int64
+	counts          []int32 // by bin, over all slices
+	parts           [][]int32
+	newest          int64 // number of the newest slice; -1 before there is one
+	inside, outside int64
+	squares         int64 // sum of the squares of counts
+}
+
+// New returns an empty histogram of so many bins of a width, from 0 on, over so many slices of time, each so long.
+func New(width int64, bins int, slice int64, slices int) *Sliding {
+	s := &Sliding{width: width, slice: slice, counts: make([]int32, bins), parts: make([][]int32, slices), newest: -1}
+	for k := range s.parts {
+		s.parts[k] = make([]int32, bins+1) // the last is what lies beyond the bins
+	}
+	return s
+}
+
+// Add counts a value of at least 0 at a time that is not before any passed so far.
+func (s *Sliding) Add(at, value int64) {
+	s.Advance(at)
+	s.add(s.newest, min(value/s.width, int64(len(s.counts))), 1)
+}
+
+// add counts so many values in a bin of a slice.
+func (s *Sliding) add(slice, bin, n int64) {
+	s.part(slice)[bin] += int32(n)
+	if bin == int64(len(s.counts)) {
+		s.outside += n
+		return
+	}
+	before := int64(s.counts[bin])
+	s.inside += n
+	s.squares += (before+n)*(before+n) - before*before
+	s.counts[bin] += int32(n)
+}
+
+// part is what is held of a slice, which may have begun before time did.
+func (s *Sliding) part(slice int64) []int32 {
+	n := int64(len(s.parts))
+	return s.parts[((slice%n)+n)%n]
+}
+
+// Advance forgets what is too old at a time.
+func (s *Sliding) Advance(at int64) {
+	n := at / s.slice
+	if n <= s.newest {
+		return
+	}
+	slices := int64(len(s.parts))
+	for k := max(s.newest+1, n-slices+1); k <= n; k++ {
+		part := s.part(k)
+		for bin, c := range part[:len(s.counts)] {
+			if c == 0 {
+				continue
+			}
+			before := int64(s.counts[bin])
+			s.counts[bin] -= c
+			s.squares -= before*before - int64(s.counts[bin])*int64(s.counts[bin])
+			s.inside -= int64(c)
+		}
+		s.outside -= int64(part[len(s.counts)])
+		clear(part)
+	}
+	s.newest = n
+}
+
+// Bins returns how many bins there are.
+func (s *Sliding) Bins() int { return len(s.counts) }
+
+// Count returns how many values a bin holds.
+func (s *Sliding) Count(bin int) int64 { return int64(s.counts[bin]) }
+
+// Inside returns how many values the bins hold, and Outside how many lie beyond them.
+func (s *Sliding) Inside() int64 { return s.inside }
+
+// Outside returns how many values lie beyond the bins.
+func (s *Sliding) Outside() int64 { return s.outside }
+
+// Quantile returns the first bin up to which the bins hold at least the share p of what they hold together; -1 when they hold
+// nothing.
+func (s *Sliding) Quantile(p float64) int {
+	if s.inside == 0 {
+		return -1
+	}
+	want := max(int64(math.Ceil(p*float64(s.inside)-1e-9)), 1)
+	sum := int64(0)
+	for bin, c := range s.counts {
+		if sum += int64(c); sum >= want {
+			return bin
+		}
+	}
+	return len(s.counts) - 1
+}
+
+// Spread returns the coefficient of variation of the bins' counts, which is large where values crowd into few bins and 0
+// where all bins hold as much; 0 when they hold nothing.
+func (s *Sliding) Spread() float64 {
+	if s.inside == 0 {
+		return 0
+	}
+	n := float64(s.inside)
+	return math.Sqrt(max(float64(len(s.counts))*float64(s.squares)/(n*n)-1, 0))
+}

@@ -1,0 +1,312 @@
+package infless
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// weights say what a thread and a per cent of an accelerator are worth of all that is left of a cluster: together its threads and
+// per cents are worth 1.
+type weights struct{ thread, percent float64 }
+
+func (w weights) of(c *Configuration) float64 {
+	return w.thread*float64(c.Threads) + w.percent*float64(c.Percent)
+}
+
+// balance weighs threads against per cent of accelerators by what loads make scarce of what is left. At any weights nothing
+// serves a query of a function for less than its cheapest configuration takes, so that the cluster carries at most
+// 1 / sum(load * cheapest) of the loads. The weights at which that is least are sought: by the duality of linear programs the bound
+// is then that of Carries, and every configuration that its optimum uses is a cheapest one. What is bounded so has one
+// valley, a linear function over a concave one, and so a third of the range can be given up at every look.
+func balance(c *cluster, functions []*function) (best weights, bound float64) {
+	threads, percent := 0, 0
+	for s := range c.servers {
+		threads += c.servers[s].threads
+		for _, p := range c.servers[s].percents {
+			percent += p
+		}
+	}
+	at := func(part float64) weights {
+		return weights{part / max(float64(threads), 1), (1 - part) / max(float64(percent), 1)}
+	}
+	of := func(w weights) float64 {
+		takes := 0.0
+		for _, f := range functions {
+			least := math.Inf(1)
+			for _, n := range f.cheap {
+				y := &f.configurations[n]
+				least = min(least, w.of(y)/y.Up)
+			}
+			if left := f.load - f.carries; left > 0 && !math.IsInf(least, 1) {
+				takes += left * least
+			}
+		}
+		return 1 / takes
+	}
+	low, high := 0.0, 1.0
+	if percent == 0 {
+		low = 1
+	}
+	for high-low > 1e-3 {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		if of(at(a)) <= of(at(b)) {
+			high = b
+		} else {
+			low = a
+		}
+	}
+	// Neither is ever free: somebody may want it next.
+	part := min(max((low+high)/2, free), 1-free)
+	return at(part), of(at((low + high) / 2))
+}
+
+// undominated lists the configurations that may be the cheapest at some weights: no other takes as little of both for what it serves.
+func undominated(all []Configuration) (out []int) {
+	order := make([]int, 0, len(all))
+	for k := range all {
+		if !all[k].Whole {
+			order = append(order, k)
+		}
+	}
+	threads := func(k int) float64 { return float64(all[k].Threads) / all[k].Up }
+	percent := func(k int) float64 { return float64(all[k].Percent) / all[k].Up }
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(threads(a), threads(b)), cmp.Compare(percent(a), percent(b)), a-b)
+	})
+	least := math.Inf(1)
+	for _, k := range order {
+		if p := percent(k); p < least {
+			out, least = append(out, k), p
+		}
+	}
+	return out
+}
+
+// free is the least part of the worth that all threads, or all accelerators, have together.
+const free = 0.02
+
+// roomFor is the part of what is left that loads may take before it counts as scarce: not all of it can be packed.
+const roomFor = 0.9
+
+// weigh returns the weights at which the cheapest configurations of what is unserved take least by beta, and have room: beta's, or
+// where threads or accelerators would not do the weights nearest to them at which they would, up to those of balance. scarce tells
+// which of the two it was.
+func weigh(c *cluster, functions []*function) (w weights, scarce bool) {
+	threads, percent := 0.0, 0.0
+	for s := range c.servers {
+		threads += float64(c.servers[s].threads)
+		for _, p := range c.servers[s].percents {
+			percent += float64(p)
+		}
+	}
+	at := func(part float64) weights {
+		return weights{part / max(threads, 1), (1 - part) / max(percent, 1)}
+	}
+	// over tells how much more than there is room for the cheapest would take of threads and of accelerators.
+	over := func(w weights) (float64, float64) {
+		t, p := 0.0, 0.0
+		for _, f := range functions {
+			best, least := -1, math.Inf(1)
+			for _, n := range f.cheap {
+				if e := w.of(&f.configurations[n]) / f.configurations[n].Up; e < least {
+					best, least = n, e
+				}
+			}
+			if left := f.load - f.carries; left > 0 && best >= 0 {
+				y := &f.configurations[best]
+				t += left / y.Up * float64(y.Threads)
+				p += left / y.Up * float64(y.Percent)
+			}
+		}
+		return t - roomFor*threads, p - roomFor*percent
+	}
+	beta := c.space.beta
+	from := beta * threads / max(beta*threads+percent, 1)
+	t, p := over(at(from))
+	if t <= 0 && p <= 0 {
+		return at(from), false
+	}
+	best, _ := balance(c, functions)
+	to := best.thread * max(threads, 1)
+	// Towards the weights of balance more and more is saved of what is scarce at beta's: the first that saves enough.
+	byThreads := t > 0
+	for range 12 {
+		middle := (from + to) / 2
+		t, p := over(at(middle))
+		if byThreads && t > 0 || !byThreads && p > 0 {
+			from = middle
+		} else {
+			to = middle
+		}
+	}
+	return at(to), true
+}
+
+// often is the number of times that weights are found anew while a load is being served.
+const often = 40
+
+// manner is what balanced looks after.
+type manner uint8
+
+const (
+	byBeta manner = iota
+	sparing
+	dense
+)
+
+// balanced is a rule of ours in the place of Algorithm 1, for what measuring showed of that: the largest batch need not serve most for
+// what it takes; weights by what threads and accelerators compute make the scarcer one cheap; and where an instance that fills a
+// server counts as a thousand times better, servers are filled with what serves least. Here the function of which the largest part is
+// unserved gets the next instance, in the configuration that serves most of the rest for what it takes at the weights of the hour:
+// beta's as long as there is plenty, else those that spare what is scarce. Then it goes onto the server on which
+// threads and accelerators are left in the ratio nearest to the cluster's. A load that is nearly served so gets the instance
+// that just does it.
+//
+// Sparing spares from the first instance on, whatever there is plenty of: it carries most. Dense does so, too, and gives an instance to a
+// server that is in use rather than to an empty one, also in a configuration that serves a little less: it uses the fewest
+// servers, which is what Eq. 2 counts.
+func (x *state) balanced(short []*function, how manner) {
+	for _, f := range short {
+		f.began = len(f.running)
+		f.carries, f.full, f.cheap = f.up(), false, undominated(f.configurations)
+	}
+	c := x.cluster
+	for {
+		w, scarce := weights{}, true
+		if how == byBeta {
+			w, scarce = weigh(c, short)
+		} else {
+			w, _ = balance(c, short)
+		}
+		todo := 0.0
+		for _, f := range short {
+			if !f.full {
+				todo = max(todo, 1-f.carries/f.load)
+			}
+		}
+		if todo <= little {
+			return
+		}
+		for until := todo*(1-1.0/often) - little; ; {
+			var f *function
+			most := 0.0
+			for _, y := range short {
+				if left := 1 - y.carries/y.load; !y.full && left > max(most, little) {
+					f, most = y, left
+				}
+			}
+			if f == nil || most < until {
+				break
+			}
+			if !x.add(f, w, scarce, how == dense) {
+				f.full = true
+			}
+		}
+	}
+}
+
+// unserved is the largest part of a function's load that is not served.
+func unserved(functions []*function) (most float64) {
+	for _, f := range functions {
+		most = max(most, 1-f.up()/f.load)
+	}
+	return most
+}
+
+// withdraw takes away what balanced has given, and returns it by function.
+func (x *state) withdraw(functions []*function) (out [][]placed) {
+	for _, f := range functions {
+		had := slices.Clone(f.running[f.began:])
+		x.giveAll(had)
+		f.running = f.running[:f.began]
+		out = append(out, had)
+	}
+	return out
+}
+
+// restore gives what was withdrawn.
+func (x *state) restore(functions []*function, had [][]placed) {
+	for k, f := range functions {
+		for _, i := range had[k] {
+			x.cluster.take(i.server, i.Configuration, i.accelerator)
+		}
+		f.running = append(f.running, had[k]...)
+	}
+}
+
+// add gives a function an instance; false when nothing has room.
+func (x *state) add(f *function, w weights, scarce, packed bool) bool {
+	best, most := -1, 0.0
+	left := f.load - f.carries
+	for k := range f.configurations {
+		cfg := &f.configurations[k]
+		if cfg.Batch > 1 && !f.uniform && left <= cfg.Low {
+			continue
+		}
+		takes := w.of(cfg)
+		if cfg.Whole {
+			takes = cfg.Resources
+		}
+		e := min(cfg.Up, left) / takes
+		if e*inUse <= most {
+			continue
+		}
+		room, used := x.roomy(cfg, packed)
+		if used {
+			e *= inUse
+		}
+		if room && e > most {
+			best, most = k, e
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	cfg := &f.configurations[best]
+	at := x.nearest(cfg, w, scarce, packed)
+	on, _ := x.cluster.take(at, cfg, -1)
+	f.running = append(f.running, placed{Configuration: cfg, server: at, accelerator: on})
+	f.carries += cfg.Up
+	return true
+}
+
+// inUse is how much better an instance counts that needs no other server, where servers are packed densely.
+const inUse = 1.25
+
+// roomy tells whether an instance has room somewhere and, where that is wanted, on a server in use.
+func (x *state) roomy(cfg *Configuration, packed bool) (room, used bool) {
+	for k := len(x.cluster.groups) - 1; k >= 0; k-- {
+		if g := x.cluster.groups[k]; g.fits(cfg) {
+			if room, used = true, packed && !g.empty; used || !packed {
+				break
+			}
+		}
+	}
+	return room, used
+}
+
+// nearest returns the server on which what is left after an instance is most evenly worth threads and accelerators; of equals the
+// one of which least is left, and that alone counts while nothing is scarce: servers stay empty. Where they are packed those in use
+// come first.
+func (x *state) nearest(cfg *Configuration, w weights, scarce, packed bool) int32 {
+	var best *group
+	least := math.Inf(1)
+	for _, g := range x.cluster.groups {
+		if !g.fits(cfg) {
+			continue
+		}
+		if !scarce {
+			best = g
+			break
+		}
+		off := math.Abs(w.thread*float64(g.threads-cfg.Threads) - w.percent*float64(g.percent-cfg.Percent))
+		if packed && g.empty {
+			off += 1
+		}
+		if off < least-1e-12 {
+			best, least = g, off
+		}
+	}
+	return best.servers[len(best.servers)-1]
+}

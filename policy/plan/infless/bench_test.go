@@ -1,0 +1,59 @@
+package infless
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
+// BenchmarkPlan makes a plan from scratch on 2,000 servers for 40 functions (§5.3). The paper's takes 0.5 ms for an instance and
+// below a second for 10,000 of them.
+func BenchmarkPlan(b *testing.B) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	var models []model
+	shares := make([]float64, 40)
+	for k := range shares {
+		models = append(models, model{
+			slo: time.Duration(100+rng.IntN(200)) * ms, batch: 32, fixed: time.Duration(2+rng.IntN(40)) * ms, work: time.Duration(5+rng.IntN(60)) * ms,
+		})
+		shares[k] = 0.2 + rng.Float64()
+	}
+	spec, believed := world(2000, 32, 2, 0, models)
+	for _, load := range []float64{100, 2000, 20000, 90000} {
+		rates := make([]float64, len(shares))
+		for k, s := range shares {
+			rates[k] = s * load
+		}
+		p := &Planner{Profile: believed}
+		r := plan.Request{Spec: spec, Rates: rates}
+		first, err := p.Plan(context.Background(), r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := len(first.Instances)
+		again := r
+		again.Snapshot = after(spec, first)
+		balanced := &Planner{Profile: believed, Options: Options{Balanced: true}}
+		for _, c := range []struct {
+			name string
+			p    *Planner
+			r    plan.Request
+		}{{"scratch", p, r}, {"steady", p, again}, {"balanced", balanced, r}} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					out, err := c.p.Plan(context.Background(), c.r)
+					if err != nil {
+						b.Fatal(err)
+					}
+					n = len(out.Instances)
+				}
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "us/instance")
+			})
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package infless
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Configuration is a way to run an instance of a function: the b, c and g of the paper with what follows from them.
+type Configuration struct {
+	Variant serving.VariantID
+	Batch   int // items
+	// Device is what the latency is that of: a part of a machine, or a type of machine taken as a whole.
+	Device serving.DeviceTypeID
+	Whole  bool
+	// Threads, Percent of one accelerator, and Memory in bytes are what an instance takes of its machine. As a whole it takes all.
+	Threads, Percent int
+	Memory           int64
+	// Resources weighs Threads and Percent by beta.
+	Resources float64
+	Took      time.Duration // believed time of a full batch
+	Hold      time.Duration // how long a batch may be filled
+	Low, Up   float64       // queries/s between which batches fill in time and none waits for the one before (Eq. 1)
+}
+
+// Bounds returns Eq. 1 in items/s, for a batch that takes t within an objective; ok is false where the batch cannot be used. The
+// parts of a second are rounded before they are multiplied with the batch, as the equation is written, unless exact. Two things
+// it leaves open: rounding can push the lower bound of a batch that takes just half the objective above the upper
+// one, and then both are the upper one; a batch of one is never waited for, and its lower bound is 1 (the authors' release), or
+// none at all when exact.
+func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok bool) {
+	if batch == 1 && t > within || batch > 1 && t > within/2 {
+		return 0, 0, false
+	}
+	b, runs := float64(batch), 1/t.Seconds()
+	fills := 1 / (within - t).Seconds()
+	if !exact {
+		// A rate that a float misses by a hair, such as 1/0.05, is the whole number.
+		runs, fills = math.Floor(runs*(1+hair)), math.Ceil(fills*(1-hair))
+	}
+	low, up = fills*b, runs*b
+	if batch == 1 {
+		low = 1
+		if exact {
+			low = 0
+		}
+	}
+	return min(low, up), up, up > 0
+}
+
+const hair = 1e-12
+
+// space is what configurations are made in.
+type space struct {
+	believed profile.Profile
+	spec     *serving.Spec
+	devices  []serving.DeviceTypeID // parts, and types of machines that nobody is left to cut into parts
+	beta     float64
+	o        *Options
+}
+
+// newSpace takes all parts, or where there is none every type of machine that has a worker as a whole.
+func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
+	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
+	for d, t := range spec.DeviceTypes {
+		if t.Part && t.Cores+t.Percent > 0 && (o.Threads == 0 || t.Cores == o.Threads && t.Percent == o.Percent) {
+			x.devices = append(x.devices, serving.DeviceTypeID(d))
+		}
+	}
+	if !slices.ContainsFunc(spec.DeviceTypes, func(t serving.DeviceType) bool { return t.Part }) {
+		for _, w := range spec.Workers {
+			if !slices.Contains(x.devices, w.DeviceType) {
+				x.devices = append(x.devices, w.DeviceType)
+			}
+		}
+		slices.Sort(x.devices)
+	}
+	return x
+}
+
+// weight is the worth of threads and per cent.
+func (x *space) weight(threads, percent int) float64 {
+	return x.beta*float64(threads) + float64(percent)
+}
+
+// variant returns the most accurate variant of a stage that is not broken and reaches the app's floor, the first of equals.
+func (x *space) variant(s serving.StageID, broken []bool) serving.VariantID {
+	best := serving.VariantID(serving.None)
+	for _, v := range x.spec.Stages[s].Variants {
+		a := x.spec.Variants[v].Accuracy
+		if !broken[v] && a >= x.spec.Apps[x.spec.Stages[s].App].Floor && (best == serving.None || a > x.spec.Variants[best].Accuracy) {
+			best = v
+		}
+	}
+	return best
+}
+
+// configurations lists what a variant can run as within an objective, the largest batches first (Algorithm 1), then by device.
+// Queries are of so many items on average. With late, batches may take all of the objective (BATCH).
+func (x *space) configurations(v serving.VariantID, within time.Duration, items float64, late bool) (out []Configuration) {
+	variant := &x.spec.Variants[v]
+	top := variant.MaxBatch
+	if x.o.Single {
+		top = 1
+	}
+	for _, d := range x.devices {
+		device := &x.spec.DeviceTypes[d]
+		for b := 1; b <= top; b *= 2 {
+			c := Configuration{Variant: v, Batch: b, Device: d, Whole: !device.Part, Threads: device.Cores, Percent: device.Percent, Memory: device.MemoryBytes}
+			percent := device.Percent
+			if c.Whole {
+				percent = 100 * device.Accelerators
+			}
+			if c.Resources = x.weight(device.Cores, percent); c.Resources <= 0 {
+				c.Resources = 1 // a machine of which nothing is said
+			}
+			need := variant.MemoryBytes + int64(b)*variant.ItemBytes
+			if device.MemoryBytes == 0 {
+				c.Memory = need
+			} else if need > device.MemoryBytes {
+				break
+			}
+			took := x.believed.Latency(v, d, b, 1)
+			if took >= profile.Unknown {
+				break
+			}
+			c.Took = max(time.Duration(float64(took)*x.o.Latency), 1)
+			ok := false
+			if late {
+				c.Up = 1 / c.Took.Seconds()
+				if !x.o.Exact {
+					c.Up = math.Floor(c.Up * (1 + hair))
+				}
+				c.Up *= float64(b)
+				ok = c.Took <= within && c.Up > 0
+			} else {
+				c.Low, c.Up, ok = Bounds(b, c.Took, within, x.o.Exact)
+			}
+			if !ok {
+				continue
+			}
+			if c.Low, c.Up = c.Low/items, c.Up/items; b > 1 {
+				c.Hold = within - c.Took
+			}
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Configuration) int { return cmp.Compare(b.Batch, a.Batch) })
+	return out
+}

@@ -1,0 +1,124 @@
+package infless
+
+import (
+	"cmp"
+	"slices"
+)
+
+// edges of the band. §3.2 prints the rate below which instances are released as alpha of the lower bound and 1 - alpha of the upper;
+// Eq. 7, and the authors' release, bound what instances a function is to have by alpha of the upper and 1 - alpha of the
+// lower. With its alpha of 0.8 the first is far below the second, and here both are meant: a load may fall to the first before
+// anything changes, and then as much is released as brings it above the second, near to what instances carry, as §3.2 wants it.
+func edges(low, up, alpha float64) (begin, end float64) {
+	return alpha*low + (1-alpha)*up, alpha*up + (1-alpha)*low
+}
+
+// release gives instances of a function back whose load is below its band (§3.2, case iii), those first that serve least for what
+// they take; which, the paper does not say, and the authors' release tries subsets in binary order. What is left always carries
+// the load: where that is impossible within the band, the load stays below it.
+func (x *state) release(f *function) {
+	up, low := f.up(), f.low()
+	if begin, _ := edges(low, up, x.o.Alpha); f.load >= begin {
+		return
+	}
+	order := make([]int, len(f.running))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		i, j := &f.running[a], &f.running[b]
+		return cmp.Or(cmp.Compare(i.Up/i.Resources, j.Up/j.Resources), cmp.Compare(b, a))
+	})
+	gone := make([]bool, len(f.running))
+	for _, k := range order {
+		i := &f.running[k]
+		if up-i.Up < f.load*(1-little) {
+			continue
+		}
+		gone[k] = true
+		up, low = up-i.Up, low-i.Low
+		x.cluster.give(i.server, i.Configuration, i.accelerator)
+		if _, end := edges(low, up, x.o.Alpha); f.load >= end {
+			break
+		}
+	}
+	kept := f.running[:0]
+	for k, i := range f.running {
+		if !gone[k] {
+			kept = append(kept, i)
+		}
+	}
+	f.running = kept
+}
+
+// merge replaces all of a function's instances by those that Algorithm 1 would give it now, where that saves enough (§3.2 shows it,
+// in Figure 6b, and gives no rule): a load that grew in small steps has got many small ones. The new ones are found room for
+// beside the old, so that nothing is missing while they start, or with inPlace in the room of the old.
+func (x *state) merge(f *function, inPlace bool) {
+	has := f.resources()
+	if len(f.running) == 0 || f.load <= 0 || has*(1-x.o.Merge) <= f.load/f.most {
+		return // nothing could save as much
+	}
+	old := f.running
+	if inPlace {
+		x.giveAll(old)
+	}
+	fresh := x.anew(f)
+	carried := 0.0
+	for _, i := range fresh {
+		carried += i.Up
+	}
+	if carried >= f.load*(1-little) && resources(fresh) < has*(1-x.o.Merge) {
+		if !inPlace {
+			x.giveAll(old)
+		}
+		f.running = reused(fresh, old)
+		return
+	}
+	x.giveAll(fresh)
+	if inPlace {
+		for _, i := range old {
+			x.cluster.take(i.server, i.Configuration, i.accelerator)
+		}
+	}
+}
+
+// anew finds room for all that a function needs, beside what runs.
+func (x *state) anew(f *function) (out []placed) {
+	if !x.o.Balanced && !x.o.Dense {
+		return x.schedule(f, f.load)
+	}
+	running := f.running
+	f.running = nil
+	x.balanced([]*function{f}, x.how())
+	out, f.running = f.running, running
+	return out
+}
+
+func (x *state) giveAll(list []placed) {
+	for _, i := range list {
+		x.cluster.give(i.server, i.Configuration, i.accelerator)
+	}
+}
+
+// reused gives instances the places of old ones that have the same part there, so that these run on with another batch size.
+func reused(fresh, old []placed) []placed {
+	type spot struct {
+		server      int32
+		accelerator int
+		device      int32
+	}
+	places := make(map[spot][]int32)
+	for _, i := range old {
+		s := spot{i.server, i.accelerator, int32(i.Device)}
+		places[s] = append(places[s], i.place)
+	}
+	for k := range fresh {
+		i := &fresh[k]
+		s := spot{i.server, i.accelerator, int32(i.Device)}
+		if left := places[s]; len(left) > 0 {
+			i.place, places[s] = left[0], left[1:]
+		}
+	}
+	return fresh
+}

@@ -1,0 +1,135 @@
+package infless
+
+// placed is an instance on a server.
+type placed struct {
+	*Configuration
+	server      int32
+	accelerator int
+	place       int32 // as plan.Instance.Place; 0 for one that is new
+}
+
+// fit keeps, while one function is scheduled, where an instance of each of its parts would go.
+type fit struct {
+	*cluster
+	first  bool
+	shapes []*Configuration // one configuration of each part, that stands for its size
+	shape  []int            // by configuration
+	where  []*group         // by shape: of those with room the one of which least is left; nil for none
+	from   []int32          // by shape, with first: no server before it has room
+}
+
+func (c *cluster) fit(f *function, first bool) *fit {
+	x := &fit{cluster: c, first: first}
+	seen := make(map[[2]int64]int)
+	for k := range f.configurations {
+		cfg := &f.configurations[k]
+		size := [2]int64{int64(cfg.Device), cfg.Memory}
+		at, ok := seen[size]
+		if !ok {
+			at = len(x.shapes)
+			seen[size] = at
+			x.shapes = append(x.shapes, cfg)
+		}
+		x.shape = append(x.shape, at)
+	}
+	x.where, x.from = make([]*group, len(x.shapes)), make([]int32, len(x.shapes))
+	for s := range x.shapes {
+		x.look(s)
+	}
+	return x
+}
+
+// look finds where a shape would go.
+func (x *fit) look(s int) {
+	cfg := x.shapes[s]
+	x.where[s] = nil
+	if x.first {
+		for ; int(x.from[s]) < len(x.servers); x.from[s]++ {
+			if g := x.servers[x.from[s]].group; g.fits(cfg) {
+				x.where[s] = g
+				return
+			}
+		}
+		return
+	}
+	for _, g := range x.groups {
+		if g.fits(cfg) {
+			x.where[s] = g
+			return
+		}
+	}
+}
+
+// put places an instance and brings up to date where others would go. Only one server has changed, and less is left of it.
+func (x *fit) put(k int, cfg *Configuration) placed {
+	at := x.from[x.shape[k]]
+	if !x.first {
+		g := x.where[x.shape[k]]
+		at = g.servers[len(g.servers)-1]
+	}
+	before := x.servers[at].group
+	on, _ := x.take(at, cfg, -1)
+	after := x.servers[at].group
+	for s, g := range x.where {
+		switch {
+		case g == nil:
+		case x.first:
+			if x.from[s] == at {
+				x.look(s)
+			}
+		case after.fits(x.shapes[s]) && compare(after, g) < 0:
+			x.where[s] = after
+		case g == before && len(before.servers) == 0:
+			x.look(s)
+		}
+	}
+	return placed{Configuration: cfg, server: at, accelerator: on}
+}
+
+// little is the relative difference below which two rates are the same.
+const little = 1e-9
+
+// full is the least that Eq. 10 divides by. An instance that takes all that is left of a server would make it 0; the authors'
+// release adds a thousandth. Servers that are filled up still come first, and among them what serves most for what it takes.
+const full = 1e-3
+
+// schedule is Algorithm 1: it adds instances for a load beyond what runs, of the largest batches that the rest of the load fills and
+// the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. The rest below every
+// batch's lower bound goes to batches of one, which have none. Ties go to the higher upper bound, then to the part and
+// the server that come first.
+func (x *state) schedule(f *function, load float64) (out []placed) {
+	if len(f.configurations) == 0 {
+		return nil
+	}
+	fit := x.cluster.fit(f, x.o.First)
+	for load > little*f.load {
+		best, most := -1, 0.0
+		for k := range f.configurations {
+			cfg := &f.configurations[k]
+			if best >= 0 && cfg.Batch < f.configurations[best].Batch {
+				break // a larger batch has been found room for
+			}
+			g := fit.where[fit.shape[k]]
+			if g == nil || cfg.Batch > 1 && !f.uniform && load <= cfg.Low {
+				continue
+			}
+			e := cfg.Up / cfg.Resources / f.most
+			if x.o.Undivided {
+				e = cfg.Up
+			}
+			if !x.o.First {
+				e /= max(1-cfg.Resources/g.left, full)
+			}
+			if best < 0 || e > most || e == most && cfg.Up > f.configurations[best].Up {
+				best, most = k, e
+			}
+		}
+		if best < 0 {
+			break
+		}
+		cfg := &f.configurations[best]
+		out = append(out, fit.put(best, cfg))
+		load -= cfg.Up
+	}
+	return out
+}

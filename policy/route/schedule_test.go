@@ -1,0 +1,338 @@
+package route
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Kairos's Figure 5: all four are in time, as with Matching.
+func TestScheduleFigure5(t *testing.T) {
+	f := mixed(linear{{10 * ms, ms / 10}, {10 * ms, ms}}, []int{1, 1}, 100*ms, serving.ServeLate)
+	if n := run(f, NewSchedule(), 100*ms, [][2]int{{0, 50}, {0, 400}, {30, 60}, {35, 500}}); n != 4 {
+		t.Errorf("%d of 4 in time", n)
+	}
+}
+
+// What waits behind a query counts: the cheapest first makes the large one late, which was in time if it had begun.
+func TestScheduleSeesWhatWaits(t *testing.T) {
+	queries := [][2]int{{0, 10}, {5, 810}, {6, 10}}
+	for _, c := range []struct {
+		router Router
+		want   int
+	}{{NewSchedule(), 3}, {NewMatching(1), 2}} {
+		f := mixed(linear{{10 * ms, ms / 10}}, []int{1}, 107*ms, serving.ServeLate)
+		if n := run(f, c.router, 107*ms, queries); n != c.want {
+			t.Errorf("%s: %d of 3 in time, want %d", c.router.Name(), n, c.want)
+		}
+	}
+}
+
+// There is room for one large query or for three small ones.
+func TestScheduleLeavesOutTheLargest(t *testing.T) {
+	f := mixed(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
+	for q, items := range []int{900, 300, 300, 300} {
+		come(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
+	}
+	NewSchedule().Route(&View{Fleet: f})
+	if got := given(f); !alike(got, []int{2}) {
+		t.Errorf("%v, want the first small one", got)
+	}
+	// Priority is no matter of size.
+	f = mixed(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
+	for q, items := range []int{900, 300, 300, 300} {
+		r := f.NewTask(fleet.Task{Query: serving.QueryID(q + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(100*ms) + serving.Time(q)})
+		f.SetRank(r, fleet.Rank(int32(max(1-q, 0))))
+		f.Wait(r)
+	}
+	NewSchedule().Route(&View{Fleet: f})
+	if got := given(f); !alike(got, []int{1}) {
+		t.Errorf("%v, want the large one, which has priority", got)
+	}
+}
+
+// A large query that only the first instance serves in time drives out a small one that the other takes, too.
+func TestScheduleMakesRoom(t *testing.T) {
+	beliefs := linear{{0, ms / 10}, {0, ms}}
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		f := mixed(beliefs, []int{1, 1}, 100*ms, serving.ServeLate)
+		small := 60 + rng.IntN(30) // 6 to 9 ms on the first, 60 to 90 ms on the second
+		come(f, 1, small, serving.Time(100*ms))
+		come(f, 2, 950, serving.Time(100*ms)+1)
+		NewSchedule().Route(&View{Fleet: f})
+		if got := given(f); !alike(got, []int{2}, []int{1}) {
+			t.Errorf("small query of %d items: %v, want it on the second", small, got)
+		}
+	}
+}
+
+// Types compare by the plan's worth where it has one.
+func TestScheduleHeedsWorth(t *testing.T) {
+	for _, c := range []struct {
+		plan *plan.Plan
+		want [][]int
+	}{
+		{nil, [][]int{{1}, nil}}, // C_j: 20 ms on the first, 0.2 of 120 ms on the second
+		{&plan.Plan{Worth: [][]float64{nil}}, [][]int{{1}, nil}},
+		{&plan.Plan{Worth: [][]float64{{0, 0}}}, [][]int{{1}, nil}},
+		{&plan.Plan{Worth: [][]float64{{10, 1}}}, [][]int{nil, {1}}},
+		{&plan.Plan{Worth: [][]float64{{10, 2}}}, [][]int{{1}, nil}},
+	} {
+		f := mixed(linear{{0, 200 * time.Microsecond}, {20 * ms, ms}}, []int{1, 1}, 500*ms, serving.ServeLate)
+		come(f, 1, 100, serving.Time(500*ms))
+		NewSchedule().Route(&View{Fleet: f, Plan: c.plan})
+		if got := given(f); !alike(got, c.want...) {
+			t.Errorf("%+v: %v, want %v", c.plan, got, c.want)
+		}
+	}
+}
+
+// Late queries wait for half of the instances to be idle and for others to be served, very late ones only for the others.
+func TestScheduleServesLateInTheBackground(t *testing.T) {
+	slo := 100 * ms
+	for _, c := range []struct {
+		now   time.Duration
+		busy  int
+		other bool
+		want  int // queries that begin
+	}{
+		{150 * ms, 1, false, 1}, {150 * ms, 2, false, 1}, {150 * ms, 3, false, 0}, {11 * time.Second, 3, false, 1},
+		{11 * time.Second, 3, true, 1}, {150 * ms, 1, true, 1}, {90 * ms, 1, false, 1}, {90 * ms, 3, false, 0},
+	} {
+		f := mixed(linear{{0, ms / 10}}, []int{4}, slo, serving.ServeLate)
+		for k := range c.busy {
+			busy(f, f.Ready(0)[k], 100+k, c.now+50*ms)
+		}
+		late := come(f, 1, 500, serving.Time(slo))
+		if c.other { // it is in time on a busy instance, too, but not all of these are
+			for k := range 4 - c.busy + 1 {
+				come(f, 2+k, 900, serving.Time(c.now+99*ms))
+			}
+		}
+		NewSchedule().Route(&View{Now: serving.Time(c.now), Fleet: f})
+		began := -c.busy
+		for _, i := range f.Ready(0) {
+			began += i.Queue.Len() + len(i.Running)
+		}
+		if c.other {
+			if f.Task(late).Place != fleet.Central {
+				t.Errorf("%+v: the late query began before the others", c)
+			}
+			continue
+		}
+		if began != c.want {
+			t.Errorf("%+v: %d began", c, began)
+		}
+	}
+}
+
+// scattered is a fleet of up to three types with some busy instances, and queries that wait.
+func scattered(rng *rand.Rand, queries int) *fleet.Fleet {
+	var beliefs linear
+	var counts []int
+	for range 1 + rng.IntN(3) {
+		beliefs = append(beliefs, [2]time.Duration{time.Duration(1+rng.IntN(20)) * ms, time.Duration(10+rng.IntN(1000)) * time.Microsecond})
+		counts = append(counts, rng.IntN(2))
+	}
+	counts[0]++
+	f := mixed(beliefs, counts, 300*ms, serving.ServeLate)
+	for k, i := range f.Ready(0) {
+		if k > 0 && rng.IntN(2) == 0 {
+			busy(f, i, 1000+k, time.Duration(1+rng.IntN(100))*ms)
+		}
+	}
+	for q := range queries {
+		come(f, q+1, 1+rng.IntN(500), serving.Time(rng.Int64N(int64(300*ms))))
+	}
+	return f
+}
+
+// inTime is how many of the queries can be in time at most, found by trying every instance for each; on an instance by deadline.
+func inTime(f *fleet.Fleet, tasks []fleet.Task) int {
+	at := make([]time.Duration, len(f.Ready(0)))
+	for j, i := range f.Ready(0) {
+		at[j] = f.Backlog(i, 0, 0)
+	}
+	var most func(q int) int
+	most = func(q int) int {
+		if q == len(tasks) {
+			return 0
+		}
+		n := most(q + 1)
+		for j, i := range f.Ready(0) {
+			took := f.Fastest(i, &tasks[q])
+			if at[j]+took <= tasks[q].Deadline.Sub(0) {
+				at[j] += took
+				n = max(n, 1+most(q+1))
+				at[j] -= took
+			}
+		}
+		return n
+	}
+	return most(0)
+}
+
+// Whatever is in the schedule is in time there, in the order of the queue; it has nearly as many queries as any schedule could
+// have, and what begins is what comes first on the free instances.
+func TestScheduleAgainstBruteForce(t *testing.T) {
+	all, best := 0, 0
+	for seed := uint64(1); seed <= 400; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		f := scattered(rng, 1+rng.IntN(6))
+		var tasks []fleet.Task
+		for r := f.Central(0).Head(); r != fleet.Nil; r = f.Next(r) {
+			tasks = append(tasks, *f.Task(r))
+		}
+		before := make([]float64, len(f.Ready(0)))
+		free := make([]bool, len(before))
+		for j, i := range f.Ready(0) {
+			before[j], free[j] = float64(f.Backlog(i, 0, 0)), open(i)
+		}
+		want := inTime(f, tasks)
+		o := NewSchedule()
+		o.Route(&View{Fleet: f})
+		s := &o.stages[0]
+		if len(s.queries) > len(tasks) {
+			t.Fatalf("seed %d: %d queries take part of %d that wait", seed, len(s.queries), len(tasks))
+		}
+		placed, seen := 0, map[int32]bool{}
+		for j := range s.seats {
+			at, last := before[j], int32(-1)
+			for q := s.seats[j].first; q != unplaced; q = s.queries[q].next {
+				x := &s.queries[q]
+				if at += s.takes(x, &s.seats[j]); at > x.left || q <= last || x.seat != int32(j) || seen[q] {
+					t.Fatalf("seed %d: query %d on seat %d ends after %v of %v, comes after %d", seed, q, j, at, x.left, last)
+				}
+				seen[q], last = true, q
+				placed++
+			}
+			if first := s.seats[j].first; first != unplaced && free[j] != (f.Task(s.queries[first].ref).Place == fleet.Queued) {
+				t.Fatalf("seed %d: of seat %d, free %v, the first query has not begun, or has", seed, j, free[j])
+			}
+		}
+		if placed > want {
+			t.Fatalf("seed %d: %d queries in time, and no schedule has more than %d", seed, placed, want)
+		}
+		all, best = all+placed, best+want
+	}
+	t.Logf("%d queries in time of at most %d", all, best)
+	if float64(all) < 0.99*float64(best) {
+		t.Errorf("%d queries in time of at most %d, want 99 %%", all, best)
+	}
+}
+
+// Under random loads it serves more in time than Matching, of every load nearly as many or more.
+func TestScheduleAgainstMatching(t *testing.T) {
+	ours, theirs := 0, 0
+	for seed := uint64(1); seed <= 20; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		var queries [][2]int
+		at := 0.0
+		for range 400 {
+			at += rng.ExpFloat64() * 19
+			queries = append(queries, [2]int{int(at), 1 + rng.IntN(300) + rng.IntN(2)*rng.IntN(2)*rng.IntN(700)})
+		}
+		count := func(o Router) int {
+			return run(mixed(linear{{5 * ms, ms / 4}, {6 * ms, ms * 4 / 10}}, []int{1, 3}, 350*ms, serving.ServeLate), o, 350*ms, queries)
+		}
+		a, b := count(NewSchedule()), count(NewMatching(1))
+		if a < b-4 {
+			t.Errorf("seed %d: %d of 400 in time, matching has %d", seed, a, b)
+		}
+		ours, theirs = ours+a, theirs+b
+	}
+	t.Logf("late: %d of 8000, with matching %d", 8000-ours, 8000-theirs)
+	if ours <= theirs {
+		t.Errorf("%d in time, matching has %d", ours, theirs)
+	}
+}
+
+// A query that only some instances may serve, by what it asks for or by its size, goes to those.
+func TestScheduleKeepsRequirements(t *testing.T) {
+	f := mixed(linear{{10 * ms, ms / 10}, {20 * ms, ms / 10}}, []int{1, 1}, time.Second, serving.ServeLate)
+	f.Spec.Variants = append(f.Spec.Variants, serving.Variant{Name: "other", Accuracy: 0.9, MaxBatch: 2000})
+	i := f.Ready(0)[1]
+	i.Variants = append(i.Variants, fleet.Loaded{Variant: 1, Limit: 2000, Wanted: true})
+	f.Warm(i, 1)
+	o := NewSchedule()
+	r := f.NewTask(fleet.Task{Query: 1, Items: 1, Pin: 1, Deadline: serving.Time(time.Second)})
+	f.SetRank(r, fleet.Rank(0))
+	f.Wait(r)
+	come(f, 2, 1500, serving.Time(time.Second)+1)
+	o.Route(&View{Fleet: f})
+	if got := given(f); !alike(got, nil, []int{1}) {
+		t.Errorf("%v, want the pinned query on the second", got)
+	}
+	f.Take(r)
+	o.Route(&View{Fleet: f})
+	if got := given(f); !alike(got, nil, []int{2}) {
+		t.Errorf("%v, want the large query on the second", got)
+	}
+}
+
+// An instance with several slots is given as many queries as it can begin.
+func TestScheduleFillsSlots(t *testing.T) {
+	f := mixed(linear{{10 * ms, ms / 10}}, []int{2}, time.Second, serving.DropLate)
+	f.Ready(0)[0].Slots = 3
+	for q := range 6 {
+		come(f, q+1, 10, serving.Time(time.Second)+serving.Time(q))
+	}
+	NewSchedule().Route(&View{Fleet: f})
+	if got := lengths(f); !equal(got, []int{3, 1}) {
+		t.Errorf("%v, want 3 and 1", got)
+	}
+}
+
+// Half of the instances are free, and as many queries wait as take part; of some there is no room for all.
+func scheduleBench(n int, slack time.Duration) (*scheduleStage, *View) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	f := mixed(linear{{20 * ms, ms / 5}, {60 * ms, ms * 6 / 10}, {30 * ms, ms}}, []int{n / 4, n / 4, n / 2}, 350*ms, serving.DropLate)
+	for k, i := range f.Ready(0) {
+		if k%2 == 0 {
+			busy(f, i, 10000+k, time.Duration(1+rng.IntN(200))*ms)
+		}
+	}
+	for q := range n {
+		come(f, q+1, 10*(1+rng.IntN(100)), serving.Time(slack)+serving.Time(rng.IntN(200))*1e6)
+	}
+	o := NewSchedule()
+	o.stages = make([]scheduleStage, 1)
+	v := &View{Fleet: f}
+	o.stages[0].build(v)
+	return &o.stages[0], v
+}
+
+// A round allocates nothing once its memory has grown.
+func TestScheduleAllocates(t *testing.T) {
+	s, v := scheduleBench(20, 50*ms)
+	if n := testing.AllocsPerRun(100, func() {
+		s.look(v)
+		s.read(v)
+		s.place()
+	}); n != 0 {
+		t.Errorf("%v allocations in a round, want none", n)
+	}
+}
+
+// A decision, by instances and by whether all queries fit.
+func BenchmarkSchedule(b *testing.B) {
+	for _, n := range []int{20, 100, 400} {
+		for name, slack := range map[string]time.Duration{"all": 250 * ms, "tight": 50 * ms} {
+			b.Run(fmt.Sprintf("instances=%d/fit=%s", n, name), func(b *testing.B) {
+				s, v := scheduleBench(n, slack)
+				b.ReportAllocs()
+				for b.Loop() {
+					s.look(v)
+					s.read(v)
+					s.place()
+				}
+			})
+		}
+	}
+}

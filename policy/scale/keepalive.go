@@ -1,0 +1,28 @@
+package scale
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Alive is how long OpenFaaS+ keeps instances (INFless §5.1).
+const Alive = 300 * time.Second
+
+// KeepAlive keeps an app warm for a fixed time, whatever was seen.
+type KeepAlive struct {
+	For   time.Duration // 0 means Alive
+	spans [1]Span
+}
+
+// Name implements Keeper.
+func (*KeepAlive) Name() string { return "keepalive" }
+
+// Idled implements Keeper.
+func (*KeepAlive) Idled(serving.Time, time.Duration) {}
+
+// Warm implements Keeper.
+func (k *KeepAlive) Warm(serving.Time) []Span {
+	k.spans[0] = Span{0, or(k.For, Alive)}
+	return k.spans[:]
+}

@@ -1,0 +1,50 @@
+package reproduce
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Data are the tables that a paper's folder carries, in its folder data.
+type Data struct{ Files fs.ReadFileFS }
+
+// Records reads a carried table, checks its head and returns the lines after it.
+func (d Data) Records(name string, head ...string) ([][]string, error) {
+	name = "data/" + name
+	text, err := d.Files.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Records(name, text, head...)
+}
+
+// Records reads a table in CSV with # before a comment, checks its head and returns the lines after it.
+func Records(name string, text []byte, head ...string) ([][]string, error) {
+	r := csv.NewReader(bytes.NewReader(text))
+	r.Comment = '#'
+	out, err := r.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(out) == 0 || !slices.Equal(out[0], head) {
+		return nil, fmt.Errorf("%s: its first line is not %s", name, strings.Join(head, ","))
+	}
+	return out[1:], nil
+}
+
+// Numbers reads fields of a record of a carried table; records are counted from 0.
+func Numbers(name string, record int, fields []string) ([]float64, error) {
+	out := make([]float64, len(fields))
+	for i, f := range fields {
+		var err error
+		if out[i], err = strconv.ParseFloat(f, 64); err != nil {
+			return nil, fmt.Errorf("data/%s: record %d: %q is no number", name, record+1, f)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,111 @@
+// Package infless runs the experiments of INFless (ASPLOS 2022, §5) from the latencies its authors published, on this project's
+// planner, engine and simulator.
+package infless
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+//go:embed data/*.csv
+var files embed.FS
+
+// records reads a carried table and checks its head.
+func records(name string, head ...string) ([][]string, error) {
+	text, err := files.ReadFile("data/" + name)
+	if err != nil {
+		return nil, err
+	}
+	return reproduce.Records("data/"+name, text, head...)
+}
+
+const ms = time.Millisecond
+
+// part of a machine.
+type part struct{ threads, percent int }
+
+// measured is a function's latency by part and batch; batches that do not run are left out.
+type measured map[part]map[int]time.Duration
+
+// latencies reads what was published of all functions.
+func latencies() (map[string]measured, error) {
+	rows, err := records("latency.csv", "function", "threads", "percent", "batch", "ms")
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]measured)
+	for n, r := range rows {
+		var v [4]float64
+		for k, text := range r[1:] {
+			if v[k], err = strconv.ParseFloat(text, 64); err != nil {
+				return nil, fmt.Errorf("data/latency.csv: record %d: %q is no number", n+1, text)
+			}
+		}
+		if out[r[0]] == nil {
+			out[r[0]] = make(measured)
+		}
+		at := part{int(v[0]), int(v[1])}
+		if out[r[0]][at] == nil {
+			out[r[0]][at] = make(map[int]time.Duration)
+		}
+		if v[3] > 0 {
+			out[r[0]][at][int(v[2])] = time.Duration(v[3] * float64(ms))
+		}
+	}
+	return out, nil
+}
+
+// parts lists all parts that any function was measured on.
+func parts(all map[string]measured) (out []part) {
+	for _, m := range all {
+		for p := range m {
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b part) int {
+		if a.threads != b.threads {
+			return a.threads - b.threads
+		}
+		return a.percent - b.percent
+	})
+	return out
+}
+
+// largest batch (§5.1), and the time that stands for batches that do not run: longer than any objective.
+const (
+	largest = 32
+	never   = 10 * time.Second
+)
+
+// points are what was measured of a function as measurements of a variant. Beyond the largest batch that runs on a part
+// nothing may be planned, so there stands what no objective allows.
+func (m measured) points(v serving.VariantID, device func(part) serving.DeviceTypeID) (out []serving.LatencyPoint) {
+	for p, batches := range m {
+		top := 0
+		add := func(b int, t time.Duration) {
+			out = append(out, serving.LatencyPoint{Variant: v, DeviceType: device(p), Items: b, Concurrency: 1, Samples: 1, Mean: t, P50: t, P90: t, P95: t, P99: t})
+		}
+		for b, t := range batches {
+			add(b, t)
+			top = max(top, b)
+		}
+		if top > 0 && top < largest {
+			add(top+1, never)
+		}
+	}
+	slices.SortFunc(out, func(a, b serving.LatencyPoint) int {
+		if a.DeviceType != b.DeviceType {
+			return int(a.DeviceType - b.DeviceType)
+		}
+		return a.Items - b.Items
+	})
+	return out
+}

@@ -1,0 +1,80 @@
+package infless
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/sim/truth"
+)
+
+// function is what a developer deploys: one of the measured models with an objective.
+type function struct {
+	model string
+	slo   time.Duration
+}
+
+// The applications (§5.1). DSSM-2389 of the second was never published.
+var (
+	osvt = []function{{"ssd", 200 * ms}, {"mobilenet", 200 * ms}, {"resnet-50", 200 * ms}}
+	qa   = []function{{"textcnn-69", 50 * ms}, {"lstm-2365", 50 * ms}}
+)
+
+// Of the cluster (Table 2) and its prices (§5.3): 0.034 $/h for a CPU and 2.5 $/h for an RTX 2080 Ti.
+const (
+	servers, threads, accelerators = 8, 32, 2
+	threadPrice, acceleratorPrice  = 0.034, 2.5
+)
+
+// newWorld makes a cluster of so many servers, with parts of every size that was measured, that serves functions. Latencies are
+// those published, and nothing about their scatter was: what happens is what is believed.
+func newWorld(functions []function, servers int) (*experiment.World, error) {
+	all, err := latencies()
+	if err != nil {
+		return nil, err
+	}
+	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{
+		Name: "server", Cores: threads, Accelerators: accelerators, PricePerHour: threads*threadPrice + accelerators*acceleratorPrice,
+	}}}
+	devices := make(map[part]serving.DeviceTypeID)
+	for _, p := range parts(all) {
+		devices[p] = serving.DeviceTypeID(len(spec.DeviceTypes))
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("%d threads + %d %%", p.threads, p.percent), Part: true, Cores: p.threads, Percent: p.percent})
+	}
+	for w := range servers {
+		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("server-%d", w)})
+	}
+	out := &experiment.World{Spec: spec}
+	var m serving.Measurements
+	for a, f := range functions {
+		name := fmt.Sprintf("%s-%d", f.model, a)
+		stage, variant := serving.StageID(a), serving.VariantID(a)
+		spec.Apps = append(spec.Apps, serving.App{
+			Name: name, SLO: serving.SLO{Latency: f.slo, Percentile: 95}, Weight: 1, QueueLimit: 1 << 30, Stages: []serving.StageID{stage},
+		})
+		spec.Stages = append(spec.Stages, serving.Stage{Name: name, App: serving.AppID(a), Variants: []serving.VariantID{variant}})
+		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: stage, Accuracy: 1, MaxBatch: largest})
+		points := all[f.model].points(variant, func(p part) serving.DeviceTypeID { return devices[p] })
+		if len(points) == 0 {
+			return nil, fmt.Errorf("infless: nothing is carried of function %q", f.model)
+		}
+		m.Latency = append(m.Latency, points...)
+		out.Apps = append(out.Apps, report.AppInfo{Name: name, BestAccuracy: 1, SLO: spec.Apps[a].SLO})
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	if out.Beliefs, err = profile.NewTable(spec, m, profile.Mean); err != nil {
+		return nil, err
+	}
+	happens, err := truth.NewTable(spec, m, truth.Lognormal, nil)
+	if err != nil {
+		return nil, err
+	}
+	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.With(r), nil }
+	return out, nil
+}

@@ -1,0 +1,109 @@
+package kairos
+
+import (
+	"context"
+	"fmt"
+
+	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/sim/experiment"
+)
+
+// liveAtOnce is how many of the pools with the highest bounds are looked at at once, each alone in its own data plane: one takes
+// minutes of real time, and workers that sleep leave the processor to each other.
+const liveAtOnce = 4
+
+var lively = grain{queries: 2000, runs: 2, resolution: 0.04, rough: true}
+
+// attempts are what Algorithm 1 tried.
+type attempts struct {
+	tried []experiment.Tried
+	best  int
+}
+
+// share of a space that was tried, in %.
+func (s *attempts) share(space int) float64 { return 100 * float64(len(s.tried)) / float64(space) }
+
+// figure11Live has Algorithm 1 evaluate pools on the data plane (§5.2: "online evaluation") and beside it in the simulator, and
+// compares what pools carry in both.
+func figure11Live(l *lab) error {
+	q := question{setup: at("rm2"), system: own, arrivals: whole}
+	s, err := l.service(q.setup)
+	if err != nil {
+		return err
+	}
+	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
+	if err != nil {
+		return err
+	}
+	type outcome struct {
+		simulated, live attempts
+		here, there     []experiment.Allowed // what the pools with the highest bounds carry, live and simulated
+	}
+	run := l.Do("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
+		by := func(probe func(question, grain, float64) (experiment.Probe, error)) experiment.Evaluation {
+			return func(ctx context.Context, p planner.Pool, start float64) (experiment.Allowed, error) {
+				on := q
+				on.pool = pool(p)
+				x, err := probe(on, lively, giveUp)
+				if err != nil {
+					return experiment.Allowed{}, err
+				}
+				return experiment.Allowable(ctx, x, lively.allowing(start, seed))
+			}
+		}
+		var out outcome
+		var err error
+		simulate := by(s.probe)
+		if out.simulated.tried, out.simulated.best, err = experiment.Best(ctx, ranked, simulate, func(float64) {}); err != nil {
+			return nil, err
+		}
+		ahead, end := context.WithCancel(ctx)
+		defer end()
+		live := experiment.Ahead(ahead, ranked, by(s.liveProbe), liveAtOnce)
+		if out.live.tried, out.live.best, err = experiment.Best(ctx, ranked, live, func(share float64) {
+			if l.Progress != nil {
+				l.Progress(share, "searching on the data plane")
+			}
+		}); err != nil {
+			return nil, err
+		}
+		if min(out.live.best, out.simulated.best) < 0 {
+			return nil, fmt.Errorf("no pool for %v $/h carries anything", budget)
+		}
+		for _, r := range ranked[:liveAtOnce] {
+			a, err := live(ctx, r.Pool, experiment.Start(r.Bound))
+			if err != nil {
+				return nil, err
+			}
+			b, err := simulate(ctx, r.Pool, experiment.Start(r.Bound))
+			if err != nil {
+				return nil, err
+			}
+			out.here, out.there = append(out.here, a), append(out.there, b)
+		}
+		return &out, nil
+	})
+	l.After(func(o *reproduce.Outcome) error {
+		out := run.Done[0].(*outcome)
+		setting := map[string]string{"model": q.model, "rule": own, "arrivals": q.arrivals.String()}
+		for _, x := range []struct {
+			name string
+			*attempts
+		}{{"kairos+, live", &out.live}, {"kairos+, simulated", &out.simulated}} {
+			best := x.tried[x.best]
+			machines(o, "11L", x.name, setting, pool(best.Pool))
+			o.Add(row("11L", x.name, throughputRow, "queries/s", setting), best.Rate)
+			o.Add(row("11L", x.name, "evaluated", "% of the pools", setting), x.share(len(ranked)))
+			o.Add(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.tried)))
+		}
+		for i, r := range ranked[:liveAtOnce] {
+			here := map[string]string{"model": q.model, "rule": own, "arrivals": q.arrivals.String(), "pool": pool(r.Pool).String()}
+			o.Add(row("11L", own, "bound", "queries/s", here), r.Bound)
+			o.Add(row("11L", own, "throughput, live", "queries/s", here), out.here[i].Rate)
+			o.Add(row("11L", own, "throughput, simulated", "queries/s", here), out.there[i].Rate)
+		}
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,73 @@
+package kairos
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-serving/sluice/backend/fake"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// liveProbe is probe on the data plane instead: on the real clock, with workers that sleep for as long as simulated ones would take.
+func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Probe, error) {
+	at, err := s.cases(q)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
+		c := at(rate)
+		planner, err := c.System.NewPlanner(c.World.Known())
+		if err != nil {
+			return 0, 0, err
+		}
+		e, err := c.Engine(planner.Provides())
+		if err != nil {
+			return 0, 0, err
+		}
+		machines, err := c.World.Truth(workload.Stream(seed, "service"))
+		if err != nil {
+			return 0, 0, err
+		}
+		workers, err := sleepers(machines, len(types))
+		if err != nil {
+			return 0, 0, err
+		}
+		var violations atomic.Int64
+		source := experiment.Until(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool { return float64(violations.Load()) > giveUp*float64(g.queries) })
+		err = reproduce.Live(ctx, dataplane.Config{
+			Spec: c.World.Spec, Engine: e, Initial: c.Initial, Planner: planner,
+			Backend: func(w serving.WorkerID) dataplane.Backend { return workers[c.World.Spec.Workers[w].DeviceType] },
+			Outcome: func(o report.Outcome) {
+				if experiment.Violated(&o) {
+					violations.Add(1)
+				}
+			},
+		}, source)
+		return int(violations.Load()), g.queries, err
+	}, nil
+}
+
+// sleepers are workers, by DeviceTypeID, whose batches take what machines draw.
+func sleepers(machines truth.Model, n int) ([]dataplane.Backend, error) {
+	var mu sync.Mutex // the machines draw from one source
+	out := make([]dataplane.Backend, n)
+	for d := range out {
+		var err error
+		if out[d], err = fake.New(fake.Config{Latency: func(v serving.VariantID, items int) time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			return machines.Service(v, serving.DeviceTypeID(d), items, 1)
+		}}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,70 @@
+package kairos
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// Every figure, measured far too coarsely to mean anything, comes to rows that are numbers and to charts that can be drawn. What a
+// figure says depends neither on which others are asked for nor on what runs at once, although they share what is measured.
+func TestEveryFigure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	ask := func(parallel, seeds int, names ...string) *reproduce.Outcome {
+		l := newLab(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
+		l.draws = 1
+		l.fine = grain{queries: 150, runs: 1, resolution: 0.5, rough: true}
+		l.large = l.fine
+		l.coarse = grain{queries: 100, runs: 1, resolution: 0.5, rough: true}
+		o, err := l.answer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	of := func(o *reproduce.Outcome, figure string) (rows []reproduce.Row) {
+		for _, r := range o.Rows {
+			if r.Figure == figure {
+				rows = append(rows, r)
+			}
+		}
+		return rows
+	}
+	all := ask(2, 1)
+	figures := slices.DeleteFunc(slices.Clone(figures), func(f reproduce.Part[*lab]) bool { return f.Asked })
+	for _, f := range figures {
+		if len(of(all, f.Name)) == 0 {
+			t.Errorf("figure %s has no row", f.Name)
+		}
+	}
+	for _, r := range all.Rows {
+		if math.IsNaN(r.Measured) || math.IsInf(r.Measured, 0) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(all.Charts) != len(figures) {
+		t.Errorf("%d charts of %d figures", len(all.Charts), len(figures))
+	}
+	for _, c := range all.Charts {
+		if err := c.PNG(&bytes.Buffer{}); err != nil {
+			t.Errorf("chart %s: %v", c.Name, err)
+		}
+	}
+	some := ask(1, 1, "B", "10")
+	for _, name := range []string{"B", "10"} {
+		if !reflect.DeepEqual(of(all, name), of(some, name)) {
+			t.Errorf("figure %s comes out differently beside others", name)
+		}
+	}
+	for _, r := range ask(2, 3, "8", "12").Rows {
+		if r.Quantity == throughputRow && r.Seeds != 3 || r.Low > r.Measured || r.High < r.Measured {
+			t.Errorf("with three seeds: %+v", r)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package reproduce
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Live runs on the data plane, on the real clock, what a source would have arrive in a simulation, when it would: a client sends it
+// from when every instance of the first plan is ready. Live returns when all of it has ended, with the first trouble of
+// the data plane if there was any.
+func Live(ctx context.Context, c dataplane.Config, source workload.Source) error {
+	trouble := make(chan error, 1)
+	c.Trouble = func(err error) {
+		select {
+		case trouble <- err:
+		default:
+		}
+	}
+	plane, err := dataplane.New(c)
+	if err != nil {
+		return err
+	}
+	defer plane.Close()
+	if err := ready(ctx, plane, len(c.Initial.Instances)); err != nil {
+		return err
+	}
+	begun := plane.Now()
+	for {
+		a, more := source.Next()
+		if !more {
+			break
+		}
+		if err := until(ctx, plane, begun+a.At); err != nil {
+			return err
+		}
+		plane.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Variant: a.Variant}, func(*dataplane.Response, error) {})
+	}
+	if err := plane.Drain(ctx); err != nil {
+		return err
+	}
+	select {
+	case err := <-trouble:
+		return err
+	default:
+		return nil
+	}
+}
+
+// ready waits until so many instances serve.
+func ready(ctx context.Context, p *dataplane.Plane, want int) error {
+	for {
+		n := 0
+		p.Inspect(func(e *engine.Engine) {
+			for _, i := range e.Fleet().Live() {
+				warm := i.State == fleet.Ready
+				for _, v := range i.Variants {
+					warm = warm && v.Warm
+				}
+				if warm {
+					n++
+				}
+			}
+		})
+		if n == want {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// until sleeps to a time of the plane's clock. A client that is behind sends at once: arrivals are when they are sent.
+func until(ctx context.Context, p *dataplane.Plane, at serving.Time) error {
+	wait := at.Sub(p.Now())
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
+	}
+}

@@ -1,0 +1,234 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/native"
+	"github.com/sluice-serving/sluice/loadgen"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// placed is a batch as a journal has it, and on which kind of machine it ran.
+type placed struct {
+	at            serving.Time
+	device, items int
+	expected      time.Duration
+}
+
+// rented is a plan that came into force.
+type rented struct {
+	at   serving.Time
+	pool pool
+	cost float64
+}
+
+// history reads what a server over mixed machines did.
+func history(t *testing.T, path string) (plans []rented, out []placed) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := journal.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.Header().Measurements.Latency); n != 0 {
+		t.Errorf("the server knew %d latencies from the start", n)
+	}
+	on := make(map[int]int)
+	for {
+		s, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return plans, out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range s.In {
+			if in.Kind != engine.PlanReady {
+				continue
+			}
+			p := rented{at: s.At, cost: in.Plan.Forecast.CostPerHour}
+			for _, i := range in.Plan.Instances {
+				p.pool[device(int(i.Worker))]++
+			}
+			plans = append(plans, p)
+		}
+		for _, text := range s.Out {
+			if m := launched.FindStringSubmatch(text); m != nil {
+				id, _ := strconv.Atoi(m[1])
+				worker, _ := strconv.Atoi(m[2])
+				on[id] = device(worker)
+			}
+			if m := started.FindStringSubmatch(text); m != nil {
+				id, _ := strconv.Atoi(m[2])
+				b := placed{at: s.At, device: on[id]}
+				b.items, _ = strconv.Atoi(m[3])
+				if b.expected, err = time.ParseDuration(m[4]); err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, b)
+			}
+		}
+	}
+}
+
+// brought counts the queries of a recorded run that brought so many items.
+func brought(t *testing.T, path string, from, to int32) (n int) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	arrivals, _, err := workload.ReadArrivals(f, func(string) (serving.AppID, error) { return 0, nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range arrivals {
+		if r.Items >= from && r.Items <= to {
+			n++
+		}
+	}
+	return n
+}
+
+// Kairos over real models on mixed machines: some in this process, others behind another server. It begins without a profile,
+// tries what the budget allows of both kinds, learns how fast they are, and rents what serves most for the money; each query
+// goes where its size can be served in time for the least, and a price that changes leads to another pool.
+func TestKairosLive(t *testing.T) {
+	if _, err := native.ONNXRuntime(); err != nil {
+		if errors.Is(err, native.ErrMissing) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	port, web, admin := freePort(t), freePort(t), freePort(t)
+	recorded := filepath.Join(dir, "run.journal")
+	file := mixed(t, dir, port, web, admin)
+	server := sluice(t, "serve", "-f", file, "--journal", recorded)
+	until(t, func() bool { return get(fmt.Sprintf("http://127.0.0.1:%d/v2/health/ready", web)) == 200 })
+	if _, err := os.Stat(filepath.Join(dir, "sluice.profile.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the server has measured its model: %v", err)
+	}
+	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+
+	// Of what it does not know it takes machines of all kinds in turn, the cheapest first: 0.08, 0.38, 0.46 $/h.
+	trying, learned, repriced := pool{1, 2}, pool{2, 1}, pool{1, 2}
+	if got := runs(t, admin); got != trying {
+		t.Errorf("without knowing anything it rents %v, want %v", got, trying)
+	}
+	a := &asking{t: t, client: client, random: rand.New(rand.NewPCG(1, 1))}
+	t.Cleanup(a.wait.Wait)
+	// So many at once that every machine gets one: what a machine was never given, it could hide for as long as others do.
+	for range 12 {
+		a.bring(largest)
+	}
+	// A second quick machine is worth most, and a cheap one still fits: 0.68 $/h.
+	a.count(60)
+	a.while(func() bool { return runs(t, admin) == learned })
+	a.count(80)
+	// Quick machines are 0.5 $/h now: there is money for one.
+	put, err := http.NewRequest(http.MethodPut, fmt.Sprintf("http://127.0.0.1:%d/prices", admin), strings.NewReader(`{"device_type": "quick", "price_per_hour": 0.5}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(put)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("a price: %d", resp.StatusCode)
+	}
+	a.while(func() bool { return runs(t, admin) == repriced })
+	a.wait.Wait()
+	// The load generator brings the sizes that the configuration says.
+	arrivals := filepath.Join(dir, "run.jsonl")
+	status, text, errs := run(t.Context(), "load", "-f", file, "-u", fmt.Sprintf("grpc://127.0.0.1:%d", port), "--request-rate-range", "15", "--duration", "3s", "--record", arrivals, "--json")
+	var results []struct {
+		Report struct{ Overall struct{ Offered, Served int } }
+	}
+	if err := json.Unmarshal([]byte(text), &results); err != nil || status != 0 || len(results) != 1 {
+		t.Fatalf("load: %d %v %s%s", status, err, text, errs)
+	}
+	loaded := results[0].Report.Overall
+	if loaded.Offered == 0 || loaded.Served != loaded.Offered {
+		t.Errorf("load: %d of %d queries were served", loaded.Served, loaded.Offered)
+	}
+
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	plans, all := history(t, recorded)
+	for k, p := range plans {
+		t.Logf("%v: plan for %v, %.2f $/h", time.Duration(p.at), p.pool, p.cost)
+		if p.cost > mixedBudget*(1+1e-9) {
+			t.Errorf("plan %d costs %v $/h, the budget is %v", k, p.cost, mixedBudget)
+		}
+	}
+	if last := plans[len(plans)-1]; last.pool != repriced || last.cost < 0.659 || last.cost > 0.661 {
+		t.Errorf("the last plan is for %v at %v $/h, want %v at the new price", last.pool, last.cost, repriced)
+	}
+	if !slices.ContainsFunc(plans, func(p rented) bool { return p.pool == learned && p.cost > 0.679 && p.cost < 0.681 }) {
+		t.Errorf("no plan for %v at the first prices", learned)
+	}
+	if sent := a.sent + loaded.Offered; len(all) != sent {
+		t.Errorf("%d queries were sent, %d ran", sent, len(all))
+	}
+	if n := brought(t, arrivals, large, largest); n == 0 || n == loaded.Offered {
+		t.Errorf("%d of the %d queries of the load generator are large, want some", n, loaded.Offered)
+	}
+	settled := all[min(72, len(all)):] // latency is known then
+	// of counts the queries of a range of sizes and those of them that ran on cheap machines.
+	of := func(from, to int) (n, there int) {
+		for _, b := range settled {
+			if b.items >= from && b.items <= to {
+				n++
+				if b.device == cheap {
+					there++
+				}
+			}
+		}
+		return n, there
+	}
+	smalls, smallsThere := of(1, small)
+	larges, largesThere := of(large, largest)
+	t.Logf("%d of %d small and %d of %d large queries ran on cheap machines", smallsThere, smalls, largesThere, larges)
+	if smalls < 50 || 2*smallsThere < smalls {
+		t.Errorf("%d of %d small queries ran on cheap machines, want most", smallsThere, smalls)
+	}
+	if larges < 10 || 5*largesThere > larges {
+		t.Errorf("%d of %d large queries ran on cheap machines, which cannot serve them in time", largesThere, larges)
+	}
+	if status, out, errs := run(t.Context(), "replay", recorded); status != 0 || !strings.Contains(out, "all the same") {
+		t.Errorf("replay: %d %s%s", status, out, errs)
+	}
+}
