@@ -136,10 +136,13 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 	return ask, again
 }
 
-// need is the demand of an app, 0 when it may be let go, and until when that holds if nothing happens.
+// need is the demand of an app, 0 when it may be let go (one that is to have an instance at least is not), and until when that holds if nothing happens.
 func (o *RateBands) need(v *View, app serving.AppID, b *banded) (rate float64, until serving.Time) {
+	if v.Spec.Apps[app].Closed {
+		return 0, serving.Never
+	}
 	since := v.Idle[app]
-	if since == serving.Never {
+	if since == serving.Never || v.Spec.Apps[app].Least > 0 {
 		return max(o.demand(v, app), smallest), serving.Never
 	}
 	if since != b.since {
