@@ -14,9 +14,10 @@ import (
 
 // Bounds on what a file may describe.
 const (
-	maxWorkers = 10_000 // groups expanded
-	maxStages  = 256    // of one app
-	maxHints   = 500    // names among which a similar one is looked for
+	maxWorkers      = 10_000 // groups expanded
+	maxStages       = 256    // of one app
+	maxHints        = 500    // names among which a similar one is looked for
+	maxAccelerators = 1024   // of one machine
 )
 
 // file checks everything that can be checked without looking at other files.
@@ -60,16 +61,23 @@ func (c *checker) deviceTypes() {
 		c.need(d.Cores >= 1, path+".cores", "is %d, want at least 1", d.Cores)
 		c.need(d.Most >= 0, path+".most", "is %d, want at least 1, or leave it out", d.Most)
 		c.need(d.Most > 0 || !c.f.has(path+".most"), path+".most", "is 0, want at least 1, or leave it out")
+		c.need(d.Accelerators >= 0 && d.Accelerators <= maxAccelerators, path+".accelerators", "is %d, want 0 to %d", d.Accelerators, maxAccelerators)
+		c.need(d.Percent >= 0 && d.Percent <= 100, path+".percent", "is %d, want 0 to 100", d.Percent)
+		if !d.Part {
+			c.need(d.Percent == 0, path+".percent", "belongs to parts of machines: write `part: true`, or leave it out")
+			continue
+		}
+		for _, k := range []string{"price_per_hour", "most", "accelerators"} {
+			c.need(!f.has(path+"."+k), path+"."+k, "belongs to machines, and this is a part of one: leave it out")
+		}
 	}
 }
 
 func (c *checker) workers() {
 	f := c.f
 	c.need(len(f.Workers) > 0, "workers", "is missing: list at least one machine")
-	var types []string
-	for _, d := range f.DeviceTypes {
-		types = append(types, d.Name)
-	}
+	types := f.machines()
+	c.need(len(types) > 0 || len(f.DeviceTypes) == 0, "device_types", "are all parts: list the machines that they are parts of")
 	seen := names{}
 	total := 0
 	for i, w := range f.Workers {
@@ -88,10 +96,16 @@ func (c *checker) workers() {
 				seen.add(c, fmt.Sprintf("%s-%d", w.Name, n), path+".name")
 			}
 		}
-		if w.DeviceType == "" {
+		switch {
+		case w.DeviceType == "" && len(types) > 0:
 			c.addf(path+".device_type", "is missing: there is %s", oneOf(types))
-		} else {
-			c.known(w.DeviceType, types, path+".device_type", "device type")
+		case w.DeviceType != "":
+			at := slices.IndexFunc(f.DeviceTypes, func(d DeviceType) bool { return d.Name == w.DeviceType && d.Part })
+			if at >= 0 {
+				c.addf(path+".device_type", "%q is a part of a machine, and a worker is a whole one: there is %s", w.DeviceType, oneOf(types))
+			} else {
+				c.known(w.DeviceType, types, path+".device_type", "device type")
+			}
 		}
 		c.backend(&w, path+".backend")
 	}

@@ -24,8 +24,8 @@ func (f *File) defaults() {
 		w, path := &f.Workers[i], at("workers", i)
 		orInt(f, &w.Count, 1, path+".count")
 		orText(f, &w.Backend.Kind, "onnx", path+".backend.kind")
-		if len(f.DeviceTypes) == 1 {
-			orText(f, &w.DeviceType, f.DeviceTypes[0].Name, path+".device_type")
+		if machines := f.machines(); len(machines) == 1 {
+			orText(f, &w.DeviceType, machines[0], path+".device_type")
 		}
 	}
 	f.System.defaults()
@@ -135,4 +135,14 @@ func orTime(f *File, v *Duration, d time.Duration, path string) {
 	if *v == 0 && !f.has(path) {
 		*v = Duration(d)
 	}
+}
+
+// machines are the names of the device types that are not parts.
+func (f *File) machines() (out []string) {
+	for _, d := range f.DeviceTypes {
+		if !d.Part {
+			out = append(out, d.Name)
+		}
+	}
+	return out
 }

@@ -36,26 +36,35 @@ type File struct {
 	lines map[string]int // line by path of every field the file gives
 }
 
-// DeviceType is a kind of machine, or a share of an accelerator.
+// DeviceType is a kind of machine, or a share of one.
 type DeviceType struct {
 	// Name by which workers refer to it. Required.
 	Name string `yaml:"name"`
 	// PricePerHour is what one machine costs, in $/h. Default: 0.
 	PricePerHour float64 `yaml:"price_per_hour"`
-	// Cores is the number of threads a machine can run at once. Default: 1.
+	// Cores is the number of threads a machine, or a part of one, can run at once. Default: 1.
 	Cores int `yaml:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory"`
 	// Most is how many machines of the type can be had when machines are chosen under a budget (`sluice plan --budget`).
 	// Default: not limited.
 	Most int `yaml:"most"`
+	// Accelerators is how many accelerators a machine has. Default: 0.
+	Accelerators int `yaml:"accelerators"`
+	// Part says that this is no machine but a share of one, which an instance gets by itself: cores of its threads, percent of one
+	// of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and profiles list under its
+	// name, and no worker is of such a type. Systems that pack (`infless` and its kin) give instances parts wherever there is room.
+	// Default: false.
+	Part bool `yaml:"part"`
+	// Percent of one accelerator that a part takes, 0 to 100. Default: 0.
+	Percent int `yaml:"percent"`
 }
 
 // Worker is a machine, or a group of equal machines.
 type Worker struct {
 	// Name of the machine. A group of n machines is called NAME-0 to NAME-(n-1). Required.
 	Name string `yaml:"name"`
-	// DeviceType is the name of one of device_types. Default: the only one there is.
+	// DeviceType is the name of one of device_types that is not a part. Default: the only one there is.
 	DeviceType string `yaml:"device_type"`
 	// Count is the number of machines. Default: 1.
 	Count int `yaml:"count"`

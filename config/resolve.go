@@ -69,7 +69,10 @@ type resolver struct {
 func (r *resolver) machines() {
 	s := r.w.Spec
 	for _, d := range r.f.DeviceTypes {
-		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory), Most: d.Most})
+		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{
+			Name: d.Name, PricePerHour: d.PricePerHour, Cores: d.Cores, MemoryBytes: int64(d.Memory), Most: d.Most,
+			Accelerators: d.Accelerators, Part: d.Part, Percent: d.Percent,
+		})
 	}
 	names, entry := r.f.expand()
 	r.entry = entry
@@ -85,6 +88,11 @@ func (r *resolver) machines() {
 		b.CA = r.f.Path(b.CA)
 		nth[e]++
 		r.w.Backends = append(r.w.Backends, b)
+	}
+	for i := range s.DeviceTypes {
+		if d := &s.DeviceTypes[i]; d.Part && len(s.Hosts(serving.DeviceTypeID(i))) == 0 {
+			r.w.warnf("part %q fits on no worker", d.Name)
+		}
 	}
 }
 

@@ -21,8 +21,8 @@ type Measured struct {
 
 const measuredTime = 300 * time.Millisecond
 
-// Predict implements Predictor. Parts of machines are measured with as many threads as they have; those with some of an
-// accelerator are left out.
+// Predict implements Predictor. Parts of machines are measured with as many threads as they have, on the first machine
+// that has room for them; those with some of an accelerator are left out: shares of one cannot be given out here.
 func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
 	first := make(map[serving.DeviceTypeID]serving.WorkerID)
 	for w := len(s.Spec.Workers) - 1; w >= 0; w-- {
@@ -32,8 +32,10 @@ func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, err
 	for d := range s.Spec.DeviceTypes {
 		id, cores := serving.DeviceTypeID(d), m.Cores
 		w, ok := first[id]
-		if t := &s.Spec.DeviceTypes[d]; t.Part && t.Percent == 0 && len(s.Spec.Workers) > 0 {
-			w, ok, cores = 0, true, t.Cores
+		if t := &s.Spec.DeviceTypes[d]; t.Part && t.Percent == 0 {
+			if hosts := s.Spec.Hosts(id); len(hosts) > 0 {
+				w, ok, cores = hosts[0], true, t.Cores
+			}
 		}
 		if !ok {
 			continue

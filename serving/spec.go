@@ -117,6 +117,18 @@ type Variant struct {
 	Retired     bool    // another version has taken its place: no plan uses it any more
 }
 
+// Hosts lists the workers that have room for a part of a machine, if for nothing besides.
+func (s *Spec) Hosts(part DeviceTypeID) (out []WorkerID) {
+	d := &s.DeviceTypes[part]
+	for w := range s.Workers {
+		has := &s.DeviceTypes[s.Workers[w].DeviceType]
+		if d.Cores <= has.Cores && (d.Percent == 0 || has.Accelerators > 0) && (has.MemoryBytes == 0 || d.MemoryBytes <= has.MemoryBytes) {
+			out = append(out, WorkerID(w))
+		}
+	}
+	return out
+}
+
 // Source returns the stage at which queries of app a enter.
 func (s *Spec) Source(a AppID) StageID { return s.Apps[a].Stages[0] }
 

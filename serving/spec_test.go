@@ -2,6 +2,7 @@ package serving
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,5 +55,23 @@ func TestOutcomeNames(t *testing.T) {
 	}
 	if Never.Add(-time.Hour) != Never {
 		t.Error("never stays never")
+	}
+}
+
+func TestHosts(t *testing.T) {
+	s := good()
+	s.DeviceTypes = []DeviceType{{Name: "d", Cores: 2, MemoryBytes: 10}, {Name: "e", Cores: 4, Accelerators: 1}, {}}
+	s.Workers = []Worker{{"v", 0}, {"w", 1}, {"x", 0}}
+	for part, want := range map[DeviceType][]WorkerID{
+		{Part: true, Cores: 2, MemoryBytes: 10}: {0, 1, 2},
+		{Part: true, Cores: 2, MemoryBytes: 11}: {1},
+		{Part: true, Cores: 3}:                  {1},
+		{Part: true, Cores: 1, Percent: 1}:      {1},
+		{Part: true, Cores: 5}:                  nil,
+	} {
+		s.DeviceTypes[2] = part
+		if got := s.Hosts(2); !slices.Equal(got, want) {
+			t.Errorf("%+v fits on %v, want %v", part, got, want)
+		}
 	}
 }
