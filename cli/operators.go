@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -84,17 +85,21 @@ func (w *world) predict(e *Env, ask predicting) error {
 	out := &profiler.File{Version: profiler.Version, Created: time.Now().UTC().Truncate(time.Second), Host: f.Host, Points: []profiler.Point{}, Loads: []profiler.Load{}}
 	bar := newProgress(e)
 	defer bar.done()
-	seen := make(map[serving.DeviceTypeID]bool)
-	for at, b := range w.Backends {
-		d := w.Spec.Workers[at].DeviceType
-		if seen[d] || b.Kind == "fake" || b.Kind == "openinference" {
+	sites, left := w.sites()
+	for _, x := range left {
+		fmt.Fprintln(e.Stderr, x)
+	}
+	for _, s := range sites {
+		if kind := w.Backends[s.worker].Kind; kind == "fake" || kind == "openinference" {
 			continue
 		}
-		seen[d] = true
-		for _, v := range w.placed(serving.WorkerID(at)) {
-			x := &w.Spec.Variants[v]
+		for _, v := range s.variants {
+			x, d := &w.Spec.Variants[v], s.device
 			threads := ask.threads
-			if len(threads) == 0 {
+			switch {
+			case w.Spec.DeviceTypes[d].Part:
+				threads = []int{s.cores}
+			case len(threads) == 0:
 				threads = []int{w.cores(d)}
 			}
 			c := operators.Config{Runtime: rt, Store: store, Progress: func(done, total int, what string) {
@@ -108,6 +113,12 @@ func (w *world) predict(e *Env, ask predicting) error {
 			out.Loads = append(out.Loads, profiler.Load{Variant: x.Name, DeviceType: device, Load: got.Load.Seconds() * 1e3})
 			for i := range got.Predictions {
 				p := predicted{Variant: x.Name, Prediction: got.Predictions[i], Safe: got.Predictions[i].Safe()}
+				if p.Threads == threads[0] {
+					out.Points = append(out.Points, p.Point(x.Name, device))
+				}
+				if f.has(&p) { // a part with as many threads as another
+					continue
+				}
 				if ask.compare {
 					bar.show(float64(i)/float64(len(got.Predictions)), fmt.Sprintf("%s: measuring the whole model, batch %d", x.Name, p.Batch))
 					if err := p.check(e, rt, w.Variants[v].Path); err != nil {
@@ -115,9 +126,6 @@ func (w *world) predict(e *Env, ask predicting) error {
 					}
 				}
 				f.Predictions = append(f.Predictions, p)
-				if p.Threads == threads[0] {
-					out.Points = append(out.Points, p.Point(x.Name, device))
-				}
 			}
 		}
 	}
@@ -180,6 +188,13 @@ func (p *predicted) check(e *Env, rt operators.Runtime, model string) error {
 	off := p.Sequential.Typical/m.Typical - 1
 	p.Measured, p.Error = &m, &off
 	return nil
+}
+
+// has tells whether the same has been predicted already.
+func (f *forecast) has(p *predicted) bool {
+	return slices.ContainsFunc(f.Predictions, func(x predicted) bool {
+		return x.Variant == p.Variant && x.Batch == p.Batch && x.Threads == p.Threads
+	})
 }
 
 func (f *forecast) mean() {

@@ -236,8 +236,8 @@ func (v *variation) snapshot(base *world, p *plan.Plan) *fleet.Snapshot {
 		if place == 0 {
 			place = seen[worker]
 		}
-		x := fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: worker, Ordinal: place}, DeviceType: base.Spec.Workers[i.Worker].DeviceType,
-			Stage: i.Stage, State: fleet.Ready, Slots: i.Slots, Cores: i.Cores, Share: i.Share}
+		x := fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: worker, Ordinal: place}, DeviceType: i.DeviceType(base.Spec),
+			Stage: i.Stage, State: fleet.Ready, Slots: i.Slots, Cores: i.Cores, Accelerator: i.Accelerator, Share: i.Share}
 		for _, l := range i.Variants {
 			x.Variants = append(x.Variants, fleet.Loaded{Variant: l.Variant, Limit: l.Limit, Warm: true, Wanted: true})
 		}

@@ -142,7 +142,7 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 	busy := make([]bool, len(spec.Workers))
 	for n, i := range p.Instances {
 		busy[i.Worker] = true
-		d, active, stage := spec.Workers[i.Worker].DeviceType, i.Variants[0], &spec.Stages[i.Stage]
+		d, active, stage := i.DeviceType(spec), i.Variants[0], &spec.Stages[i.Stage]
 		x := instanceView{
 			Worker: spec.Workers[i.Worker].Name, DeviceType: spec.DeviceTypes[d].Name, App: spec.Apps[stage.App].Name, Stage: stage.Name,
 			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
@@ -181,7 +181,7 @@ func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
 			// Queries of many sizes, one at a time: what the planner says, since full batches say nothing of them.
 			hosts[n] = p.Capacity[a] * i.Share
 		} else {
-			run := w.profile.Latency(active.Variant, w.Spec.Workers[i.Worker].DeviceType, active.Limit, i.Slots)
+			run := w.profile.Latency(active.Variant, i.DeviceType(w.Spec), active.Limit, i.Slots)
 			hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()
 		}
 		if s := &stages[i.Stage]; i.Share > 0 {

@@ -88,7 +88,7 @@ func (w *world) knowledge(e *Env, given string) error {
 		return err
 	}
 	if _, statErr := os.Stat(remembered); statErr == nil {
-		if w.believe([]string{remembered}) == nil {
+		if w.believe([]string{remembered}) == nil && w.partsKnown() {
 			return nil
 		}
 	}

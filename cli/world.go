@@ -151,17 +151,26 @@ func (w *world) believe(paths []string) error {
 // assume takes the latencies of fake backends from their settings: they need no profile.
 func (w *world) assume() error {
 	var m serving.Measurements
-	for at, b := range w.Backends {
-		if b.Kind != "fake" {
-			return exit(ExitConfig, "%s names no profile: run 'sluice profile -f %s -o profile.json' and list it under profiles, or pass --profile", w.file.Name(), w.file.Name())
-		}
-		d := w.Spec.Workers[at].DeviceType
+	add := func(b config.Backend, d serving.DeviceTypeID) {
 		for v := range w.Spec.Variants {
 			for items := 1; items <= w.Spec.Variants[v].MaxBatch; items *= 2 {
 				l := max(time.Duration(b.Latency)+time.Duration(items)*time.Duration(b.LatencyPerItem), time.Microsecond)
 				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: serving.VariantID(v), DeviceType: d, Items: items, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
 			}
 			m.Load = append(m.Load, serving.LoadPoint{Variant: serving.VariantID(v), DeviceType: d, Load: time.Duration(b.LoadTime)})
+		}
+	}
+	for at, b := range w.Backends {
+		if b.Kind != "fake" {
+			return exit(ExitConfig, "%s names no profile: run 'sluice profile -f %s -o profile.json' and list it under profiles, or pass --profile", w.file.Name(), w.file.Name())
+		}
+		add(b, w.Spec.Workers[at].DeviceType)
+	}
+	for d := range w.Spec.DeviceTypes {
+		if id := serving.DeviceTypeID(d); w.Spec.DeviceTypes[d].Part {
+			if hosts := w.Spec.Hosts(id); len(hosts) > 0 {
+				add(w.Backends[hosts[0]], id)
+			}
 		}
 	}
 	w.unmeasured = w.starts && w.system.Options.Learn // how fakes behave is for the one who simulates them to know
@@ -396,7 +405,7 @@ func (w *world) remote(b config.Backend) (dataplane.Backend, error) {
 	return openinference.New(openinference.Config{Address: b.Address, TLS: b.TLS, CA: w.file.Path(b.CA), LoadModels: b.LoadModels, Models: models})
 }
 
-// measure profiles every variant on every device type that has a worker, and writes the profile to path when it is not
+// measure profiles every variant on every device type that has a worker and on every part that can be measured, and writes the profile to path when it is not
 // empty. What has been measured already (in path's .partial file) is not measured again.
 func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*profiler.File, error) {
 	runtimes, err := w.backends()
@@ -410,20 +419,14 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 	bar := newProgress(e)
 	defer bar.done()
 	var files []*profiler.File
-	seen := make(map[serving.DeviceTypeID]bool)
-	for at := range w.Backends {
-		d := w.Spec.Workers[at].DeviceType
-		if seen[d] {
-			continue
-		}
-		seen[d] = true
-		c := profiler.Config{Spec: w.Spec, Backend: runtimes.of(serving.WorkerID(at)), DeviceType: d, Worker: serving.WorkerID(at), Tensors: tensors,
-			Variants: w.placed(serving.WorkerID(at)), ModelFile: func(v serving.VariantID) string { return w.Variants[v].Path }}
-		for _, i := range w.Placement {
-			if i.Worker == serving.WorkerID(at) {
-				c.Slots, c.Cores = max(c.Slots, i.Slots), max(c.Cores, i.Cores)
-			}
-		}
+	sites, left := w.sites()
+	for _, x := range left {
+		fmt.Fprintln(e.Stderr, x)
+	}
+	for _, s := range sites {
+		d := s.device
+		c := profiler.Config{Spec: w.Spec, Backend: runtimes.of(s.worker), DeviceType: d, Worker: s.worker, Tensors: tensors,
+			Variants: s.variants, Slots: s.slots, Cores: s.cores, ModelFile: func(v serving.VariantID) string { return w.Variants[v].Path }}
 		version := ""
 		if runtimes.local != nil {
 			version = onnx.Version()
@@ -434,6 +437,9 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 		}
 		if tune != nil {
 			tune(&c)
+		}
+		if w.Spec.DeviceTypes[d].Part {
+			c.Slots = 1 // a part is one instance's, which runs a batch at a time
 		}
 		f, err := profiler.Run(e.Context, c, func(done, total int, what string) { bar.show(float64(done)/float64(max(total, 1)), "measuring "+what) })
 		if err != nil {
