@@ -26,7 +26,8 @@ type Function struct {
 	MinInstances int `yaml:"min_instances"`
 	// MaxInstances are there at the most. Default: not limited.
 	MaxInstances int `yaml:"max_instances"`
-	// ColdWait is how long a query may wait for an instance when there is none. Default: as long as its objective lets it.
+	// ColdWait is how long a query may wait for an instance when there is none. It is then late, but answered.
+	// Default: 30s; 0s lets it wait for as long as its objective allows.
 	ColdWait Duration `yaml:"cold_wait"`
 	// Labels are remarks of the owner's.
 	Labels map[string]string `yaml:"labels"`
@@ -64,6 +65,9 @@ func ParseFunction(data []byte, path string) (*Function, error) {
 	(&decoder{c: c}).fields(root, reflect.ValueOf(&fn).Elem(), "")
 	if fn.SLO.Percentile == 0 && !f.has("slo.percentile") {
 		fn.SLO.Percentile = defaultPercentile
+	}
+	if fn.ColdWait == 0 && !f.has("cold_wait") {
+		fn.ColdWait = Duration(defaultColdWait)
 	}
 	c.function(&fn)
 	if err := c.err(); err != nil {

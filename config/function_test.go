@@ -14,7 +14,7 @@ func TestTheFunctionTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Function{Name: "classify", Model: filepath.Join("dir", "classify.onnx"), SLO: SLO{Latency: Duration(100 * time.Millisecond), Percentile: 99}}); !reflect.DeepEqual(*f, want) {
+	if want := (Function{Name: "classify", Model: filepath.Join("dir", "classify.onnx"), SLO: SLO{Latency: Duration(100 * time.Millisecond), Percentile: 99}, ColdWait: Duration(30 * time.Second)}); !reflect.DeepEqual(*f, want) {
 		t.Errorf("%+v", *f)
 	}
 	all := regexp.MustCompile(`(?m)^#: `).ReplaceAll(FunctionTemplate(), nil)

@@ -95,6 +95,7 @@ type Launch struct {
 	BatchLimit int                 // items, the largest over the variants
 	Slots      int
 	Cores      int
+	Part       int32 // 1 + the DeviceTypeID of the part of the worker that it gets; 0 for the whole worker
 }
 
 // Decision is one thing to do. Which fields count depends on Kind.

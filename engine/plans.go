@@ -95,7 +95,7 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 	}
 	device := want.DeviceType(e.spec)
 	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Accelerator: want.Accelerator, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
-	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: want.Slots, Cores: want.Cores}
+	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: want.Slots, Cores: want.Cores, Part: want.Part}
 	for _, v := range want.Variants {
 		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
 		l.Variants = append(l.Variants, v.Variant)

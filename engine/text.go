@@ -33,6 +33,9 @@ func (d *Decision) String() string {
 		}
 	case LaunchInstance:
 		fmt.Fprintf(&b, " i%d worker %d.%d stage %d variants %v limit %d slots %d", d.Instance, d.Launch.Key.Worker, d.Launch.Key.Ordinal, d.Launch.Stage, d.Launch.Variants, d.Launch.BatchLimit, d.Launch.Slots)
+		if d.Launch.Part > 0 {
+			fmt.Fprintf(&b, " part %d", d.Launch.Part-1)
+		}
 	case StopInstance:
 		fmt.Fprintf(&b, " i%d", d.Instance)
 	case LoadVariant, UnloadVariant:
