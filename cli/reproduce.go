@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/reproduce/infless"
 	"github.com/sluice-serving/sluice/reproduce/kairos"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
@@ -18,7 +19,7 @@ import (
 )
 
 // papers are those that can be reproduced.
-var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper()}
+var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper()}
 
 func reproduceCommand() command {
 	return command{

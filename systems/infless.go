@@ -5,6 +5,7 @@ var inflessSystems = []System{
 	packing("infless", "batches and parts of machines of every instance's own, packed tightly", "INFless §3.2, §3.4", Packing{}),
 	packing("infless-release", "as infless, with instances compared by what they serve alone", "INFless, the authors' code", Packing{Release: true}),
 	packing("infless-balanced", "as infless, packed by what the load makes scarce, with rates that are not rounded", "ours", Packing{Balanced: true, Exact: true}),
+	packing("infless-dense", "as infless-balanced, onto the fewest machines", "ours", Packing{Dense: true, Exact: true}),
 	packing("infless-without-batching", "as infless, with batches of one", "INFless §5.2 (without BB)", Packing{Single: true}),
 	packing("infless-without-scheduling", "as infless, with the fastest part for each batch size on the first machine with room", "INFless §5.2 (without RS)", Packing{Fastest: true}),
 	packing("infless-op1.5", "as infless, with execution times believed half as long again", "INFless §5.2 (OP1.5)", Packing{Latency: 1.5}),

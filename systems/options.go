@@ -26,6 +26,7 @@ type Packing struct {
 	Latency  float64 // execution times are multiplied with it; 0 means 1
 	Merge    float64 // part of its resources that replacing a function's instances must save; 0 means the planner's own, negative never replaces any
 	Balanced bool    // packed by what the load makes scarce instead of by Algorithm 1
+	Dense    bool    // the same onto the fewest machines
 	Release  bool    // instances compared as the authors' code does it
 	Exact    bool    // rates of batches are not rounded
 	Single   bool    // batches of one
@@ -120,6 +121,7 @@ func (o Options) String() string {
 	add("latency", k.Latency, k.Latency > 0)
 	add("merge", k.Merge, k.Merge != 0)
 	add("balanced", k.Balanced, k.Balanced)
+	add("dense", k.Dense, k.Dense)
 	add("release", k.Release, k.Release)
 	add("exact", k.Exact, k.Exact)
 	add("single", k.Single, k.Single)

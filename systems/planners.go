@@ -124,7 +124,7 @@ func newKairos(w World, o Options) (plan.Planner, error) {
 func newInfless(w World, o Options) (plan.Planner, error) {
 	k := &o.Packing
 	return &infless.Planner{Profile: w.Profile, Options: infless.Options{
-		Headroom: k.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact, Balanced: k.Balanced, Undivided: k.Release, Single: k.Single, Fastest: k.Fastest, Uniform: k.Uniform, First: k.First,
+		Headroom: k.Headroom, Latency: k.Latency, Merge: k.Merge, Exact: k.Exact, Balanced: k.Balanced, Dense: k.Dense, Undivided: k.Release, Single: k.Single, Fastest: k.Fastest, Uniform: k.Uniform, First: k.First,
 		Threads: k.Threads, Percent: k.Percent,
 	}}, nil
 }

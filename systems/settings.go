@@ -71,8 +71,8 @@ var settings = []setting{
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
 	{"merge", func(o *Options, v string) (err error) { o.Packing.Merge, err = number(v, -1, 0.99); return err }},
 	{"packing", func(o *Options, v string) error {
-		o.Packing.Balanced = v == "balanced"
-		return among(v, "paper", "balanced")
+		o.Packing.Balanced, o.Packing.Dense = v == "balanced", v == "dense"
+		return among(v, "paper", "balanced", "dense")
 	}},
 	{"rounding", func(o *Options, v string) error {
 		o.Packing.Exact = v == "none"

@@ -70,7 +70,7 @@ func TestPackingAgainstLeastResources(t *testing.T) {
 		gaps  map[infless.Goal][]float64
 		short int
 	}
-	rules := []string{"paper", "ours"}
+	rules := []string{"paper", "ours", "ours, dense"}
 	tallies := map[string]*tally{}
 	for _, r := range rules {
 		tallies[r] = &tally{gaps: map[infless.Goal][]float64{}}
@@ -102,7 +102,7 @@ func TestPackingAgainstLeastResources(t *testing.T) {
 			}
 		}
 		for _, rule := range rules {
-			p := &infless.Planner{Profile: believed, Options: infless.Options{Balanced: rule == "ours"}}
+			p := &infless.Planner{Profile: believed, Options: infless.Options{Balanced: rule == "ours", Dense: rule == "ours, dense"}}
 			out, err := p.Plan(ctx, r)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

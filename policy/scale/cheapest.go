@@ -8,7 +8,7 @@ import (
 )
 
 // ColdPrice is what a cold start is taken to be worth, in idle time.
-const ColdPrice = 30 * time.Minute
+const ColdPrice = 2 * time.Hour
 
 // Cheapest keeps an app warm in the span of its idle time that is expected to cost least, where a cold start costs as much as
 // an instance that idles for Price: no percentile has to be chosen, and where nobody is likely to call soon nothing is kept.

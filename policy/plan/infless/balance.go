@@ -146,6 +146,15 @@ func weigh(c *cluster, functions []*function) (w weights, scarce bool) {
 // often is the number of times that weights are found anew while a load is being served.
 const often = 40
 
+// manner is what balanced looks after.
+type manner uint8
+
+const (
+	byBeta manner = iota
+	sparing
+	dense
+)
+
 // balanced is a rule of ours in the place of Algorithm 1, for what measuring showed of that: the largest batch need not serve most for
 // what it takes; weights by what threads and accelerators compute make the scarcer one cheap; and where an instance that fills a
 // server counts as a thousand times better, servers are filled with what serves least. Here the function of which the largest part is
@@ -154,18 +163,21 @@ const often = 40
 // threads and accelerators are left in the ratio nearest to the cluster's. A load that is nearly served so gets the instance
 // that just does it.
 //
-// With sparing it is sparing from the first instance on, whatever there is plenty of.
-func (x *state) balanced(short []*function, sparing bool) {
+// Sparing spares from the first instance on, whatever there is plenty of: it carries most. Dense does so, too, and gives an instance to a
+// server that is in use rather than to an empty one, also in a configuration that serves a little less: it uses the fewest
+// servers, which is what Eq. 2 counts.
+func (x *state) balanced(short []*function, how manner) {
 	for _, f := range short {
 		f.began = len(f.running)
 		f.carries, f.full, f.cheap = f.up(), false, undominated(f.configurations)
 	}
 	c := x.cluster
 	for {
-		w, scarce := weigh(c, short)
-		if sparing {
+		w, scarce := weights{}, true
+		if how == byBeta {
+			w, scarce = weigh(c, short)
+		} else {
 			w, _ = balance(c, short)
-			scarce = true
 		}
 		todo := 0.0
 		for _, f := range short {
@@ -187,7 +199,7 @@ func (x *state) balanced(short []*function, sparing bool) {
 			if f == nil || most < until {
 				break
 			}
-			if !x.add(f, w, scarce) {
+			if !x.add(f, w, scarce, how == dense) {
 				f.full = true
 			}
 		}
@@ -224,7 +236,7 @@ func (x *state) restore(functions []*function, had [][]placed) {
 }
 
 // add gives a function an instance; false when nothing has room.
-func (x *state) add(f *function, w weights, scarce bool) bool {
+func (x *state) add(f *function, w weights, scarce, packed bool) bool {
 	best, most := -1, 0.0
 	left := f.load - f.carries
 	for k := range f.configurations {
@@ -236,7 +248,15 @@ func (x *state) add(f *function, w weights, scarce bool) bool {
 		if cfg.Whole {
 			takes = cfg.Resources
 		}
-		if e := min(cfg.Up, left) / takes; e > most && x.roomy(cfg) {
+		e := min(cfg.Up, left) / takes
+		if e*inUse <= most {
+			continue
+		}
+		room, used := x.roomy(cfg, packed)
+		if used {
+			e *= inUse
+		}
+		if room && e > most {
 			best, most = k, e
 		}
 	}
@@ -244,25 +264,32 @@ func (x *state) add(f *function, w weights, scarce bool) bool {
 		return false
 	}
 	cfg := &f.configurations[best]
-	at := x.nearest(cfg, w, scarce)
+	at := x.nearest(cfg, w, scarce, packed)
 	on, _ := x.cluster.take(at, cfg, -1)
 	f.running = append(f.running, placed{Configuration: cfg, server: at, accelerator: on})
 	f.carries += cfg.Up
 	return true
 }
 
-func (x *state) roomy(cfg *Configuration) bool {
+// inUse is how much better an instance counts that needs no other server, where servers are packed densely.
+const inUse = 1.25
+
+// roomy tells whether an instance has room somewhere and, where that is wanted, on a server in use.
+func (x *state) roomy(cfg *Configuration, packed bool) (room, used bool) {
 	for k := len(x.cluster.groups) - 1; k >= 0; k-- {
-		if x.cluster.groups[k].fits(cfg) {
-			return true
+		if g := x.cluster.groups[k]; g.fits(cfg) {
+			if room, used = true, packed && !g.empty; used || !packed {
+				break
+			}
 		}
 	}
-	return false
+	return room, used
 }
 
 // nearest returns the server on which what is left after an instance is most evenly worth threads and accelerators; of equals the
-// one of which least is left, and that alone counts while nothing is scarce: servers stay empty.
-func (x *state) nearest(cfg *Configuration, w weights, scarce bool) int32 {
+// one of which least is left, and that alone counts while nothing is scarce: servers stay empty. Where they are packed those in use
+// come first.
+func (x *state) nearest(cfg *Configuration, w weights, scarce, packed bool) int32 {
 	var best *group
 	least := math.Inf(1)
 	for _, g := range x.cluster.groups {
@@ -274,6 +301,9 @@ func (x *state) nearest(cfg *Configuration, w weights, scarce bool) int32 {
 			break
 		}
 		off := math.Abs(w.thread*float64(g.threads-cfg.Threads) - w.percent*float64(g.percent-cfg.Percent))
+		if packed && g.empty {
+			off += 1
+		}
 		if off < least-1e-12 {
 			best, least = g, off
 		}

@@ -113,7 +113,7 @@ func TestScheduleAgainstEveryServer(t *testing.T) {
 // Through random rates, with every set of options, plans are legal, promise what their instances carry, keep what runs where the load
 // has grown, and are the same again.
 func TestPlansThroughRandomRates(t *testing.T) {
-	sets := []Options{{}, {Exact: true}, {Single: true}, {Fastest: true}, {Uniform: true}, {Uniform: true, First: true}, {Single: true, Threads: 2, Percent: 10}, {Balanced: true, Headroom: 1.1}, {Balanced: true, Exact: true}, {Undivided: true}, {Latency: 1.5}, {Merge: -1}}
+	sets := []Options{{}, {Exact: true}, {Single: true}, {Fastest: true}, {Uniform: true}, {Uniform: true, First: true}, {Single: true, Threads: 2, Percent: 10}, {Balanced: true, Headroom: 1.1}, {Balanced: true, Exact: true}, {Dense: true}, {Undivided: true}, {Latency: 1.5}, {Merge: -1}}
 	plans := 0
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))

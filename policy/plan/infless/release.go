@@ -85,12 +85,12 @@ func (x *state) merge(f *function, inPlace bool) {
 
 // anew finds room for all that a function needs, beside what runs.
 func (x *state) anew(f *function) (out []placed) {
-	if !x.o.Balanced {
+	if !x.o.Balanced && !x.o.Dense {
 		return x.schedule(f, f.load)
 	}
 	running := f.running
 	f.running = nil
-	x.balanced([]*function{f}, false)
+	x.balanced([]*function{f}, x.how())
 	out, f.running = f.running, running
 	return out
 }

@@ -1,0 +1,115 @@
+package infless
+
+import (
+	"context"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// stress is what a cluster carries.
+type stress struct{ planned, bound, inTime float64 }
+
+// Published maxima (Figure 11, the numbers in the authors' plotting code), by scenario and system.
+var published11 = map[string]map[string]float64{
+	"OSVT": {"openfaas+": 567, "batch": 1151, "infless": 2952, "infless-without-batching": 1604, "infless-without-scheduling": 2305, "infless-op1.5": 1905, "infless-op2": 836},
+	"Q&A":  {"openfaas+": 736, "batch": 1932, "infless": 4602, "infless-without-batching": 1816, "infless-without-scheduling": 4475, "infless-op1.5": 3021, "infless-op2": 2552},
+}
+
+var stressed = []string{
+	"openfaas+", "batch", "batch+rs", "infless", "infless-without-batching", "infless-without-scheduling", "infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense",
+}
+
+var scenarios = []struct {
+	name      string
+	functions []function
+}{{"OSVT", osvt}, {"Q&A", qa}}
+
+// figure11 is the highest constant load that the cluster carries, all functions of an application having the same.
+func figure11(l *lab) error {
+	tasks := make(map[[2]string]*reproduce.Task)
+	for _, s := range scenarios {
+		for _, system := range stressed {
+			tasks[[2]string{s.name, system}] = l.Do("stress of "+s.name+" by "+system, 10, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+				w, err := newWorld(s.functions, servers)
+				if err != nil {
+					return nil, err
+				}
+				w.Solver = l.Solver
+				p, err := newPacking(w, system)
+				if err != nil {
+					return nil, err
+				}
+				out := stress{planned: p.most(ctx)}
+				if out.planned == 0 {
+					return out, nil
+				}
+				if out.bound, err = p.bound(ctx, out.planned); err != nil {
+					return nil, err
+				}
+				out.inTime, err = p.inTime(ctx, out.planned, seed)
+				return out, err
+			})
+		}
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		var panels []plot.Panel
+		for _, s := range scenarios {
+			each := func(system string, of func(stress) float64) (out []float64) {
+				for _, d := range tasks[[2]string{s.name, system}].Done {
+					out = append(out, of(d.(stress)))
+				}
+				return out
+			}
+			planned := func(x stress) float64 { return x.planned }
+			inTime := func(x stress) float64 { return x.inTime }
+			at := setting("application", s.name)
+			bar := plot.Line{Name: "planned"}
+			bound := plot.Line{Name: "bound", Faint: true}
+			for _, system := range stressed {
+				r := row("11", system, "highest load planned", "queries/s", at)
+				if p, ok := published11[s.name][system]; ok {
+					r = said(r, p, "Figure 11, plotting code")
+				}
+				o.Add(r, each(system, planned)...)
+				o.Add(row("11", system, "of which a linear program allows", "queries/s", at), each(system, func(x stress) float64 { return x.bound })...)
+				o.Add(row("11", system, "served in time", "queries/s", at), each(system, inTime)...)
+				bar.Y = append(bar.Y, each(system, planned)[0])
+				bound.Y = append(bound.Y, each(system, func(x stress) float64 { return x.bound })[0])
+			}
+			for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
+				for _, base := range []string{"openfaas+", "batch"} {
+					for _, y := range []struct {
+						name string
+						of   func(stress) float64
+					}{{"planned", planned}, {"served in time", inTime}} {
+						ratio := over(each(system, y.of), each(base, y.of))
+						r := row("11", system, y.name+" over "+base, "", at)
+						if system == "infless" && y.name == "planned" {
+							r = said(r, published11[s.name][system]/published11[s.name][base], "Figure 11, plotting code")
+						}
+						o.Add(r, ratio...)
+					}
+				}
+			}
+			panels = append(panels, bars(s.name+" (queries/s)", stressed, bar, bound))
+		}
+		chart(o, "11", "11: the highest load that 8 servers carry", 1, panels...)
+		o.Notes = append(o.Notes,
+			"Figure 11: all functions of an application have the same load, and rates are of all together. Planned: the highest load for which a plan leaves nothing out. Allowed: what a linear program over the same configurations allows. Served in time: the highest load under which that plan's instances miss the objective of at most 5 % of the queries.",
+			"Figure 11: 8 servers have 256 threads, and no measured part has less than 2, so that no plan has more than 128 instances. The published OSVT maximum is beyond what the published latencies allow of equal loads; that of Q&A is far below it, and DSSM-2389 was not published.")
+		return nil
+	})
+	return nil
+}
+
+// over divides seed by seed; where the divisor is 0 so is the answer.
+func over(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		if b[i] > 0 {
+			out[i] = a[i] / b[i]
+		}
+	}
+	return out
+}

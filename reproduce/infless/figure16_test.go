@@ -1,0 +1,186 @@
+package infless
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// spans keeps an app warm in given spans and notes what it is told.
+type spans struct {
+	warm []scale.Span
+	told []time.Duration
+}
+
+func (*spans) Name() string                            { return "spans" }
+func (s *spans) Idled(_ serving.Time, d time.Duration) { s.told = append(s.told, d) }
+func (s *spans) Warm(serving.Time) []scale.Span        { return s.warm }
+
+// Replaying against going through the time second by second.
+func TestReplayAgainstSeconds(t *testing.T) {
+	for seed := uint64(1); seed <= 200; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		s := &spans{}
+		for at := rng.IntN(30); at < 200; at += 1 + rng.IntN(60) {
+			to := at + 1 + rng.IntN(40)
+			s.warm = append(s.warm, scale.Span{From: time.Duration(at) * time.Second, To: time.Duration(to) * time.Second})
+			at = to
+		}
+		var calls []serving.Time
+		for at := rng.IntN(50); at < 2000; at += 1 + rng.IntN(150) {
+			calls = append(calls, serving.Time(at)*1e9)
+		}
+		lasts, first := rng.IntN(40), rng.IntN(300)
+		got := replay(s, calls, time.Duration(lasts)*time.Second, serving.Time(first)*1e9, 2000e9)
+		warm := func(idle int) bool {
+			for _, w := range s.warm {
+				if idle >= int(w.From.Seconds()) && idle < int(w.To.Seconds()) {
+					return true
+				}
+			}
+			return false
+		}
+		cold, counted, idle, next, busy, told := 0, 0, 0, 0, -1, 0
+		for now := range 2000 {
+			if next < len(calls) && calls[next] == serving.Time(now)*1e9 {
+				if now > busy && busy >= 0 {
+					told++
+				}
+				if now >= first {
+					counted++
+					if busy < 0 || now > busy && !warm(now-busy) {
+						cold++
+					}
+				}
+				busy = now + lasts
+				next++
+			}
+			if now >= first && busy >= 0 && now >= busy && warm(now-busy) {
+				idle++
+			}
+		}
+		if got.calls != counted || got.cold != cold || int(got.idle.Seconds()) != idle || len(s.told) != told {
+			t.Fatalf("seed %d: %+v and %d idle times, by the second %d calls, %d cold, %d s idle, %d idle times", seed, got, len(s.told), counted, cold, idle, told)
+		}
+	}
+}
+
+// The carried traces are whole, and the generator does what it says.
+func TestTraces(t *testing.T) {
+	for name, want := range map[string]int{"sporadic": 1529, "periodic": 31211, "bursty": 40786} {
+		calls, err := recorded(name, 1)
+		if err != nil || len(calls) != want {
+			t.Errorf("%s: %d calls, want %d: %v", name, len(calls), want, err)
+		}
+		n := 0
+		for _, s := range steps(calls) {
+			n += len(s)
+		}
+		if n != want {
+			t.Errorf("%s: instances take %d calls of %d", name, n, want)
+		}
+	}
+	// A tenth to eight times the wave, whose mean is 1: the quarter of a day at the top against the one at the bottom, and minutes
+	// beyond what Poisson arrivals of the hour's rate would have.
+	high, low, total := 0, 0, 0
+	crowded := 0
+	for seed := uint64(1); seed <= 20; seed++ {
+		counts := make(map[int]int)
+		calls := mixture(1, seed)
+		for k, at := range calls {
+			if k > 0 && at < calls[k-1] {
+				t.Fatalf("seed %d: calls are not in order", seed)
+			}
+			total++
+			counts[int(at/serving.Time(time.Minute))]++
+			switch hour := int(at/serving.Time(time.Hour)) % 24; {
+			case hour >= 3 && hour < 9:
+				high++
+			case hour >= 15 && hour < 21:
+				low++
+			}
+		}
+		for _, n := range counts {
+			if n >= 10 {
+				crowded++
+			}
+		}
+	}
+	// Of the time, in hours: usual 1.2, burst 0.067, lull 0.2, so that the mean is (1.2 + 0.53 + 0.02)/1.467.
+	if mean := float64(total) / 20 / (days * 24 * 60); math.Abs(mean-1.196) > 0.12 {
+		t.Errorf("%.3f calls a minute, want 1.196", mean)
+	}
+	if ratio := float64(high) / float64(low); ratio < 6 || ratio > 14 {
+		t.Errorf("%.1f times as many calls at the top of the wave as at its bottom, want (1+0.81)/(1-0.81) = 9.5", ratio)
+	}
+	if crowded < 20*50 {
+		t.Errorf("%d minutes of ten calls and more, bursts have hundreds a week", crowded)
+	}
+}
+
+func TestHoursAt(t *testing.T) {
+	curve := []weighed{{10, 1}, {6, 2}, {2, 5}}
+	for rate, want := range map[float64]float64{12: 1, 10: 1, 8: 1.5, 4: 3.5, 2: 5} {
+		if got := hoursAt(curve, rate); math.Abs(got-want) > 1e-9 {
+			t.Errorf("at %v %%: %v h, want %v", rate, got, want)
+		}
+	}
+	if got := hoursAt(curve, 1); !math.IsNaN(got) {
+		t.Errorf("at 1 %%: %v h, and none has as few cold starts", got)
+	}
+}
+
+// What is claimed of the policies on mixtures, for three seeds: LSTH has fewer cold starts than HHP; ours has fewer than HHP on
+// less idle time, where instances are kept.
+func TestPoliciesOnMixtures(t *testing.T) {
+	fresh := map[string]func() scale.Keeper{}
+	for _, k := range kept {
+		fresh[k.name] = func() scale.Keeper { return k.make(k.at) }
+	}
+	for seed := uint64(1); seed <= 3; seed++ {
+		for _, mean := range []float64{0.3, 1} {
+			calls := mixture(mean, seed)
+			for _, of := range []string{"app", "instances"} {
+				hhp, lsth, ours := judge(of, calls, fresh[ground]), judge(of, calls, fresh["lsth-0.5"]), judge(of, calls, fresh["cheapest"])
+				if lsth.rate >= hhp.rate {
+					t.Errorf("seed %d, %v of %s: lsth %+v, hybridhistogram %+v", seed, mean, of, lsth, hhp)
+				}
+				if ours.rate >= hhp.rate || of == "instances" && ours.hours >= hhp.hours {
+					t.Errorf("seed %d, %v of %s: cheapest %+v, hybridhistogram %+v", seed, mean, of, ours, hhp)
+				}
+			}
+		}
+	}
+}
+
+// Everything that is asked for is said, with what was published beside it.
+func TestFigure16(t *testing.T) {
+	all := observed
+	observed = observed[:1]
+	defer func() { observed = all }()
+	l := &lab{reproduce.NewLab(reproduce.Request{Seeds: 1, Parallel: 1})}
+	if err := reproduce.Want(l, figures, []string{"16"}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := l.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	published := 0
+	for _, r := range o.Rows {
+		if r.Published != nil {
+			published++
+		}
+		if math.IsNaN(r.Measured) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if published != 12 || len(o.Charts) != 2 {
+		t.Errorf("%d numbers stand beside published ones, %d charts", published, len(o.Charts))
+	}
+}

@@ -1,0 +1,66 @@
+package infless
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// lab is where figures say what they want.
+type lab struct{ *reproduce.Lab }
+
+// row begins a row of this paper.
+func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
+	return reproduce.Row{Paper: "infless", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+}
+
+// said gives a row what was published.
+func said(r reproduce.Row, value float64, source string) reproduce.Row {
+	r.Published, r.Source = reproduce.Published(value), source
+	return r
+}
+
+// bars is a panel of bars in groups.
+func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
+	return plot.Panel{Name: name, Groups: groups, Lines: lines, Low: 0, High: math.NaN()}
+}
+
+func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
+	o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + name, Chart: &plot.Chart{Title: "INFless, Figure " + title, Panels: panels, Columns: columns}})
+}
+
+// many makes so many functions of the five models: each with another objective, from three quarters of its own up to one and a half of it
+// (§5.3 varies them without saying how), or all with the given one, stretched likewise for models of shorter objectives.
+func many(n int, slo time.Duration) (out []function) {
+	models := []function{osvt[0], qa[0], osvt[1], qa[1], osvt[2]}
+	for k := range n {
+		f := models[k%len(models)]
+		if slo > 0 {
+			f.slo = time.Duration(float64(f.slo) * float64(slo) / float64(osvt[0].slo))
+		} else {
+			f.slo = f.slo * time.Duration(75+25*(k/len(models)%4)) / 100
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// shares are how the load is spread over functions: as 1 to 4 over and over, whatever they are.
+func shares(n int) []float64 {
+	out := make([]float64, n)
+	for k := range out {
+		out[k] = float64(1 + k*7%4)
+	}
+	return out
+}
+
+func setting(pairs ...any) map[string]string {
+	out := make(map[string]string)
+	for k := 0; k < len(pairs); k += 2 {
+		out[fmt.Sprint(pairs[k])] = fmt.Sprint(pairs[k+1])
+	}
+	return out
+}

@@ -1,0 +1,30 @@
+package infless
+
+import (
+	"context"
+
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// figures in the order of the paper, with what each wants.
+var figures = []reproduce.Part[*lab]{
+	{Figure: reproduce.Figure{Name: "11", Doc: "the highest load that 8 servers carry, by system and without each part of INFless"}, Plan: figure11},
+	{Figure: reproduce.Figure{Name: "13", Doc: "ResNet-50: which batch sizes serve it, on how many kinds of instances"}, Plan: figure13},
+	{Figure: reproduce.Figure{Name: "16", Doc: "cold starts and idle instances by policy: LSTH and others against HHP, and what every policy can trade"}, Plan: figure16},
+	{Figure: reproduce.Figure{Name: "17", Doc: "2,000 servers, 40 functions: what is left over of active servers"}, Plan: figure17},
+	{Figure: reproduce.Figure{Name: "17a", Doc: "2,000 servers, 40 functions: how long a plan takes, on this machine; when asked for by name"}, Plan: figure17a, Asked: true},
+	{Figure: reproduce.Figure{Name: "18", Doc: "2,000 servers: throughput for a unit of resources, by functions and objectives"}, Plan: figure18},
+}
+
+// Paper is the paper's experiments.
+func Paper() reproduce.Paper {
+	return reproduce.Paper{Name: "infless", Title: "INFless: A Native Serverless System for Low-Latency, High-Throughput Inference (ASPLOS 2022)", Figures: reproduce.Figures(figures), Run: run}
+}
+
+func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
+	l := &lab{reproduce.NewLab(r)}
+	if err := reproduce.Want(l, figures, r.Figures); err != nil {
+		return nil, err
+	}
+	return l.Run(ctx)
+}
