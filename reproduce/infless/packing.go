@@ -17,6 +17,7 @@ type packing struct {
 	world   *experiment.World
 	system  systems.System
 	planner plan.Planner
+	mix     []float64 // shares of the load by function, in any unit; nil for equal ones
 }
 
 func newPacking(w *experiment.World, name string) (*packing, error) {
@@ -25,14 +26,20 @@ func newPacking(w *experiment.World, name string) (*packing, error) {
 		return nil, err
 	}
 	p, err := s.NewPlanner(w.Known())
-	return &packing{w, s, p}, err
+	return &packing{world: w, system: s, planner: p}, err
 }
 
-// even shares a rate out among all functions.
-func (p *packing) even(total float64) []float64 {
-	out := make([]float64, len(p.world.Spec.Apps))
+// spread shares a rate out among the functions.
+func (p *packing) spread(total float64) []float64 {
+	out, sum := make([]float64, len(p.world.Spec.Apps)), 0.0
 	for a := range out {
-		out[a] = total / float64(len(out))
+		if out[a] = 1; p.mix != nil {
+			out[a] = p.mix[a]
+		}
+		sum += out[a]
+	}
+	for a := range out {
+		out[a] *= total / sum
 	}
 	return out
 }
@@ -48,7 +55,7 @@ func (p *packing) plan(ctx context.Context, rates []float64) (out *plan.Plan, ok
 func (p *packing) most(ctx context.Context) float64 {
 	low, high := 0.0, 1.0
 	carries := func(rate float64) bool {
-		_, ok := p.plan(ctx, p.even(rate))
+		_, ok := p.plan(ctx, p.spread(rate))
 		return ok
 	}
 	for carries(high) {
@@ -73,7 +80,7 @@ func (p *packing) most(ctx context.Context) float64 {
 // bound is what a linear program allows of a rate of all functions together. What BATCH configures depends on the rate, so that it is
 // asked at about the rate that it answers.
 func (p *packing) bound(ctx context.Context, at float64) (float64, error) {
-	x, err := p.planner.(*planner.Planner).Carries(ctx, p.world.Solver, plan.Request{Spec: p.world.Spec, Rates: p.even(at)})
+	x, err := p.planner.(*planner.Planner).Carries(ctx, p.world.Solver, plan.Request{Spec: p.world.Spec, Rates: p.spread(at)})
 	return x * at, err
 }
 
@@ -86,13 +93,12 @@ const (
 // inTime returns the highest rate, of all functions together, that is served in time by the instances of the plan for the highest rate: queries
 // come as a Poisson process, nothing is planned again.
 func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (float64, error) {
-	initial, ok := p.plan(ctx, p.even(planned))
+	initial, ok := p.plan(ctx, p.spread(planned))
 	if !ok {
 		return 0, nil
 	}
 	fixed := p.system
 	fixed.Scaler = "fixed"
-	apps := len(p.world.Spec.Apps)
 	// For ten times the longest objective, and enough queries for a share of a few in a hundred.
 	queries := max(8000, int(planned*2))
 	probe := experiment.Violating(func(rate float64) *experiment.Case {
@@ -100,24 +106,28 @@ func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (flo
 			return &shuffled{App: workload.App{
 				Times:    workload.NewProcess(workload.Constant(rate), workload.Poisson{}, workload.Stream(seed, "arrivals")),
 				Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-			}, draw: workload.Stream(seed, "apps").IntN, apps: apps}
+			}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}
 		}}
 	}, min(queries, 60000), giveUp)
 	a, err := experiment.Allowable(ctx, probe, experiment.Allowing{Limit: outside, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, Rough: true, Seed: 1000 * seed})
 	return a.Rate, err
 }
 
-// shuffled sends every query to one of the apps, all equally likely.
+// shuffled sends every query to one of the apps, by their shares.
 type shuffled struct {
 	workload.App
-	draw func(int) int
-	apps int
+	draw   func() float64
+	shares []float64
 }
 
 // Next implements workload.Source.
 func (s *shuffled) Next() (workload.Arrival, bool) {
 	a, ok := s.App.Next()
-	a.App = serving.AppID(s.draw(s.apps))
+	x := s.draw()
+	for int(a.App) < len(s.shares)-1 && x >= s.shares[a.App] {
+		x -= s.shares[a.App]
+		a.App++
+	}
 	return a, ok
 }
 
