@@ -43,6 +43,9 @@ const (
 type RateBands struct {
 	Alpha float64       // 0 means Alpha
 	Pause time.Duration // between two requests; 0 means one second
+	// Linger is how long instances stay that a fallen load needs no more: plans are made for the highest demand of so long a time.
+	// 0 leaves it at the calm that is waited for in any case.
+	Linger time.Duration
 	// Keeper makes the rule that keeps an app warm; nil means LSTH.
 	Keeper func() Keeper
 
@@ -58,6 +61,7 @@ type banded struct {
 	since  serving.Time  // Never before the first
 	below  serving.Time  // since when the rate has been below the band; Never while it is not
 	asked  float64       // the demand given with the last request; negative before there was one
+	peaks  peaks
 }
 
 // NewRateBands returns the rule. Every engine needs its own.
@@ -136,8 +140,12 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 // need is the demand of an app, 0 when it may be let go, and until when that holds if nothing happens.
 func (o *RateBands) need(v *View, app serving.AppID, b *banded) (rate float64, until serving.Time) {
 	since := v.Idle[app]
+	demand := o.demand(v, app)
+	if o.Linger > 0 {
+		demand = b.peaks.highest(v.Now, o.Linger, demand)
+	}
 	if since == serving.Never {
-		return max(o.demand(v, app), smallest), serving.Never
+		return max(demand, smallest), serving.Never
 	}
 	if since != b.since {
 		b.since = since
@@ -152,7 +160,7 @@ func (o *RateBands) need(v *View, app serving.AppID, b *banded) (rate float64, u
 			return 0, from
 		}
 		if v.Now < to {
-			return max(o.demand(v, app), smallest), to
+			return max(demand, smallest), to
 		}
 	}
 	return 0, serving.Never
