@@ -11,12 +11,17 @@ import (
 
 func profileCommand() command {
 	return command{
-		name: "profile", summary: "measure how long every variant takes on this machine", usage: "-f sluice.yaml [-o profile.json]",
+		name: "profile", summary: "measure how long every variant takes on this machine", usage: "-f sluice.yaml [-o profile.json] [--operators]",
 		about: `
 Measures the latency of every variant at every batch size and concurrency that the file's placement can use, and the time
 to load each, and writes a profile file that 'serve' and 'simulate' read. A point is measured until its mean and its 95th
-percentile are known well enough. An interrupted run is taken up where it stopped.`,
-		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02",
+percentile are known well enough. An interrupted run is taken up where it stopped.
+
+With --operators no model is run as a whole: the operators of its graph are looked up in a file, those that are not in it are
+measured alone, and the latency is predicted from them. --compare measures the whole models too. A profile file is then
+written only when -o names one.`,
+		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
+			"sluice profile --operators -f sluice.yaml --threads 1,2 --compare",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
 			out := fs.String("o", "profile.json", "profile `file` to write")
@@ -26,6 +31,10 @@ percentile are known well enough. An interrupted run is taken up where it stoppe
 			perPoint := fs.Duration("max-time", 3*time.Second, "longest measurement of one point, a `duration`")
 			seed := fs.Uint64("seed", 1, "`seed` of random inputs and of the order of measurement")
 			asJSON := fs.Bool("json", false, "print the profile as JSON instead of a table")
+			byOperators := fs.Bool("operators", false, "predict from the times of operators instead of measuring whole models")
+			compare := fs.Bool("compare", false, "with --operators: measure the whole models too, and print the error")
+			kept := fs.String("store", defaultStore(), "with --operators: `file` that keeps the operators' times, of this machine only")
+			threads := fs.String("threads", "", "with --operators: `numbers` of threads, such as 1,2; empty takes the placement's")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 || !(*precision > 0) {
 					return exit(ExitUsage, "no arguments are taken, and --precision must be positive")
@@ -33,6 +42,19 @@ percentile are known well enough. An interrupted run is taken up where it stoppe
 				w, err := openWorld(e, *file)
 				if err != nil {
 					return err
+				}
+				if *byOperators {
+					counts, err := parseThreads(*threads)
+					if err != nil {
+						return err
+					}
+					ask := predicting{store: *kept, maxBatch: *maxBatch, threads: counts, compare: *compare, asJSON: *asJSON}
+					fs.Visit(func(x *flag.Flag) {
+						if x.Name == "o" {
+							ask.out = *out
+						}
+					})
+					return w.predict(e, ask)
 				}
 				f, err := w.measure(e, *out, func(c *profiler.Config) {
 					c.MaxBatch, c.MeanWidth, c.P95Width, c.MaxTime, c.Seed = *maxBatch, *precision, 2**precision, *perPoint, *seed

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluice-serving/sluice/backend/onnx"
+	"github.com/sluice-serving/sluice/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/infless"
 	"github.com/sluice-serving/sluice/reproduce/kairos"
@@ -58,6 +60,7 @@ func reproduceCommand() command {
 					return err
 				}
 				r := reproduce.Request{Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals}
+				r.Runtime = func() (operators.Runtime, error) { return onnx.New(onnx.Config{}) }
 				var kept *store.Policies
 				if *policies != "" {
 					kept = store.OpenPolicies(*policies)

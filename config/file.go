@@ -122,7 +122,10 @@ type System struct {
 	Budget float64 `yaml:"budget"`
 	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
 	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md); `bound`
-	// (`paper` or `fluid`) and `late` of planners that rent; `learn: true` for latency that is learned while serving, with a
+	// (`paper` or `fluid`) and `late` of planners that rent; of the scaler `ratebands`, `keep` (`lsth`, `hybridhistogram`, `keepalive` or
+	// `cheapest`: how apps that nobody calls are kept warm), `gamma` of `lsth`, `head` and `tail` of the histograms, `tracked` of
+	// `hybridhistogram`, `alive` of `keepalive`, `cold_price` (the idle time that a cold start is worth) of `cheapest`, and
+	// `alpha`; `learn: true` for latency that is learned while serving, with a
 	// profile to begin from or without.
 	Options map[string]string `yaml:"options"`
 }

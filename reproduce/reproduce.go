@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan/ramsis"
+	"github.com/sluice-serving/sluice/profiler/operators"
 	"github.com/sluice-serving/sluice/report/plot"
 )
 
@@ -44,6 +45,8 @@ type Request struct {
 	// Policies keeps the policies that RAMSIS makes in advance, which take far longer than what is simulated with them; nil
 	// makes them anew.
 	Policies ramsis.Store
+	// Runtime brings up what runs models, for figures about real ones; nil where there is none.
+	Runtime  func() (operators.Runtime, error)
 	Progress func(share float64, what string)
 }
 

@@ -7,13 +7,16 @@ import (
 
 // Resized returns a copy of s with change[d] workers of every device type d more or, where it is negative, fewer; the last
 // ones of a type go first. moved is, by WorkerID of s, the worker's id in the copy, None when it is gone. It fails when more
-// are to go than there are. The copy shares everything but its workers with s.
+// are to go than there are, or for a part of a machine. The copy shares everything but its workers with s.
 func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	left := make([]int, len(s.DeviceTypes))
 	for _, w := range s.Workers {
 		left[w.DeviceType]++
 	}
 	for d, n := range change {
+		if n != 0 && s.DeviceTypes[d].Part {
+			return nil, nil, fmt.Errorf("device type %q is a part of a machine: no worker is of it", s.DeviceTypes[d].Name)
+		}
 		if left[d] += n; left[d] < 0 {
 			return nil, nil, fmt.Errorf("%d workers of device type %q cannot go: there are %d", -n, s.DeviceTypes[d].Name, left[d]-n)
 		}

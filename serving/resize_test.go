@@ -46,3 +46,13 @@ func TestRented(t *testing.T) {
 		t.Errorf("%v, want %v; the world before has %v", got.Workers, want, s.Workers)
 	}
 }
+
+func TestPartsAreNotResized(t *testing.T) {
+	s := &Spec{DeviceTypes: []DeviceType{{Name: "machine"}, {Name: "half", Part: true}}}
+	if _, _, err := s.Resized([]int{1, 0}); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := s.Resized([]int{0, 1}); err == nil {
+		t.Error("a worker that is a part of a machine")
+	}
+}

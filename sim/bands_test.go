@@ -63,7 +63,7 @@ func runBanded(t *testing.T, keep string, load []workload.Arrival, until serving
 	}
 	out := &banded{most: make([]int, until/1e9+1), arrived: make([]serving.Time, len(load)), ended: make([]serving.Time, len(load)), served: make([]bool, len(load))}
 	_, err = Run(Config{
-		Spec: c.Spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner, PlanDelay: 50 * time.Millisecond, Check: true, Limit: until,
+		Spec: c.Spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner, PlanDelay: 50 * time.Millisecond, Check: until <= 60e9, Limit: until,
 		Observe: func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
 			for i := range decisions {
 				switch d := &decisions[i]; d.Kind {
@@ -188,4 +188,52 @@ func TestBandsDoNotOscillate(t *testing.T) {
 		}
 	}
 	t.Logf("%d plans in 20 minutes of steady loads", total)
+}
+
+// Instances of different sizes each get the rate of INFless §3.2, case ii, and run batches of their own size: of four and of
+// two, 100 queries/s between 42 and 120.
+func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
+	c := simtest.Uniform(2, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
+	bands := &plan.Plan{Instances: []plan.Instance{
+		{Worker: 0, Slots: 1, Share: 0.5, Hold: 150 * time.Millisecond, Low: 28, Up: 80, Variants: []plan.Variant{{Limit: 4}}},
+		{Worker: 1, Slots: 1, Share: 0.5, Hold: 152 * time.Millisecond, Low: 14, Up: 40, Variants: []plan.Variant{{Limit: 2}}},
+	}}
+	e, err := systems.System{Router: "bands", Batcher: "filltimeout"}.Engine(c.Spec, c.Profile, plan.Limits|plan.Holds|plan.Bands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batches, queries, full [3]float64
+	late, all := 0.0, 0.0
+	_, err = Run(Config{
+		Spec: c.Spec, Engine: e, Truth: tr, Initial: bands, Warm: true, Check: true, Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(1, 11)), 100, 100)),
+		Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
+			for i := range out {
+				switch d := &out[i]; d.Kind {
+				case engine.StartBatch:
+					batches[d.Instance]++
+					queries[d.Instance] += float64(d.Items)
+					if int(d.Items) == e.Fleet().Instance(d.Instance).Limit() {
+						full[d.Instance]++
+					}
+				case engine.EndQuery:
+					all++
+					if d.Outcome != serving.Served || d.Late {
+						late++
+					}
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	share, want := queries[1]/(queries[1]+queries[2]), (80-20.0/78*52)/100
+	t.Logf("%.1f %% to the larger, %.0f and %.0f %% of the batches full, %.2f %% late", 100*share, 100*full[1]/batches[1], 100*full[2]/batches[2], 100*late/all)
+	if math.Abs(share-want) > 0.02 || full[1] < 0.7*batches[1] || full[2] < 0.7*batches[2] || late > 0.03*all {
+		t.Errorf("%.1f %% to the larger, want %.1f; %v of %v batches full, %v of %v queries late", 100*share, 100*want, full[1:], batches[1:], late, all)
+	}
 }

@@ -130,8 +130,8 @@ func number(v string, low, high float64) (float64, error) {
 
 func span(v string, most time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(v)
-	if err != nil || d < time.Second || d > most {
-		return 0, fmt.Errorf("is %q, want a duration from 1s to %v", v, most)
+	if err != nil || d < time.Millisecond || d > most {
+		return 0, fmt.Errorf("is %q, want a duration from 1ms to %v", v, most)
 	}
 	return d, nil
 }

@@ -27,15 +27,26 @@ func New(width int64, bins int, slice int64, slices int) *Sliding {
 // Add counts a value of at least 0 at a time that is not before any passed so far.
 func (s *Sliding) Add(at, value int64) {
 	s.Advance(at)
-	bin := min(value/s.width, int64(len(s.counts)))
-	s.parts[s.newest%int64(len(s.parts))][bin]++
+	s.add(s.newest, min(value/s.width, int64(len(s.counts))), 1)
+}
+
+// add counts so many values in a bin of a slice.
+func (s *Sliding) add(slice, bin, n int64) {
+	s.part(slice)[bin] += int32(n)
 	if bin == int64(len(s.counts)) {
-		s.outside++
+		s.outside += n
 		return
 	}
-	s.inside++
-	s.squares += 2*int64(s.counts[bin]) + 1
-	s.counts[bin]++
+	before := int64(s.counts[bin])
+	s.inside += n
+	s.squares += (before+n)*(before+n) - before*before
+	s.counts[bin] += int32(n)
+}
+
+// part is what is held of a slice, which may have begun before time did.
+func (s *Sliding) part(slice int64) []int32 {
+	n := int64(len(s.parts))
+	return s.parts[((slice%n)+n)%n]
 }
 
 // Advance forgets what is too old at a time.
@@ -46,7 +57,7 @@ func (s *Sliding) Advance(at int64) {
 	}
 	slices := int64(len(s.parts))
 	for k := max(s.newest+1, n-slices+1); k <= n; k++ {
-		part := s.parts[k%slices]
+		part := s.part(k)
 		for bin, c := range part[:len(s.counts)] {
 			if c == 0 {
 				continue

@@ -82,3 +82,49 @@ func BenchmarkAdd(b *testing.B) {
 		s.Add(at, gap)
 	}
 }
+
+// A histogram that is written down and taken up again by one whose time began anew goes on as if nothing had happened, but for
+// where slices end; bytes that are no histogram are refused and change nothing.
+func TestMemory(t *testing.T) {
+	for seed := uint64(1); seed <= 100; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		bins, slice, count := 1+rng.IntN(12), int64(10), 2+rng.IntN(5)
+		whole, first := New(1, bins, slice, count), New(1, bins, slice, count)
+		at := int64(0)
+		for range 200 {
+			at += rng.Int64N(3)
+			value := rng.Int64N(int64(bins) + 2)
+			whole.Add(at, value)
+			first.Add(at, value)
+		}
+		at += slice - at%slice // at a slice's beginning both count alike
+		b := first.Append([]byte("x"), at)
+		away := slice * rng.Int64N(int64(count)+1)
+		second := New(1, bins, slice, count)
+		rest, err := second.Take(append(b[1:], 7), 0, away)
+		if err != nil || len(rest) != 1 {
+			t.Fatalf("seed %d: %v, %v are left", seed, err, rest)
+		}
+		for now := int64(0); now < 2*slice*int64(count); now += 1 + rng.Int64N(5) {
+			value := rng.Int64N(int64(bins) + 2)
+			whole.Add(at+away+now, value)
+			second.Add(now, value)
+			if whole.Inside() != second.Inside() || whole.Outside() != second.Outside() || whole.Quantile(0.7) != second.Quantile(0.7) || math.Abs(whole.Spread()-second.Spread()) > 1e-9 {
+				t.Fatalf("seed %d, %d after: %d and %d, without a break %d and %d", seed, now, second.Inside(), second.Outside(), whole.Inside(), whole.Outside())
+			}
+		}
+		cut := b[1 : 1+rng.IntN(len(b)-1)]
+		third := New(1, bins, slice, count)
+		if rest, err := third.Take(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 || third.Inside() > 0 && err != nil {
+			t.Fatalf("seed %d: of %d bytes %d were taken: %v", seed, len(b)-1, len(cut), err)
+		}
+		if small := New(1, 1, slice, 1); bins > 1 && first.Count(1) > 0 {
+			if _, err := small.Take(b[1:], 0, 0); err == nil {
+				continue // what it holds may fit
+			}
+			if small.Inside()+small.Outside() != 0 {
+				t.Fatalf("seed %d: refused and taken", seed)
+			}
+		}
+	}
+}

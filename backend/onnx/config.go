@@ -30,6 +30,9 @@ type Model struct {
 	Outputs []tensor.Spec
 	// NoBatch says that the first dimension of the inputs is not a batch dimension, even though the file leaves it open.
 	NoBatch bool
+	// AsIs runs the graph as it lies in the file, without any optimisation by the runtime: what Backend.Optimize wrote is
+	// optimised already.
+	AsIs bool
 	// Example returns inputs of so many items for warming the model up. Nil means zeros, with 1 for every open dimension.
 	Example func(items int) []tensor.Tensor
 }

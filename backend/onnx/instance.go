@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	ort "github.com/yalue/onnxruntime_go"
+
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -84,6 +86,11 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 		return err
 	}
 	defer func() { _ = o.Destroy() }()
+	if l.m.asIs {
+		if err := o.SetGraphOptimizationLevel(ort.GraphOptimizationLevelDisableAll); err != nil {
+			return fmt.Errorf("onnx: %w", err)
+		}
+	}
 	s, err := newSession(l.m, o)
 	if err != nil {
 		return err

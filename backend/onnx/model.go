@@ -19,6 +19,7 @@ type model struct {
 	path            string
 	inputs, outputs []port
 	batched         bool // the first dimension of every tensor counts items
+	asIs            bool // without optimisation
 	example         func(items int) []tensor.Tensor
 }
 
@@ -46,7 +47,7 @@ func readModel(cfg Model) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
-	m := &model{path: cfg.Path, example: cfg.Example}
+	m := &model{path: cfg.Path, example: cfg.Example, asIs: cfg.AsIs}
 	if m.inputs, err = ports("input", in, cfg.Inputs); err != nil {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}

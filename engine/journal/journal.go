@@ -94,9 +94,10 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return j, j.err
 }
 
-// Step records a step. Steps without inputs and decisions (a timer that found nothing to do) are left out.
+// Step records a step, also one without inputs and decisions: a scaler that looked and found nothing to do says when it wants to
+// look again, and a replay that did not look then would look at other times.
 func (j *Writer) Step(now serving.Time, in []engine.Input, out []engine.Decision) error {
-	if j.err != nil || len(in) == 0 && len(out) == 0 {
+	if j.err != nil {
 		return j.err
 	}
 	j.buf.At, j.buf.In, j.buf.Out = now, j.buf.In[:0], j.buf.Out[:0]

@@ -56,8 +56,10 @@ func written(t testing.TB) []byte {
 	if !reflect.DeepEqual(st.In, in) {
 		t.Fatalf("read   %+v\nwritten %+v", st.In, in)
 	}
-	if st, err = r.Next(); err != nil || st.At != 3 { // the empty step was left out
-		t.Fatalf("%+v %v", st, err)
+	for _, at := range []serving.Time{2, 3} { // a step in which nothing came is a step
+		if st, err = r.Next(); err != nil || st.At != at {
+			t.Fatalf("%+v %v", st, err)
+		}
 	}
 	if _, err = r.Next(); !errors.Is(err, io.EOF) {
 		t.Fatal(err)

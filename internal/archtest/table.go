@@ -86,6 +86,7 @@ var sameFloor = []edge{
 	{"cmd/...", "cli/...", "a program is the command line and nothing else"},
 	{"reproduce/...", "sim/experiment", "a paper's experiment is a sweep"},
 	{"reproduce/...", "report/plot", "a paper's figure is a plot"},
+	{"reproduce/...", "profiler/...", "a paper's figure predicts and measures models"},
 	{"reproduce/...", "backend/fake", "a paper's implementation is the data plane with workers that sleep"},
 }
 

@@ -233,3 +233,39 @@ func BenchmarkWarm(b *testing.B) {
 		})
 	}
 }
+
+// A rule that is written down and recalled by a fresh one, whose time begins anew, decides as before; what is cut off is
+// refused, and the app's rule begins anew.
+func TestRememberAndRecall(t *testing.T) {
+	for name, keeper := range map[string]func() Keeper{
+		"hybridhistogram": func() Keeper { return NewHybridHistogram(0) }, "lsth": func() Keeper { return NewLSTH() }, "cheapest": func() Keeper { return NewCheapest(0) },
+		"keepalive": func() Keeper { return &KeepAlive{} },
+	} {
+		before, after := NewRateBands(keeper), NewRateBands(keeper)
+		rng := rand.New(rand.NewPCG(1, 7))
+		now := serving.Time(0)
+		for range 300 {
+			idle := minutes(20 + 20*rng.Float64())
+			now = now.Add(idle)
+			before.Called(now, 1, idle)
+		}
+		now = now - now%serving.Time(12*time.Hour) + serving.Time(12*time.Hour) // where a slice of every histogram begins
+		b := before.Remember(1, now)
+		if err := after.Recall(1, b, 0, 2*time.Hour); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := slices.Clone(before.app(1).keeper.Warm(now.Add(2 * time.Hour)))
+		if got := after.app(1).keeper.Warm(0); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, without a break %v", name, got, want)
+		}
+		if name == "keepalive" {
+			continue
+		}
+		if err := after.Recall(2, b[:len(b)-1], 0, 0); err == nil {
+			t.Errorf("%s: what is cut off was recalled", name)
+		}
+		if got, want := after.app(2).keeper.Warm(0), keeper().Warm(0); !slices.Equal(got, want) {
+			t.Errorf("%s: after an error %v, a fresh one has %v", name, got, want)
+		}
+	}
+}

@@ -21,6 +21,8 @@ const (
 	calm      = 10 * time.Second // over which the rate has to be below the band, and how long it has to stay there
 	// ahead is how far beyond the rate seen plans reach, so that a rising load does not ask at every step.
 	bandAhead = 1.1
+	// chance is how many deviations of a second's count plans have room for.
+	chance = 2
 	// smallest is the demand of an app that is kept warm, or called now and then: the lowest rate at which an instance that
 	// runs one query at a time counts as used (INFless's artifact).
 	smallest = 1.0
@@ -81,15 +83,16 @@ func (o *RateBands) Called(now serving.Time, app serving.AppID, idle time.Durati
 
 func (o *RateBands) app(a serving.AppID) *banded {
 	for len(o.apps) <= int(a) {
-		b := banded{since: serving.Never, below: serving.Never, lead: -1, asked: -1}
-		if o.Keeper != nil {
-			b.keeper = o.Keeper()
-		} else {
-			b.keeper = NewLSTH()
-		}
-		o.apps = append(o.apps, b)
+		o.apps = append(o.apps, banded{keeper: o.fresh(), since: serving.Never, below: serving.Never, lead: -1, asked: -1})
 	}
 	return &o.apps[a]
+}
+
+func (o *RateBands) fresh() Keeper {
+	if o.Keeper != nil {
+		return o.Keeper()
+	}
+	return NewLSTH()
 }
 
 // Decide implements Scaler.
@@ -185,7 +188,8 @@ func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 }
 
 // demand is what a plan for an app is made for: the mean of the last five seconds, or the last second's rate when that is clearly
-// above, and a tenth more.
+// above, a tenth more, and two deviations of what chance brings in a second: a plan for no more than the mean has its instances
+// at their upper bounds, where batches wait for each other.
 func (o *RateBands) demand(v *View, app serving.AppID) float64 {
 	window := min(burst, max(time.Duration(v.Now), 1)).Seconds()
 	n := v.Monitor.Rate(v.Now, app, burst) * window
@@ -193,7 +197,8 @@ func (o *RateBands) demand(v *View, app serving.AppID) float64 {
 	if v.Now > serving.Time(burst) {
 		rate = max(rate, v.Monitor.Rate(v.Now, app, steady))
 	}
-	return bandAhead * max(rate, 0)
+	rate = max(rate, 0)
+	return bandAhead*rate + chance*math.Sqrt(rate*burst.Seconds())/burst.Seconds()
 }
 
 // bounds returns Rmin and Rmax of the app's narrowest stage, and whether some stage has no instance, present or coming.

@@ -223,3 +223,15 @@ func TestServable(t *testing.T) {
 		t.Error("nothing can be served in time")
 	}
 }
+
+// Parts of machines are not rented.
+func TestMarketWithoutParts(t *testing.T) {
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "half", Part: true, Cores: 2}, {Name: "machine", PricePerHour: 2, Cores: 4}},
+		Variants:    []serving.Variant{{MaxBatch: 4}},
+	}
+	m, err := NewMarket(profile.Constant{Base: 3}, spec, 0, &serving.Mix{}, nil, time.Second)
+	if err != nil || len(m.Types) != 1 || m.Types[0].Device != 1 {
+		t.Errorf("%v: %+v", err, m)
+	}
+}

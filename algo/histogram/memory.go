@@ -1,0 +1,92 @@
+package histogram
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Append appends what the histogram holds at a time to b, in a form that does not depend on when its time began: by age.
+func (s *Sliding) Append(b []byte, at int64) []byte {
+	s.Advance(at)
+	used := 0
+	for _, part := range s.parts {
+		if !empty(part) {
+			used++
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(used))
+	for age := range int64(len(s.parts)) {
+		part := s.part(s.newest - age)
+		if empty(part) {
+			continue
+		}
+		bins := 0
+		for _, c := range part {
+			if c > 0 {
+				bins++
+			}
+		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(age)), uint64(bins))
+		for bin, c := range part {
+			if c > 0 {
+				b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(bin)), uint64(c))
+			}
+		}
+	}
+	return b
+}
+
+var errMemory = errors.New("histogram: what is to be taken up is cut off, or of a histogram of another size")
+
+// Take adds what Append wrote of a histogram of the same size, which is older by now: by what has passed since it was written.
+// It returns what follows it in b. After an error the histogram is as it was.
+func (s *Sliding) Take(b []byte, at, older int64) ([]byte, error) {
+	s.Advance(at)
+	next := func() (n int64, ok bool) {
+		x, size := binary.Uvarint(b)
+		if size <= 0 || x > 1<<31-1 {
+			return 0, false
+		}
+		b = b[size:]
+		return int64(x), true
+	}
+	type entry struct{ age, bin, count int64 }
+	var all []entry
+	used, ok := next()
+	for range used {
+		var age, bins int64
+		if age, ok = next(); ok {
+			bins, ok = next()
+		}
+		for n := int64(0); ok && n < bins; n++ {
+			e := entry{age: age}
+			if e.bin, ok = next(); ok {
+				e.count, ok = next()
+			}
+			if ok = ok && e.bin <= int64(len(s.counts)); ok {
+				all = append(all, e)
+			}
+		}
+		if ok = ok && age < int64(len(s.parts)); !ok {
+			break
+		}
+	}
+	if !ok {
+		return nil, errMemory
+	}
+	for _, e := range all {
+		if age := e.age + older/s.slice; age < int64(len(s.parts)) {
+			s.add(s.newest-age, e.bin, e.count)
+		}
+	}
+	return b, nil
+}
+
+func empty(part []int32) bool {
+	for _, c := range part {
+		if c > 0 {
+			return false
+		}
+	}
+	return true
+}

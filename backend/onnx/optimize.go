@@ -1,0 +1,39 @@
+package onnx
+
+import (
+	"fmt"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/sluice-serving/sluice/dataplane"
+)
+
+// Optimize writes the graph that a model's sessions run: the runtime fuses operators, folds constants and changes how
+// channels lie in memory, for the machine at hand. What is written is meant for this machine and for Model.AsIs.
+func (b *Backend) Optimize(model, to string) error {
+	o, err := b.options(dataplane.InstanceSpec{Cores: 1})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.Destroy() }()
+	if err := o.SetOptimizedModelFilePath(to); err != nil {
+		return fmt.Errorf("onnx: optimize %s: %w", model, err)
+	}
+	in, out, err := ort.GetInputOutputInfo(model)
+	if err != nil {
+		return fmt.Errorf("onnx: optimize %s: %w", model, err)
+	}
+	s, err := ort.NewDynamicAdvancedSession(model, infoNames(in), infoNames(out), o)
+	if err != nil {
+		return fmt.Errorf("onnx: optimize %s: %w", model, err)
+	}
+	return s.Destroy()
+}
+
+func infoNames(infos []ort.InputOutputInfo) []string {
+	out := make([]string, len(infos))
+	for i := range infos {
+		out[i] = infos[i].Name
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package scale
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/histogram"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Rememberer is what learns from idle times and can be written down, so that a server that begins anew does not have to learn
+// again.
+type Rememberer interface {
+	// Remember appends what was learned by now to b.
+	Remember(b []byte, now serving.Time) []byte
+	// Recall takes up what another of the same kind and options remembered, before it has learned anything itself. Older is
+	// the time since then.
+	Recall(b []byte, now serving.Time, older time.Duration) error
+}
+
+var errMemory = errors.New("what is to be recalled is cut off, or of another rule")
+
+// recall takes histograms up from b one after the other and returns what follows.
+func recall(b []byte, now serving.Time, older time.Duration, list ...*histogram.Sliding) (_ []byte, err error) {
+	for _, h := range list {
+		if b, err = h.Take(b, int64(now), int64(older)); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// Remember implements Rememberer.
+func (h *HybridHistogram) Remember(b []byte, now serving.Time) []byte {
+	b = h.seen.Append(b, int64(now))
+	n := min(h.n, keptIdle)
+	b = binary.AppendUvarint(b, uint64(n))
+	for k := h.n - n; k < h.n; k++ {
+		b = binary.AppendUvarint(b, uint64(h.last[k%keptIdle]))
+	}
+	return b
+}
+
+// Recall implements Rememberer.
+func (h *HybridHistogram) Recall(b []byte, now serving.Time, older time.Duration) error {
+	_, err := h.recall(b, now, older)
+	return err
+}
+
+func (h *HybridHistogram) recall(b []byte, now serving.Time, older time.Duration) ([]byte, error) {
+	b, err := recall(b, now, older, h.seen)
+	if err != nil {
+		return nil, err
+	}
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > keptIdle {
+		return nil, errMemory
+	}
+	b = b[size:]
+	for range n {
+		idle, size := binary.Uvarint(b)
+		if size <= 0 || idle > 1<<62 {
+			return nil, errMemory
+		}
+		b = b[size:]
+		h.last[h.n%keptIdle] = time.Duration(idle)
+		h.n++
+	}
+	return b, nil
+}
+
+// Remember implements Rememberer.
+func (l *LSTH) Remember(b []byte, now serving.Time) []byte {
+	return l.short.Append(l.long.Remember(b, now), int64(now))
+}
+
+// Recall implements Rememberer.
+func (l *LSTH) Recall(b []byte, now serving.Time, older time.Duration) error {
+	b, err := l.long.recall(b, now, older)
+	if err == nil {
+		_, err = recall(b, now, older, l.short)
+	}
+	return err
+}
+
+// Remember implements Rememberer.
+func (c *Cheapest) Remember(b []byte, now serving.Time) []byte {
+	for _, h := range c.seen {
+		b = h.Append(b, int64(now))
+	}
+	return b
+}
+
+// Recall implements Rememberer.
+func (c *Cheapest) Recall(b []byte, now serving.Time, older time.Duration) error {
+	_, err := recall(b, now, older, c.seen[:]...)
+	return err
+}
+
+// Remember returns what was learned of an app by now; nothing where its Keeper does not learn.
+func (o *RateBands) Remember(app serving.AppID, now serving.Time) []byte {
+	if k, ok := o.app(app).keeper.(Rememberer); ok {
+		return k.Remember(nil, now)
+	}
+	return nil
+}
+
+// Recall takes up what was remembered of an app. With an error what the app's Keeper knew is gone as well.
+func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error {
+	a := o.app(app)
+	k, ok := a.keeper.(Rememberer)
+	if !ok || len(b) == 0 {
+		return nil
+	}
+	err := k.Recall(b, now, older)
+	if err != nil {
+		a.keeper = o.fresh()
+	}
+	a.since = serving.Never // the spans of this idle time are asked for again
+	return err
+}

@@ -1,0 +1,176 @@
+package operators
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/dag"
+)
+
+// Offset is what the paper adds to a prediction, so that an error does not become a late answer (§3.3).
+const Offset = 0.10
+
+// Config says what to predict with.
+type Config struct {
+	Runtime Runtime
+	Store   *Store
+	Effort  Effort // of one operator in one round; the zero value is DefaultEffort
+	// Rounds is how often every operator is measured, apart in time, so that whatever disturbs the machine for a while does
+	// not stay in the store; 0 means 2.
+	Rounds int
+	// AsWritten predicts from the graph as it lies in the file, without asking the runtime what it makes of it: that shows what
+	// fusion is worth, and is no prediction of what the runtime does.
+	AsWritten bool
+	// Progress, which may be nil, is called before every operator is measured.
+	Progress func(done, total int, what string)
+}
+
+// Prediction is how long one model takes at one batch size on so many threads, in microseconds, the offset left out.
+type Prediction struct {
+	Batch   int `json:"batch"`
+	Threads int `json:"threads"`
+	// Sequential is for a runtime that runs an operator at a time, as ONNX Runtime does unless told otherwise.
+	Sequential Timing `json:"sequential"`
+	// Parallel is the paper's rule: branches run side by side and the longest counts.
+	Parallel Timing `json:"parallel"`
+	// Call is the part of both that is no operator's.
+	Call Timing `json:"call"`
+	// Operators counts those of the graph that the runtime runs, New those of them that had to be measured for this.
+	Operators int `json:"operators"`
+	New       int `json:"new"`
+}
+
+// Forecast is what is predicted of a model.
+type Forecast struct {
+	// Load is how long the runtime took to make its graph, which it does whenever it loads the model.
+	Load        time.Duration
+	Predictions []Prediction
+}
+
+// Predict returns predictions for every batch size on every number of threads, in that order. Operators that the store lacks are
+// measured, once, and saved.
+func Predict(ctx context.Context, c Config, model string, batches, threads []int) (_ *Forecast, err error) {
+	dir, err := os.MkdirTemp("", "sluice-operators-")
+	if err != nil {
+		return nil, fmt.Errorf("operators: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if c.Effort == (Effort{}) {
+		c.Effort = DefaultEffort
+	}
+	c.Rounds = cmp.Or(c.Rounds, 2)
+	p := &predictor{Config: c, bench: &bench{rt: c.Runtime, dir: dir, effort: c.Effort, still: map[int]Timing{}}}
+	fast := filepath.Join(dir, "fast.onnx")
+	start := time.Now()
+	if err := c.Runtime.Optimize(model, fast); err != nil {
+		return nil, err
+	}
+	out := &Forecast{Load: time.Since(start)}
+	if c.AsWritten {
+		fast = model
+	}
+	g, err := Read(fast)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := g.Fold()
+	if err != nil {
+		return nil, err
+	}
+	var wants []want
+	for _, b := range batches {
+		at, err := g.Batch(b)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range threads {
+			wants = append(wants, want{at, b, n})
+		}
+	}
+	fresh, err := p.learn(ctx, wants)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range wants {
+		x := p.combine(w, tree)
+		x.New = fresh[i]
+		out.Predictions = append(out.Predictions, x)
+	}
+	return out, nil
+}
+
+// want is one prediction that is asked for.
+type want struct {
+	at      *At
+	batch   int
+	threads int
+}
+
+type predictor struct {
+	Config
+	bench *bench
+}
+
+// learn measures whatever the store lacks. It returns how much that was, for each of what is wanted.
+func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err error) {
+	type job struct {
+		key string
+		run func() (Timing, error)
+	}
+	var jobs []job
+	fresh = make([]int, len(wants))
+	asked := make(map[string]bool)
+	ask := func(i int, key string, run func() (Timing, error)) {
+		if _, known := p.Store.Get(key); !known && !asked[key] {
+			asked[key] = true
+			fresh[i]++
+			jobs = append(jobs, job{key, run})
+		}
+	}
+	for i, w := range wants {
+		ask(i, callKey(w.at, w.threads), func() (Timing, error) { return p.bench.call(ctx, w.at, w.batch, w.threads) })
+		for k := range w.at.Operators {
+			o := &w.at.Operators[k]
+			ask(i, o.Key(w.threads), func() (Timing, error) { return p.bench.operator(ctx, o, w.threads) })
+		}
+	}
+	defer func() { err = errors.Join(err, p.Store.Save()) }()
+	for i := range len(jobs) * p.Rounds {
+		j := jobs[i%len(jobs)]
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if p.Progress != nil {
+			p.Progress(i, len(jobs)*p.Rounds, j.key)
+		}
+		t, err := j.run()
+		if err != nil {
+			return nil, fmt.Errorf("operators: %w", err)
+		}
+		if before, ok := p.Store.Get(j.key); ok {
+			t = Quieter(before, t)
+		}
+		p.Store.Put(j.key, t)
+	}
+	return fresh, nil
+}
+
+// combine adds up what is known.
+func (p *predictor) combine(w want, tree *dag.Tree) Prediction {
+	best, typical := make([]float64, len(w.at.Operators)), make([]float64, len(w.at.Operators))
+	out := Prediction{Batch: w.batch, Threads: w.threads, Operators: len(w.at.Operators)}
+	out.Call, _ = p.Store.Get(callKey(w.at, w.threads))
+	runs := out.Call.Runs
+	for i := range w.at.Operators {
+		t, _ := p.Store.Get(w.at.Operators[i].Key(w.threads))
+		best[i], typical[i], runs = t.Best, t.Typical, min(runs, t.Runs)
+	}
+	out.Sequential = Timing{out.Call.Best + tree.Sequential(best), out.Call.Typical + tree.Sequential(typical), runs}
+	out.Parallel = Timing{out.Call.Best + tree.Parallel(best), out.Call.Typical + tree.Parallel(typical), runs}
+	return out
+}

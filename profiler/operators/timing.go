@@ -1,0 +1,76 @@
+package operators
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+)
+
+// Timing is how long something takes, in microseconds.
+type Timing struct {
+	Best float64 `json:"best_us"` // the shortest of all runs
+	// Typical is what a tenth of the runs does not exceed: the time when nothing else is in the way. The shortest may be luck
+	// where threads wait for each other.
+	Typical float64 `json:"typical_us"`
+	Runs    int     `json:"runs"`
+}
+
+// Effort is how long something is measured: at least Min runs and Time, and then until the shortest runs agree, which
+// says that they were quiet ones, but no longer than Patience or Max runs.
+type Effort struct {
+	Time, Patience time.Duration
+	Min, Max       int
+}
+
+// DefaultEffort measures most operators for a few hundredths of a second.
+var DefaultEffort = Effort{Time: 20 * time.Millisecond, Patience: 400 * time.Millisecond, Min: 10, Max: 5000}
+
+// WholeEffort is for whole models, to compare with.
+var WholeEffort = Effort{Time: 80 * time.Millisecond, Patience: 1200 * time.Millisecond, Min: 10, Max: 5000}
+
+// The shortest runs agree when so many of them differ by no more than this share.
+const (
+	agreeing  = 4
+	agreement = 0.02
+)
+
+// repeat runs a batch again and again and returns the times in ascending order. The first runs plan memory and do not count.
+func repeat(ctx context.Context, r dataplane.Runner, b *dataplane.Batch, e Effort) ([]float64, error) {
+	var all, least []float64
+	began := time.Now()
+	for n := -2; n < e.Max; n++ {
+		if spent := time.Since(began); n >= e.Min && spent >= e.Time {
+			if spent >= e.Patience || len(least) == agreeing && least[agreeing-1] <= least[0]*(1+agreement) {
+				break
+			}
+		}
+		start := time.Now()
+		if err := r.Run(ctx, b); err != nil {
+			return nil, err
+		}
+		if n < 0 {
+			continue
+		}
+		us := float64(time.Since(start).Nanoseconds()) / 1e3
+		all = append(all, us)
+		at, _ := slices.BinarySearch(least, us)
+		if at < agreeing {
+			least = slices.Insert(least, at, us)
+			least = least[:min(len(least), agreeing)]
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// Quieter is the less disturbed of two measurements of the same.
+func Quieter(a, b Timing) Timing {
+	return Timing{Best: min(a.Best, b.Best), Typical: min(a.Typical, b.Typical), Runs: a.Runs + b.Runs}
+}
+
+// timing summarises sorted times.
+func timing(sorted []float64) Timing {
+	return Timing{Best: sorted[0], Typical: sorted[len(sorted)/10], Runs: len(sorted)}
+}
