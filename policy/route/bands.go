@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
@@ -163,7 +164,7 @@ func (s *bandedStage) choose(rate float64) (low, up float64) {
 }
 
 // takes tells whether an instance may be given a query: its next batch has room and, where it has to wait for the one that runs,
-// is believed to end in time. A query that is late in any case waits for no other.
+// is believed to end in time, unless late ones are served all the same.
 func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if !v.Fleet.CanServe(i, t) {
 		return false
@@ -172,5 +173,6 @@ func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if items > 0 && items+int(t.Items) > i.Limit() {
 		return false
 	}
-	return i.FreeSlots() > 0 || v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
+	late := v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[t.Stage].App].Late
+	return i.FreeSlots() > 0 || late == serving.ServeLate || v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
 }
