@@ -15,10 +15,9 @@ import (
 // Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact, whose runs
 // have 200 steps), and stretch them to a peak.
 const (
-	mean      = 10
-	step      = 9 * time.Second
-	stepsRun  = 200
-	runLength = stepsRun * step
+	mean     = 10
+	step     = 9 * time.Second
+	steps200 = 200
 )
 
 var traceNames = []string{"sporadic", "periodic", "bursty"}
@@ -75,7 +74,7 @@ func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint
 		}
 		points[len(load)] = workload.Point{At: float64(len(load)) * step.Seconds()}
 		var err error
-		if rates[a], err = workload.NewRate(points, exploreLinear); err != nil {
+		if rates[a], err = workload.NewRate(points, false); err != nil {
 			return nil, fmt.Errorf("infless: the load: %w", err)
 		}
 	}
@@ -105,10 +104,5 @@ const (
 
 // starts is how long an instance of a model takes to start.
 func starts(model string) time.Duration {
-	return time.Duration(exploreLoad*float64(bareStart)) + time.Duration(exploreLoad*megabytes[model]/loadsASecond*float64(time.Second))
+	return bareStart + time.Duration(megabytes[model]/loadsASecond*float64(time.Second))
 }
-
-var (
-	exploreLinear bool
-	exploreLoad   = 1.0
-)
