@@ -1,5 +1,7 @@
 package systems
 
+import "github.com/sluice-serving/sluice/policy/scale"
+
 // INFless and what it was measured against (§5.1), with the parts of it that are left out one by one (§5.2, Figure 11).
 var inflessSystems = []System{
 	packing("infless", "batches and parts of machines of every instance's own, packed tightly", "INFless §3.2, §3.4, §3.5", Packing{}),
@@ -23,8 +25,9 @@ func packing(name, doc, source string, o Packing) System {
 	return System{Name: name, Doc: doc, Source: source, Planner: "infless", Router: router, Batcher: "filltimeout", Scaler: "ratebands", Options: Options{Packing: o}}
 }
 
-// fixed keeps functions for 300 seconds, as OpenFaaS+ and BATCH do.
+// fixed keeps functions for 300 seconds, as OpenFaaS+ and BATCH do, down to the last instance and all that a fallen load needs no
+// more.
 func fixed(s System) System {
-	s.Options.Keeping.Rule = "keepalive"
+	s.Options.Keeping.Rule, s.Options.Keeping.Linger = "keepalive", scale.Alive
 	return s
 }

@@ -32,7 +32,7 @@ func NewKeeper(o Keeping) scale.Keeper {
 
 func newRateBands(o Options) scale.Scaler {
 	s := scale.NewRateBands(func() scale.Keeper { return NewKeeper(o.Keeping) })
-	s.Alpha, s.Pause = o.Keeping.Alpha, o.Replan
+	s.Alpha, s.Pause, s.Linger = o.Keeping.Alpha, o.Replan, o.Keeping.Linger
 	return s
 }
 
@@ -59,6 +59,7 @@ func (o Options) Settings() map[string]string {
 	number("tail", k.Tail)
 	number("alpha", k.Alpha)
 	span("alive", k.Alive)
+	span("linger", k.Linger)
 	span("tracked", k.Tracked)
 	span("cold_price", k.Price)
 	number("cells", float64(o.Routing.Cells))

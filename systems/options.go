@@ -46,6 +46,7 @@ type Keeping struct {
 	Alive   time.Duration // of keepalive; 0 means the rule's own
 	Tracked time.Duration // of hybridhistogram: how long it looks back; 0 means the rule's own
 	Price   time.Duration // of cheapest: the idle time that a cold start is worth; 0 means the rule's own
+	Linger  time.Duration // of ratebands: how long instances stay that a fallen load needs no more; 0 means the rule's own
 	Alpha   float64       // of ratebands: where in the band scaling in begins; 0 means the rule's own
 }
 
@@ -137,6 +138,7 @@ func (o Options) String() string {
 	add("alive", w.Alive, w.Alive > 0)
 	add("tracked", w.Tracked, w.Tracked > 0)
 	add("cold_price", w.Price, w.Price > 0)
+	add("linger", w.Linger, w.Linger > 0)
 	add("alpha", w.Alpha, w.Alpha > 0)
 	return strings.Join(out, " ")
 }

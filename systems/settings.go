@@ -87,6 +87,7 @@ var settings = []setting{
 	{"head", func(o *Options, v string) (err error) { o.Keeping.Head, err = number(v, 0.0001, 1); return err }},
 	{"tail", func(o *Options, v string) (err error) { o.Keeping.Tail, err = number(v, 0.0001, 1); return err }},
 	{"alive", func(o *Options, v string) (err error) { o.Keeping.Alive, err = span(v, 7*24*time.Hour); return err }},
+	{"linger", func(o *Options, v string) (err error) { o.Keeping.Linger, err = span(v, 7*24*time.Hour); return err }},
 	{"tracked", func(o *Options, v string) (err error) { o.Keeping.Tracked, err = span(v, 28*24*time.Hour); return err }},
 	{"cold_price", func(o *Options, v string) (err error) { o.Keeping.Price, err = span(v, 7*24*time.Hour); return err }},
 	{"alpha", func(o *Options, v string) (err error) { o.Keeping.Alpha, err = number(v, 0.001, 1); return err }},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
@@ -22,8 +23,9 @@ import (
 // Queries follow these rates one by one and deterministically, as in Weighted; when R, the rate of the last second, has changed,
 // every instance begins with what it is owed or has had too much by then, up to one query.
 //
-// An instance whose next batch is full and has not started gets nothing (Figure 6a): the query goes to another, one without a
-// rate as well, or waits centrally.
+// An instance whose next batch is full and has not started gets nothing (Figure 6a), and none of which it is believed that the batch
+// after the one that runs ends too late: the query goes to another, one without a rate as well, or waits centrally. The paper has no
+// word on the latter. A batch of one may take all of the objective, and then none may wait behind another.
 type Bands struct{ stages []bandedStage }
 
 type bandedStage struct {
@@ -161,11 +163,16 @@ func (s *bandedStage) choose(rate float64) (low, up float64) {
 	return low, up
 }
 
-// takes tells whether an instance may be given a query: its next batch has room.
+// takes tells whether an instance may be given a query: its next batch has room and, where it has to wait for the one that runs,
+// is believed to end in time, unless late ones are served all the same, as those are that have waited for a start.
 func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if !v.Fleet.CanServe(i, t) {
 		return false
 	}
 	items := i.Queue.Items()
-	return items == 0 || items+int(t.Items) <= i.Limit()
+	if items > 0 && items+int(t.Items) > i.Limit() {
+		return false
+	}
+	late := v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[t.Stage].App].Late
+	return i.FreeSlots() > 0 || late == serving.ServeLate || t.Patient > 0 || v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
 }

@@ -173,7 +173,7 @@ func TestBandsDoNotOverfill(t *testing.T) {
 		m.Add(serving.Time(k)*3e7, 0) // 30/s: one instance is enough
 	}
 	o := NewBands()
-	v := &View{Now: 1e9, Fleet: f, Monitor: m}
+	v := &View{Now: 9e8, Fleet: f, Monitor: m}
 	arrive(f, 1, 3)
 	o.Route(v)
 	if got := lengths(f); !equal(got, []int{3, 0, 0}) {
@@ -184,7 +184,7 @@ func TestBandsDoNotOverfill(t *testing.T) {
 	if got := lengths(f); !equal(got, []int{4, 4, 4}) || f.Central(0).Len() != 8 {
 		t.Errorf("20 queries: %v, and %d wait centrally", got, f.Central(0).Len())
 	}
-	f.Start(f.Ready(0)[1], 1, 0, 4, 1e9, time.Millisecond)
+	f.Start(f.Ready(0)[1], 1, 0, 4, 9e8, time.Millisecond)
 	o.Route(v)
 	if got := lengths(f); !equal(got, []int{4, 4, 4}) || f.Central(0).Len() != 4 {
 		t.Errorf("one batch started: %v, and %d wait centrally", got, f.Central(0).Len())
@@ -196,13 +196,43 @@ func TestBandsDoNotOverfill(t *testing.T) {
 	}
 	f.Warm(i, 0)
 	f.Drain(f.Ready(0)[0])
-	f.Start(f.Instance(1), 2, 0, 4, 1e9, time.Millisecond)
+	f.Start(f.Instance(1), 2, 0, 4, 9e8, time.Millisecond)
 	o.Route(v)
 	if got := lengths(f); !equal(got, []int{4, 4, 2}) || f.Central(0).Len() != 2 || f.Instance(1).Queue.Len() != 0 {
 		t.Errorf("one drains, one has come: %v, and %d wait centrally", got, f.Central(0).Len())
 	}
 	if err := f.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A query does not wait behind a batch after which it would end too late: it goes to an instance that is free, or waits until one is,
+// unless its app serves late queries.
+func TestBandsWaitForNoneThatIsTooLate(t *testing.T) {
+	for _, late := range []serving.LatePolicy{serving.DropLate, serving.ServeLate} {
+		f := bounded(1, [2]float64{1, 5}, [2]float64{1, 5}) // a query takes 2 ms
+		f.Spec.Apps[0].Late = late
+		v := &View{Now: 1e9 - 5e6, Fleet: f, Monitor: monitor.NewRates(1)}
+		o := NewBands()
+		arrive(f, 1, 2)
+		o.Route(v)
+		for k, i := range f.Ready(0) {
+			f.Start(i, serving.BatchID(k+1), 0, 1, v.Now, time.Duration(2+2*k)*time.Millisecond)
+		}
+		arrive(f, 3, 3) // until 1e9: one after the first batch, none after the second
+		o.Route(v)
+		got, want := lengths(f), []int{1, 0}
+		if late == serving.ServeLate {
+			want = []int{1, 1}
+		}
+		if !equal(got, want) {
+			t.Errorf("%v: %v wait behind batches that take 2 and 4 ms with 5 left, want %v", late, got, want)
+		}
+		f.Finish(f.Ready(0)[1], 2, v.Now+1)
+		o.Route(v)
+		if got := lengths(f)[1]; got != 1 {
+			t.Errorf("%v: %d at the instance that has become free", late, got)
+		}
 	}
 }
 

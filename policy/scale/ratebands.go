@@ -15,10 +15,11 @@ const (
 	Alpha = 0.8
 
 	bandPause = time.Second            // between two requests, at least
-	coldPause = 100 * time.Millisecond // the same when queries wait for an app of which nothing runs
+	coldPause = 100 * time.Millisecond // the same when nothing runs of an app that queries wait for, or far too little
 	bandLook  = 100 * time.Millisecond
-	steady    = 5 * time.Second  // over which a small excess shows
-	calm      = 10 * time.Second // over which the rate has to be below the band, and how long it has to stay there
+	glance    = 200 * time.Millisecond // over which a jump of the rate shows
+	steady    = 5 * time.Second        // over which a small excess shows
+	calm      = 10 * time.Second       // over which the rate has to be below the band, and how long it has to stay there
 	// ahead is how far beyond the rate seen plans reach, so that a rising load does not ask at every step.
 	bandAhead = 1.1
 	// chance is how many deviations of a second's count plans have room for.
@@ -45,6 +46,9 @@ const (
 type RateBands struct {
 	Alpha float64       // 0 means Alpha
 	Pause time.Duration // between two requests; 0 means one second
+	// Linger is how long instances stay that a fallen load needs no more: plans are made for the highest demand of so long a time.
+	// 0 leaves it at the calm that is waited for in any case.
+	Linger time.Duration
 	// Keeper makes the rule that keeps an app warm; nil means LSTH.
 	Keeper func() Keeper
 
@@ -60,6 +64,7 @@ type banded struct {
 	since  serving.Time  // Never before the first
 	below  serving.Time  // since when the rate has been below the band; Never while it is not
 	asked  float64       // the demand given with the last request; negative before there was one
+	peaks  peaks
 }
 
 // NewRateBands returns the rule. Every engine needs its own.
@@ -125,7 +130,7 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 				wants = may
 			}
 		default:
-			wants = o.leaves(v, app, b, answered, need, low, up) && may
+			wants = o.leaves(v, app, b, answered, need, low, up) && (may || answered && !v.Asked && v.Now >= soon && far(v, app, up))
 			if v.Idle[a] != serving.Never && b.below == serving.Never && v.Monitor.Rate(v.Now, app, calm) == 0 {
 				look = serving.Never
 			}
@@ -142,8 +147,9 @@ func (o *RateBands) need(v *View, app serving.AppID, b *banded) (rate float64, u
 		return 0, serving.Never
 	}
 	since := v.Idle[app]
+	demand := o.demand(v, app, b)
 	if since == serving.Never || v.Spec.Apps[app].Least > 0 {
-		return max(o.demand(v, app), smallest), serving.Never
+		return max(demand, smallest), serving.Never
 	}
 	if since != b.since {
 		b.since = since
@@ -158,7 +164,7 @@ func (o *RateBands) need(v *View, app serving.AppID, b *banded) (rate float64, u
 			return 0, from
 		}
 		if v.Now < to {
-			return max(o.demand(v, app), smallest), to
+			return max(demand, smallest), to
 		}
 	}
 	return 0, serving.Never
@@ -185,15 +191,23 @@ func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 // demand is what a plan for an app is made for: the mean of the last five seconds, or the last second's rate when that is clearly
 // above, a tenth more, and two deviations of what chance brings in a second: a plan for no more than the mean has its instances
 // at their upper bounds, where batches wait for each other.
-func (o *RateBands) demand(v *View, app serving.AppID) float64 {
-	window := min(burst, max(time.Duration(v.Now), 1)).Seconds()
-	n := v.Monitor.Rate(v.Now, app, burst) * window
-	rate := (n - math.Sqrt(n)) / window
+func (o *RateBands) demand(v *View, app serving.AppID, b *banded) float64 {
+	rate := max(o.above(v, app, burst, 1), o.above(v, app, glance, 2))
 	if v.Now > serving.Time(burst) {
-		rate = max(rate, v.Monitor.Rate(v.Now, app, steady))
+		mean := v.Monitor.Rate(v.Now, app, steady)
+		if o.Linger > 0 {
+			mean = b.peaks.highest(v.Now, o.Linger, mean)
+		}
+		rate = max(rate, mean)
 	}
-	rate = max(rate, 0)
 	return bandAhead*rate + chance*math.Sqrt(rate*burst.Seconds())/burst.Seconds()
+}
+
+// above is the rate of a time less so many deviations of what chance brings.
+func (o *RateBands) above(v *View, app serving.AppID, window time.Duration, deviations float64) float64 {
+	s := min(window, max(time.Duration(v.Now), 1)).Seconds()
+	n := v.Monitor.Rate(v.Now, app, window) * s
+	return max(n-deviations*math.Sqrt(n), 0) / s
 }
 
 // bounds returns Rmin and Rmax of the app's narrowest stage, and whether some stage has no instance, present or coming.
@@ -246,6 +260,12 @@ func over(v *View, app serving.AppID, up float64) bool {
 		}
 	}
 	return false
+}
+
+// far tells whether an app's rate has jumped to more than double of what its instances carry, beyond doubt.
+func far(v *View, app serving.AppID, up float64) bool {
+	n := 2 * up * glance.Seconds()
+	return v.Now > serving.Time(glance) && v.Monitor.Rate(v.Now, app, glance)*glance.Seconds() > n+sigma*math.Sqrt(n)+1
 }
 
 // Demand implements Scaler.

@@ -163,7 +163,7 @@ func TestFigure16(t *testing.T) {
 	all := observed
 	observed = observed[:1]
 	defer func() { observed = all }()
-	l := &lab{reproduce.NewLab(reproduce.Request{Seeds: 1, Parallel: 1})}
+	l := newLab(reproduce.Request{Seeds: 1, Parallel: 1})
 	if err := reproduce.Want(l, figures, []string{"16"}); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func newWorld(functions []function, servers int) (*experiment.World, error) {
 		name := fmt.Sprintf("%s-%d", f.model, a)
 		stage, variant := serving.StageID(a), serving.VariantID(a)
 		spec.Apps = append(spec.Apps, serving.App{
-			Name: name, SLO: serving.SLO{Latency: f.slo, Percentile: 95}, Weight: 1, QueueLimit: 1 << 30, Stages: []serving.StageID{stage},
+			Name: name, SLO: serving.SLO{Latency: f.slo, Percentile: 95}, Weight: 1, QueueLimit: 1 << 30, ColdWait: coldWait, Stages: []serving.StageID{stage},
 		})
 		spec.Stages = append(spec.Stages, serving.Stage{Name: name, App: serving.AppID(a), Variants: []serving.VariantID{variant}})
 		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: stage, Accuracy: 1, MaxBatch: largest})
@@ -63,6 +63,9 @@ func newWorld(functions []function, servers int) (*experiment.World, error) {
 			return nil, fmt.Errorf("infless: nothing is carried of function %q", f.model)
 		}
 		m.Latency = append(m.Latency, points...)
+		for _, d := range devices {
+			m.Load = append(m.Load, serving.LoadPoint{Variant: variant, DeviceType: d, Load: starts(f.model)})
+		}
 		out.Apps = append(out.Apps, report.AppInfo{Name: name, BestAccuracy: 1, SLO: spec.Apps[a].SLO})
 	}
 	if err := spec.Validate(); err != nil {

@@ -65,6 +65,8 @@ type Case struct {
 	Unreported bool
 	// Observe sees how every query ended, besides the report; nil for none.
 	Observe func(*report.Outcome)
+	// Watch sees every step, before its outcomes are observed; nil for none. The slices must not be kept.
+	Watch func(now serving.Time, in []engine.Input, out []engine.Decision)
 }
 
 // Run is what a case led to.
@@ -113,8 +115,11 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	}
 	noted := &noting{Planner: planner, ctx: ctx}
 	config := sim.Config{Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted, PlanDelay: c.PlanDelay, Recorder: recorder}
-	config.Observe = func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
+	config.Observe = func(now serving.Time, in []engine.Input, decisions []engine.Decision) {
 		noted.now = now
+		if c.Watch != nil {
+			c.Watch(now, in, decisions)
+		}
 		if c.Observe == nil {
 			return
 		}

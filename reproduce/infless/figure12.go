@@ -1,0 +1,179 @@
+package infless
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// Published of Figure 12a by system: what sporadic, periodic and bursty loads have for what is occupied, in parts of INFless's at the
+// bursty one; and ratios of INFless (§5.2).
+var (
+	published12a = map[string][3]float64{"openfaas+": {0.10, 0.27, 0.27}, "batch": {0.16, 0.52, 0.46}, "infless": {0.42, 0.93, 1}}
+	ratios12a    = map[string][3]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
+)
+
+const efficient = "queries in time for what is occupied"
+
+// figure12a is throughput for what is occupied, along the traces.
+func figure12a(l *lab) error {
+	tasks := l.trailed()
+	l.After(func(o *reproduce.Outcome) error {
+		var panels []plot.Panel
+		// By application, entrant, trace and seed.
+		got := make([][][][]float64, len(applications))
+		for a, app := range applications {
+			got[a] = make([][][]float64, len(entrants))
+			var lines []plot.Line
+			for e, x := range entrants {
+				line := plot.Line{Name: x.name}
+				for t, trace := range traceNames {
+					at := setting("application", app.name, "trace", trace)
+					eff := each(tasks[a][e][t], (*followed).efficiency)
+					got[a][e] = append(got[a][e], eff)
+					o.Add(row("12a", x.name, efficient, "1/TFLOP", at), times(1000, eff)...)
+					o.Add(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), times(1000, each(tasks[a][e][t], func(f *followed) float64 { return f.bound }))...)
+					line.Y = append(line.Y, 1000*average(eff))
+				}
+				lines = append(lines, line)
+			}
+			bound := plot.Line{Name: "allowed", Faint: true}
+			for t := range traceNames {
+				bound.Y = append(bound.Y, 1000*average(each(tasks[a][2][t], func(f *followed) float64 { return f.bound })))
+			}
+			panels = append(panels, bars(app.name+" (queries in time for a TFLOP)", traceNames, append(lines, bound)...))
+		}
+		for t, trace := range traceNames {
+			at := setting("application", "mean of both", "trace", trace)
+			for e, x := range entrants {
+				// Of each application in parts of what infless has at the bursty trace.
+				norm := make([]float64, l.Seeds)
+				for a := range applications {
+					for s := range norm {
+						norm[s] += got[a][e][t][s] / got[a][2][2][s] / float64(len(applications))
+					}
+				}
+				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", at)
+				if p, ok := published12a[x.name]; ok {
+					r = said(r, p[t], "Figure 12a, plotting code")
+				}
+				o.Add(r, norm...)
+			}
+			for b, base := range entrants[:2] {
+				for e, x := range entrants[2:] {
+					ratio := make([]float64, l.Seeds)
+					for a := range applications {
+						for s, r := range over(got[a][e+2][t], got[a][b][t]) {
+							ratio[s] += r / float64(len(applications))
+						}
+					}
+					r := row("12a", x.name, "over "+base.name, "x", at)
+					if x.name == "infless" {
+						r = said(r, ratios12a[base.name][t], "§5.2")
+					}
+					o.Add(r, ratio...)
+				}
+			}
+		}
+		chart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
+		o.Notes = append(o.Notes,
+			"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A thread weighs 64 GFLOP/s and a per cent of an accelerator 142. INFless plans with execution times a tenth longer than measured (§3.3). A start takes one second and one for 50 MB of the model, 1.2 to 3 s, which is assumed. OpenFaaS+ and BATCH keep instances that a fallen load needs no more for 300 s.",
+			"Figure 12a: a linear program with as many resources as it wants serves every function with the configuration that serves most for them, in instances that may be cut to any size.")
+		return nil
+	})
+	return nil
+}
+
+// trailed are the tasks of all entrants, by application, entrant and trace.
+func (l *lab) trailed() [][][]*reproduce.Task {
+	out := make([][][]*reproduce.Task, len(applications))
+	for a, app := range applications {
+		for _, e := range entrants {
+			var row []*reproduce.Task
+			for _, trace := range traceNames {
+				row = append(row, l.follows(e, app, trace))
+			}
+			out[a] = append(out[a], row)
+		}
+	}
+	return out
+}
+
+// each is a quantity by seed.
+func each(t *reproduce.Task, of func(*followed) float64) (out []float64) {
+	for _, d := range t.Done {
+		out = append(out, of(d.(*followed)))
+	}
+	return out
+}
+
+func times(by float64, list []float64) []float64 {
+	out := make([]float64, len(list))
+	for k, v := range list {
+		out[k] = by * v
+	}
+	return out
+}
+
+// Published of Figure 12b: queries/s for a GFLOP/s by objective.
+var (
+	objectives12b = []time.Duration{150 * ms, 200 * ms, 250 * ms, 300 * ms, 350 * ms, 400 * ms}
+	published12b  = map[string][]float64{
+		"batch":   {0.0048, 0.0052, 0.0054, 0.0054, 0.0054, 0.0054},
+		"infless": {0.008, 0.0126, 0.0144, 0.0168, 0.0189, 0.0171},
+	}
+)
+
+// figure12b is the same for OSVT with other objectives, along the periodic trace.
+func figure12b(l *lab) error {
+	names := []string{"batch", "infless", "infless-balanced"}
+	var tasks [][]*reproduce.Task
+	for _, slo := range objectives12b {
+		a := application{name: "OSVT", peak: applications[0].peak}
+		for _, f := range osvt {
+			a.functions = append(a.functions, function{f.model, slo})
+		}
+		var row []*reproduce.Task
+		for _, name := range names {
+			row = append(row, l.follows(named(name), a, "periodic"))
+		}
+		tasks = append(tasks, row)
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		lines := make([]plot.Line, len(names))
+		bound := plot.Line{Name: "allowed", Faint: true}
+		for k, slo := range objectives12b {
+			at := setting("slo", slo)
+			for e, name := range names {
+				t := tasks[k][e]
+				eff := each(t, (*followed).efficiency)
+				r := row("12b", name, efficient, "1/TFLOP", at)
+				if p, ok := published12b[name]; ok {
+					r = said(r, 1000*p[k], "Figure 12b, plotting code")
+				}
+				o.Add(r, times(1000, eff)...)
+				o.Add(row("12b", name, "of which a linear program allows", "1/TFLOP", at), times(1000, each(t, func(f *followed) float64 { return f.bound }))...)
+				o.Add(row("12b", name, "violations", "%", at), each(t, (*followed).violations)...)
+				if e > 0 {
+					r := row("12b", name, "over batch", "x", at)
+					if name == "infless" {
+						r = said(r, published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
+					}
+					o.Add(r, over(eff, each(tasks[k][0], (*followed).efficiency))...)
+				}
+				lines[e].Name = name
+				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*average(eff))
+			}
+			bound.X = append(bound.X, millis(slo))
+			bound.Y = append(bound.Y, 1000*average(each(tasks[k][1], func(f *followed) float64 { return f.bound })))
+		}
+		chart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
+			plot.Panel{Name: "queries in time for a TFLOP", XName: "objective (ms)", Lines: append(lines, bound), Low: 0, High: math.NaN()})
+		o.Notes = append(o.Notes, fmt.Sprintf("Figure 12b: OSVT along the periodic trace; the paper does not say along which. At %v, ssd leaves next to no choice.", objectives12b[0]))
+		return nil
+	})
+	return nil
+}

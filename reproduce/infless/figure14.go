@@ -1,0 +1,52 @@
+package infless
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// saved is the part of what BATCH occupies that INFless spares (§5.2, Figure 14).
+const saved = 0.6
+
+// figure14 is what ResNet-50 occupies over time, along the periodic trace.
+func figure14(l *lab) error {
+	names := []string{"batch", "infless", "infless-balanced"}
+	a := resnet(osvt[2].slo)
+	var tasks []*reproduce.Task
+	for _, name := range names {
+		tasks = append(tasks, l.follows(named(name), a, "periodic"))
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		load, err := relative("periodic", l.steps)
+		if err != nil {
+			return err
+		}
+		demand := plot.Line{Name: "load", Faint: true}
+		for k, part := range load {
+			demand.X, demand.Y = append(demand.X, float64(k)*step.Minutes()), append(demand.Y, part*a.peak)
+		}
+		var lines []plot.Line
+		for e, name := range names {
+			took := each(tasks[e], (*followed).resources)
+			o.Add(row("14", name, "occupied", "TFLOP/s", nil), times(1/(1000*float64(l.steps)*step.Seconds()), took)...)
+			if e > 0 {
+				r := row("14", name, "in parts of batch", "", nil)
+				if name == "infless" {
+					r = said(r, 1-saved, "§5.2, Figure 14")
+				}
+				o.Add(r, over(took, each(tasks[0], (*followed).resources))...)
+			}
+			o.Add(row("14", name, "violations", "%", nil), each(tasks[e], (*followed).violations)...)
+			o.Add(row("14", name, "of thread time", "threads", nil), times(1/(float64(l.steps)*step.Seconds()), each(tasks[e], func(f *followed) float64 { return f.threads }))...)
+			o.Add(row("14", name, "of accelerator time", "accelerators", nil), times(0.01/(float64(l.steps)*step.Seconds()), each(tasks[e], func(f *followed) float64 { return f.percent }))...)
+			lines = append(lines, plot.Line{Name: name, X: demand.X, Y: times(0.001, tasks[e].Done[0].(*followed).held)})
+		}
+		chart(o, "14", "14: what ResNet-50 occupies", 1,
+			plot.Panel{Name: "occupied (TFLOP/s)", XName: "time (min)", Lines: lines, Low: 0, High: math.NaN()},
+			plot.Panel{Name: "load (queries/s)", XName: "time (min)", Lines: []plot.Line{demand}, Low: 0, High: math.NaN()})
+		return nil
+	})
+	return nil
+}

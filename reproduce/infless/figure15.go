@@ -1,0 +1,96 @@
+package infless
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// published15a is the mean share of violations in per cent (§5.2).
+const published15a = 3.1
+
+// figure15a is the share of the queries that are not answered in time, along the traces.
+func figure15a(l *lab) error {
+	tasks := l.trailed()
+	l.After(func(o *reproduce.Outcome) error {
+		var panels []plot.Panel
+		means := make([][]float64, len(entrants))
+		for e := range means {
+			means[e] = make([]float64, l.Seeds)
+		}
+		for a, app := range applications {
+			var lines []plot.Line
+			for e, x := range entrants {
+				line := plot.Line{Name: x.name}
+				for t, trace := range traceNames {
+					v := each(tasks[a][e][t], (*followed).violations)
+					o.Add(row("15a", x.name, "violations", "%", setting("application", app.name, "trace", trace)), v...)
+					line.Y = append(line.Y, average(v))
+					for s := range v {
+						means[e][s] += v[s] / float64(len(applications)*len(traceNames))
+					}
+				}
+				lines = append(lines, line)
+			}
+			panels = append(panels, bars(app.name+": violations (%)", traceNames, lines...))
+		}
+		for e, x := range entrants {
+			r := row("15a", x.name, "violations", "%", setting("application", "mean of both", "trace", "mean of all"))
+			if x.name == "infless" {
+				r = said(r, published15a, "§5.2")
+			}
+			o.Add(r, means[e]...)
+		}
+		chart(o, "15a", "15a: violations", 1, panels...)
+		o.Notes = append(o.Notes, "Figure 15a: ten minutes of a trace pass within nine seconds, in steps. A start of 3 s is a third of that, which no system can make up for after a silence.")
+		return nil
+	})
+	return nil
+}
+
+// published15b are the means of queueing and execution in ms, of the authors' own samples by instance.
+var published15b = []struct {
+	slo    time.Duration
+	queue  float64
+	runs   float64
+	figure string
+}{{150 * ms, 70.5, 59.4, "15b"}, {350 * ms, 134.0, 97.2, "15c"}}
+
+// figure15b is what latency is made of, for ResNet-50 along the periodic trace.
+func figure15b(l *lab) error {
+	names := []string{"infless", "infless-balanced"}
+	var tasks [][]*reproduce.Task
+	for _, p := range published15b {
+		var row []*reproduce.Task
+		for _, name := range names {
+			row = append(row, l.follows(named(name), resnet(p.slo), "periodic"))
+		}
+		tasks = append(tasks, row)
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		parts := []string{"cold start", "queueing", "execution"}
+		var panels []plot.Panel
+		for k, p := range published15b {
+			var lines []plot.Line
+			for e, name := range names {
+				line := plot.Line{Name: name}
+				for n, what := range parts {
+					v := each(tasks[k][e], func(f *followed) float64 { return f.parts[n] / max(f.served, 1) })
+					r := row("15b", name, what, "ms", setting("slo", p.slo))
+					if said15 := [...]float64{0, p.queue, p.runs}[n]; name == "infless" && said15 > 0 {
+						r = said(r, said15, "Figure "+p.figure+", the authors' samples")
+					}
+					o.Add(r, v...)
+					line.Y = append(line.Y, average(v))
+				}
+				o.Add(row("15b", name, "violations", "%", setting("slo", p.slo)), each(tasks[k][e], (*followed).violations)...)
+				lines = append(lines, line)
+			}
+			panels = append(panels, bars("objective "+p.slo.String()+" (ms)", parts, lines...))
+		}
+		chart(o, "15b", "15b: what latency is made of", 2, panels...)
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,195 @@
+package infless
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	planner "github.com/sluice-serving/sluice/policy/plan/infless"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// entrant is a system in an experiment.
+type entrant struct {
+	name, system string
+	// offset is the factor on what is believed of execution times: INFless adds a tenth to its predictions (§3.3).
+	offset float64
+	// linger is how long instances stay that a fallen load needs no more; 0 means the system's own.
+	linger time.Duration
+	bound  kind
+}
+
+// kind of what a linear program may choose from for a system.
+type kind uint8
+
+const (
+	builtIn kind = iota // batches of at most half the objective (Eq. 1)
+	onTop               // batches of at most the objective
+	single              // one query at a time on two threads and 10 %
+)
+
+const predictionOffset = 1.1
+
+// entrants are the systems of Figures 12, 15 and Table 4, and ours.
+var entrants = []entrant{
+	{name: "openfaas+", system: "openfaas+", bound: single},
+	{name: "batch", system: "batch", bound: onTop},
+	{name: "infless", system: "infless", offset: predictionOffset},
+	{name: "infless, lingering 60 s", system: "infless", offset: predictionOffset, linger: time.Minute},
+	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
+}
+
+func named(name string) entrant {
+	for _, e := range entrants {
+		if e.name == name {
+			return e
+		}
+	}
+	panic("infless: no entrant " + name)
+}
+
+// application is functions that follow a trace together.
+type application struct {
+	name      string
+	functions []function
+	peak      float64 // queries/s of each function
+}
+
+// Peaks, which the paper does not give: for Q&A the load generator's default, and for the others what all systems' clusters carry.
+var applications = []application{{"OSVT", osvt, 200}, {"Q&A", qa, 600}}
+
+// resnet is ResNet-50 alone, with an objective.
+func resnet(slo time.Duration) application {
+	return application{"ResNet-50", []function{{"resnet-50", slo}}, 200}
+}
+
+// followed is what a system made of an application that follows a trace.
+type followed struct {
+	offered, inTime  float64
+	threads, percent float64    // thread seconds, and seconds of a per cent of an accelerator
+	bound            float64    // queries for a GFLOP, as a linear program allows
+	parts            [3]float64 // sums over served queries in ms: waiting for a start, queueing, execution
+	served           float64
+	held             []float64 // GFLOP/s occupied, by step
+}
+
+// Of both kinds of resources (the authors' release): GFLOP/s of a thread and of a per cent of an accelerator.
+const perThread, perPercent = 64, 142
+
+func (f *followed) resources() float64 { return perThread*f.threads + perPercent*f.percent }
+
+// efficiency is queries in time for what is occupied, in queries/s for a GFLOP/s.
+func (f *followed) efficiency() float64 { return f.inTime / f.resources() }
+
+// violations are in per cent.
+func (f *followed) violations() float64 { return 100 * (1 - f.inTime/f.offered) }
+
+// planDelay is about what the authors measured for a plan of some tens of instances (§5.3).
+const planDelay = 20 * time.Millisecond
+
+// follows has a system serve an application along a trace.
+func (l *lab) follows(e entrant, a application, trace string) *reproduce.Task {
+	key := fmt.Sprintf("%s by %s, %s", a.name, e.name, trace)
+	if len(a.functions) > 0 {
+		key += fmt.Sprint(", ", a.functions[0].slo)
+	}
+	return l.Do(key, int(a.peak)*len(a.functions)/50, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		return followOne(ctx, e, a, trace, l.steps, seed)
+	})
+}
+
+func followOne(ctx context.Context, e entrant, a application, trace string, steps int, seed uint64) (*followed, error) {
+	load, err := relative(trace, steps)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWorld(a.functions, servers)
+	if err != nil {
+		return nil, err
+	}
+	peaks, first := make([]float64, len(a.functions)), make([]float64, len(a.functions))
+	for k := range peaks {
+		peaks[k], first[k] = a.peak, a.peak*load[0]
+	}
+	c := &experiment.Case{World: w, Span: time.Duration(len(load)) * step, First: first, PlanDelay: planDelay, Unreported: true}
+	if c.Source, err = follow(load, peaks, step); err != nil {
+		return nil, err
+	}
+	if c.System, err = systems.Get(e.system); err != nil {
+		return nil, err
+	}
+	c.System.Options.Packing.Latency = e.offset
+	if e.linger > 0 {
+		c.System.Options.Keeping.Linger = e.linger
+	}
+	out := &followed{}
+	by := make([]float64, len(a.functions))
+	k := newWatcher(w.Spec, step)
+	c.Watch = k.watch
+	c.Observe = func(o *report.Outcome) {
+		out.offered++
+		by[o.App]++
+		if !experiment.Violated(o) {
+			out.inTime++
+		}
+		if o.Outcome == serving.Served {
+			total, cold := o.Done.Sub(o.Arrived), k.cold(serving.StageID(o.App), o.Arrived)
+			out.served++
+			out.parts[0] += millis(min(cold, o.Queue))
+			out.parts[1] += millis(max(o.Queue-cold, 0))
+			out.parts[2] += millis(total - o.Queue)
+		}
+	}
+	r, err := c.Run(ctx, seed)
+	if err != nil {
+		return nil, err
+	}
+	out.threads, out.percent = r.Usage.Threads.Seconds(), r.Usage.Percent.Seconds()
+	out.held = k.steps(len(load))
+	out.bound, err = allowed(e.bound, a.functions, by)
+	return out, err
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(ms) }
+
+// allowed is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear program over
+// them that has as many resources as it wants chooses for each function what serves most for them.
+func allowed(of kind, functions []function, queries []float64) (float64, error) {
+	all, err := latencies()
+	if err != nil {
+		return 0, err
+	}
+	total, takes := 0.0, 0.0
+	for a, f := range functions {
+		if queries[a] == 0 {
+			continue
+		}
+		best := 0.0
+		for p, batches := range all[f.model] {
+			if of == single && p != (part{2, 10}) {
+				continue
+			}
+			for b, t := range batches {
+				up, ok := float64(b)/t.Seconds(), t <= f.slo
+				switch of {
+				case single:
+					ok = ok && b == 1
+				case builtIn:
+					_, up, ok = planner.Bounds(b, t, f.slo, true)
+				}
+				if ok {
+					best = max(best, up/float64(perThread*p.threads+perPercent*p.percent))
+				}
+			}
+		}
+		if best == 0 {
+			return 0, nil
+		}
+		total, takes = total+queries[a], takes+queries[a]/best
+	}
+	return total / takes, nil
+}

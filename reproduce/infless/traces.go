@@ -1,0 +1,108 @@
+package infless
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact, whose runs
+// have 200 steps), and stretch them to a peak.
+const (
+	mean     = 10
+	step     = 9 * time.Second
+	steps200 = 200
+)
+
+var traceNames = []string{"sporadic", "periodic", "bursty"}
+
+// hourly reads a carried trace: calls by minute.
+func hourly(name string) (out []int, err error) {
+	file := "trace_" + name + ".csv"
+	text, err := files.ReadFile("data/" + file)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := reproduce.Records("data/"+file, text, "hour", "counts")
+	if err != nil {
+		return nil, err
+	}
+	for h, r := range rows {
+		for _, word := range strings.Fields(r[1]) {
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				return nil, fmt.Errorf("data/%s: line %d: %q is no number of calls", file, h+3, word)
+			}
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// relative is the load of the first steps of a trace in parts of their peak.
+func relative(name string, n int) ([]float64, error) {
+	minutes, err := hourly(name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, min(n, len(minutes)/mean))
+	for k := range out {
+		for _, c := range minutes[k*mean : (k+1)*mean] {
+			out[k] += float64(c)
+		}
+	}
+	peak := slices.Max(out)
+	for k := range out {
+		out[k] /= peak
+	}
+	return out, nil
+}
+
+// follow makes Poisson arrivals for every app that follow a relative load, each app by itself.
+func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint64) workload.Source, error) {
+	rates := make([]*workload.Rate, len(peaks))
+	for a, peak := range peaks {
+		points := make([]workload.Point, len(load)+1)
+		for k, part := range load {
+			points[k] = workload.Point{At: float64(k) * step.Seconds(), Rate: part * peak}
+		}
+		points[len(load)] = workload.Point{At: float64(len(load)) * step.Seconds()}
+		var err error
+		if rates[a], err = workload.NewRate(points, false); err != nil {
+			return nil, fmt.Errorf("infless: the load: %w", err)
+		}
+	}
+	return func(seed uint64) workload.Source {
+		sources := make([]workload.Source, len(rates))
+		for a, rate := range rates {
+			sources[a] = &workload.App{
+				Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Stream(seed, fmt.Sprint("arrivals ", a))),
+				Template: workload.Arrival{App: serving.AppID(a), Variant: serving.None, Sample: -1, Items: 1},
+			}
+		}
+		return workload.Merge(sources...)
+	}, nil
+}
+
+// Sizes of the models in MB (Table 1).
+var megabytes = map[string]float64{"ssd": 29, "mobilenet": 17, "resnet-50": 98, "textcnn-69": 11, "lstm-2365": 39}
+
+const (
+	// The paper does not say how long a start takes. Assumed: a second for container and runtime whose image is there, and a second
+	// for 50 MB of the model, so that the five models start within 1.2 to 3 s.
+	bareStart    = time.Second
+	loadsASecond = 50.0
+	// coldWait is how long a query waits that finds nothing warm.
+	coldWait = 20 * time.Second
+)
+
+// starts is how long an instance of a model takes to start.
+func starts(model string) time.Duration {
+	return bareStart + time.Duration(megabytes[model]/loadsASecond*float64(time.Second))
+}
