@@ -17,6 +17,9 @@ func writeJSON(w io.Writer, v any) error {
 	return out.Encode(v)
 }
 
+// writeLine writes a value as JSON on one line.
+func writeLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
+
 // create writes a file in whole or not at all.
 func create(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")

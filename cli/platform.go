@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/sluice-serving/sluice/backend/onnx"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -19,21 +21,27 @@ import (
 
 // platform is what the front ends see of a running world.
 type platform struct {
-	world  *world
-	plane  *dataplane.Plane
-	told   *telemetry.Telemetry
-	models []*server.Model
+	world *world
+	plane *dataplane.Plane
+	told  *telemetry.Telemetry
+	spec  atomic.Pointer[serving.Spec] // in force
+	local *onnx.Backend                // nil when no worker runs models in this process
+
+	planning sync.Mutex // held while a plan is made
 
 	mu       sync.Mutex
-	latest   *plan.Plan // as the planner made it
+	models   []*server.Model // of the configuration, then of functions; the list is never changed, but replaced
+	fixed    int             // how many are of the configuration
+	latest   *plan.Plan      // as the planner made it
 	unloaded map[serving.AppID]bool
 	ready    bool // every app has answered its readiness once: the server stays ready from then on
 }
 
 // newPlatform returns the platform of a world; its plane is set once there is one.
 func newPlatform(w *world, t *telemetry.Telemetry, b *backends) *platform {
-	out := &platform{world: w, told: t, latest: w.plan, unloaded: make(map[serving.AppID]bool)}
-	for a := range w.Spec.Apps {
+	out := &platform{world: w, told: t, local: b.local, latest: w.plan, unloaded: make(map[serving.AppID]bool), fixed: len(w.Apps)}
+	out.spec.Store(w.Spec)
+	for a := range w.Apps {
 		out.models = append(out.models, w.model(serving.AppID(a), b))
 	}
 	return out
@@ -62,8 +70,9 @@ func (w *world) model(a serving.AppID, b *backends) *server.Model {
 	return m
 }
 
-// Ready implements server.Platform: true once every app had a ready instance at every stage. It does not turn false when
-// an instance is lost or a variant loads: single models have a readiness of their own.
+// Ready implements server.Platform: true once every app of the configuration, and every function that the plan has an instance
+// for, had a ready instance at every stage. It does not turn false when an instance is lost or a variant loads: single models
+// have a readiness of their own.
 func (p *platform) Ready() bool {
 	p.mu.Lock()
 	ready := p.ready
@@ -71,8 +80,18 @@ func (p *platform) Ready() bool {
 	if ready {
 		return true
 	}
-	for _, m := range p.models {
-		if !p.ModelReady(m, "") {
+	wanted := make(map[serving.AppID]bool)
+	if !p.plane.Inspect(func(e *engine.Engine) {
+		if made := e.Plan(); made != nil {
+			for _, i := range made.Instances {
+				wanted[e.Spec().Stages[i.Stage].App] = true
+			}
+		}
+	}) {
+		return false
+	}
+	for _, m := range p.Models() {
+		if (int(m.App) < p.fixed || wanted[m.App]) && !p.ModelReady(m, "") {
 			return false
 		}
 	}
@@ -83,11 +102,15 @@ func (p *platform) Ready() bool {
 }
 
 // Models implements server.Platform.
-func (p *platform) Models() []*server.Model { return p.models }
+func (p *platform) Models() []*server.Model {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.models
+}
 
 // Lookup implements server.Platform.
 func (p *platform) Lookup(name string) (*server.Model, bool) {
-	for _, m := range p.models {
+	for _, m := range p.Models() {
 		if m.Name == name {
 			return m, true
 		}
@@ -103,8 +126,11 @@ func (p *platform) ModelReady(m *server.Model, version string) bool {
 	}
 	ready := false
 	p.plane.Inspect(func(e *engine.Engine) {
+		if int(m.App) >= len(e.Spec().Apps) {
+			return
+		}
 		ready = true
-		stages := p.world.Spec.Apps[m.App].Stages
+		stages := e.Spec().Apps[m.App].Stages
 		for at, s := range stages {
 			want := serving.VariantID(serving.None)
 			if at == len(stages)-1 {
@@ -155,11 +181,11 @@ func (p *platform) set(a serving.AppID, unloaded bool) {
 // their worker's list, and with it their identity, so that they are left alone. p.mu is held.
 func (p *platform) withhold() *plan.Plan {
 	next := *p.latest
-	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool { return p.unloaded[p.world.Spec.Stages[i.Stage].App] })
+	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool { return p.unloaded[p.spec.Load().Stages[i.Stage].App] })
 	return &next
 }
 
-// withholding is a planner whose plans leave out what was unloaded by hand.
+// withholding is a planner whose plans leave out what was unloaded by hand. It makes one plan at a time: planners may remember.
 type withholding struct {
 	plan.Planner
 	platform *platform
@@ -167,11 +193,13 @@ type withholding struct {
 
 // Plan implements plan.Planner.
 func (w withholding) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	p := w.platform
+	p.planning.Lock()
 	made, err := w.Planner.Plan(ctx, r)
+	p.planning.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	p := w.platform
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latest = made

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/functions"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
@@ -73,6 +74,10 @@ learns latency while it serves (option learn) begins without.`,
 // knowledge gets a profile: the one given, those of the configuration, one measured at an earlier start, or a new one.
 func (w *world) knowledge(e *Env, given string) error {
 	w.starts = true
+	w.unplanned = w.file.Store != "" // until the functions in it are known
+	if len(w.Spec.Apps) == 0 {
+		return w.adopt(serving.Measurements{})
+	}
 	if given != "" {
 		return w.believe([]string{given})
 	}
@@ -87,7 +92,7 @@ func (w *world) knowledge(e *Env, given string) error {
 			return nil
 		}
 	}
-	if w.system.Options.Learn {
+	if w.system.Options.Learn && w.file.Store == "" {
 		w.unmeasured = true
 		return w.adopt(serving.Measurements{})
 	}
@@ -126,13 +131,24 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 			r.log.Warn("policies are not kept", "error", err)
 		}
 	})
-	en, err := w.engine()
-	if err != nil {
-		return nil, &status{ExitConfig, err}
-	}
 	runtimes, err := w.backends()
 	if err != nil {
 		return nil, err
+	}
+	host := &functionHost{world: w, local: runtimes.local}
+	closeStore, err := r.functions(e, host, runtimes)
+	if err != nil {
+		return nil, err
+	}
+	r.finish = closeStore
+	defer func() {
+		if err != nil && r.plane == nil {
+			err = errors.Join(err, r.finish())
+		}
+	}()
+	en, err := w.engine()
+	if err != nil {
+		return nil, &status{ExitConfig, err}
 	}
 	var buckets []float64
 	for _, b := range w.file.Telemetry.LatencyBuckets {
@@ -140,6 +156,12 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	r.told = telemetry.New(w.Spec, telemetry.Options{Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets, Departed: r.departed})
 	observe := r.told.Observe
+	if w.functions != nil {
+		observe = func(now serving.Time, in []engine.Input, out []engine.Decision) {
+			r.told.Observe(now, in, out)
+			w.functions.Observe(now, in, out)
+		}
+	}
 	if path := w.file.Telemetry.Journal; path != "" {
 		if observe, err = r.record(w.file.Path(path), observe); err != nil {
 			return nil, err
@@ -156,13 +178,21 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
 	})
 	if err != nil {
-		return nil, errors.Join(err, r.finish())
+		return nil, err
 	}
 	platform.plane = r.plane
+	host.begin(platform)
 	c, err := w.serverConfig(r.log)
+	token := ""
+	if path := w.file.Server.AdminToken; err == nil && path != "" && w.file.Server.Admin != "off" {
+		token, err = server.Token(w.file.Path(path))
+	}
 	if err == nil {
 		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations(),
-			"/prices": server.Prices(platform.prices, platform.setPrice)}
+			"/prices": server.Guard(token, true, server.Prices(platform.prices, platform.setPrice))}
+		if w.functions != nil {
+			c.AdminHandlers["/v1/"] = server.Guard(token, false, functions.Handler(w.functions, int64(w.file.Server.Limits.Model)))
+		}
 		r.server, err = server.New(c, platform)
 	}
 	if err != nil {
@@ -194,7 +224,8 @@ func (r *running) record(path string, next func(serving.Time, []engine.Input, []
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	r.finish = func() error { return errors.Join(j.Flush(), f.Close()) }
+	before := r.finish
+	r.finish = func() error { return errors.Join(j.Flush(), f.Close(), before()) }
 	return func(now serving.Time, in []engine.Input, out []engine.Decision) {
 		next(now, in, out)
 		_ = j.Step(now, in, out) // the error sticks and is reported by finish

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/functions"
 	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/static"
@@ -40,10 +41,11 @@ type world struct {
 	system       systems.System
 	measurements serving.Measurements
 	profile      profile.Profile
-	starts       bool              // the command runs the system: one that learns may begin without a profile
-	unmeasured   bool              // nothing is known of latency until it is learned
-	placement    []static.Instance // as written down
-	solver       milp.Solver       // made when a planner first needs one
+	functions    *functions.Manager // nil without a store
+	starts       bool               // the command runs the system: one that learns may begin without a profile
+	unmeasured   bool               // nothing is known of latency until it is learned
+	placement    []static.Instance  // as written down
+	solver       milp.Solver        // made when a planner first needs one
 	planner      plan.Planner
 	plan         *plan.Plan // the first one
 	unplanned    bool       // believing makes no plan: the command asks for its own
@@ -71,6 +73,11 @@ func openWorld(e *Env, path string) (*world, error) {
 		return nil, &status{ExitConfig, err}
 	}
 	w := &world{file: f, World: r, env: e, making: newMaking(f.Path(policiesFolder))}
+	if len(r.Apps) == 0 {
+		if w.system, err = composition(f.System); err != nil {
+			return nil, &status{ExitConfig, fmt.Errorf("%s: system: %w", path, err)}
+		}
+	}
 	for i := range r.Apps {
 		s, err := composition(r.Apps[i].System)
 		if err != nil {
@@ -208,7 +215,15 @@ func (w *world) replan() (err error) {
 
 // newPlanner builds a system's planner over what this world believes.
 func (w *world) newPlanner(s systems.System) (plan.Planner, error) {
-	known := systems.World{Profile: w.profile, Placement: w.placement, Policies: w.making.keeps(), Made: w.making.made}
+	if w.file.Store == "" {
+		return w.plannerOf(s, w.profile)
+	}
+	return systems.NewOpen(w.profile, func(p profile.Profile) (plan.Planner, error) { return w.plannerOf(s, p) })
+}
+
+// plannerOf builds a system's planner over what is believed. With a store it places what the file says nothing of.
+func (w *world) plannerOf(s systems.System, believed profile.Profile) (plan.Planner, error) {
+	known := systems.World{Profile: believed, Placement: w.placement, Spread: w.file.Store != "", Policies: w.making.keeps(), Made: w.making.made}
 	p, err := s.NewPlanner(known)
 	if errors.Is(err, systems.ErrNoSolver) {
 		if w.solver == nil {

@@ -39,7 +39,7 @@ func (c *checker) file() {
 	for i, p := range f.Profiles {
 		c.need(p != "", at("profiles", i), "is empty")
 	}
-	if f.Models.Repository == "" {
+	if f.Models.Repository == "" && len(f.Apps) > 0 {
 		for i, w := range f.Workers {
 			if w.Backend.Kind == "onnx" {
 				c.addf("models.repository", "is missing: workers[%d] runs models with backend onnx and needs their files", i)
@@ -158,7 +158,12 @@ func (c *checker) late(s, path string) {
 
 func (c *checker) apps() {
 	f := c.f
-	c.need(len(f.Apps) > 0, "apps", "is missing: list at least one app")
+	c.need(len(f.Apps) > 0 || f.Store != "", "apps", "is missing: list at least one app, or name a store for functions")
+	for i, w := range f.Workers {
+		if f.Store != "" && w.Backend.Kind == "openinference" {
+			c.addf(at("workers", i)+".backend.kind", "is openinference, which cannot run the functions of a store: their models are files of this process")
+		}
+	}
 	seen := names{}
 	for i := range f.Apps {
 		a, path := &f.Apps[i], at("apps", i)
@@ -445,6 +450,7 @@ func (c *checker) server() {
 	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
 	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
+	c.need(l.Model >= 1, "server.limits.model", "is %v, want at least 1 byte", l.Model)
 	c.need(l.ReadTimeout > 0, "server.limits.read_timeout", "is %v, want more than 0", l.ReadTimeout)
 	c.need(l.IdleTimeout > 0, "server.limits.idle_timeout", "is %v, want more than 0", l.IdleTimeout)
 }

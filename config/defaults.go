@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"path/filepath"
+	"time"
+)
 
 // What a file means where it says nothing. docs/configuration.md repeats these in words.
 const (
@@ -45,6 +48,10 @@ func (f *File) defaults() {
 	orSize(f, &l.Header, 1<<20, "server.limits.header")
 	orInt(f, &l.Connections, 1024, "server.limits.connections")
 	orInt(f, &l.Items, 1024, "server.limits.items")
+	orSize(f, &l.Model, 2<<30, "server.limits.model")
+	if f.Store != "" {
+		orText(f, &s.AdminToken, filepath.Join(f.Store, "admin.token"), "server.admin_token")
+	}
 	orTime(f, &l.ReadTimeout, 30*time.Second, "server.limits.read_timeout")
 	orTime(f, &l.IdleTimeout, 2*time.Minute, "server.limits.idle_timeout")
 	t := &f.Telemetry

@@ -18,7 +18,10 @@ type File struct {
 	// System says how queries are routed and batched in every app that does not choose for itself.
 	// Default: `sluice`.
 	System System `yaml:"system"`
-	// Apps lists what clients call. Required.
+	// Store is a folder in which deployed functions are kept, relative to this file; `sluice deploy` needs it (docs/functions.md).
+	// Default: none, the server runs what this file lists.
+	Store string `yaml:"store"`
+	// Apps lists what clients call. Required unless there is a store.
 	Apps []App `yaml:"apps"`
 	// Placement lists the instances to run. Default: on every worker one instance for each stage of each app, with all of
 	// the stage's variants loaded as far as memory allows, the first one active, and the worker's cores shared equally.
@@ -91,7 +94,7 @@ type Backend struct {
 // Models says where models come from.
 type Models struct {
 	// Repository is a directory laid out as Triton lays one out, `MODEL/VERSION/model.onnx`, relative to this file.
-	// Required when a worker's backend is `onnx`.
+	// Required when a worker's backend is `onnx`, unless there are no apps but those of a store.
 	Repository string `yaml:"repository"`
 }
 
@@ -281,6 +284,9 @@ type Server struct {
 	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only this
 	// machine can reach.
 	Admin string `yaml:"admin"`
+	// AdminToken is a file with the token that callers of the admin port must send to change anything, relative to this file. It
+	// is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store none is asked for.
+	AdminToken string `yaml:"admin_token"`
 	// Limits bound what clients may ask for.
 	Limits Limits `yaml:"limits"`
 	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
@@ -299,6 +305,8 @@ type Limits struct {
 	Connections int `yaml:"connections"`
 	// Items is the largest number of inputs in one request. Default: 1024.
 	Items int `yaml:"items"`
+	// Model is the largest model file that may be deployed. Default: 2GiB.
+	Model Size `yaml:"model"`
 	// ReadTimeout is how long a request may take to arrive. Default: 30s.
 	ReadTimeout Duration `yaml:"read_timeout"`
 	// IdleTimeout is how long a connection may be silent between requests. Default: 2m.

@@ -70,7 +70,7 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 	done()
 	if err != nil {
 		if ctx.Err() == nil {
-			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.c.Spec.Workers[spec.Worker].Name, err))
+			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.spec().Workers[spec.Worker].Name, err))
 			if errors.Is(err, ErrInstanceLost) || errors.Is(err, context.DeadlineExceeded) {
 				changed(engine.Lost, serving.None) // the worker's fault, not the model's
 			} else {
@@ -95,7 +95,7 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 		defer done()
 		if err := runner.Load(timed, v, limit); err != nil {
 			if ctx.Err() == nil {
-				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", p.c.Spec.Variants[v].Name, i.id, err))
+				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", p.spec().Variants[v].Name, i.id, err))
 				changed(engine.LoadFailed, v)
 			}
 			return
@@ -119,7 +119,7 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 			load(op.variant, op.limit)
 		default:
 			if err := runner.Unload(ctx, op.variant); err != nil {
-				p.c.Trouble(fmt.Errorf("unload of variant %q on instance %d: %w", p.c.Spec.Variants[op.variant].Name, i.id, err))
+				p.c.Trouble(fmt.Errorf("unload of variant %q on instance %d: %w", p.spec().Variants[op.variant].Name, i.id, err))
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 		}
 		to.Inputs = inputs
 	}
-	if len(p.c.Spec.Apps[p.c.Spec.Stages[d.Stage].App].Stages) > 1 {
+	if len(p.spec().Apps[p.spec().Stages[d.Stage].App].Stages) > 1 {
 		j.offsets = make([]int32, len(d.Parts))
 		for k := range d.Parts {
 			j.offsets[k] = d.Parts[k].Offset

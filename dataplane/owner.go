@@ -150,7 +150,7 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	}
 	if d.Retry {
 		// By then what waits now has been served or given up.
-		e.RetryAfter = max(p.c.Spec.Apps[d.App].SLO.Latency, time.Second)
+		e.RetryAfter = max(p.spec().Apps[d.App].SLO.Latency, time.Second)
 	}
 	c.reply(nil, e)
 }
@@ -162,7 +162,7 @@ func (p *Plane) plan(d *engine.Decision) {
 		p.send(message{in: engine.Input{Kind: engine.PlanFailed, Seq: seq}})
 		return
 	}
-	r := d.Asks(p.c.Spec)
+	r := d.Asks()
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()
@@ -170,7 +170,7 @@ func (p *Plane) plan(d *engine.Decision) {
 		defer cancel()
 		made, err := p.c.Planner.Plan(ctx, r)
 		if err == nil {
-			err = made.Validate(p.c.Spec)
+			err = made.Validate(r.Spec)
 		}
 		if err != nil {
 			if p.ctx.Err() == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -46,6 +47,7 @@ type Config struct {
 type Plane struct {
 	c     Config
 	start time.Time
+	world atomic.Pointer[serving.Spec]
 
 	mu       sync.Mutex
 	inbox    []message
@@ -90,12 +92,8 @@ func New(c Config) (*Plane, error) {
 	if c.Spec == nil || c.Engine == nil || c.Backend == nil {
 		return nil, errors.New("dataplane: spec, engine and backend are required")
 	}
-	for _, s := range c.Spec.Stages {
-		for _, e := range s.Next {
-			if e.FanOut != 1 {
-				return nil, fmt.Errorf("dataplane: stage %q sends %v items to %q for each it gets: live apps pass rows on one by one, so that fan_out must be 1", s.Name, e.FanOut, c.Spec.Stages[e.To].Name)
-			}
-		}
+	if err := passesRows(c.Spec); err != nil {
+		return nil, err
 	}
 	if c.PlanTimeout <= 0 {
 		c.PlanTimeout = 5 * time.Second
@@ -113,9 +111,45 @@ func New(c Config) (*Plane, error) {
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		calls: make(map[serving.QueryID]*call), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
 	}
+	p.world.Store(c.Spec)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	go p.own()
 	return p, nil
+}
+
+// passesRows refuses apps whose stages send other than one item for each: live stages pass rows on one by one.
+func passesRows(spec *serving.Spec) error {
+	for _, s := range spec.Stages {
+		for _, e := range s.Next {
+			if e.FanOut != 1 {
+				return fmt.Errorf("dataplane: stage %q sends %v items to %q for each it gets: live apps pass rows on one by one, so that fan_out must be 1", s.Name, e.FanOut, spec.Stages[e.To].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// spec returns the tables in force. They only ever grow, so that what was looked up in older ones stays true.
+func (p *Plane) spec() *serving.Spec { return p.world.Load() }
+
+// Grow puts a larger world into force. Whoever submits afterwards may ask for what is new in it. It fails when the world does not
+// grow out of the one in force.
+func (p *Plane) Grow(g *engine.Growth) error {
+	if err := errors.Join(g.Spec.Validate(), passesRows(g.Spec)); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := g.Spec.Grows(p.spec()); err != nil {
+		return fmt.Errorf("dataplane: %w", err)
+	}
+	if p.closed {
+		return errors.New("dataplane: the plane is closed")
+	}
+	p.world.Store(g.Spec)
+	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.SpecGrown, Growth: g}})
+	p.signal()
+	return nil
 }
 
 // Now returns the time since the plane started: the clock of its engine.
@@ -159,8 +193,8 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	now := p.Now()
 	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant}
 	timeout := r.Timeout
-	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.c.Spec.Apps) {
-		timeout = p.c.Spec.Apps[r.App].SLO.Latency
+	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
+		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
 	q.Deadline = now.Add(timeout)
 	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply}})

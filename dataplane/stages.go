@@ -21,7 +21,7 @@ type stagePart struct {
 // inputs returns what a query brings to a stage: the request's tensors at the first, the outputs of the stages before it,
 // joined, at the others; cut to the rows of the part.
 func (p *Plane) inputs(c *call, s serving.StageID, part *engine.Part) ([]tensor.Tensor, error) {
-	app := &p.c.Spec.Apps[c.request.App]
+	app := &p.spec().Apps[c.request.App]
 	if len(app.Stages) == 1 {
 		return c.request.Inputs, nil
 	}
@@ -30,13 +30,13 @@ func (p *Plane) inputs(c *call, s serving.StageID, part *engine.Part) ([]tensor.
 		all = c.request.Inputs
 	} else {
 		for at, from := range app.Stages {
-			for _, e := range p.c.Spec.Stages[from].Next {
+			for _, e := range p.spec().Stages[from].Next {
 				if e.To != s {
 					continue
 				}
 				out, err := c.stages[at].whole()
 				if err != nil {
-					return nil, fmt.Errorf("outputs of stage %q: %w", p.c.Spec.Stages[from].Name, err)
+					return nil, fmt.Errorf("outputs of stage %q: %w", p.spec().Stages[from].Name, err)
 				}
 				all = append(all, out...)
 			}
@@ -59,7 +59,7 @@ func (p *Plane) inputs(c *call, s serving.StageID, part *engine.Part) ([]tensor.
 
 // keep stores the outputs of part k of a finished batch with its query.
 func (p *Plane) keep(c *call, j *job, k int, outputs []tensor.Tensor) error {
-	app := &p.c.Spec.Apps[c.request.App]
+	app := &p.spec().Apps[c.request.App]
 	if len(app.Stages) == 1 {
 		c.outputs = outputs
 		return nil
@@ -76,7 +76,7 @@ func (p *Plane) keep(c *call, j *job, k int, outputs []tensor.Tensor) error {
 		if err != nil {
 			return err
 		}
-		if len(p.c.Spec.Stages[s].Next) == 0 {
+		if len(p.spec().Stages[s].Next) == 0 {
 			c.merge(whole)
 		}
 	}

@@ -36,8 +36,10 @@ type world struct {
 	faults  []sim.Fault
 	cancels []sim.Cancel
 	prices  []sim.PriceChange
+	growths []sim.Growth
 	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
-	known   bool         // the engine begins with what was measured
+	truth   *profile.Table
+	known   bool // the engine begins with what was measured
 	header  journal.Header
 	system  systems.System
 }
@@ -50,7 +52,7 @@ func newWorld(system systems.System, seed uint64) *world {
 			w.cluster.Spec.Stages[s].Next[e].FanOut = 1 // what live apps can do
 		}
 	}
-	w.load = w.cluster.Load(rng, 200)
+	w.load, w.truth = w.cluster.Load(rng, 200), w.cluster.Profile
 	end := int64(w.load[len(w.load)-1].At) + 1
 	for range rng.IntN(3) {
 		w.faults = append(w.faults, sim.Fault{At: serving.Time(rng.Int64N(end)), Worker: serving.WorkerID(rng.IntN(len(w.cluster.Spec.Workers)))})
@@ -81,11 +83,11 @@ func (w *world) engine() *engine.Engine {
 
 // Service and Load are the truth of both drivers: functions of what runs, in round numbers, so that ties abound.
 func (w *world) Service(v serving.VariantID, d serving.DeviceTypeID, items, _ int) time.Duration {
-	return w.cluster.Profile.Latency(v, d, items, 1).Round(time.Millisecond) + time.Millisecond
+	return w.truth.Latency(v, d, items, 1).Round(time.Millisecond) + time.Millisecond
 }
 
 func (w *world) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
-	return w.cluster.Profile.Load(v, d) + time.Millisecond
+	return w.truth.Load(v, d) + time.Millisecond
 }
 
 func (w *world) breaks(id serving.BatchID) bool { return id%37 == 5 }
@@ -141,7 +143,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	}
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
+		Prices: w.prices, Growths: w.growths, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -188,6 +190,14 @@ func (w *world) live(t *testing.T) []byte {
 			for _, x := range w.prices {
 				until(x.At)
 				p.SetPrice(x.DeviceType, x.Price)
+			}
+		})
+		accidents.Go(func() {
+			for _, g := range w.growths {
+				until(g.At)
+				if err := p.Grow(g.Growth); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 		answers := make(chan error, len(w.load))
@@ -359,6 +369,66 @@ func eventful(journal []byte) []byte {
 }
 
 var emptySteps = regexp.MustCompile(`(?m)^\{"at":\d+\}\n`)
+
+// The same in a world that grows: apps come, get new versions and are closed while queries of theirs wait.
+func TestTwinGrowing(t *testing.T) {
+	closed, served := 0, 0
+	for _, router := range systems.Routers() {
+		for _, batcher := range []string{"single", "mostaccurate", "adaptive", "policytable"} {
+			for seed := uint64(1); seed <= 4; seed++ {
+				system := systems.System{Name: "twin", Router: router, Batcher: batcher}
+				system.Options.Learn = seed == 4
+				w := newWorld(system, seed)
+				rng := rand.New(rand.NewPCG(seed, 9))
+				worlds := w.cluster.Grown(rng, 6)
+				for k, g := range worlds {
+					// Between the microseconds at which queries come, and so far apart that no load is under way: where several are
+					// ordered on one instance, the simulator lets them run side by side.
+					w.growths = append(w.growths, sim.Growth{At: serving.Time(k+1)*serving.Time(700*time.Millisecond) + 500, Growth: g})
+				}
+				w.faults = nil
+				last := *w.cluster
+				last.Spec = worlds[len(worlds)-1].Spec
+				w.load = last.Load(rng, 300)
+				end := w.load[len(w.load)-1].At + 1
+				for k := range w.load { // over all of the growth
+					w.load[k].At = serving.Time(float64(w.load[k].At)/float64(end)*5e6) * 1000
+				}
+				planner, err := systems.NewOpen(w.cluster.Profile, w.cluster.Spreading)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.planner = planner
+				w.header.Learn, w.truth = system.Options.Learn, worlds[len(worlds)-1].Profile.(*profile.Table)
+				a := w.simulated(t)
+				if w.planner, err = systems.NewOpen(w.cluster.Profile, w.cluster.Spreading); err != nil {
+					t.Fatal(err)
+				}
+				b := w.live(t)
+				if !bytes.Equal(eventful(a), eventful(b)) {
+					t.Fatalf("%s+%s, seed %d: simulator and data plane differ:\n%s", router, batcher, seed, firstDifference(eventful(a), eventful(b)))
+				}
+				r, err := journal.NewReader(bytes.NewReader(a))
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := systems.Recorded(r.Header())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d, err := journal.Replay(r, e, func(journal.Step) error { return e.Check() }); err != nil || d != nil {
+					t.Fatalf("%s+%s, seed %d: replay: %v, %v", router, batcher, seed, d, err)
+				}
+				closed += bytes.Count(a, []byte("the function was deleted"))
+				served += bytes.Count(a, []byte(" served by "))
+			}
+		}
+	}
+	t.Logf("%d queries served, %d to closed apps", served, closed)
+	if served == 0 || closed == 0 {
+		t.Error("no query was served, or none came to a closed app")
+	}
+}
 
 func firstDifference(a, b []byte) string {
 	x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")

@@ -12,7 +12,7 @@ import (
 // settle routes and batches until nothing more can be done now. It ends: every round either moves a task from a central
 // queue to an instance or from an instance into a batch.
 func (e *Engine) settle() {
-	for len(e.stages.list) > 0 || len(e.instances.list) > 0 || len(e.freed.list) > 0 {
+	for len(e.stages.list) > 0 || len(e.instances.list) > 0 || len(e.freed.list) > 0 || len(e.bereft.list) > 0 {
 		if len(e.freed.list) > 0 {
 			e.handOver()
 		}
@@ -30,6 +30,12 @@ func (e *Engine) settle() {
 			}
 		}
 		e.instances.list = e.instances.list[:0]
+		for at := 0; at < len(e.bereft.list); at++ {
+			s := e.bereft.list[at]
+			e.bereft.done(s)
+			e.sweep(serving.StageID(s), false)
+		}
+		e.bereft.list = e.bereft.list[:0]
 	}
 }
 
@@ -95,6 +101,7 @@ func (e *Engine) look(i *fleet.Instance) bool {
 	at := e.fleet.Choose(i, head)
 	if at < 0 {
 		e.sendBack(q.Head())
+		e.bereft.add(int(i.Stage))
 		return false
 	}
 	app := &e.spec.Apps[e.spec.Stages[i.Stage].App]

@@ -19,8 +19,8 @@ const (
 )
 
 // Asks returns the question to a planner that a RequestPlan decision stands for.
-func (d *Decision) Asks(spec *serving.Spec) plan.Request {
-	return plan.Request{Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices}
+func (d *Decision) Asks() plan.Request {
+	return plan.Request{Spec: d.Spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices}
 }
 
 // believe takes up a change of what is believed of latency. Changes that do not move the learner's epoch are left: when

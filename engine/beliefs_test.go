@@ -141,7 +141,7 @@ func TestRequestsSayWhatWasSeen(t *testing.T) {
 	if len(b.asked) != 1 {
 		t.Fatalf("%d requests after latency was learned, want 1", len(b.asked))
 	}
-	r := b.asked[0].Asks(c.Spec)
+	r := b.asked[0].Asks()
 	if r.Beliefs == nil || r.Beliefs.Latency(0, 0, 4, 1) != 10*time.Millisecond || r.Mix(0).Largest() != 7 || r.Price(0) != 0.5 || r.Snapshot == nil {
 		t.Errorf("the first request says %+v", r)
 	}
@@ -163,7 +163,7 @@ func TestRequestsSayWhatWasSeen(t *testing.T) {
 	if len(b.asked) != 2 {
 		t.Fatalf("%d requests after a price changed, want 2", len(b.asked))
 	}
-	if r := b.asked[1].Asks(c.Spec); r.Price(0) != 0.2 || r.Mix(0).Largest() != 4 || r.Mix(0).Count != 206 {
+	if r := b.asked[1].Asks(); r.Price(0) != 0.2 || r.Mix(0).Largest() != 4 || r.Mix(0).Count != 206 {
 		t.Errorf("the second request says %+v, the mix %+v", r, r.Mix(0))
 	}
 	answer()

@@ -15,7 +15,7 @@ func (e *Engine) Check() error {
 	if err := e.fleet.Check(); err != nil {
 		return err
 	}
-	waiting := make([]int, len(e.spec.Apps))
+	waiting, open := make([]int, len(e.spec.Apps)), make([]int, len(e.spec.Apps))
 	live := 0
 	for r := range e.records {
 		rec := &e.records[r]
@@ -38,6 +38,7 @@ func (e *Engine) Check() error {
 		}
 		if n > 0 && !rec.ended {
 			live++
+			open[rec.query.App]++
 			if e.ids.get(rec.query.ID) != fleet.Ref(r) {
 				return fmt.Errorf("query %d is live and cannot be found by its ID", rec.query.ID)
 			}
@@ -47,6 +48,9 @@ func (e *Engine) Check() error {
 		return fmt.Errorf("%d queries are live, %d are known by ID", live, e.ids.n)
 	}
 	for a := range waiting {
+		if open[a] != e.pending[a] {
+			return fmt.Errorf("app %q counts %d queries that have not ended, has %d", e.spec.Apps[a].Name, e.pending[a], open[a])
+		}
 		if waiting[a] != e.waiting[a] {
 			return fmt.Errorf("app %q counts %d waiting tasks, has %d", e.spec.Apps[a].Name, e.waiting[a], waiting[a])
 		}

@@ -58,6 +58,7 @@ const (
 	Wanted
 	Unwanted
 	Asked
+	AppClosed
 )
 
 var reasonNames = [...]string{
@@ -65,6 +66,7 @@ var reasonNames = [...]string{
 	"nothing that could serve it is loaded", "no such app", "items must be at least 1 and the deadline after the arrival", "deadline cannot be met on arrival",
 	"deadline can no longer be met", "the model failed on it", "failed on several instances", "cancelled by the client",
 	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan", "no longer wanted by the plan", "asked by the scaler",
+	"the function was deleted",
 }
 
 // String returns the reason in words.
@@ -118,9 +120,10 @@ type Decision struct {
 	Accuracy float64         // EndQuery: product over the stages
 	Parts    []Part          // StartBatch; valid until the next Step
 	Launch   *Launch         // LaunchInstance
+	Spec     *serving.Spec   // RequestPlan: to plan for
 	Snapshot *fleet.Snapshot // RequestPlan
 	Rates    []float64       // RequestPlan: demand by app, queries/s
 	Mixes    []serving.Mix   // RequestPlan: sizes of queries by app
-	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned; nil otherwise
+	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned or Spec has grown; nil otherwise
 	Prices   []float64       // RequestPlan: by device type, in $/h, once one has changed; nil before
 }

@@ -68,6 +68,7 @@ type Engine struct {
 	timers    pq.Heap // central queues by stage, then instances by ID
 	stages    dirty
 	instances dirty
+	bereft    dirty // stages where a variant has gone that something may wait for
 	routing   route.View
 	batching  batch.View
 	scaling   scale.View
@@ -90,7 +91,11 @@ type Engine struct {
 	lastAsk    serving.Time
 	scaleAt    serving.Time
 	scaleDirty bool
-	transition bool // instances of an older plan still stand in for ones that are launching
+	grown      bool            // the spec has grown since the plan in force was made
+	again      serving.Time    // when a plan for it is asked for again after one has failed
+	leaving    []serving.AppID // closed apps of which queries have not ended
+	altered    bool            // the profile is not the one the engine was made with
+	transition bool            // instances of an older plan still stand in for ones that are launching
 }
 
 // dirty is a set of small integers in the order in which they were added.
@@ -157,8 +162,17 @@ func New(c Config) (*Engine, error) {
 // Fleet gives read access to what runs and waits.
 func (e *Engine) Fleet() *fleet.Fleet { return e.fleet }
 
+// Spec returns the world as it is.
+func (e *Engine) Spec() *serving.Spec { return e.spec }
+
 // Plan returns the plan in force, or nil.
 func (e *Engine) Plan() *plan.Plan { return e.plan }
+
+// Planned tells whether the plan in force was made for the world as it is.
+func (e *Engine) Planned() bool { return !e.grown }
+
+// Broken tells whether a variant could not be loaded of late, several times in a row.
+func (e *Engine) Broken(v serving.VariantID) bool { return e.models[v].bad(e.now, brokenAfter) }
 
 // Pending returns how many accepted queries have not ended.
 func (e *Engine) Pending() int { return e.ids.n }
@@ -186,6 +200,9 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 		e.expire()
 		e.settle()
 	}
+	for len(e.leaving) > 0 && e.seeOff() {
+		e.settle()
+	}
 	e.rescale()
 	return e.out
 }
@@ -198,11 +215,14 @@ func (e *Engine) apply(in *Input) {
 		e.instanceChanged(in)
 	case PriceChanged:
 		e.reprice(in)
+	case SpecGrown:
+		e.grow(in.Growth)
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
 		if in.Seq == e.request {
 			e.asked, e.scaleDirty = false, true
+			e.again = e.now.Add(planAgain)
 		}
 	case QueryArrived:
 		e.arrive(&in.Query)
@@ -223,6 +243,9 @@ func (e *Engine) NextWake() serving.Time {
 	}
 	for _, r := range e.relaunches {
 		wake = min(wake, r.at)
+	}
+	if e.grown && !e.asked {
+		wake = min(wake, max(e.again, e.now+1))
 	}
 	return wake
 }
@@ -322,7 +345,8 @@ func (e *Engine) touch(i *fleet.Instance) { e.instances.add(int(i.ID)) }
 
 // rescale asks the scaler when it is due or the fleet changed.
 func (e *Engine) rescale() {
-	if !e.scaleDirty && (e.scaleAt == 0 || e.now < e.scaleAt) {
+	overdue := e.grown && !e.asked && e.now >= e.again
+	if !e.scaleDirty && !overdue && (e.scaleAt == 0 || e.now < e.scaleAt) {
 		return
 	}
 	e.scaleDirty = false
@@ -333,15 +357,17 @@ func (e *Engine) rescale() {
 		e.blame(fmt.Errorf("engine: scaler %q asked to be called again at %v, which is not after %v", e.scaler.Name(), again, e.now))
 		e.scaleAt = serving.Never
 	}
-	if !replan || e.asked {
+	if !(replan || overdue) || e.asked {
 		return
 	}
 	e.request++
 	e.asked, e.lastAsk = true, e.now
-	d := Decision{Kind: RequestPlan, Reason: Asked, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
+	d := Decision{Kind: RequestPlan, Reason: Asked, Spec: e.spec, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
 	e.scaler.Demand(&e.scaling, d.Rates)
 	if e.learner != nil {
 		d.Beliefs = e.learner.Frozen()
+	} else if e.altered {
+		d.Beliefs = e.profile
 	}
 	e.out = append(e.out, d)
 }
@@ -355,18 +381,24 @@ func (e *Engine) blame(err error) {
 // leastTails returns, by stage, the least time believed to be needed after it: the part of a query's budget that later
 // stages must be left.
 func (e *Engine) leastTails() []time.Duration {
-	return e.tailsOf(func(s serving.StageID) time.Duration {
-		best := profile.Unknown
-		for _, v := range e.spec.Stages[s].Variants {
-			for _, w := range e.spec.Workers {
-				best = min(best, e.profile.Latency(v, w.DeviceType, 1, 1))
-			}
+	return e.tailsOf(e.least)
+}
+
+// least is the least time believed to be needed at a stage.
+func (e *Engine) least(s serving.StageID) time.Duration {
+	best := profile.Unknown
+	for _, v := range e.spec.Stages[s].Variants {
+		if e.spec.Variants[v].Retired {
+			continue
 		}
-		if best == profile.Unknown {
-			return 0
+		for _, w := range e.spec.Workers {
+			best = min(best, e.profile.Latency(v, w.DeviceType, 1, 1))
 		}
-		return best
-	})
+	}
+	if best == profile.Unknown {
+		return 0
+	}
+	return best
 }
 
 // tailsOf is by stage what is to be left of a query's time when the stage is done: what later stages need, and the slack.

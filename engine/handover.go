@@ -118,10 +118,10 @@ func (e *Engine) keeps(k fleet.Key, v serving.VariantID) bool {
 	return false
 }
 
-// occupied tells whether another instance still lives at i's place.
+// occupied tells whether an earlier instance still lives at i's place.
 func (e *Engine) occupied(i *fleet.Instance) bool {
 	for _, o := range e.workers[i.Key.Worker] {
-		if o != i && o.Key == i.Key {
+		if o.ID < i.ID && o.Key == i.Key {
 			return true
 		}
 	}
@@ -167,7 +167,7 @@ func (e *Engine) handOver() {
 }
 
 // retire drains instances that the plan does not want: those of a stage as soon as none of the stage's wanted ones is still
-// loading, those on a worker whose memory is waited for at once.
+// loading, those of a closed app when its queries have ended, those on a worker whose memory is waited for at once.
 func (e *Engine) retire() {
 	if cap(e.coming) < len(e.spec.Stages) {
 		e.coming = make([]bool, len(e.spec.Stages))
@@ -184,7 +184,7 @@ func (e *Engine) retire() {
 		if i.State == fleet.Draining || e.holders[i.Key] == i {
 			continue
 		}
-		if e.coming[i.Stage] && !e.crowded(i.Key.Worker) {
+		if (e.coming[i.Stage] || e.awaited(i.Stage)) && !e.crowded(i.Key.Worker) {
 			open = true
 			continue
 		}

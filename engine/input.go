@@ -6,25 +6,27 @@ import (
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // InputKind says what happened.
 type InputKind uint8
 
-// The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices, plans,
-// arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
+// The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices, growth,
+// plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
 // use Sort, so that ties are broken the same way in both.
 const (
 	BatchDone InputKind = iota
 	InstanceChanged
 	PriceChanged
+	SpecGrown
 	PlanReady
 	PlanFailed
 	QueryArrived
 	QueryCancelled
 )
 
-var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
+var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
 
 // String returns the kind's name in journals.
 func (k InputKind) String() string { return inputNames[k] }
@@ -72,6 +74,18 @@ type Input struct {
 
 	DeviceType serving.DeviceTypeID // PriceChanged
 	Price      float64              // PriceChanged: from now on, in $/h
+
+	Growth *Growth // SpecGrown
+}
+
+// Growth is a larger world that takes the place of the one before.
+type Growth struct {
+	Spec *serving.Spec // validated, and Spec.Grows
+	// Profile is what was measured of all of Spec; where latency is learned, what learning begins with for what is new. Nil for
+	// nothing, where latency is learned.
+	Profile profile.Profile
+	// Measurements are what Profile was made from, for the record.
+	Measurements serving.Measurements
 }
 
 func (i *Input) id() uint64 {
@@ -86,6 +100,8 @@ func (i *Input) id() uint64 {
 		return i.Plan.Snapshot
 	case PlanFailed:
 		return i.Seq
+	case SpecGrown:
+		return 0 // in the order in which they came
 	}
 	return uint64(i.Query.ID)
 }

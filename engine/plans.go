@@ -28,13 +28,13 @@ type relaunch struct {
 func (e *Engine) adopt(p *plan.Plan) {
 	if p.Snapshot < e.request || p.Validate(e.spec) != nil {
 		if p.Snapshot == e.request {
-			e.asked = false
+			e.asked, e.again = false, e.now.Add(planAgain)
 		}
 		return
 	}
-	e.plan, e.asked, e.scaleDirty = p, false, true
+	e.plan, e.asked, e.grown, e.scaleDirty = p, false, false, true
 	if p.Budgets != nil {
-		e.tails = e.tailsOf(func(s serving.StageID) time.Duration { return p.Budgets[s] })
+		e.tails = e.budgeted()
 	}
 	clear(e.planned)
 	ordinals := make(map[serving.WorkerID]int32)
@@ -160,6 +160,7 @@ func (e *Engine) retireVariants(i *fleet.Instance) {
 		e.fleet.Refresh(i)
 		e.out = append(e.out, Decision{Kind: UnloadVariant, Reason: Unwanted, Instance: i.ID, Variant: l.Variant})
 		e.freed.add(int(i.Key.Worker))
+		e.bereft.add(int(i.Stage))
 	}
 }
 

@@ -23,6 +23,10 @@ func (e *Engine) arrive(q *serving.Query) {
 		e.refuse(q, UnknownApp, false)
 		return
 	}
+	if e.spec.Apps[q.App].Closed {
+		e.refuse(q, AppClosed, false)
+		return
+	}
 	e.monitor.Add(e.now, q.App)
 	e.called(q.App)
 	if q.Items < 1 || q.Deadline <= q.Arrived || q.ID == 0 || e.ids.get(q.ID) != fleet.Nil {
@@ -127,7 +131,7 @@ func (e *Engine) admissible(s serving.StageID, t *fleet.Task) (ok bool, why Reas
 	if large {
 		return false, TooLarge, false
 	}
-	return false, NothingLoaded, e.planServes(t)
+	return false, NothingLoaded, e.grown || e.planServes(t)
 }
 
 // planServes tells whether the plan has an instance for t, running or to be launched.

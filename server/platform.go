@@ -34,6 +34,7 @@ type Model struct {
 	App      serving.AppID
 	Platform string // such as onnxruntime_onnx
 	Versions []Version
+	Former   []Version     // that were replaced: they cannot be pinned, and may answer until their successor is ready
 	Inputs   []tensor.Spec // with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
@@ -79,9 +80,11 @@ func (m *Model) Pin(version string) (serving.VariantID, bool) {
 
 // Version returns the version of a variant.
 func (m *Model) Version(v serving.VariantID) (Version, bool) {
-	for _, x := range m.Versions {
-		if x.Variant == v {
-			return x, true
+	for _, list := range [][]Version{m.Versions, m.Former} {
+		for _, x := range list {
+			if x.Variant == v {
+				return x, true
+			}
 		}
 	}
 	return Version{}, false

@@ -129,11 +129,20 @@ func (s *Server) watchHealth(ctx context.Context) {
 	}
 	tick := time.NewTicker(healthEvery)
 	defer tick.Stop()
+	watched := make(map[string]bool)
 	for {
 		s.health.SetServingStatus("", status(s.Ready()))
+		there := make(map[string]bool)
 		for _, m := range s.platform.Models() {
 			s.health.SetServingStatus(m.Name, status(s.modelReady(m, "")))
+			there[m.Name] = true
 		}
+		for name := range watched {
+			if !there[name] {
+				s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVICE_UNKNOWN)
+			}
+		}
+		watched = there
 		select {
 		case <-ctx.Done():
 			return

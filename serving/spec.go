@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -80,6 +81,10 @@ type App struct {
 	Floor      float64   // planners choose no variant of lower accuracy for the app; 0 for none
 	QueueLimit int       // queries that may wait (all stages together) before new ones are refused; > 0
 	Stages     []StageID // in a topological order; the first is the only source
+	// Closed marks an app that takes no queries any more; it stays, so that identifiers keep their meaning.
+	Closed bool
+	// Least and Most bound the instances of the app, for planners that choose their number; 0 sets no bound.
+	Least, Most int
 }
 
 // Drops tells whether a query of the app that waits too long is dropped at some time.
@@ -109,6 +114,7 @@ type Variant struct {
 	MaxBatch    int     // largest number of items the model accepts in one run, >= 1
 	MemoryBytes int64   // of the model itself; 0 when not known
 	ItemBytes   int64   // that every item of a batch takes besides; 0 when not known
+	Retired     bool    // another version has taken its place: no plan uses it any more
 }
 
 // Source returns the stage at which queries of app a enter.
@@ -152,6 +158,9 @@ func (s *Spec) Validate() error {
 		if len(st.Variants) == 0 {
 			bad("stages[%d] %q: has no variant", i, st.Name)
 		}
+		if open := func(v VariantID) bool { return v >= 0 && int(v) < len(s.Variants) && !s.Variants[v].Retired }; len(st.Variants) > 0 && !slices.ContainsFunc(st.Variants, open) {
+			bad("stages[%d] %q: all its variants are retired", i, st.Name)
+		}
 		for _, v := range st.Variants {
 			if v < 0 || int(v) >= len(s.Variants) || s.Variants[v].Stage != StageID(i) {
 				bad("stages[%d] %q: variant %d does not belong to it", i, st.Name, v)
@@ -180,6 +189,9 @@ func (s *Spec) Validate() error {
 		}
 		if err := a.Mix.Validate(); err != nil {
 			bad("apps[%d] %q: mix: %w", i, a.Name, err)
+		}
+		if a.Least < 0 || a.Most < 0 || a.Most > 0 && a.Least > a.Most || a.ColdWait < 0 {
+			bad("apps[%d] %q: %d to %d instances, cold wait %v: want 0 <= least <= most and no negative time", i, a.Name, a.Least, a.Most, a.ColdWait)
 		}
 		if !(a.Weight > 0) {
 			bad("apps[%d] %q: weight is %v, want more than 0", i, a.Name, a.Weight)

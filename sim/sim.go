@@ -34,6 +34,8 @@ type Config struct {
 	Cancels []Cancel
 	// Prices change at their times, in the order of At.
 	Prices []PriceChange
+	// Growths make the world larger at their times, in the order of At. Queries of new apps come after them.
+	Growths []Growth
 	// Breaks tells whether a batch fails; nil for none.
 	Breaks func(serving.BatchID) bool
 	// Recorder takes the outcomes; nil for none.
@@ -67,6 +69,12 @@ type PriceChange struct {
 	Price      float64
 }
 
+// Growth is a larger world from At on.
+type Growth struct {
+	At     serving.Time
+	Growth *engine.Growth
+}
+
 // Result is what a run adds to its report.
 type Result struct {
 	End     serving.Time
@@ -94,6 +102,7 @@ type simulation struct {
 	back    []serving.Time // by worker: when it is up again after a fault
 	cancels int
 	prices  int
+	growths int
 	result  Result
 }
 
@@ -122,6 +131,9 @@ func (s *simulation) run() (Result, error) {
 		if s.prices < len(s.Prices) {
 			now = min(now, s.Prices[s.prices].At)
 		}
+		if s.growths < len(s.Growths) {
+			now = min(now, s.Growths[s.growths].At)
+		}
 		if now == serving.Never {
 			return s.result, fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
 		}
@@ -135,6 +147,11 @@ func (s *simulation) run() (Result, error) {
 			}
 		}
 		s.strike(now)
+		for ; s.growths < len(s.Growths) && s.Growths[s.growths].At <= now; s.growths++ {
+			g := s.Growths[s.growths].Growth
+			s.Spec = g.Spec
+			s.in = append(s.in, engine.Input{Kind: engine.SpecGrown, Growth: g})
+		}
 		for s.more && s.next.At <= now {
 			s.arrive()
 		}
@@ -246,7 +263,7 @@ func (s *simulation) plan(now serving.Time, d *engine.Decision) error {
 	if s.Planner == nil {
 		return fmt.Errorf("sim: the engine asked for a plan at %v and there is no planner", now)
 	}
-	p, err := s.Planner.Plan(context.Background(), d.Asks(s.Spec))
+	p, err := s.Planner.Plan(context.Background(), d.Asks())
 	in := engine.Input{Kind: engine.PlanFailed, Seq: d.Snapshot.Seq}
 	if err == nil {
 		in = engine.Input{Kind: engine.PlanReady, Plan: p}

@@ -21,6 +21,7 @@ type World struct {
 	Profile   profile.Profile
 	Solver    milp.Solver       // nil refuses the planners that solve a program
 	Placement []static.Instance // as a person wrote it down; for the planner static
+	Spread    bool              // stages that Placement leaves out are placed all the same; for the planner static
 	Batches   []int             // the batch sizes that may be planned; nil for any
 	Policies  ramsis.Store      // keeps policies between runs; nil keeps none
 	// Made is told after every policy that was made, for which rate in queries/s; nil for nobody.
@@ -42,7 +43,7 @@ type scalerPart struct {
 
 var planners = []plannerPart{
 	{"static", "the placement that is written down, shares by capacity", func(w World, _ Options) (plan.Planner, error) {
-		return &static.Planner{Profile: w.Profile, Instances: w.Placement}, nil
+		return &static.Planner{Profile: w.Profile, Instances: w.Placement, Spread: w.Spread}, nil
 	}},
 	{"proteus", "which variant each worker hosts and its share, as a mixed-integer program", newProteus},
 	{"ramsis", "every variant everywhere, and policies for choosing among them", newRamsis},

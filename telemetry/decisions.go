@@ -58,7 +58,7 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 		e.at, e.decision = now, out[k]
 		e.decision.Parts = append(parts, out[k].Parts...)
 		if s := out[k].Snapshot; s != nil {
-			e.decision.Snapshot, e.decision.Beliefs = &fleet.Snapshot{Seq: s.Seq}, nil // large, and of no use here
+			e.decision.Snapshot, e.decision.Beliefs, e.decision.Spec = &fleet.Snapshot{Seq: s.Seq}, nil, nil // large, and of no use here
 		}
 		if l.next++; l.next == len(l.ring) {
 			l.next, l.full = 0, true
@@ -120,10 +120,10 @@ func (l *log) takeLost(f *follower) int {
 
 // line prints a decision with names in place of numbers.
 func (t *Telemetry) line(e *entry, asJSON bool) []byte {
-	d := &e.decision
+	d, spec := &e.decision, t.world.Load()
 	variant := ""
-	if d.Variant >= 0 && int(d.Variant) < len(t.spec.Variants) && (d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant || d.Kind == engine.EndQuery && d.Outcome == serving.Served) {
-		variant = t.spec.Variants[d.Variant].Name
+	if d.Variant >= 0 && int(d.Variant) < len(spec.Variants) && (d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant || d.Kind == engine.EndQuery && d.Outcome == serving.Served) {
+		variant = spec.Variants[d.Variant].Name
 	}
 	if !asJSON {
 		text := d.String()
@@ -152,11 +152,11 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 	switch d.Kind {
 	case engine.EndQuery:
 		out.Outcome = d.Outcome.String()
-		if int(d.App) < len(t.spec.Apps) && d.App >= 0 {
-			out.App = t.spec.Apps[d.App].Name
+		if int(d.App) < len(spec.Apps) && d.App >= 0 {
+			out.App = spec.Apps[d.App].Name
 		}
 	case engine.StartBatch:
-		out.App = t.spec.Apps[t.spec.Stages[d.Stage].App].Name
+		out.App = spec.Apps[spec.Stages[d.Stage].App].Name
 	}
 	for _, p := range d.Parts {
 		out.Queries = append(out.Queries, p.Query)

@@ -74,6 +74,12 @@ func newMemory(spec *serving.Spec, n int) *memory {
 	return &memory{spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]company)}
 }
 
+func (m *memory) grow(spec *serving.Spec) {
+	m.mu.Lock()
+	m.spec = spec
+	m.mu.Unlock()
+}
+
 func (m *memory) find(id serving.QueryID) *Explanation {
 	x := &m.ring[uint64(id)%uint64(len(m.ring))]
 	if x.Query != id || id == 0 {
@@ -215,6 +221,11 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		for k := range out {
 			if k >= len(st.Out) || out[k].String() != st.Out[k] {
 				return nil, fmt.Errorf("at %v this version of the program decides otherwise than the recorded one: see 'sluice replay'", st.At)
+			}
+		}
+		for k := range st.In {
+			if st.In[k].Kind == engine.SpecGrown {
+				t.memory.grow(st.In[k].Growth.Spec)
 			}
 		}
 		t.memory.observe(st.At, st.In, out)

@@ -21,6 +21,7 @@ type metrics struct {
 	spec *serving.Spec
 	apps []appMetrics
 	byV  []variantMetrics
+	add  func(*serving.Spec)
 
 	batches   *prometheus.CounterVec
 	reasons   map[reasonKey]prometheus.Counter
@@ -61,7 +62,7 @@ type runningBatch struct {
 }
 
 func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *metrics {
-	m := &metrics{spec: spec, reasons: make(map[reasonKey]prometheus.Counter), state: make(map[serving.InstanceID]instanceState), running: make(map[serving.BatchID]runningBatch)}
+	m := &metrics{reasons: make(map[reasonKey]prometheus.Counter), state: make(map[serving.InstanceID]instanceState), running: make(map[serving.BatchID]runningBatch)}
 	histogram := func(name, help string, b []float64, labels ...string) *prometheus.HistogramVec {
 		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: b}, labels)
 		r.MustRegister(h)
@@ -97,34 +98,42 @@ func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *
 	nvQueue := counter("nv_inference_queue_duration_us", "Cumulative queuing duration in microseconds.", "model", "version")
 	nvComputed := counter("nv_inference_compute_infer_duration_us", "Cumulative run time of batches in microseconds.", "model", "version")
 	nvPending := gauge("nv_inference_pending_request_count", "Requests that wait or run.", "model")
-	for _, a := range spec.Apps {
-		x := appMetrics{good: good.WithLabelValues(a.Name), all: all.WithLabelValues(a.Name), accuracySum: accuracySum.WithLabelValues(a.Name),
-			accuracyCount: accuracyCount.WithLabelValues(a.Name), pending: pending.WithLabelValues(a.Name), nvPending: nvPending.WithLabelValues(a.Name)}
-		for o := range serving.Outcomes {
-			x.outcomes[o] = outcomes.WithLabelValues(a.Name, serving.Outcome(o).String())
-			if serving.Outcome(o) != serving.Served {
-				x.nvFailure[o] = nvFailure.WithLabelValues(a.Name, triton(serving.Outcome(o)))
+	m.add = func(spec *serving.Spec) {
+		m.spec = spec
+		for _, a := range spec.Apps[len(m.apps):] {
+			x := appMetrics{good: good.WithLabelValues(a.Name), all: all.WithLabelValues(a.Name), accuracySum: accuracySum.WithLabelValues(a.Name),
+				accuracyCount: accuracyCount.WithLabelValues(a.Name), pending: pending.WithLabelValues(a.Name), nvPending: nvPending.WithLabelValues(a.Name)}
+			for o := range serving.Outcomes {
+				x.outcomes[o] = outcomes.WithLabelValues(a.Name, serving.Outcome(o).String())
+				if serving.Outcome(o) != serving.Served {
+					x.nvFailure[o] = nvFailure.WithLabelValues(a.Name, triton(serving.Outcome(o)))
+				}
 			}
+			x.outcomes[late] = outcomes.WithLabelValues(a.Name, "late")
+			m.apps = append(m.apps, x)
 		}
-		x.outcomes[late] = outcomes.WithLabelValues(a.Name, "late")
-		m.apps = append(m.apps, x)
-	}
-	for id, v := range spec.Variants {
-		a := &spec.Apps[spec.Stages[v.Stage].App]
-		app := a.Name
-		// Versions count the variants of the last stage, which answer; those of earlier stages go by their names.
-		version := v.Name
-		if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
-			version = strconv.Itoa(slices.Index(spec.Stages[last].Variants, serving.VariantID(id)) + 1)
+		for id := len(m.byV); id < len(spec.Variants); id++ {
+			v := spec.Variants[id]
+			a := &spec.Apps[spec.Stages[v.Stage].App]
+			app := a.Name
+			// Versions count the variants of the last stage, which answer; those of earlier stages go by their names.
+			version := v.Name
+			if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
+				version = strconv.Itoa(slices.Index(spec.Stages[last].Variants, serving.VariantID(id)) + 1)
+			}
+			m.byV = append(m.byV, variantMetrics{
+				latency: latency.WithLabelValues(app, v.Name), queue: queue.WithLabelValues(app, v.Name), items: items.WithLabelValues(app, v.Name),
+				nvSuccess: nvSuccess.WithLabelValues(app, version), nvCount: nvCount.WithLabelValues(app, version), nvExec: nvExec.WithLabelValues(app, version),
+				nvRequest: nvRequest.WithLabelValues(app, version), nvQueue: nvQueue.WithLabelValues(app, version), nvComputed: nvComputed.WithLabelValues(app, version),
+			})
 		}
-		m.byV = append(m.byV, variantMetrics{
-			latency: latency.WithLabelValues(app, v.Name), queue: queue.WithLabelValues(app, v.Name), items: items.WithLabelValues(app, v.Name),
-			nvSuccess: nvSuccess.WithLabelValues(app, version), nvCount: nvCount.WithLabelValues(app, version), nvExec: nvExec.WithLabelValues(app, version),
-			nvRequest: nvRequest.WithLabelValues(app, version), nvQueue: nvQueue.WithLabelValues(app, version), nvComputed: nvComputed.WithLabelValues(app, version),
-		})
 	}
+	m.grow(spec)
 	return m
 }
+
+// grow adds the children of what a larger world adds.
+func (m *metrics) grow(spec *serving.Spec) { m.add(spec) }
 
 // triton is the reason under which Triton counts a failure.
 func triton(o serving.Outcome) string {

@@ -54,6 +54,7 @@ type promises struct {
 	request uint64 // Seq of the last plan asked for: an older plan is not taken
 	loading map[loading]bool
 	apps    []appPromise
+	app     func(*serving.App) appPromise // makes one
 	warn    func(Departure)
 }
 
@@ -102,18 +103,27 @@ func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(Departure
 	accuracySum := counter("sluice_promised_accuracy_sum", "Sum of the promised accuracy over queries answered while a policy was in force.")
 	accuracyCount := counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.")
 	broken := gauge("sluice_promise_broken", "1 while observations of the last minute contradict what policies promise.", "app", "promise")
-	p := &promises{spec: spec, rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), warn: warn}
-	for a := range spec.Apps {
-		x := &spec.Apps[a]
-		p.apps = append(p.apps, appPromise{
+	p := &promises{rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), warn: warn}
+	p.app = func(x *serving.App) appPromise {
+		return appPromise{
 			length: serving.Time(max(shortest, objectives*x.SLO.Latency)), broken: make(map[string]bool),
 			rate: rate.WithLabelValues(x.Name), accuracy: accuracy.WithLabelValues(x.Name), violation: violation.WithLabelValues(x.Name),
 			queries: queries.WithLabelValues(x.Name), violations: violations.WithLabelValues(x.Name),
 			accuracySum: accuracySum.WithLabelValues(x.Name), accuracyCount: accuracyCount.WithLabelValues(x.Name),
 			accuracyIsBroken: broken.WithLabelValues(x.Name, promisedAccuracy), violationsAreBroke: broken.WithLabelValues(x.Name, promisedViolations),
-		})
+		}
 	}
+	p.grow(spec)
 	return p
+}
+
+// grow makes room for the apps that a larger world adds.
+func (p *promises) grow(spec *serving.Spec) {
+	p.spec = spec
+	p.rates.Grow(len(spec.Apps))
+	for a := len(p.apps); a < len(spec.Apps); a++ {
+		p.apps = append(p.apps, p.app(&spec.Apps[a]))
+	}
 }
 
 func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Decision) {

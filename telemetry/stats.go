@@ -32,12 +32,19 @@ type stats struct {
 }
 
 func newStats(spec *serving.Spec) *stats {
-	s := &stats{spec: spec, variants: make([]VariantStats, len(spec.Variants)), sizes: make([][]BatchStats, len(spec.Variants)), running: make(map[serving.BatchID]runningBatch)}
-	for v := range s.variants {
-		s.variants[v].Variant = serving.VariantID(v)
-		s.sizes[v] = make([]BatchStats, spec.Variants[v].MaxBatch+1)
-	}
+	s := &stats{running: make(map[serving.BatchID]runningBatch)}
+	s.grow(spec)
 	return s
+}
+
+func (s *stats) grow(spec *serving.Spec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spec = spec
+	for v := len(s.variants); v < len(spec.Variants); v++ {
+		s.variants = append(s.variants, VariantStats{Variant: serving.VariantID(v)})
+		s.sizes = append(s.sizes, make([]BatchStats, spec.Variants[v].MaxBatch+1))
+	}
 }
 
 func (s *stats) observe(in []engine.Input, out []engine.Decision) {

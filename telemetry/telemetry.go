@@ -4,6 +4,7 @@ package telemetry
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +30,7 @@ type Options struct {
 
 // Telemetry watches one engine. Observe and Outcome are called by the engine's owner; everything else by any goroutine.
 type Telemetry struct {
-	spec     *serving.Spec
+	world    atomic.Pointer[serving.Spec]
 	registry *prometheus.Registry
 	metrics  *metrics
 	stats    *stats
@@ -49,19 +50,35 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	if len(o.LatencyBuckets) == 0 {
 		o.LatencyBuckets = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}
 	}
-	t := &Telemetry{spec: spec, registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions), memory: newMemory(spec, o.Queries)}
+	t := &Telemetry{registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions), memory: newMemory(spec, o.Queries)}
 	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
 	t.promises = newPromises(t.registry, spec, o.Departed)
+	t.world.Store(spec)
 	return t
 }
 
 // Observe takes a step. The slices are not kept.
 func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.Decision) {
+	for k := range in {
+		if in[k].Kind == engine.SpecGrown {
+			t.grow(in[k].Growth.Spec)
+		}
+	}
 	t.metrics.observe(in, out)
 	t.stats.observe(in, out)
 	t.log.observe(now, out)
 	t.memory.observe(now, in, out)
 	t.promises.observe(now, in, out)
+}
+
+// grow takes up what a larger world adds.
+func (t *Telemetry) grow(spec *serving.Spec) {
+	t.metrics.grow(spec)
+	t.stats.grow(spec)
+	t.memory.grow(spec)
+	t.promises.grow(spec)
+	t.promises.request++ // the engine drops a plan that is on its way
+	t.world.Store(spec)
 }
 
 // Outcome takes the end of a query.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	ort "github.com/yalue/onnxruntime_go"
@@ -28,6 +29,10 @@ var _ dataplane.Backend = (*Backend)(nil)
 func New(cfg Config) (*Backend, error) {
 	if err := initRuntime(cfg.Library); err != nil {
 		return nil, err
+	}
+	cfg.Models = maps.Clone(cfg.Models)
+	if cfg.Models == nil {
+		cfg.Models = map[serving.VariantID]Model{}
 	}
 	b := &Backend{cfg: cfg, models: map[serving.VariantID]*model{}}
 	o, err := b.options(dataplane.InstanceSpec{})
@@ -112,6 +117,14 @@ func (b *Backend) model(v serving.VariantID) (*model, error) {
 	}
 	b.models[v] = m
 	return m, nil
+}
+
+// Bind says which file a variant is run from, in place of what was said before. Instances that run already are left alone.
+func (b *Backend) Bind(v serving.VariantID, m Model) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.cfg.Models[v] = m
+	delete(b.models, v)
 }
 
 // Interface is what a model takes and gives.

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // Version is the format this package writes and reads.
@@ -39,6 +40,34 @@ type Header struct {
 	Provides     plan.Sections
 	Spec         *serving.Spec
 	Measurements serving.Measurements
+}
+
+// Bounds on what a table of latencies is made of: a file may say anything.
+const (
+	mostItems  = 1 << 20
+	mostAtOnce = 1 << 16
+)
+
+// Believed is what the recorded run believed of a world that was measured; nil where it learned and nothing was measured.
+func (h *Header) Believed(spec *serving.Spec, m serving.Measurements) (profile.Profile, error) {
+	statistic, err := profile.ParseStatistic(h.Statistic)
+	if err != nil || h.Learn && len(m.Latency) == 0 {
+		return nil, err
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	for _, v := range spec.Variants {
+		if v.MaxBatch > mostItems {
+			return nil, fmt.Errorf("variant %q takes batches of %d items, more than %d", v.Name, v.MaxBatch, mostItems)
+		}
+	}
+	for i, p := range m.Latency {
+		if p.Concurrency > mostAtOnce {
+			return nil, fmt.Errorf("latency point %d is of %d batches at once, more than %d", i, p.Concurrency, mostAtOnce)
+		}
+	}
+	return profile.NewTable(spec, m, statistic)
 }
 
 // Step is one call of Engine.Step. Decisions are kept as their strings.
@@ -69,6 +98,13 @@ type input struct {
 	Seq      uint64        `json:"seq,omitempty"`
 	Device   int32         `json:"d,omitempty"`
 	Price    float64       `json:"usd,omitempty"`
+	Grown    *grown        `json:"grown,omitempty"`
+}
+
+// grown is the world of a spec-grown.
+type grown struct {
+	Spec         *serving.Spec
+	Measurements serving.Measurements
 }
 
 type line struct {
@@ -128,6 +164,8 @@ func compact(in *engine.Input) input {
 		c.Instance, c.Change, c.Variant = int32(in.Instance), in.Change.String(), int32(in.Variant)+1
 	case engine.PriceChanged:
 		c.Device, c.Price = int32(in.DeviceType), in.Price
+	case engine.SpecGrown:
+		c.Grown = &grown{in.Growth.Spec, in.Growth.Measurements}
 	case engine.PlanReady:
 		c.Plan = in.Plan
 	case engine.PlanFailed:
@@ -142,7 +180,7 @@ func compact(in *engine.Input) input {
 	return c
 }
 
-func (c *input) expand() (engine.Input, error) {
+func (c *input) expand(h *Header) (engine.Input, error) {
 	in := engine.Input{Variant: serving.None}
 	switch c.Kind {
 	case engine.BatchDone.String():
@@ -165,6 +203,13 @@ func (c *input) expand() (engine.Input, error) {
 		}
 	case engine.PriceChanged.String():
 		in.Kind, in.Variant, in.DeviceType, in.Price = engine.PriceChanged, 0, serving.DeviceTypeID(c.Device), c.Price
+	case engine.SpecGrown.String():
+		if c.Grown == nil || c.Grown.Spec == nil {
+			return in, errors.New("spec-grown without a spec")
+		}
+		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
+		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements}
+		return in, err
 	case engine.PlanReady.String():
 		if c.Plan == nil {
 			return in, errors.New("plan-ready without a plan")
@@ -236,7 +281,7 @@ func (j *Reader) Next() (Step, error) {
 	}
 	st := Step{At: l.At, Out: l.Out}
 	for i := range l.In {
-		in, err := l.In[i].expand()
+		in, err := l.In[i].expand(&j.header)
 		if err != nil {
 			return Step{}, fmt.Errorf("journal line %d, input %d: %w", j.n, i, err)
 		}

@@ -174,6 +174,9 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 		if i.Stage < 0 || int(i.Stage) >= len(spec.Stages) {
 			return fmt.Errorf("%s: stage %d does not exist", at, i.Stage)
 		}
+		if a := int(spec.Stages[i.Stage].App); a < len(spec.Apps) && spec.Apps[a].Closed {
+			return fmt.Errorf("%s: app %q is closed", at, spec.Apps[a].Name)
+		}
 		if i.Slots < 1 {
 			return fmt.Errorf("%s: slots is %d, want at least 1", at, i.Slots)
 		}

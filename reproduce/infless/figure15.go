@@ -20,18 +20,17 @@ func figure15a(l *lab) error {
 			means[e] = make([]float64, l.Seeds)
 		}
 		for a, app := range applications {
-			var lines []plot.Line
-			for e, x := range entrants {
-				line := plot.Line{Name: x.name}
-				for t, trace := range traceNames {
+			lines := make([]plot.Line, len(entrants))
+			for t, trace := range traceNames {
+				for e, x := range entrants {
 					v := each(tasks[a][e][t], (*followed).violations)
 					o.Add(row("15a", x.name, "violations", "%", setting("application", app.name, "trace", trace)), v...)
-					line.Y = append(line.Y, average(v))
+					lines[e].Name = x.name
+					lines[e].Y = append(lines[e].Y, average(v))
 					for s := range v {
 						means[e][s] += v[s] / float64(len(applications)*len(traceNames))
 					}
 				}
-				lines = append(lines, line)
 			}
 			panels = append(panels, bars(app.name+": violations (%)", traceNames, lines...))
 		}

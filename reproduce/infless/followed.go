@@ -6,6 +6,7 @@ import (
 	"time"
 
 	planner "github.com/sluice-serving/sluice/policy/plan/infless"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
@@ -20,7 +21,9 @@ type entrant struct {
 	offset float64
 	// linger is how long instances stay that a fallen load needs no more; 0 means the system's own.
 	linger time.Duration
-	bound  kind
+	// percent leaves only parts with so much of an accelerator; 0 leaves all.
+	percent int
+	bound   kind
 }
 
 // kind of what a linear program may choose from for a system.
@@ -38,8 +41,9 @@ const predictionOffset = 1.1
 var entrants = []entrant{
 	{name: "openfaas+", system: "openfaas+", bound: single},
 	{name: "batch", system: "batch", bound: onTop},
+	{name: "batch on 50 %", system: "batch", bound: onTop, percent: 50}, // as in the authors' own runs
 	{name: "infless", system: "infless", offset: predictionOffset},
-	{name: "infless, lingering 60 s", system: "infless", offset: predictionOffset, linger: time.Minute},
+	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive}, // as the baselines
 	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
 }
 
@@ -123,6 +127,7 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 		return nil, err
 	}
 	c.System.Options.Packing.Latency = e.offset
+	c.System.Options.Packing.Percent = max(c.System.Options.Packing.Percent, e.percent)
 	if e.linger > 0 {
 		c.System.Options.Keeping.Linger = e.linger
 	}
@@ -150,7 +155,7 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 	}
 	out.threads, out.percent = r.Usage.Threads.Seconds(), r.Usage.Percent.Seconds()
 	out.held = k.steps(len(load))
-	out.bound, err = allowed(e.bound, a.functions, by)
+	out.bound, err = allowed(e, a.functions, by)
 	return out, err
 }
 
@@ -158,7 +163,7 @@ func millis(d time.Duration) float64 { return float64(d) / float64(ms) }
 
 // allowed is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear program over
 // them that has as many resources as it wants chooses for each function what serves most for them.
-func allowed(of kind, functions []function, queries []float64) (float64, error) {
+func allowed(e entrant, functions []function, queries []float64) (float64, error) {
 	all, err := latencies()
 	if err != nil {
 		return 0, err
@@ -170,12 +175,12 @@ func allowed(of kind, functions []function, queries []float64) (float64, error) 
 		}
 		best := 0.0
 		for p, batches := range all[f.model] {
-			if of == single && p != (part{2, 10}) {
+			if e.bound == single && p != (part{2, 10}) || e.percent > 0 && p.percent != e.percent {
 				continue
 			}
 			for b, t := range batches {
 				up, ok := float64(b)/t.Seconds(), t <= f.slo
-				switch of {
+				switch e.bound {
 				case single:
 					ok = ok && b == 1
 				case builtIn:

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/reproduce/infless/predict"
 )
 
 // figures in the order of the paper, with what each wants.
 var figures = []reproduce.Part[*lab]{
+	{Figure: reproduce.Figure{Name: "8", Doc: predict.Doc + "; when asked for by name"}, Plan: func(l *lab) error { return predict.Plan(l.Lab) }, Asked: true},
 	{Figure: reproduce.Figure{Name: "11", Doc: "the highest load that 8 servers carry, by system and without each part of INFless"}, Plan: figure11},
 	{Figure: reproduce.Figure{Name: "12a", Doc: "throughput for what is occupied, along three traces, by system; what a linear program allows"}, Plan: figure12a},
 	{Figure: reproduce.Figure{Name: "12b", Doc: "the same by objective"}, Plan: figure12b},

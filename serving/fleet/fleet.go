@@ -49,6 +49,14 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 	return f
 }
 
+// Grow takes up a spec that has grown, and what is believed of it.
+func (f *Fleet) Grow(spec *serving.Spec, p profile.Profile) {
+	f.Spec, f.Profile = spec, p
+	for len(f.central) < len(spec.Stages) {
+		f.serving, f.central, f.kinds = append(f.serving, nil), append(f.central, newQueue()), append(f.kinds, nil)
+	}
+}
+
 // Task returns the task behind r. The pointer is valid until the next task is made.
 func (f *Fleet) Task(r Ref) *Task { return &f.tasks[r] }
 

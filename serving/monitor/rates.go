@@ -28,6 +28,13 @@ func NewRates(n int) *Rates {
 	return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n)}
 }
 
+// Grow makes room for so many apps. It keeps what was counted.
+func (r *Rates) Grow(apps int) {
+	for len(r.counts) < apps {
+		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}), append(r.sizes, sizes{})
+	}
+}
+
 // Add counts one arrival.
 func (r *Rates) Add(now serving.Time, app serving.AppID) {
 	r.advance(now)

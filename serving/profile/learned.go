@@ -14,6 +14,8 @@ type Learner interface {
 	Profile
 	// Observe takes note that a batch of items of v on d, one of concurrency at once, ended well after took.
 	Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration)
+	// Grow takes up what a spec that has grown adds. measured is what learning begins with for it; nil for nothing.
+	Grow(spec *serving.Spec, measured Profile)
 	// Epoch moves when what is believed has changed so much that plans made before may be bad ones.
 	Epoch() uint64
 	// Frozen returns what is known now, for planners: Unknown where the answer would be a guess. It does not change any more.
@@ -113,6 +115,15 @@ func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 	l.points, l.rest = make([]anchor, 0, anchors), make([]float64, 0, anchors)
 	l.slopes = make([]float64, 0, anchors*(anchors-1)/2)
 	return l
+}
+
+// Grow implements Learner. What was observed stays; Frozen profiles are not touched.
+func (l *Learned) Grow(spec *serving.Spec, measured Profile) {
+	l.spec, l.prior = spec, measured
+	for at := len(l.cells); at < len(spec.Variants)*l.devices; at++ {
+		l.cells = append(l.cells, believed{most: spec.Variants[at/l.devices].MaxBatch})
+		l.learned = append(l.learned, learned{})
+	}
 }
 
 // Latency implements Profile. Items beyond the variant's MaxBatch are Unknown.

@@ -67,7 +67,7 @@ type space struct {
 func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
 	for d, t := range spec.DeviceTypes {
-		if t.Part && t.Cores+t.Percent > 0 && (o.Threads == 0 || t.Cores == o.Threads && t.Percent == o.Percent) {
+		if t.Part && t.Cores+t.Percent > 0 && (o.Threads == 0 || t.Cores == o.Threads) && (o.Threads == 0 && o.Percent == 0 || t.Percent == o.Percent) {
 			x.devices = append(x.devices, serving.DeviceTypeID(d))
 		}
 	}

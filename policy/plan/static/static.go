@@ -5,6 +5,7 @@ package static
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -23,13 +24,15 @@ type Instance struct {
 	Share    float64             // 0 for all instances of a stage derives shares from capacity
 }
 
-// Planner answers every request with the same placement.
+// Planner answers every request with the same placement, and with what Spread adds.
 type Planner struct {
 	Profile   profile.Profile
 	Instances []Instance
 	// Fraction of the stage's share of the SLO that a batch may take; 0 means one half (Proteus §4: a query that just
 	// missed a batch must still make the next).
 	Fraction float64
+	// Spread places stages that Instances leaves out, so that apps may come and go.
+	Spread bool
 }
 
 // Name implements plan.Planner.
@@ -48,11 +51,20 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	capacity := make([]float64, len(p.Instances))
+	instances := p.Instances
+	var places []int32 // of those that are spread
+	if p.Spread {
+		more := p.spread(&r)
+		instances = slices.Clone(instances)
+		for _, x := range more {
+			instances, places = append(instances, x.Instance), append(places, x.place)
+		}
+	}
+	capacity := make([]float64, len(instances))
 	total := make([]float64, len(r.Spec.Stages))
 	given := make([]float64, len(r.Spec.Stages))
 	paid := make(map[serving.WorkerID]bool)
-	for n, i := range p.Instances {
+	for n, i := range instances {
 		if i.Worker < 0 || int(i.Worker) >= len(r.Spec.Workers) {
 			return nil, fmt.Errorf("placement %d: worker %d does not exist", n, i.Worker)
 		}
@@ -64,6 +76,9 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		within := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
 		slots := max(i.Slots, 1)
 		item := plan.Instance{Worker: i.Worker, Place: int32(n) + 1, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
+		if n >= len(p.Instances) {
+			item.Place = places[n-len(p.Instances)]
+		}
 		for at, v := range i.Variants {
 			if v < 0 || int(v) >= len(r.Spec.Variants) {
 				return nil, fmt.Errorf("placement %d: variant %d does not exist", n, v)

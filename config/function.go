@@ -1,0 +1,100 @@
+package config
+
+import (
+	_ "embed"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/sluice-serving/sluice/modelrepo"
+)
+
+// Function is a fn.yaml: a model with an objective, to be deployed to a running server.
+type Function struct {
+	// Name that clients use. Required.
+	Name string `yaml:"name"`
+	// Model is an ONNX file, relative to this file. Required.
+	Model string `yaml:"model"`
+	// SLO is the latency objective. Required.
+	SLO SLO `yaml:"slo"`
+	// MaxBatch is the largest number of items of one run. Default: the model's own bound; 64 where it has none.
+	MaxBatch int `yaml:"max_batch"`
+	// Memory the model needs when loaded. Default: the size of its file.
+	Memory Size `yaml:"memory"`
+	// MinInstances stay even when nobody calls. Default: 0.
+	MinInstances int `yaml:"min_instances"`
+	// MaxInstances are there at the most. Default: not limited.
+	MaxInstances int `yaml:"max_instances"`
+	// ColdWait is how long a query may wait for an instance when there is none. Default: as long as its objective lets it.
+	ColdWait Duration `yaml:"cold_wait"`
+	// Labels are remarks of the owner's.
+	Labels map[string]string `yaml:"labels"`
+}
+
+// Bounds on what a function may say.
+const (
+	maxInstances = 10_000
+	maxLabels    = 64
+	maxLabel     = 256 // bytes of a name or a value
+)
+
+// FunctionDefaultBatch is the largest batch of a function whose model sets no bound.
+const FunctionDefaultBatch = defaultMaxBatch
+
+//go:embed function.yaml
+var functionTemplate []byte
+
+// FunctionTemplate returns a fn.yaml with every setting there is, each with a remark.
+func FunctionTemplate() []byte { return slices.Clone(functionTemplate) }
+
+// ParseFunction reads a fn.yaml as Parse does a sluice.yaml. Model is returned as a path that can be opened.
+func ParseFunction(data []byte, path string) (*Function, error) {
+	f := &File{name: path, dir: filepath.Dir(path), lines: map[string]int{}}
+	c := &checker{f: f, bad: map[string]bool{}}
+	if len(data) > MaxBytes {
+		c.at(0, "", "larger than the limit of %d bytes", MaxBytes)
+		return nil, c.err()
+	}
+	root, ok := parseYAML(data, c)
+	if !ok {
+		return nil, c.err()
+	}
+	var fn Function
+	(&decoder{c: c}).fields(root, reflect.ValueOf(&fn).Elem(), "")
+	if fn.SLO.Percentile == 0 && !f.has("slo.percentile") {
+		fn.SLO.Percentile = defaultPercentile
+	}
+	c.function(&fn)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn.Model = f.Path(fn.Model)
+	return &fn, nil
+}
+
+func (c *checker) function(fn *Function) {
+	if c.name(names{}, fn.Name, "name") {
+		if err := modelrepo.CheckName(fn.Name); err != nil {
+			c.addf("name", "%v", err)
+		}
+	}
+	c.need(fn.Model != "", "model", "is missing: name the ONNX file to deploy")
+	if !c.f.has("slo.latency") {
+		c.addf("slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
+	}
+	c.need(fn.SLO.Latency > 0, "slo.latency", "is %v, want more than 0", fn.SLO.Latency)
+	c.need(fn.SLO.Percentile > 0 && fn.SLO.Percentile <= 100, "slo.percentile", "is %v, want more than 0 and at most 100", fn.SLO.Percentile)
+	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= modelrepo.MaxMaxBatch, "max_batch", "is %d, want 1 to %d, or leave it out", fn.MaxBatch, modelrepo.MaxMaxBatch)
+	c.need(fn.MaxBatch > 0 || !c.f.has("max_batch"), "max_batch", "is 0, want at least 1, or leave it out")
+	c.need(fn.MinInstances >= 0 && fn.MinInstances <= maxInstances, "min_instances", "is %d, want 0 to %d", fn.MinInstances, maxInstances)
+	c.need(fn.MaxInstances >= 0 && fn.MaxInstances <= maxInstances, "max_instances", "is %d, want 1 to %d, or leave it out", fn.MaxInstances, maxInstances)
+	c.need(fn.MaxInstances == 0 || fn.MinInstances <= fn.MaxInstances, "max_instances", "is %d, less than min_instances, %d", fn.MaxInstances, fn.MinInstances)
+	c.need(len(fn.Labels) <= maxLabels, "labels", "lists %d, want at most %d", len(fn.Labels), maxLabels)
+	for k, v := range fn.Labels {
+		bad := func(s string) bool {
+			return len(s) > maxLabel || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+		}
+		c.need(!bad(k) && !bad(v), join("labels", shown(k)), "want at most %d bytes without control characters", maxLabel)
+	}
+}

@@ -1,0 +1,131 @@
+package functions
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// Client speaks to the admin port of a server.
+type Client struct {
+	Address string // HOST:PORT
+	Token   string // empty for none
+}
+
+// ErrUnreachable is wrapped by errors that say that no server answered.
+var ErrUnreachable = errors.New("the server does not answer")
+
+// Refusal is a server's answer that it will not.
+type Refusal struct {
+	Status int // of HTTP
+	Text   string
+}
+
+// Error implements error.
+func (r *Refusal) Error() string { return r.Text }
+
+// mostAnswer bounds an answer, in bytes.
+const mostAnswer = 16 << 20
+
+func (c *Client) do(ctx context.Context, method, path, kind string, body io.Reader, size int64, to any) error {
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.Address+path, body)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		r.ContentLength = size
+		r.Header.Set("Content-Type", kind)
+	}
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.Address, errors.Unwrap(err))
+	}
+	defer w.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(w.Body, mostAnswer))
+	if err != nil {
+		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.Address, err)
+	}
+	if w.StatusCode >= 300 {
+		var said struct {
+			Error string `json:"error"`
+		}
+		if json.Unmarshal(b, &said) != nil || said.Error == "" {
+			said.Error = fmt.Sprintf("%s %s: %s %.200s", method, path, w.Status, strings.TrimSpace(string(b)))
+		}
+		return &Refusal{w.StatusCode, said.Error}
+	}
+	if to == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, to); err != nil {
+		return fmt.Errorf("the server at %s answers what is no answer: %w", c.Address, err)
+	}
+	return nil
+}
+
+func functionPath(name string) string { return PathFunctions + url.PathEscape(name) }
+
+// Deploy sends a model file, unless the server has it, and makes a function of it.
+func (c *Client) Deploy(ctx context.Context, name, model string, d Deployment) (s Status, err error) {
+	f, err := os.Open(model)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return s, err
+	}
+	d.Model = hex.EncodeToString(h.Sum(nil))
+	err = c.do(ctx, http.MethodHead, PathModels+d.Model, "", nil, 0, nil)
+	if refused := (*Refusal)(nil); errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return s, err
+		}
+		err = c.do(ctx, http.MethodPut, PathModels+d.Model, "application/octet-stream", io.NopCloser(f), n, nil)
+	}
+	if err != nil {
+		return s, err
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		return s, err
+	}
+	return s, c.do(ctx, http.MethodPut, functionPath(name), "application/json", bytes.NewReader(body), int64(len(body)), &s)
+}
+
+// List returns all functions.
+func (c *Client) List(ctx context.Context) (out []Status, err error) {
+	return out, c.do(ctx, http.MethodGet, PathFunctions, "", nil, 0, &out)
+}
+
+// Get returns one function.
+func (c *Client) Get(ctx context.Context, name string) (s Status, err error) {
+	return s, c.do(ctx, http.MethodGet, functionPath(name), "", nil, 0, &s)
+}
+
+// Logs returns the latest events of a function with a number above after.
+func (c *Client) Logs(ctx context.Context, name string, after uint64, limit int) (out []Event, err error) {
+	return out, c.do(ctx, http.MethodGet, fmt.Sprintf("%s/logs?after=%d&limit=%d", functionPath(name), after, limit), "", nil, 0, &out)
+}
+
+// Delete takes a function out of the server.
+func (c *Client) Delete(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, functionPath(name), "", nil, 0, nil)
+}

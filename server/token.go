@@ -1,0 +1,84 @@
+package server
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Bounds of a token in its file.
+const (
+	leastToken = 16
+	mostToken  = 4096
+)
+
+// Token reads the token in a file. Where there is no file it makes one that only its owner can read, with a new token in it.
+func Token(path string) (string, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newToken(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("admin token: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, mostToken+1))
+	if err != nil {
+		return "", fmt.Errorf("admin token: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < leastToken || len(b) > mostToken {
+		return "", fmt.Errorf("admin token: %s holds no token of %d to %d bytes: remove it, and a new one is made", path, leastToken, mostToken)
+	}
+	return token, nil
+}
+
+func newToken(path string) (string, error) {
+	token := rand.Text()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fmt.Errorf("admin token: %w", err)
+	}
+	// Written aside and renamed, so that a killed process leaves none or a whole one.
+	f, err := os.CreateTemp(filepath.Dir(path), ".token-*") // mode 0600
+	if err != nil {
+		return "", fmt.Errorf("admin token: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.WriteString(token + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("admin token: %w", err)
+	}
+	return token, nil
+}
+
+// Guard lets through only who shows the token: Authorization: Bearer TOKEN. Reading is free where reads says so. Without a token
+// everybody is let through.
+func Guard(token string, reads bool, h http.Handler) http.Handler {
+	if token == "" {
+		return h
+	}
+	want := sha256.Sum256([]byte(token)) // sums are of one length: a comparison tells nothing of the token's
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !reads || r.Method != http.MethodGet && r.Method != http.MethodHead {
+			kind, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+			got := sha256.Sum256([]byte(strings.TrimSpace(shown)))
+			if !strings.EqualFold(kind, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="sluice admin"`)
+				writeError(w, http.StatusUnauthorized, "the admin token is missing or wrong: send Authorization: Bearer TOKEN, with the token of the server's admin_token file")
+				return
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestToken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data", "admin.token")
+	first, err := Token(path)
+	if err != nil || len(first) < leastToken {
+		t.Fatal(first, err)
+	}
+	if again, err := Token(path); err != nil || again != first {
+		t.Errorf("%q, %v: want the token made before", again, err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v: want 0600", st.Mode(), err)
+	}
+	if other, err := Token(path + "2"); err != nil || other == first {
+		t.Errorf("%q, %v: two servers have one token", other, err)
+	}
+	for _, bad := range []string{"", "short", strings.Repeat("x", mostToken+1)} {
+		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Token(path); err == nil {
+			t.Errorf("%q was taken as %q", bad, got)
+		}
+	}
+}
+
+func TestGuard(t *testing.T) {
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, x := range []struct {
+		token, method, header string
+		reads                 bool
+		want                  int
+	}{
+		{"", "PUT", "", false, 200},
+		{"0123456789abcdef", "PUT", "", true, 401},
+		{"0123456789abcdef", "GET", "", true, 200},
+		{"0123456789abcdef", "HEAD", "", true, 200},
+		{"0123456789abcdef", "GET", "", false, 401},
+		{"0123456789abcdef", "PUT", "Bearer 0123456789abcdef", true, 200},
+		{"0123456789abcdef", "PUT", "bearer 0123456789abcdef", false, 200},
+		{"0123456789abcdef", "PUT", "Bearer 0123456789abcde", false, 401},
+		{"0123456789abcdef", "PUT", "Bearer 0123456789abcdef0", false, 401},
+		{"0123456789abcdef", "PUT", "Basic 0123456789abcdef", false, 401},
+		{"0123456789abcdef", "PUT", "0123456789abcdef", false, 401},
+		{"0123456789abcdef", "PUT", "Bearer", false, 401},
+	} {
+		r := httptest.NewRequest(x.method, "/", nil)
+		if x.header != "" {
+			r.Header.Set("Authorization", x.header)
+		}
+		w := httptest.NewRecorder()
+		Guard(x.token, x.reads, ok).ServeHTTP(w, r)
+		if w.Code != x.want {
+			t.Errorf("%+v: %d", x, w.Code)
+		}
+		if w.Code == 401 && (x.token != "" && strings.Contains(w.Body.String(), x.token) || w.Header().Get("WWW-Authenticate") == "") {
+			t.Errorf("%+v: answered %q", x, w.Body)
+		}
+	}
+}

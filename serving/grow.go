@@ -1,0 +1,80 @@
+package serving
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Grows tells whether s may take the place of old in a run: everything of old is there under its identifier, machines are
+// the same, stages of old apps differ in added variants only, and what was closed or retired stays so. Objectives and limits
+// of apps may change.
+func (s *Spec) Grows(old *Spec) error {
+	if len(s.Apps) < len(old.Apps) || len(s.Stages) < len(old.Stages) || len(s.Variants) < len(old.Variants) {
+		return fmt.Errorf("the tables shrink: %d apps, %d stages and %d variants, there were %d, %d and %d",
+			len(s.Apps), len(s.Stages), len(s.Variants), len(old.Apps), len(old.Stages), len(old.Variants))
+	}
+	if !reflect.DeepEqual(s.DeviceTypes, old.DeviceTypes) || !slices.Equal(s.Workers, old.Workers) {
+		return fmt.Errorf("device types or workers change: a run keeps its machines")
+	}
+	for a := range old.Apps {
+		was, is := &old.Apps[a], &s.Apps[a]
+		if was.Name != is.Name || !slices.Equal(was.Stages, is.Stages) || was.Closed && !is.Closed {
+			return fmt.Errorf("apps[%d] %q: its name and its stages stay, and a closed app stays closed", a, was.Name)
+		}
+	}
+	for i := range old.Stages {
+		was, is := &old.Stages[i], &s.Stages[i]
+		if was.App != is.App || !slices.Equal(was.Next, is.Next) || len(is.Variants) < len(was.Variants) || !slices.Equal(was.Variants, is.Variants[:len(was.Variants)]) {
+			return fmt.Errorf("stages[%d] %q: variants are added at the end, and its edges stay", i, was.Name)
+		}
+	}
+	for v := range old.Variants {
+		was := old.Variants[v]
+		if was.Retired = was.Retired || s.Variants[v].Retired; was != s.Variants[v] {
+			return fmt.Errorf("variants[%d] %q: a variant changes only by being retired", v, was.Name)
+		}
+	}
+	return nil
+}
+
+// clone copies the tables that growth changes.
+func (s *Spec) clone() *Spec {
+	c := *s
+	c.Apps, c.Stages, c.Variants = slices.Clone(s.Apps), slices.Clone(s.Stages), slices.Clone(s.Variants)
+	return &c
+}
+
+// WithApp returns a copy of s with one more app, of one stage with one variant.
+func (s *Spec) WithApp(app App, v Variant) (*Spec, AppID, VariantID) {
+	c := s.clone()
+	a, stage, id := AppID(len(s.Apps)), StageID(len(s.Stages)), VariantID(len(s.Variants))
+	v.Stage, app.Stages = stage, []StageID{stage}
+	c.Apps = append(c.Apps, app)
+	c.Stages = append(c.Stages, Stage{Name: app.Name, App: a, Variants: []VariantID{id}})
+	c.Variants = append(c.Variants, v)
+	return c, a, id
+}
+
+// WithVersion returns a copy of s in which v has taken the place of all variants of an app of one stage, with the app's
+// objective and limits as in app.
+func (s *Spec) WithVersion(a AppID, app App, v Variant) (*Spec, VariantID) {
+	c := s.clone()
+	stage, id := s.Source(a), VariantID(len(s.Variants))
+	app.Name, app.Stages = s.Apps[a].Name, s.Apps[a].Stages
+	c.Apps[a] = app
+	for _, old := range s.Stages[stage].Variants {
+		c.Variants[old].Retired = true
+	}
+	v.Stage = stage
+	c.Stages[stage].Variants = append(slices.Clone(s.Stages[stage].Variants), id)
+	c.Variants = append(c.Variants, v)
+	return c, id
+}
+
+// WithClosed returns a copy of s with an app closed.
+func (s *Spec) WithClosed(a AppID) *Spec {
+	c := s.clone()
+	c.Apps[a].Closed = true
+	return c
+}

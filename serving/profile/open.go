@@ -1,0 +1,23 @@
+package profile
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Renumbered is a Profile whose variants go by other numbers: those of a serving.Open.
+type Renumbered struct {
+	Profile
+	Variants []serving.VariantID // what they are called in Profile
+}
+
+// Latency implements Profile.
+func (r Renumbered) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	return r.Profile.Latency(r.Variants[v], d, items, concurrency)
+}
+
+// Load implements Profile.
+func (r Renumbered) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	return r.Profile.Load(r.Variants[v], d)
+}

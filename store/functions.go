@@ -1,0 +1,192 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// Function is a deployed function as it is kept: one record, written in one transaction.
+type Function struct {
+	Name     string    `json:"name"`
+	Version  int       `json:"version"` // counts the deployments under this name, from 1
+	Deployed time.Time `json:"deployed"`
+	Model    Model     `json:"model"`
+
+	Latency    time.Duration     `json:"latency_ns"`
+	Percentile float64           `json:"percentile"`
+	MaxBatch   int               `json:"max_batch,omitempty"`    // 0 leaves it to the model
+	Memory     int64             `json:"memory_bytes,omitempty"` // 0 takes the model's size
+	Least      int               `json:"min_instances,omitempty"`
+	Most       int               `json:"max_instances,omitempty"`
+	ColdWait   time.Duration     `json:"cold_wait_ns,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+
+	// Profile is what was measured or predicted of the model's latency, as profile files have it; null where it is learned.
+	Profile json.RawMessage `json:"profile,omitempty"`
+}
+
+// Model is a model file by its content.
+type Model struct {
+	SHA256 string `json:"sha256"` // in hexadecimal
+	Bytes  int64  `json:"bytes"`
+}
+
+// Functions is the registry of a server: a bbolt file and model files beside it. It is safe for concurrent use by one process;
+// a second one is refused. What a method has written is there after a kill at any later instant; what it was writing is there in
+// whole or not at all.
+type Functions struct {
+	dir string
+	db  *bbolt.DB
+}
+
+// The tables of the registry.
+var (
+	functionTable = []byte("functions")
+	versionTable  = []byte("versions") // the last version of every name, deleted ones included
+)
+
+// Tables for what others keep between runs, by keys and in forms of their own.
+const (
+	OperatorTable = "operators" // latencies of single operators
+	IdleTable     = "idle"      // how long functions stay idle
+)
+
+const (
+	functionsFile = "functions.db"
+	modelsFolder  = "models"
+	lockWait      = 2 * time.Second
+)
+
+// OpenFunctions opens or makes the registry in a folder. Uploads that were cut short and model files that no function names are
+// removed.
+func OpenFunctions(dir string) (*Functions, error) {
+	if err := os.MkdirAll(filepath.Join(dir, modelsFolder), 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	path := filepath.Join(dir, functionsFile)
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("store: %s is in use by another process: one server has a store for itself", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", path, err)
+	}
+	f := &Functions{dir: dir, db: db}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{functionTable, versionTable, []byte(OperatorTable), []byte(IdleTable)} {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = errors.Join(syncFolder(dir), f.sweep())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %s: %w", dir, err), db.Close())
+	}
+	return f, nil
+}
+
+// Close releases the registry.
+func (f *Functions) Close() error { return f.db.Close() }
+
+// List returns all functions, by name.
+func (f *Functions) List() (out []Function, err error) {
+	err = f.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(functionTable).ForEach(func(name, b []byte) error {
+			var x Function
+			if err := json.Unmarshal(b, &x); err != nil {
+				return fmt.Errorf("store: function %q: %w", name, err)
+			}
+			out = append(out, x)
+			return nil
+		})
+	})
+	return out, err
+}
+
+// Next returns the version that the next deployment under a name has.
+func (f *Functions) Next(name string) (version int, err error) {
+	err = f.db.View(func(tx *bbolt.Tx) error {
+		version = last(tx, name) + 1
+		return nil
+	})
+	return version, err
+}
+
+func last(tx *bbolt.Tx, name string) (n int) {
+	_ = json.Unmarshal(tx.Bucket(versionTable).Get([]byte(name)), &n)
+	return n
+}
+
+// Put keeps a function in place of the one of its name. Its model must be there, and its version must be the next.
+func (f *Functions) Put(x Function) error {
+	if st, err := os.Stat(f.ModelPath(x.Model.SHA256)); err != nil || st.Size() != x.Model.Bytes {
+		return fmt.Errorf("store: function %q: the model %.12s is not in the store in whole", x.Name, x.Model.SHA256)
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return fmt.Errorf("store: function %q: %w", x.Name, err)
+	}
+	return f.db.Update(func(tx *bbolt.Tx) error {
+		if n := last(tx, x.Name); x.Version != n+1 {
+			return fmt.Errorf("store: function %q: version %d follows %d", x.Name, x.Version, n)
+		}
+		return errors.Join(tx.Bucket(functionTable).Put([]byte(x.Name), b), tx.Bucket(versionTable).Put([]byte(x.Name), fmt.Append(nil, x.Version)))
+	})
+}
+
+// Delete forgets a function. Its model file stays until the next start: instances may still read it.
+func (f *Functions) Delete(name string) error {
+	return f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(functionTable).Delete([]byte(name)) })
+}
+
+// Get returns the value of a key in one of the tables OperatorTable and IdleTable; nil when there is none.
+func (f *Functions) Get(table, key string) (value []byte, err error) {
+	err = f.inTable(f.db.View, table, func(b *bbolt.Bucket) error {
+		value = bytes.Clone(b.Get([]byte(key)))
+		return nil
+	})
+	return value, err
+}
+
+// Keep writes entries of a table, all or none of them. A nil value removes its key.
+func (f *Functions) Keep(table string, entries map[string][]byte) error {
+	return f.inTable(f.db.Update, table, func(b *bbolt.Bucket) error {
+		for key, value := range entries {
+			var err error
+			if value == nil {
+				err = b.Delete([]byte(key))
+			} else {
+				err = b.Put([]byte(key), value)
+			}
+			if err != nil {
+				return fmt.Errorf("store: %s %.100q: %w", table, key, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Each calls do with all entries of a table in the order of their keys, until it fails. value must not be kept.
+func (f *Functions) Each(table string, do func(key string, value []byte) error) error {
+	return f.inTable(f.db.View, table, func(b *bbolt.Bucket) error {
+		return b.ForEach(func(k, v []byte) error { return do(string(k), v) })
+	})
+}
+
+func (f *Functions) inTable(run func(func(*bbolt.Tx) error) error, table string, do func(*bbolt.Bucket) error) error {
+	if table != OperatorTable && table != IdleTable {
+		return fmt.Errorf("store: there is no table %q", table)
+	}
+	return run(func(tx *bbolt.Tx) error { return do(tx.Bucket([]byte(table))) })
+}

@@ -1,0 +1,134 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// sums are what a checksum may be: no path can be made of it.
+var sums = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+const (
+	modelEnding  = ".onnx"
+	uploadPrefix = ".upload-"
+)
+
+// ErrTooLarge tells that a model has more bytes than are taken, ErrSum that its content is not what its checksum says.
+var (
+	ErrTooLarge = errors.New("the model has more bytes than are taken")
+	ErrSum      = errors.New("the model's content does not have the checksum that was announced")
+)
+
+// ModelPath is where the model of a checksum lies, or would lie.
+func (f *Functions) ModelPath(sum string) string {
+	if !sums.MatchString(sum) {
+		return filepath.Join(f.dir, modelsFolder, "none") // which no model is ever called
+	}
+	return filepath.Join(f.dir, modelsFolder, sum+modelEnding)
+}
+
+// HasModel tells whether a model is there.
+func (f *Functions) HasModel(sum string) bool {
+	_, err := os.Stat(f.ModelPath(sum))
+	return sums.MatchString(sum) && err == nil
+}
+
+// PutModel writes a model of at most limit bytes. It is there in whole when PutModel returns nil, and not there before.
+func (f *Functions) PutModel(sum string, r io.Reader, limit int64) (err error) {
+	if !sums.MatchString(sum) {
+		return fmt.Errorf("store: %.80q is no SHA-256 sum in hexadecimal", sum)
+	}
+	folder := filepath.Join(f.dir, modelsFolder)
+	to, err := os.CreateTemp(folder, uploadPrefix+"*")
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	defer func() { _ = os.Remove(to.Name()) }()
+	h := sha256.New()
+	n, err := io.Copy(io.MultiWriter(to, h), io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
+	case n > limit:
+		err = ErrTooLarge
+	case hex.EncodeToString(h.Sum(nil)) != sum:
+		err = ErrSum
+	default:
+		err = to.Sync()
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(to.Name(), f.ModelPath(sum)); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return syncFolder(folder)
+}
+
+// CheckModel reads a model again and tells what is wrong with it.
+func (f *Functions) CheckModel(m Model) error {
+	file, err := os.Open(f.ModelPath(m.SHA256))
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	defer file.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, file)
+	if err == nil && (n != m.Bytes || hex.EncodeToString(h.Sum(nil)) != m.SHA256) {
+		err = ErrSum
+	}
+	if err != nil {
+		return fmt.Errorf("store: model %s: %w", m.SHA256, err)
+	}
+	return nil
+}
+
+// sweep removes what a process that was killed has left: uploads cut short, models of deployments that never came to be, and
+// models of functions that were deleted or replaced.
+func (f *Functions) sweep() error {
+	list, err := f.List()
+	if err != nil {
+		return err
+	}
+	wanted := make(map[string]bool)
+	for _, x := range list {
+		wanted[x.Model.SHA256+modelEnding] = true
+	}
+	folder := filepath.Join(f.dir, modelsFolder)
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, x := range files {
+		name := x.Name()
+		ours := strings.HasPrefix(name, uploadPrefix) || sums.MatchString(strings.TrimSuffix(name, modelEnding))
+		if ours && !wanted[name] {
+			err = errors.Join(err, os.Remove(filepath.Join(folder, name)))
+		}
+	}
+	return err
+}
+
+// syncFolder makes renames in a folder last.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Size returns the bytes of a model that is there.
+func (f *Functions) Size(sum string) (int64, error) {
+	st, err := os.Stat(f.ModelPath(sum))
+	if err != nil {
+		return 0, fmt.Errorf("store: %w", err)
+	}
+	return st.Size(), nil
+}
