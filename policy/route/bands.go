@@ -164,7 +164,7 @@ func (s *bandedStage) choose(rate float64) (low, up float64) {
 }
 
 // takes tells whether an instance may be given a query: its next batch has room and, where it has to wait for the one that runs,
-// is believed to end in time, unless late ones are served all the same.
+// is believed to end in time, unless late ones are served all the same, as those are that have waited for a start.
 func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if !v.Fleet.CanServe(i, t) {
 		return false
@@ -174,5 +174,5 @@ func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 		return false
 	}
 	late := v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[t.Stage].App].Late
-	return i.FreeSlots() > 0 || late == serving.ServeLate || v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
+	return i.FreeSlots() > 0 || late == serving.ServeLate || t.Patient > 0 || v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
 }

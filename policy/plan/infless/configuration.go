@@ -63,15 +63,20 @@ type space struct {
 	o        *Options
 }
 
-// newSpace takes all parts, or where there is none every type of machine that has a worker as a whole.
+// newSpace takes all parts that some worker has, or where there is none every type of machine that has a worker as a whole.
 func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
+	parts := false
 	for d, t := range spec.DeviceTypes {
-		if t.Part && t.Cores+t.Percent > 0 && (o.Threads == 0 || t.Cores == o.Threads) && (o.Threads == 0 && o.Percent == 0 || t.Percent == o.Percent) {
+		if !t.Part || t.Cores+t.Percent == 0 || !slices.ContainsFunc(spec.Workers, func(w serving.Worker) bool { return has(&spec.DeviceTypes[w.DeviceType], &t) }) {
+			continue
+		}
+		parts = true
+		if (o.Threads == 0 || t.Cores == o.Threads) && (o.Threads == 0 && o.Percent == 0 || t.Percent == o.Percent) {
 			x.devices = append(x.devices, serving.DeviceTypeID(d))
 		}
 	}
-	if !slices.ContainsFunc(spec.DeviceTypes, func(t serving.DeviceType) bool { return t.Part }) {
+	if !parts {
 		for _, w := range spec.Workers {
 			if !slices.Contains(x.devices, w.DeviceType) {
 				x.devices = append(x.devices, w.DeviceType)
@@ -80,6 +85,11 @@ func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 		slices.Sort(x.devices)
 	}
 	return x
+}
+
+// has tells whether a part can be cut out of a machine.
+func has(machine, part *serving.DeviceType) bool {
+	return part.Cores <= machine.Cores && (part.Percent == 0 || machine.Accelerators > 0) && (machine.MemoryBytes == 0 || part.MemoryBytes <= machine.MemoryBytes)
 }
 
 // weight is the worth of threads and per cent.

@@ -2,15 +2,38 @@ package infless
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // cheapest leaves of a function's configurations the one with which a query costs least (BATCH: a platform charges for the
 // resources of an instance while it runs). Its batches are filled over the top of the platform, from all queries of the
 // function: those of a load take so long to come, and with the run itself that must be within the objective. Where no batch does,
 // it is the fastest of batches of one. BATCH works with a percentile of waits under fitted arrivals; INFless does not say how it
-// was rebuilt, and here the mean has to do.
-func cheapest(all []Configuration, load, items float64, within time.Duration) []Configuration {
+// was rebuilt, and here the mean has to do. Of whole machines, which nobody chooses the size of, each type has its own.
+func cheapest(all []Configuration, load, items float64, within time.Duration) (out []Configuration) {
+	var types []serving.DeviceTypeID
+	for k := range all {
+		d := serving.DeviceTypeID(serving.None)
+		if all[k].Whole {
+			d = all[k].Device
+		}
+		if !slices.Contains(types, d) {
+			types = append(types, d)
+		}
+	}
+	for _, d := range types {
+		among := slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool { return c.Whole != (d != serving.None) || c.Whole && c.Device != d })
+		if best := cheapestOf(among, load, items, within); best >= 0 {
+			out = append(out, among[best])
+		}
+	}
+	return out
+}
+
+func cheapestOf(all []Configuration, load, items float64, within time.Duration) int {
 	best, least := -1, math.Inf(1)
 	for k := range all {
 		c := &all[k]
@@ -29,10 +52,7 @@ func cheapest(all []Configuration, load, items float64, within time.Duration) []
 			best, least = k, cost
 		}
 	}
-	if best < 0 {
-		return nil
-	}
-	return all[best : best+1]
+	return best
 }
 
 // fastest leaves of every batch size the configuration that carries most, of equals the one that takes less.
