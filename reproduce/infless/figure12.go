@@ -23,7 +23,7 @@ const efficient = "queries in time for what is occupied"
 
 // figure12a is throughput for what is occupied, along the traces.
 func figure12a(l *lab) error {
-	tasks := l.trailed()
+	tasks := l.trailed(entrants)
 	l.After(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		// By application, entrant, trace and seed.
@@ -90,8 +90,8 @@ func figure12a(l *lab) error {
 	return nil
 }
 
-// trailed are the tasks of all entrants, by application, entrant and trace.
-func (l *lab) trailed() [][][]*reproduce.Task {
+// trailed are the tasks of entrants, by application, entrant and trace.
+func (l *lab) trailed(entrants []entrant) [][][]*reproduce.Task {
 	out := make([][][]*reproduce.Task, len(applications))
 	for a, app := range applications {
 		for _, e := range entrants {

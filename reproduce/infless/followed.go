@@ -3,6 +3,7 @@ package infless
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	planner "github.com/sluice-serving/sluice/policy/plan/infless"
@@ -11,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -23,6 +25,8 @@ type entrant struct {
 	linger time.Duration
 	// percent leaves only parts with so much of an accelerator; 0 leaves all.
 	percent int
+	// instant is with starts that take no time.
+	instant bool
 	bound   kind
 }
 
@@ -92,6 +96,12 @@ func (f *followed) efficiency() float64 { return f.inTime / f.resources() }
 // violations are in per cent.
 func (f *followed) violations() float64 { return 100 * (1 - f.inTime/f.offered) }
 
+// instant is machines on which a start takes no time.
+type instant struct{ truth.Model }
+
+// Load implements truth.Model.
+func (instant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 1 }
+
 // planDelay is about what the authors measured for a plan of some tens of instances (§5.3).
 const planDelay = 20 * time.Millisecond
 
@@ -128,6 +138,13 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 	}
 	c.System.Options.Packing.Latency = e.offset
 	c.System.Options.Packing.Percent = max(c.System.Options.Packing.Percent, e.percent)
+	if e.instant {
+		happens := w.Truth
+		w.Truth = func(r *rand.Rand) (truth.Model, error) {
+			m, err := happens(r)
+			return instant{m}, err
+		}
+	}
 	if e.linger > 0 {
 		c.System.Options.Keeping.Linger = e.linger
 	}
