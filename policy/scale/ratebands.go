@@ -15,7 +15,7 @@ const (
 	Alpha = 0.8
 
 	bandPause = time.Second            // between two requests, at least
-	coldPause = 100 * time.Millisecond // the same when nothing runs of an app that queries wait for, or far too little
+	coldPause = 100 * time.Millisecond // the same when queries wait for an app of which nothing runs
 	bandLook  = 100 * time.Millisecond
 	glance    = 200 * time.Millisecond // over which a jump of the rate shows
 	steady    = 5 * time.Second        // over which a small excess shows
@@ -132,7 +132,7 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 				wants = may
 			}
 		default:
-			wants = o.leaves(v, app, b, answered, need, low, up) && (may || answered && !v.Asked && v.Now >= soon && far(v, app, up))
+			wants = o.leaves(v, app, b, answered, need, low, up) && may
 			if v.Idle[a] != serving.Never && b.below == serving.Never && v.Monitor.Rate(v.Now, app, calm) == 0 {
 				look = serving.Never
 			}
@@ -258,12 +258,6 @@ func over(v *View, app serving.AppID, up float64) bool {
 		}
 	}
 	return false
-}
-
-// far tells whether an app's rate has jumped to more than double of what its instances carry, beyond doubt.
-func far(v *View, app serving.AppID, up float64) bool {
-	n := 2 * up * glance.Seconds()
-	return v.Now > serving.Time(glance) && v.Monitor.Rate(v.Now, app, glance)*glance.Seconds() > n+sigma*math.Sqrt(n)+1
 }
 
 // Demand implements Scaler.
