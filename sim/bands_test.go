@@ -44,6 +44,11 @@ func stepped(rng *rand.Rand, steps ...float64) []workload.Arrival {
 
 func runBanded(t *testing.T, keep string, load []workload.Arrival, until serving.Time) *banded {
 	t.Helper()
+	return runKeeping(t, systems.Keeping{Rule: keep}, load, until)
+}
+
+func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, until serving.Time) *banded {
+	t.Helper()
 	c := simtest.Uniform(20, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
 	c.Spec.Apps[0].ColdWait = 20 * time.Second
 	c.Measurements.Load = append(c.Measurements.Load, serving.LoadPoint{Load: 3 * time.Second})
@@ -52,7 +57,7 @@ func runBanded(t *testing.T, keep string, load []workload.Arrival, until serving
 		t.Fatal(err)
 	}
 	planner := &simtest.Rated{Limit: 4, Low: 28, Up: 80, Hold: 150 * time.Millisecond}
-	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands", Options: systems.Options{Keeping: systems.Keeping{Rule: keep}}}.
+	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands", Options: systems.Options{Keeping: keep}}.
 		Engine(c.Spec, p, planner.Provides())
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +155,45 @@ func TestBandsFollowTheLoad(t *testing.T) {
 		}
 		if share := float64(b.full) / float64(b.batches); share < 0.5 {
 			t.Errorf("seed %d: only %.0f %% of the batches were full", seed, 100*share)
+		}
+	}
+}
+
+// Instances stay for as long as they are to linger after the load has fallen, not much longer, and the last for as long as the app is kept:
+// 600 queries/s need eight instances and more, 100 two.
+func TestBandsLinger(t *testing.T) {
+	for seed := uint64(1); seed <= 5; seed++ {
+		for _, linger := range []int{0, 30, 60} {
+			rng := rand.New(rand.NewPCG(seed, 11))
+			b := runKeeping(t, systems.Keeping{Linger: time.Duration(linger) * time.Second}, stepped(rng, 600, 60, 100, 120), 180e9)
+			stays := max(linger, 10)
+			least := math.MaxInt
+			for _, n := range b.most[60 : 60+stays] {
+				least = min(least, n)
+			}
+			if least < 8 {
+				t.Errorf("seed %d: %d instances within %d s of the fall", seed, least, stays)
+			}
+			if n := b.instances(60+stays+12, 180); n > 3 {
+				t.Errorf("seed %d: %d instances after they have lingered for %d s", seed, n, stays)
+			}
+		}
+	}
+}
+
+// A load that jumps to many times what runs is answered with a plan for half of it at least within half a second, not after the usual pause.
+func TestBandsSeeJumps(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		b := runBanded(t, "lsth", stepped(rng, 20, 30, 800, 30), 60e9)
+		at := serving.Never
+		for k, asked := range b.asked {
+			if asked >= 30e9 && b.demands[k] > 400 {
+				at = min(at, asked)
+			}
+		}
+		if at > 30.5e9 {
+			t.Errorf("seed %d: half of the jump at 30 s was answered at %v", seed, at)
 		}
 	}
 }

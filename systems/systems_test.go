@@ -88,7 +88,7 @@ func TestRentingOptions(t *testing.T) {
 
 // What is said of keeping apps warm is shown, is what a journal carries, and makes the rule that is named.
 func TestKeepingOptions(t *testing.T) {
-	given := map[string]string{"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "tracked": "2h0m0s", "cold_price": "10m0s", "alpha": "0.5", "cells": "3"}
+	given := map[string]string{"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "linger": "20s", "tracked": "2h0m0s", "cold_price": "10m0s", "alpha": "0.5", "cells": "3"}
 	var o Options
 	if err := o.Set(given); err != nil {
 		t.Fatal(err)

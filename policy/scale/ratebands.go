@@ -15,7 +15,7 @@ const (
 	Alpha = 0.8
 
 	bandPause = time.Second            // between two requests, at least
-	coldPause = 100 * time.Millisecond // the same when nothing runs of an app that queries wait for, or far too little
+	coldPause = 100 * time.Millisecond // the same when queries wait for an app of which nothing runs
 	bandLook  = 100 * time.Millisecond
 	glance    = 200 * time.Millisecond // over which a jump of the rate shows
 	steady    = 5 * time.Second        // over which a small excess shows
@@ -34,7 +34,9 @@ const (
 
 // RateBands asks for a plan when the rate of an app leaves the band in which its instances work well (INFless §3.2): at once
 // when it exceeds Rmax, the sum of what they carry at most, by more than chance over a second or over five; and after ten
-// seconds below alpha Rmin + (1-alpha) Rmax, where Rmin is the sum of what they need for their batches to fill. Instances that
+// seconds below alpha Rmax + (1-alpha) Rmin, where Rmin is the sum of what they need for their batches to fill. That is the band of
+// Eq. 7 and of the authors' release; §3.2 prints the two the other way round, and with its alpha of 0.8 instances that need little
+// for their batches would stay down to a fifth of what they carry. Instances that
 // are starting count as if they were there, and only arrivals count as load: neither the queue that builds up during a start
 // nor batches that wait to fill do. A smaller plan is asked for once the demand has fallen by a fifth
 // below what the plan in force was made for, and a larger one, where there was no room for that, when it has risen as much or
@@ -46,8 +48,8 @@ const (
 type RateBands struct {
 	Alpha float64       // 0 means Alpha
 	Pause time.Duration // between two requests; 0 means one second
-	// Linger is how long instances stay that a fallen load needs no more: plans are made for the highest demand of so long a time.
-	// 0 leaves it at the calm that is waited for in any case.
+	// Linger is how long instances stay that a fallen load needs no more: plans are made for the highest load of so long a time.
+	// 0 means ten seconds.
 	Linger time.Duration
 	// Keeper makes the rule that keeps an app warm; nil means LSTH.
 	Keeper func() Keeper
@@ -64,7 +66,7 @@ type banded struct {
 	since  serving.Time  // Never before the first
 	below  serving.Time  // since when the rate has been below the band; Never while it is not
 	asked  float64       // the demand given with the last request; negative before there was one
-	peaks  peaks
+	means  peaks         // of the rate over five seconds
 }
 
 // NewRateBands returns the rule. Every engine needs its own.
@@ -130,7 +132,7 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 				wants = may
 			}
 		default:
-			wants = o.leaves(v, app, b, answered, need, low, up) && (may || answered && !v.Asked && v.Now >= soon && far(v, app, up))
+			wants = o.leaves(v, app, b, answered, need, low, up) && may
 			if v.Idle[a] != serving.Never && b.below == serving.Never && v.Monitor.Rate(v.Now, app, calm) == 0 {
 				look = serving.Never
 			}
@@ -188,17 +190,13 @@ func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 	return b.lead
 }
 
-// demand is what a plan for an app is made for: the mean of the last five seconds, or the last second's rate when that is clearly
-// above, a tenth more, and two deviations of what chance brings in a second: a plan for no more than the mean has its instances
+// demand is what a plan for an app is made for: the highest mean of five seconds while instances linger, or the rate of the last second or
+// fifth of one when that is clearly above, a tenth more, and two deviations of what chance brings in a second: a plan for no more than the mean has its instances
 // at their upper bounds, where batches wait for each other.
 func (o *RateBands) demand(v *View, app serving.AppID, b *banded) float64 {
 	rate := max(o.above(v, app, burst, 1), o.above(v, app, glance, 2))
 	if v.Now > serving.Time(burst) {
-		mean := v.Monitor.Rate(v.Now, app, steady)
-		if o.Linger > 0 {
-			mean = b.peaks.highest(v.Now, o.Linger, mean)
-		}
-		rate = max(rate, mean)
+		rate = max(rate, b.means.highest(v.Now, or(o.Linger, calm), v.Monitor.Rate(v.Now, app, steady)))
 	}
 	return bandAhead*rate + chance*math.Sqrt(rate*burst.Seconds())/burst.Seconds()
 }
@@ -237,14 +235,14 @@ func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool,
 	}
 	alpha := share(o.Alpha, Alpha)
 	rate := max(v.Monitor.Rate(v.Now, app, calm), v.Monitor.Rate(v.Now, app, burst))
-	if rate >= alpha*low+(1-alpha)*up || answered && need > shrunk*b.asked {
+	if rate >= alpha*up+(1-alpha)*low || answered && need > shrunk*b.asked {
 		b.below = serving.Never
 		return false
 	}
 	if b.below == serving.Never {
 		b.below = v.Now
 	}
-	return v.Now.Sub(b.below) >= calm
+	return v.Now.Sub(b.below) >= bandPause
 }
 
 // over tells whether an app's rate exceeds what its instances carry by more than chance.
@@ -260,12 +258,6 @@ func over(v *View, app serving.AppID, up float64) bool {
 		}
 	}
 	return false
-}
-
-// far tells whether an app's rate has jumped to more than double of what its instances carry, beyond doubt.
-func far(v *View, app serving.AppID, up float64) bool {
-	n := 2 * up * glance.Seconds()
-	return v.Now > serving.Time(glance) && v.Monitor.Rate(v.Now, app, glance)*glance.Seconds() > n+sigma*math.Sqrt(n)+1
 }
 
 // Demand implements Scaler.

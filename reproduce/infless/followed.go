@@ -3,13 +3,16 @@ package infless
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	planner "github.com/sluice-serving/sluice/policy/plan/infless"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
+	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -20,7 +23,11 @@ type entrant struct {
 	offset float64
 	// linger is how long instances stay that a fallen load needs no more; 0 means the system's own.
 	linger time.Duration
-	bound  kind
+	// percent leaves only parts with so much of an accelerator; 0 leaves all.
+	percent int
+	// instant is with starts that take no time.
+	instant bool
+	bound   kind
 }
 
 // kind of what a linear program may choose from for a system.
@@ -38,8 +45,9 @@ const predictionOffset = 1.1
 var entrants = []entrant{
 	{name: "openfaas+", system: "openfaas+", bound: single},
 	{name: "batch", system: "batch", bound: onTop},
+	{name: "batch on 50 %", system: "batch", bound: onTop, percent: 50}, // as in the authors' own runs
 	{name: "infless", system: "infless", offset: predictionOffset},
-	{name: "infless, lingering 60 s", system: "infless", offset: predictionOffset, linger: time.Minute},
+	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive}, // as the baselines
 	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
 }
 
@@ -88,6 +96,12 @@ func (f *followed) efficiency() float64 { return f.inTime / f.resources() }
 // violations are in per cent.
 func (f *followed) violations() float64 { return 100 * (1 - f.inTime/f.offered) }
 
+// instant is machines on which a start takes no time.
+type instant struct{ truth.Model }
+
+// Load implements truth.Model.
+func (instant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 1 }
+
 // planDelay is about what the authors measured for a plan of some tens of instances (§5.3).
 const planDelay = 20 * time.Millisecond
 
@@ -123,6 +137,14 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 		return nil, err
 	}
 	c.System.Options.Packing.Latency = e.offset
+	c.System.Options.Packing.Percent = max(c.System.Options.Packing.Percent, e.percent)
+	if e.instant {
+		happens := w.Truth
+		w.Truth = func(r *rand.Rand) (truth.Model, error) {
+			m, err := happens(r)
+			return instant{m}, err
+		}
+	}
 	if e.linger > 0 {
 		c.System.Options.Keeping.Linger = e.linger
 	}
@@ -150,7 +172,7 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 	}
 	out.threads, out.percent = r.Usage.Threads.Seconds(), r.Usage.Percent.Seconds()
 	out.held = k.steps(len(load))
-	out.bound, err = allowed(e.bound, a.functions, by)
+	out.bound, err = allowed(e, a.functions, by)
 	return out, err
 }
 
@@ -158,7 +180,7 @@ func millis(d time.Duration) float64 { return float64(d) / float64(ms) }
 
 // allowed is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear program over
 // them that has as many resources as it wants chooses for each function what serves most for them.
-func allowed(of kind, functions []function, queries []float64) (float64, error) {
+func allowed(e entrant, functions []function, queries []float64) (float64, error) {
 	all, err := latencies()
 	if err != nil {
 		return 0, err
@@ -170,12 +192,12 @@ func allowed(of kind, functions []function, queries []float64) (float64, error) 
 		}
 		best := 0.0
 		for p, batches := range all[f.model] {
-			if of == single && p != (part{2, 10}) {
+			if e.bound == single && p != (part{2, 10}) || e.percent > 0 && p.percent != e.percent {
 				continue
 			}
 			for b, t := range batches {
 				up, ok := float64(b)/t.Seconds(), t <= f.slo
-				switch of {
+				switch e.bound {
 				case single:
 					ok = ok && b == 1
 				case builtIn:

@@ -9,7 +9,7 @@ var published4 = map[string][3]float64{"openfaas+": {55.63, 2.13, 2e-5}, "batch"
 
 // table4 is what 100 queries/s take that are answered in time, over all traces.
 func table4(l *lab) error {
-	tasks := l.trailed()
+	tasks := l.trailed(entrants)
 	l.After(func(o *reproduce.Outcome) error {
 		for a := range len(applications) + 1 {
 			name, from, to := "both", 0, len(applications)

@@ -72,7 +72,7 @@ func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 			continue
 		}
 		parts = true
-		if o.Threads == 0 || t.Cores == o.Threads && t.Percent == o.Percent {
+		if (o.Threads == 0 || t.Cores == o.Threads) && (o.Threads == 0 && o.Percent == 0 || t.Percent == o.Percent) {
 			x.devices = append(x.devices, serving.DeviceTypeID(d))
 		}
 	}

@@ -19,7 +19,7 @@ type Planner struct {
 
 // Options of a Planner. The zero value is INFless.
 type Options struct {
-	// Alpha is the place of both edges of the band between a function's lower and upper bounds; 0 means 0.8.
+	// Alpha is the place of the edge of the band between a function's lower and upper bounds; 0 means 0.8.
 	Alpha float64
 	// Beta is what a thread is worth in per cent of an accelerator; 0 means 64/142, the GFLOP/s of each in the authors' release.
 	Beta float64
@@ -41,7 +41,7 @@ type Options struct {
 	Single bool
 	// Fastest takes of every batch size only the part on which it is served fastest, on the first machine that has room (§5.2, without RS).
 	Fastest bool
-	// Threads and Percent leave only the part with so many of both; 0 threads leave all.
+	// Threads and Percent leave only the part with so many of both, Percent alone those with so many of it; 0 of both leave all.
 	Threads, Percent int
 	// Uniform gives all instances of a function the same batch size and part, those that cost least for each query (BATCH,
 	// SC 2020, as §5.1 of INFless extends it).

@@ -214,12 +214,11 @@ func TestRelease(t *testing.T) {
 		if up < rate {
 			t.Errorf("%v queries/s: what is left carries %v", rate, up)
 		}
-		begin, end := edges(low, up, 0.8)
 		gone := len(first.Instances) - len(out.Instances)
-		if up-least >= rate && (rate < begin || gone > 0 && rate < end) {
+		if up-least >= rate && rate < edge(low, up, 0.8) {
 			t.Errorf("%v queries/s: %v to %v, and one more could go", rate, low, up)
 		}
-		if begin, _ := edges(lows, ups, 0.8); (gone > 0) != (rate < begin) {
+		if gone > 0 && rate >= edge(lows, ups, 0.8) {
 			t.Errorf("%v queries/s: %d instances of %v to %v went", rate, gone, lows, ups)
 		}
 		if len(out.Instances) > len(first.Instances) || out.Loads > 0 {

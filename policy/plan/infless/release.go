@@ -5,20 +5,18 @@ import (
 	"slices"
 )
 
-// edges of the band. §3.2 prints the rate below which instances are released as alpha of the lower bound and 1 - alpha of the upper;
-// Eq. 7, and the authors' release, bound what instances a function is to have by alpha of the upper and 1 - alpha of the
-// lower. With its alpha of 0.8 the first is far below the second, and here both are meant: a load may fall to the first before
-// anything changes, and then as much is released as brings it above the second, near to what instances carry, as §3.2 wants it.
-func edges(low, up, alpha float64) (begin, end float64) {
-	return alpha*low + (1-alpha)*up, alpha*up + (1-alpha)*low
-}
+// edge of the band below which instances are released. §3.2 prints alpha of the lower bound and 1 - alpha of the upper; Eq. 7, and the
+// authors' release, bound what instances a function is to have by alpha of the upper and 1 - alpha of the lower. With its alpha of
+// 0.8 the first would keep instances that need little for their batches down to a fifth of what they carry, where §3.2 wants
+// loads near to that: the second is meant.
+func edge(low, up, alpha float64) float64 { return alpha*up + (1-alpha)*low }
 
 // release gives instances of a function back whose load is below its band (§3.2, case iii), those first that serve least for what
 // they take; which, the paper does not say, and the authors' release tries subsets in binary order. What is left always carries
 // the load: where that is impossible within the band, the load stays below it.
 func (x *state) release(f *function) {
 	up, low := f.up(), f.low()
-	if begin, _ := edges(low, up, x.o.Alpha); f.load >= begin {
+	if f.load >= edge(low, up, x.o.Alpha) {
 		return
 	}
 	order := make([]int, len(f.running))
@@ -38,7 +36,7 @@ func (x *state) release(f *function) {
 		gone[k] = true
 		up, low = up-i.Up, low-i.Low
 		x.cluster.give(i.server, i.Configuration, i.accelerator)
-		if _, end := edges(low, up, x.o.Alpha); f.load >= end {
+		if f.load >= edge(low, up, x.o.Alpha) {
 			break
 		}
 	}
