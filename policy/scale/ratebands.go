@@ -33,10 +33,10 @@ const (
 )
 
 // RateBands asks for a plan when the rate of an app leaves the band in which its instances work well (INFless §3.2): at once
-// when it exceeds Rmax, the sum of what they carry at most, by more than chance over a second or over five; and after ten
-// seconds below alpha Rmax + (1-alpha) Rmin, where Rmin is the sum of what they need for their batches to fill. That is the band of
-// Eq. 7 and of the authors' release; §3.2 prints the two the other way round, and with its alpha of 0.8 instances that need little
-// for their batches would stay down to a fifth of what they carry. Instances that
+// when it exceeds Rmax, the sum of what they carry at most, by more than chance over a second or over five; and when over ten
+// seconds it is below alpha Rmax + (1-alpha) Rmin, where Rmin is the sum of what they need for their batches to fill, and
+// instances have lingered. That is the band of Eq. 7 and of the authors' release; §3.2 prints the two the other way round, and with
+// its alpha of 0.8 instances that need little for their batches would stay down to a fifth of what they carry. Instances that
 // are starting count as if they were there, and only arrivals count as load: neither the queue that builds up during a start
 // nor batches that wait to fill do. A smaller plan is asked for once the demand has fallen by a fifth
 // below what the plan in force was made for, and a larger one, where there was no room for that, when it has risen as much or

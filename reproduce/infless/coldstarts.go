@@ -1,16 +1,12 @@
 package infless
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -85,26 +81,15 @@ func steps(calls []serving.Time) [][]serving.Time {
 
 // recorded draws the calls of a carried trace: as many in every minute as it has, each anywhere in the minute.
 func recorded(name string, seed uint64) ([]serving.Time, error) {
-	file := "trace_" + name + ".csv"
-	text, err := files.ReadFile("data/" + file)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := reproduce.Records("data/"+file, text, "hour", "counts")
+	minutes, err := hourly(name)
 	if err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 16))
 	var out []serving.Time
-	for h, r := range rows {
-		for m, word := range strings.Fields(r[1]) {
-			n, err := strconv.Atoi(word)
-			if err != nil {
-				return nil, fmt.Errorf("data/%s: line %d: %q is no number of calls", file, h+3, word)
-			}
-			for range n {
-				out = append(out, serving.Time(60*h+m)*serving.Time(time.Minute)+serving.Time(rng.Int64N(int64(time.Minute))))
-			}
+	for m, n := range minutes {
+		for range n {
+			out = append(out, serving.Time(m)*serving.Time(time.Minute)+serving.Time(rng.Int64N(int64(time.Minute))))
 		}
 	}
 	slices.Sort(out)
