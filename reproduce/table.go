@@ -10,8 +10,9 @@ import (
 )
 
 // Table writes rows as text, a block for each figure and setting: a line for each system, a column for each quantity, what
-// was published in brackets behind what was measured.
+// was published in brackets behind what was measured. Rows of one setting come together, where the first of them stands.
 func Table(w io.Writer, rows []Row) error {
+	rows = together(rows)
 	for at := 0; at < len(rows); {
 		end := at
 		for end < len(rows) && rows[end].Figure == rows[at].Figure && maps.Equal(rows[end].Setting, rows[at].Setting) {
@@ -29,6 +30,24 @@ func Table(w io.Writer, rows []Row) error {
 		at = end
 	}
 	return nil
+}
+
+// together sorts the rows of each figure by setting, in the order in which settings first occur.
+func together(rows []Row) []Row {
+	out := make([]Row, 0, len(rows))
+	taken := make([]bool, len(rows))
+	for i := range rows {
+		if taken[i] {
+			continue
+		}
+		for j := i; j < len(rows) && rows[j].Figure == rows[i].Figure; j++ {
+			if !taken[j] && maps.Equal(rows[j].Setting, rows[i].Setting) {
+				taken[j] = true
+				out = append(out, rows[j])
+			}
+		}
+	}
+	return out
 }
 
 func block(w io.Writer, rows []Row) error {

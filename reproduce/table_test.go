@@ -11,6 +11,8 @@ func TestTable(t *testing.T) {
 	o.Add(Row{Paper: "p", Figure: "4", System: "a", Quantity: "drop", Unit: "points", Setting: s, Published: Published(4.85)}, 1, 2, 3)
 	o.Add(Row{Paper: "p", Figure: "4", System: "a", Quantity: "nodes", Setting: s}, 1234)
 	o.Add(Row{Paper: "p", Figure: "4", System: "b", Quantity: "drop", Unit: "points", Setting: s}, 0.004)
+	o.Add(Row{Paper: "p", Figure: "4", System: "b", Quantity: "drop", Unit: "points", Setting: map[string]string{"trace": "y"}}, 7)
+	o.Add(Row{Paper: "p", Figure: "4", System: "b", Quantity: "nodes", Setting: s}, 12)
 	o.Add(Row{Paper: "p", Figure: "5", System: "b", Quantity: "drop", Unit: "points", Setting: s}, 0.25, 0.25)
 	o.Add(Row{Paper: "p", Figure: "5", System: "c", Quantity: "nothing"})
 	var b strings.Builder
@@ -22,7 +24,11 @@ func TestTable(t *testing.T) {
   trace x
   system  drop (points)           nodes
   a       2.00 1.00..3.00 [4.85]  1234
-  b       0.004                   
+  b       0.004                   12.0
+
+  trace y
+  system  drop (points)
+  b       7.00
 
 Figure 5
 
@@ -33,7 +39,7 @@ Figure 5
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
-	if r := o.Rows[0]; r.Seeds != 3 || r.Low != 1 || r.High != 3 || len(o.Rows) != 4 {
+	if r := o.Rows[0]; r.Seeds != 3 || r.Low != 1 || r.High != 3 || len(o.Rows) != 6 {
 		t.Errorf("%+v of %d", r, len(o.Rows))
 	}
 	p := Paper{Name: "p", Figures: []Figure{{Name: "4"}}}
