@@ -34,6 +34,11 @@ func (e *Engine) believe() {
 	if e.plan == nil || e.plan.Budgets == nil {
 		e.tails = e.leastTails()
 	}
+	e.retime()
+}
+
+// retime recomputes what follows from latencies and from what later stages need, and looks at everything again.
+func (e *Engine) retime() {
 	e.fleet.Believe()
 	for s := range e.spec.Stages {
 		e.timeStage(serving.StageID(s))

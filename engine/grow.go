@@ -55,15 +55,7 @@ func (e *Engine) grow(g *Growth) {
 	} else {
 		e.tails = e.leastTails()
 	}
-	e.fleet.Believe()
-	for s := range e.spec.Stages {
-		e.timeStage(serving.StageID(s))
-		e.stages.add(s)
-	}
-	for _, i := range e.fleet.Live() {
-		e.timeInstance(i)
-		e.touch(i)
-	}
+	e.retime()
 	e.request++
 	e.asked, e.grown, e.again = false, true, 0
 	e.shifted, e.scaleDirty = e.now, true

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -41,27 +40,8 @@ type rented struct {
 // history reads what a server over mixed machines did.
 func history(t *testing.T, path string) (plans []rented, out []placed) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := journal.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(r.Header().Measurements.Latency); n != 0 {
-		t.Errorf("the server knew %d latencies from the start", n)
-	}
 	on := make(map[int]int)
-	for {
-		s, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return plans, out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	unmeasured(t, path, func(s *journal.Step) {
 		for _, in := range s.In {
 			if in.Kind != engine.PlanReady {
 				continue
@@ -82,13 +62,15 @@ func history(t *testing.T, path string) (plans []rented, out []placed) {
 				id, _ := strconv.Atoi(m[2])
 				b := placed{at: s.At, device: on[id]}
 				b.items, _ = strconv.Atoi(m[3])
+				var err error
 				if b.expected, err = time.ParseDuration(m[4]); err != nil {
 					t.Fatal(err)
 				}
 				out = append(out, b)
 			}
 		}
-	}
+	})
+	return plans, out
 }
 
 // brought counts the queries of a recorded run that brought so many items.

@@ -32,28 +32,9 @@ var started = regexp.MustCompile(`^start-batch b(\d+) on i(\d+) variant \d+, (\d
 // batches reads the batches of a journal in the order in which they began, those that ended.
 func batches(t *testing.T, path string) []ran {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := journal.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(r.Header().Measurements.Latency); n != 0 {
-		t.Errorf("the server knew %d latencies from the start", n)
-	}
 	var out []ran
 	place := make(map[uint64]int)
-	for {
-		s, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return slices.DeleteFunc(out, func(b ran) bool { return b.took == 0 })
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	unmeasured(t, path, func(s *journal.Step) {
 		for _, in := range s.In {
 			if in.Kind == engine.BatchDone {
 				out[place[uint64(in.Batch)]].took = in.Took
@@ -68,13 +49,15 @@ func batches(t *testing.T, path string) []ran {
 			b := ran{}
 			b.instance, _ = strconv.Atoi(m[2])
 			b.items, _ = strconv.Atoi(m[3])
+			var err error
 			if b.expected, err = time.ParseDuration(m[4]); err != nil {
 				t.Fatal(err)
 			}
 			place[id] = len(out)
 			out = append(out, b)
 		}
-	}
+	})
+	return slices.DeleteFunc(out, func(b ran) bool { return b.took == 0 })
 }
 
 // A server that knows nothing of the latency of its two machines, of which one is better for small queries and the other for

@@ -1,9 +1,7 @@
 package test
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -78,26 +76,9 @@ var (
 // them the instances of the call before have to be gone and another has to be there, and it has to run at once.
 func prewarmed(t *testing.T, path string) (calls int) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := journal.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen, live, gone, cold := 0, 0, false, 0
 	var launched, arrived serving.Time
-	for {
-		s, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			t.Logf("%d calls, of which %d of the first %d found nothing ready", seen, cold, learns)
-			return calls
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	steps(t, path, func(s *journal.Step) {
 		for _, in := range s.In {
 			if in.Kind != engine.QueryArrived {
 				continue
@@ -133,5 +114,7 @@ func prewarmed(t *testing.T, path string) (calls int) {
 				t.Errorf("call %d: %s", seen, text)
 			}
 		}
-	}
+	})
+	t.Logf("%d calls, of which %d of the first %d found nothing ready", seen, cold, learns)
+	return calls
 }
