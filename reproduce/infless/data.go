@@ -4,9 +4,7 @@ package infless
 
 import (
 	"embed"
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/sluice-serving/sluice/reproduce"
@@ -16,14 +14,7 @@ import (
 //go:embed data/*.csv
 var files embed.FS
 
-// records reads a carried table and checks its head.
-func records(name string, head ...string) ([][]string, error) {
-	text, err := files.ReadFile("data/" + name)
-	if err != nil {
-		return nil, err
-	}
-	return reproduce.Records("data/"+name, text, head...)
-}
+var data = reproduce.Data{Files: files}
 
 const ms = time.Millisecond
 
@@ -35,17 +26,15 @@ type measured map[part]map[int]time.Duration
 
 // latencies reads what was published of all functions.
 func latencies() (map[string]measured, error) {
-	rows, err := records("latency.csv", "function", "threads", "percent", "batch", "ms")
+	rows, err := data.Records("latency.csv", "function", "threads", "percent", "batch", "ms")
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[string]measured)
 	for n, r := range rows {
-		var v [4]float64
-		for k, text := range r[1:] {
-			if v[k], err = strconv.ParseFloat(text, 64); err != nil {
-				return nil, fmt.Errorf("data/latency.csv: record %d: %q is no number", n+1, text)
-			}
+		v, err := reproduce.Numbers("latency.csv", n, r[1:])
+		if err != nil {
+			return nil, err
 		}
 		if out[r[0]] == nil {
 			out[r[0]] = make(measured)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -25,11 +24,7 @@ var traceNames = []string{"sporadic", "periodic", "bursty"}
 // hourly reads a carried trace: calls by minute.
 func hourly(name string) (out []int, err error) {
 	file := "trace_" + name + ".csv"
-	text, err := files.ReadFile("data/" + file)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := reproduce.Records("data/"+file, text, "hour", "counts")
+	rows, err := data.Records(file, "hour", "counts")
 	if err != nil {
 		return nil, err
 	}

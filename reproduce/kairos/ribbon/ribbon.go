@@ -6,13 +6,14 @@ import (
 	"embed"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
 //go:embed data/*.csv
 var files embed.FS
+
+var data = reproduce.Data{Files: files}
 
 // Enough is the per cent of queries in time from which a pool is good.
 const Enough = 99
@@ -81,20 +82,14 @@ func Tables() ([]*Table, error) {
 
 // read hands out the lines of a carried table: so many words, then numbers.
 func read(name string, words int, head []string, line func(key []string, v []float64) error) error {
-	text, err := files.ReadFile("data/" + name)
-	if err != nil {
-		return err
-	}
-	rows, err := reproduce.Records("data/"+name, text, head...)
+	rows, err := data.Records(name, head...)
 	if err != nil {
 		return err
 	}
 	for n, r := range rows {
-		v := make([]float64, len(r)-words)
-		for i, f := range r[words:] {
-			if v[i], err = strconv.ParseFloat(f, 64); err != nil {
-				return fmt.Errorf("data/%s: line %d: %q is no number", name, n+2, f)
-			}
+		v, err := reproduce.Numbers(name, n, r[words:])
+		if err != nil {
+			return err
 		}
 		if err := line(r[:words], v); err != nil {
 			return err
