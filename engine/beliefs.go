@@ -31,14 +31,16 @@ func (e *Engine) believe() {
 	}
 	e.epoch = e.learner.Epoch()
 	e.shifted, e.scaleDirty = e.now, true
-	if e.plan == nil || e.plan.Budgets == nil {
-		e.tails = e.leastTails()
-	}
 	e.retime()
 }
 
 // retime recomputes what follows from latencies and from what later stages need, and looks at everything again.
 func (e *Engine) retime() {
+	if e.plan != nil && e.plan.Budgets != nil {
+		e.tails = e.budgeted()
+	} else {
+		e.tails = e.leastTails()
+	}
 	e.fleet.Believe()
 	for s := range e.spec.Stages {
 		e.timeStage(serving.StageID(s))

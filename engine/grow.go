@@ -50,11 +50,6 @@ func (e *Engine) grow(g *Growth) {
 			e.place[s] = at
 		}
 	}
-	if e.plan != nil && e.plan.Budgets != nil {
-		e.tails = e.budgeted()
-	} else {
-		e.tails = e.leastTails()
-	}
 	e.retime()
 	e.request++
 	e.asked, e.grown, e.again = false, true, 0
