@@ -297,20 +297,7 @@ func TestTwinLearning(t *testing.T) {
 					w.header.Measurements = serving.Measurements{}
 				}
 				a, b := w.simulated(t), w.live(t)
-				if !bytes.Equal(eventful(a), eventful(b)) {
-					t.Fatalf("%s+%s, seed %d: simulator and data plane differ:\n%s", router, batcher, seed, firstDifference(eventful(a), eventful(b)))
-				}
-				r, err := journal.NewReader(bytes.NewReader(a))
-				if err != nil {
-					t.Fatal(err)
-				}
-				e, err := systems.Recorded(r.Header())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d, err := journal.Replay(r, e, nil); err != nil || d != nil {
-					t.Fatalf("%s+%s, seed %d: replay: %v, %v", router, batcher, seed, d, err)
-				}
+				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				requests += bytes.Count(a, []byte("request-plan"))
 				plans += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
 			}
@@ -338,20 +325,7 @@ func TestTwinScaling(t *testing.T) {
 				w.faults, w.cancels, w.planner = nil, nil, w.cluster.Planner
 				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
-				if !bytes.Equal(eventful(a), eventful(b)) {
-					t.Fatalf("%s+%s, seed %d: simulator and data plane differ:\n%s", router, batcher, seed, firstDifference(eventful(a), eventful(b)))
-				}
-				r, err := journal.NewReader(bytes.NewReader(a))
-				if err != nil {
-					t.Fatal(err)
-				}
-				e, err := systems.Recorded(r.Header())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d, err := journal.Replay(r, e, nil); err != nil || d != nil {
-					t.Fatalf("%s+%s, seed %d: replay: %v, %v", router, batcher, seed, d, err)
-				}
+				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				let += bytes.Count(a, []byte("no longer in the plan"))
 				started += bytes.Count(a, []byte("launch-instance"))
 			}
@@ -360,6 +334,26 @@ func TestTwinScaling(t *testing.T) {
 	t.Logf("%d instances were let go, %d started", let, started)
 	if let < 100 || started < 100 {
 		t.Errorf("only %d instances were let go and %d started", let, started)
+	}
+}
+
+// alike fails when the journals of simulator and data plane differ, or when a replay through the recorded system does, with its
+// invariants checked after every step.
+func alike(t *testing.T, what string, a, b []byte) {
+	t.Helper()
+	if !bytes.Equal(eventful(a), eventful(b)) {
+		t.Fatalf("%s: simulator and data plane differ:\n%s", what, firstDifference(eventful(a), eventful(b)))
+	}
+	r, err := journal.NewReader(bytes.NewReader(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := systems.Recorded(r.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := journal.Replay(r, e, func(journal.Step) error { return e.Check() }); err != nil || d != nil {
+		t.Fatalf("%s: replay: %v, %v", what, d, err)
 	}
 }
 
@@ -405,20 +399,7 @@ func TestTwinGrowing(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := w.live(t)
-				if !bytes.Equal(eventful(a), eventful(b)) {
-					t.Fatalf("%s+%s, seed %d: simulator and data plane differ:\n%s", router, batcher, seed, firstDifference(eventful(a), eventful(b)))
-				}
-				r, err := journal.NewReader(bytes.NewReader(a))
-				if err != nil {
-					t.Fatal(err)
-				}
-				e, err := systems.Recorded(r.Header())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d, err := journal.Replay(r, e, func(journal.Step) error { return e.Check() }); err != nil || d != nil {
-					t.Fatalf("%s+%s, seed %d: replay: %v, %v", router, batcher, seed, d, err)
-				}
+				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				closed += bytes.Count(a, []byte("the function was deleted"))
 				served += bytes.Count(a, []byte(" served by "))
 			}

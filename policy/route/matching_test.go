@@ -303,39 +303,46 @@ func TestMatchingWindow(t *testing.T) {
 	}
 }
 
+// foresighted are the rules that weigh all instances, each fresh.
+var foresighted = map[string]func() Router{"matching": func() Router { return NewMatching(1) }, "schedule": func() Router { return NewSchedule() }}
+
 // A query that only some instances may serve, by what it asks for or by its size, goes to those.
-func TestMatchingKeepsRequirements(t *testing.T) {
-	f := mixed(linear{{10 * ms, ms / 10}, {20 * ms, ms / 10}}, []int{1, 1}, time.Second, serving.ServeLate)
-	f.Spec.Variants = append(f.Spec.Variants, serving.Variant{Name: "other", Accuracy: 0.9, MaxBatch: 2000})
-	i := f.Ready(0)[1]
-	i.Variants = append(i.Variants, fleet.Loaded{Variant: 1, Limit: 2000, Wanted: true})
-	f.Warm(i, 1)
-	o := NewMatching(1)
-	r := f.NewTask(fleet.Task{Query: 1, Items: 1, Pin: 1, Deadline: serving.Time(time.Second)})
-	f.SetRank(r, fleet.Rank(0))
-	f.Wait(r)
-	come(f, 2, 1500, serving.Time(time.Second)+1)
-	o.Route(&View{Fleet: f})
-	if got := given(f); !alike(got, nil, []int{1}) {
-		t.Errorf("%v, want the pinned query on the second", got)
-	}
-	f.Take(r)
-	o.Route(&View{Fleet: f})
-	if got := given(f); !alike(got, nil, []int{2}) {
-		t.Errorf("%v, want the large query on the second", got)
+func TestRequirementsAreKept(t *testing.T) {
+	for name, rule := range foresighted {
+		f := mixed(linear{{10 * ms, ms / 10}, {20 * ms, ms / 10}}, []int{1, 1}, time.Second, serving.ServeLate)
+		f.Spec.Variants = append(f.Spec.Variants, serving.Variant{Name: "other", Accuracy: 0.9, MaxBatch: 2000})
+		i := f.Ready(0)[1]
+		i.Variants = append(i.Variants, fleet.Loaded{Variant: 1, Limit: 2000, Wanted: true})
+		f.Warm(i, 1)
+		o := rule()
+		r := f.NewTask(fleet.Task{Query: 1, Items: 1, Pin: 1, Deadline: serving.Time(time.Second)})
+		f.SetRank(r, fleet.Rank(0))
+		f.Wait(r)
+		come(f, 2, 1500, serving.Time(time.Second)+1)
+		o.Route(&View{Fleet: f})
+		if got := given(f); !alike(got, nil, []int{1}) {
+			t.Errorf("%s: %v, want the pinned query on the second", name, got)
+		}
+		f.Take(r)
+		o.Route(&View{Fleet: f})
+		if got := given(f); !alike(got, nil, []int{2}) {
+			t.Errorf("%s: %v, want the large query on the second", name, got)
+		}
 	}
 }
 
 // An instance with several slots is given as many queries as it can begin.
-func TestMatchingFillsSlots(t *testing.T) {
-	f := mixed(linear{{10 * ms, ms / 10}}, []int{2}, time.Second, serving.DropLate)
-	f.Ready(0)[0].Slots = 3
-	for q := range 6 {
-		come(f, q+1, 10, serving.Time(time.Second)+serving.Time(q))
-	}
-	NewMatching(1).Route(&View{Fleet: f})
-	if got := lengths(f); !equal(got, []int{3, 1}) {
-		t.Errorf("%v, want 3 and 1", got)
+func TestSlotsAreFilled(t *testing.T) {
+	for name, rule := range foresighted {
+		f := mixed(linear{{10 * ms, ms / 10}}, []int{2}, time.Second, serving.DropLate)
+		f.Ready(0)[0].Slots = 3
+		for q := range 6 {
+			come(f, q+1, 10, serving.Time(time.Second)+serving.Time(q))
+		}
+		rule().Route(&View{Fleet: f})
+		if got := lengths(f); !equal(got, []int{3, 1}) {
+			t.Errorf("%s: %v, want 3 and 1", name, got)
+		}
 	}
 }
 
