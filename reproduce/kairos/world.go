@@ -1,7 +1,6 @@
 package kairos
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
-	"github.com/sluice-serving/sluice/policy/plan/static"
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -78,27 +76,17 @@ func newService(s setup) (*service, error) {
 
 // world is the service on a pool, with the plan that every machine serves queries of every size.
 func (s *service) world(p pool) (*experiment.World, *plan.Plan, error) {
-	spec := s.spec
-	var place []static.Instance
-	for t, n := range p {
-		for i := range n {
-			place = append(place, static.Instance{Worker: serving.WorkerID(len(spec.Workers)), Variants: []serving.VariantID{0}, Limit: largest})
-			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("%s-%d", types[t].Name, i), DeviceType: serving.DeviceTypeID(t)})
-		}
+	w := experiment.World{
+		Spec: &s.spec, Beliefs: s.beliefs, Apps: []report.AppInfo{{Name: s.model, BestAccuracy: 1, SLO: s.spec.Apps[0].SLO}},
+		Truth: func(r *rand.Rand) (truth.Model, error) { return s.truth.With(r), nil },
 	}
-	w := &experiment.World{Spec: &spec, Beliefs: s.beliefs, Apps: []report.AppInfo{{Name: s.model, BestAccuracy: 1, SLO: spec.Apps[0].SLO}}}
-	w.Truth = func(r *rand.Rand) (truth.Model, error) { return s.truth.With(r), nil }
-	initial, err := (&static.Planner{Profile: s.beliefs, Instances: place}).Plan(context.Background(), plan.Request{Spec: &spec})
+	out, initial, err := w.Rented(s.market, p.of(), 0, outside)
 	if err != nil {
 		return nil, nil, err
 	}
-	for t := range types { // Ribbon's queue prefers the base type (§7)
+	initial.Prefer = nil
+	for t := range types { // Ribbon's queue prefers the base type (§7), the others in the order of Table 4
 		initial.Prefer = append(initial.Prefer, serving.DeviceTypeID(t))
 	}
-	f, err := s.fluid()
-	if err != nil {
-		return nil, nil, err
-	}
-	initial.Worth = [][]float64{f.Solve(p.of()).Worth}
-	return w, initial, nil
+	return out, initial, nil
 }

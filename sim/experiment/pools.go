@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/plan/kairos"
-	"github.com/sluice-serving/sluice/policy/plan/static"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
@@ -40,49 +38,9 @@ func (p *Pools) allowing(start float64) Allowing {
 	return Allowing{Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs, Seed: 1000 * p.Seed}
 }
 
-// rented is the world with a pool for its workers, and a plan in which each of them serves queries of all sizes. Base types
-// come first where a router has to prefer some, and machines are worth what the linear program says.
-func (p *Pools) rented(pool kairos.Pool) (*World, *plan.Plan, error) {
-	w := *p.World
-	counts := make([]int, len(w.Spec.DeviceTypes))
-	var prefer, others []serving.DeviceTypeID
-	for t, n := range pool {
-		d := p.Market.Types[t].Device
-		counts[d] += n
-		if p.Market.Base(t) {
-			prefer = append(prefer, d)
-		} else {
-			others = append(others, d)
-		}
-	}
-	w.Spec = p.World.Spec.Rented(counts)
-	v := &w.Spec.Variants[p.Variant]
-	var place []static.Instance
-	for id := range w.Spec.Workers {
-		place = append(place, static.Instance{Worker: serving.WorkerID(id), Stage: v.Stage, Variants: []serving.VariantID{p.Variant}, Limit: v.MaxBatch})
-	}
-	initial, err := (&static.Planner{Profile: w.Known().Profile, Instances: place}).Plan(context.Background(), plan.Request{Spec: w.Spec})
-	if err != nil {
-		return nil, nil, err
-	}
-	initial.Prefer = append(prefer, others...)
-	f, err := kairos.NewFluid(p.Market, p.allowing(1).Limit)
-	if err != nil {
-		return nil, nil, err
-	}
-	initial.Worth = make([][]float64, len(w.Spec.Stages))
-	if worth := f.Solve(pool).Worth; worth != nil {
-		initial.Worth[v.Stage] = make([]float64, len(w.Spec.DeviceTypes))
-		for t := range p.Market.Types {
-			initial.Worth[v.Stage][p.Market.Types[t].Device] = worth[t]
-		}
-	}
-	return &w, initial, nil
-}
-
 // Probe runs the system on a pool.
 func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
-	w, initial, err := p.rented(pool)
+	w, initial, err := p.World.Rented(p.Market, pool, p.Variant, p.allowing(1).Limit)
 	if err != nil {
 		return nil, err
 	}
