@@ -6,9 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 
+	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/plan/kairos"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -247,66 +249,40 @@ func (x *rental) app() serving.AppID {
 	return spec.Stages[spec.Variants[x.pools.Variant].Stage].App
 }
 
-// ranked lists the pools of a budget by a bound.
-func (x *rental) ranked(b kairos.Bound, budget float64) ([]kairos.Ranked, error) {
-	pools, err := x.pools.Market.Pools(budget)
-	if err != nil {
-		return nil, &status{ExitConfig, err}
+// candidate is a pool and what it was found to carry; nil until it has been simulated.
+type candidate struct {
+	kairos.Ranked
+	allowed *experiment.Allowed
+}
+
+// untried makes candidates of ranked pools.
+func untried(ranked ...kairos.Ranked) []candidate {
+	out := make([]candidate, len(ranked))
+	for i, r := range ranked {
+		out[i].Ranked = r
 	}
-	return kairos.Rank(x.pools.Market, b, pools), nil
+	return out
 }
 
 // buy chooses the pool of a budget and tells of it and of others.
 func (x *rental) buy(ctx context.Context, budget float64, progress func(float64, string)) (*budgetView, error) {
-	var by kairos.Bound = x.upper
-	if x.bound == fluidBound {
-		by = x.fluid
-	}
-	ranked, err := x.ranked(by, budget)
+	m := x.pools.Market
+	pools, err := m.Pools(budget)
 	if err != nil {
-		return nil, err
+		return nil, &status{ExitConfig, err}
 	}
-	out := &budgetView{Budget: budget, Pools: len(ranked)}
-	found := make(map[string]experiment.Allowed)
-	var shown []kairos.Ranked // the chosen one first
-	switch {
-	case x.demand > 0:
-		able, err := x.ranked(x.fluid, budget)
-		if err != nil {
-			return nil, err
-		}
-		shown, out.Tried, err = x.pools.Cheapest(ctx, able, x.demand, 1+x.others, func(done, of int) {
+	out := &budgetView{Budget: budget, Pools: len(pools)}
+	var shown []candidate // the chosen one first
+	if x.demand > 0 {
+		cheapest, tried, err := x.pools.Cheapest(ctx, kairos.Rank(m, x.fluid, pools), x.demand, 1+x.others, func(done, of int) {
 			progress(0.7*(1-math.Pow(0.99, float64(done))), fmt.Sprintf("trying pools from the cheapest, %d of at most %d", done, of))
 		})
 		if err != nil {
 			return nil, err
 		}
-	case x.search:
-		able, err := x.ranked(x.fluid, budget) // the bound that holds
-		if err != nil {
-			return nil, err
-		}
-		tried, best, err := x.pools.Best(ctx, able, func(share float64) { progress(0.7*share, "looking for the best pool") })
-		if err != nil {
-			return nil, err
-		}
-		out.Tried = len(tried)
-		for _, t := range tried {
-			found[fmt.Sprint(t.Pool)] = t.Allowed
-		}
-		if best >= 0 {
-			shown = append(shown, tried[best].Ranked)
-		}
-		shown = x.besides(shown, ranked)
-	default:
-		at := kairos.Choose(x.pools.Market, ranked)
-		if at >= 0 && x.bound == fluidBound {
-			at = 0 // as the planner does
-		}
-		if at >= 0 {
-			shown = append(shown, ranked[at])
-		}
-		shown = x.besides(shown, ranked)
+		shown, out.Tried = untried(cheapest...), tried
+	} else if shown, out.Tried, err = x.most(ctx, pools, progress); err != nil {
+		return nil, err
 	}
 	if len(shown) == 0 {
 		return out, nil
@@ -316,9 +292,8 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 		return nil, err
 	}
 	if same != nil {
-		shown = append(shown, *same)
+		shown = append(shown, candidate{Ranked: *same})
 	}
-	views := make([]poolView, len(shown))
 	if !x.bounds {
 		base := 0.7
 		if out.Tried == 0 {
@@ -327,19 +302,21 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 		err := experiment.Sweep(ctx, len(shown), runtime.NumCPU(), func(done, of int) {
 			progress(base+(1-base)*float64(done)/float64(of), "simulating pools")
 		}, func(ctx context.Context, i int) error {
-			if _, ok := found[fmt.Sprint(shown[i].Pool)]; ok {
+			c := &shown[i]
+			if c.allowed != nil {
 				return nil
 			}
-			a, err := x.pools.Allowable(ctx, shown[i].Pool, experiment.Start(x.upper.Of(shown[i].Pool)))
-			views[i].Expected, views[i].Low, views[i].High = &a.Rate, &a.Low, &a.High
+			a, err := x.pools.Allowable(ctx, c.Pool, experiment.Start(x.upper.Of(c.Pool)))
+			c.allowed = &a
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
+	views := make([]poolView, len(shown))
 	for i := range views {
-		x.view(&views[i], shown[i], found)
+		views[i] = x.view(&shown[i])
 	}
 	if same != nil {
 		out.Homogeneous = &views[len(views)-1]
@@ -353,14 +330,43 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 	return out, nil
 }
 
-// besides adds the pools with the highest bounds.
-func (x *rental) besides(shown, ranked []kairos.Ranked) []kairos.Ranked {
-	for i := 0; i < len(ranked) && len(shown) < 1+x.others; i++ {
-		if len(shown) > 0 && fmt.Sprint(ranked[i].Pool) != fmt.Sprint(shown[0].Pool) && ranked[i].Bound > 0 {
-			shown = append(shown, ranked[i])
+// most is the pool that carries most, as bounds have it or as a search finds it, and after it those with the highest bounds; none
+// when no pool serves the largest queries. It also returns how many were simulated.
+func (x *rental) most(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (shown []candidate, tried int, err error) {
+	m, fluid := x.pools.Market, x.bound == fluidBound
+	var by kairos.Bound = x.upper
+	if fluid {
+		by = x.fluid
+	}
+	order := kairos.Rank(m, by, pools)
+	ranked := untried(order...)
+	if x.search {
+		all, best, err := x.pools.Best(ctx, kairos.Rank(m, x.fluid, pools), func(share float64) { progress(0.7*share, "looking for the best pool") })
+		if err != nil || best < 0 {
+			return nil, len(all), err
+		}
+		for i := range ranked {
+			if at := slices.IndexFunc(all, func(t experiment.Tried) bool { return slices.Equal(t.Pool, ranked[i].Pool) }); at >= 0 {
+				ranked[i].allowed = &all[at].Allowed
+			}
+		}
+		shown, tried = append(shown, candidate{all[best].Ranked, &all[best].Allowed}), len(all)
+	} else {
+		at := kairos.Choose(m, order)
+		if at >= 0 && fluid {
+			at = 0 // as the planner does
+		}
+		if at < 0 {
+			return nil, 0, nil
+		}
+		shown = append(shown, ranked[at])
+	}
+	for _, c := range ranked {
+		if len(shown) < 1+x.others && c.Bound > 0 && !slices.Equal(c.Pool, shown[0].Pool) {
+			shown = append(shown, c)
 		}
 	}
-	return shown
+	return shown, tried, nil
 }
 
 // homogeneous is the pool of one base type that is held against the chosen one: the one with the highest bound, or with a demand
@@ -413,34 +419,39 @@ func (x *rental) homogeneous(ctx context.Context, budget float64) (*kairos.Ranke
 }
 
 // view tells of a pool.
-func (x *rental) view(v *poolView, r kairos.Ranked, found map[string]experiment.Allowed) {
+func (x *rental) view(c *candidate) poolView {
 	m := x.pools.Market
-	v.Machines = make(map[string]int)
+	v := poolView{Machines: make(map[string]int), CostPerHour: m.Cost(c.Pool), Upper: x.upper.Of(c.Pool), Fluid: x.fluid.Of(c.Pool)}
 	var parts []string
-	for t, n := range r.Pool {
+	for t, n := range c.Pool {
 		if n > 0 {
 			v.Machines[m.Types[t].Name] = n
 			parts = append(parts, fmt.Sprintf("%d %s", n, m.Types[t].Name))
 		}
 	}
 	v.text = strings.Join(parts, ", ")
-	v.CostPerHour, v.Upper, v.Fluid = m.Cost(r.Pool), x.upper.Of(r.Pool), x.fluid.Of(r.Pool)
-	if a, ok := found[fmt.Sprint(r.Pool)]; ok {
-		v.Expected, v.Low, v.High = &a.Rate, &a.Low, &a.High
-	}
 	rate := x.demand
-	if rate == 0 && v.Expected != nil {
-		rate = *v.Expected
+	if a := c.allowed; a != nil {
+		v.Expected, v.Low, v.High = &a.Rate, &a.Low, &a.High
+		if rate == 0 {
+			rate = a.Rate
+		}
 	}
 	if rate > 0 {
 		each := v.CostPerHour / (3600 * rate) * 1e6
 		v.PerMillion = &each
 	}
+	return v
 }
 
-// rents picks the system whose rules pools are tried with: the file's, or else the one that plans pools.
+// rents picks the system whose rules pools are tried with: the file's if its queries run one at a time, which is what bounds are
+// of, or else the one that plans pools.
 func (p *planning) rents(chosen bool) error {
-	if chosen || p.systems[0].Batcher == "single" {
+	rule, err := systems.NewBatcher(p.systems[0].Batcher, p.systems[0].Options)
+	if err != nil {
+		return err
+	}
+	if l, ok := rule.(batch.Loner); chosen || ok && l.Alone() {
 		return nil
 	}
 	s, err := systems.Get("kairos")
