@@ -3,7 +3,6 @@ package config
 import (
 	_ "embed"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -53,16 +52,10 @@ func FunctionTemplate() []byte { return slices.Clone(functionTemplate) }
 func ParseFunction(data []byte, path string) (*Function, error) {
 	f := &File{name: path, dir: filepath.Dir(path), lines: map[string]int{}}
 	c := &checker{f: f, bad: map[string]bool{}}
-	if len(data) > MaxBytes {
-		c.at(0, "", "larger than the limit of %d bytes", MaxBytes)
-		return nil, c.err()
-	}
-	root, ok := parseYAML(data, c)
-	if !ok {
-		return nil, c.err()
-	}
 	var fn Function
-	(&decoder{c: c}).fields(root, reflect.ValueOf(&fn).Elem(), "")
+	if !c.read(data, &fn) {
+		return nil, c.err()
+	}
 	if fn.SLO.Percentile == 0 && !f.has("slo.percentile") {
 		fn.SLO.Percentile = defaultPercentile
 	}

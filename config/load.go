@@ -37,21 +37,28 @@ func Load(path string) (*File, error) {
 func Parse(data []byte, path string) (*File, error) {
 	f := &File{name: path, dir: filepath.Dir(path), lines: map[string]int{}}
 	c := &checker{f: f, bad: map[string]bool{}}
-	if len(data) > MaxBytes {
-		c.at(0, "", "larger than the limit of %d bytes", MaxBytes)
+	if !c.read(data, f) {
 		return nil, c.err()
 	}
-	root, ok := parseYAML(data, c)
-	if !ok {
-		return nil, c.err()
-	}
-	(&decoder{c: c}).fields(root, reflect.ValueOf(f).Elem(), "")
 	f.defaults()
 	c.file()
 	if err := c.err(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// read decodes a whole file into a struct; false when it is too large or no mapping.
+func (c *checker) read(data []byte, into any) bool {
+	if len(data) > MaxBytes {
+		c.at(0, "", "larger than the limit of %d bytes", MaxBytes)
+		return false
+	}
+	root, ok := parseYAML(data, c)
+	if ok {
+		(&decoder{c: c}).fields(root, reflect.ValueOf(into).Elem(), "")
+	}
+	return ok
 }
 
 // parseYAML returns the one mapping that a file must be.
