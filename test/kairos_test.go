@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,19 +133,7 @@ func TestKairosLive(t *testing.T) {
 	a.while(func() bool { return runs(t, admin) == learned })
 	a.count(80)
 	// Quick machines are 0.5 $/h now: there is money for one.
-	put, err := http.NewRequest(http.MethodPut, fmt.Sprintf("http://127.0.0.1:%d/prices", admin), strings.NewReader(`{"device_type": "quick", "price_per_hour": 0.5}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	put.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(put)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != 200 {
-		t.Errorf("a price: %d", resp.StatusCode)
-	}
+	put(t, fmt.Sprintf("http://127.0.0.1:%d/prices", admin), `{"device_type": "quick", "price_per_hour": 0.5}`)
 	a.while(func() bool { return runs(t, admin) == repriced })
 	a.wait.Wait()
 	// The load generator brings the sizes that the configuration says.

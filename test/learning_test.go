@@ -107,20 +107,9 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 	}
 
 	prices := fmt.Sprintf("http://127.0.0.1:%d/prices", admin)
-	put, err := http.NewRequest(http.MethodPut, prices, strings.NewReader(`{"device_type": "processor", "price_per_hour": 0.03}`))
+	put(t, prices, `{"device_type": "processor", "price_per_hour": 0.03}`)
+	resp, err := http.Get(prices)
 	if err != nil {
-		t.Fatal(err)
-	}
-	put.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(put)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != 200 {
-		t.Errorf("a price: %d", resp.StatusCode)
-	}
-	if resp, err = http.Get(prices); err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()

@@ -94,6 +94,24 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 	}
 }
 
+// put sends a JSON object to an admin address and fails unless it is taken.
+func put(t *testing.T, url, object string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPut, url, strings.NewReader(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("PUT %s %s: %d", url, object, resp.StatusCode)
+	}
+}
+
 func get(url string) int {
 	ctx, done := context.WithTimeout(context.Background(), time.Second)
 	defer done()
