@@ -8,11 +8,7 @@ import (
 )
 
 // like keeps the first input's shape.
-func like(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func like(n *node, x *Tensor) ([]Tensor, error) {
 	out := Tensor{DType: x.DType, Shape: x.Shape}
 	if n.OpType == "Identity" {
 		out.Ints, out.Known = x.Ints, x.Known
@@ -113,18 +109,14 @@ func where(n *node) ([]Tensor, error) {
 	return out, err
 }
 
-func reduce(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func reduce(n *node, x *Tensor) ([]Tensor, error) {
 	list, err := n.list("axes", 1)
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
 		if n.int("noop_with_empty_axes", 0) != 0 {
-			return like(n)
+			return like(n, x)
 		}
 		for i := range x.Shape {
 			list = append(list, int64(i))
@@ -148,11 +140,7 @@ func without(shape []int64, gone []int, keep bool) []int64 {
 	return out
 }
 
-func argmax(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func argmax(n *node, x *Tensor) ([]Tensor, error) {
 	k, err := axis(n.int("axis", 0), len(x.Shape))
 	return one(Tensor{DType: onnxmodel.Int64, Shape: without(x.Shape, []int{k}, n.int("keepdims", 1) != 0)}, err)
 }

@@ -7,11 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/onnxmodel"
 )
 
-func concat(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func concat(n *node, x *Tensor) ([]Tensor, error) {
 	k, err := axis(n.int("axis", 0), len(x.Shape))
 	if err != nil {
 		return nil, err
@@ -30,11 +26,7 @@ func concat(n *node) ([]Tensor, error) {
 }
 
 // reshape takes 0 for the input's dimension at that place, unless allowzero is set, and -1 for whatever is left.
-func reshape(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func reshape(n *node, x *Tensor) ([]Tensor, error) {
 	want, err := n.list("shape", 1)
 	if err != nil {
 		return nil, err
@@ -63,11 +55,7 @@ func reshape(n *node) ([]Tensor, error) {
 	return []Tensor{{DType: x.DType, Shape: shape, Ints: x.Ints, Known: x.Known}}, nil
 }
 
-func transpose(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func transpose(n *node, x *Tensor) ([]Tensor, error) {
 	perm := n.ints("perm")
 	if perm == nil {
 		for i := range x.Shape {
@@ -88,11 +76,7 @@ func transpose(n *node) ([]Tensor, error) {
 	return []Tensor{{DType: x.DType, Shape: out}}, nil
 }
 
-func flatten(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func flatten(n *node, x *Tensor) ([]Tensor, error) {
 	at := n.int("axis", 1)
 	if at < 0 {
 		at += int64(len(x.Shape))
@@ -104,11 +88,7 @@ func flatten(n *node) ([]Tensor, error) {
 	return []Tensor{{DType: x.DType, Shape: []int64{front.Elements(), back.Elements()}}}, nil
 }
 
-func squeeze(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func squeeze(n *node, x *Tensor) ([]Tensor, error) {
 	list, err := n.list("axes", 1)
 	if err != nil {
 		return nil, err
@@ -124,11 +104,7 @@ func squeeze(n *node) ([]Tensor, error) {
 	return one(Tensor{DType: x.DType, Shape: without(x.Shape, gone, false), Ints: x.Ints, Known: x.Known}, err)
 }
 
-func unsqueeze(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func unsqueeze(n *node, x *Tensor) ([]Tensor, error) {
 	list, err := n.list("axes", 1)
 	if err != nil {
 		return nil, err
@@ -147,11 +123,7 @@ func unsqueeze(n *node) ([]Tensor, error) {
 	return []Tensor{{DType: x.DType, Shape: shape, Ints: x.Ints, Known: x.Known}}, nil
 }
 
-func split(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func split(n *node, x *Tensor) ([]Tensor, error) {
 	k, err := axis(n.int("axis", 0), len(x.Shape))
 	if err != nil {
 		return nil, err
@@ -176,12 +148,9 @@ func split(n *node) ([]Tensor, error) {
 	return out, nil
 }
 
-func slice(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func slice(n *node, x *Tensor) ([]Tensor, error) {
 	var lists [4][]int64 // starts, ends, axes, steps
+	var err error
 	for i, name := range []string{"starts", "ends", "axes", "steps"} {
 		if lists[i], err = n.list(name, i+1); err != nil {
 			return nil, err
@@ -260,11 +229,7 @@ func gather(n *node) ([]Tensor, error) {
 	return []Tensor{out}, nil
 }
 
-func expand(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func expand(n *node, x *Tensor) ([]Tensor, error) {
 	to, err := n.known(1)
 	if err != nil {
 		return nil, err
@@ -273,11 +238,7 @@ func expand(n *node) ([]Tensor, error) {
 	return one(Tensor{DType: x.DType, Shape: shape}, err)
 }
 
-func tile(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func tile(n *node, x *Tensor) ([]Tensor, error) {
 	times, err := n.known(1)
 	if err != nil || len(times) != len(x.Shape) {
 		return nil, fmt.Errorf("repeats %v do not fit shape %v (%w)", times, x.Shape, err)
@@ -289,11 +250,7 @@ func tile(n *node) ([]Tensor, error) {
 	return []Tensor{{DType: x.DType, Shape: shape}}, nil
 }
 
-func pad(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func pad(n *node, x *Tensor) ([]Tensor, error) {
 	pads, err := n.list("pads", 1)
 	if err != nil {
 		return nil, err
@@ -308,11 +265,7 @@ func pad(n *node) ([]Tensor, error) {
 	return []Tensor{{DType: x.DType, Shape: shape}}, nil
 }
 
-func shapeOf(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func shapeOf(n *node, x *Tensor) ([]Tensor, error) {
 	rank := int64(len(x.Shape))
 	from, count := cut(n.int("start", 0), n.int("end", rank), 1, rank)
 	return []Tensor{{DType: onnxmodel.Int64, Shape: []int64{count}, Ints: slices.Clone(x.Shape[from : from+count]), Known: true}}, nil
@@ -342,11 +295,7 @@ func constantOfShape(n *node) ([]Tensor, error) {
 	return one(Tensor{DType: d, Shape: shape}, err)
 }
 
-func cast(n *node) ([]Tensor, error) {
-	x, err := n.input(0)
-	if err != nil {
-		return nil, err
-	}
+func cast(n *node, x *Tensor) ([]Tensor, error) {
 	out := Tensor{DType: onnxmodel.DType(n.int("to", 0)), Shape: x.Shape}
 	if out.DType == onnxmodel.Int64 || out.DType == onnxmodel.Int32 {
 		out.Ints, out.Known = x.Ints, x.Known
