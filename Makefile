@@ -41,7 +41,7 @@ test: tools setup vet fmt ## vet, check formatting, run all tests
 .PHONY: race
 race: tools setup ## run the tests of the packages with goroutines under the race detector
 	$(call say,race)
-	$(GO) test -race $(patsubst %,./%/...,$(wildcard $(RACE_DIRS)))
+	$(GO) test -race -short $(patsubst %,./%/...,$(wildcard $(RACE_DIRS)))
 
 .PHONY: fuzz
 fuzz: tools ## run every fuzz target for FUZZTIME (default 10s)

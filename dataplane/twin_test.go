@@ -218,11 +218,19 @@ func (w *world) live(t *testing.T) []byte {
 	return out.Bytes()
 }
 
+// twins are the seeds of the tests below. The race detector takes twenty times as long: two are enough to find what races there are.
+func twins() []uint64 {
+	if testing.Short() {
+		return []uint64{1, 4}
+	}
+	return []uint64{1, 2, 3, 4}
+}
+
 // Simulator and data plane are one system: for every router with every batcher, on random worlds full of ties, failures,
 // cancellations and lost workers, both make the same decisions at the same times. Then replay: the recorded journal,
 // fed to a fresh engine, gives the same decisions again. SLUICE_SEED runs one seed.
 func TestTwin(t *testing.T) {
-	seeds := []uint64{1, 2, 3, 4}
+	seeds := twins()
 	if s := os.Getenv("SLUICE_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
@@ -285,7 +293,7 @@ func TestTwinLearning(t *testing.T) {
 	plans, requests := 0, 0
 	for _, router := range systems.Routers() {
 		for _, batcher := range []string{"single", "mostaccurate", "adaptive"} {
-			for seed := uint64(1); seed <= 4; seed++ {
+			for _, seed := range twins() {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "mixshift"}
 				system.Options.Learn, system.Options.Replan = true, 100*time.Millisecond
 				w := newWorld(system, seed)
@@ -314,7 +322,7 @@ func TestTwinScaling(t *testing.T) {
 	let, started := 0, 0
 	for _, router := range []string{"bands", "weighted", "earliestfinish"} {
 		for _, batcher := range []string{"filltimeout", "adaptive", "mostaccurate"} {
-			for seed := uint64(1); seed <= 4; seed++ {
+			for _, seed := range twins() {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "ratebands"}
 				system.Options.Replan = 20 * time.Millisecond
 				system.Options.Keeping = systems.Keeping{Rule: "keepalive", Alive: 30 * time.Millisecond}
@@ -369,7 +377,7 @@ func TestTwinGrowing(t *testing.T) {
 	closed, served := 0, 0
 	for _, router := range systems.Routers() {
 		for _, batcher := range []string{"single", "mostaccurate", "adaptive", "policytable"} {
-			for seed := uint64(1); seed <= 4; seed++ {
+			for _, seed := range twins() {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher}
 				system.Options.Learn = seed == 4
 				w := newWorld(system, seed)

@@ -18,8 +18,11 @@ func told(err error) (e *oip.Error, retry time.Duration) {
 	}
 	var d *dataplane.Error
 	if !errors.As(err, &d) {
-		if errors.Is(err, context.Canceled) {
+		switch {
+		case errors.Is(err, context.Canceled):
 			return oip.Errorf(oip.Gone, "", "cancelled by the client"), 0
+		case errors.Is(err, context.DeadlineExceeded):
+			return oip.Errorf(oip.Late, "", "the client's deadline passed"), 0
 		}
 		return oip.Errorf(oip.Internal, "", "%v", err), 0
 	}
@@ -29,6 +32,9 @@ func told(err error) (e *oip.Error, retry time.Duration) {
 	case d.Outcome == serving.Refused:
 		return oip.Errorf(oip.Invalid, "", "%v", d), 0
 	case d.Outcome == serving.Dropped:
+		return oip.Errorf(oip.Late, "", "%v", d), 0
+	case d.Outcome == serving.Cancelled && errors.Is(d.Cause, context.DeadlineExceeded):
+		// The deadline that a client sends is known on both sides; whichever sees it first, the client reads the same.
 		return oip.Errorf(oip.Late, "", "%v", d), 0
 	case d.Outcome == serving.Cancelled:
 		return oip.Errorf(oip.Gone, "", "%v", d), 0

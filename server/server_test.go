@@ -317,6 +317,7 @@ func TestOutcomes(t *testing.T) {
 		{dataplane.Error{Outcome: serving.Dropped, Reason: "late"}, 504, codes.DeadlineExceeded},
 		{dataplane.Error{Outcome: serving.Failed, Reason: "broken"}, 500, codes.Internal},
 		{dataplane.Error{Outcome: serving.Cancelled, Reason: "gone"}, 400, codes.Canceled},
+		{dataplane.Error{Outcome: serving.Cancelled, Reason: "out of time", Cause: context.DeadlineExceeded}, 504, codes.DeadlineExceeded},
 	} {
 		s.p.mu.Lock()
 		s.p.infer = func(context.Context, *dataplane.Request) (*dataplane.Response, error) { return nil, &x.e }
