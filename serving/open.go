@@ -55,7 +55,7 @@ func (s *Spec) Open() *Open {
 			}
 		}
 		for _, e := range s.Stages[i].Next {
-			x.Next = append(x.Next, Edge{To: o.StageOf[e.To], FanOut: e.FanOut})
+			x.Next = append(x.Next, Edge{To: o.StageOf[e.To], FanOut: e.FanOut, Rows: e.Rows})
 		}
 		c.Stages = append(c.Stages, x)
 	}

@@ -16,6 +16,9 @@ type Query struct {
 	MinAccuracy float64
 	// Variant pins the query to one variant, or is None.
 	Variant VariantID
+	// Stream names what the query is a part of (a camera, a call); 0 is none. Stateful stages serve the queries of a stream one
+	// after the other in the order of their arrival.
+	Stream uint64
 }
 
 // Outcome is how a query ended.

@@ -97,12 +97,18 @@ type Stage struct {
 	Variants []VariantID // ordered as configured
 	Next     []Edge      // stages fed by this one
 	Joins    int         // number of edges that lead here; a stage with more than one waits for all of them
+	// Stateful marks a stage that keeps something from query to query of a stream (Scrooge §3.1): it serves the queries of one
+	// stream one at a time, in the order of their arrival.
+	Stateful bool
 }
 
 // Edge hands the result of one stage to another.
 type Edge struct {
 	To     StageID
 	FanOut float64 // expected items sent per item served, >= 0; a run may report the real number
+	// Rows names the output tensor of a live run whose rows become the items of the next stage: as many as there are rows. Empty
+	// hands every item on as one.
+	Rows string
 }
 
 // Variant is a trained model that can answer a stage.
