@@ -182,7 +182,7 @@ func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 	}
 	e.waiting[e.spec.Stages[i.Stage].App] -= d.N
 	e.nextBatch++
-	expected := e.profile.Latency(d.Variant, i.DeviceType, items, len(i.Running)+1)
+	expected := e.profile.Latency(d.Variant, i.DeviceType, items, e.fleet.AtOnce(i)+1)
 	b := e.fleet.Start(i, e.nextBatch, d.Variant, d.N, e.now, expected)
 	e.out = append(e.out, Decision{
 		Kind: StartBatch, Reason: Reason(d.Reason), Instance: i.ID, Stage: i.Stage, Batch: b.ID, Variant: d.Variant, Items: int32(items),

@@ -224,7 +224,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 	switch d.Kind {
 	case engine.StartBatch:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), len(i.Running))
+		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), s.Engine.Fleet().AtOnce(i))
 		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took}
 		if s.Breaks != nil && s.Breaks(d.Batch) {
 			in.Result = engine.Broken

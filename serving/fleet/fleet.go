@@ -18,6 +18,7 @@ type Fleet struct {
 	serving   [][]*Instance // by stage: Ready, ascending by ID
 	central   []Queue       // by stage: tasks not yet given to an instance
 	kinds     [][]kind      // by stage: distinct ways in which ready instances serve a task without requirements
+	together  []int32       // by worker: batches that run on instances which share all of it
 
 	// learns tells that latency is learned: a batch that has run for longer than was believed tells something.
 	learns bool
@@ -205,7 +206,7 @@ func (f *Fleet) Take(r Ref) {
 
 // Start moves the first n tasks of an instance's queue into a new running batch.
 func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n int, now serving.Time, expected time.Duration) *Batch {
-	b := Batch{ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), AtOnce: len(i.Running) + 1, Tasks: n}
+	b := Batch{ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), AtOnce: f.AtOnce(i) + 1, Tasks: n}
 	last := Nil
 	for range n {
 		r := i.Queue.head
@@ -221,6 +222,7 @@ func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n in
 		last = r
 	}
 	i.Running = append(i.Running, b)
+	f.running(i, 1)
 	return &i.Running[len(i.Running)-1]
 }
 
@@ -233,6 +235,7 @@ func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Bat
 		}
 		b = i.Running[at]
 		i.Running = append(i.Running[:at], i.Running[at+1:]...)
+		f.running(i, -1)
 		i.Busy += now - b.Started
 		for r := b.Head; r != Nil; r = f.tasks[r].next {
 			f.tasks[r].Place = Free
@@ -295,8 +298,8 @@ func (f *Fleet) CanServe(i *Instance, t *Task) bool {
 }
 
 // Backlog returns the believed time until everything that runs and waits on i is done, were nothing else to come: queued
-// items run in full batches of the active variant, or each query on its own where queries run alone; slots work in parallel. extra is
-// the items of one more query.
+// items run in full batches of the active variant, or each query on its own where queries run alone; slots work in parallel, beside
+// what runs on other instances that share the worker. extra is the items of one more query.
 func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration {
 	free := serving.Never
 	if len(i.Running) < i.Slots {
@@ -324,13 +327,13 @@ func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration 
 		return wait + work/time.Duration(max(i.Slots, 1))
 	}
 	items := i.Queue.items + extra
-	v := i.Variants[i.Active].Variant
+	v, atOnce := i.Variants[i.Active].Variant, i.Slots+f.AtOnce(i)-len(i.Running)
 	var work time.Duration
 	if full := items / limit; full > 0 {
-		work = time.Duration(full) * f.Profile.Latency(v, i.DeviceType, limit, i.Slots)
+		work = time.Duration(full) * f.Profile.Latency(v, i.DeviceType, limit, atOnce)
 	}
 	if rest := items % limit; rest > 0 {
-		work += f.Profile.Latency(v, i.DeviceType, rest, i.Slots)
+		work += f.Profile.Latency(v, i.DeviceType, rest, atOnce)
 	}
 	return wait + work/time.Duration(max(i.Slots, 1))
 }

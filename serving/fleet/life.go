@@ -13,6 +13,7 @@ func (f *Fleet) Launch(i Instance, now serving.Time) *Instance {
 	i.Queue, i.Wake, i.Launched, i.Choice = newQueue(), serving.Never, now, serving.None
 	i.Running = make([]Batch, 0, i.Slots)
 	p := &i
+	f.placed(p)
 	f.instances = append(f.instances, p)
 	f.live = append(f.live, p)
 	return p
