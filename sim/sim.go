@@ -175,7 +175,7 @@ func (s *simulation) run() (Result, error) {
 func (s *simulation) arrive() {
 	a := &s.next
 	s.queries++
-	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant}
+	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream}
 	limit := a.Timeout
 	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {
 		limit = s.Spec.Apps[a.App].SLO.Latency

@@ -46,6 +46,9 @@ func (f *Fleet) Check() error {
 		if err := list(fmt.Sprintf("the central queue of stage %d", s), &f.central[s], Central, 0); err != nil {
 			return err
 		}
+		if err := list(fmt.Sprintf("the tasks that wait for their turn at stage %d", s), &f.turns[s], Turn, 0); err != nil {
+			return err
+		}
 	}
 	together := make([]int32, len(f.together))
 	for _, i := range f.live {

@@ -17,6 +17,7 @@ type Fleet struct {
 	live      []*Instance   // not stopped, ascending by ID
 	serving   [][]*Instance // by stage: Ready, ascending by ID
 	central   []Queue       // by stage: tasks not yet given to an instance
+	turns     []Queue       // by stage: tasks that wait for their turn
 	kinds     [][]kind      // by stage: distinct ways in which ready instances serve a task without requirements
 	together  []int32       // by worker: batches that run on instances which share all of it
 
@@ -42,9 +43,9 @@ type kind struct {
 
 // New returns an empty fleet over spec.
 func New(spec *serving.Spec, p profile.Profile) *Fleet {
-	f := &Fleet{Spec: spec, Profile: p, serving: make([][]*Instance, len(spec.Stages)), central: make([]Queue, len(spec.Stages)), kinds: make([][]kind, len(spec.Stages))}
+	f := &Fleet{Spec: spec, Profile: p, serving: make([][]*Instance, len(spec.Stages)), central: make([]Queue, len(spec.Stages)), turns: make([]Queue, len(spec.Stages)), kinds: make([][]kind, len(spec.Stages))}
 	for i := range f.central {
-		f.central[i] = newQueue()
+		f.central[i], f.turns[i] = newQueue(), newQueue()
 	}
 	_, f.learns = p.(profile.Learner)
 	return f
@@ -54,7 +55,8 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 func (f *Fleet) Grow(spec *serving.Spec, p profile.Profile) {
 	f.Spec, f.Profile = spec, p
 	for len(f.central) < len(spec.Stages) {
-		f.serving, f.central, f.kinds = append(f.serving, nil), append(f.central, newQueue()), append(f.kinds, nil)
+		f.serving, f.kinds = append(f.serving, nil), append(f.kinds, nil)
+		f.central, f.turns = append(f.central, newQueue()), append(f.turns, newQueue())
 	}
 }
 
@@ -63,6 +65,9 @@ func (f *Fleet) Task(r Ref) *Task { return &f.tasks[r] }
 
 // Central returns the queue of tasks of a stage that no instance has been given.
 func (f *Fleet) Central(s serving.StageID) *Queue { return &f.central[s] }
+
+// Turns returns the queue of tasks of a stage that wait for their turn.
+func (f *Fleet) Turns(s serving.StageID) *Queue { return &f.turns[s] }
 
 // Ready returns the ready instances of a stage, ascending by ID. The slice must not be kept or changed.
 func (f *Fleet) Ready(s serving.StageID) []*Instance { return f.serving[s] }
@@ -109,11 +114,29 @@ func (f *Fleet) Sibling(r Ref) Ref { return f.tasks[r].sibling }
 func (f *Fleet) SetSibling(r, next Ref) { f.tasks[r].sibling = next }
 
 // Wait puts a task into its stage's central queue.
-func (f *Fleet) Wait(r Ref) {
+func (f *Fleet) Wait(r Ref) { f.wait(r, Central, f.central) }
+
+// WaitTurn puts a task where it waits for its turn at its stage.
+func (f *Fleet) WaitTurn(r Ref) { f.wait(r, Turn, f.turns) }
+
+func (f *Fleet) wait(r Ref, p Place, at []Queue) {
 	t := &f.tasks[r]
-	t.Place, t.Instance, t.work = Central, 0, 0
+	t.Place, t.Instance, t.work = p, 0, 0
 	t.DropAt = f.centralDrop(t)
-	f.push(&f.central[t.Stage], r)
+	f.push(&at[t.Stage], r)
+}
+
+// queue returns where a task waits; nil for one that does not.
+func (f *Fleet) queue(t *Task) *Queue {
+	switch t.Place {
+	case Turn:
+		return &f.turns[t.Stage]
+	case Central:
+		return &f.central[t.Stage]
+	case Queued:
+		return &f.instances[t.Instance-1].Queue
+	}
+	return nil
 }
 
 // centralDrop is the latest start that the fastest ready instance could still make; with no instance that may serve the
@@ -187,20 +210,17 @@ func (f *Fleet) instanceDrop(i *Instance, t *Task) serving.Time {
 func (f *Fleet) Try(r Ref) {
 	t := &f.tasks[r]
 	t.Try, t.DropAt = true, max(t.Deadline, t.Patient)
-	f.central[t.Stage].known = false
+	f.queue(t).known = false
 }
 
 // Take removes a task from the queue where it waits; it is then in no place.
 func (f *Fleet) Take(r Ref) {
 	t := &f.tasks[r]
-	switch t.Place {
-	case Central:
-		f.unlink(&f.central[t.Stage], r)
-	case Queued:
-		f.unlink(&f.instances[t.Instance-1].Queue, r)
-	default:
+	q := f.queue(t)
+	if q == nil {
 		panic(fmt.Sprintf("fleet: task of query %d does not wait", t.Query))
 	}
+	f.unlink(q, r)
 	t.Place = Free
 }
 

@@ -121,10 +121,11 @@ func (f *Fleet) refreshCentral(s serving.StageID) {
 			f.kinds[s] = append(f.kinds[s], k)
 		}
 	}
-	c := &f.central[s]
-	for r := c.head; r != Nil; r = f.tasks[r].next {
-		f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+	for _, q := range [...]*Queue{&f.central[s], &f.turns[s]} {
+		for r := q.head; r != Nil; r = f.tasks[r].next {
+			f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+		}
+		q.known = false
 	}
-	c.known = false
 	f.Epoch++
 }
