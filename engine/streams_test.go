@@ -15,7 +15,7 @@ func TestStreamsDoNotAllocate(t *testing.T) {
 	for _, streams := range []uint64{10, 1000} { // some wait for each other all the time; or each is forgotten between two of its queries
 		c := simtest.Uniform(8, 2*time.Millisecond, time.Millisecond, 100*time.Millisecond, 16)
 		c.Spec.Stages[0].Stateful = true
-		d := newDriver(t, c, "leastloaded", "greedy")
+		d := newDriver(t, c, "shortestqueue", "greedy")
 		d.streams = streams
 		waited := 0
 		for range 20_000 {
@@ -40,15 +40,19 @@ func TestStreamsOfAppsDoNotMix(t *testing.T) {
 	c.Spec.Stages[0].Stateful = true
 	spec, a, v := c.Spec.WithApp(c.Spec.Apps[0], c.Spec.Variants[0])
 	spec.Stages[spec.Source(a)].Stateful = true
-	e, err := systems.System{Router: "leastloaded", Batcher: "greedy"}.Engine(spec, latencies{{1, 1}, {1, 1}}, c.Planner.Provides())
+	e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(spec, latencies{{1, 1}, {1, 1}}, c.Planner.Provides())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := *c.Plan
 	other := p.Instances[0]
+	other.Place++ // beside the first
 	other.Stage, other.Variants = spec.Source(a), append(other.Variants[:0:0], other.Variants...)
 	other.Variants[0].Variant = v
 	p.Instances = append(p.Instances[:1:1], other)
+	if err := p.Validate(spec); err != nil {
+		t.Fatal(err)
+	}
 	e.Step(0, []engine.Input{{Kind: engine.PlanReady, Plan: &p}})
 	e.Step(1, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1}, {Kind: engine.InstanceChanged, Instance: 2, Variant: v}})
 	var in []engine.Input
