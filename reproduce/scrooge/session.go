@@ -157,8 +157,14 @@ func (g *graph) asked(rate, level float64) []float64 {
 // changes that call for an allocation: a client joins or leaves, or content changes what a stage is asked by at least a quarter (§3.4).
 const changes = 0.25
 
-// decisions are what is asked at every time at which an allocation is made, as a second's grid sees it.
-func (s *session) decisions() (out [][]float64) {
+// decision is what an allocation is made for, and for how long it is in force.
+type decision struct {
+	asked []float64 // items/s by stage
+	held  time.Duration
+}
+
+// decisions are those of the session, as a grid of seconds sees it.
+func (s *session) decisions() (out []decision) {
 	var last []float64
 	there := -1
 	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
@@ -172,10 +178,14 @@ func (s *session) decisions() (out [][]float64) {
 		for k := range now {
 			moved = moved || max(now[k], last[k]) > (1+changes)*min(now[k], last[k])
 		}
-		if moved && n > 0 {
-			out, last, there = append(out, now), now, n
-		} else if n == 0 {
-			last, there = now, 0
+		if moved {
+			last, there = now, n
+			if n > 0 {
+				out = append(out, decision{asked: now})
+			}
+		}
+		if n > 0 {
+			out[len(out)-1].held += time.Second
 		}
 	}
 	return out
