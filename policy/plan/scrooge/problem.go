@@ -35,6 +35,9 @@ type Mode struct {
 // Rate is what one machine carries in the mode, in items/s.
 func (m *Mode) Rate() float64 { return float64(m.Batch*m.Slots) / m.Took.Seconds() }
 
+// longest is where waits for a batch end, short enough for sums of them.
+const longest = time.Duration(1<<63-1) / (4 * MaxModules)
+
 // Worst is the longest time an item spends at a machine in the mode to which so many items/s are sent: while its batch forms and
 // while it runs (§3.3; for a machine that is not full, Eq. 3). rate is in (0, m.Rate()].
 //
@@ -44,7 +47,7 @@ func (m *Mode) Worst(rate float64) time.Duration {
 	if m.Batch == 1 {
 		rate = m.Rate()
 	}
-	return m.Took + time.Duration(float64(m.Batch)/rate*float64(time.Second))
+	return m.Took + time.Duration(min(float64(m.Batch)/rate*float64(time.Second), float64(longest)))
 }
 
 // Allocation is the answer to a problem (Table 6).

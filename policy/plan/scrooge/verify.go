@@ -18,7 +18,7 @@ func (a *Allocation) Verify(p *Problem) error {
 	}
 	cost, at := 0.0, make([]time.Duration, len(p.Modules)) // at: the longest time before an item reaches the module
 	arrives := make([]time.Duration, len(p.Modules))
-	longest := time.Duration(0)
+	slowest := time.Duration(0)
 	for i := range p.Modules {
 		m, x := &p.Modules[i], &a.Modules[i]
 		c, worst, err := x.weigh(p, m)
@@ -35,14 +35,14 @@ func (a *Allocation) Verify(p *Problem) error {
 		if end := x.Arrives + x.Within; end > p.SLO {
 			return fmt.Errorf("allocation: module %d's budget ends at %v, the objective is %v", i, end, p.SLO)
 		}
-		longest = max(longest, at[i]+worst)
+		slowest = max(slowest, at[i]+worst)
 		for _, n := range m.Next {
 			at[n] = max(at[n], at[i]+worst)
 			arrives[n] = max(arrives[n], x.Arrives+x.Within)
 		}
 	}
-	if longest != a.Latency || longest > p.SLO {
-		return fmt.Errorf("allocation: the longest path takes %v, it says %v, the objective is %v", longest, a.Latency, p.SLO)
+	if slowest != a.Latency || slowest > p.SLO {
+		return fmt.Errorf("allocation: the longest path takes %v, it says %v, the objective is %v", slowest, a.Latency, p.SLO)
 	}
 	if math.Abs(cost-a.Cost) > slack*max(cost, 1) {
 		return fmt.Errorf("allocation: costs %v $/h, it says %v", cost, a.Cost)
