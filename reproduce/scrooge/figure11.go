@@ -32,9 +32,12 @@ func figure11(l *lab) error {
 				if err != nil {
 					return nil, err
 				}
-				for _, d := range all {
+				for n, d := range all {
 					p := w.problem(g, g.objective, d.asked)
 					for k, m := range methods {
+						if w.types > 2 && m.solves && n%8 > 0 {
+							continue // HiGHS in WebAssembly takes seconds where Gurobi took a tenth of one
+						}
 						begun := time.Now()
 						if _, err := m.by(ctx, p); err != nil {
 							return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.asked, m.name, w.types, err)

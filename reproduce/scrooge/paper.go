@@ -11,7 +11,7 @@ import (
 var figures = []reproduce.Part[*lab]{
 	{Figure: reproduce.Figure{Name: "1", Doc: "the seven graphs: what 12 clients ask of them, and the machines that takes"}, Plan: figure1},
 	{Figure: reproduce.Figure{Name: "5", Doc: "the modelled profile of SSD-Inception, by batch size and concurrency"}, Plan: figure5},
-	{Figure: reproduce.Figure{Name: "10", Doc: "cost over that of brute force: the two-step program as written, greedy and exact allocation"}, Plan: figure10},
+	{Figure: reproduce.Figure{Name: "10", Doc: "cost over the least: the two-step program as written, greedy and exact allocation"}, Plan: figure10},
 	{Figure: reproduce.Figure{Name: "11", Doc: "how long allocations take with 2 and 30 machine types, on this machine; when asked for by name"}, Plan: figure11, Asked: true},
 	{Figure: reproduce.Figure{Name: "12", Doc: "cost by objective, seven graphs"}, Plan: figure12},
 	{Figure: reproduce.Figure{Name: "13", Doc: "cost without spatial multiplexing, and the throughput of a machine, by objective"}, Plan: figure13},

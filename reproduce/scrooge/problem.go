@@ -76,8 +76,9 @@ func (m *market) problem(g *graph, objective time.Duration, asked []float64) *pl
 
 // method is a way to allocate.
 type method struct {
-	name string
-	by   planner.Method
+	name   string
+	by     planner.Method
+	solves bool // integer programs
 }
 
 // methods are those of Figures 10 and 11; the last is ours.
@@ -85,9 +86,9 @@ func (l *lab) methods() []method {
 	return []method{
 		{"as written", func(ctx context.Context, p *planner.Problem) (*planner.Allocation, error) {
 			return planner.AsWritten(ctx, p, l.Solver)
-		}},
-		{"greedy", func(_ context.Context, p *planner.Problem) (*planner.Allocation, error) { return planner.Greedy(p) }},
-		{"exact", exactly},
+		}, true},
+		{"greedy", func(_ context.Context, p *planner.Problem) (*planner.Allocation, error) { return planner.Greedy(p) }, false},
+		{"exact", exactly, false},
 	}
 }
 
