@@ -26,12 +26,8 @@ func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 // does not count.
 func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
-	if snapshot != nil {
-		for _, i := range snapshot.Instances {
-			if i.State != fleet.Draining && i.State != fleet.Stopped {
-				out[i.Key.Worker] = i
-			}
-		}
+	for _, i := range Living(snapshot) {
+		out[i.Key.Worker] = i
 	}
 	return out
 }
