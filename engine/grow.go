@@ -50,6 +50,7 @@ func (e *Engine) grow(g *Growth) {
 			e.place[s] = at
 		}
 	}
+	e.streams.grow(e.spec)
 	e.retime()
 	e.request++
 	e.asked, e.grown, e.again = false, true, 0
@@ -102,7 +103,7 @@ func (e *Engine) seeOff() bool {
 	was, ended := len(e.leaving), len(e.out)
 	for _, a := range e.leaving {
 		for _, s := range e.spec.Apps[a].Stages {
-			if e.fleet.Central(s).Len() > 0 {
+			if e.fleet.Central(s).Len()+e.fleet.Turns(s).Len() > 0 {
 				e.sweep(s, true)
 			}
 		}

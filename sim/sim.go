@@ -175,7 +175,7 @@ func (s *simulation) run() (Result, error) {
 func (s *simulation) arrive() {
 	a := &s.next
 	s.queries++
-	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant}
+	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream}
 	limit := a.Timeout
 	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {
 		limit = s.Spec.Apps[a.App].SLO.Latency
@@ -224,7 +224,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 	switch d.Kind {
 	case engine.StartBatch:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), len(i.Running))
+		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), s.Engine.Fleet().AtOnce(i))
 		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took}
 		if s.Breaks != nil && s.Breaks(d.Batch) {
 			in.Result = engine.Broken

@@ -88,6 +88,7 @@ type input struct {
 	Priority int32         `json:"pr,omitempty"`
 	Accuracy float64       `json:"acc,omitempty"`
 	Variant  int32         `json:"v,omitempty"`
+	Stream   uint64        `json:"st,omitempty"`
 	Batch    uint64        `json:"b,omitempty"`
 	Instance int32         `json:"i,omitempty"`
 	Broken   bool          `json:"broken,omitempty"`
@@ -173,7 +174,7 @@ func compact(in *engine.Input) input {
 	case engine.QueryArrived:
 		q := &in.Query
 		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived), int64(q.Deadline), q.Items, q.Priority
-		c.Accuracy, c.Variant = q.MinAccuracy, int32(q.Variant)+1
+		c.Accuracy, c.Variant, c.Stream = q.MinAccuracy, int32(q.Variant)+1, q.Stream
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
 	}
@@ -220,7 +221,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 	case engine.QueryArrived.String():
 		in.Kind = engine.QueryArrived
 		in.Query = serving.Query{ID: serving.QueryID(c.Query), App: serving.AppID(c.App), Arrived: serving.Time(c.Arrived), Deadline: serving.Time(c.Deadline),
-			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1)}
+			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream}
 	case engine.QueryCancelled.String():
 		in.Kind, in.Query.ID = engine.QueryCancelled, serving.QueryID(c.Query)
 	default:
