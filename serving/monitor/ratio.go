@@ -16,6 +16,7 @@ const (
 	levelRing  = 128 // at least ratioHold + 1
 	ratioLeast = 3   // fewer observations say nothing
 	ratioSigma = 4.5 // standard deviations that are not yet a change: many looks are taken, at windows of many lengths
+	highSigma  = 2   // by which the highest of several is above their mean without saying anything
 	// spread is the deviation of a run time, as a part of it, that is always allowed for.
 	spread = 0.1
 )
@@ -141,35 +142,44 @@ func (r *ratio) last() level {
 	return r.levels[(r.newest-1)%levelRing]
 }
 
-// value is the ratio to plan with: the mean, or the highest level of the hold while that is clearly above the mean. settled tells
-// that it is the mean and has been seen for at least half of the hold, known that it was seen at all.
+// value is the ratio to plan with: the mean; or, if it is more, the highest that was clearly above it at a time of the hold, or the
+// highest mean of the hold where that was higher by more than the highest of several is by chance. settled tells that it is the mean
+// and has been seen for at least half of the hold, known that it was seen at all.
 func (r *ratio) value(now serving.Time) (x float64, settled, known bool) {
-	high, last, seen := r.held(now)
-	switch {
-	case seen == 0:
-		return 0, false, false
-	case high-last.mean > ratioSigma*last.meanErr:
-		return high, false, true
+	jump, high, last, seen := r.held(now)
+	if high.mean-last.mean > highSigma*math.Hypot(high.meanErr, last.meanErr) {
+		jump = max(jump, high.mean)
 	}
-	return last.mean, 2*seen >= ratioHold, true
+	if jump > last.mean {
+		return jump, false, true
+	}
+	return last.mean, 2*seen >= ratioHold, seen > 0
 }
 
-// held are the highest and the last of the levels in the hold, and how many there are.
-func (r *ratio) held(now serving.Time) (high float64, last level, seen int) {
+// held are, of the levels in the hold, the highest that was above its mean, that with the highest mean, the last, and how many
+// there are.
+func (r *ratio) held(now serving.Time) (jump float64, high, last level, seen int) {
 	r.advance(now)
 	for k := max(r.newest-ratioHold, 0); k < r.newest; k++ {
-		if l := &r.levels[k%levelRing]; l.n > 0 {
-			high, last = max(high, l.at), *l
-			seen++
+		l := &r.levels[k%levelRing]
+		if l.n == 0 {
+			continue
 		}
+		if l.at > l.mean {
+			jump = max(jump, l.at)
+		}
+		if seen++; seen == 1 || l.mean > high.mean {
+			high = *l
+		}
+		last = *l
 	}
-	return high, last, seen
+	return jump, high, last, seen
 }
 
 // silent tells whether nothing was seen for all of the hold.
 func (r *ratio) silent(now serving.Time) bool {
-	_, _, seen := r.held(now)
-	return seen == 0
+	_, _, known := r.value(now)
+	return !known
 }
 
 // changed tells whether the ratio is no longer what was planned with: above by more than chance now, or below for as long as the
@@ -179,16 +189,16 @@ func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 	if l := r.last(); l.n > 0 && l.at > planned*(1+least) && l.at-planned > ratioSigma*l.err {
 		return true
 	}
-	_, last, _ := r.held(now)
-	_, settled, _ := r.value(now)
-	if !settled || last.mean >= planned/(1+least) {
+	x, settled, _ := r.value(now)
+	if !settled || x >= planned/(1+least) {
 		return false
 	}
+	_, _, last, _ := r.held(now)
 	err := last.meanErr
 	if r.counts {
 		err = max(err, math.Sqrt(planned/last.w)) // nothing sent at all varies by nothing
 	}
-	return planned-last.mean > ratioSigma*err
+	return planned-x > ratioSigma*err
 }
 
 // Hold is how long a factor has to be lower before plans are made with less.
