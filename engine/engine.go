@@ -236,6 +236,10 @@ func (e *Engine) apply(in *Input) {
 		e.reprice(in)
 	case SpecGrown:
 		e.grow(in.Growth)
+	case StreamOpened:
+		e.streamOpened(in)
+	case StreamClosed:
+		e.streamClosed(in)
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
@@ -392,6 +396,7 @@ func (e *Engine) rescale() {
 	d := Decision{Kind: RequestPlan, Reason: Asked, Spec: e.spec, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
 	e.scaler.Demand(&e.scaling, d.Rates)
 	e.observed(&d)
+	e.raise(d.Rates)
 	if e.learner != nil {
 		d.Beliefs = e.learner.Frozen()
 	} else if e.altered || e.content.ballooned {

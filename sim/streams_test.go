@@ -13,6 +13,63 @@ import (
 	"github.com/sluice-serving/sluice/workload"
 )
 
+// Clients of a session join and leave: the engine is told when, and every plan is asked for what those who are there send at least.
+func TestSessionsAreDeclared(t *testing.T) {
+	load := workload.Spec{Seed: 1, DurationS: 60, Apps: []workload.AppSpec{{App: "app", Process: "sessions", Sessions: workload.SessionsSpec{Clients: 12, RateMin: 2, RateMax: 5}}}}
+	resolve := func(string) (serving.AppID, error) { return 0, nil }
+	src, err := load.Source(resolve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays, err := load.Stays(resolve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := simtest.Uniform(4, 5*time.Millisecond, time.Millisecond, 400*time.Millisecond, 8)
+	system := systems.System{Router: "shortestqueue", Batcher: "greedy", Scaler: "replan"}
+	system.Options.Replan = time.Hour
+	e, err := system.Engine(c.Spec, c.Profile, c.Planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, closed, asked := 0, 0, 0
+	_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true, Source: src, Stays: stays, Planner: c.Planner, Check: true,
+		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) {
+			for i := range in {
+				switch in[i].Kind {
+				case engine.StreamOpened:
+					opened++
+				case engine.StreamClosed:
+					closed++
+				}
+			}
+			declared := 0.0
+			for _, s := range stays {
+				if s.From <= now && now < s.Until {
+					declared += s.Rate
+				}
+			}
+			for i := range out {
+				if d := &out[i]; d.Kind == engine.RequestPlan {
+					asked++
+					if d.Rates[0] < declared-1e-9 {
+						t.Errorf("at %v a plan for %v/s, clients send %v/s", now, d.Rates[0], declared)
+					}
+				}
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opened != 12 || closed < 11 || asked < 20 { // the last may leave after its last query, when the run is over
+		t.Errorf("%d opened, %d closed, %d plans asked for (seed 1)", opened, closed, asked)
+	}
+}
+
 // Seen from outside, on random graphs, loads and failures with every router: at a stateful stage never two batches hold queries of one
 // stream at a time, no batch holds two, and queries begin in the order in which they came. Where nothing fails every query of a
 // stream that is not dropped ends.

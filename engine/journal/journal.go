@@ -99,6 +99,7 @@ type input struct {
 	Seq      uint64        `json:"seq,omitempty"`
 	Device   int32         `json:"d,omitempty"`
 	Price    float64       `json:"usd,omitempty"`
+	Rate     float64       `json:"rate,omitempty"`
 	Grown    *grown        `json:"grown,omitempty"`
 }
 
@@ -167,6 +168,8 @@ func compact(in *engine.Input) input {
 		c.Device, c.Price = int32(in.DeviceType), in.Price
 	case engine.SpecGrown:
 		c.Grown = &grown{in.Growth.Spec, in.Growth.Measurements}
+	case engine.StreamOpened, engine.StreamClosed:
+		c.App, c.Stream, c.Rate = int32(in.Query.App), in.Query.Stream, in.Rate
 	case engine.PlanReady:
 		c.Plan = in.Plan
 	case engine.PlanFailed:
@@ -211,6 +214,11 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
 		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements}
 		return in, err
+	case engine.StreamOpened.String(), engine.StreamClosed.String():
+		in.Kind, in.Query, in.Rate = engine.StreamOpened, serving.Query{App: serving.AppID(c.App), Stream: c.Stream}, c.Rate
+		if c.Kind == engine.StreamClosed.String() {
+			in.Kind = engine.StreamClosed
+		}
 	case engine.PlanReady.String():
 		if c.Plan == nil {
 			return in, errors.New("plan-ready without a plan")
