@@ -99,8 +99,9 @@ func Overloaded(v *View) bool {
 		if v.Monitor.Rate(v.Now, app, burst)*burst.Seconds() > n+sigma*math.Sqrt(n)+1 {
 			return true
 		}
+		stages := float64(max(len(v.Spec.Apps[a].Stages), 1)) // at each of which a query may wait
 		// What the plan sheds on purpose waits until it is dropped: no news.
-		if shed := a < len(v.Plan.Shed) && v.Plan.Shed[a] > 0; !shed && float64(v.Waiting[a]) > max(able*v.Spec.Apps[a].SLO.Latency.Seconds(), 8) {
+		if shed := a < len(v.Plan.Shed) && v.Plan.Shed[a] > 0; !shed && float64(v.Waiting[a]) > max(able*v.Spec.Apps[a].SLO.Latency.Seconds(), 8)*stages {
 			return true
 		}
 	}
