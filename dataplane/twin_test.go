@@ -333,15 +333,53 @@ func TestTwinLearning(t *testing.T) {
 	}
 }
 
+// The same where batches take three times as long as was measured, and plans and early drops follow that; what a plan drops is kept
+// for a while.
+func TestTwinContent(t *testing.T) {
+	ballooned, planned := 0, 0
+	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish", "matching"} {
+		for _, batcher := range []string{"earlydrop", "adaptive", "mostaccurate"} {
+			for _, seed := range twins() {
+				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "complexity"}
+				system.Options.Replan = 100 * time.Millisecond
+				system.Options.Following = systems.Following{TurnOff: 300 * time.Millisecond, Change: 0.1}
+				w := newWorld(system, seed)
+				w.planner = w.cluster.Planner
+				m := w.cluster.Measurements
+				m.Latency = slices.Clone(m.Latency)
+				for k := range m.Latency {
+					m.Latency[k].P95 *= 3
+				}
+				var err error
+				if w.truth, err = profile.NewTable(w.cluster.Spec, m, profile.P95); err != nil {
+					t.Fatal(err)
+				}
+				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
+				a, b := w.simulated(t), w.live(t)
+				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				ballooned += bytes.Count(a, []byte("ballooning ["))
+				planned += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
+			}
+		}
+	}
+	t.Logf("%d requests with ballooning, %d plans", ballooned, planned)
+	if ballooned < 20 || planned < 20 {
+		t.Errorf("only %d requests with ballooning and %d plans", ballooned, planned)
+	}
+}
+
 // The same with apps that are let go when nobody calls them and started when somebody does.
 func TestTwinScaling(t *testing.T) {
-	let, started := 0, 0
+	let, started, resumed := 0, 0, 0
 	for _, router := range []string{"bands", "weighted", "earliestfinish"} {
 		for _, batcher := range []string{"filltimeout", "adaptive", "mostaccurate"} {
 			for _, seed := range twins() {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "ratebands"}
 				system.Options.Replan = 20 * time.Millisecond
 				system.Options.Keeping = systems.Keeping{Rule: "keepalive", Alive: 30 * time.Millisecond}
+				if seed%2 == 0 {
+					system.Options.Following.TurnOff = time.Second
+				}
 				w := newWorld(system, seed)
 				for n := range w.load { // bursts with silences between them
 					w.load[n].At += serving.Time(n/20) * 15e8
@@ -352,12 +390,13 @@ func TestTwinScaling(t *testing.T) {
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				let += bytes.Count(a, []byte("no longer in the plan"))
 				started += bytes.Count(a, []byte("launch-instance"))
+				resumed += bytes.Count(a, []byte("resume-instance"))
 			}
 		}
 	}
-	t.Logf("%d instances were let go, %d started", let, started)
-	if let < 100 || started < 100 {
-		t.Errorf("only %d instances were let go and %d started", let, started)
+	t.Logf("%d instances were let go, %d started, %d taken up again", let, started, resumed)
+	if let < 100 || started < 100 || resumed < 10 {
+		t.Errorf("only %d instances were let go, %d started and %d taken up again", let, started, resumed)
 	}
 }
 
