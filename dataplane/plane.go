@@ -21,6 +21,8 @@ type Config struct {
 	Engine *engine.Engine // fresh; the plane owns it from now on
 	// Backend returns what runs instances on a worker.
 	Backend func(serving.WorkerID) Backend
+	// Wiring is by StageID; stages beyond its end have the default.
+	Wiring []Wiring
 	// Initial is in force from the start.
 	Initial *plan.Plan
 	// Planner answers the engine's requests for plans; PlanTimeout bounds its thinking, after which the plan in force
