@@ -237,7 +237,7 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 		e.release(ref)
 		return
 	}
-	whole := e.taskDone(r, &t, emitted, e.spec.Variants[b.Variant].Accuracy)
+	whole := e.taskDone(r, &t, b, emitted)
 	rec = &e.records[r]
 	if whole {
 		rec.ended = true
@@ -247,6 +247,7 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 			Kind: EndQuery, Outcome: serving.Served, Reason: Answered, Late: e.now > rec.query.Deadline, Query: rec.query.ID, App: rec.query.App,
 			Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items,
 			Variant: b.Variant, Instance: i.ID, Batch: b.ID, Items: int32(b.Items), Queue: b.Started.Sub(t.Ready), Accuracy: rec.accuracy,
+			Stages: e.stageTimes(r),
 		})
 	}
 	e.release(ref)

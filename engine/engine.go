@@ -50,6 +50,7 @@ type Engine struct {
 	now   serving.Time
 	out   []Decision
 	parts []Part
+	times []StageTime
 	fault error // the first broken rule of a driver or a policy
 
 	ids     table
@@ -188,7 +189,7 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 		now = e.now
 	}
 	e.now = now
-	e.out, e.parts = e.out[:0], e.parts[:0]
+	e.out, e.parts, e.times = e.out[:0], e.parts[:0], e.times[:0]
 	for i := range in {
 		e.apply(&in[i])
 	}

@@ -21,6 +21,7 @@ type passage struct {
 	right float64 // accuracy of the variants that served it, weighted by their items
 	total float64 // those items
 	sent  []int32
+	last  StageTime // of the part that ended last
 }
 
 func (e *Engine) newFlow(stages int) int32 {
@@ -46,10 +47,11 @@ func (e *Engine) newFlow(stages int) int32 {
 }
 
 // taskDone advances a query whose task ended well, and reports whether the whole query is served. emitted are the items
-// the task sends along each edge of its stage, or nil. accuracy is that of the variant: the query's is the product over
-// its stages of the mean over a stage's items.
-func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32, accuracy float64) bool {
+// the task sends along each edge of its stage, or nil. The query's accuracy is the product over its stages of the mean over a
+// stage's items of the accuracy of the variants.
+func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, emitted []int32) bool {
 	rec := &e.records[r]
+	accuracy := e.spec.Variants[b.Variant].Accuracy
 	if rec.flow < 0 {
 		rec.accuracy = accuracy
 		return true
@@ -70,6 +72,7 @@ func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32, accuracy 
 	}
 	p.right += accuracy * float64(t.Items)
 	p.total += float64(t.Items)
+	p.last = StageTime{Stage: s, Variant: b.Variant, Items: p.items, Batch: int32(b.Items), Ready: t.Ready, Started: b.Started, Done: e.now}
 	p.left--
 	if p.left > 0 {
 		return false
@@ -77,6 +80,21 @@ func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32, accuracy 
 	rec.accuracy *= p.right / p.total
 	e.leave(r, s)
 	return e.flows[rec.flow].done == len(e.spec.Apps[rec.query.App].Stages)
+}
+
+// stageTimes are those of the stages that a query went through: none for an app of one stage, whose decision says it all.
+func (e *Engine) stageTimes(r fleet.Ref) []StageTime {
+	at := e.records[r].flow
+	if at < 0 {
+		return nil
+	}
+	first := len(e.times)
+	for s := range e.flows[at].stages {
+		if p := &e.flows[at].stages[s]; p.total > 0 {
+			e.times = append(e.times, p.last)
+		}
+	}
+	return e.times[first:len(e.times):len(e.times)]
 }
 
 // leave hands the result of a finished stage to the stages it feeds; a stage that is sent nothing is passed over.
