@@ -147,9 +147,13 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 		if c.journey != nil {
 			outputs = c.journey.answer()
 		}
-		c.reply(&Response{
+		r := &Response{
 			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue, Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
-		}, nil)
+		}
+		if c.request.Timings {
+			r.Stages = timings(p.spec(), d, c.arrived, now)
+		}
+		c.reply(r, nil)
 		return
 	}
 	e := &Error{Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String()}

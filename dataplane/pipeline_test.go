@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -123,6 +124,37 @@ func TestWrongOutputsFailTheirQuery(t *testing.T) {
 		}
 		if batches.Load() == 0 {
 			t.Error("no queries shared a batch")
+		}
+		p.Close()
+	})
+}
+
+// An answer tells of every stage what its batch was and how long the query waited and ran there, if asked.
+func TestTimings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := staged(t, chain(), func(ctx context.Context, b *dataplane.Batch) error {
+			time.Sleep(time.Duration(b.Variant+1) * 10 * time.Millisecond)
+			return finds(func(b *dataplane.Batch) error { return echo(ctx, b) })(ctx, b)
+		}, time.Second, 2, dataplane.Config{})
+		r := holding(3)
+		r.Timings = true
+		a, err := p.Infer(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ms := time.Millisecond
+		// Three things found, read in two batches one after the other.
+		want := []dataplane.StageTime{{Stage: "find", Variant: "find", Items: 1, Batch: 1, Run: 10 * ms}, {Stage: "read", Variant: "read", Items: 3, Batch: 1, Ready: 10 * ms, Queue: 20 * ms, Run: 20 * ms}}
+		if !slices.Equal(a.Stages, want) {
+			t.Errorf("%+v, want %+v", a.Stages, want)
+		}
+		r = holding(0)
+		r.Timings = true
+		if a, err = p.Infer(t.Context(), r); err != nil || len(a.Stages) != 1 {
+			t.Errorf("%+v, %v: the second stage was passed over", a, err)
+		}
+		if a, err := p.Infer(t.Context(), holding(1)); err != nil || a.Stages != nil {
+			t.Errorf("%+v, %v: nobody asked for timings", a, err)
 		}
 		p.Close()
 	})

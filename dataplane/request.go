@@ -24,6 +24,8 @@ type Request struct {
 	// Begins says that the query is the first of its stream: what is remembered of an earlier one of that name is not for it. Ends
 	// says that it is the last: its stream is forgotten.
 	Begins, Ends bool
+	// Timings asks for Response.Stages.
+	Timings bool
 }
 
 // Response is the answer to a Request.
@@ -36,6 +38,7 @@ type Response struct {
 	Total     time.Duration     // from acceptance to the end of its last batch
 	BatchSize int               // items of the last batch it was in
 	Late      bool              // answered after its deadline
+	Stages    []StageTime       // those it went through, when the request asked for them
 }
 
 // Error says why a query got no answer.
