@@ -62,6 +62,7 @@ type Batch struct {
 type Part struct {
 	Query   serving.QueryID
 	Items   int
+	Offset  int // first of the query's items at this stage; not 0 only where a stage's input was split
 	Inputs  []tensor.Tensor
 	Outputs []tensor.Tensor
 	// State is, at a stateful stage, what the runner knew of the query's stream when the query before it had ended, nil at the start;

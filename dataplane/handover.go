@@ -16,7 +16,6 @@ type handOver struct {
 	graph *graph // nil for an app of one stage
 	node  int    // the stage in it
 	// By part.
-	offsets  []int32
 	results  []result // once they are checked
 	memories []memory // at a stateful stage
 }
@@ -37,7 +36,7 @@ func (p *Plane) handOver(d *engine.Decision) *handOver {
 	if g == nil && !stage.Stateful {
 		return nil
 	}
-	h := &handOver{spec: spec, stage: stage, graph: g, offsets: make([]int32, len(d.Parts)), results: make([]result, len(d.Parts))}
+	h := &handOver{spec: spec, stage: stage, graph: g, results: make([]result, len(d.Parts))}
 	if g != nil {
 		h.node = g.node(d.Stage)
 	}
@@ -48,7 +47,7 @@ func (p *Plane) handOver(d *engine.Decision) *handOver {
 }
 
 // begin returns what part k, a share of call c, is handed.
-func (h *handOver) begin(k int, c *call, part *engine.Part) ([]tensor.Tensor, error) {
+func (h *handOver) begin(k int, c *call, part *Part) ([]tensor.Tensor, error) {
 	if h.memories != nil {
 		h.memories[k] = memory{
 			key: StateKey{App: h.spec.Apps[h.stage.App].Name, Stage: h.stage.Name, Stream: c.request.Stream}, begins: c.request.Begins, ends: c.request.Ends,
@@ -60,8 +59,7 @@ func (h *handOver) begin(k int, c *call, part *engine.Part) ([]tensor.Tensor, er
 	if c.journey == nil {
 		c.embark(h.graph)
 	}
-	h.offsets[k] = part.Offset
-	return c.journey.inputs(h.node, int(part.Offset), int(part.Items))
+	return c.journey.inputs(h.node, part.Offset, part.Items)
 }
 
 // embark makes a call one of an app of several stages. The request's tensors are let go one by one, as nobody needs them any more.
@@ -165,7 +163,7 @@ func (p *Plane) deliver(j *job) []int32 {
 				c.outputs = part.Outputs
 			}
 		case c != nil:
-			c.journey.keep(h.node, int(h.offsets[k]), part.Items, h.results[k])
+			c.journey.keep(h.node, part.Offset, part.Items, h.results[k])
 			p.sent = append(p.sent, h.results[k].sent...)
 		default:
 			p.sent = append(p.sent, make([]int32, len(h.stage.Next))...) // whatever it sends, nobody waits for it

@@ -42,7 +42,6 @@ type job struct {
 	started  serving.Time
 	took     time.Duration
 	err      error
-	over     bool // its instance was given up on
 }
 
 func (p *Plane) launch(d *engine.Decision) {
@@ -166,7 +165,7 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	for k := range d.Parts {
 		part := &d.Parts[k]
 		to := &j.batch.Parts[k]
-		to.Query, to.Items = part.Query, int(part.Items)
+		to.Query, to.Items, to.Offset = part.Query, int(part.Items), int(part.Offset)
 		c := p.calls[part.Query]
 		if c == nil {
 			j.err = fmt.Errorf("query %d has no caller", part.Query)
@@ -176,7 +175,7 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 			to.Inputs = c.request.Inputs
 			continue
 		}
-		inputs, err := j.hand.begin(k, c, part)
+		inputs, err := j.hand.begin(k, c, to)
 		if err != nil {
 			j.err = err
 		}
@@ -212,9 +211,10 @@ func guarded(ctx context.Context, r Runner, b *Batch) (err error) {
 // finish turns a reported batch into an input and keeps what its queries are to be told.
 func (p *Plane) finish(m *message) {
 	j := m.job
+	over := p.jobs[j.batch.ID] == nil // its instance was given up on
 	delete(p.jobs, j.batch.ID)
 	in := engine.Input{Kind: engine.BatchDone, Batch: j.batch.ID, Instance: j.instance.id, Took: j.took}
-	if engine.Stale(p.c.Engine, &in) || j.over {
+	if engine.Stale(p.c.Engine, &in) || over {
 		return
 	}
 	if j.err != nil {
@@ -242,10 +242,9 @@ func (p *Plane) finish(m *message) {
 // queries for ever. Stopping the instance ends its context.
 func (p *Plane) overrun(now serving.Time) {
 	for id, j := range p.jobs {
-		if now.Sub(j.started) <= p.c.RunTimeout || j.over {
+		if now.Sub(j.started) <= p.c.RunTimeout {
 			continue
 		}
-		j.over = true
 		delete(p.jobs, id)
 		in := engine.Input{Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None}
 		if !engine.Stale(p.c.Engine, &in) {

@@ -33,11 +33,11 @@ type Response struct {
 	Query     serving.QueryID
 	Outputs   []tensor.Tensor
 	Variant   serving.VariantID // the variant that answered the last stage
+	Late      bool              // answered after its deadline
 	Accuracy  float64           // product over the stages it went through
 	Queue     time.Duration     // waited before its last batch started
 	Total     time.Duration     // from acceptance to the end of its last batch
 	BatchSize int               // items of the last batch it was in
-	Late      bool              // answered after its deadline
 	Stages    []StageTime       // those it went through, when the request asked for them
 }
 
