@@ -60,6 +60,9 @@ type Batch struct {
 type Part struct {
 	Query   serving.QueryID
 	Items   int
+	Offset  int // first of the query's items at this stage; not 0 only where a stage's input was split
 	Inputs  []tensor.Tensor
 	Outputs []tensor.Tensor
+	// State is what a stateful stage keeps of the query's stream: nil at its start, and replaced by Run.
+	State []byte
 }

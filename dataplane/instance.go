@@ -166,7 +166,7 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	for k := range d.Parts {
 		part := &d.Parts[k]
 		to := &j.batch.Parts[k]
-		to.Query, to.Items = part.Query, int(part.Items)
+		to.Query, to.Items, to.Offset = part.Query, int(part.Items), int(part.Offset)
 		c := p.calls[part.Query]
 		if c == nil {
 			j.err = fmt.Errorf("query %d has no caller", part.Query)
