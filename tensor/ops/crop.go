@@ -11,7 +11,7 @@ var cropKind = kind{
 	name: "crop", doc: "cuts boxes out of pictures and makes every patch the same size.",
 	inputs: []Port{
 		{Name: "image", DTypes: pixels, Ranks: []int{4}, Whole: true, Doc: "pictures, [n, height, width, channels], or [n, channels, height, width] with layout nchw"},
-		{Name: "boxes", DTypes: floats, Ranks: []int{2}, Doc: "[m, 4]: what to cut out. A box is cut to its picture; one without area, or with a number that is not finite, gives a patch of zeros"},
+		{Name: "boxes", DTypes: floats, Ranks: []int{2}, Doc: "[m, 4]: what to cut out. Beyond the picture its border's pixels go on; a box without area, or with a number that is not finite, gives zeros"},
 		{Name: "image_index", DTypes: integers, Ranks: []int{1}, Optional: true, Doc: "[m]: which picture each box is of. Without it all boxes are of the one picture, or there are as many pictures as boxes"},
 	},
 	outputs: []Port{{Name: "patches", Doc: "[m, height, width, channels], or [m, channels, height, width] with layout nchw"}},
@@ -62,7 +62,6 @@ func (f *crop) run(in []*tensor.Tensor, _ *Call) ([]tensor.Tensor, []byte, error
 		if f.normalized {
 			b = box{b[0] * float64(p.width), b[1] * float64(p.height), b[2] * float64(p.width), b[3] * float64(p.height)}
 		}
-		b = box{max(b[0], 0), max(b[1], 0), min(b[2], float64(p.width)), min(b[3], float64(p.height))}
 		if b.area() > 0 {
 			f.sample(&out, k, &p, of(k), b)
 		}

@@ -93,6 +93,12 @@ func New(name string, with map[string]string) (*Function, error) {
 	return &Function{k, b}, nil
 }
 
+// Stateful tells whether the function of a name keeps something from call to call of a stream; false when there is none.
+func Stateful(name string) bool {
+	k := find(name)
+	return k != nil && k.stateful
+}
+
 // Name returns the function's name.
 func (f *Function) Name() string { return f.kind.name }
 
@@ -101,6 +107,12 @@ func (f *Function) Doc() string { return f.kind.doc }
 
 // Stateful tells whether the function keeps something from call to call of a stream.
 func (f *Function) Stateful() bool { return f.kind.stateful }
+
+// ItemRows tells whether the first dimension of every input counts items, as that of a model's inputs does, for inputs of these
+// descriptions. It does not where boxes come beside the one picture that they are in.
+func (f *Function) ItemRows(inputs []tensor.Spec) bool {
+	return !f.single(inputs) && !slices.ContainsFunc(f.kind.inputs, func(p Port) bool { return p.Whole })
+}
 
 // Inputs lists the tensors that the function takes.
 func (f *Function) Inputs() []Port { return f.kind.inputs }
