@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -191,7 +192,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	p.lastID++
 	id := p.lastID
 	now := p.Now()
-	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant}
+	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: r.Stream}
 	timeout := r.Timeout
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
 		timeout = p.spec().Apps[r.App].SLO.Latency
@@ -252,6 +253,26 @@ func (p *Plane) Adopt(pl *plan.Plan) {
 // SetPrice tells what a machine of a device type costs from now on, in $/h. The price must be finite and at least 0.
 func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
 	p.send(message{in: engine.Input{Kind: engine.PriceChanged, DeviceType: d, Price: price}})
+}
+
+// OpenStream tells that a client of an app will send the queries of a stream at a rate in queries/s, until CloseStream: plans are made
+// for that. A rate of 0 says nothing of it. Opening a stream that is open changes its rate.
+func (p *Plane) OpenStream(app serving.AppID, stream uint64, rate float64) error {
+	switch {
+	case app < 0 || int(app) >= len(p.spec().Apps):
+		return fmt.Errorf("dataplane: app %d does not exist", app)
+	case stream == 0:
+		return errors.New("dataplane: stream 0 is none: give it another number")
+	case !(rate >= 0) || math.IsInf(rate, 0):
+		return fmt.Errorf("dataplane: stream %d declares %v queries/s, want a finite number of at least 0", stream, rate)
+	}
+	p.send(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: stream}, Rate: rate, Variant: serving.None}})
+	return nil
+}
+
+// CloseStream tells that the client of a stream has left. A stream that is not open is left alone.
+func (p *Plane) CloseStream(app serving.AppID, stream uint64) {
+	p.send(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: stream}, Variant: serving.None}})
 }
 
 // Lose reports a worker gone: every instance on it is lost.

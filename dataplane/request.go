@@ -18,6 +18,7 @@ type Request struct {
 	Priority    int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
+	Stream      uint64            // follows serving.Query; 0 is none
 }
 
 // Response is the answer to a Request.

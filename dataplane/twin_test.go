@@ -37,6 +37,7 @@ type world struct {
 	cancels []sim.Cancel
 	prices  []sim.PriceChange
 	growths []sim.Growth
+	stays   []workload.Stay
 	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
 	truth   *profile.Table
 	known   bool // the engine begins with what was measured
@@ -64,6 +65,11 @@ func newWorld(system systems.System, seed uint64) *world {
 		}
 	}
 	slices.SortStableFunc(w.cancels, func(a, b sim.Cancel) int { return int(a.At - b.At) })
+	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
+		clients := rand.New(rand.NewPCG(seed, stream))
+		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
+		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: 1 + stream/2, Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
+	}
 	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
 		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
 	return w
@@ -143,7 +149,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	}
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Growths: w.growths, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
+		Prices: w.prices, Growths: w.growths, Stays: w.stays, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -192,6 +198,16 @@ func (w *world) live(t *testing.T) []byte {
 				p.SetPrice(x.DeviceType, x.Price)
 			}
 		})
+		for _, s := range w.stays {
+			accidents.Go(func() {
+				until(s.From)
+				if err := p.OpenStream(s.App, s.Stream, s.Rate); err != nil {
+					t.Error(err)
+				}
+				until(s.Until)
+				p.CloseStream(s.App, s.Stream)
+			})
+		}
 		accidents.Go(func() {
 			for _, g := range w.growths {
 				until(g.At)
@@ -203,7 +219,7 @@ func (w *world) live(t *testing.T) []byte {
 		answers := make(chan error, len(w.load))
 		for _, a := range w.load {
 			until(a.At)
-			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant},
+			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream},
 				func(_ *dataplane.Response, err error) { answers <- err })
 		}
 		for range w.load {

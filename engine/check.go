@@ -15,6 +15,9 @@ func (e *Engine) Check() error {
 	if err := e.fleet.Check(); err != nil {
 		return err
 	}
+	if err := e.checkStreams(); err != nil {
+		return err
+	}
 	waiting, open := make([]int, len(e.spec.Apps)), make([]int, len(e.spec.Apps))
 	live := 0
 	for r := range e.records {

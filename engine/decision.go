@@ -91,6 +91,18 @@ type Part struct {
 	Queue  time.Duration // waited in total since the stage could begin
 }
 
+// StageTime is what became of an answered query at one stage. Where the stage's input was split, times, variant and batch are those
+// of the part that ended last.
+type StageTime struct {
+	Stage   serving.StageID
+	Variant serving.VariantID
+	Items   int32        // of the query, all parts
+	Batch   int32        // items of the batch
+	Ready   serving.Time // its input was complete
+	Started serving.Time // the batch began
+	Done    serving.Time // the batch ended
+}
+
 // Launch says what to bring up.
 type Launch struct {
 	Key        fleet.Key
@@ -124,6 +136,7 @@ type Decision struct {
 	Expected time.Duration   // StartBatch: believed run time
 	Queue    time.Duration   // EndQuery: waited at its last stage
 	Accuracy float64         // EndQuery: product over the stages
+	Stages   []StageTime     // EndQuery of a served query of several stages: those it went through, in the order of App.Stages; valid until the next Step
 	Parts    []Part          // StartBatch; valid until the next Step
 	Launch   *Launch         // LaunchInstance
 	Spec     *serving.Spec   // RequestPlan: to plan for

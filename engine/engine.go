@@ -53,6 +53,7 @@ type Engine struct {
 	now   serving.Time
 	out   []Decision
 	parts []Part
+	times []StageTime
 	fault error // the first broken rule of a driver or a policy
 
 	ids     table
@@ -63,6 +64,7 @@ type Engine struct {
 	idle    []serving.Time // by app: since when none is pending; Never while one is
 	used    usage
 	flows   []flow
+	streams streams
 	spare   []int32
 	place   []int // by stage: position in its app's Stages
 	tails   []time.Duration
@@ -162,6 +164,7 @@ func New(c Config) (*Engine, error) {
 			e.place[s] = at
 		}
 	}
+	e.streams.grow(c.Spec)
 	e.tails = e.leastTails()
 	return e, nil
 }
@@ -195,7 +198,7 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 		now = e.now
 	}
 	e.now = now
-	e.out, e.parts = e.out[:0], e.parts[:0]
+	e.out, e.parts, e.times = e.out[:0], e.parts[:0], e.times[:0]
 	for i := range in {
 		e.apply(&in[i])
 	}
@@ -233,6 +236,10 @@ func (e *Engine) apply(in *Input) {
 		e.reprice(in)
 	case SpecGrown:
 		e.grow(in.Growth)
+	case StreamOpened:
+		e.streamOpened(in)
+	case StreamClosed:
+		e.streamClosed(in)
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
@@ -282,6 +289,7 @@ func (e *Engine) expire() {
 		if at < len(e.spec.Stages) {
 			s := serving.StageID(at)
 			e.dropExpired(e.fleet.Central(s), s)
+			e.dropExpired(e.fleet.Turns(s), s)
 			e.timeStage(s)
 			continue
 		}
@@ -313,13 +321,13 @@ func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
 		return
 	}
 	alike := q.Plain() && q.Unit() && e.fleet.Uniform(q) // then they expire in order
-	branches := len(e.spec.Apps[e.spec.Stages[s].App].Stages) > 1
+	moves := len(e.spec.Apps[e.spec.Stages[s].App].Stages) > 1 || e.spec.Stages[s].Stateful
 	for r := q.Head(); r != fleet.Nil; {
 		next := e.fleet.Next(r)
 		if t := e.fleet.Task(r); t.DropAt < e.now {
 			e.end(t.Record, serving.Dropped, WaitedTooLong)
-			if branches {
-				next = q.Head() // ending a query removes its other tasks, next perhaps among them
+			if moves {
+				next = q.Head() // ending a query removes its other tasks and gives one of its stream the turn, next perhaps among them
 			}
 		} else if alike {
 			break
@@ -328,12 +336,12 @@ func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
 	}
 }
 
-// timeStage sets the timer of a central queue: the first instant at which its first hopeless query is to be dropped.
+// timeStage sets the timer of what waits at a stage: the first instant at which its first hopeless query is to be dropped.
 func (e *Engine) timeStage(s serving.StageID) {
 	if !e.spec.Apps[e.spec.Stages[s].App].Drops() {
 		return
 	}
-	e.timer(int(s), afterDrop(e.fleet.EarliestDrop(e.fleet.Central(s))))
+	e.timer(int(s), afterDrop(min(e.fleet.EarliestDrop(e.fleet.Central(s)), e.fleet.EarliestDrop(e.fleet.Turns(s)))))
 }
 
 // timeInstance sets the timer of an instance: its batcher's wish, the first drop in its queue, or the end of its rest.
@@ -388,6 +396,7 @@ func (e *Engine) rescale() {
 	d := Decision{Kind: RequestPlan, Reason: Asked, Spec: e.spec, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
 	e.scaler.Demand(&e.scaling, d.Rates)
 	e.observed(&d)
+	e.raise(d.Rates)
 	if e.learner != nil {
 		d.Beliefs = e.learner.Frozen()
 	} else if e.altered || e.content.ballooned {

@@ -51,6 +51,7 @@ func (e *Engine) grow(g *Growth) {
 			e.place[s] = at
 		}
 	}
+	e.streams.grow(e.spec)
 	e.outdated()
 	e.retime()
 	e.request++
@@ -104,7 +105,7 @@ func (e *Engine) seeOff() bool {
 	was, ended := len(e.leaving), len(e.out)
 	for _, a := range e.leaving {
 		for _, s := range e.spec.Apps[a].Stages {
-			if e.fleet.Central(s).Len() > 0 {
+			if e.fleet.Central(s).Len()+e.fleet.Turns(s).Len() > 0 {
 				e.sweep(s, true)
 			}
 		}

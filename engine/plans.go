@@ -93,7 +93,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 
 func (e *Engine) launch(k fleet.Key, why Reason) {
 	want := e.planned[k]
-	e.vacate(k)
+	e.displace(k)
 	if !e.yield(k.Worker, func() bool { return e.room(k.Worker, &want) }) {
 		e.delayed = append(e.delayed, delayed{k, why})
 		return

@@ -90,8 +90,8 @@ func (e *Engine) yield(w serving.WorkerID, room func() bool) bool {
 	return true
 }
 
-// vacate has what rests at a place go.
-func (e *Engine) vacate(k fleet.Key) {
+// displace has what rests at a place go.
+func (e *Engine) displace(k fleet.Key) {
 	for _, i := range e.workers[k.Worker] {
 		if i.Key == k && i.Kept > 0 {
 			e.goes(i)

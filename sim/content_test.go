@@ -1,111 +1,108 @@
 package sim
 
 import (
-	"context"
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
 
-// ballooning is a truth in which batches of one stage take longer for a while: from is told at every batch what time it is.
-type ballooning struct {
-	*truth.Table
-	now    *serving.Time
-	stage  serving.VariantID
-	during [2]serving.Time
-	by     float64
-}
+// told is content that a test says, by query.
+type told []seen
 
-func (b ballooning) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	took := b.Table.Service(v, d, items, concurrency)
-	if v == b.stage && *b.now >= b.during[0] && *b.now < b.during[1] {
-		return time.Duration(float64(took) * b.by)
+type seen struct{ fan, balloon float64 }
+
+func (c told) Frame(q *serving.Query) truth.Frame { return c[q.ID-1] }
+
+func (f seen) Fan(serving.StageID, int) float64 { return f.fan }
+func (f seen) Balloon(serving.StageID) float64  { return f.balloon }
+
+// A query brings to the next stage what is in it, and a batch takes as much longer as its items in the mean.
+func TestContentOfQueries(t *testing.T) {
+	c := simtest.Uniform(2, 10*time.Millisecond, time.Millisecond, time.Second, 8)
+	spec := *c.Spec
+	spec.Stages = []serving.Stage{{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 1}}}, {Name: "read", Joins: 1, Variants: []serving.VariantID{1}}}
+	spec.Apps[0].Stages = []serving.StageID{0, 1}
+	spec.Variants = append(spec.Variants[:1:1], spec.Variants[0])
+	spec.Variants[1].Stage = 1
+	m := c.Measurements
+	for _, p := range c.Measurements.Latency {
+		p.Variant = 1
+		m.Latency = append(m.Latency, p)
 	}
-	return took
-}
-
-// Batches that take three times as long for half a minute are planned for as soon as they tell, with as many more instances, and no more
-// when it is over: queries are answered in time meanwhile. Where they take thirty times as long, so that nothing is believed
-// to be in time and nothing runs any more, that is believed again after a while, which tells when it is over.
-func TestPlansFollowBallooning(t *testing.T) {
-	for _, by := range []float64{3, 30} {
-		spec, m := pipeline(30, 1)
-		for k := range m.Latency {
-			m.Latency[k].Mean *= 4
-		}
-		spec.Apps[0].SLO.Latency = 1500 * time.Millisecond
-		p, err := profile.NewTable(spec, m, profile.Mean)
-		if err != nil {
-			t.Fatal(err)
-		}
-		planner := rows{limit: 8, up: 80, workers: 10, believed: p}
-		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: "complexity"}
-		e, err := system.Engine(spec, p, planner.Provides())
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		now, from, until := serving.Time(0), serving.Time(20*time.Second), serving.Time(50*time.Second)
-		var began, ended serving.Time // requests with ballooning, and without again
-		missed := make([]int, 3)      // before, during and after, with a while left out after each change
-		all := make([]int, 3)
-		most := 0
-		_, err = Run(Config{
-			Spec: spec, Engine: e, Truth: ballooning{tr, &now, 1, [2]serving.Time{from, until}, by}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
-			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(uint64(by), 4)), 100, 100)),
-			Observe: func(at serving.Time, _ []engine.Input, out []engine.Decision) {
-				now = at
-				most = max(most, len(e.Fleet().Ready(1)))
-				for k := range out {
-					switch d := &out[k]; d.Kind {
-					case engine.RequestPlan:
-						if d.Ballooning != nil && began == 0 {
-							began = at
-							if math.Abs(d.Ballooning[1]/by-1) > 0.1 || d.Ballooning[0] != 1 || d.Ballooning[2] != 1 {
-								t.Errorf("by %v: asked with ballooning %v", by, d.Ballooning)
-							}
-						} else if d.Ballooning == nil && at >= until && ended == 0 {
-							ended = at
-						}
-					case engine.EndQuery:
-						for k, span := range [][2]serving.Time{{0, from - 2e9}, {from + 8e9, until - 2e9}, {until + 25e9, serving.Never}} {
-							if d.Arrived >= span[0] && d.Arrived < span[1] {
-								all[k]++
-								if d.Outcome != serving.Served || d.Late {
-									missed[k]++
-								}
-							}
+	p := *c.Plan
+	p.Instances = append(p.Instances[:0:0], p.Instances...)
+	p.Instances[1].Stage, p.Instances[1].Variants = 1, append(p.Instances[1].Variants[:0:0], p.Instances[1].Variants...)
+	p.Instances[1].Variants[0].Variant = 1
+	tr, err := truth.NewTable(&spec, m, truth.Exact, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(&spec, truthful{tr}, c.Planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := told{{0, 1}, {1, 2}, {3, 4}, {12, 0.5}}
+	var load []workload.Arrival
+	for range content {
+		load = append(load, workload.Arrival{Items: 1, Variant: serving.None}) // all at once: one batch
+	}
+	started := make(map[serving.BatchID]engine.Decision)
+	got := make(map[serving.QueryID]int32)
+	mixed := 0
+	_, err = Run(Config{Spec: &spec, Engine: e, Truth: tr, Content: content, Initial: &p, Warm: true, Check: true, Source: workload.FromSlice(load),
+		Observe: func(_ serving.Time, in []engine.Input, out []engine.Decision) {
+			for i := range in {
+				if in[i].Kind != engine.BatchDone {
+					continue
+				}
+				d := started[in[i].Batch]
+				factor := 0.0
+				for _, x := range d.Parts {
+					factor += float64(x.Items) * content[x.Query-1].balloon / float64(d.Items)
+				}
+				want := time.Duration(factor * float64(tr.Service(d.Variant, 0, int(d.Items), 1)))
+				if in[i].Took != want {
+					t.Errorf("%v took %v, want %v", d.String(), in[i].Took, want)
+				}
+				if len(d.Parts) > 1 {
+					mixed++
+				}
+			}
+			for i := range out {
+				if d := out[i]; d.Kind == engine.StartBatch {
+					d.Parts = append([]engine.Part(nil), d.Parts...)
+					started[d.Batch] = d
+					for _, x := range d.Parts {
+						if d.Stage == 1 {
+							got[x.Query] += x.Items
 						}
 					}
 				}
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("by %v: asked with ballooning at %v, without at %v, at most %d instances, missed %v of %v", by, began, ended, most, missed, all)
-		seen := from.Add(time.Second + 2*time.Duration(by*float64(p.Latency(1, 0, 1, 1)))) // a batch tells when it ends
-		if began < from || began > seen || ended < until || ended > until.Add(20*time.Second) {
-			t.Errorf("by %v from %v to %v: asked with ballooning at %v, without at %v", by, from, until, began, ended)
-		}
-		if 50*missed[0] > all[0] || 50*missed[2] > all[2] || by == 3 && 50*missed[1] > all[1] {
-			t.Errorf("by %v: missed %v of %v", by, missed, all)
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for q := range content {
+		if want := int32(content[q].fan); got[serving.QueryID(q+1)] != want {
+			t.Errorf("query %d brings %d items to the second stage, want %d", q+1, got[serving.QueryID(q+1)], want)
 		}
 	}
+	if mixed == 0 {
+		t.Error("no batch held two queries")
+	}
+}
+
+// truthful believes what is so.
+type truthful struct{ *truth.Table }
+
+func (p truthful) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	return p.Service(v, d, items, concurrency)
 }

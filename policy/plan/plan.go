@@ -42,6 +42,9 @@ type Plan struct {
 	Worth [][]float64
 	// Shed is, by AppID, the part of Demand that the plan knowingly does not serve; nil when it serves everything.
 	Shed []float64
+	// Short is, by DeviceTypeID, how many machines more than there are it would take to serve all of Demand; nil when nothing is short, or
+	// not known.
+	Short []int
 	// Loads counts the variants that have to be brought up to get from the snapshot to the plan.
 	Loads    int
 	Forecast Forecast

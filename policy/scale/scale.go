@@ -21,7 +21,8 @@ type Scaler interface {
 	Needs() plan.Sections
 	// Decide answers whether to request a plan now and when to ask again (serving.Never: only after a change).
 	Decide(v *View) (replan bool, again serving.Time)
-	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for.
+	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for. The engine raises them to what the
+	// clients of open streams have declared.
 	Demand(v *View, rates []float64)
 }
 
@@ -51,7 +52,7 @@ type View struct {
 	Asked   bool       // a request is under way
 	LastAsk serving.Time
 	// Shifted is when something that plans are made from last changed: a worker or a variant was found unfit for planning, or
-	// fit again; a price changed; other latencies are believed. 0 for never.
+	// fit again; a price changed; other latencies are believed; a client that declares its rate joined or left. 0 for never.
 	Shifted serving.Time
 	Waiting []int // by AppID: queries that wait
 	// Idle is, by AppID, since when an app has had nothing to do; serving.Never for one that has.

@@ -48,7 +48,7 @@ type Batch struct {
 	Head     Ref // first task; the others follow by Next
 	Started  serving.Time
 	Expected serving.Time // believed end
-	AtOnce   int          // batches that ran on the instance when it began, itself included
+	AtOnce   int          // what AtOnce was when it began, itself included
 }
 
 // Instance is one or more variants of a stage on a worker.
@@ -85,6 +85,7 @@ type Instance struct {
 	Launched serving.Time
 	Busy     serving.Time // slot time spent in finished batches
 	fastest  int          // index of the warm variant believed fastest for one item
+	shares   bool         // all of its worker, with every other such instance there
 }
 
 // FreeSlots returns how many more batches may start now.

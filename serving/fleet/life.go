@@ -13,6 +13,7 @@ func (f *Fleet) Launch(i Instance, now serving.Time) *Instance {
 	i.Queue, i.Wake, i.Launched, i.Choice = newQueue(), serving.Never, now, serving.None
 	i.Running = make([]Batch, 0, i.Slots)
 	p := &i
+	f.placed(p)
 	f.instances = append(f.instances, p)
 	f.live = append(f.live, p)
 	return p
@@ -128,10 +129,11 @@ func (f *Fleet) refreshCentral(s serving.StageID) {
 			f.kinds[s] = append(f.kinds[s], k)
 		}
 	}
-	c := &f.central[s]
-	for r := c.head; r != Nil; r = f.tasks[r].next {
-		f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+	for _, q := range [...]*Queue{&f.central[s], &f.turns[s]} {
+		for r := q.head; r != Nil; r = f.tasks[r].next {
+			f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+		}
+		q.known = false
 	}
-	c.known = false
 	f.Epoch++
 }
