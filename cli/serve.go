@@ -187,7 +187,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		PlanTimeout: patience,
 		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
-		Wiring:  wiring, Rows: limits.Rows, Streams: limits.Streams, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
+		Wiring:  wiring, Rows: limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
 	})
 	if err != nil {
 		return nil, err

@@ -465,7 +465,6 @@ func (c *checker) server() {
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
 	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
 	c.need(l.Rows >= 1 && l.Rows <= 1<<20, "server.limits.rows", "is %d, want 1 to %d", l.Rows, 1<<20)
-	c.need(l.Streams >= 1, "server.limits.streams", "is %d, want at least 1", l.Streams)
 	c.need(l.State >= 1 && l.State <= 64<<20, "server.limits.state", "is %v, want 1 byte to 64MiB", l.State)
 	c.need(l.AllStates >= l.State, "server.limits.all_states", "is %v, want at least that of one state, %v", l.AllStates, l.State)
 	c.need(l.Model >= 1, "server.limits.model", "is %v, want at least 1 byte", l.Model)

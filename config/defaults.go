@@ -49,7 +49,6 @@ func (f *File) defaults() {
 	orInt(f, &l.Connections, 1024, "server.limits.connections")
 	orInt(f, &l.Items, 1024, "server.limits.items")
 	orInt(f, &l.Rows, 1024, "server.limits.rows")
-	orInt(f, &l.Streams, 1<<16, "server.limits.streams")
 	orSize(f, &l.State, 1<<20, "server.limits.state")
 	orSize(f, &l.AllStates, 256<<20, "server.limits.all_states")
 	orSize(f, &l.Model, 2<<30, "server.limits.model")

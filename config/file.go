@@ -319,8 +319,6 @@ type Limits struct {
 	Items int `yaml:"items"`
 	// Rows is the largest number of rows of a tensor that one query may send from stage to stage. Default: 1024.
 	Rows int `yaml:"rows"`
-	// Streams is how many streams are remembered while they are silent. Default: 65536.
-	Streams int `yaml:"streams"`
 	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.
 	State Size `yaml:"state"`
 	// AllStates is the most that all of them take, in memory and in the folder of states alike; those that were not used for longest

@@ -97,13 +97,9 @@ func (p *Plane) remember(m *memory, part *Part) {
 	}
 }
 
-// leave counts a query that has ended out of its stream. If it was the last, the stream is forgotten, also where the query did not
-// get to.
-func (p *Plane) leave(r *Request, id serving.QueryID) {
-	p.mu.Lock()
-	p.streams.leave(streamName{r.App, r.Stream}, r.Ends)
-	p.mu.Unlock()
-	if !r.Ends || r.App < 0 || int(r.App) >= len(p.spec().Apps) {
+// endStream forgets a stream whose last query has ended, also where the query did not get to.
+func (p *Plane) endStream(r *Request, id serving.QueryID) {
+	if r.Stream == "" || r.App < 0 || int(r.App) >= len(p.spec().Apps) {
 		return
 	}
 	app := &p.spec().Apps[r.App]

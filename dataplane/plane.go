@@ -42,8 +42,6 @@ type Config struct {
 	Trouble func(error)
 	// Rows is how many rows of a tensor a stage may send on for one query (default 1024).
 	Rows int
-	// Streams is how many silent streams are remembered (default 65536). One that was forgotten keeps its states.
-	Streams int
 	// States keeps the states of stateful stages; nil keeps them in memory alone. State bounds one of them, in bytes (default 1 MiB),
 	// StatesHeld those that are in memory (default 256 MiB): the ones unused for longest are left to States, or forgotten without it.
 	States     StateStore
@@ -63,7 +61,6 @@ type Plane struct {
 	mu       sync.Mutex
 	inbox    []message
 	lastID   serving.QueryID
-	streams  streams
 	draining bool
 	closed   bool
 	wake     chan struct{}
@@ -123,9 +120,6 @@ func New(c Config) (*Plane, error) {
 	if c.Rows <= 0 {
 		c.Rows = 1024
 	}
-	if c.Streams <= 0 {
-		c.Streams = 1 << 16
-	}
 	if c.State <= 0 {
 		c.State = 1 << 20
 	}
@@ -139,7 +133,7 @@ func New(c Config) (*Plane, error) {
 	p := &Plane{
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
 		calls: make(map[serving.QueryID]*call), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
-		graphs: graphs, streams: streams{most: c.Streams, byName: make(map[streamName]*stream)}, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
+		graphs: graphs, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
 	}
 	p.world.Store(c.Spec)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -213,15 +207,12 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	p.lastID++
 	id := p.lastID
 	now := p.Now()
-	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant}
+	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: streamNumber(r.Stream)}
 	timeout := r.Timeout
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
 		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
 	q.Deadline = now.Add(timeout)
-	if r.Stream != "" {
-		q.Stream = p.streams.enter(streamName{r.App, r.Stream})
-	}
 	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply}})
 	p.mu.Unlock()
 	p.signal()

@@ -168,7 +168,7 @@ func TestStatesOutliveThePlane(t *testing.T) {
 	const streams = 50
 	next := func(k int) string { return fmt.Sprint("stream ", k) }
 	for start := range uint64(3) {
-		p := remembering(t, counter, dataplane.Config{States: store, StatesHeld: 10 * (8 + 256), Streams: 5})
+		p := remembering(t, counter, dataplane.Config{States: store, StatesHeld: 10 * (8 + 256)})
 		for round := range uint64(2) {
 			for k := range streams {
 				expect(t, p, of(next(k)), start*2+round+1)
