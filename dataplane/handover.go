@@ -97,9 +97,9 @@ func (p *Plane) remember(m *memory, part *Part) {
 	}
 }
 
-// leave forgets the stream of a query that has ended, if it was the last of it, also at stages where the query did not get to.
-func (p *Plane) leave(r *Request, id serving.QueryID) {
-	if !r.Ends || r.App < 0 || int(r.App) >= len(p.spec().Apps) {
+// endStream forgets a stream whose last query has ended, also where the query did not get to.
+func (p *Plane) endStream(r *Request, id serving.QueryID) {
+	if r.Stream == "" || r.App < 0 || int(r.App) >= len(p.spec().Apps) {
 		return
 	}
 	app := &p.spec().Apps[r.App]

@@ -139,8 +139,8 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	if c == nil {
 		return
 	}
-	if c.request.Stream != "" {
-		p.leave(c.request, d.Query)
+	if c.request.Ends {
+		p.endStream(c.request, d.Query)
 	}
 	if d.Outcome == serving.Served {
 		outputs := c.outputs
