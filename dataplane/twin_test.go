@@ -384,9 +384,9 @@ func TestTwinGrowing(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 9))
 				worlds := w.cluster.Grown(rng, 6)
 				for k, g := range worlds {
-					// Between the microseconds at which queries come, and so far apart that no load is under way: where several are
-					// ordered on one instance, the simulator lets them run side by side.
-					w.growths = append(w.growths, sim.Growth{At: serving.Time(k+1)*serving.Time(700*time.Millisecond) + 500, Growth: g})
+					// Between the microseconds at which queries come; every second one while what the one before ordered is being loaded.
+					at := serving.Time(k/2+1)*serving.Time(1400*time.Millisecond) + serving.Time(k%2)*serving.Time(20*time.Millisecond) + 500
+					w.growths = append(w.growths, sim.Growth{At: at, Growth: g})
 				}
 				w.faults = nil
 				last := *w.cluster

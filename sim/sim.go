@@ -87,7 +87,7 @@ type Result struct {
 // Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing will
 // ever end, when a planner is missing, or when an invariant is broken.
 func Run(c Config) (Result, error) {
-	s := &simulation{Config: c}
+	s := &simulation{Config: c, loading: make(map[serving.InstanceID]serving.Time)}
 	return s.run()
 }
 
@@ -99,7 +99,8 @@ type simulation struct {
 	more    bool
 	queries serving.QueryID
 	faults  int
-	back    []serving.Time // by worker: when it is up again after a fault
+	back    []serving.Time                      // by worker: when it is up again after a fault
+	loading map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
 	cancels int
 	prices  int
 	growths int
@@ -250,9 +251,14 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 			}
 			s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: v})
 		}
+		s.loading[d.Instance] = at
+	case engine.StopInstance:
+		delete(s.loading, d.Instance)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		s.events.push(now.Add(s.Truth.Load(d.Variant, i.DeviceType)), &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
+		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType)) // after what is being loaded there
+		s.loading[d.Instance] = at
+		s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
 	case engine.RequestPlan:
 		return s.plan(now, d)
 	}
