@@ -37,6 +37,7 @@ type world struct {
 	cancels []sim.Cancel
 	prices  []sim.PriceChange
 	growths []sim.Growth
+	recalls []engine.Recalled
 	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
 	truth   *profile.Table
 	known   bool // the engine begins with what was measured
@@ -143,7 +144,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	}
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Growths: w.growths, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
+		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -165,7 +166,7 @@ func (w *world) live(t *testing.T) []byte {
 		}
 		begun := time.Now()
 		p, err := dataplane.New(dataplane.Config{
-			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan,
+			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan, Recalled: w.recalls,
 			Planner: slowly{w.planner}, RunTimeout: time.Hour, Settle: synctest.Wait,
 			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 		})
@@ -331,6 +332,11 @@ func TestTwinScaling(t *testing.T) {
 					w.load[n].At += serving.Time(n/20) * 15e8
 				}
 				w.faults, w.cancels, w.planner = nil, nil, w.cluster.Planner
+				if seed%2 == 0 { // as if all apps had been called shortly before the start
+					for a := range w.cluster.Spec.Apps {
+						w.recalls = append(w.recalls, engine.Recalled{App: serving.AppID(a), Memory: []byte("keepalive\x00"), Older: time.Millisecond, Idle: 5 * time.Millisecond})
+					}
+				}
 				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)

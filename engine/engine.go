@@ -217,12 +217,15 @@ func (e *Engine) apply(in *Input) {
 		e.reprice(in)
 	case SpecGrown:
 		e.grow(in.Growth)
+	case IdleRecalled:
+		e.recall(in.Recalled)
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
 		if in.Seq == e.request {
 			e.asked, e.scaleDirty = false, true
 			e.again = e.now.Add(planAgain)
+			e.turnAway()
 		}
 	case QueryArrived:
 		e.arrive(&in.Query)

@@ -13,20 +13,21 @@ import (
 type InputKind uint8
 
 // The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices, growth,
-// plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
+// recollections, plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
 // use Sort, so that ties are broken the same way in both.
 const (
 	BatchDone InputKind = iota
 	InstanceChanged
 	PriceChanged
 	SpecGrown
+	IdleRecalled
 	PlanReady
 	PlanFailed
 	QueryArrived
 	QueryCancelled
 )
 
-var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
+var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "idle-recalled", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
 
 // String returns the kind's name in journals.
 func (k InputKind) String() string { return inputNames[k] }
@@ -76,6 +77,8 @@ type Input struct {
 	Price      float64              // PriceChanged: from now on, in $/h
 
 	Growth *Growth // SpecGrown
+
+	Recalled *Recalled // IdleRecalled
 }
 
 // Growth is a larger world that takes the place of the one before.
@@ -102,6 +105,8 @@ func (i *Input) id() uint64 {
 		return i.Seq
 	case SpecGrown:
 		return 0 // in the order in which they came
+	case IdleRecalled:
+		return uint64(i.Recalled.App)
 	}
 	return uint64(i.Query.ID)
 }

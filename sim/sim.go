@@ -21,8 +21,9 @@ type Config struct {
 	Engine *engine.Engine // fresh
 	Truth  truth.Model
 	Source workload.Source
-	// Initial is in force from the start.
-	Initial *plan.Plan
+	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	Initial  *plan.Plan
+	Recalled []engine.Recalled
 	// Warm skips the loading of the initial plan's instances: they are ready at time 0.
 	Warm bool
 	// Planner answers RequestPlan after PlanDelay; nil when the composition never asks.
@@ -108,8 +109,14 @@ type simulation struct {
 }
 
 func (s *simulation) run() (Result, error) {
+	for k := range s.Recalled {
+		s.in = append(s.in, engine.Input{Kind: engine.IdleRecalled, Recalled: &s.Recalled[k]})
+	}
 	if s.Initial != nil {
 		s.in = append(s.in, engine.Input{Kind: engine.PlanReady, Plan: s.Initial})
+	}
+	if len(s.in) > 0 {
+		engine.Sort(s.in)
 		if err := s.step(0, s.Warm); err != nil {
 			return s.result, err
 		}

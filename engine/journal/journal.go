@@ -99,6 +99,9 @@ type input struct {
 	Device   int32         `json:"d,omitempty"`
 	Price    float64       `json:"usd,omitempty"`
 	Grown    *grown        `json:"grown,omitempty"`
+	Memory   []byte        `json:"mem,omitempty"`
+	Older    time.Duration `json:"older,omitempty"`
+	Idle     time.Duration `json:"idle,omitempty"`
 }
 
 // grown is the world of a spec-grown.
@@ -166,6 +169,8 @@ func compact(in *engine.Input) input {
 		c.Device, c.Price = int32(in.DeviceType), in.Price
 	case engine.SpecGrown:
 		c.Grown = &grown{in.Growth.Spec, in.Growth.Measurements}
+	case engine.IdleRecalled:
+		c.App, c.Memory, c.Older, c.Idle = int32(in.Recalled.App), in.Recalled.Memory, in.Recalled.Older, in.Recalled.Idle
 	case engine.PlanReady:
 		c.Plan = in.Plan
 	case engine.PlanFailed:
@@ -210,6 +215,11 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
 		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements}
 		return in, err
+	case engine.IdleRecalled.String():
+		if c.Older < 0 || c.Idle < c.Older {
+			return in, fmt.Errorf("idle times of %v ago of an app idle for %v", c.Older, c.Idle)
+		}
+		in.Kind, in.Recalled = engine.IdleRecalled, &engine.Recalled{App: serving.AppID(c.App), Memory: c.Memory, Older: c.Older, Idle: c.Idle}
 	case engine.PlanReady.String():
 		if c.Plan == nil {
 			return in, errors.New("plan-ready without a plan")
