@@ -3,18 +3,22 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/backend/onnx"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/functions"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/profiler"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/store"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // functionHost is the running server as functions see it.
@@ -24,6 +28,10 @@ type functionHost struct {
 	platform *platform        // once there is one
 	restored []functions.Live // until then
 	models   map[string]*server.Model
+	log      *slog.Logger
+
+	remembering sync.Mutex
+	idle        *functions.IdleTimes // nil without a store
 }
 
 // functions opens the store, if there is one, and takes the functions in it into the world.
@@ -67,6 +75,13 @@ func (r *running) functions(e *Env, host *functionHost, runtimes *backends) (clo
 		return nil, err
 	}
 	host.restored = live
+	var damaged []error
+	if host.idle, damaged, err = functions.OpenIdleTimes(kept, time.Now()); err != nil {
+		return nil, err
+	}
+	for _, x := range damaged {
+		r.log.Warn("a server's memory", "error", x)
+	}
 	w.Spec, w.measurements, w.profile = g.Spec, g.Measurements, g.Profile
 	if err := w.replan(); err != nil {
 		if w.planner == nil || e.Context.Err() != nil {
@@ -89,6 +104,55 @@ func (h *functionHost) begin(p *platform) {
 func (h *functionHost) Bind(v serving.VariantID, path string, batched bool) {
 	if h.local != nil {
 		h.local.Bind(v, onnx.Model{Path: path, NoBatch: !batched})
+	}
+}
+
+// recall returns what an earlier run learned of the apps of a world and nobody has taken up yet.
+func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
+	h.remembering.Lock()
+	defer h.remembering.Unlock()
+	if h.idle == nil {
+		return nil
+	}
+	trial, err := systems.NewScaler(h.world.system.Scaler, h.world.system.Options)
+	r, ok := trial.(scale.Recaller)
+	if err != nil || !ok {
+		return nil
+	}
+	out, lost := h.idle.Recall(spec, time.Now(), func(x *engine.Recalled) error { return r.Recall(x.App, x.Memory, 0, x.Older) })
+	for _, err := range lost {
+		h.log.Warn("a server's memory", "error", err)
+	}
+	return out
+}
+
+// idleEvery is how often idle times are saved that have changed.
+const idleEvery = 5 * time.Second
+
+// remember saves what was learned of idle times until over is closed.
+func (h *functionHost) remember(over <-chan struct{}) {
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+			h.save()
+		}
+	}
+}
+
+// save keeps what was learned since the last time.
+func (h *functionHost) save() {
+	h.remembering.Lock()
+	defer h.remembering.Unlock()
+	p := h.platform.plane
+	err := h.idle.Save(func(look func(*engine.Engine, serving.Time)) bool {
+		return p.Inspect(func(e *engine.Engine) { look(e, p.Now()) })
+	}, time.Now())
+	if err != nil {
+		h.log.Error("idle times are not kept", "error", err)
 	}
 }
 
@@ -121,6 +185,9 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	h.platform.spec.Store(g.Spec) // before a plan can speak of what is new
 	if err := h.platform.plane.Grow(g); err != nil {
 		return err
+	}
+	for _, x := range h.recall(g.Spec) {
+		h.platform.plane.Recall(x)
 	}
 	h.platform.plane.Inspect(func(*engine.Engine) {}) // what was handed in before is stepped before the next question is heard
 	if !gone {
