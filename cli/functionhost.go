@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/profiler"
+	"github.com/sluice-serving/sluice/profiler/operators"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -29,6 +30,7 @@ type functionHost struct {
 	restored []functions.Live // until then
 	models   map[string]*server.Model
 	log      *slog.Logger
+	measure  bool // what was predicted is measured later
 
 	remembering sync.Mutex
 	idle        *functions.IdleTimes // nil without a store
@@ -62,8 +64,17 @@ func (r *running) functions(e *Env, host *functionHost, runtimes *backends) (clo
 	if s.Late == "serve-late" {
 		common.Late = serving.ServeLate
 	}
+	host.measure = !w.system.Options.Learn
+	var quick functions.Predictor
+	if runtimes.local != nil {
+		times, err := operators.OpenShelf(kept.Table(store.OperatorTable), profiler.ThisHost(version))
+		if err != nil {
+			return nil, err
+		}
+		quick = &functions.Predicted{Runtime: runtimes.local, Store: times, Host: profiler.ThisHost(version), Cores: 1, Runs: w.runsHere}
+	}
 	w.functions, err = functions.Restore(e.Context, functions.Config{Store: kept, Statistic: statistic, Spec: w.Spec, Measurements: w.measurements, App: common,
-		Predictor: &functions.Measured{Backend: runtimes.of, Host: profiler.ThisHost(version), Cores: 1}}, host)
+		Predictor: &functions.Measured{Backend: runtimes.of, Host: profiler.ThisHost(version), Cores: 1}, Quick: quick}, host)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +165,18 @@ func (h *functionHost) save() {
 	if err != nil {
 		h.log.Error("idle times are not kept", "error", err)
 	}
+}
+
+// quiet tells whether nothing is being served.
+func (h *functionHost) quiet() (quiet bool) {
+	h.platform.plane.Inspect(func(e *engine.Engine) { quiet = e.Pending() == 0 })
+	return quiet
+}
+
+// runsHere tells whether a worker runs models in this process.
+func (w *world) runsHere(worker serving.WorkerID) bool {
+	kind := w.Backends[worker].Kind
+	return kind != "fake" && kind != "openinference"
 }
 
 // Feasible implements functions.Host: with a planner of its own, and the demand that is expected.

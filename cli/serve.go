@@ -242,12 +242,18 @@ func (r *running) wait(ctx context.Context) error {
 	if r.host.idle != nil {
 		helpers.Go(func() { r.host.remember(over) })
 	}
+	refining, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	if r.world.functions != nil && r.host.measure {
+		helpers.Go(func() { r.world.functions.Refine(refining, r.host.quiet) })
+	}
 	err := r.server.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(r.drain, time.Second))
 	defer done()
 	if drained := r.plane.Drain(limit); drained != nil {
 		err = errors.Join(err, fmt.Errorf("queries were still running after %v: %w", r.drain, drained))
 	}
+	stop()
 	close(over)
 	helpers.Wait()
 	if r.host.idle != nil {
