@@ -30,7 +30,7 @@ import (
 //	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1]
 //	ready i NAME / failed i NAME / lost i / done b [sent=3,1] / broken b / cancel q / plan
 //
-// The output is every decision, with the times of its stages where a query had several, then when the engine wants to be woken.
+// The output is every decision, with the times of its stages where a query had several and of waiting for its stream, then when the engine wants to be woken.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s scenario
@@ -266,6 +266,11 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 			text = strings.ReplaceAll(text, fmt.Sprintf("variant %d", v), s.spec.Variants[v].Name)
 		}
 		fmt.Fprintln(&b, text)
+		for _, x := range out[k].Parts {
+			if x.Turn > 0 {
+				fmt.Fprintf(&b, "  q%d has waited %v for its stream, %v for an instance, %v in all\n", x.Query, x.Turn, x.Route, x.Queue)
+			}
+		}
 		for _, x := range out[k].Stages {
 			fmt.Fprintf(&b, "  %s on %s: %d items in a batch of %d, ready %v, started %v, done %v\n", s.spec.Stages[x.Stage].Name, s.spec.Variants[x.Variant].Name,
 				x.Items, x.Batch, x.Ready, x.Started, x.Done)
