@@ -88,7 +88,7 @@ func (e *Engine) fill(i *fleet.Instance) {
 	if started && e.fleet.Central(i.Stage).Len() > 0 {
 		e.stages.add(int(i.Stage)) // room in the batch being filled: central queues may use it
 	}
-	if i.State == fleet.Draining && i.Idle() {
+	if i.State == fleet.Draining && i.Kept == 0 && i.Idle() {
 		e.stop(i)
 	}
 }
@@ -202,6 +202,9 @@ func (e *Engine) batchDone(in *Input) {
 	}
 	if e.learner != nil && in.Result == OK {
 		e.learner.Observe(b.Variant, i.DeviceType, b.Items, b.AtOnce, in.Took)
+	}
+	if in.Result == OK {
+		e.count(i, &b, in)
 	}
 	edges := len(e.spec.Stages[i.Stage].Next)
 	late, k := false, 0

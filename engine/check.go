@@ -58,7 +58,16 @@ func (e *Engine) Check() error {
 			return fmt.Errorf("app %q counts %d waiting tasks, has %d", e.spec.Apps[a].Name, e.waiting[a], waiting[a])
 		}
 	}
+	places := make(map[fleet.Key]*fleet.Instance)
 	for _, i := range e.fleet.Live() {
+		if err := e.checkRest(i); err != nil {
+			return err
+		}
+		if other := places[i.Key]; other != nil && i.State == fleet.Ready && other.State == fleet.Ready {
+			return fmt.Errorf("instances %d and %d are both ready at place %v", other.ID, i.ID, i.Key)
+		} else if other == nil || i.State == fleet.Ready {
+			places[i.Key] = i
+		}
 		if i.State == fleet.Draining && i.Queue.Len() > 0 {
 			return fmt.Errorf("instance %d drains and has %d tasks queued", i.ID, i.Queue.Len())
 		}

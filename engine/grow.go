@@ -33,8 +33,9 @@ func (e *Engine) grow(g *Growth) {
 	e.spec, e.altered = g.Spec, true
 	if e.learner != nil {
 		e.learner.Grow(g.Spec, g.Profile)
+		e.widen(e.profile)
 	} else {
-		e.profile = g.Profile
+		e.widen(g.Profile)
 	}
 	e.fleet.Grow(e.spec, e.profile)
 	e.monitor.Grow(len(e.spec.Apps))
@@ -51,6 +52,7 @@ func (e *Engine) grow(g *Growth) {
 		}
 	}
 	e.streams.grow(e.spec)
+	e.outdated()
 	e.retime()
 	e.request++
 	e.asked, e.grown, e.again = false, true, 0

@@ -3,6 +3,7 @@
 package scale
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -34,6 +35,13 @@ type Waker interface {
 	Called(now serving.Time, app serving.AppID, idle time.Duration) bool
 }
 
+// Follower is a Scaler that follows the content of queries (Scrooge §3.5). The engine counts factors for one that does, shows
+// them in View.Factors, asks for every plan with those observed, and gives queries up by what batches were seen to take then.
+type Follower interface {
+	// Follows answers once, when the engine is made.
+	Follows() bool
+}
+
 // View is what a rule may see.
 type View struct {
 	Now     serving.Time
@@ -49,4 +57,13 @@ type View struct {
 	Waiting []int // by AppID: queries that wait
 	// Idle is, by AppID, since when an app has had nothing to do; serving.Never for one that has.
 	Idle []serving.Time
+	// Factors is what content makes of the apps' graphs, for a Follower; nil for others.
+	Factors *monitor.Factors
+}
+
+// above is the arrival rate of an app over a time, less so many deviations of what chance brings.
+func (v *View) above(app serving.AppID, window time.Duration, deviations float64) float64 {
+	s := min(window, max(time.Duration(v.Now), 1)).Seconds()
+	n := v.Monitor.Rate(v.Now, app, window) * s
+	return max(n-deviations*math.Sqrt(n), 0) / s
 }

@@ -72,6 +72,9 @@ type Instance struct {
 	// Held tells that a launching instance is loaded and waits for its predecessor at the same place to finish.
 	Held bool
 
+	// Kept is until when a draining instance stays loaded, to be taken up again; 0 for one that goes when it is idle.
+	Kept serving.Time
+
 	// Choice is the variant on which the router wants what it has queued here to run; serving.None leaves it to the batcher.
 	Choice serving.VariantID
 

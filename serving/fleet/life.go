@@ -91,6 +91,14 @@ func (f *Fleet) Drain(i *Instance) {
 	}
 }
 
+// Resume lets work come to a draining instance that is loaded.
+func (f *Fleet) Resume(i *Instance) {
+	if i.State == Draining {
+		i.State = Ready
+		f.refreshReady(i.Stage)
+	}
+}
+
 // Remove takes an instance out of the fleet. It must hold no task.
 func (f *Fleet) Remove(i *Instance) {
 	i.State = Stopped
