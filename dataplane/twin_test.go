@@ -69,7 +69,7 @@ func newWorld(system systems.System, seed uint64) *world {
 	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
 		clients := rand.New(rand.NewPCG(seed, stream))
 		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
-		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream/2)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
+		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
 	}
 	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
 		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}

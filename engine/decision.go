@@ -88,7 +88,8 @@ type Part struct {
 	Query  serving.QueryID
 	Items  int32
 	Offset int32         // first of the query's items at this stage; not 0 only where a stage's input was split
-	Route  time.Duration // waited for an instance
+	Turn   time.Duration // waited for earlier queries of its stream
+	Route  time.Duration // waited for an instance since
 	Queue  time.Duration // waited in total since the stage could begin
 }
 

@@ -32,7 +32,7 @@ import (
 //	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q / plan / unplanned
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
-// The output is every decision, with the times of its stages where a query had several, then when the engine wants to be woken.
+// The output is every decision, with the times of its stages where a query had several and of waiting for its stream, then when the engine wants to be woken.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s scenario
@@ -283,6 +283,11 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 			text = strings.ReplaceAll(text, fmt.Sprintf("variant %d", v), s.spec.Variants[v].Name)
 		}
 		fmt.Fprintln(&b, text)
+		for _, x := range out[k].Parts {
+			if x.Turn > 0 {
+				fmt.Fprintf(&b, "  q%d has waited %v for its stream, %v for an instance, %v in all\n", x.Query, x.Turn, x.Route, x.Queue)
+			}
+		}
 		for _, x := range out[k].Stages {
 			fmt.Fprintf(&b, "  %s on %s: %d items in a batch of %d, ready %v, started %v, done %v\n", s.spec.Stages[x.Stage].Name, s.spec.Variants[x.Variant].Name,
 				x.Items, x.Batch, x.Ready, x.Started, x.Done)
