@@ -82,8 +82,11 @@ func (c *Complexity) app(a serving.AppID) *received {
 // rate is the demand of an app: what its clients declare; or, where they declare nothing or far more comes, the highest mean of five
 // seconds of late, or the rate of the last second or fifth of one where that is clearly above.
 func (c *Complexity) rate(v *View, app serving.AppID) float64 {
-	if d := v.Monitor.Declared(app); d > 0 && (v.Now.Sub(v.Shifted) < burst || !v.over(app, d)) {
-		return d // in the second after a client has left, what it sent still counts as seen
+	if d := v.Monitor.Declared(app); d > 0 {
+		// In the second after a client has left, what it sent still counts as seen.
+		if v.Now.Sub(v.Shifted) < burst || !v.bursts(app, d) || receded*v.Monitor.Rate(v.Now, app, steady) < d {
+			return d
+		}
 	}
 	x := max(v.above(app, burst, 1), v.above(app, glance, 2))
 	if v.Now > serving.Time(burst) {
