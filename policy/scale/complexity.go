@@ -66,7 +66,7 @@ func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 	if v.Asked || v.Plan != nil && v.Now < v.LastAsk.Add(pause) {
 		return false, again
 	}
-	if v.Plan == nil || v.Shifted > v.LastAsk || falls || v.exceeds() || v.piled() && v.Now.Sub(v.LastAsk) >= unanswered {
+	if v.Plan == nil || v.Shifted > v.LastAsk || falls || c.rises(v) || v.piled() && v.Now.Sub(v.LastAsk) >= unanswered {
 		return true, again
 	}
 	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.Fans, v.Plan.Ballooning, c.Change), again
@@ -93,6 +93,22 @@ func (c *Complexity) rate(v *View, app serving.AppID) float64 {
 		x = max(x, c.app(app).means.highest(v.Now, receding, v.Monitor.Rate(v.Now, app, steady)))
 	}
 	return max(x, least)
+}
+
+// rises tells whether more of an app comes, by more than chance, than the plan in force carries and was made for, so that a plan would be
+// asked for more. A plan that does not say is one for what was asked.
+func (c *Complexity) rises(v *View) bool {
+	for a := range v.Spec.Apps {
+		app := serving.AppID(a)
+		_, planned := v.promised(app)
+		if planned == 0 {
+			planned = max(c.app(app).asked, 0)
+		}
+		if v.bursts(app, planned) && c.rate(v, app) > planned {
+			return true
+		}
+	}
+	return false
 }
 
 // falls takes note of the rates and tells whether an app asks for less, by more than chance, than the plan in force was made for, and
