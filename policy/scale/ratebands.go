@@ -239,7 +239,7 @@ func (o *RateBands) bounds(v *View, app serving.AppID) (low, up float64, none bo
 // leaves tells whether an app's rate has left its band and a plan is to be asked for.
 func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool, need, low, up float64) bool {
 	answered = answered && b.asked >= 0
-	if over(v, app, up) {
+	if v.over(app, up) {
 		b.below = serving.Never
 		short := answered && up < b.asked && need < b.asked/shrunk // there is no room for more
 		return !short || v.Now.Sub(v.LastAsk) >= calm
@@ -254,21 +254,6 @@ func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool,
 		b.below = v.Now
 	}
 	return v.Now.Sub(b.below) >= bandPause
-}
-
-// over tells whether an app's rate exceeds what its instances carry by more than chance.
-func over(v *View, app serving.AppID, up float64) bool {
-	for _, o := range [...]struct {
-		window time.Duration
-		sigmas float64
-	}{{burst, sigma}, {steady, 1}} {
-		window := min(o.window, time.Duration(v.Now))
-		n := up * window.Seconds()
-		if v.Monitor.Rate(v.Now, app, window)*window.Seconds() > n+o.sigmas*math.Sqrt(n)+1 {
-			return true
-		}
-	}
-	return false
 }
 
 // Demand implements Scaler.
