@@ -137,7 +137,9 @@ type System struct {
 	// (`paper` or `fluid`) and `late` of planners that rent; of the scaler `ratebands`, `keep` (`lsth`, `hybridhistogram`, `keepalive` or
 	// `cheapest`: how apps that nobody calls are kept warm), `gamma` of `lsth`, `head` and `tail` of the histograms, `tracked` of
 	// `hybridhistogram`, `alive` of `keepalive`, `cold_price` (the idle time that a cold start is worth) of `cheapest`, and
-	// `alpha`; `learn: true` for latency that is learned while serving, with a
+	// `alpha`; `change` of the scaler `complexity` (the part by which what a graph's content makes of it has to change for a new plan,
+	// default 0.25); `turnoff` (how long an instance that a plan has dropped stays loaded, its worker paid for, so that a
+	// later plan can take it up without a load; default 0); `learn: true` for latency that is learned while serving, with a
 	// profile to begin from or without.
 	Options map[string]string `yaml:"options"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -268,6 +269,26 @@ func (p *Plane) Adopt(pl *plan.Plan) {
 // SetPrice tells what a machine of a device type costs from now on, in $/h. The price must be finite and at least 0.
 func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
 	p.send(message{in: engine.Input{Kind: engine.PriceChanged, DeviceType: d, Price: price}})
+}
+
+// OpenStream tells that a client of an app will send the queries of a stream at a rate in queries/s, until CloseStream: plans are made
+// for that. A rate of 0 says nothing of it. Opening a stream that is open changes its rate.
+func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error {
+	switch {
+	case app < 0 || int(app) >= len(p.spec().Apps):
+		return fmt.Errorf("dataplane: app %d does not exist", app)
+	case stream == "":
+		return errors.New("dataplane: a stream without a name is none: give it one")
+	case !(rate >= 0) || math.IsInf(rate, 0):
+		return fmt.Errorf("dataplane: stream %q declares %v queries/s, want a finite number of at least 0", stream, rate)
+	}
+	p.send(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: streamNumber(stream)}, Rate: rate, Variant: serving.None}})
+	return nil
+}
+
+// CloseStream tells that the client of a stream has left. A stream that is not open is left alone.
+func (p *Plane) CloseStream(app serving.AppID, stream string) {
+	p.send(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: streamNumber(stream)}, Variant: serving.None}})
 }
 
 // Lose reports a worker gone: every instance on it is lost.

@@ -88,7 +88,7 @@ func (e *Engine) fill(i *fleet.Instance) {
 	if started && e.fleet.Central(i.Stage).Len() > 0 {
 		e.stages.add(int(i.Stage)) // room in the batch being filled: central queues may use it
 	}
-	if i.State == fleet.Draining && i.Idle() {
+	if i.State == fleet.Draining && i.Kept == 0 && i.Idle() {
 		e.stop(i)
 	}
 }
@@ -182,7 +182,7 @@ func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 	}
 	e.waiting[e.spec.Stages[i.Stage].App] -= d.N
 	e.nextBatch++
-	expected := e.profile.Latency(d.Variant, i.DeviceType, items, len(i.Running)+1)
+	expected := e.profile.Latency(d.Variant, i.DeviceType, items, e.fleet.AtOnce(i)+1)
 	b := e.fleet.Start(i, e.nextBatch, d.Variant, d.N, e.now, expected)
 	e.out = append(e.out, Decision{
 		Kind: StartBatch, Reason: Reason(d.Reason), Instance: i.ID, Stage: i.Stage, Batch: b.ID, Variant: d.Variant, Items: int32(items),
@@ -202,6 +202,9 @@ func (e *Engine) batchDone(in *Input) {
 	}
 	if e.learner != nil && in.Result == OK {
 		e.learner.Observe(b.Variant, i.DeviceType, b.Items, b.AtOnce, in.Took)
+	}
+	if in.Result == OK {
+		e.count(i, &b, in)
 	}
 	edges := len(e.spec.Stages[i.Stage].Next)
 	late, k := false, 0

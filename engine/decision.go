@@ -28,9 +28,13 @@ const (
 	UnloadVariant
 	// RequestPlan: ask the planner with what Asks makes of it.
 	RequestPlan
+	// KeepInstance: Instance gets no more queries and stays loaded for now; nothing is to be done.
+	KeepInstance
+	// ResumeInstance: an instance that was kept gets queries again; nothing is to be done.
+	ResumeInstance
 )
 
-var decisionNames = [...]string{"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan"}
+var decisionNames = [...]string{"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan", "keep-instance", "resume-instance"}
 
 // String returns the kind's name in journals.
 func (k DecisionKind) String() string { return decisionNames[k] }
@@ -59,6 +63,7 @@ const (
 	Unwanted
 	Asked
 	AppClosed
+	Spare
 )
 
 var reasonNames = [...]string{
@@ -66,7 +71,7 @@ var reasonNames = [...]string{
 	"nothing that could serve it is loaded", "no such app", "items must be at least 1 and the deadline after the arrival", "deadline cannot be met on arrival",
 	"deadline can no longer be met", "the model failed on it", "failed on several instances", "cancelled by the client",
 	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan", "no longer wanted by the plan", "asked by the scaler",
-	"the function was deleted",
+	"the function was deleted", "kept for the turn-off delay",
 }
 
 // String returns the reason in words.
@@ -138,6 +143,11 @@ type Decision struct {
 	Snapshot *fleet.Snapshot // RequestPlan
 	Rates    []float64       // RequestPlan: demand by app, queries/s
 	Mixes    []serving.Mix   // RequestPlan: sizes of queries by app
-	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned or Spec has grown; nil otherwise
+	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned, Spec has grown or batches have ballooned; nil otherwise
 	Prices   []float64       // RequestPlan: by device type, in $/h, once one has changed; nil before
+	// Fans and Ballooning are, for RequestPlan, the observed factors that a plan is to be made with: by stage the items that each of
+	// its edges sends for each item served, and the time that batches take for each second believed. Nil for those of Spec, and
+	// for none. Beliefs balloon already.
+	Fans       [][]float64
+	Ballooning []float64
 }

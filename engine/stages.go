@@ -18,6 +18,7 @@ type passage struct {
 	edges int     // incoming edges that have delivered
 	items int32   // the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
 	left  int     // tasks not yet done
+	done  bool    // or passed over
 	right float64 // accuracy of the variants that served it, weighted by their items
 	total float64 // those items
 	sent  []int32
@@ -102,6 +103,10 @@ func (e *Engine) leave(r fleet.Ref, s serving.StageID) {
 	f := &e.flows[e.records[r].flow]
 	f.done++
 	from := &f.stages[e.place[s]]
+	from.done = true
+	if at := e.records[r].lane; at >= 0 && e.streams.seats[s] >= 0 {
+		e.proceed(at, s)
+	}
 	for k, edge := range e.spec.Stages[s].Next {
 		to := &f.stages[e.place[edge.To]]
 		to.edges++
