@@ -179,7 +179,7 @@ type App struct {
 	Stages []Stage `yaml:"stages"`
 	// Inputs lists the tensors a request carries. Default: what the models in the repository say.
 	Inputs []Tensor `yaml:"inputs"`
-	// Outputs lists the tensors of an answer. Default: what the models in the repository say.
+	// Outputs lists the tensors of an answer. Default: what the final stages give, as far as their models are in the repository.
 	Outputs []Tensor `yaml:"outputs"`
 }
 
@@ -219,12 +219,24 @@ type SLO struct {
 	Percentile float64 `yaml:"percentile"`
 }
 
-// Stage is one step of an app.
+// Stage is one step of an app. docs/pipelines.md explains how tensors travel from step to step.
 type Stage struct {
 	// Name of the step, unique in its app. Required.
 	Name string `yaml:"name"`
-	// Variants lists the models that can do the step. Required.
+	// Variants lists the models that can do the step. Either variants or function is required.
 	Variants []Variant `yaml:"variants"`
+	// Function does the step without a model, in this process: `argmax`, `crop`, `nms`, `reshape`, `resize`, `threshold`, `topk` or
+	// `track`. Profiles list it under the name of the step.
+	Function string `yaml:"function"`
+	// With holds the options of the function; docs/pipelines.md lists them.
+	With map[string]string `yaml:"with"`
+	// Stateful keeps something from query to query of a stream: the step serves those of one stream one at a time, in the order of
+	// their arrival. Default: true for the function `track`, false for all others and for models.
+	Stateful bool `yaml:"stateful"`
+	// Inputs says which tensors of the query the inputs of the model or function are. Default: those of the same name.
+	Inputs map[string]string `yaml:"inputs"`
+	// Outputs gives the outputs of the model or function other names in the query. Default: they keep theirs.
+	Outputs map[string]string `yaml:"outputs"`
 	// Next lists the steps that this one feeds.
 	Next []Edge `yaml:"next"`
 }
@@ -235,6 +247,9 @@ type Edge struct {
 	To string `yaml:"to"`
 	// FanOut is how many items are expected to be passed on for each item served. Default: 1.
 	FanOut float64 `yaml:"fan_out"`
+	// Rows names the tensor that the stage gives whose rows become the items of the next one: as many as there are. Default: every
+	// item is handed on as one.
+	Rows string `yaml:"rows"`
 }
 
 // Variant is a trained model that can answer.

@@ -208,7 +208,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	p.lastID++
 	id := p.lastID
 	now := p.Now()
-	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: streamNumber(r.Stream)}
+	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.Stream)}
 	timeout := r.Timeout
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
 		timeout = p.spec().Apps[r.App].SLO.Latency
@@ -278,17 +278,17 @@ func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error
 	case app < 0 || int(app) >= len(p.spec().Apps):
 		return fmt.Errorf("dataplane: app %d does not exist", app)
 	case stream == "":
-		return errors.New("dataplane: a stream without a name is none: give it one")
+		return errors.New("dataplane: a stream that is opened needs a name")
 	case !(rate >= 0) || math.IsInf(rate, 0):
-		return fmt.Errorf("dataplane: stream %q declares %v queries/s, want a finite number of at least 0", stream, rate)
+		return fmt.Errorf("dataplane: stream %.64q declares %v queries/s, want a finite number of at least 0", stream, rate)
 	}
-	p.send(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: streamNumber(stream)}, Rate: rate, Variant: serving.None}})
+	p.send(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: StreamNumber(stream)}, Rate: rate, Variant: serving.None}})
 	return nil
 }
 
 // CloseStream tells that the client of a stream has left. A stream that is not open is left alone.
 func (p *Plane) CloseStream(app serving.AppID, stream string) {
-	p.send(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: streamNumber(stream)}, Variant: serving.None}})
+	p.send(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: StreamNumber(stream)}, Variant: serving.None}})
 }
 
 // Lose reports a worker gone: every instance on it is lost.

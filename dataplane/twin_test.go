@@ -53,7 +53,7 @@ func newWorld(system systems.System, seed uint64) *world {
 			w.cluster.Spec.Stages[s].Next[e].FanOut = 1 // what live apps can do
 		}
 	}
-	w.load, w.truth = w.cluster.Load(rng, 200), w.cluster.Profile
+	w.load, w.truth = renumbered(w.cluster.Load(rng, 200)), w.cluster.Profile
 	end := int64(w.load[len(w.load)-1].At) + 1
 	for range rng.IntN(3) {
 		w.faults = append(w.faults, sim.Fault{At: serving.Time(rng.Int64N(end)), Worker: serving.WorkerID(rng.IntN(len(w.cluster.Spec.Workers)))})
@@ -68,7 +68,7 @@ func newWorld(system systems.System, seed uint64) *world {
 	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
 		clients := rand.New(rand.NewPCG(seed, stream))
 		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
-		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: 1 + stream/2, Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
+		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream/2)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
 	}
 	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
 		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
@@ -201,11 +201,11 @@ func (w *world) live(t *testing.T) []byte {
 		for _, s := range w.stays {
 			accidents.Go(func() {
 				until(s.From)
-				if err := p.OpenStream(s.App, strconv.FormatUint(s.Stream, 10), s.Rate); err != nil {
+				if err := p.OpenStream(s.App, names[s.Stream], s.Rate); err != nil {
 					t.Error(err)
 				}
 				until(s.Until)
-				p.CloseStream(s.App, strconv.FormatUint(s.Stream, 10))
+				p.CloseStream(s.App, names[s.Stream])
 			})
 		}
 		accidents.Go(func() {
@@ -219,7 +219,7 @@ func (w *world) live(t *testing.T) []byte {
 		answers := make(chan error, len(w.load))
 		for _, a := range w.load {
 			until(a.At)
-			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: stream(a.Stream)},
+			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: names[a.Stream]},
 				func(_ *dataplane.Response, err error) { answers <- err })
 		}
 		for range w.load {
@@ -234,12 +234,25 @@ func (w *world) live(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// stream is the name of a stream whose number is given; 0 is none.
-func stream(n uint64) string {
-	if n == 0 {
-		return ""
+// names are what the clients of the data plane call the streams that the simulator has numbers of.
+var names = func() map[uint64]string {
+	out := map[uint64]string{0: ""}
+	for n := range uint64(64) {
+		out[dataplane.StreamNumber(named(n))] = named(n)
 	}
-	return strconv.FormatUint(n, 10)
+	return out
+}()
+
+func named(stream uint64) string { return fmt.Sprintf("camera %d", stream) }
+
+// renumbered gives the streams of a load the numbers that the data plane gives them.
+func renumbered(load []workload.Arrival) []workload.Arrival {
+	for k := range load {
+		if s := load[k].Stream; s > 0 {
+			load[k].Stream = dataplane.StreamNumber(named(s))
+		}
+	}
+	return load
 }
 
 // twins are the seeds of the tests below. The race detector takes twenty times as long: two are enough to find what races there are.
@@ -454,7 +467,7 @@ func TestTwinGrowing(t *testing.T) {
 				w.faults = nil
 				last := *w.cluster
 				last.Spec = worlds[len(worlds)-1].Spec
-				w.load = last.Load(rng, 300)
+				w.load = renumbered(last.Load(rng, 300))
 				end := w.load[len(w.load)-1].At + 1
 				for k := range w.load { // over all of the growth
 					w.load[k].At = serving.Time(float64(w.load[k].At)/float64(end)*5e6) * 1000

@@ -17,19 +17,28 @@ import (
 	"github.com/sluice-serving/sluice/workload"
 )
 
-// rows gives every stage of an app a row of workers and uses the first of them, as many as the rate needs.
+// rows gives every stage of an app a row of workers and uses the first of them, as many as the rate needs where one carries up, and
+// more where batches of the limit are believed to take longer than was measured.
 type rows struct {
 	limit, workers int
 	up             float64
+	believed       profile.Profile // that up holds for
 }
 
 func (rows) Name() string            { return "rows" }
 func (rows) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Budgets }
 
 func (p rows) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	out := &plan.Plan{Planner: p.Name(), Snapshot: r.Snapshot.Seq, Demand: r.Rates}
+	out := &plan.Plan{Planner: p.Name(), Demand: r.Rates}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
 	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
-		n := min(int(math.Ceil(asked.Rate/p.up)), p.workers)
+		longer := 1.0
+		if v := r.Spec.Stages[s].Variants[0]; r.Beliefs != nil {
+			longer = r.Beliefs.Latency(v, 0, p.limit, 1).Seconds() / p.believed.Latency(v, 0, p.limit, 1).Seconds()
+		}
+		n := min(int(math.Ceil(asked.Rate*longer/p.up)), p.workers)
 		for k := range n {
 			out.Instances = append(out.Instances, plan.Instance{
 				Worker: serving.WorkerID(s*p.workers + k), Stage: serving.StageID(s), Slots: 1, Share: 1 / float64(n),
@@ -63,7 +72,7 @@ func TestTurnOffDelay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		planner := rows{limit: 8, up: 40, workers: 6}
+		planner := rows{limit: 8, up: 40, workers: 6, believed: p}
 		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: "complexity", Options: systems.Options{Following: systems.Following{TurnOff: delay}}}
 		e, err := system.Engine(spec, p, planner.Provides())
 		if err != nil {
