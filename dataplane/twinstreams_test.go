@@ -24,6 +24,7 @@ func TestTwinStreams(t *testing.T) {
 				for k := range w.load {
 					w.load[k].Stream %= 4
 				}
+				w.load = renumbered(w.load)
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				r, err := journal.NewReader(bytes.NewReader(a))
