@@ -374,6 +374,14 @@ func (b *backends) describe(v serving.VariantID) (inputs, outputs []tensor.Spec,
 	if info := w.Apps[app]; info.Inputs != nil && (!several || at == w.Spec.Source(app) && len(w.Stages[at].Takes) == 0) {
 		return info.Inputs, info.Outputs, info.Batched, nil
 	}
+	ctx, done := context.WithTimeout(context.Background(), askRemote)
+	defer done()
+	return b.ask(ctx, v)
+}
+
+// ask tells what the model of a variant takes and gives, from its file or from the server that has it.
+func (b *backends) ask(ctx context.Context, v serving.VariantID) (inputs, outputs []tensor.Spec, batched bool, err error) {
+	w := b.world
 	if b.local != nil && w.Variants[v].Path != "" {
 		i, err := b.local.Interface(v)
 		return i.Inputs, i.Outputs, i.Batched, err
@@ -383,9 +391,7 @@ func (b *backends) describe(v serving.VariantID) (inputs, outputs []tensor.Spec,
 		if !ok {
 			continue
 		}
-		ctx, done := context.WithTimeout(context.Background(), askRemote)
 		inputs, outputs, err = remote.Interface(ctx, v)
-		done()
 		if err == nil {
 			batched = len(inputs) > 0
 			for _, s := range inputs {

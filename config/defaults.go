@@ -50,6 +50,9 @@ func (f *File) defaults() {
 	orSize(f, &l.Header, 1<<20, "server.limits.header")
 	orInt(f, &l.Connections, 1024, "server.limits.connections")
 	orInt(f, &l.Items, 1024, "server.limits.items")
+	orInt(f, &l.Rows, 1024, "server.limits.rows")
+	orSize(f, &l.State, 1<<20, "server.limits.state")
+	orSize(f, &l.AllStates, 256<<20, "server.limits.all_states")
 	orSize(f, &l.Model, 2<<30, "server.limits.model")
 	if f.Store != "" {
 		orText(f, &s.AdminToken, filepath.Join(f.Store, "admin.token"), "server.admin_token")

@@ -18,6 +18,13 @@ type Options struct {
 	Routing   Routing
 	Packing   Packing
 	Keeping   Keeping
+	Following Following
+}
+
+// Following tunes how plans follow what changes.
+type Following struct {
+	Change  float64       // of scaler complexity: the part by which a factor has to change; 0 means monitor.LeastChange
+	TurnOff time.Duration // how long an instance stays loaded that a plan has dropped; 0 stops it at once
 }
 
 // Packing tunes the planner that packs instances onto parts of machines.
@@ -140,5 +147,7 @@ func (o Options) String() string {
 	add("cold_price", w.Price, w.Price > 0)
 	add("linger", w.Linger, w.Linger > 0)
 	add("alpha", w.Alpha, w.Alpha > 0)
+	add("change", o.Following.Change, o.Following.Change > 0)
+	add("turnoff", o.Following.TurnOff, o.Following.TurnOff > 0)
 	return strings.Join(out, " ")
 }

@@ -35,10 +35,19 @@ type Mode struct {
 // Rate is what one machine carries in the mode, in items/s.
 func (m *Mode) Rate() float64 { return float64(m.Batch*m.Slots) / m.Took.Seconds() }
 
+// longest is where waits for a batch end, short enough for sums of them.
+const longest = time.Duration(1<<63-1) / (4 * MaxModules)
+
 // Worst is the longest time an item spends at a machine in the mode to which so many items/s are sent: while its batch forms and
 // while it runs (§3.3; for a machine that is not full, Eq. 3). rate is in (0, m.Rate()].
+//
+// Deviation: a batch of one has nothing to wait for, whatever the rate (footnote 1 of the paper), where Eq. 3 would have it wait for
+// the item after it and so refuse every low rate. It is given the wait of a full machine, until a slot is free.
 func (m *Mode) Worst(rate float64) time.Duration {
-	return m.Took + time.Duration(float64(m.Batch)/rate*float64(time.Second))
+	if m.Batch == 1 {
+		rate = m.Rate()
+	}
+	return m.Took + time.Duration(min(float64(m.Batch)/rate*float64(time.Second), float64(longest)))
 }
 
 // Allocation is the answer to a problem (Table 6).

@@ -1,0 +1,64 @@
+package scrooge
+
+import "time"
+
+// finish fills in what follows from the uses: cost, latency and budgets. What a path leaves of the objective is shared among its
+// modules in proportion to what they take: a module's part is its worst latency times the objective over the longest path through
+// it, so that no path exceeds the objective.
+func (a *Allocation) finish(p *Problem, g *graph) error {
+	worst := make([]time.Duration, len(p.Modules))
+	a.Cost = 0
+	for i := range p.Modules {
+		cost, w, err := a.Modules[i].weigh(p, &p.Modules[i])
+		if err != nil {
+			return err
+		}
+		worst[i] = w
+		a.Cost += cost
+	}
+	_, a.Latency = g.path(worst)
+	before, behind := g.around(worst)
+	for i := range p.Modules {
+		x := &a.Modules[i]
+		x.Within = worst[i]
+		if through := before[i] + worst[i] + behind[i]; through < p.SLO && through > 0 {
+			x.Within = max(worst[i], time.Duration(float64(worst[i])*(float64(p.SLO)/float64(through))))
+		}
+	}
+	for i := range p.Modules {
+		x := &a.Modules[i]
+		for _, n := range p.Modules[i].Next {
+			a.Modules[n].Arrives = max(a.Modules[n].Arrives, x.Arrives+x.Within)
+		}
+	}
+	return nil
+}
+
+// around is the longest path to every module and from its end.
+func (g *graph) around(latency []time.Duration) (before, behind []time.Duration) {
+	before, behind = make([]time.Duration, len(latency)), make([]time.Duration, len(latency))
+	for i, next := range g.next {
+		for _, n := range next {
+			before[n] = max(before[n], before[i]+latency[i])
+		}
+	}
+	for i := len(latency) - 1; i >= 0; i-- {
+		for _, n := range g.next[i] {
+			behind[i] = max(behind[i], latency[n]+behind[n])
+		}
+	}
+	return before, behind
+}
+
+// uses are the machines of a way, without a part that is rounding.
+func (m *module) uses(w way) []Use {
+	var out []Use
+	for _, f := range w.full {
+		out = append(out, Use{Mode: f.mode, Count: f.count, Rate: m.modes[f.mode].cap})
+	}
+	if w.rest >= 0 {
+		n := m.modes[w.rest].machines(w.left)
+		out = append(out, Use{Mode: w.rest, Count: int(n), Rate: w.left / n})
+	}
+	return out
+}

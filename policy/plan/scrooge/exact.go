@@ -1,0 +1,65 @@
+package scrooge
+
+import "context"
+
+// Exact finds the least cost: the curve of every module, exact over what is searched (see module), and the objective split over
+// the graph, exact as well (ours, for the two programs of §3.3). The error is *Infeasible where nothing keeps the objective.
+//
+// Proven is false only where one of the searches was cut short; Bound then says how much cheaper it might be.
+func Exact(p *Problem) (*Allocation, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	g, err := p.graph()
+	if err != nil {
+		return nil, err
+	}
+	modules := make([]*module, len(p.Modules))
+	curves, lower := make([]curve, len(p.Modules)), make([]curve, len(p.Modules))
+	whole := true
+	for i := range modules {
+		m := p.module(i)
+		m.frontier(p.SLO)
+		modules[i], curves[i], lower[i] = m, m.steps, m.lower
+		whole = whole && m.whole
+	}
+	steps, _, bound := g.least(curves, p.SLO)
+	if steps == nil {
+		return nil, p.infeasible(g)
+	}
+	a := &Allocation{Modules: make([]Allocated, len(modules))}
+	for i, k := range steps {
+		a.Modules[i].Uses = modules[i].uses(modules[i].ways[k])
+	}
+	if err := a.finish(p, g); err != nil {
+		return nil, err
+	}
+	if !whole {
+		_, _, bound = g.least(lower, p.SLO)
+	}
+	a.Bound = min(bound, a.Cost)
+	a.Proven = a.Bound >= a.Cost*(1-slack)
+	return a, nil
+}
+
+// Bound is a cost that no allocation is below, whatever the rates of its machines, in $/h: that of the fractional program, in which
+// items at a machine that is not full wait no longer than at a full one (the paper's first step). It is 0 where not even
+// that keeps the objective, and for a problem that is not well formed.
+func Bound(p *Problem) float64 {
+	if p.Check() != nil {
+		return 0
+	}
+	g, err := p.graph()
+	if err != nil {
+		return 0
+	}
+	curves := make([]curve, len(p.Modules))
+	for i := range curves {
+		curves[i], _ = p.module(i).fractional(p.SLO)
+	}
+	_, _, bound := g.least(curves, p.SLO)
+	return bound
+}
+
+// Method makes allocations. ctx ends those that search for long.
+type Method func(ctx context.Context, p *Problem) (*Allocation, error)

@@ -1,0 +1,165 @@
+package scrooge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// searched bounds the work on the curve of one module. What is left out then is covered by the module's lower curve.
+const searched = 1 << 15
+
+// frontier works out the module's curve within a latency.
+//
+// All machines in one mode, evenly loaded, give points that are close to the fractional curve. What can be better lies where
+// the cheapest mode within a latency can be used full but not for all of the rate: a window of latencies, where the cost is
+// between the fractional curve and what is known. The search goes through the windows, the fastest first.
+func (m *module) frontier(within time.Duration) {
+	if m.rate == 0 {
+		m.steps, m.ways = curve{{}}, []way{{rest: -1}}
+		m.lower, m.whole = m.steps, true
+		return
+	}
+	m.work = searched
+	for _, k := range m.byPrice {
+		if x := &m.modes[k]; x.full <= within {
+			if at := x.shared(m.rate); at <= within {
+				m.add(point{at, m.rate * x.price}, func() way { return way{rest: k, left: m.rate} })
+			}
+		}
+	}
+	fractional, base := m.fractional(within)
+	var open []point
+	for i, p := range fractional {
+		w := window{module: m, base: base[i], from: p.latency, to: min(within+1, m.modes[base[i]].shared(m.rate))}
+		if i+1 < len(fractional) {
+			w.to = min(w.to, fractional[i+1].latency)
+		}
+		if w.from < w.to && !w.search() {
+			open = append(open, p)
+		}
+	}
+	m.lower, m.whole = m.steps, len(open) == 0
+	for _, p := range open {
+		l := &module{steps: slices.Clone(m.lower), ways: make([]way, len(m.lower))}
+		l.add(p, func() way { return way{} })
+		m.lower = l.steps
+	}
+}
+
+// window is a span of latencies in which one mode, the base, is the cheapest that can be used.
+type window struct {
+	*module
+	base     int
+	from, to time.Duration // to is not part of it
+	others   []int         // modes that can be used, the cheapest for an item first
+	fulls    []full        // the same, as full machines
+	chosen   []fulls
+}
+
+// full is a machine that is full, and what it costs beyond carrying its items in the base.
+type full struct {
+	mode  int
+	above float64
+}
+
+// search adds all allocations of the window that belong to the curve. It tells whether it came to its end.
+func (w *window) search() bool {
+	b := &w.modes[w.base]
+	for _, k := range w.byPrice {
+		if x := &w.modes[k]; k != w.base && x.full < w.to {
+			w.others = append(w.others, k)
+			if x.cap <= w.rate*(1+few) {
+				w.fulls = append(w.fulls, full{k, (x.price - b.price) * x.cap})
+			}
+		}
+	}
+	slices.SortStableFunc(w.fulls, func(x, y full) int { return cmp.Compare(x.above, y.above) })
+	w.choose(0, w.rate, 0, 0)
+	return w.work > 0
+}
+
+// useful tells whether an allocation that costs so much above the base, and takes at least so long, may belong to the curve.
+func (w *window) useful(above float64, latency time.Duration) bool {
+	return w.steps.beats(point{max(latency, w.from), w.rate*w.modes[w.base].price + above})
+}
+
+// choose tries all numbers of full machines in modes other than the base, those from first on. left is the rate they leave.
+func (w *window) choose(first int, left float64, latency time.Duration, above float64) {
+	w.finish(left, latency, above)
+	for f := first; f < len(w.fulls) && w.work > 0; f++ {
+		x := &w.modes[w.fulls[f].mode]
+		if !w.useful(above+w.fulls[f].above, latency) {
+			return // all that follow cost more
+		}
+		if x.cap > left*(1+few) || x.full >= w.to {
+			continue
+		}
+		w.work--
+		w.push(w.fulls[f].mode)
+		w.choose(f, max(0, left-x.cap), max(latency, x.full), above+w.fulls[f].above)
+		w.pop()
+	}
+}
+
+func (w *window) push(mode int) {
+	if n := len(w.chosen); n > 0 && w.chosen[n-1].mode == mode {
+		w.chosen[n-1].count++
+		return
+	}
+	w.chosen = append(w.chosen, fulls{mode, 1})
+}
+
+func (w *window) pop() {
+	n := len(w.chosen) - 1
+	if w.chosen[n].count--; w.chosen[n].count == 0 {
+		w.chosen = w.chosen[:n]
+	}
+}
+
+// finish carries what is left by full machines in the base, as many as can be or fewer, and the rest in one mode.
+func (w *window) finish(left float64, latency time.Duration, above float64) {
+	b := &w.modes[w.base]
+	if len(w.chosen) > 0 && left > few*b.cap {
+		w.try(0, w.base, left, latency, above)
+	}
+	most := int(left/b.cap + few)
+	for n := most; n >= 0 && w.work > 0; n-- {
+		w.work--
+		rest, at := left-float64(n)*b.cap, latency
+		if n > 0 {
+			at = max(at, b.full)
+		}
+		if rest <= few*b.cap {
+			w.try(n, -1, 0, at, above)
+			continue
+		}
+		for i, k := range w.others {
+			more := above + (w.modes[k].price-b.price)*rest
+			if !w.useful(more, at) {
+				if i == 0 {
+					return // nor with a larger rest
+				}
+				break
+			}
+			w.try(n, k, rest, at, more)
+		}
+	}
+}
+
+// try adds an allocation: the chosen full machines, n in the base, and a rest.
+func (w *window) try(n, rest int, left float64, latency time.Duration, above float64) {
+	if rest >= 0 {
+		latency = max(latency, w.modes[rest].shared(left))
+	}
+	if latency >= w.to {
+		return
+	}
+	w.add(point{latency, w.rate*w.modes[w.base].price + above}, func() way {
+		out := way{full: slices.Clone(w.chosen), rest: rest, left: left}
+		if n > 0 {
+			out.full = append(out.full, fulls{w.base, n})
+		}
+		return out
+	})
+}

@@ -1,0 +1,267 @@
+package scrooge
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/dag"
+)
+
+// graph is the modules' order as trees. Where the graph is not series-parallel, the tree is that of the graph without some of its
+// edges: what it allows may break the objective on a path that the tree does not have.
+type graph struct {
+	next  [][]int
+	tree  *dag.Tree
+	exact bool // the tree has every path
+}
+
+func (p *Problem) graph() (*graph, error) {
+	g := &graph{exact: true}
+	before := make([][]int, len(p.Modules))
+	for i := range p.Modules {
+		g.next = append(g.next, p.Modules[i].Next)
+		for _, n := range p.Modules[i].Next {
+			before[n] = append(before[n], i)
+		}
+	}
+	var err error
+	if g.tree, err = dag.Fold(before); err != nil {
+		return nil, err
+	}
+	for size := knotted(g.tree); size > 0; g.exact = false {
+		if before, g.tree, err = cutEdge(before); err != nil {
+			return nil, err
+		}
+		size = knotted(g.tree)
+	}
+	return g, nil
+}
+
+// knotted is the number of parts that a tree's knots have.
+func knotted(t *dag.Tree) int {
+	n := 0
+	if t.Kind == dag.Knot {
+		n = len(t.Parts)
+	}
+	for _, p := range t.Parts {
+		n += knotted(p)
+	}
+	return n
+}
+
+// cutEdge leaves out the edge without which the knots have the fewest parts.
+func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
+	var best [][]int
+	var tree *dag.Tree
+	for n := range before {
+		for k := range before[n] {
+			without := slices.Clone(before)
+			without[n] = slices.Delete(slices.Clone(before[n]), k, k+1)
+			t, err := dag.Fold(without)
+			if err != nil {
+				return nil, nil, err
+			}
+			if tree == nil || knotted(t) < knotted(tree) {
+				best, tree = without, t
+			}
+		}
+	}
+	return best, tree, nil
+}
+
+// path is the modules of the longest path and its length, given the modules' latencies.
+func (g *graph) path(latency []time.Duration) ([]int, time.Duration) {
+	at, from := make([]time.Duration, len(g.next)), make([]int, len(g.next))
+	last, length := 0, time.Duration(-1)
+	for i := range from {
+		from[i] = -1
+	}
+	for i, next := range g.next {
+		end := at[i] + latency[i]
+		if end > length {
+			last, length = i, end
+		}
+		for _, n := range next {
+			if end > at[n] {
+				at[n], from[n] = end, i
+			}
+		}
+	}
+	var out []int
+	for i := last; i >= 0; i = from[i] {
+		out = append(out, i)
+	}
+	slices.Reverse(out)
+	return out, length
+}
+
+// branched bounds the nodes of the search over a graph that is not series-parallel.
+const branched = 1 << 12
+
+// least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost. bound is a
+// cost that no choice is below; it is the cost itself but where the search was cut short. nil steps tell that nothing fits.
+func (g *graph) least(curves []curve, within time.Duration) (steps []int, cost, bound float64) {
+	s := search{graph: g, curves: curves, within: within}
+	all := &node{hi: make([]int, len(curves)), lo: make([]int, len(curves))}
+	for i, c := range curves {
+		if len(c) == 0 {
+			return nil, 0, 0
+		}
+		all.hi[i] = len(c) - 1
+	}
+	if _, length := g.path(s.latency(all.lo)); length > within {
+		return nil, 0, 0
+	}
+	s.take(all.lo)
+	if s.relax(all) {
+		s.open = nodes{all}
+	}
+	for n := 0; len(s.open) > 0 && n < branched; n++ {
+		x := heap.Pop(&s.open).(*node)
+		if x.cost >= s.cost*(1-ties) {
+			return s.best, s.cost, s.cost
+		}
+		path, length := g.path(s.latency(x.steps))
+		if length <= within {
+			s.take(x.steps)
+			continue
+		}
+		s.take(s.mend(x.steps))
+		s.branch(x, path)
+	}
+	bound = s.cost
+	if len(s.open) > 0 {
+		bound = min(bound, s.open[0].cost)
+	}
+	return s.best, s.cost, bound
+}
+
+// search is branch and bound over the steps that modules may take. A node's tree gives the least cost that any choice in it can
+// have; where the choice that has it breaks the objective on a path of the graph, a module of that path has to be faster than
+// chosen, or is as slow and others have to be faster.
+type search struct {
+	*graph
+	curves []curve
+	within time.Duration
+	open   nodes
+	best   []int
+	cost   float64
+}
+
+type node struct {
+	lo, hi []int // by module: the steps it may take
+	steps  []int
+	cost   float64
+}
+
+func (s *search) latency(steps []int) []time.Duration {
+	out := make([]time.Duration, len(steps))
+	for i, k := range steps {
+		out[i] = s.curves[i][k].latency
+	}
+	return out
+}
+
+func (s *search) take(steps []int) {
+	cost := 0.0
+	for i, k := range steps {
+		cost += s.curves[i][k].cost
+	}
+	if s.best == nil || cost < s.cost {
+		s.best, s.cost = slices.Clone(steps), cost
+	}
+}
+
+// relax solves the node on the tree. It tells whether anything in it can be worth having.
+func (s *search) relax(x *node) bool {
+	within := make([]curve, len(s.curves))
+	for i, c := range s.curves {
+		within[i] = c[x.lo[i] : x.hi[i]+1]
+	}
+	if _, length := s.path(s.latency(x.lo)); length > s.within {
+		return false
+	}
+	t := fold(s.tree, within, s.within)
+	k := len(t.curve) - 1
+	if k < 0 {
+		return false
+	}
+	x.cost, x.steps = t.curve[k].cost, make([]int, len(within))
+	t.pick(k, x.steps)
+	for i := range x.steps {
+		x.steps[i] += x.lo[i]
+	}
+	return s.best == nil || x.cost < s.cost*(1-ties)
+}
+
+// mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster that pays the
+// least for the time it saves; then modules are made slower where that saves most and there is time.
+func (s *search) mend(steps []int) []int {
+	steps = slices.Clone(steps)
+	for {
+		latency := s.latency(steps)
+		path, length := s.path(latency)
+		if length <= s.within {
+			break
+		}
+		module, step, best := 0, 0, math.Inf(1)
+		for _, i := range path {
+			for k := range steps[i] {
+				saves := min(latency[i]-s.curves[i][k].latency, length-s.within)
+				if pays := (s.curves[i][k].cost - s.curves[i][steps[i]].cost) / saves.Seconds(); pays < best {
+					module, step, best = i, k, pays
+				}
+			}
+		}
+		steps[module] = step
+	}
+	for {
+		latency := s.latency(steps)
+		before, behind := s.around(latency)
+		module, step, best := -1, 0, 0.0
+		for i, c := range s.curves {
+			k := c.at(s.within - before[i] - behind[i])
+			if saves := c[steps[i]].cost - c[k].cost; saves > best {
+				module, step, best = i, k, saves
+			}
+		}
+		if module < 0 {
+			return steps
+		}
+		steps[module] = step
+	}
+}
+
+// branch parts a node at the module of the path that has the most steps to go back.
+func (s *search) branch(x *node, path []int) {
+	at := slices.MaxFunc(path, func(a, b int) int { return cmp.Compare(x.steps[a]-x.lo[a], x.steps[b]-x.lo[b]) })
+	if x.steps[at] == x.lo[at] {
+		return // every module of the path is as fast as it may be here
+	}
+	middle := (x.steps[at] + x.lo[at] + 1) / 2
+	faster := &node{lo: x.lo, hi: slices.Clone(x.hi)}
+	faster.hi[at] = middle - 1
+	slower := &node{lo: slices.Clone(x.lo), hi: x.hi}
+	slower.lo[at] = middle
+	for _, n := range []*node{faster, slower} {
+		if s.relax(n) {
+			heap.Push(&s.open, n)
+		}
+	}
+}
+
+type nodes []*node
+
+func (n nodes) Len() int           { return len(n) }
+func (n nodes) Less(a, b int) bool { return n[a].cost < n[b].cost }
+func (n nodes) Swap(a, b int)      { n[a], n[b] = n[b], n[a] }
+func (n *nodes) Push(x any)        { *n = append(*n, x.(*node)) }
+func (n *nodes) Pop() any {
+	old := *n
+	x := old[len(old)-1]
+	*n = old[:len(old)-1]
+	return x
+}

@@ -1,0 +1,90 @@
+package scrooge
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Greedy allocates by the heuristic of §4.3: of all modules, types and configurations, the next to be taken is the one with the
+// highest ratio of throughput gain to cost times increase of latency. Our reading: every module begins in the mode that is fastest
+// for it; throughput per cost is what a mode gains, so that the ratio is
+//
+//	(items/s per $/h of the new mode - that of the present one) / increase of the module's worst latency,
+//
+// and modes are changed for as long as one gains and the objective is kept. A module's machines are alike and share its
+// rate evenly. The error is *Infeasible where even the fastest modes do not keep the objective, which
+// full machines and others together sometimes would.
+func Greedy(p *Problem) (*Allocation, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	g, err := p.graph()
+	if err != nil {
+		return nil, err
+	}
+	modules := make([]*module, len(p.Modules))
+	latency, at := make([]time.Duration, len(modules)), make([]int, len(modules))
+	for i := range modules {
+		m := p.module(i)
+		modules[i], at[i] = m, -1
+		for _, k := range m.byPrice {
+			if l := m.modes[k].shared(m.rate); m.rate > 0 && (at[i] < 0 || l < latency[i]) {
+				at[i], latency[i] = k, l
+			}
+		}
+		if m.rate > 0 && at[i] < 0 {
+			return nil, p.infeasible(g)
+		}
+	}
+	if _, length := g.path(latency); length > p.SLO {
+		return nil, g.inTheWay(latency, p.SLO)
+	}
+	for {
+		module, mode, best := -1, -1, 0.0
+		before, behind := g.around(latency)
+		for i, m := range modules {
+			if m.rate == 0 {
+				continue
+			}
+			for _, k := range m.byPrice {
+				gain := 1/m.modes[k].price - 1/m.modes[at[i]].price
+				if gain <= 0 {
+					break // the rest costs more for an item
+				}
+				l := m.modes[k].shared(m.rate)
+				if before[i]+l+behind[i] > p.SLO {
+					continue
+				}
+				ratio := math.Inf(1)
+				if l > latency[i] {
+					ratio = gain / (l - latency[i]).Seconds()
+				}
+				if ratio > best {
+					module, mode, best = i, k, ratio
+				}
+			}
+		}
+		if module < 0 {
+			break
+		}
+		at[module], latency[module] = mode, modules[module].modes[mode].shared(modules[module].rate)
+	}
+	a := &Allocation{Modules: make([]Allocated, len(modules))}
+	for i, m := range modules {
+		a.Modules[i].Uses = m.uses(way{rest: at[i], left: m.rate})
+	}
+	err = a.finish(p, g)
+	a.Bound = min(Bound(p), a.Cost)
+	a.Proven = a.Bound >= a.Cost*(1-slack)
+	return a, err
+}
+
+// cheapest is the mode of the lowest price in which machines that share a rate evenly are within so much, or -1.
+func (m *module) cheapest(rate float64, within time.Duration) int {
+	k := slices.IndexFunc(m.byPrice, func(k int) bool { return m.modes[k].shared(rate) <= within })
+	if k < 0 {
+		return -1
+	}
+	return m.byPrice[k]
+}
