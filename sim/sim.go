@@ -21,6 +21,8 @@ type Config struct {
 	Engine *engine.Engine // fresh
 	Truth  truth.Model
 	Source workload.Source
+	// Content is what is in the queries; nil for what their apps' fan-outs say.
+	Content truth.Content
 	// Initial is in force from the start.
 	Initial *plan.Plan
 	// Warm skips the loading of the initial plan's instances: they are ready at time 0.
@@ -34,6 +36,8 @@ type Config struct {
 	Cancels []Cancel
 	// Prices change at their times, in the order of At.
 	Prices []PriceChange
+	// Stays are clients of apps' sessions: their streams are opened and closed when they join and leave.
+	Stays []workload.Stay
 	// Growths make the world larger at their times, in the order of At. Queries of new apps come after them.
 	Growths []Growth
 	// Breaks tells whether a batch fails; nil for none.
@@ -87,7 +91,7 @@ type Result struct {
 // Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing will
 // ever end, when a planner is missing, or when an invariant is broken.
 func Run(c Config) (Result, error) {
-	s := &simulation{Config: c}
+	s := &simulation{Config: c, frames: make(map[serving.QueryID]truth.Frame)}
 	return s.run()
 }
 
@@ -103,6 +107,8 @@ type simulation struct {
 	cancels int
 	prices  int
 	growths int
+	streams []streamChange
+	frames  map[serving.QueryID]truth.Frame
 	result  Result
 }
 
@@ -113,6 +119,7 @@ func (s *simulation) run() (Result, error) {
 			return s.result, err
 		}
 	}
+	s.streams = streamChanges(s.Stays)
 	s.back = make([]serving.Time, len(s.Spec.Workers))
 	s.next, s.more = s.Source.Next()
 	for {
@@ -134,6 +141,9 @@ func (s *simulation) run() (Result, error) {
 		if s.growths < len(s.Growths) {
 			now = min(now, s.Growths[s.growths].At)
 		}
+		if len(s.streams) > 0 {
+			now = min(now, s.streams[0].at)
+		}
 		if now == serving.Never {
 			return s.result, fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
 		}
@@ -151,6 +161,9 @@ func (s *simulation) run() (Result, error) {
 			g := s.Growths[s.growths].Growth
 			s.Spec = g.Spec
 			s.in = append(s.in, engine.Input{Kind: engine.SpecGrown, Growth: g})
+		}
+		for ; len(s.streams) > 0 && s.streams[0].at <= now; s.streams = s.streams[1:] {
+			s.in = append(s.in, s.streams[0].in)
 		}
 		for s.more && s.next.At <= now {
 			s.arrive()
@@ -175,12 +188,16 @@ func (s *simulation) run() (Result, error) {
 func (s *simulation) arrive() {
 	a := &s.next
 	s.queries++
-	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant}
+	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream}
 	limit := a.Timeout
 	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {
 		limit = s.Spec.Apps[a.App].SLO.Latency
 	}
 	q.Deadline = a.At.Add(limit)
+	if s.Content != nil {
+		shown := q // q itself would be on the heap, with content or without
+		s.frames[q.ID] = s.Content.Frame(&shown)
+	}
 	s.in = append(s.in, engine.Input{Kind: engine.QueryArrived, Query: q})
 	s.next, s.more = s.Source.Next()
 }
@@ -224,14 +241,18 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 	switch d.Kind {
 	case engine.StartBatch:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), len(i.Running))
-		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took}
+		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), s.Engine.Fleet().AtOnce(i))
+		took, sent := s.ran(d, took)
+		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took, Emitted: sent}
 		if s.Breaks != nil && s.Breaks(d.Batch) {
 			in.Result = engine.Broken
 		}
 		s.result.Batches++
 		s.events.push(now.Add(took), &in)
 	case engine.EndQuery:
+		if s.Content != nil {
+			delete(s.frames, d.Query)
+		}
 		if s.Recorder != nil {
 			o := d.Ended(now)
 			s.Recorder.Add(&o)

@@ -19,6 +19,7 @@ type Options struct {
 	Packing   Packing
 	Keeping   Keeping
 	Pipelines Pipelines
+	Following Following
 }
 
 // Pipelines tunes the planners of graphs of models.
@@ -28,6 +29,12 @@ type Pipelines struct {
 	Alone     bool   // of planner scrooge: one batch at a time
 	Frontends int    // of planner nexus: workers for what the type that it plans for does not run; 0 means 1
 	Alike     string // of planner nexus: the device type that all machines are taken for; "" for the one most at hand
+}
+
+// Following tunes how plans follow what changes.
+type Following struct {
+	Change  float64       // of scaler complexity: the part by which a factor has to change; 0 means monitor.LeastChange
+	TurnOff time.Duration // how long an instance stays loaded that a plan has dropped; 0 stops it at once
 }
 
 // Packing tunes the planner that packs instances onto parts of machines.
@@ -156,5 +163,7 @@ func (o Options) String() string {
 	add("cold_price", w.Price, w.Price > 0)
 	add("linger", w.Linger, w.Linger > 0)
 	add("alpha", w.Alpha, w.Alpha > 0)
+	add("change", o.Following.Change, o.Following.Change > 0)
+	add("turnoff", o.Following.TurnOff, o.Following.TurnOff > 0)
 	return strings.Join(out, " ")
 }

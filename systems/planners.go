@@ -70,6 +70,9 @@ var scalers = []scalerPart{
 		return scale.NewMixShift(o.Replan)
 	}},
 	{"ratebands", "plans again when a rate leaves the band that its instances work well in, and lets apps go that nobody calls", newRateBands},
+	{"complexity", "plans again when the content of queries makes more or less work, when the demand changes and when a worker is lost", func(o Options) scale.Scaler {
+		return scale.NewComplexity(o.Replan, o.Following.Change)
+	}},
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 

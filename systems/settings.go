@@ -103,6 +103,15 @@ var settings = []setting{
 	{"tracked", func(o *Options, v string) (err error) { o.Keeping.Tracked, err = span(v, 28*24*time.Hour); return err }},
 	{"cold_price", func(o *Options, v string) (err error) { o.Keeping.Price, err = span(v, 7*24*time.Hour); return err }},
 	{"alpha", func(o *Options, v string) (err error) { o.Keeping.Alpha, err = number(v, 0.001, 1); return err }},
+	{"change", func(o *Options, v string) (err error) { o.Following.Change, err = number(v, 0.01, 10); return err }},
+	{"turnoff", func(o *Options, v string) (err error) {
+		if v == "0" || v == "0s" {
+			o.Following.TurnOff = 0
+			return nil
+		}
+		o.Following.TurnOff, err = span(v, 24*time.Hour)
+		return err
+	}},
 	{"late", func(o *Options, v string) (err error) { o.Renting.Late, err = number(v, -1, 0.99); return err }},
 }
 

@@ -98,5 +98,5 @@ func (s System) EngineWith(spec *serving.Spec, p profile.Profile, provides plan.
 	if p == nil {
 		return nil, fmt.Errorf("system %q needs a profile: measure one with 'sluice profile', or give the option learn", s.Name)
 	}
-	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides})
+	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides, TurnOff: s.Options.Following.TurnOff})
 }

@@ -194,18 +194,11 @@ func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 // fifth of one when that is clearly above, a tenth more, and two deviations of what chance brings in a second: a plan for no more than the mean has its instances
 // at their upper bounds, where batches wait for each other.
 func (o *RateBands) demand(v *View, app serving.AppID, b *banded) float64 {
-	rate := max(o.above(v, app, burst, 1), o.above(v, app, glance, 2))
+	rate := max(v.above(app, burst, 1), v.above(app, glance, 2))
 	if v.Now > serving.Time(burst) {
 		rate = max(rate, b.means.highest(v.Now, or(o.Linger, calm), v.Monitor.Rate(v.Now, app, steady)))
 	}
 	return bandAhead*rate + chance*math.Sqrt(rate*burst.Seconds())/burst.Seconds()
-}
-
-// above is the rate of a time less so many deviations of what chance brings.
-func (o *RateBands) above(v *View, app serving.AppID, window time.Duration, deviations float64) float64 {
-	s := min(window, max(time.Duration(v.Now), 1)).Seconds()
-	n := v.Monitor.Rate(v.Now, app, window) * s
-	return max(n-deviations*math.Sqrt(n), 0) / s
 }
 
 // bounds returns Rmin and Rmax of the app's narrowest stage, and whether some stage has no instance, present or coming.

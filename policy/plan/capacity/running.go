@@ -22,12 +22,17 @@ func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 	return down, broken
 }
 
-// Running returns what each worker serves by a snapshot. Of several instances on a worker the last is taken; what drains
-// does not count.
+// Running returns what each worker serves by a snapshot, or else what it has loaded still. Of several instances on a worker the last
+// is taken; what drains and goes does not count.
 func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
-	for _, i := range Living(snapshot) {
-		out[i.Key.Worker] = i
+	if snapshot != nil {
+		for _, i := range snapshot.Instances {
+			before, any := out[i.Key.Worker]
+			if i.State != fleet.Draining && i.State != fleet.Stopped || i.Kept && (!any || before.Kept) {
+				out[i.Key.Worker] = i
+			}
+		}
 	}
 	return out
 }

@@ -44,10 +44,7 @@ type function struct {
 // read turns a request into what runs. It fails when none of the functions that have a load can be served.
 func (p *Planner) read(r plan.Request) (*state, error) {
 	x := &state{o: p.Options.filled(), spec: r.Spec, kept: make(map[serving.WorkerID][]int32)}
-	believed := p.Profile
-	if r.Beliefs != nil {
-		believed = r.Beliefs
-	}
+	believed := r.Believed(p.Profile)
 	space := newSpace(believed, r.Spec, &x.o)
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
 	x.cluster = newCluster(space, down)

@@ -35,7 +35,7 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			down[w] = true
 		}
 		for _, i := range r.Snapshot.Instances {
-			if i.State != fleet.Draining && i.State != fleet.Stopped && !given[i.Stage] && !taken[i.Key] && !down[i.Key.Worker] {
+			if (i.State != fleet.Draining || i.Kept) && i.State != fleet.Stopped && !given[i.Stage] && !taken[i.Key] && !down[i.Key.Worker] {
 				running[i.Stage] = append(running[i.Stage], i.Key)
 				taken[i.Key] = true
 				load[i.Key.Worker]++
