@@ -95,6 +95,10 @@ func (w *world) predict(e *Env, ask predicting) error {
 		}
 		for _, v := range s.variants {
 			x, d := &w.Spec.Variants[v], s.device
+			if w.Variants[v].Function != nil {
+				fmt.Fprintf(e.Stderr, "%s is a function: it has no operators, measure it without --operators\n", x.Name)
+				continue
+			}
 			threads := ask.threads
 			switch {
 			case w.Spec.DeviceTypes[d].Part:

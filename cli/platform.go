@@ -38,13 +38,26 @@ type platform struct {
 }
 
 // newPlatform returns the platform of a world; its plane is set once there is one.
-func newPlatform(w *world, t *telemetry.Telemetry, b *backends) *platform {
+func newPlatform(w *world, t *telemetry.Telemetry, b *backends, wiring []dataplane.Wiring) (*platform, error) {
 	out := &platform{world: w, told: t, local: b.local, latest: w.plan, unloaded: make(map[serving.AppID]bool), fixed: len(w.Apps)}
 	out.spec.Store(w.Spec)
 	for a := range w.Apps {
-		out.models = append(out.models, w.model(serving.AppID(a), b))
+		m := w.model(serving.AppID(a), b)
+		if len(w.Spec.Apps[a].Stages) > 1 {
+			inputs, outputs, err := dataplane.Interface(w.Spec, wiring, serving.AppID(a))
+			if err != nil {
+				return nil, &status{ExitConfig, err}
+			}
+			if w.Apps[a].Inputs == nil {
+				m.Inputs = inputs
+			}
+			if w.Apps[a].Outputs == nil {
+				m.Outputs = outputs
+			}
+		}
+		out.models = append(out.models, m)
 	}
-	return out
+	return out, nil
 }
 
 // model describes an app to clients. Its versions are the variants of the app's last stage: the ones that answer.

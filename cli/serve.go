@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -19,6 +20,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/store"
 	"github.com/sluice-serving/sluice/telemetry"
 )
 
@@ -167,7 +169,16 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 			return nil, err
 		}
 	}
-	platform := newPlatform(w, r.told, runtimes)
+	wiring := w.wiring(runtimes, r.log)
+	platform, err := newPlatform(w, r.told, runtimes, wiring)
+	if err != nil {
+		return nil, err
+	}
+	states, err := r.states()
+	if err != nil {
+		return nil, err
+	}
+	limits := &w.file.Server.Limits
 	patience := time.Duration(0)
 	if w.planner.Provides()&plan.Tables != 0 {
 		patience = policyPatience
@@ -176,6 +187,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		PlanTimeout: patience,
 		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
+		Wiring:  wiring, Rows: limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
 	})
 	if err != nil {
 		return nil, err
@@ -201,6 +213,22 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	r.log.Info("serving", "http", r.server.HTTPAddr(), "grpc", r.server.GRPCAddr(), "admin", r.server.AdminAddr(), "system", w.system.Name, "router", w.system.Router, "batcher", w.system.Batcher)
 	return r, nil
+}
+
+// states opens the states of streams, if any stage is to keep some and the file says where; else nil.
+func (r *running) states() (dataplane.StateStore, error) {
+	w := r.world
+	folder := w.file.Server.States
+	if folder == "" || !slices.ContainsFunc(w.Spec.Stages, func(s serving.Stage) bool { return s.Stateful }) {
+		return nil, nil
+	}
+	s, err := store.OpenStates(w.file.Path(folder), int64(w.file.Server.Limits.AllStates))
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	before := r.finish
+	r.finish = func() error { return errors.Join(s.Close(), before()) }
+	return s, nil
 }
 
 // departed logs that reality has left what policies promise, or is back.

@@ -76,6 +76,7 @@ func (p *Plane) gather() {
 		case m.job != nil:
 			p.finish(m)
 		default:
+			p.graphs = append(p.graphs, m.graphs...)
 			if m.call != nil {
 				p.calls[m.in.Query.ID] = m.call
 			}
@@ -95,7 +96,7 @@ func (p *Plane) step(now serving.Time) {
 		p.c.Observe(now, p.in, out)
 	}
 	clear(p.in)
-	p.in = p.in[:0]
+	p.in, p.sent = p.in[:0], p.sent[:0]
 	for i := range out {
 		p.carryOut(now, &out[i])
 	}
@@ -138,10 +139,21 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	if c == nil {
 		return
 	}
+	if c.request.Ends {
+		p.endStream(c.request, d.Query)
+	}
 	if d.Outcome == serving.Served {
-		c.reply(&Response{
-			Query: d.Query, Outputs: c.outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue, Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
-		}, nil)
+		outputs := c.outputs
+		if c.journey != nil {
+			outputs = c.journey.answer()
+		}
+		r := &Response{
+			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue, Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
+		}
+		if c.request.Timings {
+			r.Stages = timings(p.spec(), d, c.arrived, now)
+		}
+		c.reply(r, nil)
 		return
 	}
 	e := &Error{Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String()}
@@ -204,4 +216,5 @@ func (p *Plane) shutDown() {
 		i.stop()
 	}
 	p.helpers.Wait()
+	p.states.close()
 }

@@ -53,7 +53,7 @@ func newWorld(system systems.System, seed uint64) *world {
 			w.cluster.Spec.Stages[s].Next[e].FanOut = 1 // what live apps can do
 		}
 	}
-	w.load, w.truth = w.cluster.Load(rng, 200), w.cluster.Profile
+	w.load, w.truth = renumbered(w.cluster.Load(rng, 200)), w.cluster.Profile
 	end := int64(w.load[len(w.load)-1].At) + 1
 	for range rng.IntN(3) {
 		w.faults = append(w.faults, sim.Fault{At: serving.Time(rng.Int64N(end)), Worker: serving.WorkerID(rng.IntN(len(w.cluster.Spec.Workers)))})
@@ -68,7 +68,7 @@ func newWorld(system systems.System, seed uint64) *world {
 	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
 		clients := rand.New(rand.NewPCG(seed, stream))
 		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
-		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: 1 + stream/2, Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
+		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream/2)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
 	}
 	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
 		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
@@ -201,11 +201,11 @@ func (w *world) live(t *testing.T) []byte {
 		for _, s := range w.stays {
 			accidents.Go(func() {
 				until(s.From)
-				if err := p.OpenStream(s.App, s.Stream, s.Rate); err != nil {
+				if err := p.OpenStream(s.App, names[s.Stream], s.Rate); err != nil {
 					t.Error(err)
 				}
 				until(s.Until)
-				p.CloseStream(s.App, s.Stream)
+				p.CloseStream(s.App, names[s.Stream])
 			})
 		}
 		accidents.Go(func() {
@@ -219,7 +219,7 @@ func (w *world) live(t *testing.T) []byte {
 		answers := make(chan error, len(w.load))
 		for _, a := range w.load {
 			until(a.At)
-			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream},
+			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: names[a.Stream]},
 				func(_ *dataplane.Response, err error) { answers <- err })
 		}
 		for range w.load {
@@ -232,6 +232,27 @@ func (w *world) live(t *testing.T) []byte {
 		}
 	})
 	return out.Bytes()
+}
+
+// names are what the clients of the data plane call the streams that the simulator has numbers of.
+var names = func() map[uint64]string {
+	out := map[uint64]string{0: ""}
+	for n := range uint64(64) {
+		out[dataplane.StreamNumber(named(n))] = named(n)
+	}
+	return out
+}()
+
+func named(stream uint64) string { return fmt.Sprintf("camera %d", stream) }
+
+// renumbered gives the streams of a load the numbers that the data plane gives them.
+func renumbered(load []workload.Arrival) []workload.Arrival {
+	for k := range load {
+		if s := load[k].Stream; s > 0 {
+			load[k].Stream = dataplane.StreamNumber(named(s))
+		}
+	}
+	return load
 }
 
 // twins are the seeds of the tests below. The race detector takes twenty times as long: two are enough to find what races there are.
@@ -333,15 +354,53 @@ func TestTwinLearning(t *testing.T) {
 	}
 }
 
+// The same where batches take three times as long as was measured, and plans and early drops follow that; what a plan drops is kept
+// for a while.
+func TestTwinContent(t *testing.T) {
+	ballooned, planned := 0, 0
+	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish", "matching"} {
+		for _, batcher := range []string{"earlydrop", "adaptive", "mostaccurate"} {
+			for _, seed := range twins() {
+				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "complexity"}
+				system.Options.Replan = 100 * time.Millisecond
+				system.Options.Following = systems.Following{TurnOff: 300 * time.Millisecond, Change: 0.1}
+				w := newWorld(system, seed)
+				w.planner = w.cluster.Planner
+				m := w.cluster.Measurements
+				m.Latency = slices.Clone(m.Latency)
+				for k := range m.Latency {
+					m.Latency[k].P95 *= 3
+				}
+				var err error
+				if w.truth, err = profile.NewTable(w.cluster.Spec, m, profile.P95); err != nil {
+					t.Fatal(err)
+				}
+				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
+				a, b := w.simulated(t), w.live(t)
+				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				ballooned += bytes.Count(a, []byte("ballooning ["))
+				planned += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
+			}
+		}
+	}
+	t.Logf("%d requests with ballooning, %d plans", ballooned, planned)
+	if ballooned < 20 || planned < 20 {
+		t.Errorf("only %d requests with ballooning and %d plans", ballooned, planned)
+	}
+}
+
 // The same with apps that are let go when nobody calls them and started when somebody does.
 func TestTwinScaling(t *testing.T) {
-	let, started := 0, 0
+	let, started, resumed := 0, 0, 0
 	for _, router := range []string{"bands", "weighted", "earliestfinish"} {
 		for _, batcher := range []string{"filltimeout", "adaptive", "mostaccurate"} {
 			for _, seed := range twins() {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "ratebands"}
 				system.Options.Replan = 20 * time.Millisecond
 				system.Options.Keeping = systems.Keeping{Rule: "keepalive", Alive: 30 * time.Millisecond}
+				if seed%2 == 0 {
+					system.Options.Following.TurnOff = time.Second
+				}
 				w := newWorld(system, seed)
 				for n := range w.load { // bursts with silences between them
 					w.load[n].At += serving.Time(n/20) * 15e8
@@ -352,12 +411,13 @@ func TestTwinScaling(t *testing.T) {
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				let += bytes.Count(a, []byte("no longer in the plan"))
 				started += bytes.Count(a, []byte("launch-instance"))
+				resumed += bytes.Count(a, []byte("resume-instance"))
 			}
 		}
 	}
-	t.Logf("%d instances were let go, %d started", let, started)
-	if let < 100 || started < 100 {
-		t.Errorf("only %d instances were let go and %d started", let, started)
+	t.Logf("%d instances were let go, %d started, %d taken up again", let, started, resumed)
+	if let < 100 || started < 100 || resumed < 10 {
+		t.Errorf("only %d instances were let go, %d started and %d taken up again", let, started, resumed)
 	}
 }
 
@@ -407,7 +467,7 @@ func TestTwinGrowing(t *testing.T) {
 				w.faults = nil
 				last := *w.cluster
 				last.Spec = worlds[len(worlds)-1].Spec
-				w.load = last.Load(rng, 300)
+				w.load = renumbered(last.Load(rng, 300))
 				end := w.load[len(w.load)-1].At + 1
 				for k := range w.load { // over all of the growth
 					w.load[k].At = serving.Time(float64(w.load[k].At)/float64(end)*5e6) * 1000

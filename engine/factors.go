@@ -31,7 +31,7 @@ func (e *Engine) follow() {
 	}
 }
 
-// count takes up a batch that ended well. Parts of which nobody says what they send along an edge send what is expected.
+// count takes up a batch that ended well.
 func (e *Engine) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
 	c := &e.content
 	if c.factors == nil {
@@ -40,21 +40,11 @@ func (e *Engine) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
 	if e.learner == nil {
 		c.factors.Ran(e.now, i.Stage, c.base.Latency(b.Variant, i.DeviceType, b.Items, b.AtOnce), in.Took)
 	}
-	edges := e.spec.Stages[i.Stage].Next
-	if len(edges) == 0 {
+	if len(e.spec.Stages[i.Stage].Next) == 0 {
 		return
 	}
-	at := 0
-	for ref := b.Head; ref != fleet.Nil; ref = e.fleet.Next(ref) {
-		items := float64(e.fleet.Task(ref).Items)
-		for k := range edges {
-			sent := items * edges[k].FanOut
-			if at+k < len(in.Emitted) {
-				sent = float64(in.Emitted[at+k])
-			}
-			c.factors.Sent(e.now, i.Stage, k, items, sent)
-		}
-		at += len(edges)
+	for ref, part := b.Head, 0; ref != fleet.Nil; ref, part = e.fleet.Next(ref), part+1 {
+		c.factors.Served(e.now, i.Stage, part, e.fleet.Task(ref).Items, in.Emitted)
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Scaler: head["scaler"],
 		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0), Replan: duration(head["replan"], 0),
 			Following: systems.Following{TurnOff: duration(head["turnoff"], 0), Change: float(head["change"], 0)},
-			Keeping: systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}}}.
+			Keeping:   systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}}}.
 		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds|plan.Bands)
 	return err
 }

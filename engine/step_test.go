@@ -45,7 +45,7 @@ func (d *driver) step(now serving.Time) {
 	for _, x := range d.e.Step(now, d.in) {
 		switch x.Kind {
 		case engine.StartBatch:
-			d.due = append(d.due, due{now.Add(x.Expected), engine.Input{Kind: engine.BatchDone, Batch: x.Batch, Instance: x.Instance}})
+			d.due = append(d.due, due{now.Add(x.Expected), engine.Input{Kind: engine.BatchDone, Batch: x.Batch, Instance: x.Instance, Took: x.Expected}})
 		case engine.LaunchInstance:
 			d.due = append(d.due, due{now + 1, engine.Input{Kind: engine.InstanceChanged, Instance: x.Instance, Variant: x.Launch.Variants[0]}})
 		}

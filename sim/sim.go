@@ -195,7 +195,8 @@ func (s *simulation) arrive() {
 	}
 	q.Deadline = a.At.Add(limit)
 	if s.Content != nil {
-		s.frames[q.ID] = s.Content.Frame(&q)
+		shown := q // q itself would be on the heap, with content or without
+		s.frames[q.ID] = s.Content.Frame(&shown)
 	}
 	s.in = append(s.in, engine.Input{Kind: engine.QueryArrived, Query: q})
 	s.next, s.more = s.Source.Next()
@@ -249,7 +250,9 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		s.result.Batches++
 		s.events.push(now.Add(took), &in)
 	case engine.EndQuery:
-		delete(s.frames, d.Query)
+		if s.Content != nil {
+			delete(s.frames, d.Query)
+		}
 		if s.Recorder != nil {
 			o := d.Ended(now)
 			s.Recorder.Add(&o)

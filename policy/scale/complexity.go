@@ -15,7 +15,8 @@ const (
 	receding = 10 * time.Second
 	// receded is the part of that demand below which a smaller plan is asked for.
 	receded = 0.8
-	// unanswered is the pause after a request that led to no plan.
+	// unanswered is the pause after a request that led to no plan, or to one after which as much waits as before: instances may
+	// just be starting.
 	unanswered = 5 * time.Second
 )
 
@@ -23,7 +24,7 @@ const (
 // served, or the time that a stage's batches take, differs from what the plan in force was made with, by more than chance and
 // by the part Change (monitor.Factors). It also asks when a client joins or leaves (§3.4), which shows in what is declared of
 // streams (View.Shifted) and, of clients that declare nothing, in the rate: at once when that exceeds what the plan was made for by
-// more than chance, or more waits than can be served in time; and when it has been a fifth lower for ten seconds. And it asks
+// more than chance, and after a while when more waits than can be served in time; and when it has been a fifth lower for ten seconds. And it asks
 // when a worker is lost or back, and when anything else that plans are made from has changed. It never asks within Pause of the last
 // request, or five seconds of one that no plan came of. It inflates nothing: the factors go out with the request, and the demand is what is seen.
 type Complexity struct {
@@ -59,13 +60,13 @@ func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 	again := v.Now.Add(complexityLook)
 	falls := c.falls(v)
 	pause := or(c.Pause, complexityPause)
-	if v.Plan == c.plan && v.Shifted <= v.LastAsk {
+	if v.LastAsk > 0 && v.Plan == c.plan && v.Shifted <= v.LastAsk {
 		pause = max(pause, unanswered)
 	}
-	if v.Asked || v.LastAsk > 0 && v.Now < v.LastAsk.Add(pause) {
+	if v.Asked || v.Plan != nil && v.Now < v.LastAsk.Add(pause) {
 		return false, again
 	}
-	if v.Plan == nil || v.Shifted > v.LastAsk || falls || Overloaded(v) {
+	if v.Plan == nil || v.Shifted > v.LastAsk || falls || v.exceeds() || v.piled() && v.Now.Sub(v.LastAsk) >= unanswered {
 		return true, again
 	}
 	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.Fans, v.Plan.Ballooning, c.Change), again
@@ -78,26 +79,31 @@ func (c *Complexity) app(a serving.AppID) *received {
 	return &c.apps[a]
 }
 
-// rate is the demand of an app: the highest mean of five seconds of late, or the rate of the last second where that is clearly
-// above.
+// rate is the demand of an app: the highest mean of five seconds of late, or the rate of the last second or fifth of one where that
+// is clearly above.
 func (c *Complexity) rate(v *View, app serving.AppID) float64 {
-	x := v.above(app, burst, 1)
+	x := max(v.above(app, burst, 1), v.above(app, glance, 2))
 	if v.Now > serving.Time(burst) {
 		x = max(x, c.app(app).means.highest(v.Now, receding, v.Monitor.Rate(v.Now, app, steady)))
 	}
 	return max(x, least)
 }
 
-// falls takes note of the rates and tells whether an app asks for less, by more than chance, than the plan in force was made for.
+// falls takes note of the rates and tells whether an app asks for less, by more than chance, than the plan in force was made for, and
+// is not on its way to asking for even less.
 func (c *Complexity) falls(v *View) bool {
 	found := false
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		asked, rate := c.app(app).asked, c.rate(v, app)
-		found = found || rate < receded*asked && asked-rate > 2*math.Sqrt(asked/steady.Seconds())
+		falling := above(rate, v.Monitor.Rate(v.Now, app, steady))
+		found = found || rate < receded*asked && above(asked, rate) && !falling
 	}
 	return found && v.Plan != c.plan && v.Now.Sub(v.LastAsk) >= receding
 }
+
+// above tells whether a rate is above the mean of five seconds by more than chance.
+func above(rate, mean float64) bool { return rate-mean > 2*math.Sqrt(rate/steady.Seconds()) }
 
 // Demand implements Scaler.
 func (c *Complexity) Demand(v *View, rates []float64) {

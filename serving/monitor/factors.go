@@ -50,6 +50,19 @@ func (f *Factors) Grow(spec *serving.Spec) {
 	}
 }
 
+// Served counts one part of a batch, by its position there. What the parts send along each edge of the stage is given part-major in
+// the order of its edges; one of which nothing is said sends what is configured.
+func (f *Factors) Served(now serving.Time, s serving.StageID, part int, items int32, sent []int32) {
+	edges := f.spec.Stages[s].Next
+	for k := range edges {
+		n := float64(items) * edges[k].FanOut
+		if at := part*len(edges) + k; at < len(sent) {
+			n = float64(sent[at])
+		}
+		f.Sent(now, s, k, float64(items), n)
+	}
+}
+
 // Sent counts what an edge of a stage was sent for items that the stage has served together.
 func (f *Factors) Sent(now serving.Time, s serving.StageID, edge int, items, sent float64) {
 	f.edges[s][edge].add(now, items, sent)

@@ -3,6 +3,7 @@ package scrooge
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 	"time"
 
@@ -30,30 +31,45 @@ func (p *Problem) graph() (*graph, error) {
 	if g.tree, err = dag.Fold(before); err != nil {
 		return nil, err
 	}
-	for knots := g.tree.Knots(); knots > 0; g.exact = false {
-		if before, g.tree, err = cutEdge(before, knots); err != nil {
+	for size := knotted(g.tree); size > 0; g.exact = false {
+		if before, g.tree, err = cutEdge(before); err != nil {
 			return nil, err
 		}
-		knots = g.tree.Knots()
+		size = knotted(g.tree)
 	}
 	return g, nil
 }
 
-// cutEdge leaves out one edge, one without which there are fewer knots if there is such.
-func cutEdge(before [][]int, knots int) ([][]int, *dag.Tree, error) {
-	var without [][]int
+// knotted is the number of parts that a tree's knots have.
+func knotted(t *dag.Tree) int {
+	n := 0
+	if t.Kind == dag.Knot {
+		n = len(t.Parts)
+	}
+	for _, p := range t.Parts {
+		n += knotted(p)
+	}
+	return n
+}
+
+// cutEdge leaves out the edge without which the knots have the fewest parts.
+func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
+	var best [][]int
+	var tree *dag.Tree
 	for n := range before {
 		for k := range before[n] {
-			without = slices.Clone(before)
+			without := slices.Clone(before)
 			without[n] = slices.Delete(slices.Clone(before[n]), k, k+1)
 			t, err := dag.Fold(without)
-			if err != nil || t.Knots() < knots {
-				return without, t, err
+			if err != nil {
+				return nil, nil, err
+			}
+			if tree == nil || knotted(t) < knotted(tree) {
+				best, tree = without, t
 			}
 		}
 	}
-	t, err := dag.Fold(without)
-	return without, t, err
+	return best, tree, nil
 }
 
 // path is the modules of the longest path and its length, given the modules' latencies.
@@ -113,6 +129,7 @@ func (g *graph) least(curves []curve, within time.Duration) (steps []int, cost, 
 			s.take(x.steps)
 			continue
 		}
+		s.take(s.mend(x.steps))
 		s.branch(x, path)
 	}
 	bound = s.cost
@@ -178,6 +195,44 @@ func (s *search) relax(x *node) bool {
 		x.steps[i] += x.lo[i]
 	}
 	return s.best == nil || x.cost < s.cost*(1-ties)
+}
+
+// mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster that pays the
+// least for the time it saves; then modules are made slower where that saves most and there is time.
+func (s *search) mend(steps []int) []int {
+	steps = slices.Clone(steps)
+	for {
+		latency := s.latency(steps)
+		path, length := s.path(latency)
+		if length <= s.within {
+			break
+		}
+		module, step, best := 0, 0, math.Inf(1)
+		for _, i := range path {
+			for k := range steps[i] {
+				saves := min(latency[i]-s.curves[i][k].latency, length-s.within)
+				if pays := (s.curves[i][k].cost - s.curves[i][steps[i]].cost) / saves.Seconds(); pays < best {
+					module, step, best = i, k, pays
+				}
+			}
+		}
+		steps[module] = step
+	}
+	for {
+		latency := s.latency(steps)
+		before, behind := s.around(latency)
+		module, step, best := -1, 0, 0.0
+		for i, c := range s.curves {
+			k := c.at(s.within - before[i] - behind[i])
+			if saves := c[steps[i]].cost - c[k].cost; saves > best {
+				module, step, best = i, k, saves
+			}
+		}
+		if module < 0 {
+			return steps
+		}
+		steps[module] = step
+	}
 }
 
 // branch parts a node at the module of the path that has the most steps to go back.

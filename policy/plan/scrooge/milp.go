@@ -14,6 +14,8 @@ import (
 //
 //   - 2b has the product of x and t. Here t <= r*x, and the sum of t is r: the same.
 //   - l is in whole milliseconds in the paper, in fractions here.
+//   - A module has one mode in the first program, and 2c is there once more with the mean of W over the module's rate. Some optimum has
+//     one mode a module, the cheapest that is fast enough, and 2c implies the other: solvers need them to be fast.
 //   - Modes that cost no less and are no faster than another are left out of the first program; its optimum is the same.
 //   - The second program fixes the rate of the partial machine to what full ones leave, so that 1/t is a number for each mode and a
 //     binary variable chooses the mode: nothing is left that is not convex, and no solver approximates. It chooses among
@@ -95,16 +97,20 @@ func (w *written) first(ctx context.Context) ([][]load, float64, error) {
 			w.follow(x, begins, i)
 			continue
 		}
-		var sum []milp.Term
+		var sum, mean, one []milp.Term
 		for k, at := range steps {
 			use := x.Column(milp.Column{Upper: 1, Integer: true})
 			share := x.Column(milp.Column{Objective: at.cost, Upper: 1}) // t/r
 			x.Row(-milp.Inf, 0, milp.Term{Column: share, Coef: 1}, milp.Term{Column: use, Coef: -1})
 			sum = append(sum, milp.Term{Column: share, Coef: 1})
 			modes[i], shares[i] = append(modes[i], of[k]), append(shares[i], share)
+			one = append(one, milp.Term{Column: use, Coef: 1})
+			mean = append(mean, milp.Term{Column: share, Coef: milli(at.latency)})
 			w.follow(x, begins, i, milp.Term{Column: use, Coef: milli(at.latency)})
 		}
 		x.Row(1, 1, sum...)
+		x.Row(1, 1, one...)
+		w.follow(x, begins, i, mean...)
 	}
 	out, err := w.solver.Solve(ctx, x, milp.Limits{})
 	if err != nil {

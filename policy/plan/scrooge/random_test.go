@@ -1,8 +1,10 @@
 package scrooge_test
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan/scrooge"
@@ -53,7 +55,7 @@ func small(rng *rand.Rand) *scrooge.Problem {
 		total += x.Worst(x.Rate())
 		p.Modules = append(p.Modules, m)
 	}
-	p.SLO = time.Duration(float64(total) * (0.4 + 1.6*rng.Float64()))
+	p.SLO = time.Duration(float64(total) * (0.25 + 0.75*rng.Float64()))
 	return p
 }
 
@@ -67,6 +69,9 @@ var figure1 = map[string][][]int{
 	"audio":   {{1}, {2}, nil},                   // speech, translation, synthesis
 	"actdet":  {{1, 2}, {3}, {4}, {4}, {5}, nil}, // detect; crop, identify beside objects; join, activity
 }
+
+// names are figure1's, in order.
+func names() []string { return slices.Sorted(maps.Keys(figure1)) }
 
 // many draws a problem of the size the paper reports times for: types machine types, each with a price between 0.5 and 8 $/h and a
 // speed of 1 to 2.41 that has nothing to do with it (Table 1), and on each batches of 1 to 128 with 1 to 4 at once for every module.

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/sluice-serving/sluice/dataplane"
+)
+
+// wiring tells what the stages of apps of several take and give. Where a remote server has a stage's model and does not answer, that
+// stays unknown: the stage is then handed all that the stages before it give.
+func (w *world) wiring(b *backends, log *slog.Logger) []dataplane.Wiring {
+	ctx, done := context.WithTimeout(w.env.Context, askRemote) // for all of them
+	defer done()
+	out := make([]dataplane.Wiring, len(w.Spec.Stages))
+	for s := range out {
+		st := &w.Spec.Stages[s]
+		if len(w.Spec.Apps[st.App].Stages) == 1 {
+			continue
+		}
+		inputs, outputs, _, err := b.ask(ctx, st.Variants[0])
+		if err != nil {
+			log.Warn("a stage is handed all that the stages before it give", "app", w.Spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
+			continue
+		}
+		out[s].Inputs, out[s].Outputs = inputs, outputs
+	}
+	return out
+}
