@@ -240,6 +240,7 @@ func TestCheck(t *testing.T) {
 		{func(p *scrooge.Problem) { p.Modules = nil }, "0 modules"},
 		{func(p *scrooge.Problem) { p.Prices[1] = 0 }, "price of type 1"},
 		{func(p *scrooge.Problem) { p.Prices[1] = math.NaN() }, "price of type 1"},
+		{func(p *scrooge.Problem) { p.Prices[1] = math.Inf(1) }, "price of type 1"},
 		{func(p *scrooge.Problem) { p.Modules[0].Rate = -1 }, "module 0: rate is -1"},
 		{func(p *scrooge.Problem) { p.Modules[0].Rate = math.NaN() }, "module 0: rate is NaN"},
 		{func(p *scrooge.Problem) { p.Modules[1].Next = []int{0} }, "module 1: feeds module 0"},
