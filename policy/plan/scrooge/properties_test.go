@@ -71,7 +71,7 @@ func holds(p *scrooge.Problem, a *scrooge.Allocation) error {
 func TestMonotone(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 8))
-		p := small(rng)
+		p := scrooge.Small(rng)
 		cost := func(q scrooge.Problem) float64 {
 			a, err := scrooge.Exact(&q)
 			if err != nil {
@@ -102,7 +102,7 @@ func TestMonotone(t *testing.T) {
 func TestInfeasible(t *testing.T) {
 	seen := 0
 	for seed := range uint64(300) {
-		p := small(rand.New(rand.NewPCG(seed, 9)))
+		p := scrooge.Small(rand.New(rand.NewPCG(seed, 9)))
 		p.SLO /= 3
 		_, err := scrooge.Exact(p)
 		var no *scrooge.Infeasible
@@ -188,7 +188,7 @@ func TestConcentrate(t *testing.T) {
 	}
 	before, after := 0, 0
 	for seed := range uint64(200) {
-		p := small(rand.New(rand.NewPCG(seed, 10)))
+		p := scrooge.Small(rand.New(rand.NewPCG(seed, 10)))
 		p.SLO *= 2
 		a, err := scrooge.Exact(p)
 		if err != nil {
@@ -297,7 +297,7 @@ func TestBruteEnds(t *testing.T) {
 	if _, err := scrooge.Brute(ctx, example()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it is cancelled", err)
 	}
-	p := many(rand.New(rand.NewPCG(1, 1)), figure1["actdet"], 30)
+	p := scrooge.Many(rand.New(rand.NewPCG(1, 1)), scrooge.Figure1["actdet"], 30)
 	for i := range p.Modules {
 		p.Modules[i].Rate *= 50
 	}
