@@ -90,11 +90,15 @@ func (w *world) predict(e *Env, ask predicting) error {
 		fmt.Fprintln(e.Stderr, x)
 	}
 	for _, s := range sites {
-		if kind := w.Backends[s.worker].Kind; kind == "fake" || kind == "openinference" {
+		if !w.runsHere(s.worker) {
 			continue
 		}
 		for _, v := range s.variants {
 			x, d := &w.Spec.Variants[v], s.device
+			if w.Variants[v].Function != nil {
+				fmt.Fprintf(e.Stderr, "%s is a function: it has no operators, measure it without --operators\n", x.Name)
+				continue
+			}
 			threads := ask.threads
 			switch {
 			case w.Spec.DeviceTypes[d].Part:

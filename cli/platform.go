@@ -38,13 +38,26 @@ type platform struct {
 }
 
 // newPlatform returns the platform of a world; its plane is set once there is one.
-func newPlatform(w *world, t *telemetry.Telemetry, b *backends) *platform {
+func newPlatform(w *world, t *telemetry.Telemetry, b *backends, wiring []dataplane.Wiring) (*platform, error) {
 	out := &platform{world: w, told: t, local: b.local, latest: w.plan, unloaded: make(map[serving.AppID]bool), fixed: len(w.Apps)}
 	out.spec.Store(w.Spec)
 	for a := range w.Apps {
-		out.models = append(out.models, w.model(serving.AppID(a), b))
+		m := w.model(serving.AppID(a), b)
+		if len(w.Spec.Apps[a].Stages) > 1 {
+			inputs, outputs, err := dataplane.Interface(w.Spec, wiring, serving.AppID(a))
+			if err != nil {
+				return nil, &status{ExitConfig, err}
+			}
+			if w.Apps[a].Inputs == nil {
+				m.Inputs = inputs
+			}
+			if w.Apps[a].Outputs == nil {
+				m.Outputs = outputs
+			}
+		}
+		out.models = append(out.models, m)
 	}
-	return out
+	return out, nil
 }
 
 // model describes an app to clients. Its versions are the variants of the app's last stage: the ones that answer.
@@ -71,7 +84,7 @@ func (w *world) model(a serving.AppID, b *backends) *server.Model {
 }
 
 // Ready implements server.Platform: true once every app of the configuration, and every function that the plan has an instance
-// for, had a ready instance at every stage. It does not turn false when an instance is lost or a variant loads: single models
+// for, had a ready instance at every stage; where queries start apps, apps count as functions do. It does not turn false when an instance is lost or a variant loads: single models
 // have a readiness of their own.
 func (p *platform) Ready() bool {
 	p.mu.Lock()
@@ -80,8 +93,11 @@ func (p *platform) Ready() bool {
 	if ready {
 		return true
 	}
-	wanted := make(map[serving.AppID]bool)
+	wanted, first := make(map[serving.AppID]bool), p.fixed
 	if !p.plane.Inspect(func(e *engine.Engine) {
+		if e.Wakes() {
+			first = 0
+		}
 		if made := e.Plan(); made != nil {
 			for _, i := range made.Instances {
 				wanted[e.Spec().Stages[i.Stage].App] = true
@@ -91,7 +107,7 @@ func (p *platform) Ready() bool {
 		return false
 	}
 	for _, m := range p.Models() {
-		if (int(m.App) < p.fixed || wanted[m.App]) && !p.ModelReady(m, "") {
+		if (int(m.App) < first || wanted[m.App]) && !p.ModelReady(m, "") {
 			return false
 		}
 	}

@@ -14,13 +14,14 @@ func profileCommand() command {
 		name: "profile", summary: "measure how long every variant takes on this machine", usage: "-f sluice.yaml [-o profile.json] [--operators]",
 		about: `
 Measures the latency of every variant at every batch size and concurrency that the file's placement can use, and the time
-to load each, and writes a profile file that 'serve' and 'simulate' read. A point is measured until its mean and its 95th
+to load each, and writes a profile file that 'serve' and 'simulate' read. With several batches at once it also says up to how
+many they pay: beyond that they only hold each other up. A point is measured until its mean and its 95th
 percentile are known well enough. An interrupted run is taken up where it stopped.
 
 With --operators no model is run as a whole: the operators of its graph are looked up in a file, those that are not in it are
 measured alone, and the latency is predicted from them. --compare measures the whole models too. A profile file is then
 written only when -o names one.`,
-		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
+		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --concurrency 4\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
 			"sluice profile --operators -f sluice.yaml --threads 1,2 --compare",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
@@ -82,6 +83,21 @@ func printProfile(e *Env, f *profiler.File) {
 	for _, p := range f.Points {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.0f\t\n", p.Variant, p.DeviceType, p.Batch, p.Concurrency, p.Samples,
 			p.Mean/1e3, p.StdDev/1e3, p.P50/1e3, p.P90/1e3, p.P95/1e3, p.P99/1e3, float64(p.Batch*p.Concurrency)/p.Mean*1e6)
+	}
+	_ = t.Flush()
+	paying := f.Paying()
+	if len(paying) == 0 {
+		return
+	}
+	fmt.Fprintln(e.Stdout, "\nHow many batches at once pay:")
+	t = tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "variant\tdevice\tbatch\tat once\tof\titems/s\tover one\tmean ms\t")
+	for _, p := range paying {
+		over := "-"
+		if p.Alone > 0 {
+			over = fmt.Sprintf("%.2fx", p.Throughput/p.Alone)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.0f\t%s\t%.3f\t\n", p.Variant, p.DeviceType, p.Batch, p.Best, p.Levels, p.Throughput, over, p.Took/1e3)
 	}
 	_ = t.Flush()
 }

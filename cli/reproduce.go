@@ -17,11 +17,12 @@ import (
 	"github.com/sluice-serving/sluice/reproduce/kairos"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
+	"github.com/sluice-serving/sluice/reproduce/scrooge"
 	"github.com/sluice-serving/sluice/store"
 )
 
 // papers are those that can be reproduced.
-var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper()}
+var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper(), infless.Paper(), scrooge.Paper()}
 
 func reproduceCommand() command {
 	return command{

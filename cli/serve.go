@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -19,6 +21,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/store"
 	"github.com/sluice-serving/sluice/telemetry"
 )
 
@@ -113,6 +116,7 @@ type running struct {
 	log    *slog.Logger
 	drain  time.Duration
 	finish func() error // closes the journal
+	host   *functionHost
 }
 
 // policyPatience bounds the making of policies in a running server: after the loss of a worker a whole set is made, and the
@@ -135,7 +139,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	host := &functionHost{world: w, local: runtimes.local}
+	host := &functionHost{world: w, local: runtimes.local, log: r.log}
 	closeStore, err := r.functions(e, host, runtimes)
 	if err != nil {
 		return nil, err
@@ -167,21 +171,32 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 			return nil, err
 		}
 	}
-	platform := newPlatform(w, r.told, runtimes)
+	wiring := w.wiring(runtimes, r.log)
+	platform, err := newPlatform(w, r.told, runtimes, wiring)
+	if err != nil {
+		return nil, err
+	}
+	states, err := r.states()
+	if err != nil {
+		return nil, err
+	}
+	limits := &w.file.Server.Limits
 	patience := time.Duration(0)
 	if w.planner.Provides()&plan.Tables != 0 {
 		patience = policyPatience
 	}
 	r.plane, err = dataplane.New(dataplane.Config{
 		PlanTimeout: patience,
-		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
+		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Recalled: host.recall(w.Spec), Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
+		Wiring:  wiring, Rows: limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
 	})
 	if err != nil {
 		return nil, err
 	}
 	platform.plane = r.plane
 	host.begin(platform)
+	r.host = host
 	c, err := w.serverConfig(r.log)
 	token := ""
 	if path := w.file.Server.AdminToken; err == nil && path != "" && w.file.Server.Admin != "off" {
@@ -201,6 +216,22 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	r.log.Info("serving", "http", r.server.HTTPAddr(), "grpc", r.server.GRPCAddr(), "admin", r.server.AdminAddr(), "system", w.system.Name, "router", w.system.Router, "batcher", w.system.Batcher)
 	return r, nil
+}
+
+// states opens the states of streams, if any stage is to keep some and the file says where; else nil.
+func (r *running) states() (dataplane.StateStore, error) {
+	w := r.world
+	folder := w.file.Server.States
+	if folder == "" || !slices.ContainsFunc(w.Spec.Stages, func(s serving.Stage) bool { return s.Stateful }) {
+		return nil, nil
+	}
+	s, err := store.OpenStates(w.file.Path(folder), int64(w.file.Server.Limits.AllStates))
+	if err != nil {
+		return nil, &status{ExitConfig, err}
+	}
+	before := r.finish
+	r.finish = func() error { return errors.Join(s.Close(), before()) }
+	return s, nil
 }
 
 // departed logs that reality has left what policies promise, or is back.
@@ -234,11 +265,27 @@ func (r *running) record(path string, next func(serving.Time, []engine.Input, []
 
 // wait serves until ctx ends, then answers what was accepted and releases everything.
 func (r *running) wait(ctx context.Context) error {
+	var helpers sync.WaitGroup
+	over := make(chan struct{})
+	if r.host.idle != nil {
+		helpers.Go(func() { r.host.remember(over) })
+	}
+	refining, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	if r.world.functions != nil && r.host.measure {
+		helpers.Go(func() { r.world.functions.Refine(refining, r.host.quiet) })
+	}
 	err := r.server.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(r.drain, time.Second))
 	defer done()
 	if drained := r.plane.Drain(limit); drained != nil {
 		err = errors.Join(err, fmt.Errorf("queries were still running after %v: %w", r.drain, drained))
+	}
+	stop()
+	close(over)
+	helpers.Wait()
+	if r.host.idle != nil {
+		r.host.save()
 	}
 	r.plane.Close()
 	r.log.Info("stopped")

@@ -85,8 +85,8 @@ type simulation struct {
 	journal  string
 }
 
-// run simulates one load. duration is the span in which queries were offered.
-func (s *simulation) run(name string, src workload.Source, duration time.Duration) (*report.Report, error) {
+// run simulates one load, with the clients of its sessions. duration is the span in which queries were offered.
+func (s *simulation) run(name string, src workload.Source, stays []workload.Stay, duration time.Duration) (*report.Report, error) {
 	w := s.world
 	en, err := w.engine()
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *simulation) run(name string, src workload.Source, duration time.Duratio
 	}
 	machines.Overhead = s.overhead
 	recorder := report.NewRecorder(w.appInfos(), report.Options{})
-	c := sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Initial: w.plan, Warm: true, Planner: w.planner, PlanDelay: s.delay, Recorder: recorder}
+	c := sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Stays: stays, Initial: w.plan, Warm: true, Planner: w.planner, PlanDelay: s.delay, Recorder: recorder}
 	if s.journal != "" {
 		f, err := os.Create(s.journal)
 		if err != nil {
@@ -135,11 +135,15 @@ func (s *simulation) loads(e *Env, specs []workload.Spec, out string, asJSON boo
 		if err != nil {
 			return &status{ExitConfig, err}
 		}
+		stays, err := specs[i].Stays(s.world.resolve)
+		if err != nil {
+			return &status{ExitConfig, err}
+		}
 		name := "simulated"
 		if len(specs) > 1 {
 			name = fmt.Sprintf("%g-per-s", specs[i].Apps[0].Rate)
 		}
-		r, err := s.run(name, src, specs[i].Duration())
+		r, err := s.run(name, src, stays, specs[i].Duration())
 		if err != nil {
 			return err
 		}
@@ -216,7 +220,7 @@ func (s *simulation) twin(path string) (live, predicted *report.Report, err erro
 	if live, err = loadgen.ReadReport(f, s.world.appInfos(), report.Options{}); err != nil {
 		return nil, nil, exit(ExitConfig, "%s: %w", path, err)
 	}
-	predicted, err = s.run("simulated", workload.FromSlice(arrivals), time.Duration(header.DurationNS))
+	predicted, err = s.run("simulated", workload.FromSlice(arrivals), nil, time.Duration(header.DurationNS))
 	return live, predicted, err
 }
 

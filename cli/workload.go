@@ -175,6 +175,8 @@ func span(s *workload.Spec) string {
 		switch {
 		case a.Process == "trace":
 			rate = "a trace"
+		case a.Process == "sessions":
+			rate = fmt.Sprintf("%d clients", a.Sessions.Clients+a.Sessions.Always)
 		case len(a.Rates) == 0:
 			rate = fmt.Sprintf("%g queries/s", a.Rate)
 		}
@@ -182,7 +184,7 @@ func span(s *workload.Spec) string {
 		if process == "" {
 			process = "poisson"
 		}
-		if process != "trace" {
+		if process != "trace" && process != "sessions" {
 			rate += " (" + process + ")"
 		}
 		parts = append(parts, a.App+": "+rate)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/backend/builtin"
 	"github.com/sluice-serving/sluice/backend/fake"
 	"github.com/sluice-serving/sluice/backend/onnx"
 	"github.com/sluice-serving/sluice/backend/openinference"
@@ -27,6 +29,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/tensor/ops"
 	"github.com/sluice-serving/sluice/workload"
 )
 
@@ -252,6 +255,9 @@ func (w *world) plannerOf(s systems.System, believed profile.Profile) (plan.Plan
 // asks is the question that the first plan answers.
 func (w *world) asks() plan.Request {
 	r := plan.Request{Spec: w.Spec, Rates: w.demand()}
+	for len(r.Rates) < len(w.Spec.Apps) {
+		r.Rates = append(r.Rates, 0) // functions that nobody has called yet
+	}
 	if w.unmeasured {
 		r.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
 	}
@@ -305,25 +311,29 @@ func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
 	return best
 }
 
-// backends are what runs the models of every worker.
+// backends are what runs the models and functions of every worker.
 type backends struct {
 	world *world
-	list  []dataplane.Backend // by WorkerID
+	list  []dataplane.Backend // of models, by WorkerID
+	whole []dataplane.Backend // by WorkerID: with functions, where these are run
 	local *onnx.Backend       // nil when no worker runs models in this process
 }
 
-func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.list[id] }
+func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.whole[id] }
 
 // backends makes what the file asks for. Nothing is connected or loaded yet.
 func (w *world) backends() (*backends, error) {
 	out := &backends{world: w, list: make([]dataplane.Backend, len(w.Backends))}
+	functions := w.builtins()
 	for at, b := range w.Backends {
 		var err error
-		switch b.Kind {
-		case "fake":
+		switch {
+		case b.Kind == "fake":
 			out.list[at], err = w.fake(b)
-		case "openinference":
+		case b.Kind == "openinference":
 			out.list[at], err = w.remote(b)
+		case len(functions) == len(w.Variants) && len(functions) > 0 && w.file.Store == "":
+			// No model will ever run here, so that no runtime is needed.
 		default:
 			if out.local == nil {
 				out.local, err = w.onnx()
@@ -333,8 +343,24 @@ func (w *world) backends() (*backends, error) {
 		if err != nil {
 			return nil, err
 		}
+		whole := out.list[at]
+		if len(functions) > 0 && b.Kind != "fake" { // a fake worker has nothing for functions to work on
+			whole = builtin.New(functions, whole)
+		}
+		out.whole = append(out.whole, whole)
 	}
 	return out, nil
+}
+
+// builtins are the variants that are functions.
+func (w *world) builtins() map[serving.VariantID]*ops.Function {
+	out := make(map[serving.VariantID]*ops.Function)
+	for v := range w.Variants {
+		if f := w.Variants[v].Function; f != nil {
+			out[serving.VariantID(v)] = f
+		}
+	}
+	return out
 }
 
 // askRemote bounds the question to a remote server what a model takes.
@@ -343,9 +369,22 @@ const askRemote = 10 * time.Second
 // describe tells what a variant takes and gives: from the file, from its model, or from the server that has it.
 func (b *backends) describe(v serving.VariantID) (inputs, outputs []tensor.Spec, batched bool, err error) {
 	w := b.world
-	if info := w.Apps[w.Variants[v].App]; info.Inputs != nil {
+	app, at := w.Variants[v].App, w.Spec.Variants[v].Stage
+	several := len(w.Spec.Apps[app].Stages) > 1
+	if s := w.Stages[at]; several && s.Inputs != nil {
+		return s.Inputs, s.Outputs, w.Variants[v].Batched, nil
+	}
+	if info := w.Apps[app]; info.Inputs != nil && (!several || at == w.Spec.Source(app) && len(w.Stages[at].Takes) == 0) {
 		return info.Inputs, info.Outputs, info.Batched, nil
 	}
+	ctx, done := context.WithTimeout(context.Background(), askRemote)
+	defer done()
+	return b.ask(ctx, v)
+}
+
+// ask tells what the model of a variant takes and gives, from its file or from the server that has it.
+func (b *backends) ask(ctx context.Context, v serving.VariantID) (inputs, outputs []tensor.Spec, batched bool, err error) {
+	w := b.world
 	if b.local != nil && w.Variants[v].Path != "" {
 		i, err := b.local.Interface(v)
 		return i.Inputs, i.Outputs, i.Batched, err
@@ -355,9 +394,7 @@ func (b *backends) describe(v serving.VariantID) (inputs, outputs []tensor.Spec,
 		if !ok {
 			continue
 		}
-		ctx, done := context.WithTimeout(context.Background(), askRemote)
 		inputs, outputs, err = remote.Interface(ctx, v)
-		done()
 		if err == nil {
 			batched = len(inputs) > 0
 			for _, s := range inputs {
@@ -427,6 +464,9 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 		d := s.device
 		c := profiler.Config{Spec: w.Spec, Backend: runtimes.of(s.worker), DeviceType: d, Worker: s.worker, Tensors: tensors,
 			Variants: s.variants, Slots: s.slots, Cores: s.cores, ModelFile: func(v serving.VariantID) string { return w.Variants[v].Path }}
+		if w.Backends[s.worker].Kind != "fake" {
+			c.Parts, c.Identity = w.functionParts, w.functionIdentity
+		}
 		version := ""
 		if runtimes.local != nil {
 			version = onnx.Version()
@@ -460,6 +500,32 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 		err = f.WriteFile(path)
 	}
 	return f, err
+}
+
+// functionParts are inputs that a function can be measured with, an item each; nil for models.
+func (w *world) functionParts(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error) {
+	f := w.Variants[v].Function
+	if f == nil {
+		return nil, nil
+	}
+	parts := make([]dataplane.Part, items)
+	for k := range parts {
+		inputs, err := f.Sample(rng, w.Stages[w.Spec.Variants[v].Stage].Inputs, 1)
+		if err != nil {
+			return nil, err
+		}
+		parts[k] = dataplane.Part{Query: serving.QueryID(k + 1), Items: 1, Inputs: inputs}
+	}
+	return parts, nil
+}
+
+// functionIdentity is what the latency of a function depends on; empty for models, whose files say it.
+func (w *world) functionIdentity(v serving.VariantID) string {
+	f := w.Variants[v].Function
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %v %v", f.Name(), w.Variants[v].With, w.Stages[w.Spec.Variants[v].Stage].Inputs)
 }
 
 // placed lists the variants that any worker of the same device type is to load.

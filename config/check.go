@@ -16,6 +16,7 @@ import (
 const (
 	maxWorkers      = 10_000 // groups expanded
 	maxStages       = 256    // of one app
+	maxSlots        = 1024   // of one instance
 	maxHints        = 500    // names among which a similar one is looked for
 	maxAccelerators = 1024   // of one machine
 )
@@ -40,7 +41,7 @@ func (c *checker) file() {
 	for i, p := range f.Profiles {
 		c.need(p != "", at("profiles", i), "is empty")
 	}
-	if f.Models.Repository == "" && len(f.Apps) > 0 {
+	if f.Models.Repository == "" && f.runsModels() {
 		for i, w := range f.Workers {
 			if w.Backend.Kind == "onnx" {
 				c.addf("models.repository", "is missing: workers[%d] runs models with backend onnx and needs their files", i)
@@ -228,17 +229,21 @@ func (c *checker) stages(a *App, path string) {
 	variants, stages := names{}, names{}
 	for i, s := range f.stages(a, path) {
 		if len(a.Stages) > 0 {
-			c.name(stages, s.name, s.path+".name")
-			c.need(len(s.variants) > 0, s.path+".variants", "is missing: list the models that can do this stage")
+			c.name(stages, s.Name, s.path+".name")
+			c.stage(&s, &a.Stages[i], len(a.Stages) == 1)
 		}
-		for j, v := range s.variants {
-			c.variant(variants, &v, at(s.path+".variants", j), len(s.variants))
+		for j, v := range s.Variants {
+			if s.Function != "" {
+				c.name(variants, v.Name, s.path+".name")
+			} else {
+				c.variant(variants, &v, at(s.path+".variants", j), len(s.Variants))
+			}
 		}
-		if len(s.next) > maxStages {
-			c.addf(s.path+".next", "feeds %d stages, more than %d", len(s.next), maxStages)
+		if len(s.Next) > maxStages {
+			c.addf(s.path+".next", "feeds %d stages, more than %d", len(s.Next), maxStages)
 			continue
 		}
-		for j, e := range s.next {
+		for j, e := range s.Next {
 			p := at(at(path+".stages", i)+".next", j)
 			var others []string
 			for k := range a.Stages {
@@ -249,14 +254,15 @@ func (c *checker) stages(a *App, path string) {
 			switch {
 			case e.To == "":
 				c.addf(p+".to", "is missing: name the stage that is fed")
-			case e.To == s.name:
+			case e.To == s.Name:
 				c.addf(p+".to", "leads back to its own stage")
 			default:
 				c.known(e.To, others, p+".to", "stage of this app")
 			}
 			c.number(e.FanOut, p+".fan_out")
+			c.need(e.Rows != "" || !f.has(p+".rows"), p+".rows", "is empty: name the tensor whose rows become the items of %q, or leave it out", e.To)
 			for k := range j {
-				c.need(s.next[k].To != e.To, p+".to", "stage %q is fed twice: add the fan_out of both", e.To)
+				c.need(s.Next[k].To != e.To, p+".to", "stage %q is fed twice: add the fan_out of both", e.To)
 			}
 		}
 	}
@@ -387,7 +393,7 @@ func (c *checker) placement() {
 		path := at("placement", i)
 		c.need(p.Worker != "", path+".worker", "is missing: name a worker or a group of workers")
 		c.known(p.Worker, workers, path+".worker", "worker")
-		c.need(p.Slots >= 1 && p.Slots <= 1024, path+".slots", "is %d, want 1 to 1024", p.Slots)
+		c.need(p.Slots >= 1 && p.Slots <= maxSlots, path+".slots", "is %d, want 1 to %d", p.Slots, maxSlots)
 		c.need(p.Cores >= 0, path+".cores", "is %d, want at least 1", p.Cores)
 		c.need(p.BatchLimit >= 0, path+".batch_limit", "is %d, want at least 1", p.BatchLimit)
 		c.number(p.Weight, path+".weight")
@@ -403,7 +409,7 @@ func (c *checker) placement() {
 		if s == nil {
 			continue
 		}
-		key := p.App + "\x00" + s.name
+		key := p.App + "\x00" + s.Name
 		if first, ok := weighted[key]; ok && (f.Placement[first].Weight > 0) != (p.Weight > 0) {
 			c.addf(path+".weight", "placement[%d] of the same stage and this one differ in giving a weight: give it for all or for none", first)
 		}
@@ -411,7 +417,7 @@ func (c *checker) placement() {
 			weighted[key] = i
 		}
 		var known []string
-		for _, v := range s.variants {
+		for _, v := range s.Variants {
 			known = append(known, v.Name)
 		}
 		for j, v := range p.Variants {
@@ -426,10 +432,10 @@ func (c *checker) placedStage(p *Placement, a *App, path string) *stageView {
 	all := c.f.stages(a, "")
 	var known []string
 	for i := range all {
-		if all[i].name == p.Stage {
+		if all[i].Name == p.Stage {
 			return &all[i]
 		}
-		known = append(known, all[i].name)
+		known = append(known, all[i].Name)
 	}
 	switch {
 	case p.Stage == "" && len(all) == 1:
@@ -464,6 +470,9 @@ func (c *checker) server() {
 	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
 	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
+	c.need(l.Rows >= 1 && l.Rows <= 1<<20, "server.limits.rows", "is %d, want 1 to %d", l.Rows, 1<<20)
+	c.need(l.State >= 1 && l.State <= 64<<20, "server.limits.state", "is %v, want 1 byte to 64MiB", l.State)
+	c.need(l.AllStates >= l.State, "server.limits.all_states", "is %v, want at least that of one state, %v", l.AllStates, l.State)
 	c.need(l.Model >= 1, "server.limits.model", "is %v, want at least 1 byte", l.Model)
 	c.need(l.ReadTimeout > 0, "server.limits.read_timeout", "is %v, want more than 0", l.ReadTimeout)
 	c.need(l.IdleTimeout > 0, "server.limits.idle_timeout", "is %v, want more than 0", l.IdleTimeout)

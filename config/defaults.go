@@ -3,6 +3,8 @@ package config
 import (
 	"path/filepath"
 	"time"
+
+	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
 // What a file means where it says nothing. docs/configuration.md repeats these in words.
@@ -48,6 +50,9 @@ func (f *File) defaults() {
 	orSize(f, &l.Header, 1<<20, "server.limits.header")
 	orInt(f, &l.Connections, 1024, "server.limits.connections")
 	orInt(f, &l.Items, 1024, "server.limits.items")
+	orInt(f, &l.Rows, 1024, "server.limits.rows")
+	orSize(f, &l.State, 1<<20, "server.limits.state")
+	orSize(f, &l.AllStates, 256<<20, "server.limits.all_states")
 	orSize(f, &l.Model, 2<<30, "server.limits.model")
 	if f.Store != "" {
 		orText(f, &s.AdminToken, filepath.Join(f.Store, "admin.token"), "server.admin_token")
@@ -94,16 +99,22 @@ func (a *App) defaults(f *File, path string) {
 	}
 	orInt(f, &a.QueueLimit, defaultQueueLimit, path+".queue_limit")
 	for _, s := range f.stages(a, path) {
-		for i := range s.variants {
-			v, p := &s.variants[i], at(s.path+".variants", i)
+		if s.Function != "" {
+			continue
+		}
+		for i := range s.Variants {
+			v, p := &s.Variants[i], at(s.path+".variants", i)
 			orText(f, &v.Name, v.Model, p+".name")
 			orText(f, &v.Model, v.Name, p+".model")
-			if len(s.variants) == 1 && !f.has(p+".accuracy") && v.Accuracy == 0 {
+			if len(s.Variants) == 1 && !f.has(p+".accuracy") && v.Accuracy == 0 {
 				v.Accuracy = 1
 			}
 		}
 	}
 	for i := range a.Stages {
+		if !f.has(at(path+".stages", i) + ".stateful") {
+			a.Stages[i].Stateful = ops.Stateful(a.Stages[i].Function)
+		}
 		for j := range a.Stages[i].Next {
 			e := &a.Stages[i].Next[j]
 			if e.FanOut == 0 && !f.has(at(at(path+".stages", i)+".next", j)+".fan_out") {

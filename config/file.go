@@ -137,7 +137,9 @@ type System struct {
 	// (`paper` or `fluid`) and `late` of planners that rent; of the scaler `ratebands`, `keep` (`lsth`, `hybridhistogram`, `keepalive` or
 	// `cheapest`: how apps that nobody calls are kept warm), `gamma` of `lsth`, `head` and `tail` of the histograms, `tracked` of
 	// `hybridhistogram`, `alive` of `keepalive`, `cold_price` (the idle time that a cold start is worth) of `cheapest`, and
-	// `alpha`; `learn: true` for latency that is learned while serving, with a
+	// `alpha`; `change` of the scaler `complexity` (the part by which what a graph's content makes of it has to change for a new plan,
+	// default 0.25); `turnoff` (how long an instance that a plan has dropped stays loaded, its worker paid for, so that a
+	// later plan can take it up without a load; default 0); `learn: true` for latency that is learned while serving, with a
 	// profile to begin from or without.
 	Options map[string]string `yaml:"options"`
 }
@@ -177,7 +179,7 @@ type App struct {
 	Stages []Stage `yaml:"stages"`
 	// Inputs lists the tensors a request carries. Default: what the models in the repository say.
 	Inputs []Tensor `yaml:"inputs"`
-	// Outputs lists the tensors of an answer. Default: what the models in the repository say.
+	// Outputs lists the tensors of an answer. Default: what the final stages give, as far as their models are in the repository.
 	Outputs []Tensor `yaml:"outputs"`
 }
 
@@ -217,12 +219,24 @@ type SLO struct {
 	Percentile float64 `yaml:"percentile"`
 }
 
-// Stage is one step of an app.
+// Stage is one step of an app. docs/pipelines.md explains how tensors travel from step to step.
 type Stage struct {
 	// Name of the step, unique in its app. Required.
 	Name string `yaml:"name"`
-	// Variants lists the models that can do the step. Required.
+	// Variants lists the models that can do the step. Either variants or function is required.
 	Variants []Variant `yaml:"variants"`
+	// Function does the step without a model, in this process: `argmax`, `crop`, `nms`, `reshape`, `resize`, `threshold`, `topk` or
+	// `track`. Profiles list it under the name of the step.
+	Function string `yaml:"function"`
+	// With holds the options of the function; docs/pipelines.md lists them.
+	With map[string]string `yaml:"with"`
+	// Stateful keeps something from query to query of a stream: the step serves those of one stream one at a time, in the order of
+	// their arrival. Default: true for the function `track`, false for all others and for models.
+	Stateful bool `yaml:"stateful"`
+	// Inputs says which tensors of the query the inputs of the model or function are. Default: those of the same name.
+	Inputs map[string]string `yaml:"inputs"`
+	// Outputs gives the outputs of the model or function other names in the query. Default: they keep theirs.
+	Outputs map[string]string `yaml:"outputs"`
 	// Next lists the steps that this one feeds.
 	Next []Edge `yaml:"next"`
 }
@@ -233,6 +247,9 @@ type Edge struct {
 	To string `yaml:"to"`
 	// FanOut is how many items are expected to be passed on for each item served. Default: 1.
 	FanOut float64 `yaml:"fan_out"`
+	// Rows names the tensor that the stage gives whose rows become the items of the next one: as many as there are. Default: every
+	// item is handed on as one.
+	Rows string `yaml:"rows"`
 }
 
 // Variant is a trained model that can answer.
@@ -296,6 +313,9 @@ type Server struct {
 	// AdminToken is a file with the token that callers of the admin port must send to change anything, relative to this file. It
 	// is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store none is asked for.
 	AdminToken string `yaml:"admin_token"`
+	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that streams go on
+	// after a restart. Default: none, it is kept in memory alone.
+	States string `yaml:"states"`
 	// Limits bound what clients may ask for.
 	Limits Limits `yaml:"limits"`
 	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
@@ -314,6 +334,13 @@ type Limits struct {
 	Connections int `yaml:"connections"`
 	// Items is the largest number of inputs in one request. Default: 1024.
 	Items int `yaml:"items"`
+	// Rows is the largest number of rows of a tensor that one query may send from stage to stage. Default: 1024.
+	Rows int `yaml:"rows"`
+	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.
+	State Size `yaml:"state"`
+	// AllStates is the most that all of them take, in memory and in the folder of states alike; those that were not used for longest
+	// are forgotten first. Default: 256MiB.
+	AllStates Size `yaml:"all_states"`
 	// Model is the largest model file that may be deployed. Default: 2GiB.
 	Model Size `yaml:"model"`
 	// ReadTimeout is how long a request may take to arrive. Default: 30s.

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/modelrepo"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
 // Spec returns the tables alone; see Resolve.
@@ -113,17 +114,25 @@ func (r *resolver) app(i int) {
 	}
 	ids := map[string]serving.StageID{}
 	for n, at := range sorted {
-		ids[views[at].name] = serving.StageID(len(s.Stages) + n)
+		ids[views[at].Name] = serving.StageID(len(s.Stages) + n)
 	}
 	base := len(s.Stages)
 	for _, n := range sorted {
-		st := serving.Stage{Name: views[n].name, App: serving.AppID(i)}
-		for _, e := range views[n].next {
-			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut})
+		v := &views[n]
+		st := serving.Stage{Name: v.Name, App: serving.AppID(i), Stateful: v.Stateful}
+		for j, e := range v.Next {
+			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut, Rows: e.Rows})
+			if e.Rows == "" && e.FanOut != 1 {
+				r.w.warnf("%s: fan_out is %v without rows: this can be simulated, but not served", at(v.path+".next", j), e.FanOut)
+			}
 		}
 		id := serving.StageID(len(s.Stages))
-		for j := range views[n].variants {
-			st.Variants = append(st.Variants, r.variant(&views[n].variants[j], at(views[n].path+".variants", j), serving.AppID(i), id))
+		for j := range v.Variants {
+			if v.Function != "" {
+				st.Variants = append(st.Variants, r.function(v, serving.AppID(i), id))
+			} else {
+				st.Variants = append(st.Variants, r.variant(&v.Variants[j], at(v.path+".variants", j), serving.AppID(i), id))
+			}
 		}
 		app.Stages = append(app.Stages, id)
 		s.Stages = append(s.Stages, st)
@@ -134,7 +143,22 @@ func (r *resolver) app(i int) {
 		}
 	}
 	s.Apps = append(s.Apps, app)
-	r.w.Apps = append(r.w.Apps, r.info(i, app))
+	w := wiring{r: r, file: a, app: &s.Apps[i], path: path}
+	for _, n := range sorted {
+		w.views = append(w.views, views[n])
+	}
+	w.resolve()
+	r.w.Apps = append(r.w.Apps, r.info(i, &w))
+}
+
+// function makes the one variant of a stage that is a function.
+func (r *resolver) function(v *stageView, app serving.AppID, stage serving.StageID) serving.VariantID {
+	id := serving.VariantID(len(r.w.Spec.Variants))
+	made := v.Variants[0]
+	r.w.Spec.Variants = append(r.w.Spec.Variants, serving.Variant{Name: made.Name, Stage: stage, Accuracy: made.Accuracy, MaxBatch: made.MaxBatch})
+	f, _ := ops.New(v.Function, v.With) // checked with the file
+	r.w.Variants = append(r.w.Variants, Binding{App: app, Function: f, With: v.With, Batched: true})
+	return id
 }
 
 func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage serving.StageID) serving.VariantID {
@@ -206,24 +230,12 @@ func (r *resolver) model(v *Variant, path string) *modelrepo.Model {
 	return m
 }
 
-// info collects what requests of an app carry: what the file says, or what the variants of its first and last stages
-// agree on.
-func (r *resolver) info(i int, app serving.App) AppInfo {
-	a, s := &r.f.Apps[i], r.w.Spec
-	out := AppInfo{System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: tensors(a.Inputs), Outputs: tensors(a.Outputs), Batched: true}
-	for _, v := range s.Stages[app.Stages[0]].Variants {
-		out.Batched = out.Batched && r.w.Variants[v].Batched
-	}
-	path := at("apps", i)
-	if out.Inputs == nil {
-		out.Inputs = r.agree(s.Stages[app.Stages[0]].Variants, path, "inputs", func(b *Binding) []tensor.Spec { return b.Inputs })
-	}
+// info collects what requests of an app carry: what the file says, or what its stages take and give.
+func (r *resolver) info(i int, w *wiring) AppInfo {
+	a := &r.f.Apps[i]
+	out := AppInfo{System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested, Outputs: tensors(a.Outputs), Batched: w.batched()}
 	if out.Outputs == nil {
-		for _, st := range app.Stages {
-			if len(s.Stages[st].Next) == 0 {
-				out.Outputs = append(out.Outputs, r.agree(s.Stages[st].Variants, path, "outputs", func(b *Binding) []tensor.Spec { return b.Outputs })...)
-			}
-		}
+		out.Outputs = w.answer()
 	}
 	return out
 }

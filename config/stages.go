@@ -4,22 +4,23 @@ import "fmt"
 
 // stageView shows a stage of an app the same way whether it was written as stages or, for a single one, as variants.
 type stageView struct {
-	name     string
-	path     string // of the mapping that holds variants
-	variants []Variant
-	next     []Edge
+	Stage
+	path string // of the mapping that holds variants
 }
 
-// stages lists an app's stages in the order of the file. The single stage of an app that lists variants has the app's
-// name.
+// stages lists an app's stages in the order of the file. The single stage of an app that lists variants has the app's name. The one
+// variant of a stage that is a function has the stage's name.
 func (f *File) stages(a *App, path string) []stageView {
 	if len(a.Stages) == 0 {
-		return []stageView{{name: a.Name, path: path, variants: a.Variants}}
+		return []stageView{{Stage{Name: a.Name, Variants: a.Variants}, path}}
 	}
 	var out []stageView
 	for i := range a.Stages {
-		s := &a.Stages[i]
-		out = append(out, stageView{name: s.Name, path: at(path+".stages", i), variants: s.Variants, next: s.Next})
+		v := stageView{a.Stages[i], at(path+".stages", i)}
+		if v.Function != "" {
+			v.Variants = []Variant{{Name: v.Name, Accuracy: 1, MaxBatch: defaultMaxBatch}}
+		}
+		out = append(out, v)
 	}
 	return out
 }

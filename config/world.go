@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/tensor/ops"
 	"github.com/sluice-serving/sluice/workload"
 )
 
@@ -13,6 +14,7 @@ import (
 type World struct {
 	Spec      *serving.Spec // validated
 	Apps      []AppInfo     // by AppID
+	Stages    []StageInfo   // by StageID
 	Variants  []Binding     // by VariantID
 	Backends  []Backend     // by WorkerID, Address filled in
 	Placement []Instance    // by worker, then in the order of the file
@@ -33,9 +35,22 @@ type AppInfo struct {
 	Batched bool
 }
 
-// Binding says which model stands behind a variant.
+// StageInfo says by which names a stage takes and gives tensors, and what is known of them.
+type StageInfo struct {
+	// Takes maps inputs of the stage's model or function to tensors of the query, Gives maps outputs to the names they have there.
+	// Inputs and outputs that are not in them have the same name in both.
+	Takes, Gives map[string]string
+	// Inputs and Outputs are what the stage takes and gives, by its own names; nil when it is not known.
+	Inputs, Outputs []tensor.Spec
+}
+
+// Binding says which model or function stands behind a variant.
 type Binding struct {
-	App     serving.AppID
+	App serving.AppID
+	// Function does what the variant does, with the options With; nil for a model.
+	Function *ops.Function
+	With     map[string]string
+
 	Model   string // directory in the repository, or name on a remote server
 	Version string // version directory in decimal; empty leaves the choice to a remote server
 	Path    string // of the model file; empty when the repository has none

@@ -56,10 +56,16 @@ type Batch struct {
 }
 
 // Part is one query's share of a batch: its inputs have Items rows in their first dimension (or, for a model without a
-// batch dimension, the batch has exactly one part with Items 1), and its outputs must have the same number.
+// batch dimension, the batch has exactly one part with Items 1), and its outputs must have the same number. At stages of apps of
+// several stages there may be more: inputs that are no rows of the items but something that all of them need, such as the image that
+// they lie in, and outputs with any number of rows, such as what was found.
 type Part struct {
 	Query   serving.QueryID
 	Items   int
+	Offset  int // first of the query's items at this stage; not 0 only where a stage's input was split
 	Inputs  []tensor.Tensor
 	Outputs []tensor.Tensor
+	// State is, at a stateful stage, what the runner knew of the query's stream when the query before it had ended, nil at the start;
+	// and then what it is to know from now on, nil for nothing. A runner replaces it and does not change its bytes.
+	State []byte
 }

@@ -38,12 +38,10 @@ type operations struct {
 type job struct {
 	batch    Batch
 	instance *instance
-	stage    serving.StageID
-	offsets  []int32
+	hand     *handOver // nil at the stateless stage of an app of one
 	started  serving.Time
 	took     time.Duration
 	err      error
-	over     bool // its instance was given up on
 }
 
 func (p *Plane) launch(d *engine.Decision) {
@@ -161,28 +159,27 @@ func (i *instance) stop() {
 
 // run hands a batch to its instance.
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
-	j := &job{instance: p.instances[d.Instance], stage: d.Stage, started: now}
+	j := &job{instance: p.instances[d.Instance], started: now}
+	j.hand = p.handOver(d)
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Parts))}
 	for k := range d.Parts {
 		part := &d.Parts[k]
 		to := &j.batch.Parts[k]
-		to.Query, to.Items = part.Query, int(part.Items)
+		to.Query, to.Items, to.Offset = part.Query, int(part.Items), int(part.Offset)
 		c := p.calls[part.Query]
 		if c == nil {
 			j.err = fmt.Errorf("query %d has no caller", part.Query)
 			continue
 		}
-		inputs, err := p.inputs(c, d.Stage, part)
+		if j.hand == nil {
+			to.Inputs = c.request.Inputs
+			continue
+		}
+		inputs, err := j.hand.begin(k, c, to)
 		if err != nil {
 			j.err = err
 		}
 		to.Inputs = inputs
-	}
-	if len(p.spec().Apps[p.spec().Stages[d.Stage].App].Stages) > 1 {
-		j.offsets = make([]int32, len(d.Parts))
-		for k := range d.Parts {
-			j.offsets[k] = d.Parts[k].Offset
-		}
 	}
 	p.jobs[d.Batch] = j
 	j.instance.jobs <- j // has room for every slot
@@ -190,6 +187,9 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 
 // execute runs a batch on a slot's goroutine and reports it.
 func (p *Plane) execute(r Runner, j *job) {
+	if j.err == nil && j.hand != nil {
+		j.err = p.recall(j)
+	}
 	begun := time.Now()
 	if j.err == nil {
 		j.err = guarded(j.instance.ctx, r, &j.batch)
@@ -211,26 +211,24 @@ func guarded(ctx context.Context, r Runner, b *Batch) (err error) {
 // finish turns a reported batch into an input and keeps what its queries are to be told.
 func (p *Plane) finish(m *message) {
 	j := m.job
+	over := p.jobs[j.batch.ID] == nil // its instance was given up on
 	delete(p.jobs, j.batch.ID)
 	in := engine.Input{Kind: engine.BatchDone, Batch: j.batch.ID, Instance: j.instance.id, Took: j.took}
-	if engine.Stale(p.c.Engine, &in) || j.over {
+	if engine.Stale(p.c.Engine, &in) || over {
 		return
 	}
-	for k := range j.batch.Parts {
-		part := &j.batch.Parts[k]
-		c := p.calls[part.Query]
-		if c == nil {
-			continue
+	if j.err != nil {
+		for k := range j.batch.Parts {
+			if c := p.calls[j.batch.Parts[k].Query]; c != nil {
+				c.cause = j.err
+			}
 		}
-		if j.err == nil {
-			j.err = p.keep(c, j, k, part.Outputs)
-		}
-		if j.err != nil {
-			c.cause = j.err
-		}
+	} else if j.hand != nil {
+		j.err = p.check(j)
 	}
 	switch {
 	case j.err == nil:
+		in.Emitted = p.deliver(j)
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
 		in = engine.Input{Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None}
@@ -244,10 +242,9 @@ func (p *Plane) finish(m *message) {
 // queries for ever. Stopping the instance ends its context.
 func (p *Plane) overrun(now serving.Time) {
 	for id, j := range p.jobs {
-		if now.Sub(j.started) <= p.c.RunTimeout || j.over {
+		if now.Sub(j.started) <= p.c.RunTimeout {
 			continue
 		}
-		j.over = true
 		delete(p.jobs, id)
 		in := engine.Input{Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None}
 		if !engine.Stale(p.c.Engine, &in) {

@@ -17,8 +17,14 @@ func (p *Plane) own() {
 	defer close(p.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	for k := range p.c.Recalled {
+		p.in = append(p.in, engine.Input{Kind: engine.IdleRecalled, Recalled: &p.c.Recalled[k]})
+	}
 	if p.c.Initial != nil {
 		p.in = append(p.in, engine.Input{Kind: engine.PlanReady, Plan: p.c.Initial})
+	}
+	if len(p.in) > 0 {
+		engine.Sort(p.in)
 		p.step(0)
 	}
 	watched := p.Now()
@@ -76,6 +82,7 @@ func (p *Plane) gather() {
 		case m.job != nil:
 			p.finish(m)
 		default:
+			p.graphs = append(p.graphs, m.graphs...)
 			if m.call != nil {
 				p.calls[m.in.Query.ID] = m.call
 			}
@@ -95,7 +102,7 @@ func (p *Plane) step(now serving.Time) {
 		p.c.Observe(now, p.in, out)
 	}
 	clear(p.in)
-	p.in = p.in[:0]
+	p.in, p.sent = p.in[:0], p.sent[:0]
 	for i := range out {
 		p.carryOut(now, &out[i])
 	}
@@ -138,10 +145,21 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	if c == nil {
 		return
 	}
+	if c.request.Ends {
+		p.endStream(c.request, d.Query)
+	}
 	if d.Outcome == serving.Served {
-		c.reply(&Response{
-			Query: d.Query, Outputs: c.outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue, Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
-		}, nil)
+		outputs := c.outputs
+		if c.journey != nil {
+			outputs = c.journey.answer()
+		}
+		r := &Response{
+			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue, Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
+		}
+		if c.request.Timings {
+			r.Stages = timings(p.spec(), d, c.arrived, now)
+		}
+		c.reply(r, nil)
 		return
 	}
 	e := &Error{Query: d.Query, Outcome: d.Outcome, Reason: d.Reason.String()}
@@ -204,4 +222,5 @@ func (p *Plane) shutDown() {
 		i.stop()
 	}
 	p.helpers.Wait()
+	p.states.close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,8 +22,11 @@ type Config struct {
 	Engine *engine.Engine // fresh; the plane owns it from now on
 	// Backend returns what runs instances on a worker.
 	Backend func(serving.WorkerID) Backend
-	// Initial is in force from the start.
-	Initial *plan.Plan
+	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	Initial  *plan.Plan
+	Recalled []engine.Recalled
+	// Wiring is by StageID; stages beyond its end have the default.
+	Wiring []Wiring
 	// Planner answers the engine's requests for plans; PlanTimeout bounds its thinking, after which the plan in force
 	// stays (default 5 s).
 	Planner     plan.Planner
@@ -38,6 +42,13 @@ type Config struct {
 	// Trouble is told of failures that no query's answer reports: launches that failed, runtimes that were lost. Nil for
 	// none.
 	Trouble func(error)
+	// Rows is how many rows of a tensor a stage may send on for one query (default 1024).
+	Rows int
+	// States keeps the states of stateful stages; nil keeps them in memory alone. State bounds one of them, in bytes (default 1 MiB),
+	// StatesHeld those that are in memory (default 256 MiB): the ones unused for longest are left to States, or forgotten without it.
+	States     StateStore
+	State      int
+	StatesHeld int64
 	// Settle, for tests, is called after every wake-up and returns when all that happens at this instant has been handed
 	// in; nil takes what is there.
 	Settle func()
@@ -52,6 +63,7 @@ type Plane struct {
 	mu       sync.Mutex
 	inbox    []message
 	lastID   serving.QueryID
+	open     map[session]bool // streams
 	draining bool
 	closed   bool
 	wake     chan struct{}
@@ -63,37 +75,47 @@ type Plane struct {
 	calls     map[serving.QueryID]*call
 	instances map[serving.InstanceID]*instance
 	jobs      map[serving.BatchID]*job
+	graphs    []*graph // by AppID; nil for apps of one stage
+	sent      []int32  // what Emitted of the inputs of one step is made of
+	states    *states
 	helpers   sync.WaitGroup // goroutines of instances and planner
 	cancel    context.CancelFunc
 	ctx       context.Context
 	idle      []chan struct{} // closed when nothing is pending
 }
 
+// session names a stream that is open.
+type session struct {
+	app    serving.AppID
+	stream uint64
+}
+
+// mostStreams bounds the streams that may be open at a time.
+const mostStreams = 10_000
+
 // message is one thing handed to the owner: an input with what belongs to it, or a question.
 type message struct {
-	in   engine.Input
-	call *call
-	job  *job
-	ask  func(*engine.Engine)
+	in     engine.Input
+	call   *call
+	job    *job
+	ask    func(*engine.Engine)
+	graphs []*graph // of apps that have come
 }
 
 // call is a query between its acceptance and its answer.
 type call struct {
-	request *Request
+	request *Request // without its inputs once there is a journey
 	arrived serving.Time
 	reply   func(*Response, error)
 	cause   error           // what a backend said last
-	outputs []tensor.Tensor // of its last stage
-	stages  []stageResult   // by position, for apps of several stages
+	outputs []tensor.Tensor // of an app of one stage
+	journey *journey        // through an app of several
 }
 
 // New starts a plane. Close it to release everything.
 func New(c Config) (*Plane, error) {
 	if c.Spec == nil || c.Engine == nil || c.Backend == nil {
 		return nil, errors.New("dataplane: spec, engine and backend are required")
-	}
-	if err := passesRows(c.Spec); err != nil {
-		return nil, err
 	}
 	if c.PlanTimeout <= 0 {
 		c.PlanTimeout = 5 * time.Second
@@ -107,26 +129,28 @@ func New(c Config) (*Plane, error) {
 	if c.Trouble == nil {
 		c.Trouble = func(error) {}
 	}
+	if c.Rows <= 0 {
+		c.Rows = 1024
+	}
+	if c.State <= 0 {
+		c.State = 1 << 20
+	}
+	if c.StatesHeld <= 0 {
+		c.StatesHeld = 256 << 20
+	}
+	graphs, err := newGraphs(c.Spec, c.Wiring, 0)
+	if err != nil {
+		return nil, err
+	}
 	p := &Plane{
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		calls: make(map[serving.QueryID]*call), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
+		calls: make(map[serving.QueryID]*call), open: make(map[session]bool), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
+		graphs: graphs, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
 	}
 	p.world.Store(c.Spec)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	go p.own()
 	return p, nil
-}
-
-// passesRows refuses apps whose stages send other than one item for each: live stages pass rows on one by one.
-func passesRows(spec *serving.Spec) error {
-	for _, s := range spec.Stages {
-		for _, e := range s.Next {
-			if e.FanOut != 1 {
-				return fmt.Errorf("dataplane: stage %q sends %v items to %q for each it gets: live apps pass rows on one by one, so that fan_out must be 1", s.Name, e.FanOut, spec.Stages[e.To].Name)
-			}
-		}
-	}
-	return nil
 }
 
 // spec returns the tables in force. They only ever grow, so that what was looked up in older ones stays true.
@@ -135,7 +159,7 @@ func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 // Grow puts a larger world into force. Whoever submits afterwards may ask for what is new in it. It fails when the world does not
 // grow out of the one in force.
 func (p *Plane) Grow(g *engine.Growth) error {
-	if err := errors.Join(g.Spec.Validate(), passesRows(g.Spec)); err != nil {
+	if err := g.Spec.Validate(); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -143,11 +167,15 @@ func (p *Plane) Grow(g *engine.Growth) error {
 	if err := g.Spec.Grows(p.spec()); err != nil {
 		return fmt.Errorf("dataplane: %w", err)
 	}
+	graphs, err := newGraphs(g.Spec, p.c.Wiring, len(p.spec().Apps))
+	if err != nil {
+		return err
+	}
 	if p.closed {
 		return errors.New("dataplane: the plane is closed")
 	}
 	p.world.Store(g.Spec)
-	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.SpecGrown, Growth: g}})
+	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.SpecGrown, Growth: g}, graphs: graphs})
 	p.signal()
 	return nil
 }
@@ -191,7 +219,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	p.lastID++
 	id := p.lastID
 	now := p.Now()
-	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant}
+	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.Stream)}
 	timeout := r.Timeout
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
 		timeout = p.spec().Apps[r.App].SLO.Latency
@@ -210,13 +238,16 @@ func (p *Plane) Cancel(id serving.QueryID) {
 
 func (p *Plane) send(m message) {
 	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return
+	defer p.mu.Unlock()
+	p.hand(m)
+}
+
+// hand is send for a caller that holds the lock.
+func (p *Plane) hand(m message) {
+	if !p.closed {
+		p.inbox = append(p.inbox, m)
+		p.signal()
 	}
-	p.inbox = append(p.inbox, m)
-	p.mu.Unlock()
-	p.signal()
 }
 
 func (p *Plane) signal() {
@@ -244,6 +275,11 @@ func (p *Plane) Inspect(f func(*engine.Engine)) bool {
 	}
 }
 
+// Recall hands in what was learned of an app in an earlier run.
+func (p *Plane) Recall(r engine.Recalled) {
+	p.send(message{in: engine.Input{Kind: engine.IdleRecalled, Recalled: &r}})
+}
+
 // Adopt hands a plan to the engine.
 func (p *Plane) Adopt(pl *plan.Plan) {
 	p.send(message{in: engine.Input{Kind: engine.PlanReady, Plan: pl}})
@@ -252,6 +288,41 @@ func (p *Plane) Adopt(pl *plan.Plan) {
 // SetPrice tells what a machine of a device type costs from now on, in $/h. The price must be finite and at least 0.
 func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
 	p.send(message{in: engine.Input{Kind: engine.PriceChanged, DeviceType: d, Price: price}})
+}
+
+// OpenStream tells that a client of an app will send the queries of a stream at a rate in queries/s, until CloseStream: plans are made
+// for that. A rate of 0 says nothing of it. Opening a stream that is open changes its rate.
+func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error {
+	switch {
+	case app < 0 || int(app) >= len(p.spec().Apps):
+		return fmt.Errorf("dataplane: app %d does not exist", app)
+	case stream == "":
+		return errors.New("dataplane: a stream that is opened needs a name")
+	case !(rate >= 0) || math.IsInf(rate, 0):
+		return fmt.Errorf("dataplane: stream %.64q declares %v queries/s, want a finite number of at least 0", stream, rate)
+	}
+	key := session{app, StreamNumber(stream)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open[key] {
+		if len(p.open) >= mostStreams {
+			return fmt.Errorf("dataplane: %d streams are open, which is the most: close some", mostStreams)
+		}
+		p.open[key] = true
+	}
+	p.hand(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: key.stream}, Rate: rate, Variant: serving.None}})
+	return nil
+}
+
+// CloseStream tells that the client of a stream has left. A stream that is not open is left alone.
+func (p *Plane) CloseStream(app serving.AppID, stream string) {
+	key := session{app, StreamNumber(stream)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[key] {
+		delete(p.open, key)
+		p.hand(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: key.stream}, Variant: serving.None}})
+	}
 }
 
 // Lose reports a worker gone: every instance on it is lost.

@@ -18,6 +18,14 @@ type Request struct {
 	Priority    int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
+	// Stream names what the query is a part of, a camera or a call; "" is none. Stateful stages serve the queries of a stream of an
+	// app one after the other and remember it from one to the next.
+	Stream string
+	// Begins says that the query is the first of its stream: what is remembered of an earlier one of that name is not for it. Ends
+	// says that it is the last: its stream is forgotten.
+	Begins, Ends bool
+	// Timings asks for Response.Stages.
+	Timings bool
 }
 
 // Response is the answer to a Request.
@@ -25,11 +33,12 @@ type Response struct {
 	Query     serving.QueryID
 	Outputs   []tensor.Tensor
 	Variant   serving.VariantID // the variant that answered the last stage
+	Late      bool              // answered after its deadline
 	Accuracy  float64           // product over the stages it went through
 	Queue     time.Duration     // waited before its last batch started
 	Total     time.Duration     // from acceptance to the end of its last batch
 	BatchSize int               // items of the last batch it was in
-	Late      bool              // answered after its deadline
+	Stages    []StageTime       // those it went through, when the request asked for them
 }
 
 // Error says why a query got no answer.

@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -37,9 +38,12 @@ type world struct {
 	cancels []sim.Cancel
 	prices  []sim.PriceChange
 	growths []sim.Growth
+	recalls []engine.Recalled
+	stays   []workload.Stay
 	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
 	truth   *profile.Table
-	known   bool // the engine begins with what was measured
+	content truth.Content // nil for none
+	known   bool          // the engine begins with what was measured
 	header  journal.Header
 	system  systems.System
 }
@@ -52,7 +56,7 @@ func newWorld(system systems.System, seed uint64) *world {
 			w.cluster.Spec.Stages[s].Next[e].FanOut = 1 // what live apps can do
 		}
 	}
-	w.load, w.truth = w.cluster.Load(rng, 200), w.cluster.Profile
+	w.load, w.truth = renumbered(w.cluster.Load(rng, 200)), w.cluster.Profile
 	end := int64(w.load[len(w.load)-1].At) + 1
 	for range rng.IntN(3) {
 		w.faults = append(w.faults, sim.Fault{At: serving.Time(rng.Int64N(end)), Worker: serving.WorkerID(rng.IntN(len(w.cluster.Spec.Workers)))})
@@ -64,6 +68,11 @@ func newWorld(system systems.System, seed uint64) *world {
 		}
 	}
 	slices.SortStableFunc(w.cancels, func(a, b sim.Cancel) int { return int(a.At - b.At) })
+	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
+		clients := rand.New(rand.NewPCG(seed, stream))
+		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
+		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
+	}
 	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
 		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
 	return w
@@ -111,14 +120,15 @@ func (r *runner) Unload(context.Context, serving.VariantID) error { return nil }
 func (r *runner) Close() error                                    { return nil }
 
 func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
-	if err := pause(ctx, r.w.Service(b.Variant, r.device, b.Items, 1)); err != nil {
+	took := r.w.Service(b.Variant, r.device, b.Items, 1)
+	if r.w.content != nil {
+		took = r.w.shows(b, took)
+	}
+	if err := pause(ctx, took); err != nil {
 		return err
 	}
 	if r.w.breaks(b.ID) {
 		return errors.New("broken on purpose")
-	}
-	for k := range b.Parts {
-		b.Parts[k].Outputs = b.Parts[k].Inputs
 	}
 	return nil
 }
@@ -143,7 +153,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	}
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Growths: w.growths, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
+		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Stays: w.stays, Content: w.content, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -165,8 +175,8 @@ func (w *world) live(t *testing.T) []byte {
 		}
 		begun := time.Now()
 		p, err := dataplane.New(dataplane.Config{
-			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan,
-			Planner: slowly{w.planner}, RunTimeout: time.Hour, Settle: synctest.Wait,
+			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan, Recalled: w.recalls,
+			Planner: slowly{w.planner}, RunTimeout: time.Hour, Rows: 1 << 20, Settle: synctest.Wait,
 			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 		})
 		if err != nil {
@@ -192,6 +202,16 @@ func (w *world) live(t *testing.T) []byte {
 				p.SetPrice(x.DeviceType, x.Price)
 			}
 		})
+		for _, s := range w.stays {
+			accidents.Go(func() {
+				until(s.From)
+				if err := p.OpenStream(s.App, names[s.Stream], s.Rate); err != nil {
+					t.Error(err)
+				}
+				until(s.Until)
+				p.CloseStream(s.App, names[s.Stream])
+			})
+		}
 		accidents.Go(func() {
 			for _, g := range w.growths {
 				until(g.At)
@@ -203,7 +223,7 @@ func (w *world) live(t *testing.T) []byte {
 		answers := make(chan error, len(w.load))
 		for _, a := range w.load {
 			until(a.At)
-			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant},
+			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: names[a.Stream]},
 				func(_ *dataplane.Response, err error) { answers <- err })
 		}
 		for range w.load {
@@ -216,6 +236,27 @@ func (w *world) live(t *testing.T) []byte {
 		}
 	})
 	return out.Bytes()
+}
+
+// names are what the clients of the data plane call the streams that the simulator has numbers of.
+var names = func() map[uint64]string {
+	out := map[uint64]string{0: ""}
+	for n := range uint64(64) {
+		out[dataplane.StreamNumber(named(n))] = named(n)
+	}
+	return out
+}()
+
+func named(stream uint64) string { return fmt.Sprintf("camera %d", stream) }
+
+// renumbered gives the streams of a load the numbers that the data plane gives them.
+func renumbered(load []workload.Arrival) []workload.Arrival {
+	for k := range load {
+		if s := load[k].Stream; s > 0 {
+			load[k].Stream = dataplane.StreamNumber(named(s))
+		}
+	}
+	return load
 }
 
 // twins are the seeds of the tests below. The race detector takes twenty times as long: two are enough to find what races there are.
@@ -317,31 +358,75 @@ func TestTwinLearning(t *testing.T) {
 	}
 }
 
+// The same where batches take three times as long as was measured, and plans and early drops follow that; what a plan drops is kept
+// for a while.
+func TestTwinContent(t *testing.T) {
+	ballooned, planned := 0, 0
+	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish", "matching"} {
+		for _, batcher := range []string{"earlydrop", "adaptive", "mostaccurate"} {
+			for _, seed := range twins() {
+				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "complexity"}
+				system.Options.Replan = 100 * time.Millisecond
+				system.Options.Following = systems.Following{TurnOff: 300 * time.Millisecond, Change: 0.1}
+				w := newWorld(system, seed)
+				w.planner = w.cluster.Planner
+				m := w.cluster.Measurements
+				m.Latency = slices.Clone(m.Latency)
+				for k := range m.Latency {
+					m.Latency[k].P95 *= 3
+				}
+				var err error
+				if w.truth, err = profile.NewTable(w.cluster.Spec, m, profile.P95); err != nil {
+					t.Fatal(err)
+				}
+				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
+				a, b := w.simulated(t), w.live(t)
+				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
+				ballooned += bytes.Count(a, []byte("ballooning ["))
+				planned += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
+			}
+		}
+	}
+	t.Logf("%d requests with ballooning, %d plans", ballooned, planned)
+	if ballooned < 20 || planned < 20 {
+		t.Errorf("only %d requests with ballooning and %d plans", ballooned, planned)
+	}
+}
+
 // The same with apps that are let go when nobody calls them and started when somebody does.
 func TestTwinScaling(t *testing.T) {
-	let, started := 0, 0
+	let, started, resumed := 0, 0, 0
 	for _, router := range []string{"bands", "weighted", "earliestfinish"} {
 		for _, batcher := range []string{"filltimeout", "adaptive", "mostaccurate"} {
 			for _, seed := range twins() {
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "ratebands"}
 				system.Options.Replan = 20 * time.Millisecond
 				system.Options.Keeping = systems.Keeping{Rule: "keepalive", Alive: 30 * time.Millisecond}
+				if seed%2 == 0 {
+					system.Options.Following.TurnOff = time.Second
+				}
 				w := newWorld(system, seed)
 				for n := range w.load { // bursts with silences between them
 					w.load[n].At += serving.Time(n/20) * 15e8
 				}
 				w.faults, w.cancels, w.planner = nil, nil, w.cluster.Planner
+				if seed%2 == 0 { // as if all apps had been called shortly before the start
+					for a := range w.cluster.Spec.Apps {
+						w.recalls = append(w.recalls, engine.Recalled{App: serving.AppID(a), Memory: []byte("keepalive\x00"), Older: time.Millisecond, Idle: 5 * time.Millisecond})
+					}
+				}
 				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				let += bytes.Count(a, []byte("no longer in the plan"))
 				started += bytes.Count(a, []byte("launch-instance"))
+				resumed += bytes.Count(a, []byte("resume-instance"))
 			}
 		}
 	}
-	t.Logf("%d instances were let go, %d started", let, started)
-	if let < 100 || started < 100 {
-		t.Errorf("only %d instances were let go and %d started", let, started)
+	t.Logf("%d instances were let go, %d started, %d taken up again", let, started, resumed)
+	if let < 100 || started < 100 || resumed < 10 {
+		t.Errorf("only %d instances were let go, %d started and %d taken up again", let, started, resumed)
 	}
 }
 
@@ -384,14 +469,14 @@ func TestTwinGrowing(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 9))
 				worlds := w.cluster.Grown(rng, 6)
 				for k, g := range worlds {
-					// Between the microseconds at which queries come, and so far apart that no load is under way: where several are
-					// ordered on one instance, the simulator lets them run side by side.
-					w.growths = append(w.growths, sim.Growth{At: serving.Time(k+1)*serving.Time(700*time.Millisecond) + 500, Growth: g})
+					// Between the microseconds at which queries come; every second one while what the one before ordered is being loaded.
+					at := serving.Time(k/2+1)*serving.Time(1400*time.Millisecond) + serving.Time(k%2)*serving.Time(20*time.Millisecond) + 500
+					w.growths = append(w.growths, sim.Growth{At: at, Growth: g})
 				}
 				w.faults = nil
 				last := *w.cluster
 				last.Spec = worlds[len(worlds)-1].Spec
-				w.load = last.Load(rng, 300)
+				w.load = renumbered(last.Load(rng, 300))
 				end := w.load[len(w.load)-1].At + 1
 				for k := range w.load { // over all of the growth
 					w.load[k].At = serving.Time(float64(w.load[k].At)/float64(end)*5e6) * 1000

@@ -88,7 +88,7 @@ func (e *Engine) fill(i *fleet.Instance) {
 	if started && e.fleet.Central(i.Stage).Len() > 0 {
 		e.stages.add(int(i.Stage)) // room in the batch being filled: central queues may use it
 	}
-	if i.State == fleet.Draining && i.Idle() {
+	if i.State == fleet.Draining && i.Kept == 0 && i.Idle() {
 		e.stop(i)
 	}
 }
@@ -177,12 +177,12 @@ func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 	for range d.N {
 		t := e.fleet.Task(r)
 		items += int(t.Items)
-		e.parts = append(e.parts, Part{Query: t.Query, Items: t.Items, Offset: t.Offset, Route: t.Queued.Sub(t.Ready), Queue: e.now.Sub(t.Ready)})
+		e.parts = append(e.parts, Part{Query: t.Query, Items: t.Items, Offset: t.Offset, Turn: t.Turned.Sub(t.Ready), Route: t.Queued.Sub(t.Turned), Queue: e.now.Sub(t.Ready)})
 		r = e.fleet.Next(r)
 	}
 	e.waiting[e.spec.Stages[i.Stage].App] -= d.N
 	e.nextBatch++
-	expected := e.profile.Latency(d.Variant, i.DeviceType, items, len(i.Running)+1)
+	expected := e.profile.Latency(d.Variant, i.DeviceType, items, e.fleet.AtOnce(i)+1)
 	b := e.fleet.Start(i, e.nextBatch, d.Variant, d.N, e.now, expected)
 	e.out = append(e.out, Decision{
 		Kind: StartBatch, Reason: Reason(d.Reason), Instance: i.ID, Stage: i.Stage, Batch: b.ID, Variant: d.Variant, Items: int32(items),
@@ -202,6 +202,9 @@ func (e *Engine) batchDone(in *Input) {
 	}
 	if e.learner != nil && in.Result == OK {
 		e.learner.Observe(b.Variant, i.DeviceType, b.Items, b.AtOnce, in.Took)
+	}
+	if in.Result == OK {
+		e.count(i, &b, in)
 	}
 	edges := len(e.spec.Stages[i.Stage].Next)
 	late, k := false, 0
@@ -237,7 +240,7 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 		e.release(ref)
 		return
 	}
-	whole := e.taskDone(r, &t, emitted, e.spec.Variants[b.Variant].Accuracy)
+	whole := e.taskDone(r, &t, b, emitted)
 	rec = &e.records[r]
 	if whole {
 		rec.ended = true
@@ -247,6 +250,7 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 			Kind: EndQuery, Outcome: serving.Served, Reason: Answered, Late: e.now > rec.query.Deadline, Query: rec.query.ID, App: rec.query.App,
 			Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items,
 			Variant: b.Variant, Instance: i.ID, Batch: b.ID, Items: int32(b.Items), Queue: b.Started.Sub(t.Ready), Accuracy: rec.accuracy,
+			Stages: e.stageTimes(r),
 		})
 	}
 	e.release(ref)

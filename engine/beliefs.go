@@ -20,7 +20,11 @@ const (
 
 // Asks returns the question to a planner that a RequestPlan decision stands for.
 func (d *Decision) Asks() plan.Request {
-	return plan.Request{Spec: d.Spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices}
+	spec := d.Spec
+	if d.Fans != nil {
+		spec = spec.WithFans(d.Fans)
+	}
+	return plan.Request{Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices}
 }
 
 // believe takes up a change of what is believed of latency. Changes that do not move the learner's epoch are left: when
@@ -52,12 +56,12 @@ func (e *Engine) retime() {
 	}
 }
 
-// tries tells whether a query that is believed to be hopeless on arrival is run all the same. Where latency is learned, a
-// belief that is too long would never be corrected: nothing would run that could correct it. So now and then one may
+// tries tells whether a query that is believed to be hopeless on arrival is run all the same. Where latency is learned, or a stage
+// was seen to balloon, a belief that is too long would never be corrected: nothing would run that could correct it. So now and then one may
 // try, if an instance stands idle that could take it.
 func (e *Engine) tries(ref fleet.Ref) bool {
 	t := e.fleet.Task(ref)
-	if e.learner == nil || t.Deadline <= e.now {
+	if !e.suspects(t.Stage) || t.Deadline <= e.now {
 		return false
 	}
 	for _, i := range e.fleet.Ready(t.Stage) {

@@ -15,6 +15,9 @@ func (e *Engine) Check() error {
 	if err := e.fleet.Check(); err != nil {
 		return err
 	}
+	if err := e.checkStreams(); err != nil {
+		return err
+	}
 	waiting, open := make([]int, len(e.spec.Apps)), make([]int, len(e.spec.Apps))
 	live := 0
 	for r := range e.records {
@@ -55,7 +58,16 @@ func (e *Engine) Check() error {
 			return fmt.Errorf("app %q counts %d waiting tasks, has %d", e.spec.Apps[a].Name, e.waiting[a], waiting[a])
 		}
 	}
+	places := make(map[fleet.Key]*fleet.Instance)
 	for _, i := range e.fleet.Live() {
+		if err := e.checkRest(i); err != nil {
+			return err
+		}
+		if other := places[i.Key]; other != nil && i.State == fleet.Ready && other.State == fleet.Ready {
+			return fmt.Errorf("instances %d and %d are both ready at place %v", other.ID, i.ID, i.Key)
+		} else if other == nil || i.State == fleet.Ready {
+			places[i.Key] = i
+		}
 		if i.State == fleet.Draining && i.Queue.Len() > 0 {
 			return fmt.Errorf("instance %d drains and has %d tasks queued", i.ID, i.Queue.Len())
 		}

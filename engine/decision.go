@@ -28,9 +28,13 @@ const (
 	UnloadVariant
 	// RequestPlan: ask the planner with what Asks makes of it.
 	RequestPlan
+	// KeepInstance: Instance gets no more queries and stays loaded for now; nothing is to be done.
+	KeepInstance
+	// ResumeInstance: an instance that was kept gets queries again; nothing is to be done.
+	ResumeInstance
 )
 
-var decisionNames = [...]string{"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan"}
+var decisionNames = [...]string{"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan", "keep-instance", "resume-instance"}
 
 // String returns the kind's name in journals.
 func (k DecisionKind) String() string { return decisionNames[k] }
@@ -59,6 +63,8 @@ const (
 	Unwanted
 	Asked
 	AppClosed
+	NoRoom
+	Spare
 )
 
 var reasonNames = [...]string{
@@ -66,7 +72,7 @@ var reasonNames = [...]string{
 	"nothing that could serve it is loaded", "no such app", "items must be at least 1 and the deadline after the arrival", "deadline cannot be met on arrival",
 	"deadline can no longer be met", "the model failed on it", "failed on several instances", "cancelled by the client",
 	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan", "no longer wanted by the plan", "asked by the scaler",
-	"the function was deleted",
+	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
 }
 
 // String returns the reason in words.
@@ -82,8 +88,21 @@ type Part struct {
 	Query  serving.QueryID
 	Items  int32
 	Offset int32         // first of the query's items at this stage; not 0 only where a stage's input was split
-	Route  time.Duration // waited for an instance
+	Turn   time.Duration // waited for earlier queries of its stream
+	Route  time.Duration // waited for an instance since
 	Queue  time.Duration // waited in total since the stage could begin
+}
+
+// StageTime is what became of an answered query at one stage. Where the stage's input was split, times, variant and batch are those
+// of the part that ended last.
+type StageTime struct {
+	Stage   serving.StageID
+	Variant serving.VariantID
+	Items   int32        // of the query, all parts
+	Batch   int32        // items of the batch
+	Ready   serving.Time // its input was complete
+	Started serving.Time // the batch began
+	Done    serving.Time // the batch ended
 }
 
 // Launch says what to bring up.
@@ -119,12 +138,18 @@ type Decision struct {
 	Expected time.Duration   // StartBatch: believed run time
 	Queue    time.Duration   // EndQuery: waited at its last stage
 	Accuracy float64         // EndQuery: product over the stages
+	Stages   []StageTime     // EndQuery of a served query of several stages: those it went through, in the order of App.Stages; valid until the next Step
 	Parts    []Part          // StartBatch; valid until the next Step
 	Launch   *Launch         // LaunchInstance
 	Spec     *serving.Spec   // RequestPlan: to plan for
 	Snapshot *fleet.Snapshot // RequestPlan
 	Rates    []float64       // RequestPlan: demand by app, queries/s
 	Mixes    []serving.Mix   // RequestPlan: sizes of queries by app
-	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned or Spec has grown; nil otherwise
+	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned, Spec has grown or batches have ballooned; nil otherwise
 	Prices   []float64       // RequestPlan: by device type, in $/h, once one has changed; nil before
+	// Fans and Ballooning are, for RequestPlan, the observed factors that a plan is to be made with: by stage the items that each of
+	// its edges sends for each item served, and the time that batches take for each second believed. Nil for those of Spec, and
+	// for none. Beliefs balloon already.
+	Fans       [][]float64
+	Ballooning []float64
 }

@@ -28,6 +28,9 @@ type Config struct {
 	Provides plan.Sections
 	// Attempts is how often a query may run before it counts as failed; 0 means 3.
 	Attempts int
+	// TurnOff is how long an instance that a plan has dropped stays loaded and idle, so that a later plan can take it up again
+	// without a load (Scrooge §3.6); 0 stops it at once.
+	TurnOff time.Duration
 }
 
 // Engine is the state machine. It is not safe for concurrent use: one driver owns it.
@@ -50,6 +53,7 @@ type Engine struct {
 	now   serving.Time
 	out   []Decision
 	parts []Part
+	times []StageTime
 	fault error // the first broken rule of a driver or a policy
 
 	ids     table
@@ -60,6 +64,7 @@ type Engine struct {
 	idle    []serving.Time // by app: since when none is pending; Never while one is
 	used    usage
 	flows   []flow
+	streams streams
 	spare   []int32
 	place   []int // by stage: position in its app's Stages
 	tails   []time.Duration
@@ -96,6 +101,9 @@ type Engine struct {
 	leaving    []serving.AppID // closed apps of which queries have not ended
 	altered    bool            // the profile is not the one the engine was made with
 	transition bool            // instances of an older plan still stand in for ones that are launching
+
+	content complexity
+	turnOff time.Duration
 }
 
 // dirty is a set of small integers in the order in which they were added.
@@ -139,7 +147,7 @@ func New(c Config) (*Engine, error) {
 		c.Attempts = 3
 	}
 	e := &Engine{
-		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler, attempts: uint8(min(c.Attempts, 255)),
+		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler, attempts: uint8(min(c.Attempts, 255)), turnOff: c.TurnOff,
 		fleet: fleet.New(c.Spec, c.Profile), monitor: monitor.NewRates(len(c.Spec.Apps)), ids: newTable(),
 		waiting: make([]int, len(c.Spec.Apps)), pending: make([]int, len(c.Spec.Apps)), idle: make([]serving.Time, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
@@ -147,6 +155,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e.learner, _ = c.Profile.(profile.Learner)
 	e.waker, _ = c.Scaler.(scale.Waker)
+	e.follow()
 	if l, ok := c.Batcher.(batch.Loner); ok {
 		e.fleet.Alone = l.Alone()
 	}
@@ -155,6 +164,7 @@ func New(c Config) (*Engine, error) {
 			e.place[s] = at
 		}
 	}
+	e.streams.grow(c.Spec)
 	e.tails = e.leastTails()
 	return e, nil
 }
@@ -188,11 +198,23 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 		now = e.now
 	}
 	e.now = now
-	e.out, e.parts = e.out[:0], e.parts[:0]
+	e.out, e.parts, e.times = e.out[:0], e.parts[:0], e.times[:0]
 	for i := range in {
 		e.apply(&in[i])
 	}
 	e.believe()
+	e.work()
+	e.rescale()
+	if e.content.turned {
+		e.content.turned = false
+		e.work() // by what is believed now
+	}
+	e.beginTogether()
+	return e.out
+}
+
+// work does all that can be done now.
+func (e *Engine) work() {
 	e.expire()
 	e.settle()
 	// A task that was given to a slower instance, or came back from a batch, may be hopeless at once.
@@ -203,8 +225,6 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 	for len(e.leaving) > 0 && e.seeOff() {
 		e.settle()
 	}
-	e.rescale()
-	return e.out
 }
 
 func (e *Engine) apply(in *Input) {
@@ -217,12 +237,19 @@ func (e *Engine) apply(in *Input) {
 		e.reprice(in)
 	case SpecGrown:
 		e.grow(in.Growth)
+	case IdleRecalled:
+		e.recall(in.Recalled)
+	case StreamOpened:
+		e.streamOpened(in)
+	case StreamClosed:
+		e.streamClosed(in)
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
 		if in.Seq == e.request {
 			e.asked, e.scaleDirty = false, true
 			e.again = e.now.Add(planAgain)
+			e.turnAway()
 		}
 	case QueryArrived:
 		e.arrive(&in.Query)
@@ -266,6 +293,7 @@ func (e *Engine) expire() {
 		if at < len(e.spec.Stages) {
 			s := serving.StageID(at)
 			e.dropExpired(e.fleet.Central(s), s)
+			e.dropExpired(e.fleet.Turns(s), s)
 			e.timeStage(s)
 			continue
 		}
@@ -278,6 +306,10 @@ func (e *Engine) expire() {
 			e.touch(i)
 		}
 		e.dropExpired(&i.Queue, i.Stage)
+		if i.Kept > 0 && i.Kept <= e.now {
+			e.goes(i)
+			continue
+		}
 		e.timeInstance(i)
 	}
 	e.relaunch()
@@ -293,13 +325,13 @@ func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
 		return
 	}
 	alike := q.Plain() && q.Unit() && e.fleet.Uniform(q) // then they expire in order
-	branches := len(e.spec.Apps[e.spec.Stages[s].App].Stages) > 1
+	moves := len(e.spec.Apps[e.spec.Stages[s].App].Stages) > 1 || e.spec.Stages[s].Stateful
 	for r := q.Head(); r != fleet.Nil; {
 		next := e.fleet.Next(r)
 		if t := e.fleet.Task(r); t.DropAt < e.now {
 			e.end(t.Record, serving.Dropped, WaitedTooLong)
-			if branches {
-				next = q.Head() // ending a query removes its other tasks, next perhaps among them
+			if moves {
+				next = q.Head() // ending a query removes its other tasks and gives one of its stream the turn, next perhaps among them
 			}
 		} else if alike {
 			break
@@ -308,17 +340,20 @@ func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
 	}
 }
 
-// timeStage sets the timer of a central queue: the first instant at which its first hopeless query is to be dropped.
+// timeStage sets the timer of what waits at a stage: the first instant at which its first hopeless query is to be dropped.
 func (e *Engine) timeStage(s serving.StageID) {
 	if !e.spec.Apps[e.spec.Stages[s].App].Drops() {
 		return
 	}
-	e.timer(int(s), afterDrop(e.fleet.EarliestDrop(e.fleet.Central(s))))
+	e.timer(int(s), afterDrop(min(e.fleet.EarliestDrop(e.fleet.Central(s)), e.fleet.EarliestDrop(e.fleet.Turns(s)))))
 }
 
-// timeInstance sets the timer of an instance: its batcher's wish, or the first drop in its queue.
+// timeInstance sets the timer of an instance: its batcher's wish, the first drop in its queue, or the end of its rest.
 func (e *Engine) timeInstance(i *fleet.Instance) {
 	at := i.Wake
+	if i.Kept > 0 {
+		at = min(at, i.Kept)
+	}
 	if e.spec.Apps[e.spec.Stages[i.Stage].App].Drops() {
 		at = min(at, afterDrop(e.fleet.EarliestDrop(&i.Queue)))
 	}
@@ -350,7 +385,7 @@ func (e *Engine) rescale() {
 		return
 	}
 	e.scaleDirty = false
-	e.scaling = scale.View{Now: e.now, Spec: e.spec, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk, Shifted: e.shifted, Waiting: e.waiting, Idle: e.idle}
+	e.scaling = scale.View{Now: e.now, Spec: e.spec, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk, Shifted: e.shifted, Waiting: e.waiting, Idle: e.idle, Factors: e.content.factors}
 	replan, again := e.scaler.Decide(&e.scaling)
 	e.scaleAt = again
 	if again <= e.now {
@@ -364,9 +399,11 @@ func (e *Engine) rescale() {
 	e.asked, e.lastAsk = true, e.now
 	d := Decision{Kind: RequestPlan, Reason: Asked, Spec: e.spec, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
 	e.scaler.Demand(&e.scaling, d.Rates)
+	e.observed(&d)
+	e.raise(d.Rates)
 	if e.learner != nil {
 		d.Beliefs = e.learner.Frozen()
-	} else if e.altered {
+	} else if e.altered || e.content.ballooned {
 		d.Beliefs = e.profile
 	}
 	e.out = append(e.out, d)

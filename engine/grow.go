@@ -33,8 +33,9 @@ func (e *Engine) grow(g *Growth) {
 	e.spec, e.altered = g.Spec, true
 	if e.learner != nil {
 		e.learner.Grow(g.Spec, g.Profile)
+		e.widen(e.profile)
 	} else {
-		e.profile = g.Profile
+		e.widen(g.Profile)
 	}
 	e.fleet.Grow(e.spec, e.profile)
 	e.monitor.Grow(len(e.spec.Apps))
@@ -50,6 +51,8 @@ func (e *Engine) grow(g *Growth) {
 			e.place[s] = at
 		}
 	}
+	e.streams.grow(e.spec)
+	e.outdated()
 	e.retime()
 	e.request++
 	e.asked, e.grown, e.again = false, true, 0
@@ -102,7 +105,7 @@ func (e *Engine) seeOff() bool {
 	was, ended := len(e.leaving), len(e.out)
 	for _, a := range e.leaving {
 		for _, s := range e.spec.Apps[a].Stages {
-			if e.fleet.Central(s).Len() > 0 {
+			if e.fleet.Central(s).Len()+e.fleet.Turns(s).Len() > 0 {
 				e.sweep(s, true)
 			}
 		}

@@ -191,7 +191,7 @@ func (e *Engine) retire() {
 		e.fleet.Drain(i)
 		e.empty(i)
 		e.touch(i)
-		if i.Idle() {
+		if !e.rest(i) && i.Idle() {
 			e.stop(i)
 		}
 	}

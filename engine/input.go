@@ -13,20 +13,23 @@ import (
 type InputKind uint8
 
 // The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices, growth,
-// plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
+// recollections, streams that are opened, then those that are closed, plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
 // use Sort, so that ties are broken the same way in both.
 const (
 	BatchDone InputKind = iota
 	InstanceChanged
 	PriceChanged
 	SpecGrown
+	IdleRecalled
+	StreamOpened
+	StreamClosed
 	PlanReady
 	PlanFailed
 	QueryArrived
 	QueryCancelled
 )
 
-var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
+var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "idle-recalled", "stream-opened", "stream-closed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
 
 // String returns the kind's name in journals.
 func (k InputKind) String() string { return inputNames[k] }
@@ -59,7 +62,7 @@ func (c Change) String() string { return changeNames[c] }
 type Input struct {
 	Kind InputKind
 
-	Query serving.Query   // QueryArrived; for QueryCancelled only its ID
+	Query serving.Query   // QueryArrived; for QueryCancelled only its ID, for StreamOpened and StreamClosed its App and Stream
 	Batch serving.BatchID // BatchDone
 	// Emitted is, for BatchDone of a stage that feeds others, the items each part sends along each edge: part-major,
 	// edges in the order of Stage.Next. Nil means items times the edge's FanOut, rounded.
@@ -75,7 +78,11 @@ type Input struct {
 	DeviceType serving.DeviceTypeID // PriceChanged
 	Price      float64              // PriceChanged: from now on, in $/h
 
+	Rate float64 // StreamOpened: that its client declares, in queries/s; 0 when it says nothing
+
 	Growth *Growth // SpecGrown
+
+	Recalled *Recalled // IdleRecalled
 }
 
 // Growth is a larger world that takes the place of the one before.
@@ -102,6 +109,10 @@ func (i *Input) id() uint64 {
 		return i.Seq
 	case SpecGrown:
 		return 0 // in the order in which they came
+	case IdleRecalled:
+		return uint64(i.Recalled.App)
+	case StreamOpened, StreamClosed:
+		return i.Query.Stream
 	}
 	return uint64(i.Query.ID)
 }
@@ -122,7 +133,7 @@ func Sort(in []Input) {
 		case x > y:
 			return 1
 		}
-		return 0
+		return int(a.Query.App) - int(b.Query.App) // two apps may call their streams alike
 	})
 }
 

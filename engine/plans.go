@@ -32,6 +32,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 		}
 		return
 	}
+	p = e.madeWith(p)
 	e.plan, e.asked, e.grown, e.scaleDirty = p, false, false, true
 	if p.Budgets != nil {
 		e.tails = e.budgeted()
@@ -70,6 +71,9 @@ func (e *Engine) adopt(p *plan.Plan) {
 	}
 	e.relaunches = pending
 	for _, k := range order {
+		if e.holders[k] == nil {
+			e.reuse(k)
+		}
 		if i := e.holders[k]; i != nil {
 			e.adjust(i, e.planned[k])
 		}
@@ -85,11 +89,13 @@ func (e *Engine) adopt(p *plan.Plan) {
 		e.stages.add(s)
 		e.sweep(serving.StageID(s), false)
 	}
+	e.turnAway()
 }
 
 func (e *Engine) launch(k fleet.Key, why Reason) {
 	want := e.planned[k]
-	if !e.room(k.Worker, &want) {
+	e.displace(k)
+	if !e.yield(k.Worker, func() bool { return e.room(k.Worker, &want) }) {
 		e.delayed = append(e.delayed, delayed{k, why})
 		return
 	}
@@ -126,7 +132,7 @@ func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
 			tight = tight || i.Variants[at].Delayed
 			continue
 		}
-		l := fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true, Delayed: !e.roomOn(i, v)}
+		l := fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true, Delayed: !e.yield(i.Key.Worker, func() bool { return e.roomOn(i, v) })}
 		i.Variants = append(i.Variants, l)
 		tight = tight || l.Delayed
 		if !l.Delayed {

@@ -16,6 +16,9 @@ type record struct {
 	ended    bool  // its outcome is decided; running tasks only finish
 	accuracy float64
 	patient  serving.Time // of its tasks, once one has found nothing ready; see fleet.Task
+	lane     int32        // of its stream; -1 where no stage keeps the stream's order
+	before   fleet.Ref    // its neighbours there
+	after    fleet.Ref
 }
 
 func (e *Engine) arrive(q *serving.Query) {
@@ -56,6 +59,7 @@ func (e *Engine) arrive(q *serving.Query) {
 		e.flows[e.records[r].flow].stages[0].items = q.Items
 	}
 	e.ids.put(q.ID, r)
+	e.enter(r)
 	ref := e.add(r, t)
 	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now && !e.tries(ref) {
 		e.end(r, serving.Dropped, DeadlinePassed)
@@ -79,7 +83,7 @@ func (e *Engine) floorMet(app *serving.App, floor float64) bool {
 // task is the work of query q at stage s.
 func (e *Engine) task(q *serving.Query, s serving.StageID, items int32) fleet.Task {
 	t := fleet.Task{
-		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Ready: e.now,
+		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Ready: e.now, Turned: e.now,
 		Pin: serving.None, MinAccuracy: q.MinAccuracy, Patient: e.patience(q, s),
 	}
 	if q.Variant >= 0 && int(q.Variant) < len(e.spec.Variants) && e.spec.Variants[q.Variant].Stage == s {
@@ -152,7 +156,11 @@ func (e *Engine) planServes(t *fleet.Task) bool {
 // sweep ends what waits at a stage and nothing will come to serve: the plan has no instance for it and none will be
 // started for it, or the ones it has keep failing (hopeless). Without it such queries would wait for ever under serve-late.
 func (e *Engine) sweep(s serving.StageID, hopeless bool) {
-	q := e.fleet.Central(s)
+	e.sweepQueue(e.fleet.Turns(s), s, hopeless)
+	e.sweepQueue(e.fleet.Central(s), s, hopeless)
+}
+
+func (e *Engine) sweepQueue(q *fleet.Queue, s serving.StageID, hopeless bool) {
 	for r := q.Head(); r != fleet.Nil; {
 		next := e.fleet.Next(r)
 		t := e.fleet.Task(r)
@@ -170,7 +178,7 @@ func (e *Engine) refuse(q *serving.Query, why Reason, retry bool) {
 }
 
 func (e *Engine) newRecord(q *serving.Query) fleet.Ref {
-	rec := record{query: *q, first: fleet.Nil, flow: -1, accuracy: 1}
+	rec := record{query: *q, first: fleet.Nil, flow: -1, accuracy: 1, lane: -1}
 	if n := len(e.free); n > 0 {
 		r := e.free[n-1]
 		e.free = e.free[:n-1]
@@ -197,16 +205,23 @@ func (e *Engine) add(r fleet.Ref, t fleet.Task) fleet.Ref {
 	return ref
 }
 
-// wait puts a task into its stage's central queue, to be routed at the end of the step.
+// wait puts a task into its stage's central queue, to be routed at the end of the step; where its stream is served in order it waits
+// for its turn first.
 func (e *Engine) wait(ref fleet.Ref) {
-	e.fleet.Wait(ref)
 	t := e.fleet.Task(ref)
 	e.waiting[e.spec.Stages[t.Stage].App]++
+	if x := e.seat(t); x == nil || x.task == ref {
+		e.fleet.Wait(ref)
+	} else {
+		e.fleet.WaitTurn(ref)
+		e.proceed(e.records[t.Record].lane, t.Stage)
+	}
 	e.stages.add(int(t.Stage)) // routing sets the queue's timer
 }
 
 // release frees a task that is in no place.
 func (e *Engine) release(ref fleet.Ref) {
+	e.vacate(ref)
 	t := e.fleet.Task(ref)
 	r := t.Record
 	rec := &e.records[r]
@@ -230,7 +245,8 @@ func (e *Engine) forget(r fleet.Ref) {
 	if f := e.records[r].flow; f >= 0 {
 		e.spare = append(e.spare, f)
 	}
-	e.records[r] = record{first: fleet.Nil, flow: -1}
+	e.depart(r)
+	e.records[r] = record{first: fleet.Nil, flow: -1, lane: -1}
 	e.free = append(e.free, r)
 }
 
@@ -252,13 +268,14 @@ func (e *Engine) end(r fleet.Ref, o serving.Outcome, why Reason) {
 	rec.ended = true
 	e.finished(rec.query.App)
 	e.ids.remove(rec.query.ID)
+	e.proceedAll(r)
 	if rec.tasks == 0 {
 		e.forget(r)
 	} else {
 		for ref := rec.first; ref != fleet.Nil; {
 			next := e.fleet.Sibling(ref)
 			t := e.fleet.Task(ref)
-			if t.Place == fleet.Central || t.Place == fleet.Queued {
+			if t.Place.Waits() {
 				d.Queue = e.now.Sub(t.Ready)
 				e.unwait(ref)
 				e.release(ref)
@@ -275,7 +292,7 @@ func (e *Engine) unwait(ref fleet.Ref) {
 	e.waiting[e.spec.Stages[t.Stage].App]--
 	place, stage, instance := t.Place, t.Stage, t.Instance
 	e.fleet.Take(ref)
-	if place == fleet.Central {
+	if place != fleet.Queued {
 		e.timeStage(stage)
 	} else if i := e.fleet.Instance(instance); i != nil {
 		e.timeInstance(i)

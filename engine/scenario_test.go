@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
@@ -19,18 +20,19 @@ import (
 // Scenarios: scripts with recorded output in testdata. Run with -rewrite to record anew, and commit the change only if
 // you understand what caused it.
 //
-//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES] [cold_wait=0s] [keep=RULE] [alive=5m]
-//	stage NAME [next=NAME:FANOUT,...]        stages in topological order
+//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES] [cold_wait=0s] [keep=RULE] [alive=5m] [turnoff=0s] [change=0.25]
+//	stage NAME [next=NAME:FANOUT,...] [stateful=1]    stages in topological order
 //	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME] [memory=BYTES] [each=BYTES]
-//	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME] [low=0] [up=0]
+//	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME] [low=0] [up=0] [place=N]
 //
 //	carries capacity=10 demand=10            (in a plan)
 //
 //	at T          (one line for each input)
-//	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME]
-//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] / broken b / cancel q / plan
+//	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1]
+//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q / plan / unplanned
+//	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
-// The output is every decision, then when the engine wants to be woken.
+// The output is every decision, with the times of its stages where a query had several and of waiting for its stream, then when the engine wants to be woken.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s scenario
@@ -64,6 +66,7 @@ type scenario struct {
 	profile latencies
 	engine  *engine.Engine
 	plan    *plan.Plan
+	keeping systems.Keeping
 	seq     uint64 // of the last plan request
 }
 
@@ -114,7 +117,7 @@ func (s *scenario) build(d *datadriven.TestData) error {
 		switch name[0] {
 		case "stage":
 			app.Stages = append(app.Stages, serving.StageID(len(s.spec.Stages)))
-			s.spec.Stages = append(s.spec.Stages, serving.Stage{Name: name[1]})
+			s.spec.Stages = append(s.spec.Stages, serving.Stage{Name: name[1], Stateful: args["stateful"] != ""})
 			for _, n := range strings.Split(args["next"], ",") {
 				if to, fan, ok := strings.Cut(n, ":"); ok {
 					edges = append(edges, edge{name[1], to, fan})
@@ -145,10 +148,12 @@ func (s *scenario) build(d *datadriven.TestData) error {
 		s.spec.Workers = append(s.spec.Workers, serving.Worker{Name: fmt.Sprint("w", w)})
 	}
 	s.instances(strings.Join(placed, "\n"))
+	s.keeping = systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}
 	var err error
 	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Scaler: head["scaler"],
 		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0), Replan: duration(head["replan"], 0),
-			Keeping: systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}}}.
+			Following: systems.Following{TurnOff: duration(head["turnoff"], 0), Change: float(head["change"], 0)},
+			Keeping:   s.keeping}}.
 		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds|plan.Bands)
 	return err
 }
@@ -168,7 +173,7 @@ func (s *scenario) instances(text string) string {
 			s.plan.Demand = []float64{float(args["demand"], 0)}
 			continue
 		}
-		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]), Slots: number(args["slots"], 1), Share: float(args["share"], 1),
+		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]), Slots: number(args["slots"], 1), Share: float(args["share"], 1), Place: int32(number(args["place"], 0)),
 			Low: float(args["low"], 0), Up: float(args["up"], 0)}
 		for _, v := range strings.Split(args["variants"], ",") {
 			i.Variants = append(i.Variants, plan.Variant{Variant: s.variant(v), Limit: number(args["limit"], 8)})
@@ -212,7 +217,7 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		case "arrive":
 			x.Kind = engine.QueryArrived
 			x.Query = serving.Query{ID: serving.QueryID(id), Arrived: at, Deadline: at.Add(duration(args["due"], s.spec.Apps[0].SLO.Latency)), Items: int32(number(args["items"], 1)),
-				Priority: int32(number(args["priority"], 0)), MinAccuracy: float(args["floor"], 0), Variant: s.variant(args["pin"])}
+				Priority: int32(number(args["priority"], 0)), MinAccuracy: float(args["floor"], 0), Variant: s.variant(args["pin"]), Stream: uint64(number(args["stream"], 0))}
 		case "cancel":
 			x.Kind, x.Query.ID = engine.QueryCancelled, serving.QueryID(id)
 		case "ready", "failed", "lost":
@@ -222,6 +227,7 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 			}
 		case "done", "broken":
 			x.Kind, x.Batch = engine.BatchDone, serving.BatchID(id)
+			x.Took = duration(args["took"], 0)
 			if name[0] == "broken" {
 				x.Result = engine.Broken
 			}
@@ -239,6 +245,17 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 			}
 		case "plan":
 			x.Kind, x.Plan = engine.PlanReady, s.plan
+		case "unplanned":
+			x.Kind, x.Seq = engine.PlanFailed, s.seq
+		case "recall":
+			keeper := scale.NewRateBands(func() scale.Keeper { return systems.NewKeeper(s.keeping) })
+			every, now := duration(args["every"], time.Minute), serving.Time(0)
+			for range number(args["calls"], 10) {
+				now = now.Add(every)
+				keeper.Called(now, 0, every)
+			}
+			idle := duration(args["idle"], 0)
+			x.Kind, x.Recalled = engine.IdleRecalled, &engine.Recalled{Memory: keeper.Remember(0, now), Older: idle, Idle: idle}
 		default:
 			return nil, fmt.Errorf("unknown input %q", name[0])
 		}
@@ -266,6 +283,15 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 			text = strings.ReplaceAll(text, fmt.Sprintf("variant %d", v), s.spec.Variants[v].Name)
 		}
 		fmt.Fprintln(&b, text)
+		for _, x := range out[k].Parts {
+			if x.Turn > 0 {
+				fmt.Fprintf(&b, "  q%d has waited %v for its stream, %v for an instance, %v in all\n", x.Query, x.Turn, x.Route, x.Queue)
+			}
+		}
+		for _, x := range out[k].Stages {
+			fmt.Fprintf(&b, "  %s on %s: %d items in a batch of %d, ready %v, started %v, done %v\n", s.spec.Stages[x.Stage].Name, s.spec.Variants[x.Variant].Name,
+				x.Items, x.Batch, x.Ready, x.Started, x.Done)
+		}
 	}
 	fmt.Fprintf(&b, "wake %v\n", s.engine.NextWake())
 	if err := s.engine.Check(); err != nil {

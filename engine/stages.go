@@ -18,9 +18,11 @@ type passage struct {
 	edges int     // incoming edges that have delivered
 	items int32   // the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
 	left  int     // tasks not yet done
+	done  bool    // or passed over
 	right float64 // accuracy of the variants that served it, weighted by their items
 	total float64 // those items
 	sent  []int32
+	last  StageTime // of the part that ended last
 }
 
 func (e *Engine) newFlow(stages int) int32 {
@@ -46,10 +48,11 @@ func (e *Engine) newFlow(stages int) int32 {
 }
 
 // taskDone advances a query whose task ended well, and reports whether the whole query is served. emitted are the items
-// the task sends along each edge of its stage, or nil. accuracy is that of the variant: the query's is the product over
-// its stages of the mean over a stage's items.
-func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32, accuracy float64) bool {
+// the task sends along each edge of its stage, or nil. The query's accuracy is the product over its stages of the mean over a
+// stage's items of the accuracy of the variants.
+func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, emitted []int32) bool {
 	rec := &e.records[r]
+	accuracy := e.spec.Variants[b.Variant].Accuracy
 	if rec.flow < 0 {
 		rec.accuracy = accuracy
 		return true
@@ -70,6 +73,7 @@ func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32, accuracy 
 	}
 	p.right += accuracy * float64(t.Items)
 	p.total += float64(t.Items)
+	p.last = StageTime{Stage: s, Variant: b.Variant, Items: p.items, Batch: int32(b.Items), Ready: t.Ready, Started: b.Started, Done: e.now}
 	p.left--
 	if p.left > 0 {
 		return false
@@ -79,11 +83,30 @@ func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, emitted []int32, accuracy 
 	return e.flows[rec.flow].done == len(e.spec.Apps[rec.query.App].Stages)
 }
 
+// stageTimes are those of the stages that a query went through: none for an app of one stage, whose decision says it all.
+func (e *Engine) stageTimes(r fleet.Ref) []StageTime {
+	at := e.records[r].flow
+	if at < 0 {
+		return nil
+	}
+	first := len(e.times)
+	for s := range e.flows[at].stages {
+		if p := &e.flows[at].stages[s]; p.total > 0 {
+			e.times = append(e.times, p.last)
+		}
+	}
+	return e.times[first:len(e.times):len(e.times)]
+}
+
 // leave hands the result of a finished stage to the stages it feeds; a stage that is sent nothing is passed over.
 func (e *Engine) leave(r fleet.Ref, s serving.StageID) {
 	f := &e.flows[e.records[r].flow]
 	f.done++
 	from := &f.stages[e.place[s]]
+	from.done = true
+	if at := e.records[r].lane; at >= 0 && e.streams.seats[s] >= 0 {
+		e.proceed(at, s)
+	}
 	for k, edge := range e.spec.Stages[s].Next {
 		to := &f.stages[e.place[edge.To]]
 		to.edges++

@@ -20,6 +20,8 @@ type driver struct {
 	due  []due
 	in   []engine.Input
 	next serving.QueryID
+	// streams is how many the queries are of, by turns; 0 for none.
+	streams uint64
 }
 
 type due struct {
@@ -43,7 +45,7 @@ func (d *driver) step(now serving.Time) {
 	for _, x := range d.e.Step(now, d.in) {
 		switch x.Kind {
 		case engine.StartBatch:
-			d.due = append(d.due, due{now.Add(x.Expected), engine.Input{Kind: engine.BatchDone, Batch: x.Batch, Instance: x.Instance}})
+			d.due = append(d.due, due{now.Add(x.Expected), engine.Input{Kind: engine.BatchDone, Batch: x.Batch, Instance: x.Instance, Took: x.Expected}})
 		case engine.LaunchInstance:
 			d.due = append(d.due, due{now + 1, engine.Input{Kind: engine.InstanceChanged, Instance: x.Instance, Variant: x.Launch.Variants[0]}})
 		}
@@ -68,7 +70,11 @@ func (d *driver) arrive(gap serving.Time, slo time.Duration) {
 		})
 		if at == until {
 			d.next++
-			d.in = append(d.in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: d.next, Arrived: at, Deadline: at.Add(slo), Items: 1, Variant: serving.None}})
+			q := serving.Query{ID: d.next, Arrived: at, Deadline: at.Add(slo), Items: 1, Variant: serving.None}
+			if d.streams > 0 {
+				q.Stream = 1 + uint64(d.next)%d.streams
+			}
+			d.in = append(d.in, engine.Input{Kind: engine.QueryArrived, Query: q})
 		}
 		engine.Sort(d.in)
 		d.step(max(at, d.now))
@@ -125,7 +131,7 @@ func TestOrderOfOneInstantDoesNotMatter(t *testing.T) {
 				a := load[next]
 				next++
 				in = append(in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: serving.QueryID(next), App: a.App, Arrived: now, Deadline: now.Add(c.Spec.Apps[a.App].SLO.Latency),
-					Items: a.Items, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant}})
+					Items: a.Items, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream}})
 			}
 			if next > 0 && rng.IntN(4) == 0 {
 				in = append(in, engine.Input{Kind: engine.QueryCancelled, Query: serving.Query{ID: serving.QueryID(1 + rng.IntN(next))}})

@@ -36,7 +36,7 @@ func (d *Decision) String() string {
 		if d.Launch.Part > 0 {
 			fmt.Fprintf(&b, " part %d", d.Launch.Part-1)
 		}
-	case StopInstance:
+	case StopInstance, KeepInstance, ResumeInstance:
 		fmt.Fprintf(&b, " i%d", d.Instance)
 	case LoadVariant, UnloadVariant:
 		fmt.Fprintf(&b, " i%d variant %d", d.Instance, d.Variant)
@@ -49,6 +49,12 @@ func (d *Decision) String() string {
 		}
 		if d.Prices != nil {
 			fmt.Fprintf(&b, ", prices %v", d.Prices)
+		}
+		if d.Fans != nil {
+			fmt.Fprintf(&b, ", fan-outs %v", d.Fans)
+		}
+		if d.Ballooning != nil {
+			fmt.Fprintf(&b, ", ballooning %v", d.Ballooning)
 		}
 	}
 	fmt.Fprintf(&b, " (%s)", d.Reason)

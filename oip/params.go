@@ -14,7 +14,16 @@ type Params struct {
 	Timeout     time.Duration // "timeout", in microseconds on the wire; 0 means the app's objective
 	Priority    int32         // "priority": 1 the highest, 0 the default
 	MinAccuracy float64       // "min_accuracy" in [0, 1]
+	// Sequence is "sequence_id", a name or a number in decimal digits, of Triton's sequence extension: what the request is a part of;
+	// "" is none. SequenceStart and SequenceEnd are "sequence_start" and "sequence_end": the first and the last of it.
+	Sequence                   string
+	SequenceStart, SequenceEnd bool
+	// StageTimings is "stage_timings": the answer is to tell of every stage when it was ready, and how long it waited and ran.
+	StageTimings bool
 }
+
+// maxSequence bounds the name of a sequence, in bytes.
+const maxSequence = 256
 
 // Set takes one parameter. v is a bool, int64, uint64, float64 or string.
 func (p *Params) Set(name string, v any) error {
@@ -38,6 +47,49 @@ func (p *Params) Set(name string, v any) error {
 			return invalid(field, "is %v, want a number in [0, 1]", v)
 		}
 		p.MinAccuracy = a
+	case "sequence_id":
+		switch x := v.(type) {
+		case int64:
+			p.Sequence = strconv.FormatInt(x, 10)
+		case uint64:
+			p.Sequence = strconv.FormatUint(x, 10)
+		case string:
+			p.Sequence = x
+		default:
+			return invalid(field, "is %v, want a whole number or a string", v)
+		}
+		if len(p.Sequence) > maxSequence {
+			return invalid(field, "has %d bytes, at most %d are taken", len(p.Sequence), maxSequence)
+		}
+		if p.Sequence == "0" {
+			p.Sequence = "" // the extension's word for none
+		}
+	case "sequence_start":
+		return truth(&p.SequenceStart, field, v)
+	case "sequence_end":
+		return truth(&p.SequenceEnd, field, v)
+	case "stage_timings":
+		return truth(&p.StageTimings, field, v)
+	}
+	return nil
+}
+
+// check tells what is wrong with the parameters together.
+func (p *Params) check() error {
+	if (p.SequenceStart || p.SequenceEnd) && p.Sequence == "" {
+		return invalid("parameters.sequence_id", "is missing: sequence_start and sequence_end are about a sequence")
+	}
+	return nil
+}
+
+func truth(to *bool, field string, v any) error {
+	switch v {
+	case true, "true":
+		*to = true
+	case false, "false":
+		*to = false
+	default:
+		return invalid(field, "is %v, want true or false", v)
 	}
 	return nil
 }
@@ -78,12 +130,17 @@ func DecodeParams(m map[string]*pb.InferParameter) (Params, error) {
 			return p, err
 		}
 	}
-	return p, nil
+	return p, p.check()
 }
 
-// Int, Double and String make parameters.
+// Int makes a parameter.
 func Int(v int64) *pb.InferParameter {
 	return &pb.InferParameter{ParameterChoice: &pb.InferParameter_Int64Param{Int64Param: v}}
+}
+
+// Bool makes a parameter.
+func Bool(v bool) *pb.InferParameter {
+	return &pb.InferParameter{ParameterChoice: &pb.InferParameter_BoolParam{BoolParam: v}}
 }
 
 // Double makes a parameter.

@@ -127,6 +127,9 @@ func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) 
 			return nil, err
 		}
 	}
+	if err := r.Params.check(); err != nil {
+		return nil, err
+	}
 	if len(m.Inputs) == 0 {
 		return nil, invalid("inputs", "is empty, want at least one")
 	}
@@ -169,15 +172,18 @@ func (r *RESTRequest) param(name string, v json.RawMessage) error {
 	return r.Params.Set(name, plain(v))
 }
 
-// plain turns a JSON scalar into a Go value; numbers that are whole become int64.
+// plain turns a JSON scalar into a Go value; numbers that are whole become int64, larger ones uint64.
 func plain(v json.RawMessage) any {
 	var n int64
+	var u uint64
 	var f float64
 	var s string
 	var b bool
 	switch {
 	case json.Unmarshal(v, &n) == nil:
 		return n
+	case json.Unmarshal(v, &u) == nil:
+		return u
 	case json.Unmarshal(v, &f) == nil:
 		return f
 	case json.Unmarshal(v, &s) == nil:

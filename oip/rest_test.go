@@ -161,7 +161,7 @@ func TestRoundTrips(t *testing.T) {
 			if binary {
 				in = all
 			}
-			want := &RESTRequest{ID: "7", Inputs: in, BinaryOutputs: binary, Params: Params{Timeout: 5e6, Priority: 2, MinAccuracy: 0.5}, Outputs: []RequestedOutput{{Name: "y"}}}
+			want := &RESTRequest{ID: "7", Inputs: in, BinaryOutputs: binary, Params: Params{Timeout: 5e6, Priority: 2, MinAccuracy: 0.5, Sequence: `a "b"`, SequenceStart: binary, SequenceEnd: !binary, StageTimings: true}, Outputs: []RequestedOutput{{Name: "y"}}}
 			body, n, err := EncodeRESTRequest(want, binary)
 			if err != nil {
 				t.Fatal(err)

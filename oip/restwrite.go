@@ -67,6 +67,20 @@ func EncodeRESTRequest(r *RESTRequest, binary bool) (body []byte, headerLength i
 		b = append(b, `,"min_accuracy":`...)
 		b = appendFloat(b, r.Params.MinAccuracy, 64)
 	}
+	if r.Params.Sequence != "" {
+		b = append(b, `,"sequence_id":`...)
+		b = appendString(b, r.Params.Sequence)
+	}
+	for _, p := range []struct {
+		name string
+		set  bool
+	}{{"sequence_start", r.Params.SequenceStart}, {"sequence_end", r.Params.SequenceEnd}, {"stage_timings", r.Params.StageTimings}} {
+		if p.set {
+			b = append(b, `,"`...)
+			b = append(b, p.name...)
+			b = append(b, `":true`...)
+		}
+	}
 	b = append(b, `},`...)
 	if len(r.Outputs) > 0 {
 		b = append(b, `"outputs":[`...)

@@ -3,6 +3,7 @@ package profiler
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -35,6 +36,10 @@ type Config struct {
 	// the inputs are then random, from Seed, with 1 for every open dimension.
 	Tensors func(v serving.VariantID) (inputs []tensor.Spec, batched bool, err error)
 
+	// Parts makes a batch of so many items out of rng for variants whose inputs are not rows of items alone; nil leaves a variant to
+	// Input or Tensors. A nil function leaves all of them.
+	Parts func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error)
+
 	// MeanWidth and P95Width are how well a point must be known: half the width of the 95 % confidence intervals of its
 	// mean and of its 95th percentile, relative to them. 0 means 0.05 and 0.10.
 	MeanWidth, P95Width float64
@@ -56,8 +61,10 @@ type Config struct {
 	// means none.
 	Partial string
 	// ModelFile names the file whose contents a variant's finished points depend on; nil means that they depend on the
-	// variant's name and version only.
+	// variant's name and version only, as an empty name does.
 	ModelFile func(v serving.VariantID) string
+	// Identity is what else they depend on, of variants that have no file; nil for nothing.
+	Identity func(v serving.VariantID) string
 	// Host is recorded in the profile, and finished points depend on it. ThisHost fills it in.
 	Host Host
 }

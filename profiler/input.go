@@ -21,25 +21,42 @@ type source struct {
 	v       serving.VariantID
 	specs   []tensor.Spec
 	batched bool
+	whole   bool // Config.Parts makes its batches
 }
 
 func newSource(cfg *Config, v serving.VariantID) (*source, error) {
 	s := &source{cfg: cfg, v: v, batched: true}
+	var err error
+	if cfg.Parts != nil {
+		parts, err := cfg.Parts(s.rng(1), v, 1)
+		if err != nil || parts != nil {
+			s.whole = true
+			return s, err
+		}
+	}
 	if cfg.Tensors == nil {
 		return s, nil
 	}
-	var err error
 	s.specs, s.batched, err = cfg.Tensors(v)
 	return s, err
 }
 
+// rng makes the same inputs for the same batch every time.
+func (s *source) rng(items int) *rand.Rand {
+	return rand.New(rand.NewPCG(s.cfg.Seed, uint64(s.v)<<32|uint64(items)))
+}
+
 // batch returns a batch of items queries of one item each; a variant that does not batch gets one query.
 func (s *source) batch(items int) (*dataplane.Batch, error) {
+	if s.whole {
+		parts, err := s.cfg.Parts(s.rng(items), s.v, items)
+		return &dataplane.Batch{ID: 1, Variant: s.v, Items: items, Parts: parts}, err
+	}
 	var inputs []tensor.Tensor
 	if s.cfg.Input != nil {
 		inputs = s.cfg.Input(s.v, items)
 	} else {
-		rng := rand.New(rand.NewPCG(s.cfg.Seed, uint64(s.v)<<32|uint64(items)))
+		rng := s.rng(items)
 		for i := range s.specs {
 			t, err := random(rng, &s.specs[i], s.batched, items)
 			if err != nil {

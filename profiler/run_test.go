@@ -351,3 +351,46 @@ func TestThisHost(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 }
+
+func TestBatchesThatAreMadeWhole(t *testing.T) {
+	var ran []int
+	var seen sync.Mutex
+	asked := map[int]bool{}
+	b := backend(t, fake.Config{Latency: func(v serving.VariantID, items int) time.Duration {
+		seen.Lock()
+		defer seen.Unlock()
+		if v == 1 {
+			ran = append(ran, items)
+		}
+		return 0
+	}})
+	parts := func(_ *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error) {
+		if v == 0 {
+			return nil, nil // is left to Input
+		}
+		asked[items] = true
+		return []dataplane.Part{{Query: 1, Items: items, Inputs: []tensor.Tensor{{Name: "beside", DType: tensor.Uint8, Shape: []int64{0}}}}}, nil
+	}
+	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, Parts: parts, MaxSamples: 10, Turn: 1}
+	f, err := Run(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Sort(ran); !slices.Equal(slices.Compact(ran), []int{1, 2, 3}) || !asked[3] || len(f.Points) != 6 {
+		t.Errorf("ran %v, asked for %v, %d points", ran, asked, len(f.Points))
+	}
+	one, err := cfg.key(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Identity = func(serving.VariantID) string { return "other options" }
+	if other, err := cfg.key(0); err != nil || other == one {
+		t.Errorf("what it is does not count: %v", err)
+	}
+	cfg.Parts = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Part, error) {
+		return nil, errors.New("no sample")
+	}
+	if _, err := Run(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "no sample") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -25,7 +25,7 @@ import (
 const serverName = "sluice"
 
 // extensions of the protocol that the server has.
-var extensions = []string{"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters"}
+var extensions = []string{"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters", "sequence", "sequence(string_id)"}
 
 // grpcOptions are the settings of a server for existing clients: the default limit of 4 MiB and the default keep-alive
 // enforcement turn many of them away.
@@ -170,6 +170,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest) (*pb.M
 			return nil, err
 		}
 	}
+	r.Inputs, r.RawInputContents = nil, nil // they may be large, and are held by those who need them as long as they do
 	answer, err := g.s.platform.Infer(ctx, query)
 	if err != nil {
 		return nil, err
@@ -183,6 +184,14 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest) (*pb.M
 		"variant": oip.String(v.Name), "accuracy": oip.Double(answer.Accuracy), "queue_us": oip.Int(answer.Queue.Microseconds()),
 		"batch_size": oip.Int(int64(answer.BatchSize)), "query_id": oip.Int(int64(answer.Query)),
 	}}
+	for _, p := range stageTimings(answer.Stages) {
+		switch x := p.Value.(type) {
+		case string:
+			out.Parameters[p.Name] = oip.String(x)
+		case int64:
+			out.Parameters[p.Name] = oip.Int(x)
+		}
+	}
 	oip.EncodeOutputs(out, outputs, raw)
 	return out, nil
 }

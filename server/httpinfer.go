@@ -47,6 +47,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err := wanted(m, names); err != nil {
 		return err
 	}
+	req.Inputs = nil // they may be large, and are held by those who need them as long as they do
 	answer, err := s.platform.Infer(r.Context(), query)
 	if err != nil {
 		return err
@@ -58,8 +59,8 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	v, _ := m.Version(answer.Variant)
 	out, length, err := oip.EncodeREST(&oip.RESTResponse{
 		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs,
-		Params: []oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy}, {Name: "queue_us", Value: answer.Queue.Microseconds()},
-			{Name: "batch_size", Value: int64(answer.BatchSize)}, {Name: "query_id", Value: int64(answer.Query)}},
+		Params: append([]oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy}, {Name: "queue_us", Value: answer.Queue.Microseconds()},
+			{Name: "batch_size", Value: int64(answer.BatchSize)}, {Name: "query_id", Value: int64(answer.Query)}}, stageTimings(answer.Stages)...),
 	}, req)
 	if err != nil {
 		return err

@@ -20,7 +20,8 @@ func request(m *Model, version string, inputs []tensor.Tensor, p oip.Params, lim
 	if err != nil {
 		return nil, err
 	}
-	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority, MinAccuracy: p.MinAccuracy, Variant: pin}, nil
+	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority, MinAccuracy: p.MinAccuracy, Variant: pin,
+		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Timings: p.StageTimings}, nil
 }
 
 func versions(m *Model) string {

@@ -34,6 +34,10 @@ func TestRandomGrowth(t *testing.T) {
 		c := simtest.Random(rng)
 		routers, batchers := systems.Routers(), systems.Batchers()
 		s := systems.System{Router: routers[rng.IntN(len(routers))], Batcher: batchers[rng.IntN(len(batchers))], Scaler: []string{"fixed", "replan", "mixshift"}[rng.IntN(3)]}
+		if seed%4 == 0 {
+			s.Scaler = "complexity"
+		}
+		s.Options.Following.TurnOff = time.Duration(seed%3) * time.Second
 		name := fmt.Sprintf("seed %d, %s+%s+%s", seed, s.Router, s.Batcher, s.Scaler)
 		worlds := c.Grown(rng, 8)
 		last := *c

@@ -36,10 +36,12 @@ func TestEveryCombinationKeepsTheInvariants(t *testing.T) {
 					rng := rand.New(rand.NewPCG(seed, 77))
 					c := simtest.Random(rng)
 					load := c.Load(rng, 400)
-					// Some plan again, by each of the scalers, some learn latency, from what was measured or from nothing.
+					// Some plan again, by each of the scalers, some learn latency, from what was measured or from nothing,
+					// some keep for a while what a plan has dropped.
 					system := systems.System{Router: router, Batcher: batcher, Scaler: systems.Scalers()[int(seed)%len(systems.Scalers())]}
 					system.Options.Learn = seed%4 == 0 || seed%4 == 3
 					system.Options.Replan = 200 * time.Millisecond
+					system.Options.Following.TurnOff = time.Duration(seed%3) * 150 * time.Millisecond
 					var measured profile.Profile = c.Profile
 					if seed%4 == 3 {
 						measured = nil

@@ -21,8 +21,11 @@ type Config struct {
 	Engine *engine.Engine // fresh
 	Truth  truth.Model
 	Source workload.Source
-	// Initial is in force from the start.
-	Initial *plan.Plan
+	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	Initial  *plan.Plan
+	Recalled []engine.Recalled
+	// Content is what is in the queries; nil for what their apps' fan-outs say.
+	Content truth.Content
 	// Warm skips the loading of the initial plan's instances: they are ready at time 0.
 	Warm bool
 	// Planner answers RequestPlan after PlanDelay; nil when the composition never asks.
@@ -34,6 +37,8 @@ type Config struct {
 	Cancels []Cancel
 	// Prices change at their times, in the order of At.
 	Prices []PriceChange
+	// Stays are clients of apps' sessions: their streams are opened and closed when they join and leave.
+	Stays []workload.Stay
 	// Growths make the world larger at their times, in the order of At. Queries of new apps come after them.
 	Growths []Growth
 	// Breaks tells whether a batch fails; nil for none.
@@ -87,7 +92,7 @@ type Result struct {
 // Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing will
 // ever end, when a planner is missing, or when an invariant is broken.
 func Run(c Config) (Result, error) {
-	s := &simulation{Config: c}
+	s := &simulation{Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame)}
 	return s.run()
 }
 
@@ -99,20 +104,30 @@ type simulation struct {
 	more    bool
 	queries serving.QueryID
 	faults  int
-	back    []serving.Time // by worker: when it is up again after a fault
+	back    []serving.Time                      // by worker: when it is up again after a fault
+	loading map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
 	cancels int
 	prices  int
 	growths int
+	streams []streamChange
+	frames  map[serving.QueryID]truth.Frame
 	result  Result
 }
 
 func (s *simulation) run() (Result, error) {
+	for k := range s.Recalled {
+		s.in = append(s.in, engine.Input{Kind: engine.IdleRecalled, Recalled: &s.Recalled[k]})
+	}
 	if s.Initial != nil {
 		s.in = append(s.in, engine.Input{Kind: engine.PlanReady, Plan: s.Initial})
+	}
+	if len(s.in) > 0 {
+		engine.Sort(s.in)
 		if err := s.step(0, s.Warm); err != nil {
 			return s.result, err
 		}
 	}
+	s.streams = streamChanges(s.Stays)
 	s.back = make([]serving.Time, len(s.Spec.Workers))
 	s.next, s.more = s.Source.Next()
 	for {
@@ -134,6 +149,9 @@ func (s *simulation) run() (Result, error) {
 		if s.growths < len(s.Growths) {
 			now = min(now, s.Growths[s.growths].At)
 		}
+		if len(s.streams) > 0 {
+			now = min(now, s.streams[0].at)
+		}
 		if now == serving.Never {
 			return s.result, fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
 		}
@@ -151,6 +169,9 @@ func (s *simulation) run() (Result, error) {
 			g := s.Growths[s.growths].Growth
 			s.Spec = g.Spec
 			s.in = append(s.in, engine.Input{Kind: engine.SpecGrown, Growth: g})
+		}
+		for ; len(s.streams) > 0 && s.streams[0].at <= now; s.streams = s.streams[1:] {
+			s.in = append(s.in, s.streams[0].in)
 		}
 		for s.more && s.next.At <= now {
 			s.arrive()
@@ -175,12 +196,16 @@ func (s *simulation) run() (Result, error) {
 func (s *simulation) arrive() {
 	a := &s.next
 	s.queries++
-	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant}
+	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream}
 	limit := a.Timeout
 	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {
 		limit = s.Spec.Apps[a.App].SLO.Latency
 	}
 	q.Deadline = a.At.Add(limit)
+	if s.Content != nil {
+		shown := q // q itself would be on the heap, with content or without
+		s.frames[q.ID] = s.Content.Frame(&shown)
+	}
 	s.in = append(s.in, engine.Input{Kind: engine.QueryArrived, Query: q})
 	s.next, s.more = s.Source.Next()
 }
@@ -224,14 +249,18 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 	switch d.Kind {
 	case engine.StartBatch:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), len(i.Running))
-		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took}
+		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), s.Engine.Fleet().AtOnce(i))
+		took, sent := s.ran(d, took)
+		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took, Emitted: sent}
 		if s.Breaks != nil && s.Breaks(d.Batch) {
-			in.Result = engine.Broken
+			in.Result, in.Emitted = engine.Broken, nil
 		}
 		s.result.Batches++
 		s.events.push(now.Add(took), &in)
 	case engine.EndQuery:
+		if s.Content != nil {
+			delete(s.frames, d.Query)
+		}
 		if s.Recorder != nil {
 			o := d.Ended(now)
 			s.Recorder.Add(&o)
@@ -250,9 +279,14 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 			}
 			s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: v})
 		}
+		s.loading[d.Instance] = at
+	case engine.StopInstance:
+		delete(s.loading, d.Instance)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		s.events.push(now.Add(s.Truth.Load(d.Variant, i.DeviceType)), &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
+		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType)) // after what is being loaded there
+		s.loading[d.Instance] = at
+		s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
 	case engine.RequestPlan:
 		return s.plan(now, d)
 	}

@@ -62,6 +62,8 @@ func (o Options) Settings() map[string]string {
 	span("linger", k.Linger)
 	span("tracked", k.Tracked)
 	span("cold_price", k.Price)
+	number("change", o.Following.Change)
+	span("turnoff", o.Following.TurnOff)
 	number("cells", float64(o.Routing.Cells))
 	number("threshold", float64(o.Routing.Threshold))
 	if len(out) == 0 {

@@ -57,9 +57,13 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	return p.In(o.open), nil
 }
 
-// turn makes a planner for another world.
+// turn makes a planner for another world. One that differs in what was observed of its graphs only keeps its planner.
 func (o *Open) turn(r *plan.Request) (err error) {
 	open, p := r.Spec.Open(), o.profile
+	if r.Spec.Fanned(o.spec) {
+		o.spec, o.open = r.Spec, open
+		return nil
+	}
 	if r.Beliefs != nil {
 		p = r.Beliefs
 	}

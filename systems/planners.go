@@ -54,6 +54,8 @@ var planners = []plannerPart{
 	{"infaas-target", "all variants everywhere; the fastest that reaches the app's accuracy floor", newLoadwise(infaasTarget)},
 	{"allvariants", "all variants everywhere, and the batcher chooses", newAllVariants},
 	{"infless", "instances with batch sizes and parts of machines of their own, packed where they serve most for what they take", newInfless},
+	{"scrooge", "types, batch sizes and concurrency for every stage of a graph within one objective, and the fewest machines for them", newScrooge},
+	{"nexus", "an objective for every stage of a graph, and machines shared by the cycles in which batches come together", newNexus},
 	{"kairos", "which machines to rent under a budget, by upper bounds on what pools serve", newKairos},
 }
 
@@ -68,6 +70,9 @@ var scalers = []scalerPart{
 		return scale.NewMixShift(o.Replan)
 	}},
 	{"ratebands", "plans again when a rate leaves the band that its instances work well in, and lets apps go that nobody calls", newRateBands},
+	{"complexity", "plans again when the content of queries makes more or less work, when the demand changes and when a worker is lost", func(o Options) scale.Scaler {
+		return scale.NewComplexity(o.Replan, o.Following.Change)
+	}},
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 

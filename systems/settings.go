@@ -78,6 +78,18 @@ var settings = []setting{
 		o.Packing.Exact = v == "none"
 		return among(v, "paper", "none")
 	}},
+	{"method", func(o *Options, v string) error {
+		o.Pipelines.Method = v
+		return among(v, "exact", "as-written", "greedy", "brute")
+	}},
+	{"placement", func(o *Options, v string) error { o.Pipelines.Placement = v; return among(v, "rented", "paper") }},
+	{"spatial", func(o *Options, v string) error { o.Pipelines.Alone = v == "false"; return among(v, "true", "false") }},
+	{"frontends", func(o *Options, v string) error {
+		x, err := number(v, 1, 1e6)
+		o.Pipelines.Frontends = int(x)
+		return err
+	}},
+	{"alike", func(o *Options, v string) error { o.Pipelines.Alike = v; return nil }},
 	{"bound", func(o *Options, v string) error { o.Renting.Bound = v; return among(v, "paper", "fluid") }},
 	{"keep", func(o *Options, v string) error {
 		o.Keeping.Rule = v
@@ -91,6 +103,15 @@ var settings = []setting{
 	{"tracked", func(o *Options, v string) (err error) { o.Keeping.Tracked, err = span(v, 28*24*time.Hour); return err }},
 	{"cold_price", func(o *Options, v string) (err error) { o.Keeping.Price, err = span(v, 7*24*time.Hour); return err }},
 	{"alpha", func(o *Options, v string) (err error) { o.Keeping.Alpha, err = number(v, 0.001, 1); return err }},
+	{"change", func(o *Options, v string) (err error) { o.Following.Change, err = number(v, 0.01, 10); return err }},
+	{"turnoff", func(o *Options, v string) (err error) {
+		if v == "0" || v == "0s" {
+			o.Following.TurnOff = 0
+			return nil
+		}
+		o.Following.TurnOff, err = span(v, 24*time.Hour)
+		return err
+	}},
 	{"late", func(o *Options, v string) (err error) { o.Renting.Late, err = number(v, -1, 0.99); return err }},
 }
 

@@ -27,7 +27,7 @@ type System struct {
 // All lists the systems, in the order in which help shows them.
 func All() []System { return slices.Clone(all) }
 
-var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems, kairosSystems, inflessSystems)
+var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems, kairosSystems, inflessSystems, scroogeSystems)
 
 // general need no solver.
 var general = []System{
@@ -98,5 +98,5 @@ func (s System) EngineWith(spec *serving.Spec, p profile.Profile, provides plan.
 	if p == nil {
 		return nil, fmt.Errorf("system %q needs a profile: measure one with 'sluice profile', or give the option learn", s.Name)
 	}
-	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides})
+	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides, TurnOff: s.Options.Following.TurnOff})
 }

@@ -53,6 +53,7 @@ type reasonKey struct {
 type instanceState struct {
 	app   int
 	ready bool
+	kept  bool
 }
 
 type runningBatch struct {
@@ -182,6 +183,13 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 			s := instanceState{app: int(m.spec.Stages[d.Launch.Stage].App)}
 			m.state[d.Instance] = s
 			m.move(s, 1)
+		case engine.KeepInstance, engine.ResumeInstance:
+			if s, ok := m.state[d.Instance]; ok {
+				m.move(s, -1)
+				s.kept = d.Kind == engine.KeepInstance
+				m.state[d.Instance] = s
+				m.move(s, 1)
+			}
 		case engine.StopInstance:
 			if s, ok := m.state[d.Instance]; ok {
 				m.move(s, -1)
@@ -203,7 +211,9 @@ func forget(running map[serving.BatchID]runningBatch, i serving.InstanceID) {
 
 func (m *metrics) move(s instanceState, by float64) {
 	state := "launching"
-	if s.ready {
+	if s.kept {
+		state = "kept"
+	} else if s.ready {
 		state = "ready"
 	}
 	m.instances.WithLabelValues(m.spec.Apps[s.app].Name, state).Add(by)

@@ -37,6 +37,7 @@ type Telemetry struct {
 	log      *log
 	memory   *memory
 	promises *promises
+	content  *complexity
 }
 
 // New returns a Telemetry with a registry of its own.
@@ -53,6 +54,7 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	t := &Telemetry{registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions), memory: newMemory(spec, o.Queries)}
 	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
 	t.promises = newPromises(t.registry, spec, o.Departed)
+	t.content = newComplexity(t.registry, spec)
 	t.world.Store(spec)
 	return t
 }
@@ -69,6 +71,7 @@ func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.De
 	t.log.observe(now, out)
 	t.memory.observe(now, in, out)
 	t.promises.observe(now, in, out)
+	t.content.observe(now, in, out)
 }
 
 // grow takes up what a larger world adds.
@@ -77,6 +80,7 @@ func (t *Telemetry) grow(spec *serving.Spec) {
 	t.stats.grow(spec)
 	t.memory.grow(spec)
 	t.promises.grow(spec)
+	t.content.grow(spec)
 	t.promises.request++ // the engine drops a plan that is on its way
 	t.world.Store(spec)
 }

@@ -33,6 +33,7 @@ type Record struct {
 	TimeoutNS   int64   `json:"timeout_ns,omitempty"` // 0: the app's SLO
 	MinAccuracy float64 `json:"min_accuracy,omitempty"`
 	Pinned      string  `json:"pinned,omitempty"` // variant that the client asked for
+	Stream      uint64  `json:"stream,omitempty"` // that the query is of; 0 is none
 	Sample      *int32  `json:"sample,omitempty"` // first labelled input; absent when there was none
 
 	Outcome   string  `json:"outcome,omitempty"` // served, dropped, refused, failed or cancelled; empty when not recorded
@@ -198,7 +199,7 @@ func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error), 
 		}
 		a := Arrival{
 			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Priority: rec.Priority, Timeout: time.Duration(rec.TimeoutNS),
-			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1,
+			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1, Stream: rec.Stream,
 		}
 		if rec.Sample != nil {
 			a.Sample = *rec.Sample

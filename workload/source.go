@@ -18,6 +18,7 @@ type Arrival struct {
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
 	Sample      int32             // first row among labelled inputs, or -1
+	Stream      uint64            // follows serving.Query; 0 is none
 }
 
 // Source yields arrivals in non-decreasing order of At until it returns false; after that it keeps returning false. Next

@@ -20,17 +20,18 @@ type Spec struct {
 
 // AppSpec is the load of one app.
 type AppSpec struct {
-	App         string    `json:"app" yaml:"app"`
-	Process     string    `json:"process,omitempty" yaml:"process,omitempty"`         // poisson (default), poisson-ms, uniform, gamma or trace
-	Shape       float64   `json:"shape,omitempty" yaml:"shape,omitempty"`             // of gamma gaps; small is bursty
-	Rate        float64   `json:"rate,omitempty" yaml:"rate,omitempty"`               // queries/s, when it does not change
-	Rates       []Segment `json:"rates,omitempty" yaml:"rates,omitempty"`             // when it does
-	Interpolate string    `json:"interpolate,omitempty" yaml:"interpolate,omitempty"` // step (default) or linear
-	TraceFile   string    `json:"trace,omitempty" yaml:"trace,omitempty"`             // read by the caller into Trace
-	Items       ItemsSpec `json:"items,omitzero" yaml:"items,omitempty"`
-	Priority    int32     `json:"priority,omitempty" yaml:"priority,omitempty"`
-	TimeoutMS   float64   `json:"timeout_ms,omitempty" yaml:"timeout_ms,omitempty"` // 0: the app's SLO
-	MinAccuracy float64   `json:"min_accuracy,omitempty" yaml:"min_accuracy,omitempty"`
+	App         string       `json:"app" yaml:"app"`
+	Process     string       `json:"process,omitempty" yaml:"process,omitempty"`         // poisson (default), poisson-ms, uniform, gamma, trace or sessions
+	Shape       float64      `json:"shape,omitempty" yaml:"shape,omitempty"`             // of gamma gaps; small is bursty
+	Rate        float64      `json:"rate,omitempty" yaml:"rate,omitempty"`               // queries/s, when it does not change
+	Rates       []Segment    `json:"rates,omitempty" yaml:"rates,omitempty"`             // when it does
+	Interpolate string       `json:"interpolate,omitempty" yaml:"interpolate,omitempty"` // step (default) or linear
+	TraceFile   string       `json:"trace,omitempty" yaml:"trace,omitempty"`             // read by the caller into Trace
+	Items       ItemsSpec    `json:"items,omitzero" yaml:"items,omitempty"`
+	Sessions    SessionsSpec `json:"sessions,omitzero" yaml:"sessions,omitempty"` // clients that join and leave, when the process is sessions
+	Priority    int32        `json:"priority,omitempty" yaml:"priority,omitempty"`
+	TimeoutMS   float64      `json:"timeout_ms,omitempty" yaml:"timeout_ms,omitempty"` // 0: the app's SLO
+	MinAccuracy float64      `json:"min_accuracy,omitempty" yaml:"min_accuracy,omitempty"`
 
 	// Trace holds the arrival times when Process is trace. Samples is the number of labelled inputs. Neither is part of a
 	// file: whoever reads files fills them in.
@@ -152,8 +153,8 @@ func (s *Spec) Duration() time.Duration {
 
 // RateFunction returns the app's rate over time. It fails for a trace, which has none.
 func (a *AppSpec) RateFunction() (*Rate, error) {
-	if a.Process == "trace" {
-		return nil, errors.New("process: a trace has no rate function")
+	if a.Process == "trace" || a.Process == "sessions" {
+		return nil, fmt.Errorf("process: is %s, which has no rate function", a.Process)
 	}
 	linear := false
 	switch a.Interpolate {
@@ -266,8 +267,22 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	if err != nil {
 		bad(fmt.Errorf("items.%w", err))
 	}
-	// Two entries may name the same app (a base load and bursts): the position keeps their streams apart.
-	purpose := func(what string) string { return fmt.Sprintf("%s/%d/%s", what, i, a.App) }
+	template := Arrival{
+		App: id, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: serving.None, Items: 1, Sample: -1,
+		Timeout: time.Duration(math.Round(a.TimeoutMS * 1e6)),
+	}
+	if a.Process == "sessions" {
+		if err := a.checkSessions(s.Duration()); err != nil {
+			bad(err)
+		}
+		if len(errs) > 0 {
+			return nil, errors.Join(errs...)
+		}
+		return s.sessions(i, template, sizes), nil
+	}
+	if a.Sessions != (SessionsSpec{}) {
+		bad(fmt.Errorf("sessions: given, but process is %q; make it sessions", a.Process))
+	}
 	var times Times
 	if a.Process == "trace" {
 		switch {
@@ -290,25 +305,27 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	} else if rate, err := a.RateFunction(); err != nil {
 		bad(err)
 	} else {
-		times = process(rate, Stream(s.Seed, purpose("arrivals")))
+		times = process(rate, Stream(s.Seed, s.purpose("arrivals", i)))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	src := Source(&App{
-		Times: times,
-		Template: Arrival{
-			App: id, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: serving.None, Items: 1, Sample: -1,
-			Timeout: time.Duration(math.Round(a.TimeoutMS * 1e6)),
-		},
-		Sizes: sizes, SizeRand: Stream(s.Seed, purpose("items")),
-		Samples: a.Samples, SampleRand: Stream(s.Seed, purpose("samples")),
+		Times: times, Template: template,
+		Sizes: sizes, SizeRand: Stream(s.Seed, s.purpose("items", i)),
+		Samples: a.Samples, SampleRand: Stream(s.Seed, s.purpose("samples", i)),
 	})
 	// Segments with durations end their app's load, also when another app goes on.
 	if total := (&Spec{Apps: []AppSpec{*a}}).Duration(); total > 0 {
 		src = Limit(src, serving.Time(total), -1)
 	}
 	return src, nil
+}
+
+// purpose names what random numbers are for. Two entries may name the same app (a base load and bursts): the position keeps theirs
+// apart.
+func (s *Spec) purpose(what string, i int) string {
+	return fmt.Sprintf("%s/%d/%s", what, i, s.Apps[i].App)
 }
 
 // process returns what makes the app's arrival times.
@@ -331,7 +348,7 @@ func (a *AppSpec) process() (func(*Rate, *rand.Rand) Times, error) {
 		}
 		gaps = g
 	default:
-		return nil, fmt.Errorf("process: is %q, want poisson, poisson-ms, uniform, gamma or trace", a.Process)
+		return nil, fmt.Errorf("process: is %q, want poisson, poisson-ms, uniform, gamma, trace or sessions", a.Process)
 	}
 	return func(rate *Rate, r *rand.Rand) Times { return NewProcess(rate, gaps, r) }, nil
 }

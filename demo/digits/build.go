@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/demo/digits/nn"
+	"github.com/sluice-serving/sluice/onnxmodel"
 )
 
 const task = "digits"
@@ -19,6 +20,8 @@ const (
 	seedHeldOut = 0x9e3779b97f4a7c15
 	seedInit    = 0xbf58476d1ce4e5b9
 	seedTrain   = 0x94d049bb133111eb
+	seedScenes  = 0x2545f4914f6cdd1d
+	seedTuning  = 0x632be59bd9b4e019
 )
 
 // Build trains the ladder and writes it as a model repository: <dir>/<variant>/1/model.onnx and <dir>/ladder.json. A
@@ -29,13 +32,30 @@ const (
 // done.
 //
 // The same seed gives the same ladder on processors of the same kind; across kinds rounding may differ.
-func Build(ctx context.Context, dir string, seed uint64, progress func(stage string, done, total float64)) (*Ladder, error) {
+func Build(ctx context.Context, dir string, seed uint64, progress Progress) (*Ladder, error) {
 	return build(ctx, dir, full(seed), progress)
 }
 
-func build(ctx context.Context, dir string, s settings, progress func(stage string, done, total float64)) (*Ladder, error) {
-	if l, err := Load(dir); err == nil && l.Settings == s.hash() {
-		return l, nil
+func build(ctx context.Context, dir string, s settings, progress Progress) (*Ladder, error) {
+	l := &Ladder{Task: task, Seed: s.Seed, Settings: hash(s), HeldOut: HeldOut{Seed: s.Seed ^ seedHeldOut, N: s.HeldOut},
+		Seconds: map[string]float64{}}
+	return l.make(dir, progress, func(tmp string, progress Progress) error {
+		nets, err := trainAll(ctx, s, l, progress)
+		if err != nil {
+			return err
+		}
+		return measureAll(ctx, tmp, s, nets, l, progress)
+	})
+}
+
+// Progress is told a stage's name and how much of the stage is done.
+type Progress func(stage string, done, total float64)
+
+// make returns the ladder that lies in dir if it was built from the settings of l; otherwise it has fill train and write the models of
+// l into a folder of its own, which then takes the place of dir.
+func (l *Ladder) make(dir string, progress Progress, fill func(tmp string, progress Progress) error) (*Ladder, error) {
+	if old, err := load(dir, l.Task); err == nil && old.Settings == l.Settings {
+		return old, nil
 	}
 	if err := replaceable(dir); err != nil {
 		return nil, err
@@ -55,13 +75,7 @@ func build(ctx context.Context, dir string, s settings, progress func(stage stri
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return nil, fmt.Errorf("build ladder: %w", err)
 	}
-	l := &Ladder{Task: task, Seed: s.Seed, Settings: s.hash(), HeldOut: HeldOut{Seed: s.Seed ^ seedHeldOut, N: s.HeldOut},
-		Seconds: map[string]float64{}}
-	nets, err := trainAll(ctx, s, l, progress)
-	if err != nil {
-		return nil, err
-	}
-	if err := measureAll(ctx, tmp, s, nets, l, progress); err != nil {
+	if err := fill(tmp, progress); err != nil {
 		return nil, err
 	}
 	if err := l.write(tmp); err != nil {
@@ -74,42 +88,51 @@ func build(ctx context.Context, dir string, s settings, progress func(stage stri
 }
 
 // trainAll trains every network of the settings.
-func trainAll(ctx context.Context, s settings, l *Ladder, progress func(string, float64, float64)) (map[string]*nn.Net, error) {
+func trainAll(ctx context.Context, s settings, l *Ladder, progress Progress) (map[string]*nn.Net, error) {
 	nets := map[string]*nn.Net{}
 	for i, w := range s.Networks {
-		began := time.Now()
-		stage := "train " + w.Name
-		steps := float64(w.steps())
-		progress(stage, 0, steps)
-		net, err := newNetwork(w.Layers, rand.New(rand.NewPCG(s.Seed^seedInit, uint64(i))))
+		net, err := l.train(ctx, w, i, 10, practise, progress)
 		if err != nil {
-			return nil, fmt.Errorf("build ladder: %w", err)
-		}
-		err = nn.Train(ctx, net, nn.Training{
-			Stages: w.Stages, Batch: w.Batch, Rate: w.Rate, Decay: 0.05, Seed: s.Seed ^ seedTrain + uint64(i),
-			Fill:     practise,
-			Progress: func(step int, _ float64) { progress(stage, float64(step), steps) },
-		})
-		if err != nil {
-			return nil, fmt.Errorf("build ladder: train %s: %w", w.Name, err)
+			return nil, err
 		}
 		nets[w.Name] = net
-		l.Seconds[stage] = time.Since(began).Seconds()
 	}
 	return nets, nil
+}
+
+// train trains the i-th network of a ladder to tell so many classes apart, on what fill draws.
+func (l *Ladder) train(ctx context.Context, w network, i, classes int, fill func(*rand.Rand, int, []float32) int, progress Progress) (*nn.Net, error) {
+	began := time.Now()
+	stage := "train " + w.Name
+	steps := float64(w.steps())
+	progress(stage, 0, steps)
+	net, err := newNetwork(w.Layers, classes, rand.New(rand.NewPCG(l.Seed^seedInit, uint64(i))))
+	if err != nil {
+		return nil, fmt.Errorf("build ladder: %w", err)
+	}
+	err = nn.Train(ctx, net, nn.Training{
+		Stages: w.Stages, Batch: w.Batch, Rate: w.Rate, Decay: 0.05, Seed: l.Seed ^ seedTrain + uint64(i),
+		Fill:     fill,
+		Progress: func(step int, _ float64) { progress(stage, float64(step), steps) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build ladder: train %s: %w", w.Name, err)
+	}
+	l.Seconds[stage] = time.Since(began).Seconds()
+	return net, nil
 }
 
 // practise draws a picture to train on. It holds more letters than those served, because most of it lies near the digit.
 func practise(rng *rand.Rand, size int, x []float32) int {
 	label := rng.IntN(10)
 	c := canvas{size, x}
-	c.render(rng, label, 2*letters)
+	c.render(rng, []int64{int64(label)}, 2*letters)
 	return label
 }
 
 // measureAll writes every variant's model and measures its accuracy. What a network says of a view is worked out once,
 // for all variants that use it.
-func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn.Net, l *Ladder, progress func(string, float64, float64)) error {
+func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn.Net, l *Ladder, progress Progress) error {
 	if len(s.Variants) == 0 {
 		return errors.New("build ladder: the settings have no variants")
 	}
@@ -152,17 +175,26 @@ func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn
 			}
 		}
 		c := newClassifier(members, v.Views)
-		path := Model(dir, v.Name)
-		if err := c.graph(v.Name).Write(path); err != nil {
-			return fmt.Errorf("build ladder: %w", err)
+		if err := l.add(dir, LadderVariant{Name: v.Name, Accuracy: right(logits, labels), Parameters: c.parameters(), Products: c.products()}, c.graph(v.Name)); err != nil {
+			return err
 		}
-		st, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("build ladder: %w", err)
-		}
-		l.Variants = append(l.Variants, LadderVariant{Name: v.Name, Accuracy: right(logits, labels), Parameters: c.parameters(), Products: c.products(), Bytes: st.Size()})
 		l.Seconds["measure "+v.Name] = time.Since(began).Seconds()
 	}
+	return nil
+}
+
+// add writes a variant's model and takes the variant into the ladder.
+func (l *Ladder) add(dir string, v LadderVariant, g *onnxmodel.Graph) error {
+	path := Model(dir, v.Name)
+	if err := g.Write(path); err != nil {
+		return fmt.Errorf("build ladder: %w", err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("build ladder: %w", err)
+	}
+	v.Bytes = st.Size()
+	l.Variants = append(l.Variants, v)
 	return nil
 }
 

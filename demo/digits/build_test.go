@@ -115,7 +115,7 @@ func TestBuildMeasuresWhatTheRuntimeServes(t *testing.T) {
 	}
 	images, labels := Set(l.HeldOut.Seed, l.HeldOut.N)
 	for _, v := range l.Variants {
-		_, got := run(t, session(t, Model(dir, v.Name)), images)
+		_, got := run(t, session(t, Model(dir, v.Name), "image", "logits", "label"), images)
 		right := 0
 		for i, want := range labels {
 			if got[i] == want {
@@ -157,7 +157,7 @@ func TestBuildKeepsForeignFiles(t *testing.T) {
 
 func TestFullSettingsAreWhole(t *testing.T) {
 	s := full(1)
-	if s.HeldOut < 1000 || len(s.Variants) < 4 || s.hash() == full(2).hash() || s.hash() != full(1).hash() {
+	if s.HeldOut < 1000 || len(s.Variants) < 4 || hash(s) == hash(full(2)) || hash(s) != hash(full(1)) {
 		t.Errorf("settings %+v", s)
 	}
 	names := map[string]bool{}
@@ -179,7 +179,7 @@ func TestFullLadderHasStepsWorthTaking(t *testing.T) {
 	s := full(1)
 	nets := map[string]*nn.Net{}
 	for _, n := range s.Networks {
-		net, err := newNetwork(n.Layers, rand.New(rand.NewPCG(1, 1)))
+		net, err := newNetwork(n.Layers, 10, rand.New(rand.NewPCG(1, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func startRuntime(t testing.TB) {
 }
 
 // session opens a model on one thread.
-func session(t testing.TB, path string) *ort.DynamicAdvancedSession {
+func session(t testing.TB, path string, in string, outs ...string) *ort.DynamicAdvancedSession {
 	t.Helper()
 	o, err := ort.NewSessionOptions()
 	if err != nil {
@@ -42,7 +42,7 @@ func session(t testing.TB, path string) *ort.DynamicAdvancedSession {
 	if err := o.SetIntraOpNumThreads(1); err != nil {
 		t.Fatal(err)
 	}
-	s, err := ort.NewDynamicAdvancedSession(path, []string{"image"}, []string{"logits", "label"}, o)
+	s, err := ort.NewDynamicAdvancedSession(path, []string{in}, outs, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func run(t testing.TB, s *ort.DynamicAdvancedSession, images []uint8) ([]float32
 // briefly trains a network for a few steps, so that no weight is where it began.
 func briefly(t *testing.T, layers string, seed uint64) *nn.Net {
 	t.Helper()
-	net, err := newNetwork(layers, rand.New(rand.NewPCG(seed, 1)))
+	net, err := newNetwork(layers, 10, rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestRuntimeAgreesWithTheForwardPass(t *testing.T) {
 			if err := c.graph(name).Write(path); err != nil {
 				t.Fatal(err)
 			}
-			s := session(t, path)
+			s := session(t, path, "image", "logits", "label")
 			for _, n := range []int{1, 7} {
 				images, _ := Set(uint64(n), n)
 				logits, labels := run(t, s, images)
@@ -120,7 +120,7 @@ func TestRuntimeAgreesWithTheForwardPass(t *testing.T) {
 
 func TestNewNetworkRefuses(t *testing.T) {
 	for _, layers := range []string{"conv4x8", "conv3", "avg", "max3", "relu"} {
-		if _, err := newNetwork(layers, rand.New(rand.NewPCG(1, 1))); err == nil {
+		if _, err := newNetwork(layers, 10, rand.New(rand.NewPCG(1, 1))); err == nil {
 			t.Errorf("took %q", layers)
 		}
 	}

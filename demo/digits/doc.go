@@ -15,6 +15,15 @@
 //	xlarge      96.1 %      1,532   the mean of three over two views
 //
 // BenchmarkLadder measures latencies in ONNX Runtime.
+//
+// For a pipeline of models there are scenes, pictures with several digits, and models that find digits in them and read one each. With
+// seed 1, on 300 held-out scenes (a detector's accuracy is the harmonic mean of precision and recall):
+//
+//	stage    variant   accuracy   millions
+//	detect   coarse      84.2 %         20
+//	detect   fine        93.1 %         90
+//	read     quick       90.8 %          4
+//	read     careful     96.7 %         11
 package digits
 
 // Size is the height and width of a picture that is served; Pixels the number of its elements.

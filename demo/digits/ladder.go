@@ -23,6 +23,7 @@ type Ladder struct {
 // many multiplications a picture takes.
 type LadderVariant struct {
 	Name       string  `json:"name"`
+	Stage      string  `json:"stage,omitempty"` // of a pipeline, that it is for
 	Accuracy   float64 `json:"accuracy"`
 	Parameters int     `json:"parameters"`
 	Products   int     `json:"products"`
@@ -41,7 +42,9 @@ const ladderFile = "ladder.json"
 func Model(dir, variant string) string { return filepath.Join(dir, variant, "1", "model.onnx") }
 
 // Load reads a ladder that Build has written and checks that its models are there.
-func Load(dir string) (*Ladder, error) {
+func Load(dir string) (*Ladder, error) { return load(dir, task) }
+
+func load(dir, task string) (*Ladder, error) {
 	path := filepath.Join(dir, ladderFile)
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,13 +63,13 @@ func Load(dir string) (*Ladder, error) {
 	if err := json.Unmarshal(data, &l); err != nil {
 		return nil, fmt.Errorf("load ladder %s: %w", path, err)
 	}
-	if err := l.check(dir); err != nil {
+	if err := l.check(dir, task); err != nil {
 		return nil, fmt.Errorf("load ladder %s: %w; remove the folder and build it again", path, err)
 	}
 	return &l, nil
 }
 
-func (l *Ladder) check(dir string) error {
+func (l *Ladder) check(dir, task string) error {
 	if l.Task != task || len(l.Variants) == 0 {
 		return fmt.Errorf("the task is %q with %d variants, want %q with some", l.Task, len(l.Variants), task)
 	}

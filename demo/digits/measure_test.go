@@ -28,7 +28,7 @@ func BenchmarkLadder(b *testing.B) {
 	}
 	images, _ := Set(1, 16)
 	for _, v := range l.Variants {
-		s := session(b, Model(dir, v.Name))
+		s := session(b, Model(dir, v.Name), "image", "logits", "label")
 		for _, n := range []int{1, 2, 4, 8, 16} {
 			b.Run(fmt.Sprintf("%s/batch=%d", v.Name, n), func(b *testing.B) {
 				run(b, s, images[:n*Pixels])

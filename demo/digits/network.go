@@ -10,8 +10,8 @@ import (
 )
 
 // newNetwork makes a network for whole pictures from words, one per layer: avg2, max2, conv3x32 (size 3, 32 channels).
-// The search for the digit comes last of itself.
-func newNetwork(layers string, rng *rand.Rand) (*nn.Net, error) {
+// The search for what belongs to one of the classes comes last of itself.
+func newNetwork(layers string, classes int, rng *rand.Rand) (*nn.Net, error) {
 	var specs []nn.Spec
 	for _, word := range strings.Fields(layers) {
 		name := strings.TrimRight(word, "0123456789x")
@@ -31,5 +31,5 @@ func newNetwork(layers string, rng *rand.Rand) (*nn.Net, error) {
 			return nil, fmt.Errorf("network %q: no layer is written %q", layers, word)
 		}
 	}
-	return nn.New(nn.Shape{C: 1, H: Size, W: Size}, rng, append(specs, nn.Locate(10))...), nil
+	return nn.New(nn.Shape{C: 1, H: Size, W: Size}, rng, append(specs, nn.Locate(classes))...), nil
 }

@@ -27,7 +27,7 @@ func Set(seed uint64, n int) (pictures []uint8, labels []int64) {
 			for i := w; i < n; i += workers {
 				rng := rand.New(rand.NewPCG(seed, uint64(i)))
 				labels[i] = int64(rng.IntN(10))
-				c.render(rng, int(labels[i]), letters)
+				c.render(rng, labels[i:i+1], letters)
 				for j, v := range c.v {
 					pictures[i*Pixels+j] = uint8(v*255 + 0.5)
 				}
@@ -42,22 +42,34 @@ func between(rng *rand.Rand, lo, hi float32) float32 { return lo + (hi-lo)*rng.F
 
 func normal(rng *rand.Rand) float32 { return float32(rng.NormFloat64()) }
 
-// render draws a digit somewhere: a random face, bent, with strokes of random width and softness, among letters and stray
+// render draws digits somewhere: each in a random face, bent, with strokes of random width and softness, among letters and stray
 // strokes, in uneven light and noise. How much else there is goes with the area, so that a small picture looks like a part
-// of a large one; letters is their mean number in a picture of the size served.
-func (c *canvas) render(rng *rand.Rand, label int, letters float32) {
+// of a large one; letters is their mean number in a picture of the size served. It returns where the digits' centres lie; where
+// there is no room for one, it and those after it are left out.
+func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place {
 	all := glyphs()
 	clear(c.v)
 	const margin = 13
-	digit := newHand(rng)
-	digit.x, digit.y = between(rng, margin, float32(c.size-margin)), between(rng, margin, float32(c.size-margin))
-	c.write(digit, all[rng.IntN(len(all))][label])
+	places := make([]place, 0, len(labels))
+	for _, label := range labels {
+		digit := newHand(rng)
+		found := false
+		for tries := 0; tries < mostTries && !found; tries++ {
+			digit.x, digit.y = between(rng, margin, float32(c.size-margin)), between(rng, margin, float32(c.size-margin))
+			found = apart(places, digit.x, digit.y, clearance)
+		}
+		if !found {
+			break
+		}
+		c.write(digit, all[rng.IntN(len(all))][label])
+		places = append(places, place{digit.x, digit.y})
+	}
 	share := float32(c.size*c.size) / Pixels
 	for range count(rng, letters*share) {
 		h := newHand(rng)
 		for {
 			h.x, h.y = between(rng, -8, float32(c.size+8)), between(rng, -8, float32(c.size+8))
-			if dx, dy := h.x-digit.x, h.y-digit.y; dx*dx+dy*dy > 21*21 {
+			if apart(places, h.x, h.y, 21) {
 				break
 			}
 		}
@@ -70,6 +82,27 @@ func (c *canvas) render(rng *rand.Rand, label int, letters float32) {
 		c.erase(rng)
 	}
 	c.light(rng)
+	return places
+}
+
+// place is a point of a picture, in pixels.
+type place struct{ x, y float32 }
+
+const (
+	// clearance is how far the centres of two digits are apart at least, in pixels: they do not touch.
+	clearance = 34
+	// mostTries bounds the search for room for a digit.
+	mostTries = 50
+)
+
+// apart tells whether a point is farther than so many pixels from all places.
+func apart(places []place, x, y, least float32) bool {
+	for _, p := range places {
+		if dx, dy := x-p.x, y-p.y; dx*dx+dy*dy <= least*least {
+			return false
+		}
+	}
+	return true
 }
 
 // count draws a whole number between 0 and twice the mean.

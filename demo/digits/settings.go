@@ -69,8 +69,8 @@ func full(seed uint64) settings {
 	}
 }
 
-// hash names the settings.
-func (s settings) hash() string {
+// hash names settings, which are plain data.
+func hash(s any) string {
 	data, err := json.Marshal(s)
 	if err != nil {
 		panic(fmt.Sprintf("digits: settings are plain data: %v", err))

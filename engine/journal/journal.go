@@ -88,6 +88,7 @@ type input struct {
 	Priority int32         `json:"pr,omitempty"`
 	Accuracy float64       `json:"acc,omitempty"`
 	Variant  int32         `json:"v,omitempty"`
+	Stream   uint64        `json:"st,omitempty"`
 	Batch    uint64        `json:"b,omitempty"`
 	Instance int32         `json:"i,omitempty"`
 	Broken   bool          `json:"broken,omitempty"`
@@ -98,7 +99,11 @@ type input struct {
 	Seq      uint64        `json:"seq,omitempty"`
 	Device   int32         `json:"d,omitempty"`
 	Price    float64       `json:"usd,omitempty"`
+	Rate     float64       `json:"rate,omitempty"`
 	Grown    *grown        `json:"grown,omitempty"`
+	Memory   []byte        `json:"mem,omitempty"`
+	Older    time.Duration `json:"older,omitempty"`
+	Idle     time.Duration `json:"idle,omitempty"`
 }
 
 // grown is the world of a spec-grown.
@@ -166,6 +171,10 @@ func compact(in *engine.Input) input {
 		c.Device, c.Price = int32(in.DeviceType), in.Price
 	case engine.SpecGrown:
 		c.Grown = &grown{in.Growth.Spec, in.Growth.Measurements}
+	case engine.IdleRecalled:
+		c.App, c.Memory, c.Older, c.Idle = int32(in.Recalled.App), in.Recalled.Memory, in.Recalled.Older, in.Recalled.Idle
+	case engine.StreamOpened, engine.StreamClosed:
+		c.App, c.Stream, c.Rate = int32(in.Query.App), in.Query.Stream, in.Rate
 	case engine.PlanReady:
 		c.Plan = in.Plan
 	case engine.PlanFailed:
@@ -173,7 +182,7 @@ func compact(in *engine.Input) input {
 	case engine.QueryArrived:
 		q := &in.Query
 		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived), int64(q.Deadline), q.Items, q.Priority
-		c.Accuracy, c.Variant = q.MinAccuracy, int32(q.Variant)+1
+		c.Accuracy, c.Variant, c.Stream = q.MinAccuracy, int32(q.Variant)+1, q.Stream
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
 	}
@@ -210,6 +219,16 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
 		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements}
 		return in, err
+	case engine.IdleRecalled.String():
+		if c.Older < 0 || c.Idle < c.Older {
+			return in, fmt.Errorf("idle times of %v ago of an app idle for %v", c.Older, c.Idle)
+		}
+		in.Kind, in.Recalled = engine.IdleRecalled, &engine.Recalled{App: serving.AppID(c.App), Memory: c.Memory, Older: c.Older, Idle: c.Idle}
+	case engine.StreamOpened.String(), engine.StreamClosed.String():
+		in.Kind, in.Query, in.Rate = engine.StreamOpened, serving.Query{App: serving.AppID(c.App), Stream: c.Stream}, c.Rate
+		if c.Kind == engine.StreamClosed.String() {
+			in.Kind = engine.StreamClosed
+		}
 	case engine.PlanReady.String():
 		if c.Plan == nil {
 			return in, errors.New("plan-ready without a plan")
@@ -220,7 +239,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 	case engine.QueryArrived.String():
 		in.Kind = engine.QueryArrived
 		in.Query = serving.Query{ID: serving.QueryID(c.Query), App: serving.AppID(c.App), Arrived: serving.Time(c.Arrived), Deadline: serving.Time(c.Deadline),
-			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1)}
+			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream}
 	case engine.QueryCancelled.String():
 		in.Kind, in.Query.ID = engine.QueryCancelled, serving.QueryID(c.Query)
 	default:

@@ -32,9 +32,12 @@ func written(t testing.TB) []byte {
 		{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost, Variant: serving.None},
 		{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady, Variant: 0},
 		{Kind: engine.PriceChanged, DeviceType: 1, Price: 0.25},
+		{Kind: engine.IdleRecalled, Variant: serving.None, Recalled: &engine.Recalled{App: 2, Memory: []byte{1, 0, 255}, Older: 3, Idle: 4}},
+		{Kind: engine.StreamOpened, Variant: serving.None, Query: serving.Query{App: 1, Stream: 4}, Rate: 2.5},
+		{Kind: engine.StreamClosed, Variant: serving.None, Query: serving.Query{Stream: 4}},
 		{Kind: engine.PlanReady, Variant: serving.None, Plan: &plan.Plan{Planner: "p", Instances: []plan.Instance{{Slots: 1, Variants: []plan.Variant{{Limit: 1}}}}}},
 		{Kind: engine.PlanFailed, Seq: 4, Variant: serving.None},
-		{Kind: engine.QueryArrived, Variant: serving.None, Query: serving.Query{ID: 9, App: 1, Arrived: 5, Deadline: 7, Items: 3, Priority: 2, MinAccuracy: 0.5, Variant: serving.None}},
+		{Kind: engine.QueryArrived, Variant: serving.None, Query: serving.Query{ID: 9, App: 1, Arrived: 5, Deadline: 7, Items: 3, Priority: 2, MinAccuracy: 0.5, Variant: serving.None, Stream: 1 << 63}},
 		{Kind: engine.QueryCancelled, Variant: serving.None, Query: serving.Query{ID: 9}},
 	}
 	for _, s := range []Step{{At: 1, In: in}, {At: 2}, {At: 3, In: in[:1]}} {

@@ -67,7 +67,8 @@ var floors = []row{
 
 	{0, "algo/*", false},
 	{0, "serving", false},
-	{0, "tensor", false}, // data types of payloads
+	{0, "tensor", false},     // data types of payloads
+	{0, "tensor/ops", false}, // functions of them, for stages without a model
 }
 
 // exempt packages stand beside the building: nothing that ships imports them.

@@ -88,7 +88,7 @@ func build(spec *serving.Spec, m serving.Measurements, place []static.Instance) 
 }
 
 // Random returns a cluster of 1 to 3 apps (some of several stages with branches and joins), 1 to 3 device types, several
-// variants and slots, drop or serve-late, and in every other one parts of machines.
+// variants and slots, drop or serve-late, in every other one parts of machines, and in every other one stateful stages.
 func Random(rng *rand.Rand) *Cluster {
 	spec := &serving.Spec{}
 	for d := range 1 + rng.IntN(3) {
@@ -153,6 +153,7 @@ func Random(rng *rand.Rand) *Cluster {
 		spec.Apps = append(spec.Apps, app)
 	}
 	cut(spec, &m)
+	remember(spec, &m)
 	return build(spec, m, place)
 }
 
@@ -182,5 +183,6 @@ func (c *Cluster) Load(rng *rand.Rand, n int) []workload.Arrival {
 		}
 		out = append(out, a)
 	}
+	c.stream(out)
 	return out
 }

@@ -104,7 +104,7 @@ type View struct {
 
 // Latency returns the believed time of a batch of items of the view's variant were it started now.
 func (v *View) Latency(items int) time.Duration {
-	return v.Fleet.Profile.Latency(v.Variant, v.Instance.DeviceType, items, len(v.Instance.Running)+1)
+	return v.Fleet.Profile.Latency(v.Variant, v.Instance.DeviceType, items, v.Fleet.AtOnce(v.Instance)+1)
 }
 
 // Head returns the first waiting query's task.

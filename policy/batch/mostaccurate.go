@@ -74,7 +74,7 @@ func (v *View) most() int {
 }
 
 func (v *View) latencyOf(l *fleet.Loaded, items int) time.Duration {
-	return v.Fleet.Profile.Latency(l.Variant, v.Instance.DeviceType, items, len(v.Instance.Running)+1)
+	return v.Fleet.Profile.Latency(l.Variant, v.Instance.DeviceType, items, v.Fleet.AtOnce(v.Instance)+1)
 }
 
 // better tells whether variant a of the instance is more accurate than b, or as accurate and faster.

@@ -32,11 +32,19 @@ type Plan struct {
 	Demand, Capacity []float64
 	// Mixes are, by AppID, the sizes of queries that the plan was made for; nil when it does not depend on them.
 	Mixes []serving.Mix
+	// Fans are, by StageID in the order of its edges, the items sent for each item served, and Ballooning by StageID the time that
+	// batches take for each second they were believed to take, that the plan was made with; nil when they were what is configured,
+	// and what is believed. The engine, which asked with them, fills them in.
+	Fans       [][]float64
+	Ballooning []float64
 	// Worth is, by StageID and DeviceTypeID, what an instance more of a type would add to what the stage can carry, in queries/s: the
 	// types of a stage compare by it. Nil where a plan does not say.
 	Worth [][]float64
 	// Shed is, by AppID, the part of Demand that the plan knowingly does not serve; nil when it serves everything.
 	Shed []float64
+	// Short is, by DeviceTypeID, how many machines more than there are it would take to serve all of Demand; nil when nothing is short, or
+	// not known.
+	Short []int
 	// Loads counts the variants that have to be brought up to get from the snapshot to the plan.
 	Loads    int
 	Forecast Forecast
@@ -44,6 +52,8 @@ type Plan struct {
 	// they mean anything.
 	Bound, Gap float64
 	Proven     bool
+	// Cost tells that the objective is Forecast.CostPerHour, and Bound what no plan costs less than.
+	Cost bool
 }
 
 // Instance is one instance to run. Its identity across plans (fleet.Key) is its worker and its Place there, so that a
@@ -130,8 +140,8 @@ type Request struct {
 	Rates    []float64       // observed demand by AppID, queries/s
 	// Mixes are the observed sizes of queries by AppID; nil takes those to be expected (serving.App.Mix).
 	Mixes []serving.Mix
-	// Beliefs is what is believed of latency now, where that is learned while serving; it does not change any more. Nil
-	// leaves a planner with the profile it was made with.
+	// Beliefs is what is believed of latency now, where that is learned while serving or batches were seen to balloon; it does not
+	// change any more. Nil leaves a planner with the profile it was made with; see Believed.
 	Beliefs profile.Profile
 	// Prices are by DeviceTypeID, in $/h; nil takes those of Spec.
 	Prices []float64
@@ -151,6 +161,14 @@ func (r *Request) Mix(a serving.AppID) *serving.Mix {
 		return &r.Mixes[a]
 	}
 	return &r.Spec.Apps[a].Mix
+}
+
+// Believed returns what is believed of latency: Beliefs, or what a planner was made with.
+func (r *Request) Believed(made profile.Profile) profile.Profile {
+	if r.Beliefs != nil {
+		return r.Beliefs
+	}
+	return made
 }
 
 // Planner makes plans. It must be deterministic: bounded by gap and node count rather than by time, so that the same

@@ -82,25 +82,46 @@ func or(d, otherwise time.Duration) time.Duration {
 // Overloaded tells whether some app sees a demand beyond what the plan in force carries and was made for, chance left
 // aside, or has more waiting than could be served within its objective.
 func Overloaded(v *View) bool {
-	if v.Plan == nil {
-		return true
+	return v.Plan == nil || v.exceeds() || v.piled()
+}
+
+// promised is what the plan in force carries of an app, and what that or its demand is, in queries/s.
+func (v *View) promised(app serving.AppID) (able, asked float64) {
+	a := int(app)
+	if a < len(v.Plan.Capacity) {
+		able = v.Plan.Capacity[a]
 	}
+	if asked = able; a < len(v.Plan.Demand) {
+		asked = max(able, v.Plan.Demand[a])
+	}
+	return able, asked
+}
+
+// exceeds tells whether the rate of some app is beyond what the plan in force carries and was made for, by more than chance.
+func (v *View) exceeds() bool {
 	for a := range v.Spec.Apps {
-		app := serving.AppID(a)
-		able := 0.0
-		if a < len(v.Plan.Capacity) {
-			able = v.Plan.Capacity[a]
-		}
-		asked := able
-		if a < len(v.Plan.Demand) {
-			asked = max(able, v.Plan.Demand[a])
-		}
-		n := asked * burst.Seconds()
-		if v.Monitor.Rate(v.Now, app, burst)*burst.Seconds() > n+sigma*math.Sqrt(n)+1 {
+		_, asked := v.promised(serving.AppID(a))
+		if v.bursts(serving.AppID(a), asked) {
 			return true
 		}
-		// What the plan sheds on purpose waits until it is dropped: no news.
-		if shed := a < len(v.Plan.Shed) && v.Plan.Shed[a] > 0; !shed && float64(v.Waiting[a]) > max(able*v.Spec.Apps[a].SLO.Latency.Seconds(), 8) {
+	}
+	return false
+}
+
+// bursts tells whether the rate of an app over the last second exceeds another by more than chance.
+func (v *View) bursts(app serving.AppID, than float64) bool {
+	n := than * burst.Seconds()
+	return v.Monitor.Rate(v.Now, app, burst)*burst.Seconds() > n+sigma*math.Sqrt(n)+1
+}
+
+// piled tells whether more waits of some app than the plan in force could serve within its objective. What it sheds on purpose waits
+// until it is dropped: no news.
+func (v *View) piled() bool {
+	for a := range v.Spec.Apps {
+		able, _ := v.promised(serving.AppID(a))
+		stages := float64(max(len(v.Spec.Apps[a].Stages), 1)) // at each of which a query may wait
+		shed := a < len(v.Plan.Shed) && v.Plan.Shed[a] > 0
+		if !shed && float64(v.Waiting[a]) > max(able*v.Spec.Apps[a].SLO.Latency.Seconds(), 8)*stages {
 			return true
 		}
 	}

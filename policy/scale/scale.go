@@ -3,6 +3,7 @@
 package scale
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -20,7 +21,8 @@ type Scaler interface {
 	Needs() plan.Sections
 	// Decide answers whether to request a plan now and when to ask again (serving.Never: only after a change).
 	Decide(v *View) (replan bool, again serving.Time)
-	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for.
+	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for. The engine raises them to what the
+	// clients of open streams have declared.
 	Demand(v *View, rates []float64)
 }
 
@@ -33,6 +35,13 @@ type Waker interface {
 	Called(now serving.Time, app serving.AppID, idle time.Duration) bool
 }
 
+// Follower is a Scaler that follows the content of queries (Scrooge §3.5). The engine counts factors for one that does, shows
+// them in View.Factors, asks for every plan with those observed, and gives queries up by what batches were seen to take then.
+type Follower interface {
+	// Follows answers once, when the engine is made.
+	Follows() bool
+}
+
 // View is what a rule may see.
 type View struct {
 	Now     serving.Time
@@ -43,9 +52,33 @@ type View struct {
 	Asked   bool       // a request is under way
 	LastAsk serving.Time
 	// Shifted is when something that plans are made from last changed: a worker or a variant was found unfit for planning, or
-	// fit again; a price changed; other latencies are believed. 0 for never.
+	// fit again; a price changed; other latencies are believed; a client that declares its rate joined or left. 0 for never.
 	Shifted serving.Time
 	Waiting []int // by AppID: queries that wait
 	// Idle is, by AppID, since when an app has had nothing to do; serving.Never for one that has.
 	Idle []serving.Time
+	// Factors is what content makes of the apps' graphs, for a Follower; nil for others.
+	Factors *monitor.Factors
+}
+
+// above is the arrival rate of an app over a time, less so many deviations of what chance brings.
+func (v *View) above(app serving.AppID, window time.Duration, deviations float64) float64 {
+	s := min(window, max(time.Duration(v.Now), 1)).Seconds()
+	n := v.Monitor.Rate(v.Now, app, window) * s
+	return max(n-deviations*math.Sqrt(n), 0) / s
+}
+
+// over tells whether an app's rate exceeds another, such as what its instances carry, by more than chance, over a second or over five.
+func (v *View) over(app serving.AppID, up float64) bool {
+	for _, o := range [...]struct {
+		window time.Duration
+		sigmas float64
+	}{{burst, sigma}, {steady, 1}} {
+		window := min(o.window, time.Duration(v.Now))
+		n := up * window.Seconds()
+		if v.Monitor.Rate(v.Now, app, window)*window.Seconds() > n+o.sigmas*math.Sqrt(n)+1 {
+			return true
+		}
+	}
+	return false
 }

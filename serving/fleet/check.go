@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -45,8 +46,15 @@ func (f *Fleet) Check() error {
 		if err := list(fmt.Sprintf("the central queue of stage %d", s), &f.central[s], Central, 0); err != nil {
 			return err
 		}
+		if err := list(fmt.Sprintf("the tasks that wait for their turn at stage %d", s), &f.turns[s], Turn, 0); err != nil {
+			return err
+		}
 	}
+	together := make([]int32, len(f.together))
 	for _, i := range f.live {
+		if i.shares {
+			together[i.Key.Worker] += int32(len(i.Running))
+		}
 		if err := list(fmt.Sprintf("the queue of instance %d", i.ID), &i.Queue, Queued, int32(i.ID)); err != nil {
 			return err
 		}
@@ -70,6 +78,9 @@ func (f *Fleet) Check() error {
 				return fmt.Errorf("batch %d counts %d tasks and %d items, it holds %d and %d", b.ID, b.Tasks, b.Items, n, items)
 			}
 		}
+	}
+	if !slices.Equal(together, f.together) {
+		return fmt.Errorf("by worker %v batches are counted on instances that share it, there are %v", f.together, together)
 	}
 	for r := range f.tasks {
 		if (f.tasks[r].Place != Free) != seen[Ref(r)] {

@@ -17,7 +17,9 @@ type Fleet struct {
 	live      []*Instance   // not stopped, ascending by ID
 	serving   [][]*Instance // by stage: Ready, ascending by ID
 	central   []Queue       // by stage: tasks not yet given to an instance
+	turns     []Queue       // by stage: tasks that wait for their turn
 	kinds     [][]kind      // by stage: distinct ways in which ready instances serve a task without requirements
+	together  []int32       // by worker: batches that run on instances which share all of it
 
 	// learns tells that latency is learned: a batch that has run for longer than was believed tells something.
 	learns bool
@@ -41,9 +43,9 @@ type kind struct {
 
 // New returns an empty fleet over spec.
 func New(spec *serving.Spec, p profile.Profile) *Fleet {
-	f := &Fleet{Spec: spec, Profile: p, serving: make([][]*Instance, len(spec.Stages)), central: make([]Queue, len(spec.Stages)), kinds: make([][]kind, len(spec.Stages))}
+	f := &Fleet{Spec: spec, Profile: p, serving: make([][]*Instance, len(spec.Stages)), central: make([]Queue, len(spec.Stages)), turns: make([]Queue, len(spec.Stages)), kinds: make([][]kind, len(spec.Stages))}
 	for i := range f.central {
-		f.central[i] = newQueue()
+		f.central[i], f.turns[i] = newQueue(), newQueue()
 	}
 	_, f.learns = p.(profile.Learner)
 	return f
@@ -53,7 +55,8 @@ func New(spec *serving.Spec, p profile.Profile) *Fleet {
 func (f *Fleet) Grow(spec *serving.Spec, p profile.Profile) {
 	f.Spec, f.Profile = spec, p
 	for len(f.central) < len(spec.Stages) {
-		f.serving, f.central, f.kinds = append(f.serving, nil), append(f.central, newQueue()), append(f.kinds, nil)
+		f.serving, f.kinds = append(f.serving, nil), append(f.kinds, nil)
+		f.central, f.turns = append(f.central, newQueue()), append(f.turns, newQueue())
 	}
 }
 
@@ -62,6 +65,9 @@ func (f *Fleet) Task(r Ref) *Task { return &f.tasks[r] }
 
 // Central returns the queue of tasks of a stage that no instance has been given.
 func (f *Fleet) Central(s serving.StageID) *Queue { return &f.central[s] }
+
+// Turns returns the queue of tasks of a stage that wait for their turn.
+func (f *Fleet) Turns(s serving.StageID) *Queue { return &f.turns[s] }
 
 // Ready returns the ready instances of a stage, ascending by ID. The slice must not be kept or changed.
 func (f *Fleet) Ready(s serving.StageID) []*Instance { return f.serving[s] }
@@ -108,11 +114,29 @@ func (f *Fleet) Sibling(r Ref) Ref { return f.tasks[r].sibling }
 func (f *Fleet) SetSibling(r, next Ref) { f.tasks[r].sibling = next }
 
 // Wait puts a task into its stage's central queue.
-func (f *Fleet) Wait(r Ref) {
+func (f *Fleet) Wait(r Ref) { f.wait(r, Central, f.central) }
+
+// WaitTurn puts a task where it waits for its turn at its stage.
+func (f *Fleet) WaitTurn(r Ref) { f.wait(r, Turn, f.turns) }
+
+func (f *Fleet) wait(r Ref, p Place, at []Queue) {
 	t := &f.tasks[r]
-	t.Place, t.Instance, t.work = Central, 0, 0
+	t.Place, t.Instance, t.work = p, 0, 0
 	t.DropAt = f.centralDrop(t)
-	f.push(&f.central[t.Stage], r)
+	f.push(&at[t.Stage], r)
+}
+
+// queue returns where a task waits; nil for one that does not.
+func (f *Fleet) queue(t *Task) *Queue {
+	switch t.Place {
+	case Turn:
+		return &f.turns[t.Stage]
+	case Central:
+		return &f.central[t.Stage]
+	case Queued:
+		return &f.instances[t.Instance-1].Queue
+	}
+	return nil
 }
 
 // centralDrop is the latest start that the fastest ready instance could still make; with no instance that may serve the
@@ -186,26 +210,23 @@ func (f *Fleet) instanceDrop(i *Instance, t *Task) serving.Time {
 func (f *Fleet) Try(r Ref) {
 	t := &f.tasks[r]
 	t.Try, t.DropAt = true, max(t.Deadline, t.Patient)
-	f.central[t.Stage].known = false
+	f.queue(t).known = false
 }
 
 // Take removes a task from the queue where it waits; it is then in no place.
 func (f *Fleet) Take(r Ref) {
 	t := &f.tasks[r]
-	switch t.Place {
-	case Central:
-		f.unlink(&f.central[t.Stage], r)
-	case Queued:
-		f.unlink(&f.instances[t.Instance-1].Queue, r)
-	default:
+	q := f.queue(t)
+	if q == nil {
 		panic(fmt.Sprintf("fleet: task of query %d does not wait", t.Query))
 	}
+	f.unlink(q, r)
 	t.Place = Free
 }
 
 // Start moves the first n tasks of an instance's queue into a new running batch.
 func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n int, now serving.Time, expected time.Duration) *Batch {
-	b := Batch{ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), AtOnce: len(i.Running) + 1, Tasks: n}
+	b := Batch{ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), AtOnce: f.AtOnce(i) + 1, Tasks: n}
 	last := Nil
 	for range n {
 		r := i.Queue.head
@@ -221,6 +242,7 @@ func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n in
 		last = r
 	}
 	i.Running = append(i.Running, b)
+	f.running(i, 1)
 	return &i.Running[len(i.Running)-1]
 }
 
@@ -233,6 +255,7 @@ func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Bat
 		}
 		b = i.Running[at]
 		i.Running = append(i.Running[:at], i.Running[at+1:]...)
+		f.running(i, -1)
 		i.Busy += now - b.Started
 		for r := b.Head; r != Nil; r = f.tasks[r].next {
 			f.tasks[r].Place = Free
@@ -295,8 +318,8 @@ func (f *Fleet) CanServe(i *Instance, t *Task) bool {
 }
 
 // Backlog returns the believed time until everything that runs and waits on i is done, were nothing else to come: queued
-// items run in full batches of the active variant, or each query on its own where queries run alone; slots work in parallel. extra is
-// the items of one more query.
+// items run in full batches of the active variant, or each query on its own where queries run alone; slots work in parallel, beside
+// what runs on other instances that share the worker. extra is the items of one more query.
 func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration {
 	free := serving.Never
 	if len(i.Running) < i.Slots {
@@ -324,13 +347,13 @@ func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration 
 		return wait + work/time.Duration(max(i.Slots, 1))
 	}
 	items := i.Queue.items + extra
-	v := i.Variants[i.Active].Variant
+	v, atOnce := i.Variants[i.Active].Variant, i.Slots+f.AtOnce(i)-len(i.Running)
 	var work time.Duration
 	if full := items / limit; full > 0 {
-		work = time.Duration(full) * f.Profile.Latency(v, i.DeviceType, limit, i.Slots)
+		work = time.Duration(full) * f.Profile.Latency(v, i.DeviceType, limit, atOnce)
 	}
 	if rest := items % limit; rest > 0 {
-		work += f.Profile.Latency(v, i.DeviceType, rest, i.Slots)
+		work += f.Profile.Latency(v, i.DeviceType, rest, atOnce)
 	}
 	return wait + work/time.Duration(max(i.Slots, 1))
 }

@@ -48,7 +48,7 @@ type Batch struct {
 	Head     Ref // first task; the others follow by Next
 	Started  serving.Time
 	Expected serving.Time // believed end
-	AtOnce   int          // batches that ran on the instance when it began, itself included
+	AtOnce   int          // what AtOnce was when it began, itself included
 }
 
 // Instance is one or more variants of a stage on a worker.
@@ -72,6 +72,9 @@ type Instance struct {
 	// Held tells that a launching instance is loaded and waits for its predecessor at the same place to finish.
 	Held bool
 
+	// Kept is until when a draining instance stays loaded, to be taken up again; 0 for one that goes when it is idle.
+	Kept serving.Time
+
 	// Choice is the variant on which the router wants what it has queued here to run; serving.None leaves it to the batcher.
 	Choice serving.VariantID
 
@@ -82,6 +85,7 @@ type Instance struct {
 	Launched serving.Time
 	Busy     serving.Time // slot time spent in finished batches
 	fastest  int          // index of the warm variant believed fastest for one item
+	shares   bool         // all of its worker, with every other such instance there
 }
 
 // FreeSlots returns how many more batches may start now.

@@ -13,6 +13,7 @@ func (f *Fleet) Launch(i Instance, now serving.Time) *Instance {
 	i.Queue, i.Wake, i.Launched, i.Choice = newQueue(), serving.Never, now, serving.None
 	i.Running = make([]Batch, 0, i.Slots)
 	p := &i
+	f.placed(p)
 	f.instances = append(f.instances, p)
 	f.live = append(f.live, p)
 	return p
@@ -90,6 +91,14 @@ func (f *Fleet) Drain(i *Instance) {
 	}
 }
 
+// Resume lets work come to a draining instance that is loaded.
+func (f *Fleet) Resume(i *Instance) {
+	if i.State == Draining {
+		i.State = Ready
+		f.refreshReady(i.Stage)
+	}
+}
+
 // Remove takes an instance out of the fleet. It must hold no task.
 func (f *Fleet) Remove(i *Instance) {
 	i.State = Stopped
@@ -120,10 +129,11 @@ func (f *Fleet) refreshCentral(s serving.StageID) {
 			f.kinds[s] = append(f.kinds[s], k)
 		}
 	}
-	c := &f.central[s]
-	for r := c.head; r != Nil; r = f.tasks[r].next {
-		f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+	for _, q := range [...]*Queue{&f.central[s], &f.turns[s]} {
+		for r := q.head; r != Nil; r = f.tasks[r].next {
+			f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+		}
+		q.known = false
 	}
-	c.known = false
 	f.Epoch++
 }

@@ -26,8 +26,9 @@ type InstanceSnapshot struct {
 	Accelerator int32
 	Share       float64
 	Variants    []Loaded
-	Queued      int // tasks
-	Running     int // batches
+	Kept        bool // it drains and stays loaded: a plan that wants it there takes it up without a load
+	Queued      int  // tasks
+	Running     int  // batches
 }
 
 // Snapshot copies the present state.
@@ -36,7 +37,7 @@ func (f *Fleet) Snapshot(seq uint64, now serving.Time) *Snapshot {
 	for _, i := range f.live {
 		s.Instances = append(s.Instances, InstanceSnapshot{
 			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots, Cores: i.Cores, Accelerator: i.Accelerator,
-			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Queued: i.Queue.n, Running: len(i.Running),
+			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Kept: i.Kept > 0, Queued: i.Queue.n, Running: len(i.Running),
 		})
 	}
 	return s

@@ -21,10 +21,14 @@ type Place uint8
 // The places of a task.
 const (
 	Free    Place = iota // not in use
+	Turn                 // waits at its stage for its turn: the stage serves its stream in order
 	Central              // waits at its stage, not yet given to an instance
 	Queued               // waits in an instance's queue
 	Running              // in a batch
 )
+
+// Waits tells whether a task in that place waits.
+func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 
 // lowestRank is the rank of queries without an explicit priority: behind every explicit one.
 const lowestRank = math.MaxInt32
@@ -39,6 +43,7 @@ type Task struct {
 	Deadline serving.Time // of this stage: the query's, less what later stages are believed to need
 	DropAt   serving.Time // latest start, at the place where it waits, that is believed to meet Deadline
 	Ready    serving.Time // when the stage could have begun
+	Turned   serving.Time // when it had its turn; Ready where it need not wait for one
 	Queued   serving.Time // when it joined its instance's queue
 	Instance serving.InstanceID
 	Place    Place

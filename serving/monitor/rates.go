@@ -16,22 +16,24 @@ const (
 
 // Rates counts arrivals per app in buckets of a tenth of a second over the last half minute.
 type Rates struct {
-	counts [][buckets]int32
-	newest serving.Time // number of the newest bucket
-	recent []recent     // by app
-	sizes  []sizes      // by app
-	sorted [2][]int32   // room to work in
+	counts   [][buckets]int32
+	newest   serving.Time // number of the newest bucket
+	recent   []recent     // by app
+	sizes    []sizes      // by app
+	declared []declared   // by app
+	sorted   [2][]int32   // room to work in
 }
 
 // NewRates returns counters for n apps.
 func NewRates(n int) *Rates {
-	return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n)}
+	return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n), declared: make([]declared, n)}
 }
 
 // Grow makes room for so many apps. It keeps what was counted.
 func (r *Rates) Grow(apps int) {
 	for len(r.counts) < apps {
 		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}), append(r.sizes, sizes{})
+		r.declared = append(r.declared, declared{})
 	}
 }
 

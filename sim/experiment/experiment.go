@@ -52,6 +52,10 @@ type Case struct {
 	Scaler scale.Scaler
 	// Source makes the queries of a run from its seed.
 	Source func(seed uint64) workload.Source
+	// Stays are the clients of the queries' sessions, from the seed; nil for none.
+	Stays func(seed uint64) []workload.Stay
+	// Content is what is in the queries, from the seed; nil for what the apps' fan-outs say.
+	Content func(seed uint64) truth.Content
 	// Span is for how long queries are offered.
 	Span time.Duration
 	// First is the demand, by AppID in queries/s, that the first plan is made for.
@@ -115,6 +119,12 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	}
 	noted := &noting{Planner: planner, ctx: ctx}
 	config := sim.Config{Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted, PlanDelay: c.PlanDelay, Recorder: recorder}
+	if c.Stays != nil {
+		config.Stays = c.Stays(seed)
+	}
+	if c.Content != nil {
+		config.Content = c.Content(seed)
+	}
 	config.Observe = func(now serving.Time, in []engine.Input, decisions []engine.Decision) {
 		noted.now = now
 		if c.Watch != nil {

@@ -16,7 +16,8 @@ import (
 
 // Model answers how long things take in the simulated world. It may draw from its own source of chance.
 type Model interface {
-	// Service returns the time of a batch of items of v on d while concurrency batches, this one included, run there.
+	// Service returns the time of a batch of items of v on d while concurrency batches, this one included, run there: on the instance, or
+	// on all instances that share its worker (fleet.AtOnce).
 	Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
 	// Load returns the time to bring v up on d.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration

@@ -96,11 +96,16 @@ func (l *locate) backward(w *work, x, y, dy, dx, grad []float32, n int) {
 }
 
 func (l *locate) export(g *onnxmodel.Graph, prefix, in string) string {
+	g.Node("ReduceLogSumExp", []string{l.exportPlaces(g, prefix, in)}, []string{prefix + "_logits"},
+		onnxmodel.AttrInts("axes", 2, 3), onnxmodel.AttrInt("keepdims", 0))
+	return prefix + "_logits"
+}
+
+// exportPlaces adds the scores of the places alone.
+func (l *locate) exportPlaces(g *onnxmodel.Graph, prefix, in string) string {
 	k, c := int64(l.classes), int64(l.in.C)
 	g.Initializer(prefix+"_w", l.p[:l.classes*l.in.C], k, c, 1, 1)
 	g.Initializer(prefix+"_b", l.p[l.classes*l.in.C:], k)
 	g.Node("Conv", []string{in, prefix + "_w", prefix + "_b"}, []string{prefix + "_scores"}, onnxmodel.AttrInts("kernel_shape", 1, 1))
-	g.Node("ReduceLogSumExp", []string{prefix + "_scores"}, []string{prefix + "_logits"},
-		onnxmodel.AttrInts("axes", 2, 3), onnxmodel.AttrInt("keepdims", 0))
-	return prefix + "_logits"
+	return prefix + "_scores"
 }

@@ -71,6 +71,31 @@ func (n *Net) Export(g *onnxmodel.Graph, prefix, in string) string {
 	return in
 }
 
+// ExportPlaces is Export for a network that ends in Locate, without its last step: it returns the name of the scores of all
+// classes at all places, a value of shape [N, classes, height, width]. It reports the height and width.
+func (n *Net) ExportPlaces(g *onnxmodel.Graph, prefix, in string) (scores string, height, width int) {
+	last := len(n.layers) - 1
+	for i, l := range n.layers[:last] {
+		in = l.export(g, fmt.Sprintf("%s%d", prefix, i), in)
+	}
+	l := n.layers[last].(*locate)
+	return l.exportPlaces(g, fmt.Sprintf("%s%d", prefix, last), in), l.in.H, l.in.W
+}
+
+// Places returns the scores that ExportPlaces is about for one image, class by place. The result is valid until the next call.
+func (r *Runner) Places(x []float32) []float32 {
+	last := len(r.net.layers) - 1
+	r.w.train = false
+	r.acts[0] = x
+	for i, l := range r.net.layers[:last] {
+		y := grow(&r.acts[i+1], l.out().Len())
+		r.w.keep = &r.kept[i]
+		l.forward(&r.w, r.acts[i], y, 1)
+		r.acts[i+1] = y
+	}
+	return r.net.layers[last].(*locate).scores(&r.w, r.acts[last])
+}
+
 // Runner runs a network. It holds the memory for one goroutine; several may share a network that nobody trains.
 type Runner struct {
 	net   *Net

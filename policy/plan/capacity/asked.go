@@ -12,7 +12,8 @@ const Least = 0.01
 // Asked is what an app asks of one of its stages.
 type Asked struct {
 	App serving.AppID
-	// Fan is the items that reach the stage for each query of the app.
+	// Fan is the items that reach the stage for each item that a query of the app comes with. Where fan-outs scatter, a join gets
+	// more than this: the mean of a maximum is at least the maximum of the means.
 	Fan float64
 	// Rate is the items/s that reach it, without head-room.
 	Rate float64
@@ -43,11 +44,7 @@ func Ask(spec *serving.Spec, rates []float64) []Asked {
 			}
 			for _, e := range spec.Stages[s].Next {
 				depth[e.To] = max(depth[e.To], depth[s]+1)
-				if spec.Stages[e.To].Joins == 1 {
-					out[e.To].Fan = st.Fan * e.FanOut
-				} else {
-					out[e.To].Fan = 1 // a join starts one item when its parts are there
-				}
+				out[e.To].Fan = max(out[e.To].Fan, st.Fan*e.FanOut) // a join takes the most that any edge delivers, as the engine has it
 			}
 		}
 		for _, s := range app.Stages {

@@ -69,7 +69,7 @@ func TestRuleAgainstSearch(t *testing.T) {
 	}
 }
 
-// An app a -> b (3 items each), a -> c, b and c -> d: b gets three times the queries, the join d one for each, and the
+// An app a -> b (3 items each), a -> c, b and c -> d: b gets three times the queries, the join d as many as b sends it, and the
 // objective is cut in three.
 func TestAsk(t *testing.T) {
 	spec := &serving.Spec{
@@ -81,7 +81,7 @@ func TestAsk(t *testing.T) {
 	got := Ask(spec, []float64{20})
 	for s, want := range []Asked{
 		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond},
-		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond},
+		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond},
 		{App: 1, Fan: 1, Rate: Least, Within: time.Second, Best: 0.8},
 	} {
 		if got[s] != want {

@@ -22,15 +22,13 @@ func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 	return down, broken
 }
 
-// Running returns what each worker serves by a snapshot. Of several instances on a worker the last is taken; what drains
-// does not count.
+// Running returns what each worker serves by a snapshot, or else what it has loaded still. Of several instances on a worker the last
+// is taken; what drains and goes does not count.
 func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
-	if snapshot != nil {
-		for _, i := range snapshot.Instances {
-			if i.State != fleet.Draining && i.State != fleet.Stopped {
-				out[i.Key.Worker] = i
-			}
+	for _, i := range Living(snapshot) {
+		if before, any := out[i.Key.Worker]; !i.Kept || !any || before.Kept {
+			out[i.Key.Worker] = i
 		}
 	}
 	return out

@@ -68,7 +68,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		return nil, err
 	}
 	if x.o.Oddities {
-		x.release(p.Profile, r.Snapshot)
+		x.release(r.Believed(p.Profile), r.Snapshot)
 		return x.plan(r), nil
 	}
 	x.cover()

@@ -86,14 +86,14 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 				if broken[v] {
 					continue
 				}
-				if limit, rate := rule.Of(p.Profile, r.Spec, v, x.groups[g].device, asked.Within); limit > 0 {
+				if limit, rate := rule.Of(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Within); limit > 0 {
 					st.options = append(st.options, len(x.options))
 					x.options = append(x.options, option{g, serving.StageID(s), v, limit, rate, asked.Value(&r.Spec.Variants[v])})
 				}
 			}
 		}
 		if len(st.options) == 0 {
-			return nil, capacity.Hopeless(p.Profile, r.Spec, serving.StageID(s), asked, devices, broken)
+			return nil, capacity.Hopeless(r.Believed(p.Profile), r.Spec, serving.StageID(s), asked, devices, broken)
 		}
 		slices.SortStableFunc(st.options, func(a, b int) int {
 			switch y, z := &x.options[a], &x.options[b]; {

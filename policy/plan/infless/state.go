@@ -32,6 +32,7 @@ type function struct {
 	configurations []Configuration // the largest batches first
 	most           float64         // highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
 	uniform        bool
+	bounds         bounds
 	running        []placed
 	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which configurations
 	// may be the cheapest.
@@ -44,10 +45,7 @@ type function struct {
 // read turns a request into what runs. It fails when none of the functions that have a load can be served.
 func (p *Planner) read(r plan.Request) (*state, error) {
 	x := &state{o: p.Options.filled(), spec: r.Spec, kept: make(map[serving.WorkerID][]int32)}
-	believed := p.Profile
-	if r.Beliefs != nil {
-		believed = r.Beliefs
-	}
+	believed := r.Believed(p.Profile)
 	space := newSpace(believed, r.Spec, &x.o)
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
 	x.cluster = newCluster(space, down)
@@ -55,7 +53,9 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	loaded := false
 	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
 		f := function{Asked: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
-		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 {
+		app := &r.Spec.Apps[asked.App]
+		f.bounds = bounds{app.Least, app.Most}
+		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.Least > 0 {
 			f.load = asked.Rate * x.o.Headroom
 		}
 		if v := space.variant(f.stage, broken); v != serving.None {

@@ -93,10 +93,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	if !(x.money >= 0) || math.IsInf(x.money, 0) {
 		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit", x.money)
 	}
-	believed := r.Beliefs
-	if believed == nil {
-		believed = p.Profile
-	}
+	believed := r.Believed(p.Profile)
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
 	x.workers, x.left = make([][]serving.WorkerID, len(r.Spec.DeviceTypes)), make([]int, len(r.Spec.DeviceTypes))
 	for w, y := range r.Spec.Workers {

@@ -100,7 +100,7 @@ type Demand struct {
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, error) {
 	m, broken := p.read(r)
 	if len(m.groups) == 0 {
-		return nil, m.hopeless(p.Profile, 0, broken)
+		return nil, m.hopeless(r.Believed(p.Profile), 0, broken)
 	}
 	out := &Diagnosis{Headroom: m.o.Headroom}
 	var err error
@@ -191,7 +191,7 @@ func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serv
 		return 0
 	}
 	can := func(slo time.Duration) bool {
-		limit, _ := d.m.rule().Of(d.p.Profile, d.r.Spec, v, device, time.Duration(float64(slo)/d.depth(s)))
+		limit, _ := d.m.rule().Of(d.r.Believed(d.p.Profile), d.r.Spec, v, device, time.Duration(float64(slo)/d.depth(s)))
 		return limit > 0
 	}
 	app := &d.r.Spec.Apps[d.m.stages[s].App]

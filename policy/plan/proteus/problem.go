@@ -53,7 +53,7 @@ func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 	m, broken := p.read(r)
 	for s := range m.stages {
 		if len(m.stages[s].pairs) == 0 {
-			return nil, m.hopeless(p.Profile, serving.StageID(s), broken)
+			return nil, m.hopeless(r.Believed(p.Profile), serving.StageID(s), broken)
 		}
 	}
 	return m, nil
@@ -87,7 +87,7 @@ func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *prob
 	}
 	m.ask(r)
 	for s := range m.stages {
-		m.offer(p.Profile, serving.StageID(s), broken)
+		m.offer(r.Believed(p.Profile), serving.StageID(s), broken)
 	}
 	return m, broken
 }

@@ -47,6 +47,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if fraction == 0 {
 		fraction = 0.5
 	}
+	believed := r.Believed(p.Profile)
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
@@ -83,8 +84,8 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 			if v < 0 || int(v) >= len(r.Spec.Variants) {
 				return nil, fmt.Errorf("placement %d: variant %d does not exist", n, v)
 			}
-			limit := profile.BatchLimit(p.Profile, r.Spec, v, worker.DeviceType, slots, time.Duration(fraction*float64(within)))
-			if limit == 0 && p.Profile.Latency(v, worker.DeviceType, 1, slots) <= within {
+			limit := profile.BatchLimit(believed, r.Spec, v, worker.DeviceType, slots, time.Duration(fraction*float64(within)))
+			if limit == 0 && believed.Latency(v, worker.DeviceType, 1, slots) <= within {
 				limit = 1 // meets the objective alone, though a query that just missed a run will not
 			}
 			if i.Limit > 0 {
@@ -93,14 +94,14 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 			if limit == 0 {
 				if at == 0 {
 					return nil, fmt.Errorf("placement %d: variant %q takes %v for one item on device type %q, the objective leaves %v: choose a faster variant or raise the SLO",
-						n, r.Spec.Variants[v].Name, p.Profile.Latency(v, worker.DeviceType, 1, slots), r.Spec.DeviceTypes[worker.DeviceType].Name, within)
+						n, r.Spec.Variants[v].Name, believed.Latency(v, worker.DeviceType, 1, slots), r.Spec.DeviceTypes[worker.DeviceType].Name, within)
 				}
 				continue // a spare variant that never fits is simply not loaded
 			}
 			item.Variants = append(item.Variants, plan.Variant{Variant: v, Limit: limit})
 		}
 		active := item.Variants[0]
-		run := p.Profile.Latency(active.Variant, worker.DeviceType, active.Limit, slots)
+		run := believed.Latency(active.Variant, worker.DeviceType, active.Limit, slots)
 		item.Hold = max(within-run, 0) // INFless §3.2: the time-out is the objective less the execution time
 		capacity[n] = float64(slots*active.Limit) / run.Seconds()
 		total[i.Stage] += capacity[n]

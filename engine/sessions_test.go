@@ -1,0 +1,124 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// When a client joins or leaves, every scaler that plans at all asks for a plan at once, for what the clients who are there have declared,
+// though not a query has come; with a rate that changes nothing it is left alone.
+func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
+	asking := 0
+	for _, scaler := range systems.Scalers() {
+		s := systems.System{Name: "test", Router: "shortestqueue", Batcher: "greedy", Scaler: scaler}
+		s.Options.Replan = time.Hour
+		if scaler == "mixshift" || scaler == "ratebands" {
+			s.Options.Replan = time.Second // the pause between requests, to others their interval
+		}
+		c := simtest.Uniform(1, time.Millisecond, time.Millisecond, 100*time.Millisecond, 8)
+		e, err := s.Engine(c.Spec, c.Profile, c.Planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := serving.Time(0)
+		// step moves on far enough that no scaler spares a request for being too soon, and answers what is asked.
+		step := func(in ...engine.Input) (rate float64, asked bool) {
+			for range 20 {
+				at += serving.Time(time.Second)
+				for _, d := range e.Step(at, in) {
+					if d.Kind == engine.RequestPlan {
+						rate, asked = d.Rates[0], true
+						p := *c.Plan
+						p.Snapshot = d.Snapshot.Seq
+						at++
+						e.Step(at, []engine.Input{{Kind: engine.PlanReady, Plan: &p}})
+					}
+				}
+				in = in[:0]
+				if err := e.Check(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return rate, asked
+		}
+		change := func(k engine.InputKind, stream uint64, rate float64) []engine.Input {
+			return []engine.Input{{Kind: k, Query: serving.Query{Stream: stream}, Rate: rate}}
+		}
+		step(engine.Input{Kind: engine.PlanReady, Plan: c.Plan})
+		if _, asked := step(change(engine.StreamClosed, 9, 0)...); asked {
+			t.Errorf("%s asks when a client leaves that was not there", scaler)
+		}
+		rate, asked := step(change(engine.StreamOpened, 1, 40)...)
+		if !asked {
+			if scaler != "fixed" {
+				t.Errorf("%s does not ask when a client joins", scaler)
+			}
+			continue
+		}
+		asking++
+		if rate != 40 {
+			t.Errorf("%s: a plan for %v/s, want the 40/s declared", scaler, rate)
+		}
+		if rate, asked = step(append(change(engine.StreamOpened, 2, 60), change(engine.StreamClosed, 1, 0)...)...); !asked || rate != 60 {
+			t.Errorf("%s: one has come and one gone, asked %v for %v/s, want 60/s", scaler, asked, rate)
+		}
+		if _, asked = step(change(engine.StreamOpened, 2, 60)...); asked {
+			t.Errorf("%s asks for what it knew", scaler)
+		}
+		if rate, asked = step(change(engine.StreamClosed, 2, 0)...); !asked || rate >= 40 {
+			t.Errorf("%s: the last has gone, asked %v for %v/s", scaler, asked, rate)
+		}
+	}
+	if asking < 3 {
+		t.Errorf("%d scalers have asked", asking)
+	}
+}
+
+// A stream that could not be opened is reported as a driver's fault and counts for nothing.
+func TestBadStreams(t *testing.T) {
+	for _, in := range []engine.Input{
+		{Kind: engine.StreamOpened, Query: serving.Query{App: 1, Stream: 1}, Rate: 1},
+		{Kind: engine.StreamOpened, Query: serving.Query{App: -1, Stream: 1}, Rate: 1},
+		{Kind: engine.StreamOpened, Rate: 1},
+		{Kind: engine.StreamOpened, Query: serving.Query{Stream: 1}, Rate: -1},
+	} {
+		c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
+		e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(c.Spec, c.Profile, c.Planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Step(1, []engine.Input{in})
+		if e.Check() == nil {
+			t.Errorf("%+v passes", in)
+		}
+	}
+}
+
+// Of what happens at one instant streams are opened before they are closed, both before plans and queries; two apps that call their
+// streams alike are told apart.
+func TestSortStreams(t *testing.T) {
+	in := []engine.Input{
+		{Kind: engine.QueryArrived, Query: serving.Query{ID: 1}},
+		{Kind: engine.StreamClosed, Query: serving.Query{App: 1, Stream: 1}},
+		{Kind: engine.StreamClosed, Query: serving.Query{App: 0, Stream: 1}},
+		{Kind: engine.PlanFailed},
+		{Kind: engine.StreamOpened, Query: serving.Query{Stream: 7}},
+		{Kind: engine.PriceChanged},
+		{Kind: engine.StreamOpened, Query: serving.Query{App: 3, Stream: 2}},
+	}
+	engine.Sort(in)
+	for k, want := range []struct {
+		kind   engine.InputKind
+		app    serving.AppID
+		stream uint64
+	}{{engine.PriceChanged, 0, 0}, {engine.StreamOpened, 3, 2}, {engine.StreamOpened, 0, 7}, {engine.StreamClosed, 0, 1}, {engine.StreamClosed, 1, 1}, {engine.PlanFailed, 0, 0}, {engine.QueryArrived, 0, 0}} {
+		if q := in[k].Query; in[k].Kind != want.kind || q.App != want.app || q.Stream != want.stream {
+			t.Errorf("input %d is %v of stream %d of app %d, want %+v", k, in[k].Kind, q.Stream, q.App, want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package capacity
+
+import (
+	"cmp"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Rates returns the demand to plan for by AppID, in queries/s: what was observed, at least Least, times the head-room, where 0 is none.
+func Rates(r *plan.Request, headroom float64) []float64 {
+	out := make([]float64, len(r.Spec.Apps))
+	for a := range out {
+		out[a] = Least
+		if a < len(r.Rates) {
+			out[a] = max(r.Rates[a], Least)
+		}
+		out[a] *= cmp.Or(headroom, 1)
+	}
+	return out
+}
+
+// Workers returns by device type the workers that are not down.
+func Workers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
+	out := make([][]serving.WorkerID, len(spec.DeviceTypes))
+	for w := range spec.Workers {
+		if d := spec.Workers[w].DeviceType; !down[w] {
+			out[d] = append(out[d], serving.WorkerID(w))
+		}
+	}
+	return out
+}
+
+// Living returns the instances of a snapshot that run or are to run, and those that are kept loaded: all that a plan can have without
+// a load.
+func Living(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {
+	if snapshot == nil {
+		return nil
+	}
+	for _, i := range snapshot.Instances {
+		if i.State != fleet.Draining && i.State != fleet.Stopped || i.Kept {
+			out = append(out, i)
+		}
+	}
+	return out
+}

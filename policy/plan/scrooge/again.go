@@ -1,0 +1,80 @@
+package scrooge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// again serves all modules anew, with the parts of the objective that the allocation gave them, and takes that where it rents less: one module
+// after the other fills whole machines with what serves most for its price, and puts what is left in the room of others or on the cheapest machine that
+// carries it. An allocation that counts machines by the part that is used has no reason to fill them: two that are used by two thirds cost it
+// the same as one that is full and a third of another, which others can share. What comes first matters, so several orders are tried.
+func (c *candidate) again() {
+	best := *c
+	for _, order := range c.orders() {
+		m := mover{candidate: c, most: math.Inf(1), left: make([]int, len(c.world.prices))}
+		for d := range m.left {
+			m.left[d] = len(c.world.workers[d])
+		}
+		if slices.ContainsFunc(order, func(p piece) bool { return !m.move(p) }) {
+			continue
+		}
+		o := *c
+		o.packing = packing{bins: m.bins, used: make([]int, len(m.left))}
+		o.count()
+		o.improve()
+		if o.fits() && !best.fits() || o.cost < best.cost && !near(o.cost, best.cost) {
+			best = o
+		}
+	}
+	*c = best
+}
+
+// permuted is for how many modules every order is tried.
+const permuted = 4
+
+// orders lists orders of the modules with all that they are to carry.
+func (c *candidate) orders() (out [][]piece) {
+	var all []piece
+	costs := make(map[[2]int]float64)
+	for g, s := range c.solutions {
+		for i := range s.Modules {
+			p := piece{graph: g, stage: i}
+			for _, u := range s.Modules[i].Uses {
+				m := &s.problem.Modules[i].Modes[u.Mode]
+				p.rate += float64(u.Count) * u.Rate
+				costs[[2]int{g, i}] += float64(u.Count) * u.Rate / m.Rate() * c.world.prices[m.Type]
+			}
+			all = append(all, p)
+		}
+	}
+	if len(all) <= permuted {
+		permute(all, 0, func() { out = append(out, slices.Clone(all)) })
+		return out
+	}
+	add := func(by func(p piece) float64) {
+		slices.SortStableFunc(all, func(a, b piece) int { return cmp.Compare(by(a), by(b)) })
+		back := slices.Clone(all)
+		slices.Reverse(back)
+		out = append(out, slices.Clone(all), back)
+	}
+	cost := func(p piece) float64 { return costs[[2]int{p.graph, p.stage}] }
+	add(cost)
+	add(func(p piece) float64 { return math.Mod(cost(p), 1) })
+	add(func(p piece) float64 { return float64(c.solutions[p.graph].Modules[p.stage].Within) })
+	add(func(p piece) float64 { return float64(p.stage) })
+	return out
+}
+
+func permute(all []piece, k int, f func()) {
+	if k == len(all) {
+		f()
+		return
+	}
+	for n := k; n < len(all); n++ {
+		all[k], all[n] = all[n], all[k]
+		permute(all, k+1, f)
+		all[k], all[n] = all[n], all[k]
+	}
+}

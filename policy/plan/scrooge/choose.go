@@ -1,0 +1,225 @@
+package scrooge
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// solution is the allocation of a graph.
+type solution struct {
+	problem *Problem
+	*Allocation
+	modes [][]Mode // by module: those that may be used, left out of the problem or not
+}
+
+// candidate is one way to serve all graphs: their allocations, and how their uses are put on machines.
+type candidate struct {
+	world     *world
+	solutions []*solution // by graph
+	packing   packing
+	cost      float64 // of what is rented, in $/h
+	used      float64 // of what is used of it, in $/h
+}
+
+// chooser looks for the candidate that rents least.
+//
+// Allocation counts machines by the part that is used; what is paid is whole ones. The cheapest allocation may use a little of many
+// types where a dearer one fills a machine or two of one type. So besides the cheapest one of all (which is all that the paper
+// tries) those are made that leave out one after another of the types that were used, each is packed, and the one that rents least is
+// taken. It is the paper's way with a type that is not to be had, too: to allocate again without it.
+type chooser struct {
+	*world
+	solved map[string]*solution
+}
+
+// most is how many candidates are looked at.
+const mostCandidates = 12
+
+// best returns the candidate that rents least for a part of the demand, or, when none fits on the workers, the one that would rent least if it did.
+func (s *chooser) best(ctx context.Context, part float64) (*candidate, error) {
+	var best *candidate
+	seen := make(map[string]bool)
+	waiting := [][]bool{make([]bool, len(s.spec.DeviceTypes))} // types that are left out
+	for n := 0; len(waiting) > 0 && n < mostCandidates; n++ {
+		without := waiting[0]
+		waiting = waiting[1:]
+		c, err := s.try(ctx, part, without)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || c.better(best) {
+			best = c
+		}
+		if s.o.AsWritten && c.fits() {
+			break
+		}
+		for _, d := range c.leaveOut() {
+			if s.o.AsWritten && c.short()[d] == 0 {
+				continue
+			}
+			next := slices.Clone(without)
+			next[d] = true
+			if k := key(next); !seen[k] {
+				seen[k] = true
+				waiting = append(waiting, next)
+			}
+		}
+	}
+	return best, nil
+}
+
+func key(without []bool) string {
+	out := make([]byte, len(without))
+	for d, x := range without {
+		if x {
+			out[d] = 1
+		}
+	}
+	return string(out)
+}
+
+// try makes a candidate without some types; a module that runs on nothing else keeps them.
+func (s *chooser) try(ctx context.Context, part float64, without []bool) (*candidate, error) {
+	c := &candidate{world: s.world}
+	for g := range s.graphs {
+		x, err := s.allocate(ctx, g, part, without)
+		if err != nil {
+			return nil, err
+		}
+		c.solutions = append(c.solutions, x)
+		c.used += x.Cost
+	}
+	c.pack()
+	return c, nil
+}
+
+// allocate makes or finds the allocation of a graph.
+func (s *chooser) allocate(ctx context.Context, g int, part float64, without []bool) (*solution, error) {
+	name := name(g, part, without)
+	if known := s.solved[name]; known != nil {
+		return known, nil
+	}
+	x := &s.graphs[g]
+	p, modes := &Problem{SLO: x.within, Prices: s.prices}, make([][]Mode, len(x.stages))
+	for i := range x.stages {
+		st := &x.stages[i]
+		m := Module{Rate: st.rate * part, Next: st.next, Modes: st.modes}
+		if kept := slices.DeleteFunc(slices.Clone(st.modes), func(m Mode) bool { return without[m.Type] }); len(kept) > 0 {
+			m.Modes = kept
+		}
+		p.Modules = append(p.Modules, m)
+		modes[i] = st.modes
+	}
+	made, err := s.method()(ctx, p)
+	if err != nil && ctx.Err() == nil {
+		if more := sparse(p); more != nil {
+			for i := range modes {
+				modes[i] = slices.Concat(modes[i], more[i])
+			}
+			made, err = s.method()(ctx, p)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil && slices.Contains(without, true) {
+		return s.allocate(ctx, g, part, make([]bool, len(without)))
+	}
+	if err != nil {
+		return nil, s.hopeless(x, err)
+	}
+	out := &solution{p, made, modes}
+	s.solved[name] = out
+	return out, nil
+}
+
+// bound is what no plan for a part of the demand uses less than, in $/h; NaN where it is not proven. best has been asked before.
+func (s *chooser) bound(part float64) (out float64) {
+	for g := range s.graphs {
+		x := s.solved[name(g, part, make([]bool, len(s.spec.DeviceTypes)))]
+		if !x.Proven {
+			return math.NaN()
+		}
+		out += x.Bound
+	}
+	return out
+}
+
+func name(g int, part float64, without []bool) string {
+	return fmt.Sprintf("%d %v %s", g, part, key(without))
+}
+
+// sparse adds batches of one to the modules of a problem that have none, and returns them by module, nil when there is none: so little may arrive that
+// the smallest batch measured does not fill within the objective. A batch of one takes no longer than that one.
+func sparse(p *Problem) (added [][]Mode) {
+	for i := range p.Modules {
+		m := &p.Modules[i]
+		least := math.MaxInt
+		for k := range m.Modes {
+			least = min(least, m.Modes[k].Batch)
+		}
+		if least == 1 {
+			continue
+		}
+		var more []Mode
+		for _, x := range m.Modes {
+			if x.Batch == least {
+				x.Batch = 1
+				more = append(more, x)
+			}
+		}
+		if more != nil && added == nil {
+			added = make([][]Mode, len(p.Modules))
+		}
+		if more != nil {
+			added[i] = more
+			m.Modes = slices.Concat(m.Modes, more)
+		}
+	}
+	return added
+}
+
+// method is what makes allocations.
+func (s *chooser) method() Method {
+	if s.o.Method != nil {
+		return s.o.Method
+	}
+	return func(_ context.Context, p *Problem) (*Allocation, error) { return Exact(p) }
+}
+
+// better orders candidates: those that fit before the others, then by what is rented, by the instances that go on, and by what is used.
+func (c *candidate) better(o *candidate) bool {
+	if c.fits() != o.fits() {
+		return c.fits()
+	}
+	if !near(c.cost, o.cost) {
+		return c.cost < o.cost
+	}
+	if a, b := c.kept(), o.kept(); a != b {
+		return a > b
+	}
+	return c.used < o.used && !near(c.used, o.used)
+}
+
+// leaveOut lists the types to do without next: those of which there are too few first, then what is used least.
+func (c *candidate) leaveOut() (out []serving.DeviceTypeID) {
+	use := make([]float64, len(c.world.prices))
+	for d, n := range c.packing.used {
+		use[d] = float64(n) * c.world.prices[d]
+	}
+	short := c.short()
+	for d := range use {
+		if use[d] > 0 {
+			out = append(out, serving.DeviceTypeID(d))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b serving.DeviceTypeID) int {
+		return cmp.Or(cmp.Compare(min(short[b], 1), min(short[a], 1)), cmp.Compare(use[a], use[b]))
+	})
+	return out
+}

@@ -1,0 +1,175 @@
+package scrooge
+
+import (
+	"math"
+	"slices"
+)
+
+// piece is one machine's part of a module's load.
+type piece struct {
+	graph, stage int
+	mode         Mode
+	rate         float64 // items/s, above 0 and at most the mode's
+}
+
+// part is how much of a machine it takes: input rate proportionality (§3.3).
+func (p *piece) part() float64 { return p.rate / p.mode.Rate() }
+
+// bin is a machine of a type, before it is known which.
+type bin struct {
+	device int
+	room   float64 // that is left of it, in [0, 1]
+	memory int64   // that is left of it
+	pieces []piece
+}
+
+// packing is what each machine that is rented gets.
+type packing struct {
+	bins []bin
+	// Open bins have room for more; the others are full.
+	open []int
+	used []int // machines by type
+}
+
+// tiny is the room that rounding may leave of, or take from, a machine.
+const tiny = 1e-9
+
+// pack puts a candidate's uses on machines, and counts what that rents. Full uses take a machine each. Partial ones share them: as
+// §3.4 has it, by best fit in the order in which they come; or else as few as there can be of each type, and then fewer or cheaper ones by
+// serving some of the load in other modes that keep the module's part of the objective.
+func (c *candidate) pack() {
+	x := c.world
+	var partial []piece
+	p := packing{used: make([]int, len(x.prices))}
+	if c.overflows() {
+		return
+	}
+	for g, s := range c.solutions {
+		for i := range s.Modules {
+			for _, u := range s.Modules[i].Uses {
+				one := piece{graph: g, stage: i, mode: s.problem.Modules[i].Modes[u.Mode], rate: u.Rate}
+				for range u.Count {
+					if one.part() > 1-tiny {
+						p.bins = append(p.bins, x.bin(one.mode.Type))
+						x.put(&p.bins[len(p.bins)-1], one)
+						continue
+					}
+					partial = append(partial, one)
+				}
+			}
+		}
+	}
+	if x.o.AsWritten {
+		for _, one := range partial {
+			x.fit(&p, one)
+		}
+	} else {
+		for d := range x.prices {
+			mine := slices.DeleteFunc(slices.Clone(partial), func(p piece) bool { return p.mode.Type != d })
+			p.bins = append(p.bins, x.fewest(d, mine)...)
+		}
+	}
+	c.packing = p
+	c.count()
+	if !x.o.AsWritten {
+		c.improve()
+		c.again()
+	}
+}
+
+// overflows notes what a candidate takes that is far beyond what there is, without putting it on machines.
+func (c *candidate) overflows() bool {
+	x := c.world
+	used, all := make([]int, len(x.prices)), 0
+	for _, s := range c.solutions {
+		for i := range s.Modules {
+			for _, u := range s.Modules[i].Uses {
+				used[s.problem.Modules[i].Modes[u.Mode].Type] += u.Count
+				all += u.Count
+			}
+		}
+	}
+	if all <= beyond*(len(x.spec.Workers)+beyond) {
+		return false
+	}
+	c.packing = packing{used: used}
+	c.cost = math.Inf(1)
+	return true
+}
+
+// beyond is by how many times more machines than there are a packing is not worth while.
+const beyond = 4
+
+// count adds up what is rented and used, and lists the bins with room.
+func (c *candidate) count() {
+	p := &c.packing
+	clear(p.used)
+	p.open = p.open[:0]
+	c.cost, c.used = 0, 0
+	for k := range p.bins {
+		b := &p.bins[k]
+		p.used[b.device]++
+		c.cost += c.world.prices[b.device]
+		c.used += (1 - b.room) * c.world.prices[b.device]
+		if b.room > tiny {
+			p.open = append(p.open, k)
+		}
+	}
+}
+
+// short is, by type, how many machines more are taken than there are.
+func (c *candidate) short() []int {
+	out := make([]int, len(c.packing.used))
+	for d, n := range c.packing.used {
+		out[d] = max(0, n-len(c.world.workers[d]))
+	}
+	return out
+}
+
+// fits tells that there are machines for all of it.
+func (c *candidate) fits() bool {
+	return !slices.ContainsFunc(c.short(), func(n int) bool { return n > 0 })
+}
+
+// bin is an empty machine.
+func (x *world) bin(device int) bin {
+	b := bin{device: device, room: 1, memory: x.spec.DeviceTypes[device].MemoryBytes}
+	if b.memory <= 0 {
+		b.memory = boundless
+	}
+	return b
+}
+
+// boundless stands for the memory of a machine of which it is not known.
+const boundless = 1 << 62
+
+// takes is the memory that a piece takes.
+func (x *world) takes(p *piece) int64 {
+	return x.needs(variant(&p.mode), p.mode.Batch*p.mode.Slots)
+}
+
+// holds tells whether a bin has room for a piece.
+func (x *world) holds(b *bin, p *piece) bool {
+	return b.device == p.mode.Type && p.part() <= b.room+tiny && x.takes(p) <= b.memory
+}
+
+func (x *world) put(b *bin, p piece) {
+	b.room = max(b.room-p.part(), 0)
+	b.memory -= x.takes(&p)
+	b.pieces = append(b.pieces, p)
+}
+
+// fit puts a piece where it leaves least room, on a new machine if nowhere else (§3.4).
+func (x *world) fit(p *packing, one piece) {
+	best := -1
+	for k := range p.bins {
+		if b := &p.bins[k]; x.holds(b, &one) && (best < 0 || b.room < p.bins[best].room) {
+			best = k
+		}
+	}
+	if best < 0 {
+		best = len(p.bins)
+		p.bins = append(p.bins, x.bin(one.mode.Type))
+	}
+	x.put(&p.bins[best], one)
+}

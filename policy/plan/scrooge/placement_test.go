@@ -1,0 +1,148 @@
+package scrooge
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// What machines are rented for the same allocations: by best fit in the order in which uses come (§3.4), on as few as there can be, with
+// single machines served again elsewhere and all served anew, and with types left out. Each step rents no more than the one before it.
+func TestRentOfPlacements(t *testing.T) {
+	var sums [4]float64
+	bound, n := 0.0, 0
+	for seed := range uint64(120) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		c := simtest.Random(rng)
+		for d := range c.Spec.DeviceTypes {
+			for range 40 {
+				if !c.Spec.DeviceTypes[d].Part {
+					c.Spec.Workers = append(c.Spec.Workers, serving.Worker{Name: "more", DeviceType: serving.DeviceTypeID(d)})
+				}
+			}
+		}
+		var rates []float64
+		for range c.Spec.Apps {
+			rates = append(rates, 1000*math.Pow(rng.Float64(), 2))
+		}
+		r := plan.Request{Spec: c.Spec, Rates: rates}
+		rent := func(o Options) (*candidate, float64) {
+			x := (&Planner{Profile: c.Profile, Options: o}).read(r)
+			s := &chooser{world: x, solved: make(map[string]*solution)}
+			best, err := s.best(context.Background(), 1)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			return best, whole(s.bound(1), x.prices)
+		}
+		written, _ := rent(Options{AsWritten: true})
+		best, least := rent(Options{})
+		if !written.fits() || !best.fits() {
+			continue
+		}
+		few := 0.0
+		x := written.world
+		for d, price := range x.prices {
+			var mine []piece
+			for _, b := range written.packing.bins {
+				if b.device == d {
+					mine = append(mine, b.pieces...)
+				}
+			}
+			few += price * float64(len(x.fewest(d, mine)))
+		}
+		x.o.AsWritten = false
+		one := *written
+		one.pack()
+		for k, rents := range []float64{written.cost, few, one.cost, best.cost} {
+			sums[k] += rents
+			if k > 0 && rents > []float64{written.cost, few, one.cost}[k-1]*(1+1e-9) {
+				t.Errorf("seed %d: step %d rents more: %v, %v, %v, %v", seed, k, written.cost, few, one.cost, best.cost)
+			}
+		}
+		bound += least
+		n++
+	}
+	t.Logf("%d worlds, rent relative to the bound: best fit as written %.3f, fewest machines %.3f, served anew %.3f, types left out %.3f", n, sums[0]/bound, sums[1]/bound, sums[2]/bound, sums[3]/bound)
+}
+
+// As few machines as there can be, for few pieces of random sizes, against every way to put them together.
+func TestFewest(t *testing.T) {
+	more := 0
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		x := &world{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{MemoryBytes: int64(20 * rng.IntN(2))}}, Variants: []serving.Variant{{}, {}}}}
+		x.spec.Variants[0].MemoryBytes, x.spec.Variants[1].MemoryBytes = int64(rng.IntN(12)), int64(rng.IntN(12))
+		var pieces []piece
+		var first packing
+		for range 1 + rng.IntN(8) {
+			p := piece{mode: Mode{Batch: 1, Slots: 1, Took: 1e9, Tag: rng.IntN(2)}, rate: math.Round(20*rng.Float64()) / 20}
+			if p.rate == 0 {
+				p.rate = 0.3
+			}
+			pieces = append(pieces, p)
+			x.fit(&first, p)
+		}
+		least := len(pieces)
+		var try func(k int, bins []bin)
+		try = func(k int, bins []bin) {
+			if k == len(pieces) {
+				least = min(least, len(bins))
+			}
+			if k == len(pieces) || len(bins) >= least {
+				return
+			}
+			for n := range bins {
+				if was := bins[n]; x.holds(&was, &pieces[k]) {
+					x.put(&bins[n], pieces[k])
+					try(k+1, bins)
+					bins[n] = was
+				}
+			}
+			next := append(bins[:len(bins):len(bins)], x.bin(0))
+			x.put(&next[len(bins)], pieces[k])
+			try(k+1, next)
+		}
+		try(0, nil)
+		if got := x.fewest(0, pieces); len(got) != least {
+			t.Errorf("seed %d: %d machines, %d do", seed, len(got), least)
+		}
+		if len(first.bins) > least {
+			more++
+		}
+	}
+	t.Logf("best fit in the order given takes more in %d of 200", more)
+}
+
+func TestWhole(t *testing.T) {
+	for _, c := range []struct {
+		need float64
+		want float64
+	}{{7.46, 8}, {0, 0}, {0.1, 2}, {2.5, 3}, {100.5, 101}} {
+		if got := whole(c.need, []float64{2, 3}); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("prices of 2 and 3 make up %v from %v on, want %v", got, c.need, c.want)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 5))
+	for range 200 {
+		prices := []float64{1 + rng.Float64(), 1 + 2*rng.Float64(), 0.5 + rng.Float64()}
+		need, least := 12*rng.Float64(), math.Inf(1)
+		for a := range 30 {
+			for b := range 30 {
+				for c := range 30 {
+					if sum := float64(a)*prices[0] + float64(b)*prices[1] + float64(c)*prices[2]; sum >= need {
+						least = min(least, sum)
+					}
+				}
+			}
+		}
+		if got := whole(need, prices); math.Abs(got-least) > 1e-9 {
+			t.Fatalf("%v make up %v from %v on, want %v", prices, got, need, least)
+		}
+	}
+}

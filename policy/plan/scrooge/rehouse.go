@@ -1,0 +1,149 @@
+package scrooge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// improve rents less by serving again what single machines serve: in the room that others have left, or on a cheaper machine, in any mode
+// that keeps the module's part of the objective.
+func (c *candidate) improve() {
+	for c.save() {
+	}
+}
+
+// save gives up a machine where that rents less.
+func (c *candidate) save() bool {
+	order := slices.Clone(c.packing.open)
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := &c.packing.bins[a], &c.packing.bins[b]
+		return cmp.Compare(y.room*c.world.prices[y.device], x.room*c.world.prices[x.device])
+	})
+	for _, k := range order {
+		price := c.world.prices[c.packing.bins[k].device]
+		if bins, cost := c.without(k, price*(1-tiny)); bins != nil && cost < price {
+			c.packing.bins = bins
+			c.count()
+			return true
+		}
+	}
+	return false
+}
+
+// without serves elsewhere what a bin serves, on new machines for less than the given $/h in all. It returns the bins that are then taken, or
+// nil, and what the new ones cost.
+func (c *candidate) without(k int, most float64) ([]bin, float64) {
+	m := mover{candidate: c, most: most, left: make([]int, len(c.world.prices))}
+	for d := range m.left {
+		m.left[d] = len(c.world.workers[d]) - c.packing.used[d]
+	}
+	moved := make(map[int]bool)
+	for _, n := range c.packing.open {
+		if moved[n] = true; n != k {
+			m.bins = append(m.bins, c.packing.bins[n])
+		}
+	}
+	pieces := slices.Clone(c.packing.bins[k].pieces)
+	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.part(), a.part()) })
+	for _, p := range pieces {
+		if !m.move(p) {
+			return nil, 0
+		}
+	}
+	for n, b := range c.packing.bins {
+		if n != k && !moved[n] {
+			m.bins = append(m.bins, b)
+		}
+	}
+	return m.bins, m.spent
+}
+
+// mover serves pieces elsewhere.
+type mover struct {
+	*candidate
+	most, spent float64
+	left        []int // machines to be had, by type
+	bins        []bin // with room, those that were rented for it included
+}
+
+// move serves a piece elsewhere, in several parts if it must.
+func (m *mover) move(p piece) bool {
+	for rest := p.rate; rest > tiny*p.rate; {
+		at, as := m.room(p, rest)
+		if at < 0 {
+			var ok bool
+			if as, ok = m.rent(p, rest); !ok {
+				return false
+			}
+			at = len(m.bins)
+			m.bins = append(m.bins, m.world.bin(as.mode.Type))
+			m.left[as.mode.Type]--
+			m.spent += m.world.prices[as.mode.Type]
+		}
+		b := &m.bins[at]
+		b.pieces = slices.Clip(b.pieces) // which other bins share
+		m.world.put(b, as)
+		rest -= as.rate
+	}
+	return true
+}
+
+// room finds the machine with room for all of a rate of a piece's module on which it takes least, by price.
+func (m *mover) room(p piece, rate float64) (at int, as piece) {
+	at = -1
+	least := math.Inf(1)
+	for k := range m.bins {
+		b := &m.bins[k]
+		if b.room <= tiny {
+			continue
+		}
+		m.modes(p, b.device, func(mode Mode) {
+			one := piece{p.graph, p.stage, mode, rate}
+			if cost := one.part() * m.world.prices[b.device]; m.inTime(&one) && m.world.holds(b, &one) && cost < least*(1-tiny) {
+				at, as, least = k, one, cost
+			}
+		})
+	}
+	return at, as
+}
+
+// rent finds the machine to rent for as much as it carries of a rate: where one carries all of it the cheapest, and of these the one of which it
+// takes least; else the one that carries most for its price.
+func (m *mover) rent(p piece, rate float64) (as piece, ok bool) {
+	cheapest, part, most := math.Inf(1), math.Inf(1), 0.0
+	whole := false
+	for d, price := range m.world.prices {
+		if m.left[d] <= 0 || m.spent+price > m.most {
+			continue
+		}
+		m.modes(p, d, func(mode Mode) {
+			one := piece{p.graph, p.stage, mode, min(rate, mode.Rate())}
+			if !m.inTime(&one) {
+				return
+			}
+			if all := rate <= mode.Rate()*(1+tiny); all {
+				if price < cheapest || price == cheapest && one.part() < part {
+					as, ok, whole, cheapest, part = one, true, true, price, one.part()
+				}
+			} else if each := mode.Rate() / price; !whole && each > most {
+				as, ok, most = one, true, each
+			}
+		})
+	}
+	return as, ok
+}
+
+// modes tells f of the modes of a piece's module on a type, those included that its solution did without.
+func (m *mover) modes(p piece, device int, f func(Mode)) {
+	for _, mode := range m.solutions[p.graph].modes[p.stage] {
+		if mode.Type == device {
+			f(mode)
+		}
+	}
+}
+
+// inTime tells whether a piece keeps its module's part of the objective.
+func (m *mover) inTime(p *piece) bool {
+	return p.part() <= 1+tiny && p.mode.Worst(p.rate) <= m.solutions[p.graph].Modules[p.stage].Within
+}

@@ -1,0 +1,43 @@
+package scrooge
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// content is what is in the frames of a session: the level of a client's video says how many items a frame sends along an edge, and how
+// long recurrent models take over it (§2).
+type content struct {
+	*session
+	rng *rand.Rand
+}
+
+func (s *session) content(seed uint64) truth.Content {
+	return &content{s, workload.Stream(seed, "content of "+s.graph.name)}
+}
+
+// Frame implements truth.Content.
+func (c *content) Frame(q *serving.Query) truth.Frame {
+	return &frame{graph: c.graph, level: c.clients[q.Stream-1].level(q.Arrived), chance: c.rng.Float64()}
+}
+
+// frame is one frame.
+type frame struct {
+	graph         *graph
+	level, chance float64
+}
+
+// Fan implements truth.Frame: a whole number whose mean is what the level says.
+func (f *frame) Fan(s serving.StageID, k int) float64 {
+	return math.Floor(f.graph.stages[s].next[k].items(f.level) + f.chance)
+}
+
+// Balloon implements truth.Frame.
+func (f *frame) Balloon(s serving.StageID) float64 {
+	b := &f.graph.stages[s].model.balloon
+	return b[0] + (b[1]-b[0])*f.level
+}

@@ -1,0 +1,41 @@
+package scrooge
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// text5 is what the paper's text says of Figure 5, by batch size and concurrency.
+var text5 = map[[2]int]float64{{1, 1}: 40.98, {8, 1}: 67.52, {8, 4}: 77.51}
+
+// figure5 is the modelled profile beside the points that the text names.
+func figure5(l *lab) error {
+	var ssd *model
+	for _, s := range l.graph("traffic").stages {
+		if s.model.name == "ssd-inception" {
+			ssd = s.model
+		}
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		p := plot.Panel{Name: "items/s", XName: "worst latency (ms)", Low: 0, High: math.NaN()}
+		for _, e := range levels {
+			line := plot.Line{Name: fmt.Sprintf("concurrency %d", e)}
+			for b := 1; b <= ssd.largest; b *= 2 {
+				rate := ssd.rate(b, e)
+				r := row("5", line.Name, "throughput", "items/s", setting("model", ssd.name, "type", machines[p100].name, "batch", b))
+				if v, ok := text5[[2]int{b, e}]; ok {
+					r = said(r, v, "§3.2")
+				}
+				o.Add(r, rate)
+				line.X, line.Y = append(line.X, ssd.took(b, e)+1000*float64(b)/rate), append(line.Y, rate)
+			}
+			p.Lines = append(p.Lines, line)
+		}
+		chart(o, "5", "5: modelled profile of SSD-Inception on a P100", 1, p)
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,73 @@
+package scrooge
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// lab is where figures say what they want.
+type lab struct {
+	*reproduce.Lab
+	graphs []graph
+	// Of what follows tests take less.
+	sampled int           // decisions of a session that Figures 10 and 11 look at
+	span    time.Duration // of sessions that run
+}
+
+func newLab(r reproduce.Request) (*lab, error) {
+	all, err := graphs()
+	if err != nil {
+		return nil, err
+	}
+	return &lab{Lab: reproduce.NewLab(r), graphs: all, sampled: 40, span: span}, nil
+}
+
+// graph returns one of the seven.
+func (l *lab) graph(name string) *graph {
+	for i := range l.graphs {
+		if l.graphs[i].name == name {
+			return &l.graphs[i]
+		}
+	}
+	panic("scrooge: no graph " + name) // the names are this package's own
+}
+
+// compared are the graphs that Nexus can run (§4.1).
+var compared = []string{"traffic", "face", "tracker"}
+
+// row begins a row of this paper.
+func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
+	return reproduce.Row{Paper: "scrooge", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+}
+
+// said gives a row what was published.
+func said(r reproduce.Row, value float64, source string) reproduce.Row {
+	r.Published, r.Source = reproduce.Published(value), source
+	return r
+}
+
+func setting(pairs ...any) map[string]string {
+	out := make(map[string]string)
+	for k := 0; k < len(pairs); k += 2 {
+		out[fmt.Sprint(pairs[k])] = fmt.Sprint(pairs[k+1])
+	}
+	return out
+}
+
+// bars is a panel of bars in groups.
+func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
+	return plot.Panel{Name: name, Groups: groups, Lines: lines, Low: 0, High: math.NaN()}
+}
+
+func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
+	o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + name, Chart: &plot.Chart{Title: "Scrooge, Figure " + title, Panels: panels, Columns: columns}})
+}
+
+// relaxed are the objectives of Figures 12 and 13, over a graph's own: 400, 600, 800 and 1,000 ms where that is 400 ms.
+var relaxed = []float64{1, 1.5, 2, 2.5}
+
+func times(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }

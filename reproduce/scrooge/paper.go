@@ -1,0 +1,46 @@
+package scrooge
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sluice-serving/sluice/reproduce"
+)
+
+// figures in the order of the paper, with what each wants.
+var figures = []reproduce.Part[*lab]{
+	{Figure: reproduce.Figure{Name: "1", Doc: "the seven graphs: what 12 clients ask of them, and the machines that takes"}, Plan: figure1},
+	{Figure: reproduce.Figure{Name: "5", Doc: "the modelled profile of SSD-Inception, by batch size and concurrency"}, Plan: figure5},
+	{Figure: reproduce.Figure{Name: "10", Doc: "cost over the least: the two-step program as written, greedy and exact allocation"}, Plan: figure10},
+	{Figure: reproduce.Figure{Name: "11", Doc: "how long allocations take with 2 and 30 machine types, on this machine; when asked for by name"}, Plan: figure11, Asked: true},
+	{Figure: reproduce.Figure{Name: "12", Doc: "cost by objective, seven graphs"}, Plan: figure12},
+	{Figure: reproduce.Figure{Name: "13", Doc: "cost without spatial multiplexing, and the throughput of a machine, by objective"}, Plan: figure13},
+}
+
+// Paper is the paper's experiments.
+func Paper() reproduce.Paper {
+	return reproduce.Paper{Name: "scrooge", Title: "Scrooge: A Cost-Effective Deep Learning Inference System (SoCC 2021)", Figures: reproduce.Figures(figures), Run: run}
+}
+
+func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
+	if r.Solver == nil {
+		return nil, errors.New("the experiments of scrooge need a solver of integer programs")
+	}
+	l, err := newLab(r)
+	if err != nil {
+		return nil, err
+	}
+	return l.answer(ctx)
+}
+
+// answer has all that is asked for done.
+func (l *lab) answer(ctx context.Context) (*reproduce.Outcome, error) {
+	if err := reproduce.Want(l, figures, l.Figures); err != nil {
+		return nil, err
+	}
+	l.After(func(o *reproduce.Outcome) error {
+		o.Notes = append(o.Notes, "Profiles are modelled, not measured: the authors published none. The model is held to what the paper's text says of them (docs/papers.md, Scrooge).")
+		return nil
+	})
+	return l.Run(ctx)
+}

@@ -1,0 +1,191 @@
+package scrooge
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// Of a session (§4.2).
+const (
+	clients = 12
+	span    = 1000 * time.Second
+	// usual is how much is going on in the mean over the kinds of videos: what graphs are configured with.
+	usual = 0.444
+)
+
+// video is a kind of content: how much is going on, from 0 to 1.
+type video struct {
+	name          string
+	least, most   float64
+	scene, change time.Duration // how long it stays at a level in the mean, and how long it takes to the next
+}
+
+func videos() ([]video, error) {
+	rows, err := data.Records("videos.csv", "video", "least", "most", "scene_s", "change_s")
+	if err != nil {
+		return nil, err
+	}
+	var out []video
+	for n, r := range rows {
+		v, err := reproduce.Numbers("videos.csv", n, r[1:])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, video{r[0], v[0], v[1], seconds(v[2]), seconds(v[3])})
+	}
+	return out, nil
+}
+
+func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
+
+// client sends frames at a constant rate while it stays.
+type client struct {
+	workload.Stay
+	scenes []scene
+}
+
+// scene is a level that a client's video has reached at a time, where it stays until the next begins.
+type scene struct {
+	begins, there serving.Time // the change to the level begins, and is over
+	level         float64
+}
+
+// level is how much is going on at a time.
+func (c *client) level(t serving.Time) float64 {
+	at, _ := slices.BinarySearchFunc(c.scenes, t, func(s scene, t serving.Time) int { return cmp.Compare(s.begins, t+1) })
+	s := &c.scenes[max(at-1, 0)]
+	if t >= s.there || at < 2 {
+		return s.level
+	}
+	before, part := c.scenes[at-2].level, float64(t-s.begins)/float64(s.there-s.begins)
+	return before + (s.level-before)*part
+}
+
+// session is who sends what to a graph, when.
+type session struct {
+	graph   *graph
+	clients []client
+}
+
+// newSession draws a session: clients join and leave at random times, with rates between the graph's.
+func newSession(g *graph, seed uint64) (*session, error) {
+	kinds, err := videos()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{graph: g}
+	for k := range clients {
+		rng := workload.Stream(seed, fmt.Sprintf("client %d of %s", k, g.name))
+		a, b := serving.Time(rng.Int64N(int64(span))), serving.Time(rng.Int64N(int64(span)))
+		c := client{Stay: workload.Stay{Stream: uint64(k + 1), Rate: float64(int(g.low) + rng.IntN(int(g.high-g.low)+1)), From: min(a, b), Until: max(a, b)}}
+		c.scenes = kinds[k%len(kinds)].play(c.From, c.Until, rng)
+		s.clients = append(s.clients, c)
+	}
+	return s, nil
+}
+
+// play draws the scenes of a video between two times. Their lengths are exponential.
+func (v *video) play(from, to serving.Time, rng *rand.Rand) (out []scene) {
+	level := func() float64 { return v.least + (v.most-v.least)*rng.Float64() }
+	out = append(out, scene{begins: from, there: from, level: level()})
+	for t := from; t < to; {
+		t = t.Add(time.Duration(rng.ExpFloat64() * float64(v.scene)))
+		s := scene{begins: t, there: t.Add(v.change), level: level()}
+		out = append(out, s)
+		t = s.there
+	}
+	return out
+}
+
+// frames are what all clients send.
+func (s *session) frames() workload.Source {
+	var all []workload.Source
+	for i := range s.clients {
+		c := &s.clients[i]
+		all = append(all, &workload.App{
+			Times: workload.NewFrames(c.Stay), Template: workload.Arrival{Items: 1, Stream: c.Stream, Variant: serving.None, Sample: -1},
+		})
+	}
+	return workload.Merge(all...)
+}
+
+// stays are the clients', in the order of their joining.
+func (s *session) stays() []workload.Stay {
+	var out []workload.Stay
+	for i := range s.clients {
+		out = append(out, s.clients[i].Stay)
+	}
+	slices.SortStableFunc(out, func(a, b workload.Stay) int { return cmp.Compare(a.From, b.From) })
+	return out
+}
+
+// asks is what reaches every stage of the graph at a time, in items/s. Edges of a join bring the same items: the most counts.
+func (s *session) asks(t serving.Time) []float64 {
+	out := make([]float64, len(s.graph.stages))
+	for i := range s.clients {
+		c := &s.clients[i]
+		if t < c.From || t >= c.Until {
+			continue
+		}
+		for k, x := range s.graph.asked(c.Rate, c.level(t)) {
+			out[k] += x
+		}
+	}
+	return out
+}
+
+// asked is what reaches every stage of frames at a rate while so much is going on, in items/s.
+func (g *graph) asked(rate, level float64) []float64 {
+	out := make([]float64, len(g.stages))
+	out[0] = rate
+	for k := range g.stages {
+		for _, e := range g.stages[k].next {
+			out[e.to] = max(out[e.to], out[k]*e.items(level))
+		}
+	}
+	return out
+}
+
+// changes that call for an allocation: a client joins or leaves, or content changes what a stage is asked by at least a quarter (§3.4).
+const changes = 0.25
+
+// decision is what an allocation is made for, and for how long it is in force.
+type decision struct {
+	asked []float64 // items/s by stage
+	held  time.Duration
+}
+
+// decisions are those of the session, as a grid of seconds sees it.
+func (s *session) decisions() (out []decision) {
+	var last []float64
+	there := -1
+	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
+		now, n := s.asks(t), 0
+		for _, c := range s.clients {
+			if t >= c.From && t < c.Until {
+				n++
+			}
+		}
+		moved := n != there
+		for k := range now {
+			moved = moved || max(now[k], last[k]) > (1+changes)*min(now[k], last[k])
+		}
+		if moved {
+			last, there = now, n
+			if n > 0 {
+				out = append(out, decision{asked: now})
+			}
+		}
+		if n > 0 {
+			out[len(out)-1].held += time.Second
+		}
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package scrooge
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/experiment"
+)
+
+// series is what a run looks like second by second.
+type series struct {
+	sent, inTime []float64   // frames by the second in which they were sent
+	cost         []float64   // $/h of the machines rented, in the mean over the second
+	begun        [][]float64 // by stage: items/s of which a batch began
+}
+
+// watcher sees of a run which machines are rented.
+type watcher struct {
+	series
+	spec   *serving.Spec
+	on     map[serving.InstanceID]serving.WorkerID
+	by     []int // instances by worker
+	hourly float64
+	now    serving.Time
+}
+
+func newWatcher(spec *serving.Spec, seconds int) *watcher {
+	w := &watcher{spec: spec, on: make(map[serving.InstanceID]serving.WorkerID), by: make([]int, len(spec.Workers))}
+	w.sent, w.inTime, w.cost = make([]float64, seconds), make([]float64, seconds), make([]float64, seconds)
+	for range spec.Stages {
+		w.begun = append(w.begun, make([]float64, seconds))
+	}
+	return w
+}
+
+// watch takes a step of the engine. A machine is rented while an instance is on it, be it that it loads or is kept warm.
+func (w *watcher) watch(now serving.Time, _ []engine.Input, out []engine.Decision) {
+	w.pay(now)
+	for k := range out {
+		switch d := &out[k]; d.Kind {
+		case engine.StartBatch:
+			if at := int(now.Seconds()); at < len(w.cost) {
+				w.begun[d.Stage][at] += float64(d.Items)
+			}
+		case engine.LaunchInstance:
+			x := d.Launch.Key.Worker
+			w.on[d.Instance] = x
+			if w.by[x]++; w.by[x] == 1 {
+				w.hourly += w.price(x)
+			}
+		case engine.StopInstance:
+			x := w.on[d.Instance]
+			delete(w.on, d.Instance)
+			if w.by[x]--; w.by[x] == 0 {
+				w.hourly -= w.price(x)
+			}
+		}
+	}
+}
+
+func (w *watcher) price(x serving.WorkerID) float64 {
+	return w.spec.DeviceTypes[w.spec.Workers[x].DeviceType].PricePerHour
+}
+
+// pay counts what has been rented until now.
+func (w *watcher) pay(now serving.Time) {
+	for w.now < now {
+		at := int(w.now.Seconds())
+		until := min(now, serving.Time(at+1)*serving.Time(time.Second))
+		if at < len(w.cost) {
+			w.cost[at] += w.hourly * until.Sub(w.now).Seconds()
+		}
+		w.now = until
+	}
+}
+
+// observe takes how a frame ended.
+func (w *watcher) observe(o *report.Outcome) {
+	at := min(int(o.Arrived.Seconds()), len(w.sent)-1)
+	w.sent[at]++
+	if !experiment.Violated(o) {
+		w.inTime[at]++
+	}
+}
+
+// finish is the share of the frames that met the objective, in per cent; by second, or of all.
+func (s *series) finish() float64 { return 100 * sum(s.inTime) / sum(s.sent) }
+
+// mean cost in $/h.
+func (s *series) mean() float64 { return sum(s.cost) / float64(len(s.cost)) }
+
+func sum(x []float64) (out float64) {
+	for _, v := range x {
+		out += v
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+package monitor
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// declared is what the clients of an app's session have said that they will send (Scrooge §3.1: the rate of each is fixed, and the
+// session's is their sum).
+type declared struct {
+	streams []opened // ascending by stream
+	sum     float64  // queries/s, added up anew after every change, so that nothing is left of those that have gone
+}
+
+type opened struct {
+	stream uint64
+	rate   float64
+}
+
+// Open takes note of a stream of app and its rate in queries/s, or of its new rate. It tells whether what is declared has changed.
+func (r *Rates) Open(app serving.AppID, stream uint64, rate float64) bool {
+	d := &r.declared[app]
+	at, found := slices.BinarySearchFunc(d.streams, stream, byStream)
+	if !found {
+		d.streams = slices.Insert(d.streams, at, opened{stream: stream})
+	}
+	d.streams[at].rate = rate
+	return d.add()
+}
+
+// Close takes note of the end of a stream. It tells whether what is declared has changed.
+func (r *Rates) Close(app serving.AppID, stream uint64) bool {
+	d := &r.declared[app]
+	at, found := slices.BinarySearchFunc(d.streams, stream, byStream)
+	if !found {
+		return false
+	}
+	d.streams = slices.Delete(d.streams, at, at+1)
+	return d.add()
+}
+
+func byStream(o opened, stream uint64) int { return cmp.Compare(o.stream, stream) }
+
+func (d *declared) add() bool {
+	before := d.sum
+	d.sum = 0
+	for _, o := range d.streams {
+		d.sum += o.rate
+	}
+	return d.sum != before
+}
+
+// Declared returns the sum of the rates of app's open streams, in queries/s.
+func (r *Rates) Declared(app serving.AppID) float64 { return r.declared[app].sum }
+
+// Streams returns how many streams of app are open.
+func (r *Rates) Streams(app serving.AppID) int { return len(r.declared[app].streams) }

@@ -1,0 +1,157 @@
+package monitor
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Factors is what the content of queries makes of a graph (Scrooge §2, §3.5): by edge the scaling factor, the items sent for each
+// item served, and by stage the ballooning factor, the time that batches take for each second they were believed to take.
+//
+// They are counted in tenths of a second. What is planned with is a mean of five seconds; the newest tenths, as few as
+// hold three observations, count instead as soon as they are above it by more than chance, and for ten seconds from then on: too
+// little capacity costs answers, too much only money. So a step up shows within a second, and content that comes and goes is
+// planned for once, as it is when it is there.
+type Factors struct {
+	edges  [][]ratio // by stage, then edge
+	stages []ratio
+	spec   *serving.Spec
+}
+
+const (
+	// LeastChange is the part by which a factor has to differ from what was planned with, so that it is worth a plan.
+	LeastChange = 0.25
+	// leastFan is the part of its configured fan-out that an edge is planned with at least, though nothing is sent along it: what is
+	// sent next must find the stage served.
+	leastFan = 0.05
+	// leastBallooning is the excess over what is believed that is none: beliefs are averages.
+	leastBallooning = 0.05
+)
+
+// NewFactors returns the factors of a world, of which nothing was seen.
+func NewFactors(spec *serving.Spec) *Factors {
+	f := &Factors{}
+	f.Grow(spec)
+	return f
+}
+
+// Grow takes up a larger world. It keeps what was seen.
+func (f *Factors) Grow(spec *serving.Spec) {
+	f.spec = spec
+	for s := len(f.stages); s < len(spec.Stages); s++ {
+		f.stages = append(f.stages, ratio{})
+		edges := make([]ratio, len(spec.Stages[s].Next))
+		for k := range edges {
+			edges[k].counts = true
+		}
+		f.edges = append(f.edges, edges)
+	}
+}
+
+// Served counts one part of a batch, by its position there. What the parts send along each edge of the stage is given part-major in
+// the order of its edges; one of which nothing is said sends what is configured.
+func (f *Factors) Served(now serving.Time, s serving.StageID, part int, items int32, sent []int32) {
+	edges := f.spec.Stages[s].Next
+	for k := range edges {
+		n := float64(items) * edges[k].FanOut
+		if at := part*len(edges) + k; at < len(sent) {
+			n = float64(sent[at])
+		}
+		f.Sent(now, s, k, float64(items), n)
+	}
+}
+
+// Sent counts what an edge of a stage was sent for items that the stage has served together.
+func (f *Factors) Sent(now serving.Time, s serving.StageID, edge int, items, sent float64) {
+	f.edges[s][edge].add(now, items, sent)
+}
+
+// Ran counts a batch. A belief that is none is left out.
+func (f *Factors) Ran(now serving.Time, s serving.StageID, believed, took time.Duration) {
+	if took > 0 && believed > 0 && believed < math.MaxInt64/4 {
+		f.stages[s].add(now, believed.Seconds(), took.Seconds())
+	}
+}
+
+// Scaling is the factor of an edge to plan with: as configured while nothing was seen of it.
+func (f *Factors) Scaling(now serving.Time, s serving.StageID, edge int) float64 {
+	expected := f.spec.Stages[s].Next[edge].FanOut
+	x, _, known := f.edges[s][edge].value(now)
+	if !known {
+		return expected
+	}
+	return max(x, leastFan*expected)
+}
+
+// Ballooning is the factor of a stage to plan with, at least 1: what is believed may be a percentile, and then most batches are
+// faster. While nothing runs it is 1, so that a stage that was given up as too slow is tried again.
+func (f *Factors) Ballooning(now serving.Time, s serving.StageID) float64 {
+	if x, _, _ := f.stages[s].value(now); x > 1+leastBallooning {
+		return x
+	}
+	return 1
+}
+
+// Changed tells whether a factor differs from those that a plan was made with by more than chance and by the part least (0 means
+// LeastChange). Nil fans are those configured, nil ballooning is none.
+func (f *Factors) Changed(now serving.Time, fans [][]float64, ballooning []float64, least float64) bool {
+	if least <= 0 {
+		least = LeastChange
+	}
+	for s := range f.stages {
+		id := serving.StageID(s)
+		planned := 1.0
+		if s < len(ballooning) {
+			planned = ballooning[s]
+		}
+		r := &f.stages[s]
+		if r.changed(now, planned, least) && f.Ballooning(now, id) != planned {
+			return true
+		}
+		if planned > 1+least && f.Ballooning(now, id) == 1 && r.silent(now) {
+			return true // perhaps because nothing is believed to be in time
+		}
+		for k, e := range f.spec.Stages[s].Next {
+			planned := e.FanOut
+			if s < len(fans) && k < len(fans[s]) {
+				planned = fans[s][k]
+			}
+			if f.edges[s][k].changed(now, planned, least) && f.Scaling(now, id, k) != planned {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Scalings are the factors of all edges by stage, in the order of Stage.Next; nil when all are as configured. Stages without edges
+// have none.
+func (f *Factors) Scalings(now serving.Time) [][]float64 {
+	out, differs := make([][]float64, len(f.stages)), false
+	for s := range out {
+		for k, e := range f.spec.Stages[s].Next {
+			x := f.Scaling(now, serving.StageID(s), k)
+			differs = differs || x != e.FanOut
+			out[s] = append(out[s], x)
+		}
+	}
+	if !differs {
+		return nil
+	}
+	return out
+}
+
+// Balloonings are the factors of all stages; nil when all are 1.
+func (f *Factors) Balloonings(now serving.Time) []float64 {
+	out, differs := make([]float64, len(f.stages)), false
+	for s := range out {
+		out[s] = f.Ballooning(now, serving.StageID(s))
+		differs = differs || out[s] != 1
+	}
+	if !differs {
+		return nil
+	}
+	return out
+}

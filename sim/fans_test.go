@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/policy/plan/capacity"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// What planners are told to plan for is what a run brings: where every edge sends a whole number of items for each, every stage of
+// random graphs gets exactly as many for a query as capacity.Ask says, joins and stages that are passed over among them.
+func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
+	joins, passed := 0, 0
+	for seed := uint64(1); seed <= 40; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		c := simtest.Random(rng)
+		for a := range c.Spec.Apps {
+			c.Spec.Apps[a].Late, c.Spec.Apps[a].QueueLimit = serving.ServeLate, 1<<20 // everything is answered
+		}
+		for s := range c.Spec.Stages {
+			for k := range c.Spec.Stages[s].Next {
+				c.Spec.Stages[s].Next[k].FanOut = float64(rng.IntN(4))
+			}
+		}
+		const queries = 300
+		var load []workload.Arrival
+		came := make([]float64, len(c.Spec.Apps))
+		for k := range queries {
+			a := serving.AppID(rng.IntN(len(c.Spec.Apps)))
+			came[a]++
+			load = append(load, workload.Arrival{At: serving.Time(k) * serving.Time(5*time.Millisecond), App: a, Items: 1, Variant: serving.None})
+		}
+		e, err := systems.System{Router: "earliestfinish", Batcher: "greedy"}.Engine(c.Spec, c.Profile, c.Planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Lognormal, rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]float64, len(c.Spec.Stages))
+		_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true, Source: workload.FromSlice(load), Check: true,
+			Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
+				for i := range out {
+					if d := &out[i]; d.Kind == engine.StartBatch {
+						got[d.Stage] += float64(d.Items)
+					} else if d.Kind == engine.EndQuery && d.Outcome != serving.Served {
+						t.Fatalf("seed %d: query %d %v: %v", seed, d.Query, d.Outcome, d.Reason)
+					}
+				}
+			}})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for s, asked := range capacity.Ask(c.Spec, nil) {
+			if want := asked.Fan * came[asked.App]; got[s] != want {
+				t.Errorf("seed %d, stage %q: %v items for %v queries, want %v", seed, c.Spec.Stages[s].Name, got[s], came[asked.App], want)
+			}
+			if c.Spec.Stages[s].Joins > 1 && asked.Fan > 1 {
+				joins++
+			}
+			if asked.Fan == 0 {
+				passed++
+			}
+		}
+	}
+	if joins == 0 || passed == 0 {
+		t.Errorf("%d joins of several items, %d stages passed over: the graphs show too little", joins, passed)
+	}
+}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// ballooning is a truth in which batches of one stage take longer for a while: from is told at every batch what time it is.
+type ballooning struct {
+	*truth.Table
+	now    *serving.Time
+	stage  serving.VariantID
+	during [2]serving.Time
+	by     float64
+}
+
+func (b ballooning) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	took := b.Table.Service(v, d, items, concurrency)
+	if v == b.stage && *b.now >= b.during[0] && *b.now < b.during[1] {
+		return time.Duration(float64(took) * b.by)
+	}
+	return took
+}
+
+// Batches that take three times as long for half a minute are planned for as soon as they tell, with as many more instances, and no more
+// when it is over: queries are answered in time meanwhile. Where they take thirty times as long, so that nothing is believed
+// to be in time and nothing runs any more, that is believed again after a while, which tells when it is over.
+func TestPlansFollowBallooning(t *testing.T) {
+	for _, by := range []float64{3, 30} {
+		spec, m := pipeline(30, 1)
+		for k := range m.Latency {
+			m.Latency[k].Mean *= 4
+		}
+		spec.Apps[0].SLO.Latency = 1500 * time.Millisecond
+		p, err := profile.NewTable(spec, m, profile.Mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planner := rows{limit: 8, up: 80, workers: 10, believed: p}
+		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: "complexity"}
+		e, err := system.Engine(spec, p, planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, from, until := serving.Time(0), serving.Time(20*time.Second), serving.Time(50*time.Second)
+		var began, ended serving.Time // requests with ballooning, and without again
+		missed := make([]int, 3)      // before, during and after, with a while left out after each change
+		all := make([]int, 3)
+		most := 0
+		_, err = Run(Config{
+			Spec: spec, Engine: e, Truth: ballooning{tr, &now, 1, [2]serving.Time{from, until}, by}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(uint64(by), 4)), 100, 100)),
+			Observe: func(at serving.Time, _ []engine.Input, out []engine.Decision) {
+				now = at
+				most = max(most, len(e.Fleet().Ready(1)))
+				for k := range out {
+					switch d := &out[k]; d.Kind {
+					case engine.RequestPlan:
+						if d.Ballooning != nil && began == 0 {
+							began = at
+							if math.Abs(d.Ballooning[1]/by-1) > 0.1 || d.Ballooning[0] != 1 || d.Ballooning[2] != 1 {
+								t.Errorf("by %v: asked with ballooning %v", by, d.Ballooning)
+							}
+						} else if d.Ballooning == nil && at >= until && ended == 0 {
+							ended = at
+						}
+					case engine.EndQuery:
+						for k, span := range [][2]serving.Time{{0, from - 2e9}, {from + 8e9, until - 2e9}, {until + 25e9, serving.Never}} {
+							if d.Arrived >= span[0] && d.Arrived < span[1] {
+								all[k]++
+								if d.Outcome != serving.Served || d.Late {
+									missed[k]++
+								}
+							}
+						}
+					}
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("by %v: asked with ballooning at %v, without at %v, at most %d instances, missed %v of %v", by, began, ended, most, missed, all)
+		seen := from.Add(time.Second + 2*time.Duration(by*float64(p.Latency(1, 0, 1, 1)))) // a batch tells when it ends
+		if began < from || began > seen || ended < until || ended > until.Add(20*time.Second) {
+			t.Errorf("by %v from %v to %v: asked with ballooning at %v, without at %v", by, from, until, began, ended)
+		}
+		if 50*missed[0] > all[0] || 50*missed[2] > all[2] || by == 3 && 50*missed[1] > all[1] {
+			t.Errorf("by %v: missed %v of %v", by, missed, all)
+		}
+	}
+}
+
+// busier is content of which there is more for a while: frames have one thing in them, or eight.
+type busier struct{ from, until serving.Time }
+
+func (b busier) Frame(q *serving.Query) truth.Frame {
+	if q.Arrived >= b.from && q.Arrived < b.until {
+		return seen{8, 1}
+	}
+	return seen{1, 1}
+}
+
+// A stage that is suddenly sent eight times as much gets instances for it within a second and a load, and gives them back some time
+// after that is over; a scaler that does not follow content never does. Only the first edge is seen to change: the second
+// stage hands on each thing as one.
+func TestPlansFollowFanOut(t *testing.T) {
+	missed := make(map[string]int)
+	for _, scaler := range []string{"complexity", "replan"} {
+		spec, m := pipeline(30, 1)
+		p, err := profile.NewTable(spec, m, profile.Mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planner := rows{limit: 16, up: 250, workers: 10, believed: p}
+		e, err := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler}.Engine(spec, p, planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, until := serving.Time(20*time.Second), serving.Time(50*time.Second)
+		var seen serving.Time
+		soon, last := 0, 0 // instances of the second stage three seconds after the change, and in the end
+		content := []float64{}
+		_, err = Run(Config{
+			Spec: spec, Engine: e, Truth: tr, Content: once{busier{from, until}}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(5, 4)), 100, 100)),
+			Observe: func(at serving.Time, _ []engine.Input, out []engine.Decision) {
+				if last = len(e.Fleet().Ready(1)); at < from+3e9 {
+					soon = last
+				}
+				for k := range out {
+					switch d := &out[k]; d.Kind {
+					case engine.RequestPlan:
+						if d.Fans != nil && seen == 0 {
+							seen = at
+						}
+						if d.Fans != nil {
+							content = append(content, d.Fans[0][0])
+							if d.Fans[1][0] != 1 {
+								t.Errorf("%v: the second edge sends %v", at, d.Fans[1])
+							}
+						}
+					case engine.EndQuery:
+						if d.Arrived >= from+3e9 && d.Arrived < until-2e9 && (d.Outcome != serving.Served || d.Late) {
+							missed[scaler]++
+						}
+					}
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: seen at %v, fan-outs %.1f, %d instances soon, %d in the end, missed %d", scaler, seen, content, soon, last, missed[scaler])
+		if scaler == "complexity" && (seen < from || seen > from.Add(time.Second) || soon < 3 || last != 1) {
+			t.Errorf("from %v on: seen at %v, %d instances soon after, %d in the end", from, seen, soon, last)
+		}
+	}
+	if missed["complexity"] > 20 || missed["replan"] < 500 {
+		t.Errorf("missed %v", missed)
+	}
+}
+
+// once is content that the first stage finds and later ones hand on.
+type once struct{ truth.Content }
+
+func (o once) Frame(q *serving.Query) truth.Frame { return atFirst{o.Content.Frame(q)} }
+
+type atFirst struct{ truth.Frame }
+
+func (f atFirst) Fan(s serving.StageID, k int) float64 {
+	if s > 0 {
+		return 1
+	}
+	return f.Frame.Fan(s, k)
+}

@@ -1,0 +1,28 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/workload"
+)
+
+// streamChange is the opening or the closing of a stream.
+type streamChange struct {
+	at serving.Time
+	in engine.Input
+}
+
+// streamChanges turns stays into what the engine is told, in the order of time.
+func streamChanges(stays []workload.Stay) []streamChange {
+	var out []streamChange
+	for _, s := range stays {
+		q := serving.Query{App: s.App, Stream: s.Stream}
+		out = append(out, streamChange{s.From, engine.Input{Kind: engine.StreamOpened, Query: q, Rate: s.Rate, Variant: serving.None}},
+			streamChange{s.Until, engine.Input{Kind: engine.StreamClosed, Query: q, Variant: serving.None}})
+	}
+	slices.SortStableFunc(out, func(a, b streamChange) int { return cmp.Compare(a.at, b.at) })
+	return out
+}

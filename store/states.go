@@ -1,0 +1,168 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/sluice-serving/sluice/dataplane"
+)
+
+// States keeps what stateful stages know of their streams: a bbolt file. It is safe for concurrent use by one process; a second one is
+// refused. What Keep has written is there after a kill at any later instant. Together the states take a bounded number of bytes:
+// those that were written longest ago are forgotten.
+type States struct {
+	db    *bbolt.DB
+	limit int64
+}
+
+var _ dataplane.StateStore = (*States)(nil)
+
+// The tables of the file.
+var (
+	stateTable = []byte("states") // by app, stage and stream: the number of the write, and the state
+	orderTable = []byte("order")  // by number of the write: the key of the state
+	sizeTable  = []byte("size")   // under its own name: the bytes of all states
+)
+
+const statesFile = "states.db"
+
+// stateCost is what a state takes besides its key and its bytes.
+const stateCost = 64
+
+// OpenStates opens or makes the states in a folder, which take limit bytes at the most.
+func OpenStates(dir string, limit int64) (*States, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	path := filepath.Join(dir, statesFile)
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("store: %s is in use by another process: one server has its states for itself", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", path, err)
+	}
+	s := &States{db: db, limit: limit}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range [][]byte{stateTable, orderTable, sizeTable} {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return s.shrink(tx, size(tx)) // the limit may have been larger
+	})
+	if err == nil {
+		err = syncFolder(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %s: %w", path, err), db.Close())
+	}
+	return s, nil
+}
+
+// Close releases the file.
+func (s *States) Close() error { return s.db.Close() }
+
+// Get implements dataplane.StateStore.
+func (s *States) Get(k dataplane.StateKey) (state []byte, err error) {
+	key, err := keyOf(k)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(stateTable).Get(key)
+		if b != nil && len(b) < 8 {
+			return fmt.Errorf("store: the state of stream %.64q at stage %q is cut short", k.Stream, k.Stage)
+		}
+		if b != nil {
+			state = append([]byte{}, b[8:]...) // not nil, though it may be empty
+		}
+		return nil
+	})
+	return state, err
+}
+
+// Keep implements dataplane.StateStore.
+func (s *States) Keep(states map[dataplane.StateKey][]byte) error {
+	type entry struct{ key, state []byte }
+	entries := make([]entry, 0, len(states))
+	for k, state := range states {
+		key, err := keyOf(k)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, entry{key, state})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		table, order, total := tx.Bucket(stateTable), tx.Bucket(orderTable), size(tx)
+		for _, e := range entries {
+			if old := table.Get(e.key); len(old) >= 8 {
+				total -= cost(e.key, len(old)-8)
+				if err := order.Delete(old[:8]); err != nil {
+					return err
+				}
+			}
+			if e.state == nil {
+				if err := table.Delete(e.key); err != nil {
+					return err
+				}
+				continue
+			}
+			n, err := table.NextSequence()
+			if err != nil {
+				return err
+			}
+			number := binary.BigEndian.AppendUint64(nil, n)
+			if err := errors.Join(table.Put(e.key, slices.Concat(number, e.state)), order.Put(number, e.key)); err != nil {
+				return fmt.Errorf("store: state %.100q: %w", e.key, err)
+			}
+			total += cost(e.key, len(e.state))
+		}
+		return s.shrink(tx, total)
+	})
+}
+
+// shrink forgets the oldest states while all together take too much, and notes what they take.
+func (s *States) shrink(tx *bbolt.Tx, total int64) error {
+	table, order := tx.Bucket(stateTable), tx.Bucket(orderTable)
+	for total > s.limit {
+		number, key := order.Cursor().First()
+		if number == nil {
+			break
+		}
+		total -= cost(key, max(len(table.Get(key))-8, 0))
+		if err := table.Delete(key); err != nil {
+			return err
+		}
+		if err := order.Delete(number); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(sizeTable).Put(sizeTable, binary.BigEndian.AppendUint64(nil, uint64(max(total, 0))))
+}
+
+func cost(key []byte, state int) int64 { return int64(len(key) + state + stateCost) }
+
+func size(tx *bbolt.Tx) int64 {
+	if b := tx.Bucket(sizeTable).Get(sizeTable); len(b) == 8 {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+// keyOf writes a key so that no two are alike: only the stream's name, which clients choose, may hold any byte.
+func keyOf(k dataplane.StateKey) ([]byte, error) {
+	if strings.ContainsRune(k.App+k.Stage, 0) || k.Stream == "" {
+		return nil, fmt.Errorf("store: app %q, stage %q, stream %.64q: names of apps and stages hold no NUL, and a stream has a name", k.App, k.Stage, k.Stream)
+	}
+	return []byte(k.App + "\x00" + k.Stage + "\x00" + k.Stream), nil
+}

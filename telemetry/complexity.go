@@ -1,0 +1,118 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/monitor"
+)
+
+// complexity follows what the content of queries makes of the apps' graphs, whether or not plans do.
+type complexity struct {
+	spec       *serving.Spec
+	factors    *monitor.Factors
+	running    map[serving.BatchID]*followed
+	spare      []*followed
+	ballooning []float64 // that batches are expected with; nil for none
+	shown      serving.Time
+
+	scaling, ballooned *prometheus.GaugeVec
+}
+
+// followed is a batch that runs.
+type followed struct {
+	instance serving.InstanceID
+	stage    serving.StageID
+	believed time.Duration // of batches that do not balloon
+	items    []int32       // by part
+}
+
+// showEvery is how often the gauges are set.
+const showEvery = time.Second
+
+func newComplexity(r *prometheus.Registry, spec *serving.Spec) *complexity {
+	c := &complexity{
+		spec: spec, factors: monitor.NewFactors(spec), running: make(map[serving.BatchID]*followed),
+		scaling: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "sluice_scaling_factor", Help: "Items sent along an edge of an app's graph for each item served, as a plan made now would take it."},
+			[]string{"app", "from", "to"}),
+		ballooned: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "sluice_ballooning_factor", Help: "Time that the batches of a stage take for each second believed, at least 1, as a plan made now would take it."},
+			[]string{"app", "stage"}),
+	}
+	r.MustRegister(c.scaling, c.ballooned)
+	c.show(0)
+	return c
+}
+
+func (c *complexity) grow(spec *serving.Spec) {
+	c.spec = spec
+	c.factors.Grow(spec)
+}
+
+func (c *complexity) observe(now serving.Time, in []engine.Input, out []engine.Decision) {
+	for k := range in {
+		if x := &in[k]; x.Kind == engine.BatchDone {
+			if b := c.running[x.Batch]; b != nil {
+				c.ended(now, b, x)
+				delete(c.running, x.Batch)
+				c.spare = append(c.spare, b)
+			}
+		}
+	}
+	for k := range out {
+		switch d := &out[k]; d.Kind {
+		case engine.StartBatch:
+			c.running[d.Batch] = c.started(d)
+		case engine.StopInstance:
+			for id, b := range c.running {
+				if b.instance == d.Instance {
+					delete(c.running, id)
+				}
+			}
+		case engine.RequestPlan:
+			c.ballooning = d.Ballooning
+		}
+	}
+	if now.Sub(c.shown) >= showEvery {
+		c.show(now)
+	}
+}
+
+func (c *complexity) started(d *engine.Decision) *followed {
+	b := &followed{}
+	if n := len(c.spare); n > 0 {
+		b, c.spare = c.spare[n-1], c.spare[:n-1]
+	}
+	b.instance, b.stage, b.believed, b.items = d.Instance, d.Stage, d.Expected, b.items[:0]
+	if int(d.Stage) < len(c.ballooning) {
+		b.believed = time.Duration(float64(d.Expected) / c.ballooning[d.Stage])
+	}
+	for _, p := range d.Parts {
+		b.items = append(b.items, p.Items)
+	}
+	return b
+}
+
+func (c *complexity) ended(now serving.Time, b *followed, x *engine.Input) {
+	if x.Result != engine.OK {
+		return
+	}
+	c.factors.Ran(now, b.stage, b.believed, x.Took)
+	for part, items := range b.items {
+		c.factors.Served(now, b.stage, part, items, x.Emitted)
+	}
+}
+
+func (c *complexity) show(now serving.Time) {
+	c.shown = now
+	for s := range c.spec.Stages {
+		x, id := &c.spec.Stages[s], serving.StageID(s)
+		app := c.spec.Apps[x.App].Name
+		c.ballooned.WithLabelValues(app, x.Name).Set(c.factors.Ballooning(now, id))
+		for k, e := range x.Next {
+			c.scaling.WithLabelValues(app, x.Name, c.spec.Stages[e.To].Name).Set(c.factors.Scaling(now, id, k))
+		}
+	}
+}

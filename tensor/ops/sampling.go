@@ -1,0 +1,167 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// maxSide bounds the height and width of a picture that is made.
+const maxSide = 16384
+
+// pictureOptions are those of functions that make pictures.
+var pictureOptions = []Option{
+	{Name: "height", Must: true, Doc: "height of a result in pixels"},
+	{Name: "width", Must: true, Doc: "width of a result in pixels"},
+	{Name: "layout", Default: "nhwc", Doc: "`nhwc` or `nchw`, of picture and result"},
+	{Name: "filter", Default: "bilinear", Doc: "`bilinear` or `nearest`; centres of pixels lie at halves, and the border's pixels go on beyond it"},
+	{Name: "datatype", Doc: "`UINT8` or `FP32` of the result; without it that of the picture. UINT8 is rounded to the nearest and cut to 0 to 255"},
+	{Name: "scale", Default: "1", Doc: "what values are multiplied with"},
+}
+
+// sampling makes pictures of one size out of parts of pictures.
+type sampling struct {
+	height, width int
+	nchw, nearest bool
+	datatype      tensor.DType // Invalid: that of the picture
+	scale         float32
+}
+
+func newSampling(s *settings) sampling {
+	out := sampling{height: s.whole("height", 1, maxSide), width: s.whole("width", 1, maxSide), nchw: s.one("layout", "nhwc", "nchw") == "nchw",
+		nearest: s.one("filter", "bilinear", "nearest") == "nearest", scale: float32(s.number("scale", -math.MaxFloat32, math.MaxFloat32))}
+	if _, ok := s.with["datatype"]; ok {
+		out.datatype = tensor.ParseDType(s.one("datatype", "UINT8", "FP32"))
+	}
+	return out
+}
+
+// pictures is a tensor of pictures with its strides.
+type pictures struct {
+	data                                []byte
+	bytes                               bool // UINT8
+	n, height, width, channels          int
+	perPicture, perRow, perCol, perChan int
+}
+
+func (s *sampling) pictures(t *tensor.Tensor) pictures {
+	d := t.Shape
+	p := pictures{data: t.Data, bytes: t.DType == tensor.Uint8, n: int(d[0])}
+	if s.nchw {
+		p.channels, p.height, p.width = int(d[1]), int(d[2]), int(d[3])
+		p.perChan, p.perRow, p.perCol = p.height*p.width, p.width, 1
+	} else {
+		p.height, p.width, p.channels = int(d[1]), int(d[2]), int(d[3])
+		p.perRow, p.perCol, p.perChan = p.width*p.channels, p.channels, 1
+	}
+	p.perPicture = p.height * p.width * p.channels
+	return p
+}
+
+func (p *pictures) at(i int) float32 {
+	if p.bytes {
+		return float32(p.data[i])
+	}
+	return float(p.data, i)
+}
+
+// results makes room for n pictures.
+func (s *sampling) results(n, channels int, from tensor.DType) (tensor.Tensor, error) {
+	return blank(s.dtype(from), s.shape(int64(n), int64(channels))...)
+}
+
+func (s *sampling) dtype(from tensor.DType) tensor.DType {
+	if s.datatype != tensor.Invalid {
+		return s.datatype
+	}
+	return from
+}
+
+func (s *sampling) shape(n, channels int64) []int64 {
+	if s.nchw {
+		return []int64{n, channels, int64(s.height), int64(s.width)}
+	}
+	return []int64{n, int64(s.height), int64(s.width), channels}
+}
+
+// spec describes n results for pictures of a description.
+func (s *sampling) spec(n int64, of *tensor.Spec) tensor.Spec {
+	channels := int64(-1)
+	if of.Shape != nil {
+		channels = of.Shape[3]
+		if s.nchw {
+			channels = of.Shape[1]
+		}
+	}
+	return tensor.Spec{DType: s.dtype(of.DType), Shape: s.shape(n, channels)}
+}
+
+// tap is where a result's row or column comes from: a mixture of two neighbours.
+type tap struct {
+	low, high int
+	part      float32 // of high
+}
+
+// taps finds where the pixels of an axis come from that covers [from, to) of a picture's size.
+func (s *sampling) taps(from, to float64, n, size int) []tap {
+	out := make([]tap, n)
+	step := (to - from) / float64(n)
+	for i := range out {
+		at := from + (float64(i)+0.5)*step
+		if s.nearest {
+			k := int(min(max(math.Floor(at), 0), float64(size-1)))
+			out[i] = tap{low: k, high: k}
+			continue
+		}
+		at = min(max(at-0.5, 0), float64(size-1))
+		low := math.Floor(at)
+		out[i] = tap{low: int(low), high: min(int(low)+1, size-1), part: float32(at - low)}
+	}
+	return out
+}
+
+// sample writes the part of a picture that lies in b as result k of out.
+func (s *sampling) sample(out *tensor.Tensor, k int, p *pictures, picture int, b box) {
+	to := s.pictures(out)
+	rows, cols := s.taps(b[1], b[3], s.height, p.height), s.taps(b[0], b[2], s.width, p.width)
+	base := picture * p.perPicture
+	for y, r := range rows {
+		top, bottom := base+r.low*p.perRow, base+r.high*p.perRow
+		for x, c := range cols {
+			left, right := c.low*p.perCol, c.high*p.perCol
+			at := k*to.perPicture + y*to.perRow + x*to.perCol
+			for ch := range p.channels {
+				o := ch * p.perChan
+				v := p.at(top + left + o)
+				if !s.nearest {
+					v += c.part * (p.at(top+right+o) - v)
+					w := p.at(bottom + left + o)
+					w += c.part * (p.at(bottom+right+o) - w)
+					v += r.part * (w - v)
+				}
+				to.put(at+ch*to.perChan, v*s.scale)
+			}
+		}
+	}
+}
+
+func (p *pictures) put(i int, v float32) {
+	if !p.bytes {
+		putFloat(p.data, i, v)
+		return
+	}
+	if v > 0 { // what is not a number becomes 0
+		p.data[i] = byte(min(v+0.5, 255))
+	}
+}
+
+var errNoPixels = errors.New("the picture has no pixels")
+
+func (p *pictures) check() error {
+	if p.n > 0 && p.height*p.width == 0 {
+		return fmt.Errorf("%w: it is %d x %d", errNoPixels, p.height, p.width)
+	}
+	return nil
+}

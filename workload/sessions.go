@@ -1,0 +1,138 @@
+package workload
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// A session is the streams of all clients of an app (Scrooge §3.1): each client joins and leaves at any time, and sends its queries,
+// the frames of a video, say, at a fixed rate of its own while it is there.
+
+// SessionsSpec describes an app's session.
+type SessionsSpec struct {
+	// Clients is how many join in all. Each joins and leaves at the earlier and the later of two instants that are drawn evenly from the
+	// whole time, again until it stays for StayS seconds at least.
+	Clients int     `json:"clients,omitempty" yaml:"clients,omitempty"`
+	StayS   float64 `json:"stay_s,omitempty" yaml:"stay_s,omitempty"`
+	// Always is how many clients more are there all the time.
+	Always int `json:"always,omitempty" yaml:"always,omitempty"`
+	// RateMin and RateMax are between what the rate of a client is drawn, evenly, in queries/s.
+	RateMin float64 `json:"rate_min,omitempty" yaml:"rate_min,omitempty"`
+	RateMax float64 `json:"rate_max,omitempty" yaml:"rate_max,omitempty"`
+}
+
+// Stay is the time for which a client takes part in an app's session.
+type Stay struct {
+	App         serving.AppID
+	Stream      uint64  // of its queries; no other client of the app has it
+	Rate        float64 // queries/s
+	From, Until serving.Time
+}
+
+// MaxClients bounds the clients of a session.
+const MaxClients = 100_000
+
+// streamsOf is where the numbers of the streams of an entry begin: entries that name one app share its streams' numbering.
+func streamsOf(entry int) uint64 { return uint64(entry)<<32 + 1 }
+
+func (a *AppSpec) checkSessions(duration time.Duration) error {
+	if a.Rate != 0 || len(a.Rates) != 0 || a.Shape != 0 || len(a.Trace) != 0 {
+		return errors.New("rates: given beside sessions, whose clients have rates of their own; keep one")
+	}
+	if err := a.Sessions.check(duration); err != nil {
+		return fmt.Errorf("sessions.%w", err)
+	}
+	return nil
+}
+
+func (s *SessionsSpec) check(duration time.Duration) error {
+	switch {
+	case s.Clients < 0 || s.Always < 0 || s.Clients+s.Always < 1 || s.Clients > MaxClients || s.Always > MaxClients:
+		return fmt.Errorf("clients and always: are %d and %d, want 1 to %d together", s.Clients, s.Always, MaxClients)
+	case !(s.RateMin > 0 && s.RateMin <= s.RateMax && s.RateMax <= MaxRate):
+		return fmt.Errorf("rate_min and rate_max: are %v and %v, want 0 < rate_min <= rate_max <= %g", s.RateMin, s.RateMax, float64(MaxRate))
+	case duration < time.Millisecond:
+		return fmt.Errorf("clients: come and go over the workload's time, which is %v, want at least 1 ms: give duration_s", duration)
+	case !(s.StayS >= 0 && s.StayS <= duration.Seconds()/2):
+		return fmt.Errorf("stay_s: is %v, want a number in [0, %v], half of the workload's time", s.StayS, duration.Seconds()/2)
+	}
+	return nil
+}
+
+// draw makes the stays of a session, in the order of their streams.
+func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Duration, r *rand.Rand) []Stay {
+	out := make([]Stay, 0, s.Clients+s.Always)
+	for k := range s.Clients + s.Always {
+		x := Stay{App: app, Stream: first + uint64(k), Until: serving.Time(duration), Rate: s.RateMin + (s.RateMax-s.RateMin)*r.Float64()}
+		for k >= s.Always {
+			a, b := serving.Time(r.Int64N(int64(duration))), serving.Time(r.Int64N(int64(duration)))
+			x.From, x.Until = min(a, b), max(a, b)
+			if x.Until > x.From && x.Until.Sub(x.From).Seconds() >= s.StayS {
+				break
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Frames yields the times of a stay's queries: one at its beginning, then at even gaps until its end.
+type Frames struct {
+	stay Stay
+	n    int64
+}
+
+// NewFrames returns the times of the queries of a stay.
+func NewFrames(s Stay) *Frames { return &Frames{stay: s} }
+
+// NextTime implements Times.
+func (f *Frames) NextTime() (serving.Time, bool) {
+	after := math.Round(float64(f.n) / f.stay.Rate * 1e9)
+	if !(after < float64(f.stay.Until-f.stay.From)) {
+		return 0, false
+	}
+	f.n++
+	return f.stay.From + serving.Time(after), true
+}
+
+// Stays returns who takes part in the apps' sessions and when, in the order of their joining; none where no app has a session. It
+// draws what Source draws. Errors are Source's.
+func (s *Spec) Stays(resolve func(app string) (serving.AppID, error)) ([]Stay, error) {
+	if _, err := s.build(resolve); err != nil {
+		return nil, err
+	}
+	var out []Stay
+	for i := range s.Apps {
+		if a := &s.Apps[i]; a.Process == "sessions" {
+			id, _ := resolve(a.App)
+			out = append(out, s.stays(i, id)...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Stay) int { return cmp.Compare(a.From, b.From) })
+	return out, nil
+}
+
+func (s *Spec) stays(i int, app serving.AppID) []Stay {
+	return s.Apps[i].Sessions.draw(app, streamsOf(i), s.Duration(), Stream(s.Seed, s.purpose("clients", i)))
+}
+
+// sessions is the source of the queries of an app's session.
+func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
+	a := &s.Apps[i]
+	var clients []Source
+	for _, stay := range s.stays(i, template.App) {
+		template.Stream = stay.Stream
+		own := func(what string) *rand.Rand {
+			return Stream(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), stay.Stream-streamsOf(i)))
+		}
+		clients = append(clients, &App{Times: NewFrames(stay), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples, SampleRand: own("samples")})
+	}
+	return Merge(clients...)
+}
