@@ -174,63 +174,6 @@ func TestLowRates(t *testing.T) {
 	}
 }
 
-// Concentrate keeps cost and budgets, and leaves fewer partial machines where there is time.
-func TestConcentrate(t *testing.T) {
-	partial := func(p *scrooge.Problem, a *scrooge.Allocation) (n int) {
-		for i := range a.Modules {
-			for _, u := range a.Modules[i].Uses {
-				if u.Rate < p.Modules[i].Modes[u.Mode].Rate()*(1-1e-9) {
-					n += u.Count
-				}
-			}
-		}
-		return n
-	}
-	before, after := 0, 0
-	for seed := range uint64(200) {
-		p := scrooge.Small(rand.New(rand.NewPCG(seed, 10)))
-		p.SLO *= 2
-		a, err := scrooge.Exact(p)
-		if err != nil {
-			continue
-		}
-		cost, n := a.Cost, partial(p, a)
-		if err := a.Concentrate(p); err != nil {
-			t.Fatal(err)
-		}
-		if err := holds(p, a); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-		if err := a.Verify(p); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-		if math.Abs(a.Cost-cost) > 1e-9*cost || partial(p, a) > n {
-			t.Errorf("seed %d: %v $/h with %d partial machines became %v with %d", seed, cost, n, a.Cost, partial(p, a))
-		}
-		before, after = before+n, after+partial(p, a)
-	}
-	if after >= before {
-		t.Errorf("%d partial machines became %d", before, after)
-	}
-	t.Logf("%d partial machines became %d", before, after)
-
-	p := example() // three hundred milliseconds leave none for it
-	a, err := scrooge.Exact(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Concentrate(p); err != nil || partial(p, a) != 4 {
-		t.Errorf("%+v, %v", a.Modules, err)
-	}
-	p.SLO = time.Second
-	if a, err = scrooge.Exact(p); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Concentrate(p); err != nil || partial(p, a) != 2 {
-		t.Errorf("%+v, %v", a.Modules, err)
-	}
-}
-
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		spoil func(p *scrooge.Problem)

@@ -114,7 +114,7 @@ func TestNeverBelowExact(t *testing.T) {
 	})
 	t.Run("figure 1", func(t *testing.T) {
 		names := scrooge.Names()
-		compare(t, 28, func(seed uint64) *scrooge.Problem {
+		compare(t, 21, func(seed uint64) *scrooge.Problem {
 			return scrooge.Many(rand.New(rand.NewPCG(seed, 30)), scrooge.Figure1[names[seed%7]], 4)
 		})
 	})
