@@ -1,100 +1,66 @@
 package capacity
 
 import (
-	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Households get workers of their own of their group; a place is taken once, by what runs there if it goes on; as many instances go on as when the
-// household with most to keep chooses first, and a household that could have kept all has done so unless another has that worker.
-func TestHouse(t *testing.T) {
-	kept, full := 0, 0
-	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 6))
-		groups := make([][]serving.WorkerID, 1+rng.IntN(2))
-		group := make(map[serving.WorkerID]int)
-		var running []fleet.InstanceSnapshot
-		holds := make(map[serving.WorkerID][]fleet.InstanceSnapshot)
-		for w := range serving.WorkerID(2 + rng.IntN(6)) {
-			g := rng.IntN(len(groups))
-			groups[g], group[w] = append(groups[g], w), g
-			for n := range rng.IntN(3) {
-				s := serving.StageID(rng.IntN(3))
-				i := fleet.InstanceSnapshot{Key: fleet.Key{Worker: w, Ordinal: int32(1 + 3*n + rng.IntN(3))}, Stage: s, Slots: 1 + rng.IntN(2), State: fleet.Ready,
-					Variants: []fleet.Loaded{{Variant: serving.VariantID(s), Wanted: true, Warm: true}}}
-				running, holds[w] = append(running, i), append(holds[w], i)
-			}
-		}
-		var households []Household
-		count := make([]int, len(groups))
-		for range rng.IntN(6) {
-			h := Household{Group: rng.IntN(len(groups))}
-			count[h.Group]++
-			for range 1 + rng.IntN(3) {
-				s := rng.IntN(3)
-				h.Lodgers = append(h.Lodgers, Lodger{Stage: serving.StageID(s), Variant: serving.VariantID(s), Slots: 1 + rng.IntN(2)})
-			}
-			households = append(households, h)
-		}
-		homes, ok := House(running, groups, households)
-		room := true
-		for g := range groups {
-			room = room && count[g] <= len(groups[g])
-		}
-		if ok != room {
-			t.Fatalf("seed %d: housed %v, there is room: %v", seed, ok, room)
-		}
-		if !ok {
-			full++
-			continue
-		}
-		taken := make(map[serving.WorkerID]int)
-		for h, home := range homes {
-			if _, twice := taken[home.Worker]; twice || group[home.Worker] != households[h].Group {
-				t.Fatalf("seed %d: household %d is on worker %d of group %d, taken before: %v", seed, h, home.Worker, group[home.Worker], twice)
-			}
-			taken[home.Worker] = h
-			places := make(map[int32]bool)
-			for k, l := range households[h].Lodgers {
-				if places[home.Places[k]] || home.Places[k] < 1 {
-					t.Fatalf("seed %d: place %d of worker %d is taken twice", seed, home.Places[k], home.Worker)
-				}
-				places[home.Places[k]] = true
-				var runs *fleet.InstanceSnapshot
-				for n := range holds[home.Worker] {
-					if i := &holds[home.Worker][n]; i.Key.Ordinal == home.Places[k] {
-						runs = i
-					}
-				}
-				same := runs != nil && runs.Stage == l.Stage && runs.Slots == l.Slots
-				if same != home.Kept[k] || runs != nil && !same {
-					t.Fatalf("seed %d: lodger %+v at the place of %+v, kept: %v", seed, l, runs, home.Kept[k])
-				}
-				if same {
-					kept++
-				}
-			}
-		}
-		for h, home := range homes {
-			_, got := settle(households[h].Lodgers, holds[home.Worker])
-			for _, w := range groups[households[h].Group] {
-				o, other := taken[w]
-				_, could := settle(households[h].Lodgers, holds[w])
-				if could <= got {
-					continue
-				}
-				if !other {
-					t.Errorf("seed %d: household %d keeps %d on worker %d, and %d could be kept on %d, which is free", seed, h, got, home.Worker, could, w)
-				} else if _, theirs := settle(households[o].Lodgers, holds[w]); theirs < could {
-					t.Errorf("seed %d: worker %d went to a household that keeps %d and not to one that keeps %d", seed, w, theirs, could)
-				}
-			}
-		}
+// instance is one of a model on a worker, at a place.
+func instance(w serving.WorkerID, place int32, v serving.VariantID, kept bool) fleet.InstanceSnapshot {
+	i := fleet.InstanceSnapshot{Key: fleet.Key{Worker: w, Ordinal: place}, State: fleet.Ready, Slots: 1, Variants: []fleet.Loaded{{Variant: v, Warm: true, Wanted: true}}}
+	if i.Kept = kept; kept {
+		i.State = fleet.Draining
 	}
-	if kept == 0 || full == 0 {
-		t.Errorf("%d kept, %d without room", kept, full)
+	return i
+}
+
+// An instance that runs is gone on with before one that is kept is taken up again, and that before anything is loaded; what drains
+// and is not kept is not counted on. A new instance takes a number that nothing has.
+func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
+	gone := instance(3, 1, 7, false)
+	gone.State = fleet.Draining
+	s := &fleet.Snapshot{Instances: []fleet.InstanceSnapshot{instance(0, 1, 7, true), instance(1, 2, 8, false), instance(1, 5, 7, true), instance(2, 3, 7, false), gone, instance(4, 4, 7, true)}}
+	living := Living(s)
+	if len(living) != 5 {
+		t.Fatalf("%d instances can be had without a load, want 5", len(living))
+	}
+	if r := Running(s); len(r) != 4 || r[1].Variants[0].Variant != 8 || !r[0].Kept {
+		t.Errorf("running: %+v", r)
+	}
+	groups := [][]serving.WorkerID{{0, 1, 2, 3, 4}}
+	single := Household{Lodgers: []Lodger{{Variant: 7, Slots: 1}}}
+	both := Household{Lodgers: []Lodger{{Variant: 7, Slots: 1}, {Variant: 8, Slots: 1}}}
+	for n, c := range []struct {
+		households []Household
+		workers    []serving.WorkerID
+		places     [][]int32
+		loads      int
+	}{
+		{[]Household{single}, []serving.WorkerID{2}, [][]int32{{3}}, 0},
+		{[]Household{single, single}, []serving.WorkerID{2, 0}, [][]int32{{3}, {1}}, 0},
+		{[]Household{single, both}, []serving.WorkerID{2, 1}, [][]int32{{3}, {5, 2}}, 0},
+		{[]Household{single, single, both, single, single}, []serving.WorkerID{2, 0, 1, 4, 3}, [][]int32{{3}, {1}, {5, 2}, {4}, {1}}, 1},
+	} {
+		homes, ok := House(living, groups, c.households)
+		if !ok {
+			t.Fatalf("%d: no room", n)
+		}
+		loads := 0
+		for k, h := range homes {
+			if h.Worker != c.workers[k] || !slices.Equal(h.Places, c.places[k]) {
+				t.Errorf("%d: household %d is at %d in %v, want %d in %v", n, k, h.Worker, h.Places, c.workers[k], c.places[k])
+			}
+			for _, kept := range h.Kept {
+				if !kept {
+					loads++
+				}
+			}
+		}
+		if loads != c.loads {
+			t.Errorf("%d: %d loads, want %d", n, loads, c.loads)
+		}
 	}
 }
