@@ -22,10 +22,11 @@ type Config struct {
 	Engine *engine.Engine // fresh; the plane owns it from now on
 	// Backend returns what runs instances on a worker.
 	Backend func(serving.WorkerID) Backend
+	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	Initial  *plan.Plan
+	Recalled []engine.Recalled
 	// Wiring is by StageID; stages beyond its end have the default.
 	Wiring []Wiring
-	// Initial is in force from the start.
-	Initial *plan.Plan
 	// Planner answers the engine's requests for plans; PlanTimeout bounds its thinking, after which the plan in force
 	// stays (default 5 s).
 	Planner     plan.Planner
@@ -272,6 +273,11 @@ func (p *Plane) Inspect(f func(*engine.Engine)) bool {
 			return false
 		}
 	}
+}
+
+// Recall hands in what was learned of an app in an earlier run.
+func (p *Plane) Recall(r engine.Recalled) {
+	p.send(message{in: engine.Input{Kind: engine.IdleRecalled, Recalled: &r}})
 }
 
 // Adopt hands a plan to the engine.
