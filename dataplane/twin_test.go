@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -41,7 +42,8 @@ type world struct {
 	stays   []workload.Stay
 	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
 	truth   *profile.Table
-	known   bool // the engine begins with what was measured
+	content truth.Content // nil for none
+	known   bool          // the engine begins with what was measured
 	header  journal.Header
 	system  systems.System
 }
@@ -118,14 +120,15 @@ func (r *runner) Unload(context.Context, serving.VariantID) error { return nil }
 func (r *runner) Close() error                                    { return nil }
 
 func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
-	if err := pause(ctx, r.w.Service(b.Variant, r.device, b.Items, 1)); err != nil {
+	took := r.w.Service(b.Variant, r.device, b.Items, 1)
+	if r.w.content != nil {
+		took = r.w.shows(b, took)
+	}
+	if err := pause(ctx, took); err != nil {
 		return err
 	}
 	if r.w.breaks(b.ID) {
 		return errors.New("broken on purpose")
-	}
-	for k := range b.Parts {
-		b.Parts[k].Outputs = b.Parts[k].Inputs
 	}
 	return nil
 }
@@ -150,7 +153,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	}
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Stays: w.stays, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
+		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Stays: w.stays, Content: w.content, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -173,7 +176,7 @@ func (w *world) live(t *testing.T) []byte {
 		begun := time.Now()
 		p, err := dataplane.New(dataplane.Config{
 			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan, Recalled: w.recalls,
-			Planner: slowly{w.planner}, RunTimeout: time.Hour, Settle: synctest.Wait,
+			Planner: slowly{w.planner}, RunTimeout: time.Hour, Rows: 1 << 20, Settle: synctest.Wait,
 			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 		})
 		if err != nil {

@@ -209,6 +209,7 @@ func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 		e.content.turned = false
 		e.work() // by what is believed now
 	}
+	e.beginTogether()
 	return e.out
 }
 

@@ -253,7 +253,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		took, sent := s.ran(d, took)
 		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took, Emitted: sent}
 		if s.Breaks != nil && s.Breaks(d.Batch) {
-			in.Result = engine.Broken
+			in.Result, in.Emitted = engine.Broken, nil
 		}
 		s.result.Batches++
 		s.events.push(now.Add(took), &in)
