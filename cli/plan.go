@@ -190,7 +190,7 @@ func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st 
 		v.read(w, st, made)
 	}
 	exact, ok := planner.(*proteus.Planner)
-	if p.one() && (ok || v.lacks()) {
+	if p.one() && (ok || v.lacks() && v.Short == nil) { // a planner that knows what is short needs no adviser
 		if exact == nil {
 			if exact, err = w.adviser(); err != nil {
 				return nil, err

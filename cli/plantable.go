@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -40,6 +41,12 @@ func printPlan(w io.Writer, v *planView) error {
 	if err := columns(w, "lrrrrrr", rows); err != nil {
 		return err
 	}
+	if len(v.Stages) > 0 {
+		fmt.Fprintln(w)
+		if err := printStages(w, v); err != nil {
+			return err
+		}
+	}
 	if len(v.Instances) > 0 {
 		fmt.Fprintln(w)
 		if err := printInstances(w, v); err != nil {
@@ -61,7 +68,18 @@ func printPlan(w io.Writer, v *planView) error {
 	}
 	used := v.Workers - len(v.Idle)
 	if v.Error == "" {
-		fact("workers", "%d of %d in use, %s $/h, %d variants to load", used, v.Workers, money(v.CostPerHour), v.Loads)
+		cost := money(v.CostPerHour) + " $/h"
+		if v.CostUsed != nil {
+			cost += fmt.Sprintf(" rented and %s $/h used", money(*v.CostUsed))
+		}
+		fact("workers", "%d of %d in use, %s, %d variants to load", used, v.Workers, cost, v.Loads)
+	}
+	if len(v.Short) > 0 {
+		var more []string
+		for _, name := range slices.Sorted(maps.Keys(v.Short)) {
+			more = append(more, fmt.Sprintf("%d %s", v.Short[name], name))
+		}
+		fact("short", "%s more would carry all of it", strings.Join(more, ", "))
 	}
 	if d := v.Diagnosis; d != nil && d.Carried && v.Reach != nil {
 		fact("room", "this fleet carries up to %s this demand, %s with %s head-room", multipleText(d.Multiple), rateText(*v.Reach), percent(d.Headroom-1))
@@ -86,10 +104,29 @@ func proof(v *planView) string {
 	case "throughput":
 		unit = "the multiple of the demand that is carried"
 	}
+	if v.Goal == goalCost {
+		if *v.Gap < 5e-5 {
+			return money(*v.Bound) + " $/h, which is reached: no plan rents less"
+		}
+		return fmt.Sprintf("%s $/h, which no plan rents less than; this one is %s above", money(*v.Bound), percent(*v.Gap))
+	}
 	if *v.Gap < 5e-5 {
 		return fmt.Sprintf("%.4f for %s, which is reached", *v.Bound, unit)
 	}
 	return fmt.Sprintf("%.4f for %s; the plan is %s below", *v.Bound, unit, percent(*v.Gap))
+}
+
+// printStages writes what each stage of a graph gets.
+func printStages(w io.Writer, v *planView) error {
+	rows := [][]string{{"STAGE", "OF", "BUDGET", "RATE", "MACHINES", "$/h USED"}}
+	for _, s := range v.Stages {
+		budget := "-"
+		if s.BudgetMS > 0 {
+			budget = number(s.BudgetMS) + " ms"
+		}
+		rows = append(rows, []string{s.Stage, s.App, budget, rateText(s.Rate), strconv.FormatFloat(s.Machines, 'f', 2, 64), money(s.CostPerHour)})
+	}
+	return columns(w, "llrrrr", rows)
 }
 
 // printInstances writes what runs, instances that are alike in one line.
@@ -209,7 +246,7 @@ func printDiagnosis(w io.Writer, v *planView) error {
 }
 
 // crowding is said of plans with several instances on a worker.
-const crowding = "\nWorkers host several instances each; a capacity counts an instance as if it had its worker to itself, as the simulator does.\n"
+const crowding = "\nWorkers host several instances each; the capacity of an instance is what it would carry with its worker to itself.\n"
 
 // crowded tells that some worker hosts more than one instance.
 func (v *planView) crowded() bool {
@@ -225,8 +262,8 @@ func (v *planView) crowded() bool {
 
 // printPlans writes a line for each plan.
 func printPlans(w io.Writer, plans []planView) error {
-	rows := [][]string{{"SYSTEM", "FLEET", "SCALE", "DEMAND", "SERVED", "SHED", "ACCURACY", "CAPACITY", "REACH", "$/h", "LOADS", "GAP"}}
-	systems, fleets := false, false
+	rows := [][]string{{"SYSTEM", "FLEET", "SCALE", "DEMAND", "SERVED", "SHED", "ACCURACY", "CAPACITY", "REACH", "$/h", "USED", "BOUND", "LOADS", "GAP"}}
+	systems, fleets, costs := false, false, false
 	for i := range plans {
 		systems = systems || plans[i].System != plans[0].System
 		fleets = fleets || plans[i].WhatIf != ""
@@ -250,20 +287,27 @@ func printPlans(w io.Writer, plans []planView) error {
 		if v.Shed > 0 {
 			row[5] = rateText(v.Shed)
 		}
-		row[6], row[7], row[8], row[11] = accuracyOr(v.Accuracy), rateText(v.Capacity), "-", "-"
+		row[6], row[7], row[8], row[13] = accuracyOr(v.Accuracy), rateText(v.Capacity), "-", "-"
 		if v.Reach != nil {
 			row[8] = rateText(*v.Reach)
 		}
-		row[9], row[10] = money(v.CostPerHour), strconv.Itoa(v.Loads)
+		row[9], row[12] = money(v.CostPerHour), strconv.Itoa(v.Loads)
+		if v.CostUsed != nil {
+			row[10] = money(*v.CostUsed)
+		}
+		if v.Goal == goalCost && v.Bound != nil {
+			row[11] = money(*v.Bound)
+			costs = true
+		}
 		if v.Gap != nil {
-			row[11] = percent(*v.Gap)
+			row[13] = percent(*v.Gap)
 		}
 		if v.Error != "" {
 			notes = append(notes, v.Error)
 		}
 		rows = append(rows, row)
 	}
-	if err := columns(w, "llrrrrrrrrrr", rows); err != nil {
+	if err := columns(w, "llrrrrrrrrrrrr", rows); err != nil {
 		return err
 	}
 	last := ""
@@ -278,6 +322,9 @@ func printPlans(w io.Writer, plans []planView) error {
 			fmt.Fprint(w, crowding)
 			break
 		}
+	}
+	if costs {
+		fmt.Fprintln(w, "\nUSED counts machines by the part that is used, BOUND is what no plan of the system rents less than.")
 	}
 	_, err := fmt.Fprintln(w, "\nCAPACITY is what the plan carries at its shares, REACH what the fleet could carry of this mix whatever the accuracy.")
 	return err

@@ -34,15 +34,20 @@ type planView struct {
 	Reach       *float64 `json:"reach,omitempty"`
 	Accuracy    *float64 `json:"accuracy,omitempty"` // mean over what is served
 	CostPerHour float64  `json:"cost_per_hour"`      // $/h of the workers used
-	Workers     int      `json:"workers"`
-	Idle        []string `json:"idle,omitempty"` // workers without an instance
-	Loads       int      `json:"loads"`          // variants to bring up
+	// CostUsed counts each worker by the part of it that is used for what is served, in $/h; of plans for apps of several stages.
+	CostUsed *float64 `json:"cost_used_per_hour,omitempty"`
+	Workers  int      `json:"workers"`
+	Idle     []string `json:"idle,omitempty"` // workers without an instance
+	Loads    int      `json:"loads"`          // variants to bring up
 	// Goal is what the planner maximises and what Bound is in; no plan is better than Bound, which is Gap from this one,
 	// relatively. Both are absent where nothing is proven.
-	Goal      string         `json:"goal,omitempty"`
-	Bound     *float64       `json:"bound,omitempty"`
-	Gap       *float64       `json:"gap,omitempty"`
-	Apps      []appView      `json:"apps"`
+	Goal   string     `json:"goal,omitempty"`
+	Bound  *float64   `json:"bound,omitempty"`
+	Gap    *float64   `json:"gap,omitempty"`
+	Apps   []appView  `json:"apps"`
+	Stages []stageRow `json:"stages,omitempty"` // of apps of several stages
+	// Short is, by device type, how many workers more it would take to serve all that is asked for.
+	Short     map[string]int `json:"short,omitempty"`
 	Instances []instanceView `json:"instances,omitempty"`
 	// Adviser is the planner that was asked for the diagnosis where the plan's own has no answers.
 	Adviser   string         `json:"adviser,omitempty"`
@@ -59,6 +64,16 @@ type appView struct {
 	Accuracy *float64 `json:"accuracy,omitempty"`
 }
 
+// stageRow is what a plan gives a stage of a graph.
+type stageRow struct {
+	App         string  `json:"app"`
+	Stage       string  `json:"stage"`
+	BudgetMS    float64 `json:"budget_ms,omitempty"` // its part of the objective; 0 where the plan has none
+	Rate        float64 `json:"rate"`                // items/s
+	Machines    float64 `json:"machines"`            // each counted by the part that is used
+	CostPerHour float64 `json:"cost_used_per_hour"`  // the same in $/h
+}
+
 type instanceView struct {
 	Worker     string   `json:"worker"`
 	DeviceType string   `json:"device_type"`
@@ -71,7 +86,8 @@ type instanceView struct {
 	Slots      int      `json:"slots"`             // batches at once
 	Share      float64  `json:"share"`             // of the stage's traffic
 	Rate       float64  `json:"rate"`              // forecast, items/s
-	Capacity   float64  `json:"capacity"`          // items/s in batches of the limit
+	Capacity   float64  `json:"capacity"`          // items/s in batches of the limit, on a worker of its own
+	Part       float64  `json:"part"`              // of its worker that its rate takes
 }
 
 // lacks tells that some of the demand is not served.
@@ -101,6 +117,17 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 	if p.Proven {
 		v.Bound, v.Gap = &p.Bound, &p.Gap
 	}
+	if p.Cost {
+		v.Goal = goalCost
+	}
+	for d, n := range p.Short {
+		if n > 0 {
+			if v.Short == nil {
+				v.Short = make(map[string]int)
+			}
+			v.Short[spec.DeviceTypes[d].Name] = n
+		}
+	}
 	stages, hosts := w.capacities(p)
 	for n := range stages {
 		if promised := p.Promised(spec, serving.StageID(n)); promised != nil {
@@ -118,6 +145,9 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 				x.Capacity = min(x.Capacity, stages[s].capacity/asked[s].Fan)
 				accuracy *= stages[s].accuracy
 			}
+		}
+		if p.Cost && a < len(p.Capacity) {
+			x.Capacity = min(x.Capacity, p.Capacity[a]) // what shares a worker has less than the whole of it
 		}
 		x.Served = min(x.Demand, x.Capacity)
 		if x.Shed = x.Demand - x.Served; x.Shed <= rounding*x.Demand {
@@ -148,6 +178,9 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
 			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: hosts[n], Rate: i.Share * v.Apps[stage.App].Served * asked[i.Stage].Fan,
 		}
+		if x.Capacity > 0 {
+			x.Part = x.Rate / x.Capacity
+		}
 		for _, l := range i.Variants[1:] {
 			x.Standby = append(x.Standby, spec.Variants[l.Variant].Name)
 		}
@@ -158,6 +191,47 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 			v.Idle = append(v.Idle, spec.Workers[i].Name)
 		}
 	}
+	v.stages(w, p)
+}
+
+// goalCost is the goal of plans that cost as little as they can.
+const goalCost = "cost"
+
+// stages says what the stages of graphs get, and what is used of machines, after instances have been read.
+func (v *planView) stages(w *world, p *plan.Plan) {
+	spec := w.Spec
+	at := make([]int, len(spec.Stages))
+	for s := range spec.Stages {
+		at[s] = -1
+	}
+	asked := capacity.Ask(spec, nil)
+	for a, app := range spec.Apps {
+		for _, s := range app.Stages {
+			if len(app.Stages) == 1 {
+				continue
+			}
+			x := stageRow{App: app.Name, Stage: spec.Stages[s].Name, Rate: v.Apps[a].Served * asked[s].Fan}
+			if p.Budgets != nil {
+				x.BudgetMS = millis(p.Budgets[s])
+			}
+			at[s] = len(v.Stages)
+			v.Stages = append(v.Stages, x)
+		}
+	}
+	if v.Stages == nil {
+		return
+	}
+	used := 0.0
+	for n, i := range p.Instances {
+		part := v.Instances[n].Part
+		price := part * spec.DeviceTypes[i.DeviceType(spec)].PricePerHour
+		used += price
+		if k := at[i.Stage]; k >= 0 {
+			v.Stages[k].Machines += part
+			v.Stages[k].CostPerHour += price
+		}
+	}
+	v.CostUsed = &used
 }
 
 // rounding is the part of a demand that may be missing by floating point alone.

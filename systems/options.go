@@ -18,7 +18,17 @@ type Options struct {
 	Routing   Routing
 	Packing   Packing
 	Keeping   Keeping
+	Pipelines Pipelines
 	Following Following
+}
+
+// Pipelines tunes the planners of graphs of models.
+type Pipelines struct {
+	Method    string // of planner scrooge: exact (default), as-written, greedy or brute
+	Placement string // of planner scrooge: rented (default), for the fewest whole machines, or paper
+	Alone     bool   // of planner scrooge: one batch at a time
+	Frontends int    // of planner nexus: workers for what the type that it plans for does not run; 0 means 1
+	Alike     string // of planner nexus: the device type that all machines are taken for; "" for the one most at hand
 }
 
 // Following tunes how plans follow what changes.
@@ -137,6 +147,12 @@ func (o Options) String() string {
 	add("uniform", k.Uniform, k.Uniform)
 	add("first", k.First, k.First)
 	add("part", fmt.Sprintf("%d+%d%%", k.Threads, k.Percent), k.Threads > 0)
+	l := &o.Pipelines
+	add("method", l.Method, l.Method != "")
+	add("placement", l.Placement, l.Placement != "")
+	add("spatial", false, l.Alone)
+	add("frontends", l.Frontends, l.Frontends > 0)
+	add("alike", l.Alike, l.Alike != "")
 	w := &o.Keeping
 	add("keep", w.Rule, w.Rule != "")
 	add("gamma", w.Gamma, w.Gamma > 0)

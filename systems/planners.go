@@ -54,6 +54,8 @@ var planners = []plannerPart{
 	{"infaas-target", "all variants everywhere; the fastest that reaches the app's accuracy floor", newLoadwise(infaasTarget)},
 	{"allvariants", "all variants everywhere, and the batcher chooses", newAllVariants},
 	{"infless", "instances with batch sizes and parts of machines of their own, packed where they serve most for what they take", newInfless},
+	{"scrooge", "types, batch sizes and concurrency for every stage of a graph within one objective, and the fewest machines for them", newScrooge},
+	{"nexus", "an objective for every stage of a graph, and machines shared by the cycles in which batches come together", newNexus},
 	{"kairos", "which machines to rent under a budget, by upper bounds on what pools serve", newKairos},
 }
 

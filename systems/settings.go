@@ -78,6 +78,18 @@ var settings = []setting{
 		o.Packing.Exact = v == "none"
 		return among(v, "paper", "none")
 	}},
+	{"method", func(o *Options, v string) error {
+		o.Pipelines.Method = v
+		return among(v, "exact", "as-written", "greedy", "brute")
+	}},
+	{"placement", func(o *Options, v string) error { o.Pipelines.Placement = v; return among(v, "rented", "paper") }},
+	{"spatial", func(o *Options, v string) error { o.Pipelines.Alone = v == "false"; return among(v, "true", "false") }},
+	{"frontends", func(o *Options, v string) error {
+		x, err := number(v, 1, 1e6)
+		o.Pipelines.Frontends = int(x)
+		return err
+	}},
+	{"alike", func(o *Options, v string) error { o.Pipelines.Alike = v; return nil }},
 	{"bound", func(o *Options, v string) error { o.Renting.Bound = v; return among(v, "paper", "fluid") }},
 	{"keep", func(o *Options, v string) error {
 		o.Keeping.Rule = v

@@ -27,7 +27,7 @@ type System struct {
 // All lists the systems, in the order in which help shows them.
 func All() []System { return slices.Clone(all) }
 
-var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems, kairosSystems, inflessSystems)
+var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems, kairosSystems, inflessSystems, scroogeSystems)
 
 // general need no solver.
 var general = []System{

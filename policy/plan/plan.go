@@ -52,6 +52,8 @@ type Plan struct {
 	// they mean anything.
 	Bound, Gap float64
 	Proven     bool
+	// Cost tells that the objective is Forecast.CostPerHour, and Bound what no plan costs less than.
+	Cost bool
 }
 
 // Instance is one instance to run. Its identity across plans (fleet.Key) is its worker and its Place there, so that a

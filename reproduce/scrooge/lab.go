@@ -14,7 +14,8 @@ type lab struct {
 	*reproduce.Lab
 	graphs []graph
 	// Of what follows tests take less.
-	sampled int // decisions of a session that Figures 10 and 11 look at
+	sampled int           // decisions of a session that Figures 10 and 11 look at
+	span    time.Duration // of sessions that run
 }
 
 func newLab(r reproduce.Request) (*lab, error) {
@@ -22,7 +23,7 @@ func newLab(r reproduce.Request) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lab{Lab: reproduce.NewLab(r), graphs: all, sampled: 40}, nil
+	return &lab{Lab: reproduce.NewLab(r), graphs: all, sampled: 40, span: span}, nil
 }
 
 // graph returns one of the seven.

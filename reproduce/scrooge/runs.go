@@ -1,6 +1,9 @@
 package scrooge
 
 import (
+"github.com/sluice-serving/sluice/engine"
+"os"
+"strconv"
 	"context"
 	"fmt"
 	"time"
@@ -56,14 +59,44 @@ func (l *lab) serve(ctx context.Context, e entrant, g *graph, seed uint64) (*ser
 	if c.System, err = systems.Get(e.system); err != nil {
 		return nil, err
 	}
+	c.System.Scaler = "complexity"
+	c.System.Options.Following.Change, _ = strconv.ParseFloat(os.Getenv("CH"), 64)
+	c.System.Options.Planning.Headroom, _ = strconv.ParseFloat(os.Getenv("HR"), 64)
 	if e.frontends > 0 {
-		c.System.Options.Planning.Frontends = e.frontends
+		c.System.Options.Pipelines.Frontends = e.frontends
 	}
 	if e.turnOff >= 0 {
 		c.System.Options.Following.TurnOff = e.turnOff
 	}
 	k := newWatcher(w.Spec, int(l.span.Seconds()))
 	c.Watch, c.Observe = k.watch, k.observe
+	if os.Getenv("DBG") != "" {
+		c.Watch = func(now serving.Time, in []engine.Input, out []engine.Decision) {
+			k.watch(now, in, out)
+			for i := range in {
+				if in[i].Kind == engine.PlanReady {
+					p := in[i].Plan
+					u := map[string]string{}
+					for _, x := range p.Instances {
+						u[w.Spec.Workers[x.Worker].Name] += fmt.Sprintf(" %s b%d e%d %.2f h%v", w.Spec.Stages[x.Stage].Name, x.Variants[0].Limit, x.Slots, x.Share, x.Hold)
+					}
+					fmt.Println("PLAN", now, p.Forecast.CostPerHour, p.Demand, p.Capacity, p.Fans, p.Ballooning, p.Budgets, p.Shed, u)
+				}
+			}
+			for i := range out {
+				if d := &out[i]; d.Kind == engine.RequestPlan {
+					b := w.Beliefs
+					fmt.Print("ASK ", now, d.Rates, " fans ", d.Fans)
+					if d.Beliefs != nil {
+						for v := range w.Spec.Variants {
+						fmt.Printf(" balloon %.3f", float64(d.Beliefs.Latency(serving.VariantID(v), 0, 1, 1))/float64(b.Latency(serving.VariantID(v), 0, 1, 1)))
+						}
+					}
+					fmt.Println()
+				}
+			}
+		}
+	}
 	r, err := c.Run(ctx, seed)
 	if err != nil {
 		return nil, err

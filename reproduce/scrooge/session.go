@@ -45,13 +45,10 @@ func videos() ([]video, error) {
 
 func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
 
-// client sends frames at a constant rate from when it joins until it leaves.
+// client sends frames at a constant rate while it stays.
 type client struct {
-	stream      uint64 // from 1
-	join, leave serving.Time
-	rate        float64 // frames/s
-	first       serving.Time
-	scenes      []scene
+	workload.Stay
+	scenes []scene
 }
 
 // scene is a level that a client's video has reached at a time, where it stays until the next begins.
@@ -86,13 +83,9 @@ func newSession(g *graph, seed uint64) (*session, error) {
 	s := &session{graph: g}
 	for k := range clients {
 		rng := workload.Stream(seed, fmt.Sprintf("client %d of %s", k, g.name))
-		c := client{stream: uint64(k + 1), rate: float64(int(g.low) + rng.IntN(int(g.high-g.low)+1))}
-		c.join, c.leave = serving.Time(rng.Int64N(int64(span))), serving.Time(rng.Int64N(int64(span)))
-		if c.join > c.leave {
-			c.join, c.leave = c.leave, c.join
-		}
-		c.first = c.join + serving.Time(rng.Float64()*1e9/c.rate)
-		c.scenes = kinds[k%len(kinds)].play(c.join, c.leave, rng)
+		a, b := serving.Time(rng.Int64N(int64(span))), serving.Time(rng.Int64N(int64(span)))
+		c := client{Stay: workload.Stay{Stream: uint64(k + 1), Rate: float64(int(g.low) + rng.IntN(int(g.high-g.low)+1)), From: min(a, b), Until: max(a, b)}}
+		c.scenes = kinds[k%len(kinds)].play(c.From, c.Until, rng)
 		s.clients = append(s.clients, c)
 	}
 	return s, nil
@@ -111,19 +104,25 @@ func (v *video) play(from, to serving.Time, rng *rand.Rand) (out []scene) {
 	return out
 }
 
-// frames lists what all clients send, in the order of time.
-func (s *session) frames() []workload.Arrival {
-	var out []workload.Arrival
-	for _, c := range s.clients {
-		for n := 0; ; n++ {
-			at := c.first + serving.Time(float64(n)*1e9/c.rate)
-			if at >= c.leave {
-				break
-			}
-			out = append(out, workload.Arrival{At: at, Items: 1, Variant: serving.None, Sample: -1})
-		}
+// frames are what all clients send.
+func (s *session) frames() workload.Source {
+	var all []workload.Source
+	for i := range s.clients {
+		c := &s.clients[i]
+		all = append(all, &workload.App{
+			Times: workload.NewFrames(c.Stay), Template: workload.Arrival{Items: 1, Stream: c.Stream, Variant: serving.None, Sample: -1},
+		})
 	}
-	slices.SortStableFunc(out, func(a, b workload.Arrival) int { return cmp.Compare(a.At, b.At) })
+	return workload.Merge(all...)
+}
+
+// stays are the clients', in the order of their joining.
+func (s *session) stays() []workload.Stay {
+	var out []workload.Stay
+	for i := range s.clients {
+		out = append(out, s.clients[i].Stay)
+	}
+	slices.SortStableFunc(out, func(a, b workload.Stay) int { return cmp.Compare(a.From, b.From) })
 	return out
 }
 
@@ -132,10 +131,10 @@ func (s *session) asks(t serving.Time) []float64 {
 	out := make([]float64, len(s.graph.stages))
 	for i := range s.clients {
 		c := &s.clients[i]
-		if t < c.join || t >= c.leave {
+		if t < c.From || t >= c.Until {
 			continue
 		}
-		for k, x := range s.graph.asked(c.rate, c.level(t)) {
+		for k, x := range s.graph.asked(c.Rate, c.level(t)) {
 			out[k] += x
 		}
 	}
@@ -170,7 +169,7 @@ func (s *session) decisions() (out []decision) {
 	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
 		now, n := s.asks(t), 0
 		for _, c := range s.clients {
-			if t >= c.join && t < c.leave {
+			if t >= c.From && t < c.Until {
 				n++
 			}
 		}

@@ -138,7 +138,7 @@ func (x *world) prove(out *plan.Plan, c *candidate, bound float64) {
 			prices = append(prices, price)
 		}
 	}
-	out.Bound, out.Proven = min(whole(bound*(1-tiny), prices), c.cost), true
+	out.Bound, out.Proven, out.Cost = min(whole(bound*(1-tiny), prices), c.cost), true, true
 	out.Gap = (c.cost - out.Bound) / max(out.Bound, tiny)
 }
 

@@ -312,7 +312,7 @@ func TestShort(t *testing.T) {
 		t.Errorf("a demand of which nothing can be served: %v", err)
 	}
 	spec.Apps[0].SLO.Latency = 30 * time.Millisecond
-	if _, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{80}}); err == nil || !strings.Contains(err.Error(), "within 30ms from end to end: the least is 66ms, of which stage") {
+	if _, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{80}}); err == nil || !strings.Contains(err.Error(), "within 30ms from end to end: the least is 76ms, of which stage") {
 		t.Errorf("an objective that nothing meets: %v", err)
 	}
 }

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// pipelineFile is the example that ships: the worked example of Scrooge (SoCC 2021, §3.3).
+const pipelineFile = "../examples/pipeline/sluice.yaml"
+
+// The plan of a graph says each stage's part of the objective, what is used of machines and what is rented, and how good that is; it adds up.
+func TestPlanOfPipeline(t *testing.T) {
+	v := askPlan(t, ExitOK, "-f", pipelineFile).Plans[0]
+	if v.CostPerHour != 8 || v.Bound == nil || *v.Bound != 8 || v.Goal != goalCost || v.Accuracy == nil || *v.Accuracy != 1 {
+		t.Errorf("%+v", v)
+	}
+	budget, used := 0.0, 0.0
+	for _, s := range v.Stages {
+		budget += s.BudgetMS
+		used += s.CostPerHour
+	}
+	if len(v.Stages) != 2 || budget > 300 || v.Stages[1].Rate != 320 || v.CostUsed == nil || !near(used, *v.CostUsed) || used < 7.46 || used > 8 {
+		t.Errorf("%+v, %v used", v.Stages, v.CostUsed)
+	}
+	parts := make(map[string]float64)
+	for _, i := range v.Instances {
+		if parts[i.Worker] += i.Part; !near(i.Part, i.Rate/i.Capacity) || parts[i.Worker] > 1+1e-9 {
+			t.Errorf("%+v uses %v of %s", i, parts[i.Worker], i.Worker)
+		}
+	}
+	code, out, errs := sluice(t, "plan", "-f", pipelineFile)
+	for _, want := range []string{"BUDGET", "MACHINES", "8.00 $/h, which is reached: no plan rents less", "3 of 20 in use, 8.00 $/h rented and 7.54 $/h used", "with its worker to itself"} {
+		if code != ExitOK || !strings.Contains(out, want) {
+			t.Errorf("%d %s does not say %q:\n%s", code, errs, want, out)
+		}
+	}
+	_, out, _ = sluice(t, "plan", "-f", pipelineFile, "--compare", "scrooge,nexus")
+	for _, want := range []string{"USED", "BOUND", "nexus"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the comparison does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// What there are too few machines for is said by type, and shed.
+func TestPlanShortOfMachines(t *testing.T) {
+	v := askPlan(t, ExitShortOf, "-f", pipelineFile, "--demand", "2000").Plans[0]
+	if v.Short["X"]+v.Short["Y"] == 0 || v.Diagnosis != nil || v.Served < 400 || v.Served > 700 {
+		t.Errorf("serves %v, short of %v, diagnosis %v", v.Served, v.Short, v.Diagnosis)
+	}
+	if _, out, _ := sluice(t, "plan", "-f", pipelineFile, "--demand", "2000"); !strings.Contains(out, "more would carry all of it") {
+		t.Errorf("%s", out)
+	}
+}
+
+// The example runs in the simulator as it is: frames at a constant rate are in time.
+func TestPipelineExample(t *testing.T) {
+	if code, out, errs := sluice(t, "config", "check", pipelineFile); code != ExitOK {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	code, out, errs := sluice(t, "simulate", "-f", pipelineFile, "--request-rate-range", "80", "--request-distribution", "uniform", "--duration", "60s", "--json")
+	var reports []struct {
+		Overall struct {
+			Offered, Served int64
+			Violation       float64 `json:"violation_ratio"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &reports); err != nil || code != ExitOK || len(reports) != 1 || reports[0].Overall.Served < 4700 || reports[0].Overall.Violation > 0.02 {
+		t.Errorf("%d %v %s%s", code, err, out, errs)
+	}
+}

@@ -1,0 +1,66 @@
+package systems
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/nexus"
+	"github.com/sluice-serving/sluice/policy/plan/scrooge"
+)
+
+// Scrooge (SoCC 2021) and what it was measured against (§4): graphs of models at the lowest cost within one objective. Queries follow the
+// plan's shares, and what cannot be in time any more is dropped before it runs (§3.6). A batch is run when it is full, or when it must for its first query
+// to keep its stage's part of the objective, with what there is: real streams do not fill every batch in the time that the plan counts on.
+var scroogeSystems = []System{
+	pipelined("scrooge", "graphs of models on the cheapest machines, with batches and several of them at once", "Scrooge §3; allocation and placement ours", Pipelines{}),
+	pipelined("scrooge-written", "as scrooge, allocated by the paper's two programs and placed by best fit", "Scrooge §3.3, §3.4", Pipelines{Method: "as-written", Placement: "paper"}),
+	pipelined("scrooge-greedy", "as scrooge, allocated greedily and placed by best fit", "Scrooge §4.3", Pipelines{Method: "greedy", Placement: "paper"}),
+	pipelined("scrooge-single", "as scrooge, with one batch at a time", "Scrooge §4.4 (Scrooge-ns)", Pipelines{Alone: true}),
+	{
+		Name: "nexus", Doc: "graphs of models split into models, packed by the cycles in which their batches come together; machines count as one type",
+		Source: "Nexus, SOSP 2019, §6; Scrooge §4.2", Planner: "nexus", Router: "weighted", Batcher: "earlydrop", Scaler: "replan", Options: Options{Replan: nexusInterval},
+	},
+}
+
+const (
+	// scroogeInterval is ours: the paper plans when a client comes or goes and when the content changes, which replan sees as a change of demand.
+	scroogeInterval = 5 * time.Second
+	// nexusInterval is an epoch of Nexus's (§5).
+	nexusInterval = 30 * time.Second
+)
+
+func pipelined(name, doc, source string, o Pipelines) System {
+	return System{Name: name, Doc: doc, Source: source, Planner: "scrooge", Router: "weighted", Batcher: "adaptive", Scaler: "replan", Options: Options{Replan: scroogeInterval, Pipelines: o}}
+}
+
+func newScrooge(w World, o Options) (plan.Planner, error) {
+	l := &o.Pipelines
+	out := &scrooge.Planner{Profile: w.Profile, Options: scrooge.Options{
+		AsWritten: l.Placement == "paper", Single: l.Alone || o.Planning.Single, MostAccurate: o.Planning.Select == "most-accurate", Headroom: o.Planning.Headroom,
+	}}
+	switch method := cmp.Or(l.Method, "exact"); method {
+	case "exact":
+	case "as-written":
+		if w.Solver == nil {
+			return nil, fmt.Errorf("planner scrooge, method as-written: %w", ErrNoSolver)
+		}
+		out.Options.Method = func(ctx context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) {
+			return scrooge.AsWritten(ctx, p, w.Solver)
+		}
+	case "greedy":
+		out.Options.Method = func(_ context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) { return scrooge.Greedy(p) }
+	case "brute":
+		out.Options.Method = scrooge.Brute
+	default:
+		return nil, fmt.Errorf("planner scrooge: option method is %s, which does not exist: use exact, as-written, greedy or brute", method)
+	}
+	return out, nil
+}
+
+func newNexus(w World, o Options) (plan.Planner, error) {
+	l := &o.Pipelines
+	return &nexus.Planner{Profile: w.Profile, Options: nexus.Options{Alike: l.Alike, Frontends: l.Frontends, Headroom: o.Planning.Headroom}}, nil
+}
