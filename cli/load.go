@@ -34,6 +34,7 @@ without it --app names the model and --slo its objective.`,
 			connections := fs.Int("connections", 4, "`number` of connections")
 			outstanding := fs.Int("max-outstanding", 4096, "`queries` under way at most; more are not sent and count as refused")
 			warmup := fs.Duration("warmup", 0, "queries of this first `duration` are sent and not counted")
+			timings := fs.Bool("stage-timings", false, "ask how long queries wait and run at every stage of their apps")
 			asJSON := fs.Bool("json", false, "print the results as JSON")
 			load := declareWorkload(fs)
 			return func(e *Env, args []string) error {
@@ -41,7 +42,7 @@ without it --app names the model and --slo its objective.`,
 					return exit(ExitUsage, "%q is not understood", args)
 				}
 				run := loader{target: *target, connections: *connections, samples: *samples, seed: *load.seed,
-					options: loadgen.Options{Name: "live", Seed: *load.seed, MaxOutstanding: *outstanding, Warmup: *warmup}}
+					options: loadgen.Options{Name: "live", Seed: *load.seed, MaxOutstanding: *outstanding, Warmup: *warmup, StageTimings: *timings}}
 				if err := run.apps(e, *file, *load.app, serving.SLO{Latency: *slo, Percentile: *percentile}); err != nil {
 					return err
 				}
@@ -241,6 +242,12 @@ func printUse(w io.Writer, r *loadgen.Result) error {
 		fmt.Fprintln(t, "\nvariant\tserved\taccuracy\t")
 		for _, v := range r.Variants {
 			fmt.Fprintf(t, "%s\t%d\t%.2f %%\t\n", v.Variant, v.Served, 100*v.Accuracy)
+		}
+	}
+	if len(r.Stages) > 0 {
+		fmt.Fprintln(t, "\nstage\tqueries\titems\tbatch\tqueue p50\tp99\trun p50\tp99\t")
+		for _, s := range r.Stages {
+			fmt.Fprintf(t, "%s/%s\t%d\t%.2f\t%.2f\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t\n", s.App, s.Stage, s.Served, s.Items, s.Batch, s.Queue.P50, s.Queue.P99, s.Run.P50, s.Run.P99)
 		}
 	}
 	if err := t.Flush(); err != nil {

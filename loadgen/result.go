@@ -23,6 +23,7 @@ type Result struct {
 	Interrupted   bool         `json:"interrupted,omitempty"` // not the whole workload was sent
 	Errors        []ErrorCount `json:"errors,omitempty"`      // the most frequent first
 	Variants      []VariantUse `json:"-"`                     // of the report's apps, in one list
+	Stages        []StageUse   `json:"stages,omitempty"`      // when stage timings were asked for, and the server told
 
 	run     *runner
 	offered int
@@ -96,6 +97,7 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 			res.Variants = append(res.Variants, VariantUse{App: a.Name, Variant: v.Name, Served: v.Served, Accuracy: v.Accuracy})
 		}
 	}
+	res.Stages = r.stages.list(r.apps)
 	res.SendLag = report.PercentilesOf(lags)
 	return res
 }

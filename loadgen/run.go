@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,8 @@ type Options struct {
 	Warmup         time.Duration // queries scheduled before it are sent but not reported
 	// Version turns a pinned variant into the model version that requests name; nil ignores pins.
 	Version func(serving.VariantID) string
+	// StageTimings asks servers what becomes of queries at every stage of their apps, for Result.Stages.
+	StageTimings bool
 	// Progress is called about twice a second while the run lasts, by one goroutine, and may be nil.
 	Progress func(Progress)
 
@@ -87,6 +90,14 @@ type runner struct {
 
 	variants names
 	messages names
+	stages   stageUses
+	// The first and the last query of every stream.
+	first, last map[stream]int
+}
+
+type stream struct {
+	app    serving.AppID
+	number uint64
 }
 
 // Run sends the whole of src to target and waits for the answers. When ctx ends it stops sending, gives up what is under
@@ -122,6 +133,19 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 		}
 	}
 	r := &runner{ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals))}
+	for i, a := range arrivals {
+		if a.Stream == 0 {
+			continue
+		}
+		if r.last == nil {
+			r.first, r.last = make(map[stream]int), make(map[stream]int)
+		}
+		s := stream{a.App, a.Stream}
+		if _, known := r.last[s]; !known {
+			r.first[s] = i
+		}
+		r.last[s] = i
+	}
 	p := opt.pacer
 	if p == nil {
 		p = newPacer()
@@ -189,7 +213,11 @@ func (r *runner) one(i int) {
 	a := &r.arrivals[i]
 	app := &r.apps[a.App]
 	due := r.start.Add(time.Duration(a.At))
-	req := Request{Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy}
+	req := Request{Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, StageTimings: r.opt.StageTimings}
+	if a.Stream != 0 {
+		s := stream{a.App, a.Stream}
+		req.Sequence, req.First, req.Last = strconv.FormatUint(a.Stream, 10), r.first[s] == i, r.last[s] == i
+	}
 	if a.Variant != serving.None && r.opt.Version != nil {
 		req.Version = r.opt.Version(a.Variant)
 	}
@@ -205,6 +233,9 @@ func (r *runner) one(i int) {
 	if err == nil {
 		q.outcome = serving.Served
 		q.queue, q.batch, q.accuracy = answer.Queue, answer.Batch, answer.Accuracy
+		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
+			r.stages.add(a.App, answer.Stages)
+		}
 		if answer.Variant != "" {
 			q.variant = r.variants.id(answer.Variant)
 			if q.accuracy == 0 {
