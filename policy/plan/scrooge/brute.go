@@ -23,6 +23,9 @@ func Brute(ctx context.Context, p *Problem) (*Allocation, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	b := brute{p: p, ctx: ctx, cost: math.Inf(1), at: make([]time.Duration, len(p.Modules)), now: make([][]Use, len(p.Modules))}
 	for i := range p.Modules {
 		e := enumeration{p: p, m: &p.Modules[i]}
@@ -84,6 +87,7 @@ func (e *enumeration) fill(k int, left float64, uses []Use) {
 		return
 	}
 	if k == len(e.m.Modes) {
+		e.tries += len(e.m.Modes)
 		for j := range e.m.Modes {
 			n := math.Ceil(left/e.m.Modes[j].Rate() - slack)
 			e.note(append(uses, Use{Mode: j, Count: int(max(n, 1)), Rate: left / max(n, 1)}))
@@ -92,7 +96,7 @@ func (e *enumeration) fill(k int, left float64, uses []Use) {
 	}
 	full := e.m.Modes[k].Rate()
 	e.fill(k+1, left, uses)
-	for n := 1; float64(n)*full <= left*(1+slack); n++ {
+	for n := 1; float64(n)*full <= left*(1+slack) && e.tries <= bruteWays; n++ {
 		e.fill(k+1, left-float64(n)*full, append(uses, Use{Mode: k, Count: n, Rate: full}))
 	}
 }

@@ -6,17 +6,10 @@ import "time"
 // modules in proportion to what they take: a module's part is its worst latency times the objective over the longest path through
 // it, so that no path exceeds the objective.
 func (a *Allocation) finish(p *Problem, g *graph) error {
-	worst := make([]time.Duration, len(p.Modules))
-	a.Cost = 0
-	for i := range p.Modules {
-		cost, w, err := a.Modules[i].weigh(p, &p.Modules[i])
-		if err != nil {
-			return err
-		}
-		worst[i] = w
-		a.Cost += cost
+	worst, err := a.measure(p, g)
+	if err != nil {
+		return err
 	}
-	_, a.Latency = g.path(worst)
 	before, behind := g.around(worst)
 	for i := range p.Modules {
 		x := &a.Modules[i]
@@ -32,6 +25,22 @@ func (a *Allocation) finish(p *Problem, g *graph) error {
 		}
 	}
 	return nil
+}
+
+// measure works out cost and latency, and returns the worst latency of every module.
+func (a *Allocation) measure(p *Problem, g *graph) (worst []time.Duration, err error) {
+	worst = make([]time.Duration, len(p.Modules))
+	a.Cost = 0
+	for i := range p.Modules {
+		cost, w, err := a.Modules[i].weigh(p, &p.Modules[i])
+		if err != nil {
+			return nil, err
+		}
+		worst[i] = w
+		a.Cost += cost
+	}
+	_, a.Latency = g.path(worst)
+	return worst, nil
 }
 
 // around is the longest path to every module and from its end.

@@ -48,8 +48,9 @@ func (c curve) cut(within time.Duration) curve { return c[:c.at(within)+1] }
 // pair is the step of two parts that a point of both came from.
 type pair struct{ a, b int32 }
 
-// after is the curve of two parts of which one follows the other, as far as it fits into so much, and where its points come from.
-func after(a, b curve, within time.Duration) (curve, []pair) {
+// after is the curve of two parts of which one follows the other, as far as it fits into so much and is worth keeping, and where its
+// points come from.
+func after(a, b curve, within time.Duration, o outside) (curve, []pair) {
 	type sum struct {
 		point
 		pair
@@ -60,7 +61,9 @@ func after(a, b curve, within time.Duration) (curve, []pair) {
 			if p.latency+q.latency > within {
 				break
 			}
-			all = append(all, sum{point{p.latency + q.latency, p.cost + q.cost}, pair{int32(i), int32(j)}})
+			if both := (point{p.latency + q.latency, p.cost + q.cost}); o.keeps(both) {
+				all = append(all, sum{both, pair{int32(i), int32(j)}})
+			}
 		}
 	}
 	slices.SortFunc(all, func(x, y sum) int {

@@ -19,11 +19,11 @@ func Exact(p *Problem) (*Allocation, error) {
 	whole := true
 	for i := range modules {
 		m := p.module(i)
-		m.frontier(p.SLO)
+		m.frontier(p.SLO, searched)
 		modules[i], curves[i], lower[i] = m, m.steps, m.lower
 		whole = whole && m.whole
 	}
-	steps, _, bound := g.least(curves, p.SLO)
+	steps, _, bound := g.least(curves, p.SLO, branched)
 	if steps == nil {
 		return nil, p.infeasible(g)
 	}
@@ -35,7 +35,7 @@ func Exact(p *Problem) (*Allocation, error) {
 		return nil, err
 	}
 	if !whole {
-		_, _, bound = g.least(lower, p.SLO)
+		_, _, bound = g.least(lower, p.SLO, branched)
 	}
 	a.Bound = min(bound, a.Cost)
 	a.Proven = a.Bound >= a.Cost*(1-slack)
@@ -57,7 +57,7 @@ func Bound(p *Problem) float64 {
 	for i := range curves {
 		curves[i], _ = p.module(i).fractional(p.SLO)
 	}
-	_, _, bound := g.least(curves, p.SLO)
+	_, _, bound := g.least(curves, p.SLO, branched)
 	return bound
 }
 

@@ -9,18 +9,18 @@ import (
 // searched bounds the work on the curve of one module. What is left out then is covered by the module's lower curve.
 const searched = 1 << 15
 
-// frontier works out the module's curve within a latency.
+// frontier works out the module's curve within a latency, in so many steps of search.
 //
 // All machines in one mode, evenly loaded, give points that are close to the fractional curve. What can be better lies where
 // the cheapest mode within a latency can be used full but not for all of the rate: a window of latencies, where the cost is
 // between the fractional curve and what is known. The search goes through the windows, the fastest first.
-func (m *module) frontier(within time.Duration) {
+func (m *module) frontier(within time.Duration, work int) {
 	if m.rate == 0 {
 		m.steps, m.ways = curve{{}}, []way{{rest: -1}}
 		m.lower, m.whole = m.steps, true
 		return
 	}
-	m.work = searched
+	m.work = work
 	for _, k := range m.byPrice {
 		if x := &m.modes[k]; x.full <= within {
 			if at := x.shared(m.rate); at <= within {
@@ -120,7 +120,7 @@ func (w *window) pop() {
 // finish carries what is left by full machines in the base, as many as can be or fewer, and the rest in one mode.
 func (w *window) finish(left float64, latency time.Duration, above float64) {
 	b := &w.modes[w.base]
-	if len(w.chosen) > 0 && left > few*b.cap {
+	if len(w.chosen) > 0 && left > few*w.rate {
 		w.try(0, w.base, left, latency, above)
 	}
 	most := int(left/b.cap + few)
@@ -130,7 +130,7 @@ func (w *window) finish(left float64, latency time.Duration, above float64) {
 		if n > 0 {
 			at = max(at, b.full)
 		}
-		if rest <= few*b.cap {
+		if rest <= few*w.rate {
 			w.try(n, -1, 0, at, above)
 			continue
 		}

@@ -101,9 +101,10 @@ func (g *graph) path(latency []time.Duration) ([]int, time.Duration) {
 // branched bounds the nodes of the search over a graph that is not series-parallel.
 const branched = 1 << 12
 
-// least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost. bound is a
-// cost that no choice is below; it is the cost itself but where the search was cut short. nil steps tell that nothing fits.
-func (g *graph) least(curves []curve, within time.Duration) (steps []int, cost, bound float64) {
+// least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost. It looks at so
+// many nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below; it is the cost itself but where
+// the search was cut short. nil steps tell that nothing fits.
+func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []int, cost, bound float64) {
 	s := search{graph: g, curves: curves, within: within}
 	all := &node{hi: make([]int, len(curves)), lo: make([]int, len(curves))}
 	for i, c := range curves {
@@ -115,11 +116,15 @@ func (g *graph) least(curves []curve, within time.Duration) (steps []int, cost, 
 	if _, length := g.path(s.latency(all.lo)); length > within {
 		return nil, 0, 0
 	}
-	s.take(all.lo)
+	// A choice to begin with: the best at the price of time that bounds the whole most tightly, mended.
+	all.steps = make([]int, len(curves))
+	s.slope = price(g.tree, curves, within)
+	priced(g.tree, s.slope, curves, all.steps)
+	s.take(s.mend(all.steps))
 	if s.relax(all) {
 		s.open = nodes{all}
 	}
-	for n := 0; len(s.open) > 0 && n < branched; n++ {
+	for n := 0; len(s.open) > 0 && n < limit; n++ {
 		x := heap.Pop(&s.open).(*node)
 		if x.cost >= s.cost*(1-ties) {
 			return s.best, s.cost, s.cost
@@ -146,6 +151,7 @@ type search struct {
 	*graph
 	curves []curve
 	within time.Duration
+	slope  float64 // the price of a second that bounds the whole most tightly
 	open   nodes
 	best   []int
 	cost   float64
@@ -184,7 +190,7 @@ func (s *search) relax(x *node) bool {
 	if _, length := s.path(s.latency(x.lo)); length > s.within {
 		return false
 	}
-	t := fold(s.tree, within, s.within)
+	t := fold(s.tree, within, s.within, outside{base: -s.slope * s.within.Seconds(), slope: s.slope, most: s.cost})
 	k := len(t.curve) - 1
 	if k < 0 {
 		return false
@@ -194,7 +200,7 @@ func (s *search) relax(x *node) bool {
 	for i := range x.steps {
 		x.steps[i] += x.lo[i]
 	}
-	return s.best == nil || x.cost < s.cost*(1-ties)
+	return x.cost < s.cost*(1-ties)
 }
 
 // mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster that pays the

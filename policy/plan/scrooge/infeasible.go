@@ -28,7 +28,7 @@ func (p *Problem) infeasible(g *graph) error {
 	latency := make([]time.Duration, len(p.Modules))
 	for i := range p.Modules {
 		m := p.module(i)
-		m.frontier(2 * longest)
+		m.frontier(2*longest, searched)
 		if len(m.steps) == 0 {
 			return &Infeasible{SLO: p.SLO, Module: i}
 		}

@@ -173,7 +173,7 @@ func (w *written) refine(ctx context.Context, i int, loads []load) ([]Use, error
 		x := &m.modes[l.mode]
 		full := math.Floor(l.rate/x.cap + few)
 		left := l.rate - full*x.cap
-		if left > few*x.cap {
+		if left > few*m.rate {
 			mode, err := w.partial(ctx, m, left, within)
 			if err != nil {
 				return nil, err

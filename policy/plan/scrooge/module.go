@@ -44,7 +44,7 @@ type way struct {
 
 type fulls struct{ mode, count int }
 
-// few is the part of a machine below which a rest is rounding, and a number of machines is the whole number next to it.
+// few is the part of a rate below which a rest is rounding, and the part of a machine below which another is not needed.
 const few = 1e-10
 
 // machines is how many machines in the mode carry a rate.

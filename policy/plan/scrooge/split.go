@@ -10,7 +10,8 @@ import (
 // time, parts side by side each have all of it. It is exact: the curve of a part has all of the part's best points.
 type split struct {
 	curve
-	module int // of a leaf
+	module int   // of a leaf
+	which  []int // of a leaf: the steps that the points are
 	a, b   *split
 	from   []pair // of the curve's points, in those of a and b
 }
@@ -18,45 +19,38 @@ type split struct {
 // empty is a part that is not there.
 const empty = -1
 
-// fold works out the curve of a tree without knots, as far as it fits into so much.
-func fold(t *dag.Tree, curves []curve, within time.Duration) *split {
+// fold works out the curve of a tree without knots, as far as it fits into so much and may be part of something better than what is known.
+func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
 	switch t.Kind {
 	case dag.Task:
-		return &split{curve: curves[t.Task].cut(within), module: t.Task}
+		s := &split{module: t.Task}
+		s.curve, s.which = o.keep(curves[t.Task].cut(within))
+		return s
 	case dag.Chain, dag.Branches:
-		parts := make([]*split, len(t.Parts))
-		// A part of a chain has what the others leave at the least.
 		least := time.Duration(0)
 		if t.Kind == dag.Chain {
-			for _, q := range t.Parts {
-				least += fastest(q, curves)
-			}
+			least = fastest(t, curves)
 		}
+		var whole *split
 		for k, q := range t.Parts {
-			own := time.Duration(0)
+			own := within
 			if t.Kind == dag.Chain {
-				own = fastest(q, curves)
+				own -= least - fastest(q, curves) // what the others leave at the least
 			}
-			parts[k] = fold(q, curves, within-(least-own))
-		}
-		for len(parts) > 1 { // in pairs, for the longest curves to be joined as late as can be
-			var next []*split
-			for k := 0; k < len(parts); k += 2 {
-				if k+1 == len(parts) {
-					next = append(next, parts[k])
-					continue
-				}
-				s := &split{module: empty, a: parts[k], b: parts[k+1]}
-				if t.Kind == dag.Chain {
-					s.curve, s.from = after(s.a.curve, s.b.curve, within)
-				} else {
-					s.curve, s.from = beside(s.a.curve, s.b.curve)
-				}
-				next = append(next, s)
+			part := fold(q, curves, own, o.of(t, k, curves))
+			if whole == nil {
+				whole = part
+				continue
 			}
-			parts = next
+			s := &split{module: empty, a: whole, b: part}
+			if t.Kind == dag.Chain {
+				s.curve, s.from = after(whole.curve, part.curve, within, o.first(t, k+1, curves))
+			} else {
+				s.curve, s.from = beside(whole.curve, part.curve)
+			}
+			whole = s
 		}
-		return parts[0]
+		return whole
 	}
 	return &split{curve: curve{{}}, module: empty}
 }
@@ -83,7 +77,7 @@ func fastest(t *dag.Tree, curves []curve) time.Duration {
 func (s *split) pick(k int, steps []int) {
 	if s.a == nil {
 		if s.module != empty {
-			steps[s.module] = k
+			steps[s.module] = s.which[k]
 		}
 		return
 	}

@@ -91,6 +91,9 @@ func TestNeverBelowExact(t *testing.T) {
 					if err := a.Verify(p); err != nil {
 						t.Errorf("seed %d: %s: %v", seed, name, err)
 					}
+					if err := holds(p, a); err != nil {
+						t.Errorf("seed %d: %s: %v", seed, name, err)
+					}
 				}
 				if a.Cost < best.Cost*(1-1e-9) {
 					t.Errorf("seed %d: %s costs %v, exact %v", seed, name, a.Cost, best.Cost)
@@ -107,7 +110,7 @@ func TestNeverBelowExact(t *testing.T) {
 		t.Logf("%d served; found nothing: %v", served, none)
 	}
 	t.Run("small", func(t *testing.T) {
-		compare(t, 250, func(seed uint64) *scrooge.Problem { return small(rand.New(rand.NewPCG(seed, 7))) })
+		compare(t, 300, func(seed uint64) *scrooge.Problem { return small(rand.New(rand.NewPCG(seed, 7))) })
 	})
 	t.Run("figure 1", func(t *testing.T) {
 		names := names()

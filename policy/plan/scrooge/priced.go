@@ -1,0 +1,135 @@
+package scrooge
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/algo/dag"
+)
+
+// outside bounds what the rest of a graph costs when a part of it takes so long: base + slope*seconds at the least. A point of the
+// part that would come to more than is known to be possible need not be kept, which is what makes long chains fast.
+//
+// It is a Lagrangian bound: a second costs slope $/h, and the whole objective earns slope times its length. Parts that follow each
+// other all pay the same, parts side by side share the price in any way, since the whole takes as long as each of them.
+type outside struct {
+	base, slope float64
+	most        float64 // what is known to be possible
+}
+
+func (o outside) keeps(p point) bool {
+	return p.cost+o.base+o.slope*p.latency.Seconds() < o.most*(1-ties)
+}
+
+// keep is the part of a curve that may be part of something better than what is known, and which of its points that are.
+func (o outside) keep(c curve) (curve, []int) {
+	var out curve
+	var which []int
+	for k, p := range c {
+		if o.keeps(p) {
+			out, which = append(out, p), append(which, k)
+		}
+	}
+	return out, which
+}
+
+// of is the bound for part k of a chain or of branches that the bound is for.
+func (o outside) of(t *dag.Tree, k int, curves []curve) outside {
+	slopes := prices(t, o.slope, curves)
+	for n, p := range t.Parts {
+		if n != k {
+			o.base += priced(p, slopes[n], curves, nil)
+		}
+	}
+	o.slope = slopes[k]
+	return o
+}
+
+// first is the bound for the first k parts of a chain.
+func (o outside) first(t *dag.Tree, k int, curves []curve) outside {
+	for _, p := range t.Parts[k:] {
+		o.base += priced(p, o.slope, curves, nil)
+	}
+	return o
+}
+
+// priced is the least that a tree costs when every second of it costs slope $/h more, and the steps that cost it unless steps is nil.
+// Below branches it is a bound.
+func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
+	switch t.Kind {
+	case dag.Task:
+		best, at := math.Inf(1), 0
+		for k, p := range curves[t.Task] {
+			if c := p.cost + slope*p.latency.Seconds(); c < best {
+				best, at = c, k
+			}
+		}
+		if steps != nil {
+			steps[t.Task] = at
+		}
+		return best
+	case dag.Chain, dag.Branches:
+		sum := 0.0
+		for n, s := range prices(t, slope, curves) {
+			sum += priced(t.Parts[n], s, curves, steps)
+		}
+		return sum
+	}
+	return 0
+}
+
+// prices is what a second of each of a tree's parts costs when one of the tree costs slope. Branches share it evenly, or one pays all
+// of it, whichever gives the highest bound.
+func prices(t *dag.Tree, slope float64, curves []curve) []float64 {
+	out := make([]float64, len(t.Parts))
+	if t.Kind == dag.Chain {
+		for n := range out {
+			out[n] = slope
+		}
+		return out
+	}
+	sum, even := 0.0, 0.0
+	free, paid := make([]float64, len(out)), make([]float64, len(out))
+	for n, p := range t.Parts {
+		free[n], paid[n] = priced(p, 0, curves, nil), priced(p, slope, curves, nil)
+		sum += free[n]
+		even += priced(p, slope/float64(len(out)), curves, nil)
+	}
+	payer, best := -1, even
+	for n := range out {
+		if b := sum - free[n] + paid[n]; b > best {
+			payer, best = n, b
+		}
+	}
+	for n := range out {
+		switch payer {
+		case -1:
+			out[n] = slope / float64(len(out))
+		case n:
+			out[n] = slope
+		}
+	}
+	return out
+}
+
+// halvings is the steps of the search for a price of time.
+const halvings = 24
+
+// price looks for the price of a second at which the bound on a tree within so much is highest. The bound is concave in it.
+func price(t *dag.Tree, curves []curve, within time.Duration) (slope float64) {
+	bound := func(s float64) float64 { return priced(t, s, curves, nil) - s*within.Seconds() }
+	low, high := 0.0, 1.0
+	for n := 0; n < halvings && bound(2*high) > bound(high); n++ {
+		high *= 2
+	}
+	high *= 2
+	for range halvings {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		if bound(a) < bound(b) {
+			low = a
+		} else {
+			high = b
+		}
+	}
+	return (low + high) / 2
+}
