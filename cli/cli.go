@@ -77,7 +77,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		serveCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(), loadCommand(), profileCommand(), planCommand(), policyCommand(), simulateCommand(), configCommand(), systemsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
+		serveCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(), loadCommand(), profileCommand(), planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
 	}
 }
 

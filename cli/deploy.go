@@ -54,7 +54,7 @@ answer in time, 6 the server did not answer.`,
 				}
 				s, err := c.Deploy(e.Context, fn.Name, fn.Model, functions.Deployment{
 					LatencyMS: float64(fn.SLO.Latency) / 1e6, Percentile: fn.SLO.Percentile, MaxBatch: fn.MaxBatch, MemoryBytes: int64(fn.Memory),
-					MinInstances: fn.MinInstances, MaxInstances: fn.MaxInstances, ColdWaitMS: float64(fn.ColdWait) / 1e6, Labels: fn.Labels,
+					MinInstances: fn.MinInstances, MaxInstances: fn.MaxInstances, ColdWaitMS: float64(fn.ColdWait) / 1e6, Labels: fn.Labels, Profile: fn.Profile,
 				})
 				if err != nil {
 					return told(err)

@@ -3,18 +3,23 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/backend/onnx"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/functions"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/profiler"
+	"github.com/sluice-serving/sluice/profiler/operators"
 	"github.com/sluice-serving/sluice/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/store"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // functionHost is the running server as functions see it.
@@ -24,6 +29,11 @@ type functionHost struct {
 	platform *platform        // once there is one
 	restored []functions.Live // until then
 	models   map[string]*server.Model
+	log      *slog.Logger
+	measure  bool // what was predicted is measured later
+
+	remembering sync.Mutex
+	idle        *functions.IdleTimes // nil without a store
 }
 
 // functions opens the store, if there is one, and takes the functions in it into the world.
@@ -54,8 +64,17 @@ func (r *running) functions(e *Env, host *functionHost, runtimes *backends) (clo
 	if s.Late == "serve-late" {
 		common.Late = serving.ServeLate
 	}
+	host.measure = !w.system.Options.Learn
+	var quick functions.Predictor
+	if runtimes.local != nil {
+		times, err := operators.OpenShelf(kept.Table(store.OperatorTable), profiler.ThisHost(version))
+		if err != nil {
+			return nil, err
+		}
+		quick = &functions.Predicted{Runtime: runtimes.local, Store: times, Host: profiler.ThisHost(version), Cores: 1, Runs: w.runsHere}
+	}
 	w.functions, err = functions.Restore(e.Context, functions.Config{Store: kept, Statistic: statistic, Spec: w.Spec, Measurements: w.measurements, App: common,
-		Predictor: &functions.Measured{Backend: runtimes.of, Host: profiler.ThisHost(version), Cores: 1}}, host)
+		Predictor: &functions.Measured{Backend: runtimes.of, Host: profiler.ThisHost(version), Cores: 1}, Quick: quick}, host)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +86,13 @@ func (r *running) functions(e *Env, host *functionHost, runtimes *backends) (clo
 		return nil, err
 	}
 	host.restored = live
+	var damaged []error
+	if host.idle, damaged, err = functions.OpenIdleTimes(kept, time.Now()); err != nil {
+		return nil, err
+	}
+	for _, x := range damaged {
+		r.log.Warn("a server's memory", "error", x)
+	}
 	w.Spec, w.measurements, w.profile = g.Spec, g.Measurements, g.Profile
 	if err := w.replan(); err != nil {
 		if w.planner == nil || e.Context.Err() != nil {
@@ -90,6 +116,67 @@ func (h *functionHost) Bind(v serving.VariantID, path string, batched bool) {
 	if h.local != nil {
 		h.local.Bind(v, onnx.Model{Path: path, NoBatch: !batched})
 	}
+}
+
+// recall returns what an earlier run learned of the apps of a world and nobody has taken up yet.
+func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
+	h.remembering.Lock()
+	defer h.remembering.Unlock()
+	if h.idle == nil {
+		return nil
+	}
+	trial, err := systems.NewScaler(h.world.system.Scaler, h.world.system.Options)
+	r, ok := trial.(scale.Recaller)
+	if err != nil || !ok {
+		return nil
+	}
+	out, lost := h.idle.Recall(spec, time.Now(), func(x *engine.Recalled) error { return r.Recall(x.App, x.Memory, 0, x.Older) })
+	for _, err := range lost {
+		h.log.Warn("a server's memory", "error", err)
+	}
+	return out
+}
+
+// idleEvery is how often idle times are saved that have changed.
+const idleEvery = 5 * time.Second
+
+// remember saves what was learned of idle times until over is closed.
+func (h *functionHost) remember(over <-chan struct{}) {
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+			h.save()
+		}
+	}
+}
+
+// save keeps what was learned since the last time.
+func (h *functionHost) save() {
+	h.remembering.Lock()
+	defer h.remembering.Unlock()
+	p := h.platform.plane
+	err := h.idle.Save(func(look func(*engine.Engine, serving.Time)) bool {
+		return p.Inspect(func(e *engine.Engine) { look(e, p.Now()) })
+	}, time.Now())
+	if err != nil {
+		h.log.Error("idle times are not kept", "error", err)
+	}
+}
+
+// quiet tells whether nothing is being served.
+func (h *functionHost) quiet() (quiet bool) {
+	h.platform.plane.Inspect(func(e *engine.Engine) { quiet = e.Pending() == 0 })
+	return quiet
+}
+
+// runsHere tells whether a worker runs models in this process.
+func (w *world) runsHere(worker serving.WorkerID) bool {
+	kind := w.Backends[worker].Kind
+	return kind != "fake" && kind != "openinference"
 }
 
 // Feasible implements functions.Host: with a planner of its own, and the demand that is expected.
@@ -121,6 +208,9 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	h.platform.spec.Store(g.Spec) // before a plan can speak of what is new
 	if err := h.platform.plane.Grow(g); err != nil {
 		return err
+	}
+	for _, x := range h.recall(g.Spec) {
+		h.platform.plane.Recall(x)
 	}
 	h.platform.plane.Inspect(func(*engine.Engine) {}) // what was handed in before is stepped before the next question is heard
 	if !gone {

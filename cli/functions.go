@@ -44,12 +44,12 @@ Exit status: 0 done, 1 the server refused, 3 the server's configuration is wrong
 					fmt.Fprintln(e.Stdout, "no function is deployed: see 'sluice help deploy'")
 					return nil
 				}
-				rows := [][]string{{"FUNCTION", "VERSION", "STATE", "READY", "SLO", "MAX BATCH", "MODEL", "DEPLOYED"}}
+				rows := [][]string{{"FUNCTION", "VERSION", "STATE", "READY", "SLO", "MAX BATCH", "LATENCY", "MODEL", "DEPLOYED"}}
 				for _, s := range all {
 					slo := fmt.Sprintf("p%g %v", s.Percentile, time.Duration(s.LatencyMS*1e6))
-					rows = append(rows, []string{s.Name, strconv.Itoa(s.Version), s.State, strconv.Itoa(s.Instances), slo, strconv.Itoa(s.MaxBatch), s.Model[:12], s.Deployed.Local().Format(time.DateTime)})
+					rows = append(rows, []string{s.Name, strconv.Itoa(s.Version), s.State, strconv.Itoa(s.Instances), slo, strconv.Itoa(s.MaxBatch), latencyOf(&s), s.Model[:12], s.Deployed.Local().Format(time.DateTime)})
 				}
-				return columns(e.Stdout, "lrlrlrll", rows)
+				return columns(e.Stdout, "lrlrlrlll", rows)
 			}
 		},
 	}
@@ -57,6 +57,17 @@ Exit status: 0 done, 1 the server refused, 3 the server's configuration is wrong
 
 // followEvery is how often logs --follow asks for what is new.
 const followEvery = 500 * time.Millisecond
+
+// latencyOf says where what is believed of a function's latency is from, and how far off a prediction was.
+func latencyOf(s *functions.Status) string {
+	switch {
+	case s.Profile == "":
+		return "learned"
+	case s.PredictionError != nil:
+		return fmt.Sprintf("%s (predicted %.0f %% off)", s.Profile, 100**s.PredictionError)
+	}
+	return s.Profile
+}
 
 func logsCommand() command {
 	return command{

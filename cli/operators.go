@@ -90,7 +90,7 @@ func (w *world) predict(e *Env, ask predicting) error {
 		fmt.Fprintln(e.Stderr, x)
 	}
 	for _, s := range sites {
-		if kind := w.Backends[s.worker].Kind; kind == "fake" || kind == "openinference" {
+		if !w.runsHere(s.worker) {
 			continue
 		}
 		for _, v := range s.variants {

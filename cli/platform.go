@@ -84,7 +84,7 @@ func (w *world) model(a serving.AppID, b *backends) *server.Model {
 }
 
 // Ready implements server.Platform: true once every app of the configuration, and every function that the plan has an instance
-// for, had a ready instance at every stage. It does not turn false when an instance is lost or a variant loads: single models
+// for, had a ready instance at every stage; where queries start apps, apps count as functions do. It does not turn false when an instance is lost or a variant loads: single models
 // have a readiness of their own.
 func (p *platform) Ready() bool {
 	p.mu.Lock()
@@ -93,8 +93,11 @@ func (p *platform) Ready() bool {
 	if ready {
 		return true
 	}
-	wanted := make(map[serving.AppID]bool)
+	wanted, first := make(map[serving.AppID]bool), p.fixed
 	if !p.plane.Inspect(func(e *engine.Engine) {
+		if e.Wakes() {
+			first = 0
+		}
 		if made := e.Plan(); made != nil {
 			for _, i := range made.Instances {
 				wanted[e.Spec().Stages[i.Stage].App] = true
@@ -104,7 +107,7 @@ func (p *platform) Ready() bool {
 		return false
 	}
 	for _, m := range p.Models() {
-		if (int(m.App) < p.fixed || wanted[m.App]) && !p.ModelReady(m, "") {
+		if (int(m.App) < first || wanted[m.App]) && !p.ModelReady(m, "") {
 			return false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -115,6 +116,7 @@ type running struct {
 	log    *slog.Logger
 	drain  time.Duration
 	finish func() error // closes the journal
+	host   *functionHost
 }
 
 // policyPatience bounds the making of policies in a running server: after the loss of a worker a whole set is made, and the
@@ -137,7 +139,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	host := &functionHost{world: w, local: runtimes.local}
+	host := &functionHost{world: w, local: runtimes.local, log: r.log}
 	closeStore, err := r.functions(e, host, runtimes)
 	if err != nil {
 		return nil, err
@@ -185,7 +187,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	r.plane, err = dataplane.New(dataplane.Config{
 		PlanTimeout: patience,
-		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
+		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Recalled: host.recall(w.Spec), Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
 		Wiring:  wiring, Rows: limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
 	})
@@ -194,6 +196,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	platform.plane = r.plane
 	host.begin(platform)
+	r.host = host
 	c, err := w.serverConfig(r.log)
 	token := ""
 	if path := w.file.Server.AdminToken; err == nil && path != "" && w.file.Server.Admin != "off" {
@@ -262,11 +265,27 @@ func (r *running) record(path string, next func(serving.Time, []engine.Input, []
 
 // wait serves until ctx ends, then answers what was accepted and releases everything.
 func (r *running) wait(ctx context.Context) error {
+	var helpers sync.WaitGroup
+	over := make(chan struct{})
+	if r.host.idle != nil {
+		helpers.Go(func() { r.host.remember(over) })
+	}
+	refining, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	if r.world.functions != nil && r.host.measure {
+		helpers.Go(func() { r.world.functions.Refine(refining, r.host.quiet) })
+	}
 	err := r.server.Serve(ctx)
 	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(r.drain, time.Second))
 	defer done()
 	if drained := r.plane.Drain(limit); drained != nil {
 		err = errors.Join(err, fmt.Errorf("queries were still running after %v: %w", r.drain, drained))
+	}
+	stop()
+	close(over)
+	helpers.Wait()
+	if r.host.idle != nil {
+		r.host.save()
 	}
 	r.plane.Close()
 	r.log.Info("stopped")

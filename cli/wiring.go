@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// wiring tells what the stages of apps of several take and give. Where a remote server has a stage's model and does not answer, that
-// stays unknown: the stage is then handed all that the stages before it give.
+// wiring tells what the stages of apps of several take and give, and by which names. Where a remote server has a stage's model and
+// does not answer, that stays unknown: the stage is then handed what the file says it takes, or all that the stages before it give.
 func (w *world) wiring(b *backends, log *slog.Logger) []dataplane.Wiring {
 	ctx, done := context.WithTimeout(w.env.Context, askRemote) // for all of them
 	defer done()
@@ -16,11 +16,16 @@ func (w *world) wiring(b *backends, log *slog.Logger) []dataplane.Wiring {
 	for s := range out {
 		st := &w.Spec.Stages[s]
 		if len(w.Spec.Apps[st.App].Stages) == 1 {
+			continue // as all are that are not of the file
+		}
+		known := &w.Stages[s]
+		out[s] = dataplane.Wiring{Takes: known.Takes, Gives: known.Gives, Inputs: known.Inputs, Outputs: known.Outputs}
+		if known.Inputs != nil {
 			continue
 		}
 		inputs, outputs, _, err := b.ask(ctx, st.Variants[0])
 		if err != nil {
-			log.Warn("a stage is handed all that the stages before it give", "app", w.Spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
+			log.Warn("a stage is handed what the file says, or all that the stages before it give", "app", w.Spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
 			continue
 		}
 		out[s].Inputs, out[s].Outputs = inputs, outputs

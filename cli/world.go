@@ -255,6 +255,9 @@ func (w *world) plannerOf(s systems.System, believed profile.Profile) (plan.Plan
 // asks is the question that the first plan answers.
 func (w *world) asks() plan.Request {
 	r := plan.Request{Spec: w.Spec, Rates: w.demand()}
+	for len(r.Rates) < len(w.Spec.Apps) {
+		r.Rates = append(r.Rates, 0) // functions that nobody has called yet
+	}
 	if w.unmeasured {
 		r.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
 	}

@@ -16,6 +16,7 @@ import (
 const (
 	maxWorkers      = 10_000 // groups expanded
 	maxStages       = 256    // of one app
+	maxSlots        = 1024   // of one instance
 	maxHints        = 500    // names among which a similar one is looked for
 	maxAccelerators = 1024   // of one machine
 )
@@ -392,7 +393,7 @@ func (c *checker) placement() {
 		path := at("placement", i)
 		c.need(p.Worker != "", path+".worker", "is missing: name a worker or a group of workers")
 		c.known(p.Worker, workers, path+".worker", "worker")
-		c.need(p.Slots >= 1 && p.Slots <= 1024, path+".slots", "is %d, want 1 to 1024", p.Slots)
+		c.need(p.Slots >= 1 && p.Slots <= maxSlots, path+".slots", "is %d, want 1 to %d", p.Slots, maxSlots)
 		c.need(p.Cores >= 0, path+".cores", "is %d, want at least 1", p.Cores)
 		c.need(p.BatchLimit >= 0, path+".batch_limit", "is %d, want at least 1", p.BatchLimit)
 		c.number(p.Weight, path+".weight")

@@ -28,6 +28,9 @@ type Function struct {
 	// ColdWait is how long a query may wait for an instance when there is none. It is then late, but answered.
 	// Default: 30s; 0s lets it wait for as long as its objective allows.
 	ColdWait Duration `yaml:"cold_wait"`
+	// Profile says how the model's latency is found out: measure, by running it before it is ready, or predict, by its operators, which takes
+	// less time where they have been seen before. It is then measured when nothing is served. Default: measure.
+	Profile string `yaml:"profile"`
 	// Labels are remarks of the owner's.
 	Labels map[string]string `yaml:"labels"`
 }
@@ -87,6 +90,7 @@ func (c *checker) function(fn *Function) {
 	c.need(fn.MinInstances >= 0 && fn.MinInstances <= maxInstances, "min_instances", "is %d, want 0 to %d", fn.MinInstances, maxInstances)
 	c.need(fn.MaxInstances >= 0 && fn.MaxInstances <= maxInstances, "max_instances", "is %d, want 1 to %d, or leave it out", fn.MaxInstances, maxInstances)
 	c.need(fn.MaxInstances == 0 || fn.MinInstances <= fn.MaxInstances, "max_instances", "is %d, less than min_instances, %d", fn.MaxInstances, fn.MinInstances)
+	c.need(fn.Profile == "" || fn.Profile == "measure" || fn.Profile == "predict", "profile", "is %.40q, want measure or predict", fn.Profile)
 	c.need(len(fn.Labels) <= maxLabels, "labels", "lists %d, want at most %d", len(fn.Labels), maxLabels)
 	for k, v := range fn.Labels {
 		bad := func(s string) bool {

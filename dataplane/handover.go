@@ -105,24 +105,30 @@ func (p *Plane) endStream(r *Request, id serving.QueryID) {
 	app := &p.spec().Apps[r.App]
 	for _, s := range app.Stages {
 		if st := &p.spec().Stages[s]; st.Stateful {
-			p.states.forget(StateKey{App: app.Name, Stage: st.Name, Stream: r.Stream}, id)
+			p.states.put(StateKey{App: app.Name, Stage: st.Name, Stream: r.Stream}, nil, id)
 		}
 	}
 }
 
-// check looks at what a runner has made of a batch, before anything of it counts. Parts of queries that have ended meanwhile are
-// left out.
+// check looks at what a runner has made of a batch, before anything of it counts. Of parts of queries that have ended meanwhile only
+// the state of their stream counts, for the next query of it to find.
 func (p *Plane) check(j *job) error {
 	var errs []error
 	h := j.hand
 	for k := range j.batch.Parts {
 		part := &j.batch.Parts[k]
 		c := p.calls[part.Query]
+		var err error
+		if h.memories != nil && h.memories[k].key.Stream != "" {
+			err = p.states.accepts(h.memories[k].key, part.State)
+		}
 		if c == nil {
+			if err != nil {
+				part.State = h.memories[k].before
+			}
 			continue
 		}
-		var err error
-		if h.graph != nil {
+		if err == nil && h.graph != nil {
 			var before []result
 			for i := range k {
 				if j.batch.Parts[i].Query == part.Query {
@@ -130,9 +136,6 @@ func (p *Plane) check(j *job) error {
 				}
 			}
 			h.results[k], err = c.journey.check(h.node, part, p.c.Rows, before)
-		}
-		if err == nil && h.memories != nil && h.memories[k].key.Stream != "" {
-			err = p.states.accepts(h.memories[k].key, part.State)
 		}
 		if err != nil {
 			c.cause = err
@@ -150,7 +153,7 @@ func (p *Plane) deliver(j *job) []int32 {
 	for k := range j.batch.Parts {
 		part := &j.batch.Parts[k]
 		c := p.calls[part.Query]
-		if c != nil && h != nil && h.memories != nil {
+		if h != nil && h.memories != nil {
 			p.remember(&h.memories[k], part)
 		}
 		switch {
@@ -161,8 +164,12 @@ func (p *Plane) deliver(j *job) []int32 {
 		case c != nil:
 			c.journey.keep(h.node, part.Offset, part.Items, h.results[k])
 			p.sent = append(p.sent, h.results[k].sent...)
-		default:
-			p.sent = append(p.sent, make([]int32, len(h.stage.Next))...) // whatever it sends, nobody waits for it
+		default: // nobody waits for what it sends: it is counted for the record
+			n := &h.graph.nodes[h.node]
+			outputs := n.given(part.Outputs)
+			for e := range n.edges {
+				p.sent = append(p.sent, int32(min(max(sends(n, e, part.Items, outputs), 0), int64(p.c.Rows))))
+			}
 		}
 	}
 	if h == nil || h.graph == nil || !h.graph.nodes[h.node].counts {

@@ -178,9 +178,9 @@ func TestJourneyRefuses(t *testing.T) {
 	short.Data = short.Data[:5]
 	scalar := tensor.Tensor{Name: "b", DType: tensor.Uint8, Shape: []int64{}, Data: []byte{1}}
 	for want, outputs := range map[string][]tensor.Tensor{
-		`gives no tensor "boxes", whose rows it is to send to "cut"`: {rows("score", 0, 3)},
-		`5 bytes of data`:     {short},
-		`"boxes" has no rows`: {scalar},
+		`gives no tensor "boxes" with rows that it could send to "cut"`: {rows("score", 0, 3)},
+		`5 bytes of data`: {short},
+		`stage "detect" gives no tensor "boxes" with rows`:                            {scalar},
 		`101 rows for "cut", of one query at most 100 are taken (server.limits.rows)`: {rows("b", 0, 101)},
 	} {
 		j := travel(t, spec, w, rows("image", 1, 2))

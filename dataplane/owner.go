@@ -17,8 +17,14 @@ func (p *Plane) own() {
 	defer close(p.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	for k := range p.c.Recalled {
+		p.in = append(p.in, engine.Input{Kind: engine.IdleRecalled, Recalled: &p.c.Recalled[k]})
+	}
 	if p.c.Initial != nil {
 		p.in = append(p.in, engine.Input{Kind: engine.PlanReady, Plan: p.c.Initial})
+	}
+	if len(p.in) > 0 {
+		engine.Sort(p.in)
 		p.step(0)
 	}
 	watched := p.Now()

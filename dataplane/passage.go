@@ -173,17 +173,10 @@ type result struct {
 // of the same query in the same batch.
 func (j *journey) check(at int, part *Part, limit int, before []result) (result, error) {
 	n, p := &j.graph.nodes[at], &j.stages[at]
-	r := result{outputs: part.Outputs}
-	if len(n.gives) > 0 {
-		r.outputs = slices.Clone(part.Outputs)
-	}
+	r := result{outputs: n.given(part.Outputs)}
 	for k := range r.outputs {
-		o := &r.outputs[k]
-		if err := o.Validate(); err != nil {
+		if err := r.outputs[k].Validate(); err != nil {
 			return r, fmt.Errorf("stage %q: output: %w", n.name, err)
-		}
-		if len(n.gives) > 0 {
-			o.Name = renamed(n.gives, o.Name)
 		}
 	}
 	var first []tensor.Tensor
@@ -198,27 +191,46 @@ func (j *journey) check(at int, part *Part, limit int, before []result) (result,
 	}
 	r.sent = make([]int32, len(n.edges))
 	for k, e := range n.edges {
-		rows, total := part.Items, p.sent[k]
-		if e.rows != "" {
-			i := find(r.outputs, e.rows)
-			if i < 0 {
-				return r, fmt.Errorf("stage %q gives no tensor %q, whose rows it is to send to %q", n.name, e.rows, j.graph.nodes[e.to].name)
-			}
-			if len(r.outputs[i].Shape) == 0 {
-				return r, fmt.Errorf("stage %q: tensor %q has no rows to send to %q", n.name, e.rows, j.graph.nodes[e.to].name)
-			}
-			for _, b := range before {
-				total += int(b.sent[k])
-			}
-			if most := int64(limit - total); r.outputs[i].Shape[0] > most {
-				return r, fmt.Errorf("stage %q: tensor %q has %d rows for %q, of one query at most %d are taken (server.limits.rows): have an earlier stage keep fewer",
-					n.name, e.rows, int64(total)+r.outputs[i].Shape[0], j.graph.nodes[e.to].name, limit)
-			}
-			rows = int(r.outputs[i].Shape[0])
+		rows := sends(n, k, part.Items, r.outputs)
+		total := int64(p.sent[k])
+		for _, b := range before {
+			total += int64(b.sent[k])
+		}
+		switch {
+		case rows < 0:
+			return r, fmt.Errorf("stage %q gives no tensor %q with rows that it could send to %q", n.name, e.rows, j.graph.nodes[e.to].name)
+		case e.rows != "" && rows > int64(limit)-total:
+			return r, fmt.Errorf("stage %q: tensor %q has %d rows for %q, of one query at most %d are taken (server.limits.rows): have an earlier stage keep fewer",
+				n.name, e.rows, total+rows, j.graph.nodes[e.to].name, limit)
 		}
 		r.sent[k] = int32(rows)
 	}
 	return r, nil
+}
+
+// sends is how many items go along an edge for some items of a stage and what was made of them, by the query's names; -1 when that
+// cannot be told.
+func sends(n *node, edge, items int, outputs []tensor.Tensor) int64 {
+	rows := n.edges[edge].rows
+	if rows == "" {
+		return int64(items)
+	}
+	if i := find(outputs, rows); i >= 0 && len(outputs[i].Shape) > 0 {
+		return outputs[i].Shape[0]
+	}
+	return -1
+}
+
+// given returns what a runner made by the query's names.
+func (n *node) given(outputs []tensor.Tensor) []tensor.Tensor {
+	if len(n.gives) == 0 {
+		return outputs
+	}
+	outputs = slices.Clone(outputs)
+	for k := range outputs {
+		outputs[k].Name = renamed(n.gives, outputs[k].Name)
+	}
+	return outputs
 }
 
 // joinable tells what keeps the outputs of two parts from being joined along their rows.

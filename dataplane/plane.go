@@ -22,10 +22,11 @@ type Config struct {
 	Engine *engine.Engine // fresh; the plane owns it from now on
 	// Backend returns what runs instances on a worker.
 	Backend func(serving.WorkerID) Backend
+	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	Initial  *plan.Plan
+	Recalled []engine.Recalled
 	// Wiring is by StageID; stages beyond its end have the default.
 	Wiring []Wiring
-	// Initial is in force from the start.
-	Initial *plan.Plan
 	// Planner answers the engine's requests for plans; PlanTimeout bounds its thinking, after which the plan in force
 	// stays (default 5 s).
 	Planner     plan.Planner
@@ -62,6 +63,7 @@ type Plane struct {
 	mu       sync.Mutex
 	inbox    []message
 	lastID   serving.QueryID
+	open     map[session]bool // streams
 	draining bool
 	closed   bool
 	wake     chan struct{}
@@ -81,6 +83,15 @@ type Plane struct {
 	ctx       context.Context
 	idle      []chan struct{} // closed when nothing is pending
 }
+
+// session names a stream that is open.
+type session struct {
+	app    serving.AppID
+	stream uint64
+}
+
+// mostStreams bounds the streams that may be open at a time.
+const mostStreams = 10_000
 
 // message is one thing handed to the owner: an input with what belongs to it, or a question.
 type message struct {
@@ -133,7 +144,7 @@ func New(c Config) (*Plane, error) {
 	}
 	p := &Plane{
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		calls: make(map[serving.QueryID]*call), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
+		calls: make(map[serving.QueryID]*call), open: make(map[session]bool), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
 		graphs: graphs, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
 	}
 	p.world.Store(c.Spec)
@@ -227,13 +238,16 @@ func (p *Plane) Cancel(id serving.QueryID) {
 
 func (p *Plane) send(m message) {
 	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return
+	defer p.mu.Unlock()
+	p.hand(m)
+}
+
+// hand is send for a caller that holds the lock.
+func (p *Plane) hand(m message) {
+	if !p.closed {
+		p.inbox = append(p.inbox, m)
+		p.signal()
 	}
-	p.inbox = append(p.inbox, m)
-	p.mu.Unlock()
-	p.signal()
 }
 
 func (p *Plane) signal() {
@@ -261,6 +275,11 @@ func (p *Plane) Inspect(f func(*engine.Engine)) bool {
 	}
 }
 
+// Recall hands in what was learned of an app in an earlier run.
+func (p *Plane) Recall(r engine.Recalled) {
+	p.send(message{in: engine.Input{Kind: engine.IdleRecalled, Recalled: &r}})
+}
+
 // Adopt hands a plan to the engine.
 func (p *Plane) Adopt(pl *plan.Plan) {
 	p.send(message{in: engine.Input{Kind: engine.PlanReady, Plan: pl}})
@@ -282,13 +301,28 @@ func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error
 	case !(rate >= 0) || math.IsInf(rate, 0):
 		return fmt.Errorf("dataplane: stream %.64q declares %v queries/s, want a finite number of at least 0", stream, rate)
 	}
-	p.send(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: StreamNumber(stream)}, Rate: rate, Variant: serving.None}})
+	key := session{app, StreamNumber(stream)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open[key] {
+		if len(p.open) >= mostStreams {
+			return fmt.Errorf("dataplane: %d streams are open, which is the most: close some", mostStreams)
+		}
+		p.open[key] = true
+	}
+	p.hand(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: key.stream}, Rate: rate, Variant: serving.None}})
 	return nil
 }
 
 // CloseStream tells that the client of a stream has left. A stream that is not open is left alone.
 func (p *Plane) CloseStream(app serving.AppID, stream string) {
-	p.send(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: StreamNumber(stream)}, Variant: serving.None}})
+	key := session{app, StreamNumber(stream)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[key] {
+		delete(p.open, key)
+		p.hand(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: key.stream}, Variant: serving.None}})
+	}
 }
 
 // Lose reports a worker gone: every instance on it is lost.

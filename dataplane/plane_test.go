@@ -3,6 +3,8 @@ package dataplane_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -209,5 +211,44 @@ func TestCancelTakesQueuedWorkBack(t *testing.T) {
 			t.Errorf("%d queries ran, want only the first", ran.Load())
 		}
 		p.Close()
+	})
+}
+
+// Streams are refused that no app has, that say nothing sensible, or that are too many.
+func TestOpenStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := plane(t, &runtime{run: echo}, time.Second, dataplane.Config{})
+		defer p.Close()
+		for _, c := range []struct {
+			app    serving.AppID
+			stream string
+			rate   float64
+			want   string
+		}{{1, "a", 1, "does not exist"}, {-1, "a", 1, "does not exist"}, {0, "", 1, "needs a name"}, {0, "a", -1, "finite"}, {0, "a", math.NaN(), "finite"}, {0, "a", math.Inf(1), "finite"}} {
+			if err := p.OpenStream(c.app, c.stream, c.rate); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: %v", c, err)
+			}
+		}
+		for s := range uint64(10_000) {
+			if err := p.OpenStream(0, fmt.Sprint(s), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.OpenStream(0, "more", 1); err == nil {
+			t.Error("there is no end of streams")
+		}
+		if err := p.OpenStream(0, "7", 2); err != nil { // its rate
+			t.Error(err)
+		}
+		p.CloseStream(0, "3")
+		p.CloseStream(0, "3")
+		if err := p.OpenStream(0, "more", 1); err != nil {
+			t.Error(err)
+		}
+		p.Inspect(func(e *engine.Engine) {
+			if err := e.Check(); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 }

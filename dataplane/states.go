@@ -104,10 +104,13 @@ func (s *states) accepts(key StateKey, data []byte) error {
 	return nil
 }
 
-// put takes over a state that a query has made; nil forgets it.
+// put takes over a state that a query has made, unless a later query has made one; nil forgets it.
 func (s *states) put(key StateKey, data []byte, by serving.QueryID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if e := s.held[key]; e != nil && e.Value.(*state).writer > by {
+		return // of a query that ended long ago, and ran on
+	}
 	x := &state{key: key, data: data, writer: by}
 	s.hold(x)
 	if s.store == nil {
@@ -120,17 +123,6 @@ func (s *states) put(key StateKey, data []byte, by serving.QueryID) {
 	select {
 	case s.more <- struct{}{}:
 	default:
-	}
-}
-
-// forget deletes a state that no query after the given one has made.
-func (s *states) forget(key StateKey, by serving.QueryID) {
-	s.mu.Lock()
-	e := s.held[key]
-	stays := e != nil && e.Value.(*state).writer > by
-	s.mu.Unlock()
-	if !stays {
-		s.put(key, nil, by)
 	}
 }
 

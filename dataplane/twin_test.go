@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -37,10 +38,12 @@ type world struct {
 	cancels []sim.Cancel
 	prices  []sim.PriceChange
 	growths []sim.Growth
+	recalls []engine.Recalled
 	stays   []workload.Stay
 	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
 	truth   *profile.Table
-	known   bool // the engine begins with what was measured
+	content truth.Content // nil for none
+	known   bool          // the engine begins with what was measured
 	header  journal.Header
 	system  systems.System
 }
@@ -68,7 +71,7 @@ func newWorld(system systems.System, seed uint64) *world {
 	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
 		clients := rand.New(rand.NewPCG(seed, stream))
 		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
-		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream/2)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
+		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
 	}
 	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
 		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
@@ -117,14 +120,15 @@ func (r *runner) Unload(context.Context, serving.VariantID) error { return nil }
 func (r *runner) Close() error                                    { return nil }
 
 func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
-	if err := pause(ctx, r.w.Service(b.Variant, r.device, b.Items, 1)); err != nil {
+	took := r.w.Service(b.Variant, r.device, b.Items, 1)
+	if r.w.content != nil {
+		took = r.w.shows(b, took)
+	}
+	if err := pause(ctx, took); err != nil {
 		return err
 	}
 	if r.w.breaks(b.ID) {
 		return errors.New("broken on purpose")
-	}
-	for k := range b.Parts {
-		b.Parts[k].Outputs = b.Parts[k].Inputs
 	}
 	return nil
 }
@@ -149,7 +153,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	}
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Growths: w.growths, Stays: w.stays, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
+		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Stays: w.stays, Content: w.content, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -171,8 +175,8 @@ func (w *world) live(t *testing.T) []byte {
 		}
 		begun := time.Now()
 		p, err := dataplane.New(dataplane.Config{
-			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan,
-			Planner: slowly{w.planner}, RunTimeout: time.Hour, Settle: synctest.Wait,
+			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan, Recalled: w.recalls,
+			Planner: slowly{w.planner}, RunTimeout: time.Hour, Rows: 1 << 20, Settle: synctest.Wait,
 			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 		})
 		if err != nil {
@@ -406,6 +410,11 @@ func TestTwinScaling(t *testing.T) {
 					w.load[n].At += serving.Time(n/20) * 15e8
 				}
 				w.faults, w.cancels, w.planner = nil, nil, w.cluster.Planner
+				if seed%2 == 0 { // as if all apps had been called shortly before the start
+					for a := range w.cluster.Spec.Apps {
+						w.recalls = append(w.recalls, engine.Recalled{App: serving.AppID(a), Memory: []byte("keepalive\x00"), Older: time.Millisecond, Idle: 5 * time.Millisecond})
+					}
+				}
 				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
@@ -460,9 +469,9 @@ func TestTwinGrowing(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 9))
 				worlds := w.cluster.Grown(rng, 6)
 				for k, g := range worlds {
-					// Between the microseconds at which queries come, and so far apart that no load is under way: where several are
-					// ordered on one instance, the simulator lets them run side by side.
-					w.growths = append(w.growths, sim.Growth{At: serving.Time(k+1)*serving.Time(700*time.Millisecond) + 500, Growth: g})
+					// Between the microseconds at which queries come; every second one while what the one before ordered is being loaded.
+					at := serving.Time(k/2+1)*serving.Time(1400*time.Millisecond) + serving.Time(k%2)*serving.Time(20*time.Millisecond) + 500
+					w.growths = append(w.growths, sim.Growth{At: at, Growth: g})
 				}
 				w.faults = nil
 				last := *w.cluster

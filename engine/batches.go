@@ -177,7 +177,7 @@ func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 	for range d.N {
 		t := e.fleet.Task(r)
 		items += int(t.Items)
-		e.parts = append(e.parts, Part{Query: t.Query, Items: t.Items, Offset: t.Offset, Route: t.Queued.Sub(t.Ready), Queue: e.now.Sub(t.Ready)})
+		e.parts = append(e.parts, Part{Query: t.Query, Items: t.Items, Offset: t.Offset, Turn: t.Turned.Sub(t.Ready), Route: t.Queued.Sub(t.Turned), Queue: e.now.Sub(t.Ready)})
 		r = e.fleet.Next(r)
 	}
 	e.waiting[e.spec.Stages[i.Stage].App] -= d.N

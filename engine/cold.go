@@ -1,12 +1,17 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // Apps that nobody calls may be let go to the last instance, where the scaler starts them again (scale.Waker): their queries
 // then wait for a start.
+
+// Wakes tells whether apps that nothing runs of are started by their queries.
+func (e *Engine) Wakes() bool { return e.waker != nil }
 
 // called tells the scaler that an app is called which had nothing to do.
 func (e *Engine) called(a serving.AppID) {
@@ -57,4 +62,31 @@ func (e *Engine) starts(s serving.StageID, lacking Reason) bool {
 		}
 	}
 	return true
+}
+
+// roomWait is how long a query that may wait for ever waits for a plan with an instance for it.
+const roomWait = 10 * time.Second
+
+// turnAway ends, when the planner has answered, what nothing would ever end: queries that no late policy gives up, for which nothing
+// runs or is to be started, and which have waited for plans for long enough.
+func (e *Engine) turnAway() {
+	if e.waker == nil {
+		return
+	}
+	for s := range e.spec.Stages {
+		id := serving.StageID(s)
+		if app := &e.spec.Apps[e.spec.Stages[s].App]; app.Drops() || e.fleet.Central(id).Len() == 0 {
+			continue
+		}
+		q := e.fleet.Central(id)
+		for r := q.Head(); r != fleet.Nil; {
+			next := e.fleet.Next(r)
+			t := e.fleet.Task(r)
+			if ok, _, _ := e.admissible(id, t); !ok && e.now.Sub(t.Ready) >= roomWait && !e.planServes(t) {
+				e.end(t.Record, serving.Failed, NoRoom)
+				next = q.Head() // ending a query may remove other tasks of it
+			}
+			r = next
+		}
+	}
 }

@@ -63,6 +63,7 @@ const (
 	Unwanted
 	Asked
 	AppClosed
+	NoRoom
 	Spare
 )
 
@@ -71,7 +72,7 @@ var reasonNames = [...]string{
 	"nothing that could serve it is loaded", "no such app", "items must be at least 1 and the deadline after the arrival", "deadline cannot be met on arrival",
 	"deadline can no longer be met", "the model failed on it", "failed on several instances", "cancelled by the client",
 	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan", "no longer wanted by the plan", "asked by the scaler",
-	"the function was deleted", "kept for the turn-off delay",
+	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
 }
 
 // String returns the reason in words.
@@ -87,7 +88,8 @@ type Part struct {
 	Query  serving.QueryID
 	Items  int32
 	Offset int32         // first of the query's items at this stage; not 0 only where a stage's input was split
-	Route  time.Duration // waited for an instance
+	Turn   time.Duration // waited for earlier queries of its stream
+	Route  time.Duration // waited for an instance since
 	Queue  time.Duration // waited in total since the stage could begin
 }
 

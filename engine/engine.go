@@ -237,6 +237,8 @@ func (e *Engine) apply(in *Input) {
 		e.reprice(in)
 	case SpecGrown:
 		e.grow(in.Growth)
+	case IdleRecalled:
+		e.recall(in.Recalled)
 	case StreamOpened:
 		e.streamOpened(in)
 	case StreamClosed:
@@ -247,6 +249,7 @@ func (e *Engine) apply(in *Input) {
 		if in.Seq == e.request {
 			e.asked, e.scaleDirty = false, true
 			e.again = e.now.Add(planAgain)
+			e.turnAway()
 		}
 	case QueryArrived:
 		e.arrive(&in.Query)

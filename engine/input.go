@@ -13,13 +13,14 @@ import (
 type InputKind uint8
 
 // The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices, growth,
-// streams that are opened, then those that are closed, plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
+// recollections, streams that are opened, then those that are closed, plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
 // use Sort, so that ties are broken the same way in both.
 const (
 	BatchDone InputKind = iota
 	InstanceChanged
 	PriceChanged
 	SpecGrown
+	IdleRecalled
 	StreamOpened
 	StreamClosed
 	PlanReady
@@ -28,7 +29,7 @@ const (
 	QueryCancelled
 )
 
-var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "stream-opened", "stream-closed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
+var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "idle-recalled", "stream-opened", "stream-closed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
 
 // String returns the kind's name in journals.
 func (k InputKind) String() string { return inputNames[k] }
@@ -80,6 +81,8 @@ type Input struct {
 	Rate float64 // StreamOpened: that its client declares, in queries/s; 0 when it says nothing
 
 	Growth *Growth // SpecGrown
+
+	Recalled *Recalled // IdleRecalled
 }
 
 // Growth is a larger world that takes the place of the one before.
@@ -106,6 +109,8 @@ func (i *Input) id() uint64 {
 		return i.Seq
 	case SpecGrown:
 		return 0 // in the order in which they came
+	case IdleRecalled:
+		return uint64(i.Recalled.App)
 	case StreamOpened, StreamClosed:
 		return i.Query.Stream
 	}

@@ -89,6 +89,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 		e.stages.add(s)
 		e.sweep(serving.StageID(s), false)
 	}
+	e.turnAway()
 }
 
 func (e *Engine) launch(k fleet.Key, why Reason) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
@@ -28,9 +29,10 @@ import (
 //
 //	at T          (one line for each input)
 //	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1]
-//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q / plan
+//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q / plan / unplanned
+//	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
-// The output is every decision, with the times of its stages where a query had several, then when the engine wants to be woken.
+// The output is every decision, with the times of its stages where a query had several and of waiting for its stream, then when the engine wants to be woken.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s scenario
@@ -64,6 +66,7 @@ type scenario struct {
 	profile latencies
 	engine  *engine.Engine
 	plan    *plan.Plan
+	keeping systems.Keeping
 	seq     uint64 // of the last plan request
 }
 
@@ -145,11 +148,12 @@ func (s *scenario) build(d *datadriven.TestData) error {
 		s.spec.Workers = append(s.spec.Workers, serving.Worker{Name: fmt.Sprint("w", w)})
 	}
 	s.instances(strings.Join(placed, "\n"))
+	s.keeping = systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}
 	var err error
 	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Scaler: head["scaler"],
 		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0), Replan: duration(head["replan"], 0),
 			Following: systems.Following{TurnOff: duration(head["turnoff"], 0), Change: float(head["change"], 0)},
-			Keeping:   systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}}}.
+			Keeping:   s.keeping}}.
 		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds|plan.Bands)
 	return err
 }
@@ -241,6 +245,17 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 			}
 		case "plan":
 			x.Kind, x.Plan = engine.PlanReady, s.plan
+		case "unplanned":
+			x.Kind, x.Seq = engine.PlanFailed, s.seq
+		case "recall":
+			keeper := scale.NewRateBands(func() scale.Keeper { return systems.NewKeeper(s.keeping) })
+			every, now := duration(args["every"], time.Minute), serving.Time(0)
+			for range number(args["calls"], 10) {
+				now = now.Add(every)
+				keeper.Called(now, 0, every)
+			}
+			idle := duration(args["idle"], 0)
+			x.Kind, x.Recalled = engine.IdleRecalled, &engine.Recalled{Memory: keeper.Remember(0, now), Older: idle, Idle: idle}
 		default:
 			return nil, fmt.Errorf("unknown input %q", name[0])
 		}
@@ -268,6 +283,11 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 			text = strings.ReplaceAll(text, fmt.Sprintf("variant %d", v), s.spec.Variants[v].Name)
 		}
 		fmt.Fprintln(&b, text)
+		for _, x := range out[k].Parts {
+			if x.Turn > 0 {
+				fmt.Fprintf(&b, "  q%d has waited %v for its stream, %v for an instance, %v in all\n", x.Query, x.Turn, x.Route, x.Queue)
+			}
+		}
 		for _, x := range out[k].Stages {
 			fmt.Fprintf(&b, "  %s on %s: %d items in a batch of %d, ready %v, started %v, done %v\n", s.spec.Stages[x.Stage].Name, s.spec.Variants[x.Variant].Name,
 				x.Items, x.Batch, x.Ready, x.Started, x.Done)

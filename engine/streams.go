@@ -170,6 +170,7 @@ func (e *Engine) proceed(at int32, s serving.StageID) {
 		return
 	}
 	if x.task = e.firstPart(x.turn, s); x.task != fleet.Nil {
+		e.fleet.Task(x.task).Turned = e.now
 		e.fleet.Take(x.task)
 		e.fleet.Wait(x.task)
 		e.stages.add(int(s))

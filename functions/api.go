@@ -28,7 +28,21 @@ type Deployment struct {
 	MaxInstances int               `json:"max_instances,omitempty"`
 	ColdWaitMS   float64           `json:"cold_wait_ms,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
+	// Profile says how the model's latency is found out: Measure, which "" means, or Predict.
+	Profile string `json:"profile,omitempty"`
 }
+
+// How a deployment finds out about a model's latency.
+const (
+	Measure = "measure" // by running it, before it is ready
+	Predict = "predict" // by its operators; it is measured later, when nothing is served
+)
+
+// Where what is believed of a function's latency is from.
+const (
+	ByMeasuring  = "measured"
+	ByPrediction = "predicted"
+)
 
 // States of a function.
 const (
@@ -55,6 +69,9 @@ type Status struct {
 	MaxInstances int               `json:"max_instances,omitempty"`
 	ColdWaitMS   float64           `json:"cold_wait_ms,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
+	Profile      string            `json:"profile,omitempty"` // ByMeasuring or ByPrediction; empty where latency is learned
+	// PredictionError is by how much predicted latencies were off those measured later, as a share of these; null where there were not both.
+	PredictionError *float64 `json:"prediction_error,omitempty"`
 }
 
 // Event is something that happened to a function.
@@ -97,6 +114,8 @@ func (d *Deployment) record(name string) (store.Function, error) {
 		return bad("max_instances", "is %d, want 0 for no bound, or min_instances to %d", d.MaxInstances, mostInstances)
 	case !(d.ColdWaitMS >= 0 && d.ColdWaitMS <= mostMS):
 		return bad("cold_wait_ms", "is %v, want 0 to %d", d.ColdWaitMS, mostMS)
+	case d.Profile != "" && d.Profile != Measure && d.Profile != Predict:
+		return bad("profile", "is %.40q, want %s or %s", d.Profile, Measure, Predict)
 	case len(d.Labels) > mostLabels:
 		return bad("labels", "lists %d, want at most %d", len(d.Labels), mostLabels)
 	}

@@ -60,6 +60,8 @@ type Live struct {
 type Config struct {
 	Store     *store.Functions
 	Predictor Predictor // nil where latency is learned while serving
+	// Quick tells the same sooner and less well, for deployments that ask for it; nil for none.
+	Quick     Predictor
 	Statistic profile.Statistic
 	// Spec and Measurements are of the apps that are there without being deployed.
 	Spec         *serving.Spec
@@ -81,6 +83,7 @@ type Manager struct {
 	measured serving.Measurements
 	live     map[string]*Live
 	lost     map[string]error // functions of the store that could not be restored
+	given    map[string]int   // by name: the version whose prediction stays, since measuring has failed
 }
 
 // Restore returns a manager with the functions that the store has. World then is the world with them, and Bind tells the host of
@@ -90,7 +93,7 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 	if c.Events <= 0 {
 		c.Events = 256
 	}
-	m := &Manager{c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements, live: make(map[string]*Live), lost: make(map[string]error)}
+	m := &Manager{c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements, live: make(map[string]*Live), lost: make(map[string]error), given: make(map[string]int)}
 	list, err := c.Store.List()
 	if err != nil {
 		return nil, err
@@ -104,7 +107,7 @@ func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 		var n *next
 		var l *Live
 		if err == nil {
-			n, l, err = m.added(ctx, x)
+			n, l, err = m.added(ctx, x, false)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -182,8 +185,8 @@ func (m *Manager) take(n *next, l *Live) {
 }
 
 // added is the world with a function of the store in it, in place of the version before, and the function's latency predicted
-// where the record has none.
-func (m *Manager) added(ctx context.Context, x store.Function) (*next, *Live, error) {
+// where the record has none; quickly, if that is possible.
+func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*next, *Live, error) {
 	path := m.c.Store.ModelPath(x.Model.SHA256)
 	d, err := modelrepo.Describe(path)
 	if err != nil {
@@ -227,7 +230,20 @@ func (m *Manager) added(ctx context.Context, x store.Function) (*next, *Live, er
 	}
 	m.host.Bind(l.Variant, path, d.Batched)
 	if x.Profile == nil && m.c.Predictor != nil {
-		f, err := m.c.Predictor.Predict(ctx, &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: d})
+		subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: d}
+		var f *profiler.File
+		var missed error
+		if quick && m.c.Quick != nil {
+			if f, missed = m.c.Quick.Predict(ctx, subject); missed == nil {
+				l.Predicted = true
+			}
+		}
+		if f == nil {
+			f, err = m.c.Predictor.Predict(ctx, subject)
+		}
+		if err == nil && missed != nil {
+			m.log.add(x.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", missed))
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, nil, err
@@ -272,6 +288,13 @@ func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurement
 		to.Load = append(to.Load, l)
 	}
 	return to, nil
+}
+
+// without takes out what measurements say of a variant.
+func without(m serving.Measurements, v serving.VariantID) serving.Measurements {
+	m.Latency = slices.DeleteFunc(slices.Clone(m.Latency), func(p serving.LatencyPoint) bool { return p.Variant == v })
+	m.Load = slices.DeleteFunc(slices.Clone(m.Load), func(l serving.LoadPoint) bool { return l.Variant == v })
+	return m
 }
 
 // fits refuses a model that no machine holds.
@@ -337,7 +360,7 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 		return err
 	}
 	x.Deployed = time.Now().UTC().Truncate(time.Millisecond)
-	n, l, err := m.added(ctx, x)
+	n, l, err := m.added(ctx, x, d.Profile == Predict)
 	if err != nil {
 		return err
 	}
@@ -432,7 +455,13 @@ func (m *Manager) Get(name string) (Status, error) {
 
 func (m *Manager) status(l *Live) Status {
 	state, ready := m.host.Watch(l)
-	return Status{Name: l.Name, Version: l.Version, State: state, Instances: ready, Deployed: l.Deployed, Model: l.Model.SHA256, ModelBytes: l.Model.Bytes,
+	profile := ""
+	if l.Profile != nil {
+		if profile = ByMeasuring; l.Predicted {
+			profile = ByPrediction
+		}
+	}
+	return Status{Profile: profile, PredictionError: l.Off, Name: l.Name, Version: l.Version, State: state, Instances: ready, Deployed: l.Deployed, Model: l.Model.SHA256, ModelBytes: l.Model.Bytes,
 		LatencyMS: millis(l.Latency), Percentile: l.Percentile, MaxBatch: m.MaxBatch(l), MinInstances: l.Least, MaxInstances: l.Most,
 		ColdWaitMS: millis(l.ColdWait), Labels: l.Labels}
 }

@@ -48,8 +48,9 @@ func (h *host) Grow(g *engine.Growth, open []Live) error {
 
 func (h *host) Watch(*Live) (string, int) { return Ready, 1 }
 
-// fixed is a Predictor that says that an item takes 3 ms, and counts how often it is asked.
+// fixed is a Predictor that says how many us an item takes, and counts how often it is asked.
 type fixed struct {
+	us    float64
 	asked int
 	err   error
 }
@@ -62,7 +63,7 @@ func (f *fixed) Predict(_ context.Context, s *Subject) (*profiler.File, error) {
 	name, device := s.Spec.Variants[s.Variant].Name, s.Spec.DeviceTypes[0].Name
 	out := &profiler.File{Version: profiler.Version, Created: time.Unix(1, 0), DeviceType: device, Loads: []profiler.Load{}}
 	for _, b := range []int{1, s.Spec.Variants[s.Variant].MaxBatch} {
-		if us := 3000 * float64(b); b == 1 || len(out.Points) == 1 && out.Points[0].Batch != b {
+		if us := f.us * float64(b); b == 1 || len(out.Points) == 1 && out.Points[0].Batch != b {
 			out.Points = append(out.Points, profiler.Point{Variant: name, DeviceType: device, Batch: b, Concurrency: 1, Samples: 10, Mean: us, P50: us, P90: us, P95: us, P99: us})
 		}
 	}
@@ -72,6 +73,7 @@ func (f *fixed) Predict(_ context.Context, s *Subject) (*profiler.File, error) {
 type rig struct {
 	*host
 	*fixed
+	quick *fixed
 	store *store.Functions
 	m     *Manager
 	c     *Client
@@ -83,10 +85,10 @@ func newRig(t *testing.T, dir string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{host: &host{t: t, bound: make(map[serving.VariantID]string)}, fixed: &fixed{}, store: kept}
+	r := &rig{host: &host{t: t, bound: make(map[serving.VariantID]string)}, fixed: &fixed{us: 3000}, quick: &fixed{us: 2000}, store: kept}
 	base := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 2, MemoryBytes: 1 << 20}}, Workers: []serving.Worker{{Name: "w"}}}
 	base, _, _ = base.WithApp(serving.App{Name: "base", Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: 1, Percentile: 99}}, serving.Variant{Name: "base", MaxBatch: 1})
-	r.m, err = Restore(t.Context(), Config{Store: kept, Predictor: r.fixed, Statistic: profile.P95, Spec: base, App: serving.App{Weight: 1, QueueLimit: 10}, Events: 5}, r.host)
+	r.m, err = Restore(t.Context(), Config{Store: kept, Predictor: r.fixed, Quick: r.quick, Statistic: profile.P95, Spec: base, App: serving.App{Weight: 1, QueueLimit: 10}, Events: 5}, r.host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,6 +215,7 @@ func TestRefusals(t *testing.T) {
 		{"g", good, with(func(d *Deployment) { d.MaxBatch = -1 }), 400, "max_batch"},
 		{"g", good, with(func(d *Deployment) { d.MaxInstances, d.MinInstances = 1, 2 }), 400, "max_instances"},
 		{"g", good, with(func(d *Deployment) { d.MemoryBytes = 2 << 20 }), 400, "largest machine"},
+		{"g", good, with(func(d *Deployment) { d.Profile = "guess" }), 400, "want measure or predict"},
 		{"g", good, with(func(d *Deployment) { d.Labels = map[string]string{"a": "\x01"} }), 400, "labels"},
 	} {
 		_, err := r.c.Deploy(ctx, x.name, x.model, x.d)

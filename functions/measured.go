@@ -2,7 +2,6 @@ package functions
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -21,25 +20,11 @@ type Measured struct {
 
 const measuredTime = 300 * time.Millisecond
 
-// Predict implements Predictor. Parts of machines are measured with as many threads as they have, on the first machine
-// that has room for them; those with some of an accelerator are left out: shares of one cannot be given out here.
+// Predict implements Predictor. Parts of machines are measured with as many threads as they have.
 func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
-	first := make(map[serving.DeviceTypeID]serving.WorkerID)
-	for w := len(s.Spec.Workers) - 1; w >= 0; w-- {
-		first[s.Spec.Workers[w].DeviceType] = serving.WorkerID(w)
-	}
 	var files []*profiler.File
-	for d := range s.Spec.DeviceTypes {
-		id, cores := serving.DeviceTypeID(d), m.Cores
-		w, ok := first[id]
-		if t := &s.Spec.DeviceTypes[d]; t.Part && t.Percent == 0 {
-			if hosts := s.Spec.Hosts(id); len(hosts) > 0 {
-				w, ok, cores = hosts[0], true, t.Cores
-			}
-		}
-		if !ok {
-			continue
-		}
+	for _, x := range s.places(m.Cores) {
+		id, w, cores := x.device, x.worker, x.cores
 		c := profiler.Config{Spec: s.Spec, Backend: m.Backend(w), Variants: []serving.VariantID{s.Variant}, DeviceType: id, Worker: w, Cores: cores,
 			Tensors:   func(serving.VariantID) ([]tensor.Spec, bool, error) { return s.Inputs, s.Batched, nil },
 			MeanWidth: 0.1, P95Width: 0.2, MaxTime: m.Time, MaxSamples: 200, Seed: 1, Host: m.Host}
@@ -54,7 +39,7 @@ func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, err
 	}
 	switch len(files) {
 	case 0:
-		return nil, fmt.Errorf("there is no machine to measure it on")
+		return nil, errNoMachine
 	case 1:
 		return files[0], nil
 	}

@@ -20,7 +20,10 @@ func (m *Model) checkConfig() error {
 	if f := c.DefaultModelFilename; f != "" && (path.Base(f) != f || f == "." || f == ".." || strings.ContainsAny(f, "\\\x00")) {
 		return fmt.Errorf("default_model_filename is %q, want a plain file name", f)
 	}
-	if c.Platform != "" && c.Platform != "onnxruntime_onnx" {
+	if c.SequenceBatching != nil {
+		m.warnf("sequence_batching is not applied: models that run in process keep nothing from request to request")
+	}
+	if c.Platform != "" && c.Platform != "onnxruntime_onnx" && c.Platform != "ensemble" {
 		m.warnf("platform is %q: only ONNX models can be run in process", c.Platform)
 	}
 	if c.Backend != "" && c.Backend != "onnxruntime" {

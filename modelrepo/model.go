@@ -97,18 +97,12 @@ func (r *Repository) model(name string) (*Model, error) {
 	case !st.IsDir():
 		return nil, fmt.Errorf("%s is not a directory", path.Join(r.dir, name))
 	}
-	m := &Model{Name: name, Config: &pb.ModelConfig{}}
-	text, err := r.ReadFile(path.Join(name, configFile), MaxConfigBytes)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	m := &Model{Name: name}
+	if err := r.configure(m); err != nil {
 		return nil, err
 	}
-	if err == nil {
-		if m.Config, m.Unknown, err = Parse(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", configFile, err)
-		}
-	}
-	if err := m.checkConfig(); err != nil {
-		return nil, fmt.Errorf("%s: %w", configFile, err)
+	if m.Config.EnsembleScheduling != nil {
+		return nil, fmt.Errorf("%s: ensemble_scheduling: this is no model but a graph of models: `sluice import triton` makes an app of it", configFile)
 	}
 	if err := r.findVersions(m); err != nil {
 		return nil, err
@@ -118,6 +112,47 @@ func (r *Repository) model(name string) (*Model, error) {
 	}
 	return m, nil
 }
+
+// configure reads and checks config.pbtxt, if there is one.
+func (r *Repository) configure(m *Model) error {
+	m.Config = &pb.ModelConfig{}
+	text, err := r.ReadFile(path.Join(m.Name, configFile), MaxConfigBytes)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		if m.Config, m.Unknown, err = Parse(text); err != nil {
+			return fmt.Errorf("%s: %w", configFile, err)
+		}
+	}
+	if err := m.checkConfig(); err != nil {
+		return fmt.Errorf("%s: %w", configFile, err)
+	}
+	return nil
+}
+
+// Configured reads a model's config.pbtxt alone: of models that other servers run, and of ensembles. Of the result only Name, Config,
+// Unknown and Warnings are set.
+func (r *Repository) Configured(name string) (*Model, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	m := &Model{Name: name}
+	st, err := r.root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && !st.IsDir():
+		return nil, fmt.Errorf("model %q: %w in %s", name, ErrNotFound, r.dir)
+	case err == nil:
+		err = r.configure(m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// DType returns the protocol's element type of one of Triton's; tensor.Invalid when there is none.
+func DType(t pb.DataType) tensor.DType { return dtypes[t] }
 
 // findVersions applies the version policy and locates the model file of each version it chooses.
 func (r *Repository) findVersions(m *Model) error {

@@ -21,10 +21,11 @@ type Config struct {
 	Engine *engine.Engine // fresh
 	Truth  truth.Model
 	Source workload.Source
+	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	Initial  *plan.Plan
+	Recalled []engine.Recalled
 	// Content is what is in the queries; nil for what their apps' fan-outs say.
 	Content truth.Content
-	// Initial is in force from the start.
-	Initial *plan.Plan
 	// Warm skips the loading of the initial plan's instances: they are ready at time 0.
 	Warm bool
 	// Planner answers RequestPlan after PlanDelay; nil when the composition never asks.
@@ -91,7 +92,7 @@ type Result struct {
 // Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing will
 // ever end, when a planner is missing, or when an invariant is broken.
 func Run(c Config) (Result, error) {
-	s := &simulation{Config: c, frames: make(map[serving.QueryID]truth.Frame)}
+	s := &simulation{Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame)}
 	return s.run()
 }
 
@@ -103,7 +104,8 @@ type simulation struct {
 	more    bool
 	queries serving.QueryID
 	faults  int
-	back    []serving.Time // by worker: when it is up again after a fault
+	back    []serving.Time                      // by worker: when it is up again after a fault
+	loading map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
 	cancels int
 	prices  int
 	growths int
@@ -113,8 +115,14 @@ type simulation struct {
 }
 
 func (s *simulation) run() (Result, error) {
+	for k := range s.Recalled {
+		s.in = append(s.in, engine.Input{Kind: engine.IdleRecalled, Recalled: &s.Recalled[k]})
+	}
 	if s.Initial != nil {
 		s.in = append(s.in, engine.Input{Kind: engine.PlanReady, Plan: s.Initial})
+	}
+	if len(s.in) > 0 {
+		engine.Sort(s.in)
 		if err := s.step(0, s.Warm); err != nil {
 			return s.result, err
 		}
@@ -245,7 +253,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		took, sent := s.ran(d, took)
 		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took, Emitted: sent}
 		if s.Breaks != nil && s.Breaks(d.Batch) {
-			in.Result = engine.Broken
+			in.Result, in.Emitted = engine.Broken, nil
 		}
 		s.result.Batches++
 		s.events.push(now.Add(took), &in)
@@ -271,9 +279,14 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 			}
 			s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: v})
 		}
+		s.loading[d.Instance] = at
+	case engine.StopInstance:
+		delete(s.loading, d.Instance)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		s.events.push(now.Add(s.Truth.Load(d.Variant, i.DeviceType)), &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
+		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType)) // after what is being loaded there
+		s.loading[d.Instance] = at
+		s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
 	case engine.RequestPlan:
 		return s.plan(now, d)
 	}

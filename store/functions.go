@@ -30,6 +30,10 @@ type Function struct {
 
 	// Profile is what was measured or predicted of the model's latency, as profile files have it; null where it is learned.
 	Profile json.RawMessage `json:"profile,omitempty"`
+	// Predicted tells that Profile was predicted, and Off by how much what was predicted was off what was measured later, as a share;
+	// null before that.
+	Predicted bool     `json:"predicted,omitempty"`
+	Off       *float64 `json:"prediction_error,omitempty"`
 }
 
 // Model is a model file by its content.
@@ -145,6 +149,24 @@ func (f *Functions) Put(x Function) error {
 	})
 }
 
+// Amend keeps a function in place of the same version of it. It answers whether that is still there.
+func (f *Functions) Amend(x Function) (there bool, err error) {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return false, fmt.Errorf("store: function %q: %w", x.Name, err)
+	}
+	err = f.db.Update(func(tx *bbolt.Tx) error {
+		var was Function
+		old := tx.Bucket(functionTable).Get([]byte(x.Name))
+		if old == nil || json.Unmarshal(old, &was) != nil || was.Version != x.Version {
+			return nil
+		}
+		there = true
+		return tx.Bucket(functionTable).Put([]byte(x.Name), b)
+	})
+	return there, err
+}
+
 // Delete forgets a function. Its model file stays until the next start: instances may still read it.
 func (f *Functions) Delete(name string) error {
 	return f.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(functionTable).Delete([]byte(name)) })
@@ -183,6 +205,21 @@ func (f *Functions) Each(table string, do func(key string, value []byte) error) 
 		return b.ForEach(func(k, v []byte) error { return do(string(k), v) })
 	})
 }
+
+// Table is one of the tables OperatorTable and IdleTable by itself.
+type Table struct {
+	f    *Functions
+	name string
+}
+
+// Table returns one of the tables.
+func (f *Functions) Table(name string) Table { return Table{f, name} }
+
+// Each calls do with all entries, until it fails. value must not be kept.
+func (t Table) Each(do func(key string, value []byte) error) error { return t.f.Each(t.name, do) }
+
+// Keep writes entries, all or none of them. A nil value removes its key.
+func (t Table) Keep(entries map[string][]byte) error { return t.f.Keep(t.name, entries) }
 
 func (f *Functions) inTable(run func(func(*bbolt.Tx) error) error, table string, do func(*bbolt.Bucket) error) error {
 	if table != OperatorTable && table != IdleTable {

@@ -43,7 +43,8 @@ type Run struct {
 	Variant    string            `json:"variant"`
 	Why        string            `json:"why"` // the batch started
 	Items      int32             `json:"items"`
-	With       []serving.QueryID `json:"with,omitempty"` // other queries in it, at most 32 of them
+	With       []serving.QueryID `json:"with,omitempty"`                 // other queries in it, at most 32 of them
+	WaitTurn   float64           `json:"waited_for_stream_ms,omitempty"` // for earlier queries of its stream
 	WaitRoute  float64           `json:"waited_for_instance_ms"`
 	WaitTotal  float64           `json:"waited_ms"`
 	StartedS   float64           `json:"started_s"`
@@ -149,7 +150,7 @@ func (m *memory) started(now serving.Time, d *engine.Decision) {
 			continue
 		}
 		r := Run{Batch: d.Batch, Instance: int32(d.Instance), Variant: m.spec.Variants[d.Variant].Name, Why: d.Reason.String(), Items: d.Items,
-			WaitRoute: ms(d.Parts[k].Route), WaitTotal: ms(d.Parts[k].Queue), StartedS: now.Seconds(), ExpectedMS: ms(d.Expected)}
+			WaitTurn: ms(d.Parts[k].Turn), WaitRoute: ms(d.Parts[k].Route), WaitTotal: ms(d.Parts[k].Queue), StartedS: now.Seconds(), ExpectedMS: ms(d.Expected)}
 		if len(m.spec.Apps[stage.App].Stages) > 1 {
 			r.Stage = stage.Name
 		}
@@ -258,7 +259,11 @@ func (x *Explanation) Text(w io.Writer) error {
 		if r.Stage != "" {
 			where = "stage " + r.Stage + ": "
 		}
-		_ = p("  %swaited %.3f ms, %.3f of it for an instance\n", where, r.WaitTotal, r.WaitRoute)
+		_ = p("  %swaited %.3f ms, ", where, r.WaitTotal)
+		if r.WaitTurn > 0 {
+			_ = p("%.3f of it for earlier queries of its stream, ", r.WaitTurn)
+		}
+		_ = p("%.3f of it for an instance\n", r.WaitRoute)
 		_ = p("  %.6f s  batch %d on instance %d, variant %s, %d item(s), because: %s\n", r.StartedS, r.Batch, r.Instance, r.Variant, r.Items, r.Why)
 		if len(r.With) > 0 {
 			_ = p("             together with queries %v\n", r.With)

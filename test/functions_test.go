@@ -24,6 +24,7 @@ import (
 	"github.com/sluice-serving/sluice/functions"
 	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/onnxmodel"
+	"github.com/sluice-serving/sluice/store"
 )
 
 // serverless is a server of functions in a process of its own.
@@ -399,5 +400,52 @@ func TestTheTokenIsNotLogged(t *testing.T) {
 	said := c.Stderr.(*lockedBuffer).String()
 	if said == "" || bytes.Contains([]byte(said), bytes.TrimSpace(token)) {
 		t.Errorf("the log is empty, or the token is in it:\n%s", said)
+	}
+}
+
+// A function is deployed with latencies that its operators tell, is up, and is measured when nothing is served. What its operators take
+// lies in the store, also after the server was killed: the same model under another name asks for none to be measured.
+func TestFunctionPredicted(t *testing.T) {
+	s := newServerless(t)
+	c := s.start(t)
+	if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, "one", 1, "profile: predict\n")); status != 0 {
+		t.Fatalf("%d %s%s", status, out, errs)
+	}
+	if status, y, text := s.infer("one"); status != 200 || y != 2 {
+		t.Errorf("%d %s", status, text)
+	}
+	until(t, func() bool {
+		all := s.list(t)
+		return all[0].Profile == functions.ByMeasuring && all[0].PredictionError != nil
+	})
+	if status, out, errs := s.run(t, "list"); status != 0 || !strings.Contains(out, "measured (predicted ") {
+		t.Errorf("%d %s%s", status, out, errs)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	operators := func() (n int) {
+		kept, err := store.OpenFunctions(filepath.Join(s.dir, "data"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kept.Close()
+		if err := kept.Each(store.OperatorTable, func(string, []byte) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := operators()
+	c = s.start(t)
+	if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, "same", 1, "profile: predict\n")); status != 0 {
+		t.Fatalf("%d %s%s", status, out, errs)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if n := operators(); before == 0 || n != before {
+		t.Errorf("%d operators are known after the first deployment, %d after the same again", before, n)
 	}
 }

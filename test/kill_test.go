@@ -3,12 +3,18 @@ package test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/sluice-serving/sluice/loadgen"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/store"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -124,4 +130,80 @@ func answers(t *testing.T, client loadgen.Target) {
 		}
 	}
 	t.Fatalf("the server does not answer: %v", last)
+}
+
+// What was learned of an app's idle times outlives kill -9. Calls came every 90 seconds, as an earlier server has saved, and the last was
+// 48 seconds before this one starts: nobody calls, and the app comes up shortly before the next call is due. A server that is killed then
+// is followed by one that has it warm at once. A call that this one has answered is in the store after it, too, is killed.
+func TestKilledServerRemembers(t *testing.T) {
+	p := newPacked(t, "keep: lsth")
+	learned := scale.NewRateBands(func() scale.Keeper { return scale.NewLSTH() })
+	const every = 90 * time.Second
+	now := serving.Time(0)
+	for range 8 {
+		now = now.Add(every)
+		learned.Called(now, heavy, every)
+	}
+	type record struct {
+		Saved  time.Time     `json:"saved"`
+		Idle   time.Duration `json:"idle_ns"`
+		Memory []byte        `json:"memory"`
+	}
+	open := func() *store.Functions {
+		s, err := store.OpenFunctions(filepath.Join(p.dir, "data"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	b, err := json.Marshal(record{time.Now(), 48 * time.Second, learned.Remember(heavy, now)})
+	if err == nil {
+		err = errors.Join(s.Keep(store.IdleTable, map[string][]byte{"heavy": b}), s.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(journal string) *exec.Cmd {
+		c := sluice(t, "serve", "-f", p.file, "--journal", filepath.Join(p.dir, journal))
+		listening(t, p.admin)
+		return c
+	}
+	kill := func(c *exec.Cmd) {
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+	}
+	c := begin("first.journal")
+	if n, _, _ := p.live(t, heavy); n != 0 {
+		t.Logf("%d instances at the start: this machine took long to get there", n)
+	}
+	until(t, func() bool { n, _, _ := p.live(t, heavy); return n > 0 })
+	kill(c)
+	c = begin("second.journal")
+	until(t, func() bool { n, _, _ := p.live(t, heavy); return n > 0 })
+	called := time.Now()
+	if status, text := p.call(t.Context()); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	time.Sleep(8 * time.Second) // the server saves what has changed every five
+	kill(c)
+	s = open()
+	defer s.Close()
+	b, err = s.Get(store.IdleTable, "heavy")
+	var r record
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil || r.Saved.Before(called) || r.Idle > r.Saved.Sub(called) {
+		t.Fatalf("%s: %v, want what was learned after %v", b, err, called)
+	}
+	before, after := scale.NewRateBands(nil), scale.NewRateBands(nil)
+	if err := errors.Join(before.Recall(heavy, learned.Remember(heavy, now), 0, 0), after.Recall(heavy, r.Memory, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if x, y := before.Remember(heavy, 0), after.Remember(heavy, 0); bytes.Equal(x, y) {
+		t.Error("the call before the kill has taught nothing")
+	}
 }

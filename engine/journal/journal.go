@@ -101,6 +101,9 @@ type input struct {
 	Price    float64       `json:"usd,omitempty"`
 	Rate     float64       `json:"rate,omitempty"`
 	Grown    *grown        `json:"grown,omitempty"`
+	Memory   []byte        `json:"mem,omitempty"`
+	Older    time.Duration `json:"older,omitempty"`
+	Idle     time.Duration `json:"idle,omitempty"`
 }
 
 // grown is the world of a spec-grown.
@@ -168,6 +171,8 @@ func compact(in *engine.Input) input {
 		c.Device, c.Price = int32(in.DeviceType), in.Price
 	case engine.SpecGrown:
 		c.Grown = &grown{in.Growth.Spec, in.Growth.Measurements}
+	case engine.IdleRecalled:
+		c.App, c.Memory, c.Older, c.Idle = int32(in.Recalled.App), in.Recalled.Memory, in.Recalled.Older, in.Recalled.Idle
 	case engine.StreamOpened, engine.StreamClosed:
 		c.App, c.Stream, c.Rate = int32(in.Query.App), in.Query.Stream, in.Rate
 	case engine.PlanReady:
@@ -214,6 +219,11 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
 		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements}
 		return in, err
+	case engine.IdleRecalled.String():
+		if c.Older < 0 || c.Idle < c.Older {
+			return in, fmt.Errorf("idle times of %v ago of an app idle for %v", c.Older, c.Idle)
+		}
+		in.Kind, in.Recalled = engine.IdleRecalled, &engine.Recalled{App: serving.AppID(c.App), Memory: c.Memory, Older: c.Older, Idle: c.Idle}
 	case engine.StreamOpened.String(), engine.StreamClosed.String():
 		in.Kind, in.Query, in.Rate = engine.StreamOpened, serving.Query{App: serving.AppID(c.App), Stream: c.Stream}, c.Rate
 		if c.Kind == engine.StreamClosed.String() {

@@ -32,6 +32,7 @@ func written(t testing.TB) []byte {
 		{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost, Variant: serving.None},
 		{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady, Variant: 0},
 		{Kind: engine.PriceChanged, DeviceType: 1, Price: 0.25},
+		{Kind: engine.IdleRecalled, Variant: serving.None, Recalled: &engine.Recalled{App: 2, Memory: []byte{1, 0, 255}, Older: 3, Idle: 4}},
 		{Kind: engine.StreamOpened, Variant: serving.None, Query: serving.Query{App: 1, Stream: 4}, Rate: 2.5},
 		{Kind: engine.StreamClosed, Variant: serving.None, Query: serving.Query{Stream: 4}},
 		{Kind: engine.PlanReady, Variant: serving.None, Plan: &plan.Plan{Planner: "p", Instances: []plan.Instance{{Slots: 1, Variants: []plan.Variant{{Limit: 1}}}}}},

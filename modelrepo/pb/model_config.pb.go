@@ -272,10 +272,14 @@ type ModelConfig struct {
 	Output        []*ModelOutput        `protobuf:"bytes,6,rep,name=output,proto3" json:"output,omitempty"`
 	InstanceGroup []*ModelInstanceGroup `protobuf:"bytes,7,rep,name=instance_group,json=instanceGroup,proto3" json:"instance_group,omitempty"`
 	// Name of the model file inside a version directory; model.onnx when absent.
-	DefaultModelFilename string                     `protobuf:"bytes,8,opt,name=default_model_filename,json=defaultModelFilename,proto3" json:"default_model_filename,omitempty"`
-	DynamicBatching      *ModelDynamicBatching      `protobuf:"bytes,11,opt,name=dynamic_batching,json=dynamicBatching,proto3" json:"dynamic_batching,omitempty"`
-	Parameters           map[string]*ModelParameter `protobuf:"bytes,14,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	ModelWarmup          []*ModelWarmup             `protobuf:"bytes,16,rep,name=model_warmup,json=modelWarmup,proto3" json:"model_warmup,omitempty"`
+	DefaultModelFilename string                `protobuf:"bytes,8,opt,name=default_model_filename,json=defaultModelFilename,proto3" json:"default_model_filename,omitempty"`
+	DynamicBatching      *ModelDynamicBatching `protobuf:"bytes,11,opt,name=dynamic_batching,json=dynamicBatching,proto3" json:"dynamic_batching,omitempty"`
+	// The model keeps something from request to request of a sequence.
+	SequenceBatching *ModelSequenceBatching `protobuf:"bytes,13,opt,name=sequence_batching,json=sequenceBatching,proto3" json:"sequence_batching,omitempty"`
+	// This is no model, but the way of tensors through others.
+	EnsembleScheduling *ModelEnsembling           `protobuf:"bytes,15,opt,name=ensemble_scheduling,json=ensembleScheduling,proto3" json:"ensemble_scheduling,omitempty"`
+	Parameters         map[string]*ModelParameter `protobuf:"bytes,14,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	ModelWarmup        []*ModelWarmup             `protobuf:"bytes,16,rep,name=model_warmup,json=modelWarmup,proto3" json:"model_warmup,omitempty"`
 	// The framework in the newer notation, such as onnxruntime.
 	Backend       string `protobuf:"bytes,17,opt,name=backend,proto3" json:"backend,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -371,6 +375,20 @@ func (x *ModelConfig) GetDefaultModelFilename() string {
 func (x *ModelConfig) GetDynamicBatching() *ModelDynamicBatching {
 	if x != nil {
 		return x.DynamicBatching
+	}
+	return nil
+}
+
+func (x *ModelConfig) GetSequenceBatching() *ModelSequenceBatching {
+	if x != nil {
+		return x.SequenceBatching
+	}
+	return nil
+}
+
+func (x *ModelConfig) GetEnsembleScheduling() *ModelEnsembling {
+	if x != nil {
+		return x.EnsembleScheduling
 	}
 	return nil
 }
@@ -1071,6 +1089,112 @@ func (x *ModelWarmup) GetCount() uint32 {
 	return 0
 }
 
+// ModelSequenceBatching sends the requests of a sequence to the same copy of the model.
+type ModelSequenceBatching struct {
+	state                       protoimpl.MessageState                `protogen:"open.v1"`
+	MaxSequenceIdleMicroseconds uint64                                `protobuf:"varint,1,opt,name=max_sequence_idle_microseconds,json=maxSequenceIdleMicroseconds,proto3" json:"max_sequence_idle_microseconds,omitempty"`
+	ControlInput                []*ModelSequenceBatching_ControlInput `protobuf:"bytes,2,rep,name=control_input,json=controlInput,proto3" json:"control_input,omitempty"`
+	State                       []*ModelSequenceBatching_State        `protobuf:"bytes,5,rep,name=state,proto3" json:"state,omitempty"`
+	unknownFields               protoimpl.UnknownFields
+	sizeCache                   protoimpl.SizeCache
+}
+
+func (x *ModelSequenceBatching) Reset() {
+	*x = ModelSequenceBatching{}
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelSequenceBatching) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelSequenceBatching) ProtoMessage() {}
+
+func (x *ModelSequenceBatching) ProtoReflect() protoreflect.Message {
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelSequenceBatching.ProtoReflect.Descriptor instead.
+func (*ModelSequenceBatching) Descriptor() ([]byte, []int) {
+	return file_modelrepo_pb_model_config_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ModelSequenceBatching) GetMaxSequenceIdleMicroseconds() uint64 {
+	if x != nil {
+		return x.MaxSequenceIdleMicroseconds
+	}
+	return 0
+}
+
+func (x *ModelSequenceBatching) GetControlInput() []*ModelSequenceBatching_ControlInput {
+	if x != nil {
+		return x.ControlInput
+	}
+	return nil
+}
+
+func (x *ModelSequenceBatching) GetState() []*ModelSequenceBatching_State {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+// ModelEnsembling is a graph of models; a tensor of one name is the same wherever it occurs.
+type ModelEnsembling struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Step          []*ModelEnsembling_Step `protobuf:"bytes,1,rep,name=step,proto3" json:"step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelEnsembling) Reset() {
+	*x = ModelEnsembling{}
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelEnsembling) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelEnsembling) ProtoMessage() {}
+
+func (x *ModelEnsembling) ProtoReflect() protoreflect.Message {
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelEnsembling.ProtoReflect.Descriptor instead.
+func (*ModelEnsembling) Descriptor() ([]byte, []int) {
+	return file_modelrepo_pb_model_config_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ModelEnsembling) GetStep() []*ModelEnsembling_Step {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
 // The num_versions highest numbers.
 type ModelVersionPolicy_Latest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1081,7 +1205,7 @@ type ModelVersionPolicy_Latest struct {
 
 func (x *ModelVersionPolicy_Latest) Reset() {
 	*x = ModelVersionPolicy_Latest{}
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[11]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1217,7 @@ func (x *ModelVersionPolicy_Latest) String() string {
 func (*ModelVersionPolicy_Latest) ProtoMessage() {}
 
 func (x *ModelVersionPolicy_Latest) ProtoReflect() protoreflect.Message {
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[11]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1248,7 @@ type ModelVersionPolicy_All struct {
 
 func (x *ModelVersionPolicy_All) Reset() {
 	*x = ModelVersionPolicy_All{}
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[12]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1260,7 @@ func (x *ModelVersionPolicy_All) String() string {
 func (*ModelVersionPolicy_All) ProtoMessage() {}
 
 func (x *ModelVersionPolicy_All) ProtoReflect() protoreflect.Message {
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[12]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1285,7 @@ type ModelVersionPolicy_Specific struct {
 
 func (x *ModelVersionPolicy_Specific) Reset() {
 	*x = ModelVersionPolicy_Specific{}
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[13]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1297,7 @@ func (x *ModelVersionPolicy_Specific) String() string {
 func (*ModelVersionPolicy_Specific) ProtoMessage() {}
 
 func (x *ModelVersionPolicy_Specific) ProtoReflect() protoreflect.Message {
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[13]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1336,7 @@ type ModelWarmup_Input struct {
 
 func (x *ModelWarmup_Input) Reset() {
 	*x = ModelWarmup_Input{}
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[15]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1348,7 @@ func (x *ModelWarmup_Input) String() string {
 func (*ModelWarmup_Input) ProtoMessage() {}
 
 func (x *ModelWarmup_Input) ProtoReflect() protoreflect.Message {
-	mi := &file_modelrepo_pb_model_config_proto_msgTypes[15]
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,11 +1434,180 @@ func (*ModelWarmup_Input_RandomData) isModelWarmup_Input_InputDataType() {}
 
 func (*ModelWarmup_Input_InputDataFile) isModelWarmup_Input_InputDataType() {}
 
+// ControlInput is a tensor that tells the model of the beginning and the end of sequences.
+type ModelSequenceBatching_ControlInput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelSequenceBatching_ControlInput) Reset() {
+	*x = ModelSequenceBatching_ControlInput{}
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelSequenceBatching_ControlInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelSequenceBatching_ControlInput) ProtoMessage() {}
+
+func (x *ModelSequenceBatching_ControlInput) ProtoReflect() protoreflect.Message {
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelSequenceBatching_ControlInput.ProtoReflect.Descriptor instead.
+func (*ModelSequenceBatching_ControlInput) Descriptor() ([]byte, []int) {
+	return file_modelrepo_pb_model_config_proto_rawDescGZIP(), []int{10, 0}
+}
+
+func (x *ModelSequenceBatching_ControlInput) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// State is a tensor that the model gives and is given again with the next request of the sequence.
+type ModelSequenceBatching_State struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	InputName     string                 `protobuf:"bytes,1,opt,name=input_name,json=inputName,proto3" json:"input_name,omitempty"`
+	OutputName    string                 `protobuf:"bytes,2,opt,name=output_name,json=outputName,proto3" json:"output_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelSequenceBatching_State) Reset() {
+	*x = ModelSequenceBatching_State{}
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelSequenceBatching_State) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelSequenceBatching_State) ProtoMessage() {}
+
+func (x *ModelSequenceBatching_State) ProtoReflect() protoreflect.Message {
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelSequenceBatching_State.ProtoReflect.Descriptor instead.
+func (*ModelSequenceBatching_State) Descriptor() ([]byte, []int) {
+	return file_modelrepo_pb_model_config_proto_rawDescGZIP(), []int{10, 1}
+}
+
+func (x *ModelSequenceBatching_State) GetInputName() string {
+	if x != nil {
+		return x.InputName
+	}
+	return ""
+}
+
+func (x *ModelSequenceBatching_State) GetOutputName() string {
+	if x != nil {
+		return x.OutputName
+	}
+	return ""
+}
+
+type ModelEnsembling_Step struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	ModelName string                 `protobuf:"bytes,1,opt,name=model_name,json=modelName,proto3" json:"model_name,omitempty"`
+	// -1 for the latest.
+	ModelVersion int64 `protobuf:"varint,2,opt,name=model_version,json=modelVersion,proto3" json:"model_version,omitempty"`
+	// From inputs of the model to tensors of the ensemble.
+	InputMap map[string]string `protobuf:"bytes,3,rep,name=input_map,json=inputMap,proto3" json:"input_map,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// From outputs of the model to tensors of the ensemble. Outputs that are not listed are dropped.
+	OutputMap     map[string]string `protobuf:"bytes,4,rep,name=output_map,json=outputMap,proto3" json:"output_map,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelEnsembling_Step) Reset() {
+	*x = ModelEnsembling_Step{}
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelEnsembling_Step) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelEnsembling_Step) ProtoMessage() {}
+
+func (x *ModelEnsembling_Step) ProtoReflect() protoreflect.Message {
+	mi := &file_modelrepo_pb_model_config_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelEnsembling_Step.ProtoReflect.Descriptor instead.
+func (*ModelEnsembling_Step) Descriptor() ([]byte, []int) {
+	return file_modelrepo_pb_model_config_proto_rawDescGZIP(), []int{11, 0}
+}
+
+func (x *ModelEnsembling_Step) GetModelName() string {
+	if x != nil {
+		return x.ModelName
+	}
+	return ""
+}
+
+func (x *ModelEnsembling_Step) GetModelVersion() int64 {
+	if x != nil {
+		return x.ModelVersion
+	}
+	return 0
+}
+
+func (x *ModelEnsembling_Step) GetInputMap() map[string]string {
+	if x != nil {
+		return x.InputMap
+	}
+	return nil
+}
+
+func (x *ModelEnsembling_Step) GetOutputMap() map[string]string {
+	if x != nil {
+		return x.OutputMap
+	}
+	return nil
+}
+
 var File_modelrepo_pb_model_config_proto protoreflect.FileDescriptor
 
 const file_modelrepo_pb_model_config_proto_rawDesc = "" +
 	"\n" +
-	"\x1fmodelrepo/pb/model_config.proto\x12\rsluice.triton\"\xfd\x05\n" +
+	"\x1fmodelrepo/pb/model_config.proto\x12\rsluice.triton\"\xa1\a\n" +
 	"\vModelConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\tR\bplatform\x12H\n" +
@@ -1324,7 +1617,9 @@ const file_modelrepo_pb_model_config_proto_rawDesc = "" +
 	"\x06output\x18\x06 \x03(\v2\x1a.sluice.triton.ModelOutputR\x06output\x12H\n" +
 	"\x0einstance_group\x18\a \x03(\v2!.sluice.triton.ModelInstanceGroupR\rinstanceGroup\x124\n" +
 	"\x16default_model_filename\x18\b \x01(\tR\x14defaultModelFilename\x12N\n" +
-	"\x10dynamic_batching\x18\v \x01(\v2#.sluice.triton.ModelDynamicBatchingR\x0fdynamicBatching\x12J\n" +
+	"\x10dynamic_batching\x18\v \x01(\v2#.sluice.triton.ModelDynamicBatchingR\x0fdynamicBatching\x12Q\n" +
+	"\x11sequence_batching\x18\r \x01(\v2$.sluice.triton.ModelSequenceBatchingR\x10sequenceBatching\x12O\n" +
+	"\x13ensemble_scheduling\x18\x0f \x01(\v2\x1e.sluice.triton.ModelEnsemblingR\x12ensembleScheduling\x12J\n" +
 	"\n" +
 	"parameters\x18\x0e \x03(\v2*.sluice.triton.ModelConfig.ParametersEntryR\n" +
 	"parameters\x12=\n" +
@@ -1416,7 +1711,33 @@ const file_modelrepo_pb_model_config_proto_rawDesc = "" +
 	"\x0finput_data_type\x1a[\n" +
 	"\vInputsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x126\n" +
-	"\x05value\x18\x02 \x01(\v2 .sluice.triton.ModelWarmup.InputR\x05value:\x028\x01*\xfa\x01\n" +
+	"\x05value\x18\x02 \x01(\v2 .sluice.triton.ModelWarmup.InputR\x05value:\x028\x01\"\xe3\x02\n" +
+	"\x15ModelSequenceBatching\x12C\n" +
+	"\x1emax_sequence_idle_microseconds\x18\x01 \x01(\x04R\x1bmaxSequenceIdleMicroseconds\x12V\n" +
+	"\rcontrol_input\x18\x02 \x03(\v21.sluice.triton.ModelSequenceBatching.ControlInputR\fcontrolInput\x12@\n" +
+	"\x05state\x18\x05 \x03(\v2*.sluice.triton.ModelSequenceBatching.StateR\x05state\x1a\"\n" +
+	"\fControlInput\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x1aG\n" +
+	"\x05State\x12\x1d\n" +
+	"\n" +
+	"input_name\x18\x01 \x01(\tR\tinputName\x12\x1f\n" +
+	"\voutput_name\x18\x02 \x01(\tR\n" +
+	"outputName\"\xb5\x03\n" +
+	"\x0fModelEnsembling\x127\n" +
+	"\x04step\x18\x01 \x03(\v2#.sluice.triton.ModelEnsembling.StepR\x04step\x1a\xe8\x02\n" +
+	"\x04Step\x12\x1d\n" +
+	"\n" +
+	"model_name\x18\x01 \x01(\tR\tmodelName\x12#\n" +
+	"\rmodel_version\x18\x02 \x01(\x03R\fmodelVersion\x12N\n" +
+	"\tinput_map\x18\x03 \x03(\v21.sluice.triton.ModelEnsembling.Step.InputMapEntryR\binputMap\x12Q\n" +
+	"\n" +
+	"output_map\x18\x04 \x03(\v22.sluice.triton.ModelEnsembling.Step.OutputMapEntryR\toutputMap\x1a;\n" +
+	"\rInputMapEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
+	"\x0eOutputMapEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*\xfa\x01\n" +
 	"\bDataType\x12\x10\n" +
 	"\fTYPE_INVALID\x10\x00\x12\r\n" +
 	"\tTYPE_BOOL\x10\x01\x12\x0e\n" +
@@ -1452,29 +1773,36 @@ func file_modelrepo_pb_model_config_proto_rawDescGZIP() []byte {
 }
 
 var file_modelrepo_pb_model_config_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_modelrepo_pb_model_config_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_modelrepo_pb_model_config_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_modelrepo_pb_model_config_proto_goTypes = []any{
-	(DataType)(0),                       // 0: sluice.triton.DataType
-	(ModelInput_Format)(0),              // 1: sluice.triton.ModelInput.Format
-	(ModelInstanceGroup_Kind)(0),        // 2: sluice.triton.ModelInstanceGroup.Kind
-	(ModelQueuePolicy_TimeoutAction)(0), // 3: sluice.triton.ModelQueuePolicy.TimeoutAction
-	(*ModelConfig)(nil),                 // 4: sluice.triton.ModelConfig
-	(*ModelTensorReshape)(nil),          // 5: sluice.triton.ModelTensorReshape
-	(*ModelInput)(nil),                  // 6: sluice.triton.ModelInput
-	(*ModelOutput)(nil),                 // 7: sluice.triton.ModelOutput
-	(*ModelVersionPolicy)(nil),          // 8: sluice.triton.ModelVersionPolicy
-	(*ModelInstanceGroup)(nil),          // 9: sluice.triton.ModelInstanceGroup
-	(*ModelQueuePolicy)(nil),            // 10: sluice.triton.ModelQueuePolicy
-	(*ModelDynamicBatching)(nil),        // 11: sluice.triton.ModelDynamicBatching
-	(*ModelParameter)(nil),              // 12: sluice.triton.ModelParameter
-	(*ModelWarmup)(nil),                 // 13: sluice.triton.ModelWarmup
-	nil,                                 // 14: sluice.triton.ModelConfig.ParametersEntry
-	(*ModelVersionPolicy_Latest)(nil),   // 15: sluice.triton.ModelVersionPolicy.Latest
-	(*ModelVersionPolicy_All)(nil),      // 16: sluice.triton.ModelVersionPolicy.All
-	(*ModelVersionPolicy_Specific)(nil), // 17: sluice.triton.ModelVersionPolicy.Specific
-	nil,                                 // 18: sluice.triton.ModelDynamicBatching.PriorityQueuePolicyEntry
-	(*ModelWarmup_Input)(nil),           // 19: sluice.triton.ModelWarmup.Input
-	nil,                                 // 20: sluice.triton.ModelWarmup.InputsEntry
+	(DataType)(0),                              // 0: sluice.triton.DataType
+	(ModelInput_Format)(0),                     // 1: sluice.triton.ModelInput.Format
+	(ModelInstanceGroup_Kind)(0),               // 2: sluice.triton.ModelInstanceGroup.Kind
+	(ModelQueuePolicy_TimeoutAction)(0),        // 3: sluice.triton.ModelQueuePolicy.TimeoutAction
+	(*ModelConfig)(nil),                        // 4: sluice.triton.ModelConfig
+	(*ModelTensorReshape)(nil),                 // 5: sluice.triton.ModelTensorReshape
+	(*ModelInput)(nil),                         // 6: sluice.triton.ModelInput
+	(*ModelOutput)(nil),                        // 7: sluice.triton.ModelOutput
+	(*ModelVersionPolicy)(nil),                 // 8: sluice.triton.ModelVersionPolicy
+	(*ModelInstanceGroup)(nil),                 // 9: sluice.triton.ModelInstanceGroup
+	(*ModelQueuePolicy)(nil),                   // 10: sluice.triton.ModelQueuePolicy
+	(*ModelDynamicBatching)(nil),               // 11: sluice.triton.ModelDynamicBatching
+	(*ModelParameter)(nil),                     // 12: sluice.triton.ModelParameter
+	(*ModelWarmup)(nil),                        // 13: sluice.triton.ModelWarmup
+	(*ModelSequenceBatching)(nil),              // 14: sluice.triton.ModelSequenceBatching
+	(*ModelEnsembling)(nil),                    // 15: sluice.triton.ModelEnsembling
+	nil,                                        // 16: sluice.triton.ModelConfig.ParametersEntry
+	(*ModelVersionPolicy_Latest)(nil),          // 17: sluice.triton.ModelVersionPolicy.Latest
+	(*ModelVersionPolicy_All)(nil),             // 18: sluice.triton.ModelVersionPolicy.All
+	(*ModelVersionPolicy_Specific)(nil),        // 19: sluice.triton.ModelVersionPolicy.Specific
+	nil,                                        // 20: sluice.triton.ModelDynamicBatching.PriorityQueuePolicyEntry
+	(*ModelWarmup_Input)(nil),                  // 21: sluice.triton.ModelWarmup.Input
+	nil,                                        // 22: sluice.triton.ModelWarmup.InputsEntry
+	(*ModelSequenceBatching_ControlInput)(nil), // 23: sluice.triton.ModelSequenceBatching.ControlInput
+	(*ModelSequenceBatching_State)(nil),        // 24: sluice.triton.ModelSequenceBatching.State
+	(*ModelEnsembling_Step)(nil),               // 25: sluice.triton.ModelEnsembling.Step
+	nil,                                        // 26: sluice.triton.ModelEnsembling.Step.InputMapEntry
+	nil,                                        // 27: sluice.triton.ModelEnsembling.Step.OutputMapEntry
 }
 var file_modelrepo_pb_model_config_proto_depIdxs = []int32{
 	8,  // 0: sluice.triton.ModelConfig.version_policy:type_name -> sluice.triton.ModelVersionPolicy
@@ -1482,30 +1810,37 @@ var file_modelrepo_pb_model_config_proto_depIdxs = []int32{
 	7,  // 2: sluice.triton.ModelConfig.output:type_name -> sluice.triton.ModelOutput
 	9,  // 3: sluice.triton.ModelConfig.instance_group:type_name -> sluice.triton.ModelInstanceGroup
 	11, // 4: sluice.triton.ModelConfig.dynamic_batching:type_name -> sluice.triton.ModelDynamicBatching
-	14, // 5: sluice.triton.ModelConfig.parameters:type_name -> sluice.triton.ModelConfig.ParametersEntry
-	13, // 6: sluice.triton.ModelConfig.model_warmup:type_name -> sluice.triton.ModelWarmup
-	0,  // 7: sluice.triton.ModelInput.data_type:type_name -> sluice.triton.DataType
-	1,  // 8: sluice.triton.ModelInput.format:type_name -> sluice.triton.ModelInput.Format
-	5,  // 9: sluice.triton.ModelInput.reshape:type_name -> sluice.triton.ModelTensorReshape
-	0,  // 10: sluice.triton.ModelOutput.data_type:type_name -> sluice.triton.DataType
-	5,  // 11: sluice.triton.ModelOutput.reshape:type_name -> sluice.triton.ModelTensorReshape
-	15, // 12: sluice.triton.ModelVersionPolicy.latest:type_name -> sluice.triton.ModelVersionPolicy.Latest
-	16, // 13: sluice.triton.ModelVersionPolicy.all:type_name -> sluice.triton.ModelVersionPolicy.All
-	17, // 14: sluice.triton.ModelVersionPolicy.specific:type_name -> sluice.triton.ModelVersionPolicy.Specific
-	2,  // 15: sluice.triton.ModelInstanceGroup.kind:type_name -> sluice.triton.ModelInstanceGroup.Kind
-	3,  // 16: sluice.triton.ModelQueuePolicy.timeout_action:type_name -> sluice.triton.ModelQueuePolicy.TimeoutAction
-	10, // 17: sluice.triton.ModelDynamicBatching.default_queue_policy:type_name -> sluice.triton.ModelQueuePolicy
-	18, // 18: sluice.triton.ModelDynamicBatching.priority_queue_policy:type_name -> sluice.triton.ModelDynamicBatching.PriorityQueuePolicyEntry
-	20, // 19: sluice.triton.ModelWarmup.inputs:type_name -> sluice.triton.ModelWarmup.InputsEntry
-	12, // 20: sluice.triton.ModelConfig.ParametersEntry.value:type_name -> sluice.triton.ModelParameter
-	10, // 21: sluice.triton.ModelDynamicBatching.PriorityQueuePolicyEntry.value:type_name -> sluice.triton.ModelQueuePolicy
-	0,  // 22: sluice.triton.ModelWarmup.Input.data_type:type_name -> sluice.triton.DataType
-	19, // 23: sluice.triton.ModelWarmup.InputsEntry.value:type_name -> sluice.triton.ModelWarmup.Input
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	14, // 5: sluice.triton.ModelConfig.sequence_batching:type_name -> sluice.triton.ModelSequenceBatching
+	15, // 6: sluice.triton.ModelConfig.ensemble_scheduling:type_name -> sluice.triton.ModelEnsembling
+	16, // 7: sluice.triton.ModelConfig.parameters:type_name -> sluice.triton.ModelConfig.ParametersEntry
+	13, // 8: sluice.triton.ModelConfig.model_warmup:type_name -> sluice.triton.ModelWarmup
+	0,  // 9: sluice.triton.ModelInput.data_type:type_name -> sluice.triton.DataType
+	1,  // 10: sluice.triton.ModelInput.format:type_name -> sluice.triton.ModelInput.Format
+	5,  // 11: sluice.triton.ModelInput.reshape:type_name -> sluice.triton.ModelTensorReshape
+	0,  // 12: sluice.triton.ModelOutput.data_type:type_name -> sluice.triton.DataType
+	5,  // 13: sluice.triton.ModelOutput.reshape:type_name -> sluice.triton.ModelTensorReshape
+	17, // 14: sluice.triton.ModelVersionPolicy.latest:type_name -> sluice.triton.ModelVersionPolicy.Latest
+	18, // 15: sluice.triton.ModelVersionPolicy.all:type_name -> sluice.triton.ModelVersionPolicy.All
+	19, // 16: sluice.triton.ModelVersionPolicy.specific:type_name -> sluice.triton.ModelVersionPolicy.Specific
+	2,  // 17: sluice.triton.ModelInstanceGroup.kind:type_name -> sluice.triton.ModelInstanceGroup.Kind
+	3,  // 18: sluice.triton.ModelQueuePolicy.timeout_action:type_name -> sluice.triton.ModelQueuePolicy.TimeoutAction
+	10, // 19: sluice.triton.ModelDynamicBatching.default_queue_policy:type_name -> sluice.triton.ModelQueuePolicy
+	20, // 20: sluice.triton.ModelDynamicBatching.priority_queue_policy:type_name -> sluice.triton.ModelDynamicBatching.PriorityQueuePolicyEntry
+	22, // 21: sluice.triton.ModelWarmup.inputs:type_name -> sluice.triton.ModelWarmup.InputsEntry
+	23, // 22: sluice.triton.ModelSequenceBatching.control_input:type_name -> sluice.triton.ModelSequenceBatching.ControlInput
+	24, // 23: sluice.triton.ModelSequenceBatching.state:type_name -> sluice.triton.ModelSequenceBatching.State
+	25, // 24: sluice.triton.ModelEnsembling.step:type_name -> sluice.triton.ModelEnsembling.Step
+	12, // 25: sluice.triton.ModelConfig.ParametersEntry.value:type_name -> sluice.triton.ModelParameter
+	10, // 26: sluice.triton.ModelDynamicBatching.PriorityQueuePolicyEntry.value:type_name -> sluice.triton.ModelQueuePolicy
+	0,  // 27: sluice.triton.ModelWarmup.Input.data_type:type_name -> sluice.triton.DataType
+	21, // 28: sluice.triton.ModelWarmup.InputsEntry.value:type_name -> sluice.triton.ModelWarmup.Input
+	26, // 29: sluice.triton.ModelEnsembling.Step.input_map:type_name -> sluice.triton.ModelEnsembling.Step.InputMapEntry
+	27, // 30: sluice.triton.ModelEnsembling.Step.output_map:type_name -> sluice.triton.ModelEnsembling.Step.OutputMapEntry
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_modelrepo_pb_model_config_proto_init() }
@@ -1519,7 +1854,7 @@ func file_modelrepo_pb_model_config_proto_init() {
 		(*ModelVersionPolicy_All_)(nil),
 		(*ModelVersionPolicy_Specific_)(nil),
 	}
-	file_modelrepo_pb_model_config_proto_msgTypes[15].OneofWrappers = []any{
+	file_modelrepo_pb_model_config_proto_msgTypes[17].OneofWrappers = []any{
 		(*ModelWarmup_Input_ZeroData)(nil),
 		(*ModelWarmup_Input_RandomData)(nil),
 		(*ModelWarmup_Input_InputDataFile)(nil),
@@ -1530,7 +1865,7 @@ func file_modelrepo_pb_model_config_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_modelrepo_pb_model_config_proto_rawDesc), len(file_modelrepo_pb_model_config_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   17,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

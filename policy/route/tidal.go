@@ -355,7 +355,7 @@ func (s *tidalStage) clearUp(v *View, t *tide, i *fleet.Instance) {
 	first := v.Now.Add(s.batches[0].takes)
 	for r := v.Waiting().Head(); r != fleet.Nil && n > 0; {
 		next := v.Fleet.Next(r)
-		if t := v.Fleet.Task(r); t.Deadline < first && !odd(t) {
+		if t := v.Fleet.Task(r); t.Deadline < first && !odd(t) && v.Fleet.CanServe(i, t) {
 			v.Assign(r, i)
 			n--
 		}

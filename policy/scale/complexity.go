@@ -66,7 +66,7 @@ func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 	if v.Asked || v.Plan != nil && v.Now < v.LastAsk.Add(pause) {
 		return false, again
 	}
-	if v.Plan == nil || v.Shifted > v.LastAsk || falls || v.exceeds() || v.piled() && v.Now.Sub(v.LastAsk) >= unanswered {
+	if v.Plan == nil || v.Shifted > v.LastAsk || falls || c.rises(v) || v.piled() && v.Now.Sub(v.LastAsk) >= unanswered {
 		return true, again
 	}
 	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.Fans, v.Plan.Ballooning, c.Change), again
@@ -79,14 +79,36 @@ func (c *Complexity) app(a serving.AppID) *received {
 	return &c.apps[a]
 }
 
-// rate is the demand of an app: the highest mean of five seconds of late, or the rate of the last second or fifth of one where that
-// is clearly above.
+// rate is the demand of an app: what its clients declare; or, where they declare nothing or far more comes, the highest mean of five
+// seconds of late, or the rate of the last second or fifth of one where that is clearly above.
 func (c *Complexity) rate(v *View, app serving.AppID) float64 {
+	if d := v.Monitor.Declared(app); d > 0 {
+		// In the second after a client has left, what it sent still counts as seen.
+		if v.Now.Sub(v.Shifted) < burst || !v.bursts(app, d) || receded*v.Monitor.Rate(v.Now, app, steady) < d {
+			return d
+		}
+	}
 	x := max(v.above(app, burst, 1), v.above(app, glance, 2))
 	if v.Now > serving.Time(burst) {
 		x = max(x, c.app(app).means.highest(v.Now, receding, v.Monitor.Rate(v.Now, app, steady)))
 	}
 	return max(x, least)
+}
+
+// rises tells whether more of an app comes, by more than chance, than the plan in force carries and was made for, so that a plan would be
+// asked for more. A plan that does not say is one for what was asked.
+func (c *Complexity) rises(v *View) bool {
+	for a := range v.Spec.Apps {
+		app := serving.AppID(a)
+		_, planned := v.promised(app)
+		if planned == 0 {
+			planned = max(c.app(app).asked, 0)
+		}
+		if v.bursts(app, planned) && c.rate(v, app) > planned {
+			return true
+		}
+	}
+	return false
 }
 
 // falls takes note of the rates and tells whether an app asks for less, by more than chance, than the plan in force was made for, and

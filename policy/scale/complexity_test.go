@@ -144,3 +144,41 @@ func TestComplexityAfterLoss(t *testing.T) {
 		t.Errorf("asked at %v: what changed is forgotten", s.asked)
 	}
 }
+
+// Where clients declare their rates, plans are made for those, at once when one leaves; far more than that is seen all the same.
+func TestComplexityGoesByWhatIsDeclared(t *testing.T) {
+	s := newScene(4)
+	open := func(stream uint64, rate float64) {
+		s.v.Monitor.Open(0, stream, rate)
+		s.v.Shifted = s.v.Now
+	}
+	s.v.Now = 1
+	open(1, 30)
+	open(2, 30)
+	s.rate = func(at serving.Time) float64 {
+		switch {
+		case at < 20e9:
+			return 60
+		case at < 40e9:
+			return 30
+		}
+		return 200
+	}
+	s.until(t, 20e9)
+	for _, r := range s.rates {
+		if r != 60 {
+			t.Errorf("asked at %v for %v", s.asked, s.rates)
+		}
+	}
+	n := len(s.asked)
+	s.v.Monitor.Close(0, 2)
+	s.v.Shifted = s.v.Now
+	s.until(t, 40e9)
+	if len(s.asked) != n+1 || s.asked[n] > 20.2e9 || s.rates[n] != 30 {
+		t.Errorf("asked at %v for %v, want once more at 20 s for 30", s.asked, s.rates)
+	}
+	s.until(t, 50e9)
+	if last := s.rates[len(s.rates)-1]; last < 150 {
+		t.Errorf("asked at %v for %v, 200 come", s.asked, s.rates)
+	}
+}

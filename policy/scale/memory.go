@@ -1,8 +1,10 @@
 package scale
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/histogram"
@@ -98,25 +100,45 @@ func (c *Cheapest) Recall(b []byte, now serving.Time, older time.Duration) error
 	return err
 }
 
-// Remember returns what was learned of an app by now; nothing where its Keeper does not learn.
-func (o *RateBands) Remember(app serving.AppID, now serving.Time) []byte {
-	if k, ok := o.app(app).keeper.(Rememberer); ok {
-		return k.Remember(nil, now)
-	}
-	return nil
+// Recaller is a Scaler that learns of every app what may outlive a run.
+type Recaller interface {
+	// Learned counts what was learned of an app in this run; what is remembered is another once it has changed.
+	Learned(app serving.AppID) int
+	// Remember returns what is known of an app at now; nil for nothing.
+	Remember(app serving.AppID, now serving.Time) []byte
+	// Recall takes up what was remembered of an app, older ago. With an error what was learned of the app is gone as well.
+	Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error
 }
 
-// Recall takes up what was remembered of an app. With an error what the app's Keeper knew is gone as well.
-func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error {
+// Learned implements Recaller: it counts calls.
+func (o *RateBands) Learned(app serving.AppID) int { return o.app(app).calls }
+
+// Remember implements Recaller. The name of the app's rule comes first; an app that was never called has nothing.
+func (o *RateBands) Remember(app serving.AppID, now serving.Time) []byte {
 	a := o.app(app)
-	k, ok := a.keeper.(Rememberer)
-	if !ok || len(b) == 0 {
+	if !a.called {
 		return nil
 	}
-	err := k.Recall(b, now, older)
-	if err != nil {
-		a.keeper = o.fresh()
+	b := append([]byte(a.keeper.Name()), 0)
+	if k, ok := a.keeper.(Rememberer); ok {
+		b = k.Remember(b, now)
 	}
-	a.since = serving.Never // the spans of this idle time are asked for again
-	return err
+	return b
+}
+
+// Recall implements Recaller. It refuses what another rule remembered.
+func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error {
+	a := o.app(app)
+	name, rest, ok := bytes.Cut(b, []byte{0})
+	if !ok || string(name) != a.keeper.Name() {
+		return fmt.Errorf("idle times are of rule %.20q, the system's is %q", name, a.keeper.Name())
+	}
+	if k, ok := a.keeper.(Rememberer); ok {
+		if err := k.Recall(rest, now, older); err != nil {
+			a.keeper = o.fresh()
+			return err
+		}
+	}
+	a.called, a.since = true, serving.Never // the spans of this idle time are asked for again
+	return nil
 }

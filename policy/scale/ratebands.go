@@ -15,7 +15,7 @@ const (
 	Alpha = 0.8
 
 	bandPause = time.Second            // between two requests, at least
-	coldPause = 100 * time.Millisecond // the same when queries wait for an app of which nothing runs
+	coldPause = 100 * time.Millisecond // the same when queries wait for an app of which nothing runs; doubled up to calm while plans have no room for it
 	bandLook  = 100 * time.Millisecond
 	glance    = 200 * time.Millisecond // over which a jump of the rate shows
 	steady    = 5 * time.Second        // over which a small excess shows
@@ -44,7 +44,8 @@ const (
 //
 // An app that has nothing to do is kept warm as its Keeper says (§3.5): with the smallest demand in the Keeper's spans of its
 // idle time, and with none, which lets its last instance go, outside. A query for an app of which nothing runs is answered with a
-// request at once.
+// request at once, and while plans have no room for it with further ones ever more seldom. An app that nobody has called yet is
+// not idle: what runs of it from the start is kept as if it were, and where nothing does its first call starts it.
 type RateBands struct {
 	Alpha float64       // 0 means Alpha
 	Pause time.Duration // between two requests; 0 means one second
@@ -67,6 +68,9 @@ type banded struct {
 	below  serving.Time  // since when the rate has been below the band; Never while it is not
 	asked  float64       // the demand given with the last request; negative before there was one
 	means  peaks         // of the rate over five seconds
+	called bool          // in this run, or in one that was recalled
+	calls  int           // that ended an idle time
+	vain   int           // requests in a row after which nothing runs of it
 }
 
 // NewRateBands returns the rule. Every engine needs its own.
@@ -80,7 +84,12 @@ func (*RateBands) Needs() plan.Sections { return plan.Bands }
 
 // Called implements Waker. Decide is called for every app that comes to life, since it may have said that it need not be for long.
 func (o *RateBands) Called(now serving.Time, app serving.AppID, idle time.Duration) bool {
-	o.app(app).keeper.Idled(now, idle)
+	b := o.app(app)
+	if b.called { // what went before the first call was no time between calls
+		b.keeper.Idled(now, idle)
+	}
+	b.called = true
+	b.calls++
 	return idle > bandLook
 }
 
@@ -101,9 +110,9 @@ func (o *RateBands) fresh() Keeper {
 // Decide implements Scaler.
 func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 	pause := or(o.Pause, bandPause)
-	from, soon := v.LastAsk.Add(pause), v.LastAsk.Add(min(pause, coldPause))
+	from := v.LastAsk.Add(pause)
 	if v.LastAsk == 0 {
-		from, soon = 0, 0
+		from = 0
 	}
 	may := !v.Asked && v.Now >= from
 	answered := v.Plan != o.plan // the plan in force was made for what the apps' asked says
@@ -113,8 +122,8 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
 		b := o.app(app)
-		need, until := o.need(v, app, b)
 		low, up, none := o.bounds(v, app)
+		need, until := o.need(v, app, b, none)
 		wants, look := false, next
 		if none || need == 0 {
 			b.below = serving.Never
@@ -122,7 +131,12 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 		switch {
 		case need > 0 && none:
 			// Nothing runs of it and nothing is coming; a planner that has just failed is left in peace for the longer pause.
-			wants = !v.Asked && (v.Now >= from || v.Now >= soon && (answered || b.asked <= 0))
+			wait := pause
+			if answered || b.asked <= 0 {
+				wait = min(pause, coldPause)
+			}
+			wait = min(wait<<min(b.vain, 10), max(wait, calm))
+			wants = !v.Asked && (v.LastAsk == 0 || v.Now >= v.LastAsk.Add(wait))
 		case need == 0 && none:
 			look = serving.Never
 		case need == 0:
@@ -143,8 +157,9 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 	return ask, again
 }
 
-// need is the demand of an app, 0 when it may be let go (one that is to have an instance at least is not), and until when that holds if nothing happens.
-func (o *RateBands) need(v *View, app serving.AppID, b *banded) (rate float64, until serving.Time) {
+// need is the demand of an app, 0 when it may be let go (one that is to have an instance at least is not) or has not been called yet and
+// has none, and until when that holds if nothing happens.
+func (o *RateBands) need(v *View, app serving.AppID, b *banded, none bool) (rate float64, until serving.Time) {
 	if v.Spec.Apps[app].Closed {
 		return 0, serving.Never
 	}
@@ -152,6 +167,9 @@ func (o *RateBands) need(v *View, app serving.AppID, b *banded) (rate float64, u
 	demand := o.demand(v, app, b)
 	if since == serving.Never || v.Spec.Apps[app].Least > 0 {
 		return max(demand, smallest), serving.Never
+	}
+	if none && !b.called {
+		return 0, serving.Never
 	}
 	if since != b.since {
 		b.since = since
@@ -221,7 +239,7 @@ func (o *RateBands) bounds(v *View, app serving.AppID) (low, up float64, none bo
 // leaves tells whether an app's rate has left its band and a plan is to be asked for.
 func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool, need, low, up float64) bool {
 	answered = answered && b.asked >= 0
-	if over(v, app, up) {
+	if v.over(app, up) {
 		b.below = serving.Never
 		short := answered && up < b.asked && need < b.asked/shrunk // there is no room for more
 		return !short || v.Now.Sub(v.LastAsk) >= calm
@@ -238,27 +256,19 @@ func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool,
 	return v.Now.Sub(b.below) >= bandPause
 }
 
-// over tells whether an app's rate exceeds what its instances carry by more than chance.
-func over(v *View, app serving.AppID, up float64) bool {
-	for _, o := range [...]struct {
-		window time.Duration
-		sigmas float64
-	}{{burst, sigma}, {steady, 1}} {
-		window := min(o.window, time.Duration(v.Now))
-		n := up * window.Seconds()
-		if v.Monitor.Rate(v.Now, app, window)*window.Seconds() > n+o.sigmas*math.Sqrt(n)+1 {
-			return true
-		}
-	}
-	return false
-}
-
 // Demand implements Scaler.
 func (o *RateBands) Demand(v *View, rates []float64) {
 	o.plan = v.Plan
 	for a := range rates {
-		b := o.app(serving.AppID(a))
-		rates[a], _ = o.need(v, serving.AppID(a), b)
+		app := serving.AppID(a)
+		b := o.app(app)
+		_, _, none := o.bounds(v, app)
+		rates[a], _ = o.need(v, app, b, none)
+		if none && b.asked > 0 && rates[a] > 0 {
+			b.vain++
+		} else {
+			b.vain = 0
+		}
 		b.asked = rates[a]
 	}
 }

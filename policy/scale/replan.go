@@ -101,12 +101,17 @@ func (v *View) promised(app serving.AppID) (able, asked float64) {
 func (v *View) exceeds() bool {
 	for a := range v.Spec.Apps {
 		_, asked := v.promised(serving.AppID(a))
-		n := asked * burst.Seconds()
-		if v.Monitor.Rate(v.Now, serving.AppID(a), burst)*burst.Seconds() > n+sigma*math.Sqrt(n)+1 {
+		if v.bursts(serving.AppID(a), asked) {
 			return true
 		}
 	}
 	return false
+}
+
+// bursts tells whether the rate of an app over the last second exceeds another by more than chance.
+func (v *View) bursts(app serving.AppID, than float64) bool {
+	n := than * burst.Seconds()
+	return v.Monitor.Rate(v.Now, app, burst)*burst.Seconds() > n+sigma*math.Sqrt(n)+1
 }
 
 // piled tells whether more waits of some app than the plan in force could serve within its objective. What it sheds on purpose waits

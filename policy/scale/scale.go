@@ -67,3 +67,18 @@ func (v *View) above(app serving.AppID, window time.Duration, deviations float64
 	n := v.Monitor.Rate(v.Now, app, window) * s
 	return max(n-deviations*math.Sqrt(n), 0) / s
 }
+
+// over tells whether an app's rate exceeds another, such as what its instances carry, by more than chance, over a second or over five.
+func (v *View) over(app serving.AppID, up float64) bool {
+	for _, o := range [...]struct {
+		window time.Duration
+		sigmas float64
+	}{{burst, sigma}, {steady, 1}} {
+		window := min(o.window, time.Duration(v.Now))
+		n := up * window.Seconds()
+		if v.Monitor.Rate(v.Now, app, window)*window.Seconds() > n+o.sigmas*math.Sqrt(n)+1 {
+			return true
+		}
+	}
+	return false
+}

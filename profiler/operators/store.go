@@ -2,6 +2,7 @@ package operators
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,9 +24,70 @@ const maxStore = 64 << 20
 // Store keeps what operators take, on one host. It is safe for concurrent use.
 type Store struct {
 	mu    sync.Mutex
-	path  string // empty keeps nothing beyond the process
+	path  string // empty keeps nothing beyond the process, where shelf is nil, too
+	shelf Shelf
+	fresh map[string]Timing // that the shelf has not got yet
 	host  profiler.Host
 	times map[string]Timing
+}
+
+// Shelf is a table in which a Store keeps its times, instead of a file of its own.
+type Shelf interface {
+	// Each calls do with all entries, until it fails.
+	Each(do func(key string, value []byte) error) error
+	// Keep writes entries, all or none of them; a nil value removes its key.
+	Keep(entries map[string][]byte) error
+}
+
+// shelved is a time as it lies on a shelf.
+type shelved struct {
+	Timing
+	Host string `json:"host"` // a digest
+}
+
+// Bounds on what lies on a shelf.
+const (
+	mostShelved = 200_000
+	longestKey  = 1 << 10 // bytes; longer ones are known by their sum
+)
+
+// OpenShelf reads the operators of a shelf. Times of another host, and what cannot have been measured, are removed: they are measured
+// anew when they are asked for.
+func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
+	s := &Store{shelf: shelf, fresh: map[string]Timing{}, host: host, times: map[string]Timing{}}
+	gone := make(map[string][]byte)
+	here := digestOf(describe(host))
+	err := shelf.Each(func(key string, value []byte) error {
+		var t shelved
+		if json.Unmarshal(value, &t) != nil || t.Host != here || !t.possible() || len(s.times) >= mostShelved {
+			gone[key] = nil
+		} else {
+			s.times[key] = t.Timing
+		}
+		return nil
+	})
+	if err == nil && len(gone) > 0 {
+		err = shelf.Keep(gone)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("operator profiles: %w", err)
+	}
+	return s, nil
+}
+
+func digestOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+
+// short is what a key is known by.
+func short(key string) string {
+	if len(key) <= longestKey {
+		return key
+	}
+	return "sha256:" + digestOf(key)
+}
+
+// possible tells whether a time can have been measured.
+func (t *Timing) possible() bool {
+	return t.Best >= 0 && t.Typical >= t.Best && t.Typical <= math.MaxFloat32 && t.Runs >= 1
 }
 
 // storeFile is a store as it lies in a file.
@@ -77,7 +139,7 @@ func (s *Store) decode(data []byte) error {
 		return fmt.Errorf("measured on %s, this is %s: times of one do not hold on the other; use another file here", describe(f.Host), describe(s.host))
 	}
 	for key, t := range f.Operators {
-		if !(t.Best >= 0 && t.Typical >= t.Best && t.Typical <= math.MaxFloat32) || t.Runs < 1 {
+		if !t.possible() {
 			return fmt.Errorf("operator %q: %+v cannot have been measured", key, t)
 		}
 		s.times[key] = t
@@ -93,7 +155,7 @@ func describe(h profiler.Host) string {
 func (s *Store) Get(key string) (Timing, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, ok := s.times[key]
+	t, ok := s.times[short(key)]
 	return t, ok
 }
 
@@ -101,7 +163,10 @@ func (s *Store) Get(key string) (Timing, bool) {
 func (s *Store) Put(key string, t Timing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.times[key] = t
+	s.times[short(key)] = t
+	if s.shelf != nil && len(s.times) <= mostShelved {
+		s.fresh[short(key)] = t
+	}
 }
 
 // Len is the number of keys.
@@ -111,8 +176,12 @@ func (s *Store) Len() int {
 	return len(s.times)
 }
 
-// Save writes the file so that a reader sees the old one or the new one, never half of either.
+// Save writes the file so that a reader sees the old one or the new one, never half of either; to a shelf, what was put since the
+// last time.
 func (s *Store) Save() error {
+	if s.shelf != nil {
+		return s.put()
+	}
 	if s.path == "" {
 		return nil
 	}
@@ -125,6 +194,28 @@ func (s *Store) Save() error {
 	if err != nil {
 		return fmt.Errorf("operator profiles: write %s: %w", s.path, err)
 	}
+	return nil
+}
+
+func (s *Store) put() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entries := make(map[string][]byte, len(s.fresh))
+	here := digestOf(describe(s.host))
+	for key, t := range s.fresh {
+		b, err := json.Marshal(shelved{t, here})
+		if err != nil {
+			return fmt.Errorf("operator profiles: %q: %w", key, err)
+		}
+		entries[key] = b
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := s.shelf.Keep(entries); err != nil {
+		return fmt.Errorf("operator profiles: %w", err)
+	}
+	clear(s.fresh)
 	return nil
 }
 

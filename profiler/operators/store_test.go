@@ -75,3 +75,72 @@ func TestStoreRefuses(t *testing.T) {
 		}
 	}
 }
+
+// shelf is one in memory that counts writes.
+type shelf struct {
+	entries map[string][]byte
+	writes  int
+}
+
+func (s *shelf) Each(do func(string, []byte) error) error {
+	for k, v := range s.entries {
+		if err := do(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shelf) Keep(entries map[string][]byte) error {
+	s.writes++
+	for k, v := range entries {
+		if v == nil {
+			delete(s.entries, k)
+		} else {
+			s.entries[k] = v
+		}
+	}
+	return nil
+}
+
+// TestShelfKeeps checks that a table holds what was put, under keys of any length, that only what is new is written, and that times of
+// another machine, and what is no time, are removed from it.
+func TestShelfKeeps(t *testing.T) {
+	on := &shelf{entries: map[string][]byte{"junk": []byte("junk")}}
+	s, err := OpenShelf(on, host)
+	if err != nil || s.Len() != 0 || len(on.entries) != 0 {
+		t.Fatalf("%d operators, %v on the shelf, %v", s.Len(), on.entries, err)
+	}
+	want := Timing{Best: 1.5, Typical: 2, Runs: 7}
+	long := strings.Repeat("x", 1<<16)
+	s.Put("Relu", want)
+	s.Put(long, want)
+	before := on.writes
+	for range 2 {
+		if err := s.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if on.writes != before+1 || len(on.entries) != 2 {
+		t.Errorf("%d writes of two operators, %d entries", on.writes-before, len(on.entries))
+	}
+	for key := range on.entries {
+		if len(key) > longestKey {
+			t.Errorf("a key of %d bytes", len(key))
+		}
+	}
+	again, err := OpenShelf(on, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"Relu", long} {
+		if got, ok := again.Get(key); !ok || got != want {
+			t.Errorf("%.10s: %+v, %v", key, got, ok)
+		}
+	}
+	other := host
+	other.CPU = "another"
+	if s, err = OpenShelf(on, other); err != nil || s.Len() != 0 || len(on.entries) != 0 {
+		t.Errorf("on another machine %d operators are known, %d on the shelf, %v", s.Len(), len(on.entries), err)
+	}
+}

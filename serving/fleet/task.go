@@ -43,6 +43,7 @@ type Task struct {
 	Deadline serving.Time // of this stage: the query's, less what later stages are believed to need
 	DropAt   serving.Time // latest start, at the place where it waits, that is believed to meet Deadline
 	Ready    serving.Time // when the stage could have begun
+	Turned   serving.Time // when it had its turn; Ready where it need not wait for one
 	Queued   serving.Time // when it joined its instance's queue
 	Instance serving.InstanceID
 	Place    Place

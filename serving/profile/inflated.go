@@ -23,3 +23,8 @@ func (p Inflated) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 	}
 	return time.Duration(min(float64(l)*p.Factors[s], float64(Unknown)))
 }
+
+// Tells is for the function Tells.
+func (p Inflated) Tells() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+	return Tells(p.Profile)
+}

@@ -30,7 +30,7 @@ type Home struct {
 
 // House finds each household a worker of its group: first where most of its instances run already, so that little is loaded
 // (Scrooge §3.6), then on workers that hold something, which are rented already, and last on those that hold nothing. An instance
-// that runs keeps its place; a new one takes a number that nothing there has. running is what does not drain; groups, apart from each other, list the
+// that runs, or is taken up again, keeps its place; a new one takes a number that nothing there has. running is what Living says; groups, apart from each other, list the
 // workers that may be taken. ok is false when a group has fewer workers than households.
 func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, households []Household) (homes []Home, ok bool) {
 	holds := make(map[serving.WorkerID][]fleet.InstanceSnapshot)
@@ -86,30 +86,39 @@ func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, househ
 	return homes, true
 }
 
-// settle pairs lodgers with instances that run the same: those that go on as they are count two, those with another number of slots, whose
-// model is there at least, one. kept holds the index of the instance that goes on, by lodger, or -1.
+// settle pairs lodgers with instances that run the same: those that go on as they are count four, those that are kept loaded and taken
+// up again three, those with another number of slots, whose model is there at least, two. kept holds the index of the instance that
+// goes on, by lodger, or -1.
 func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score int) {
 	kept = make([]int, len(lodgers))
-	used := make([]bool, len(held))
-	for k, l := range lodgers {
+	for k := range kept {
 		kept[k] = -1
-		for n, i := range held {
-			if v, ok := Hosted(i); !used[n] && ok && i.Stage == l.Stage && v == l.Variant && i.Slots == l.Slots {
-				kept[k], used[n] = n, true
-				score += 2
-				break
+	}
+	used := make([]bool, len(held))
+	for _, rests := range []bool{false, true} { // what runs comes before what is kept
+		for k, l := range lodgers {
+			for n := range held {
+				if i := &held[n]; kept[k] < 0 && !used[n] && i.Kept == rests && i.Slots == l.Slots && runs(i, l) {
+					kept[k], used[n] = n, true
+					if score += 4; rests {
+						score--
+					}
+				}
 			}
 		}
 	}
 	for k, l := range lodgers {
-		if kept[k] < 0 && slices.ContainsFunc(held, func(i fleet.InstanceSnapshot) bool {
-			v, ok := Hosted(i)
-			return ok && i.Stage == l.Stage && v == l.Variant
-		}) {
-			score++
+		if kept[k] < 0 && slices.ContainsFunc(held, func(i fleet.InstanceSnapshot) bool { return runs(&i, l) }) {
+			score += 2
 		}
 	}
 	return kept, score
+}
+
+// runs tells whether an instance runs what a lodger is to run.
+func runs(i *fleet.InstanceSnapshot, l Lodger) bool {
+	v, ok := Hosted(*i)
+	return ok && i.Stage == l.Stage && v == l.Variant
 }
 
 func home(w serving.WorkerID, lodgers []Lodger, held []fleet.InstanceSnapshot) Home {

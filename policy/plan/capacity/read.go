@@ -32,13 +32,14 @@ func Workers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 	return out
 }
 
-// Living returns the instances of a snapshot that do not drain.
+// Living returns the instances of a snapshot that run or are to run, and those that are kept loaded: all that a plan can have without
+// a load.
 func Living(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {
 	if snapshot == nil {
 		return nil
 	}
 	for _, i := range snapshot.Instances {
-		if i.State != fleet.Draining && i.State != fleet.Stopped {
+		if i.State != fleet.Draining && i.State != fleet.Stopped || i.Kept {
 			out = append(out, i)
 		}
 	}

@@ -26,12 +26,9 @@ func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 // is taken; what drains and goes does not count.
 func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
-	if snapshot != nil {
-		for _, i := range snapshot.Instances {
-			before, any := out[i.Key.Worker]
-			if i.State != fleet.Draining && i.State != fleet.Stopped || i.Kept && (!any || before.Kept) {
-				out[i.Key.Worker] = i
-			}
+	for _, i := range Living(snapshot) {
+		if before, any := out[i.Key.Worker]; !i.Kept || !any || before.Kept {
+			out[i.Key.Worker] = i
 		}
 	}
 	return out

@@ -237,11 +237,15 @@ func (x *state) restore(functions []*function, had [][]placed) {
 
 // add gives a function an instance; false when nothing has room.
 func (x *state) add(f *function, w weights, scarce, packed bool) bool {
+	if f.bounds.reached(len(f.running)) {
+		return false
+	}
 	best, most := -1, 0.0
 	left := f.load - f.carries
+	each := f.each(len(f.running), left, x.room(f))
 	for k := range f.configurations {
 		cfg := &f.configurations[k]
-		if cfg.Batch > 1 && !f.uniform && left <= cfg.Low {
+		if cfg.Up < each || !f.fills(cfg, left) {
 			continue
 		}
 		takes := w.of(cfg)

@@ -89,10 +89,13 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	// Everybody gives up what is not needed before anybody takes more.
 	for k := range x.functions {
+		x.trim(&x.functions[k])
 		x.release(&x.functions[k])
 	}
+	x.fill()
 	x.more()
 	x.settle()
+	x.fill() // with what has been given up meanwhile
 	return x.plan(r), nil
 }
 
@@ -130,6 +133,15 @@ func (x *state) settle() {
 
 // more gives instances to the functions that have too few.
 func (x *state) more() {
+	x.give()
+	for k := range x.functions {
+		if f := &x.functions[k]; !f.carried() && f.bounds.most > 0 {
+			x.enlarge(f)
+		}
+	}
+}
+
+func (x *state) give() {
 	var short []*function
 	for k := range x.functions {
 		if f := &x.functions[k]; !f.carried() {
@@ -150,6 +162,6 @@ func (x *state) more() {
 		return
 	}
 	for _, f := range short {
-		f.running = append(f.running, x.schedule(f, f.load-f.up())...)
+		f.running = append(f.running, x.schedule(f, f.running, f.load-f.up())...)
 	}
 }

@@ -97,7 +97,7 @@ func TestScheduleAgainstEveryServer(t *testing.T) {
 		}
 		b, _ := p.read(plan.Request{Spec: spec, Rates: rates})
 		for k := range a.functions {
-			got, want := a.schedule(&a.functions[k], a.functions[k].load), naive(b, &b.functions[k], b.functions[k].load)
+			got, want := a.schedule(&a.functions[k], nil, a.functions[k].load), naive(b, &b.functions[k], b.functions[k].load)
 			if len(got) != len(want) {
 				t.Fatalf("seed %d: %d instances, want %d", seed, len(got), len(want))
 			}

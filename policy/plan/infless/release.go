@@ -28,12 +28,17 @@ func (x *state) release(f *function) {
 		return cmp.Or(cmp.Compare(i.Up/i.Resources, j.Up/j.Resources), cmp.Compare(b, a))
 	})
 	gone := make([]bool, len(f.running))
+	spare := len(f.running) - f.bounds.least
 	for _, k := range order {
 		i := &f.running[k]
+		if spare <= 0 {
+			break
+		}
 		if up-i.Up < f.load*(1-little) {
 			continue
 		}
 		gone[k] = true
+		spare--
 		up, low = up-i.Up, low-i.Low
 		x.cluster.give(i.server, i.Configuration, i.accelerator)
 		if f.load >= edge(low, up, x.o.Alpha) {
@@ -61,12 +66,12 @@ func (x *state) merge(f *function, inPlace bool) {
 	if inPlace {
 		x.giveAll(old)
 	}
-	fresh := x.anew(f)
+	fresh := x.filled(f, x.anew(f))
 	carried := 0.0
 	for _, i := range fresh {
 		carried += i.Up
 	}
-	if carried >= f.load*(1-little) && resources(fresh) < has*(1-x.o.Merge) {
+	if carried >= f.load*(1-little) && len(fresh) >= f.bounds.least && resources(fresh) < has*(1-x.o.Merge) {
 		if !inPlace {
 			x.giveAll(old)
 		}
@@ -84,7 +89,7 @@ func (x *state) merge(f *function, inPlace bool) {
 // anew finds room for all that a function needs, beside what runs.
 func (x *state) anew(f *function) (out []placed) {
 	if !x.o.Balanced && !x.o.Dense {
-		return x.schedule(f, f.load)
+		return x.schedule(f, nil, f.load)
 	}
 	running := f.running
 	f.running = nil

@@ -97,20 +97,23 @@ const full = 1e-3
 // the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. The rest below every
 // batch's lower bound goes to batches of one, which have none. Ties go to the higher upper bound, then to the part and
 // the server that come first.
-func (x *state) schedule(f *function, load float64) (out []placed) {
+//
+// Where the function's instances are bounded, those count that has stands for, and every one has to serve its part of the rest at least.
+func (x *state) schedule(f *function, has []placed, load float64) (out []placed) {
 	if len(f.configurations) == 0 {
 		return nil
 	}
 	fit := x.cluster.fit(f, x.o.First)
-	for load > little*f.load {
+	for load > little*f.load && !f.bounds.reached(len(has)+len(out)) {
 		best, most := -1, 0.0
+		each := f.each(len(has)+len(out), load, func(k int) bool { return fit.where[fit.shape[k]] != nil })
 		for k := range f.configurations {
 			cfg := &f.configurations[k]
 			if best >= 0 && cfg.Batch < f.configurations[best].Batch {
 				break // a larger batch has been found room for
 			}
 			g := fit.where[fit.shape[k]]
-			if g == nil || cfg.Batch > 1 && !f.uniform && load <= cfg.Low {
+			if g == nil || cfg.Up < each || !f.fills(cfg, load) {
 				continue
 			}
 			e := cfg.Up / cfg.Resources / f.most

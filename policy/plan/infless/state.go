@@ -32,6 +32,7 @@ type function struct {
 	configurations []Configuration // the largest batches first
 	most           float64         // highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
 	uniform        bool
+	bounds         bounds
 	running        []placed
 	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which configurations
 	// may be the cheapest.
@@ -52,7 +53,9 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	loaded := false
 	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
 		f := function{Asked: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
-		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 {
+		app := &r.Spec.Apps[asked.App]
+		f.bounds = bounds{app.Least, app.Most}
+		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.Least > 0 {
 			f.load = asked.Rate * x.o.Headroom
 		}
 		if v := space.variant(f.stage, broken); v != serving.None {

@@ -16,7 +16,7 @@ type placed struct {
 }
 
 // spread places the stages that nobody has placed: one instance of each, or as many as their app wants at least, on one core
-// of the worker that has the fewest. What runs stays where it is.
+// of the worker that has the fewest; that never is more than an app may have at most. What runs stays where it is, the rest goes.
 func (p *Planner) spread(r *plan.Request) []placed {
 	given := make([]bool, len(r.Spec.Stages))
 	load := make([]int, len(r.Spec.Workers)) // cores taken

@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Stages that nobody has placed are spread over the workers, by cores taken; what runs stays, and numbers on a worker are used once.
+// Stages that nobody has placed are spread over the workers, by cores taken; what runs stays, and numbers on a worker are used once. An app
+// never has more than it may have at most: the rest of what runs, under an older bound, goes.
 func TestSpread(t *testing.T) {
 	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 2}}, Workers: []serving.Worker{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	for k, least := range []int{0, 3, 1, 0} {
@@ -47,6 +48,11 @@ func TestSpread(t *testing.T) {
 	s := &fleet.Snapshot{Instances: []fleet.InstanceSnapshot{running(0, 0, 1, fleet.Ready), running(2, 0, 7, fleet.Ready), running(3, 1, 1, fleet.Launching),
 		running(1, 1, 2, fleet.Draining), running(1, 2, 1, fleet.Ready)}, Down: []serving.WorkerID{2}}
 	if got, want := show(s), " 0@a1 1@a2 2@a7 3@b1 1@b2 1@b3"; got != want {
+		t.Errorf("%s, want%s", got, want)
+	}
+	spec.Apps[1].Least, spec.Apps[1].Most = 1, 1
+	s = &fleet.Snapshot{Instances: []fleet.InstanceSnapshot{running(1, 1, 2, fleet.Ready), running(1, 2, 1, fleet.Ready), running(1, 2, 2, fleet.Launching)}}
+	if got, want := show(s), " 0@a1 3@a2 2@b1 1@b2"; got != want {
 		t.Errorf("%s, want%s", got, want)
 	}
 }

@@ -109,3 +109,95 @@ func TestPlansFollowBallooning(t *testing.T) {
 		}
 	}
 }
+
+// busier is content of which there is more for a while: frames have one thing in them, or eight.
+type busier struct{ from, until serving.Time }
+
+func (b busier) Frame(q *serving.Query) truth.Frame {
+	if q.Arrived >= b.from && q.Arrived < b.until {
+		return seen{8, 1}
+	}
+	return seen{1, 1}
+}
+
+// A stage that is suddenly sent eight times as much gets instances for it within a second and a load, and gives them back some time
+// after that is over; a scaler that does not follow content never does. Only the first edge is seen to change: the second
+// stage hands on each thing as one.
+func TestPlansFollowFanOut(t *testing.T) {
+	missed := make(map[string]int)
+	for _, scaler := range []string{"complexity", "replan"} {
+		spec, m := pipeline(30, 1)
+		p, err := profile.NewTable(spec, m, profile.Mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planner := rows{limit: 16, up: 250, workers: 10, believed: p}
+		e, err := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler}.Engine(spec, p, planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, until := serving.Time(20*time.Second), serving.Time(50*time.Second)
+		var seen serving.Time
+		soon, last := 0, 0 // instances of the second stage three seconds after the change, and in the end
+		content := []float64{}
+		_, err = Run(Config{
+			Spec: spec, Engine: e, Truth: tr, Content: once{busier{from, until}}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(5, 4)), 100, 100)),
+			Observe: func(at serving.Time, _ []engine.Input, out []engine.Decision) {
+				if last = len(e.Fleet().Ready(1)); at < from+3e9 {
+					soon = last
+				}
+				for k := range out {
+					switch d := &out[k]; d.Kind {
+					case engine.RequestPlan:
+						if d.Fans != nil && seen == 0 {
+							seen = at
+						}
+						if d.Fans != nil {
+							content = append(content, d.Fans[0][0])
+							if d.Fans[1][0] != 1 {
+								t.Errorf("%v: the second edge sends %v", at, d.Fans[1])
+							}
+						}
+					case engine.EndQuery:
+						if d.Arrived >= from+3e9 && d.Arrived < until-2e9 && (d.Outcome != serving.Served || d.Late) {
+							missed[scaler]++
+						}
+					}
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: seen at %v, fan-outs %.1f, %d instances soon, %d in the end, missed %d", scaler, seen, content, soon, last, missed[scaler])
+		if scaler == "complexity" && (seen < from || seen > from.Add(time.Second) || soon < 3 || last != 1) {
+			t.Errorf("from %v on: seen at %v, %d instances soon after, %d in the end", from, seen, soon, last)
+		}
+	}
+	if missed["complexity"] > 20 || missed["replan"] < 500 {
+		t.Errorf("missed %v", missed)
+	}
+}
+
+// once is content that the first stage finds and later ones hand on.
+type once struct{ truth.Content }
+
+func (o once) Frame(q *serving.Query) truth.Frame { return atFirst{o.Content.Frame(q)} }
+
+type atFirst struct{ truth.Frame }
+
+func (f atFirst) Fan(s serving.StageID, k int) float64 {
+	if s > 0 {
+		return 1
+	}
+	return f.Frame.Fan(s, k)
+}

@@ -1,0 +1,264 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/sluice-serving/sluice/modelrepo"
+	"github.com/sluice-serving/sluice/modelrepo/pb"
+)
+
+// maxImported bounds the apps that are made of one repository.
+const maxImported = 1000
+
+// ImportTriton makes a commented sluice.yaml of a Triton model repository: of each ensemble an app whose stages are its steps, of each
+// other model that is no step an app of its own. notes say what has no counterpart, a sentence each; they stand in the file, too. out
+// is where the file is going to lie, from which a relative dir is written anew. It fails when nothing of the repository can be served.
+func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
+	return importTriton(dir, out, machine{cores: runtime.NumCPU(), memory: totalMemory()})
+}
+
+func importTriton(dir, out string, m machine) ([]byte, []string, error) {
+	repo, err := modelrepo.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = repo.Close() }()
+	im := &importer{repo: repo, members: make(map[string]*member)}
+	if err := im.read(); err != nil {
+		return nil, nil, err
+	}
+	where := dir
+	if !filepath.IsAbs(dir) {
+		if where, err = filepath.Rel(filepath.Dir(out), dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	var b bytes.Buffer
+	im.write(&b, filepath.ToSlash(where), m)
+	// What is written must be readable, and the models must fit together.
+	f, err := Parse(b.Bytes(), out)
+	if err == nil {
+		_, err = f.Resolve()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
+	}
+	return b.Bytes(), im.notes, nil
+}
+
+// importer collects what a repository is made into.
+type importer struct {
+	repo    *modelrepo.Repository
+	members map[string]*member
+	apps    []App
+	place   []Placement // of all stages, in the order of apps
+	placed  bool        // some of them says something
+	remote  bool        // some model cannot be run in this process: Triton goes on running all of them
+	notes   []string
+}
+
+// member is a model of the repository.
+type member struct {
+	*modelrepo.Model
+	inputs, outputs []string // nil when not known
+	local           bool     // an ONNX model whose file could be read
+}
+
+func (im *importer) notef(format string, args ...any) {
+	if s := fmt.Sprintf(format, args...); !slices.Contains(im.notes, s) {
+		im.notes = append(im.notes, s)
+	}
+}
+
+func (im *importer) read() error {
+	names, err := im.repo.Names()
+	if err != nil {
+		return err
+	}
+	if len(names) > maxImported {
+		return fmt.Errorf("model repository %s holds %d models, more than %d", im.repo.Dir(), len(names), maxImported)
+	}
+	steps := make(map[string]string) // model to the ensemble that it is a step of
+	var plain []string
+	for _, name := range names {
+		c, err := im.repo.Configured(name)
+		if err != nil {
+			im.notef("%v: it is left out", err)
+			continue
+		}
+		if c.Config.EnsembleScheduling == nil {
+			plain = append(plain, name)
+			continue
+		}
+		app, err := im.ensemble(c)
+		if err != nil {
+			im.notef("ensemble %q is left out: %v", name, err)
+			continue
+		}
+		for _, s := range c.Config.EnsembleScheduling.Step {
+			steps[s.ModelName] = name
+		}
+		im.add(app)
+	}
+	for _, name := range plain {
+		if in := steps[name]; in != "" {
+			im.notef("model %q is a step of ensemble %q and no app of its own: list it under apps if clients call it, too", name, in)
+			continue
+		}
+		if err := im.alone(name); err != nil {
+			im.notef("model %q is left out: %v", name, err)
+		}
+	}
+	if len(im.apps) == 0 {
+		return fmt.Errorf("nothing of model repository %s can be served:\n%s", im.repo.Dir(), strings.Join(im.notes, "\n"))
+	}
+	return nil
+}
+
+// member reads a model.
+func (im *importer) member(name string) (*member, error) {
+	if m := im.members[name]; m != nil {
+		return m, nil
+	}
+	c, err := im.repo.Configured(name)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{Model: c}
+	for _, u := range c.Unknown {
+		im.notef("model %q: config.pbtxt: %s is not read", name, u)
+	}
+	onnx := (c.Config.Platform == "" || c.Config.Platform == "onnxruntime_onnx") && (c.Config.Backend == "" || c.Config.Backend == "onnxruntime")
+	if onnx && c.Config.EnsembleScheduling == nil {
+		if m.Model, err = im.repo.Model(name); err != nil {
+			return nil, err
+		}
+		m.local = true
+		for _, s := range m.Inputs {
+			m.inputs = append(m.inputs, s.Name)
+		}
+		for _, s := range m.Outputs {
+			m.outputs = append(m.outputs, s.Name)
+		}
+	} else {
+		for _, s := range c.Config.Input {
+			m.inputs = append(m.inputs, s.Name)
+		}
+		for _, s := range c.Config.Output {
+			m.outputs = append(m.outputs, s.Name)
+		}
+	}
+	im.members[name] = m
+	return m, nil
+}
+
+// usable notes what of a model's configuration has no counterpart, and fails when it cannot be served for that.
+func (im *importer) usable(m *member) error {
+	c := m.Config
+	if c.SequenceBatching != nil {
+		return errors.New("sequence_batching is not supported: neither control inputs nor states are handed to models; of stages only the function track keeps something")
+	}
+	for _, w := range m.Warnings {
+		if !strings.HasPrefix(w, "instance_group") && !strings.HasPrefix(w, "dynamic_batching") && !(im.remote && strings.Contains(w, "only ONNX models")) {
+			im.notef("model %q: config.pbtxt: %s", m.Name, w)
+		}
+	}
+	if !m.local && !im.remote {
+		im.remote = true
+		im.notef("model %q is not run by ONNX Runtime: no model is run in this process, all are asked of a Triton that goes on running", m.Name)
+	}
+	if slices.ContainsFunc(c.InstanceGroup, func(g *pb.ModelInstanceGroup) bool {
+		return g.Kind == pb.ModelInstanceGroup_KIND_GPU || len(g.Gpus) > 0
+	}) {
+		im.notef("model %q: instance_group asks for GPUs: describe the machines that have them under device_types and workers", m.Name)
+	}
+	if d := c.DynamicBatching; d != nil && d.MaxQueueDelayMicroseconds > 0 {
+		im.notef("model %q: dynamic_batching.max_queue_delay_microseconds has no counterpart: how long a batch is waited for follows from the objective", m.Name)
+	}
+	return nil
+}
+
+// variant is the model as a stage lists it.
+func (m *member) variant(name string, version int64) Variant {
+	v := Variant{Name: name, Model: m.Name, MaxBatch: int(max(m.Config.GetMaxBatchSize(), 0))}
+	if version > 0 {
+		v.Version = fmt.Sprint(version)
+	}
+	return v
+}
+
+// placement says how many batches at once, and of which size, Triton ran of the model.
+func (m *member) placement(app, stage string) Placement {
+	p := Placement{App: app, Stage: stage, Slots: 1}
+	slots := 0
+	for _, g := range m.Config.InstanceGroup {
+		slots += int(max(g.Count, 1))
+	}
+	p.Slots = min(max(slots, 1), maxSlots)
+	if d := m.Config.DynamicBatching; d != nil && len(d.PreferredBatchSize) > 0 {
+		p.BatchLimit = int(slices.Max(d.PreferredBatchSize))
+	}
+	return p
+}
+
+// add takes an app over with the placement of its stages.
+func (im *importer) add(a App) {
+	im.apps = append(im.apps, a)
+	stage := func(name, model string) {
+		p := Placement{App: a.Name, Stage: name, Slots: 1}
+		if m := im.members[model]; m != nil {
+			p = m.placement(a.Name, name)
+		}
+		im.placed = im.placed || p.Slots > 1 || p.BatchLimit > 0
+		im.place = append(im.place, p)
+	}
+	for _, v := range a.Variants {
+		stage(a.Name, v.Model)
+	}
+	for _, s := range a.Stages {
+		model := ""
+		if len(s.Variants) > 0 {
+			model = s.Variants[0].Model
+		}
+		stage(s.Name, model)
+	}
+}
+
+// alone makes an app of a model that is no step of an ensemble.
+func (im *importer) alone(name string) error {
+	m, err := im.member(name)
+	if err != nil {
+		return err
+	}
+	if err := im.usable(m); err != nil {
+		return err
+	}
+	a := App{Name: name, Variants: []Variant{m.variant(name, 0)}}
+	a.Inputs, a.Outputs = interfaceOf(m.Config)
+	im.add(a)
+	return nil
+}
+
+// interfaceOf lists the tensors of a configuration as clients see them.
+func interfaceOf(c *pb.ModelConfig) (in, out []Tensor) {
+	one := func(name string, t pb.DataType, dims []int64) Tensor {
+		shape := slices.Clone(dims)
+		if c.GetMaxBatchSize() > 0 {
+			shape = append([]int64{-1}, dims...)
+		}
+		return Tensor{Name: name, DataType: modelrepo.DType(t).String(), Shape: shape}
+	}
+	for _, x := range c.Input {
+		in = append(in, one(x.Name, x.DataType, x.Dims))
+	}
+	for _, x := range c.Output {
+		out = append(out, one(x.Name, x.DataType, x.Dims))
+	}
+	return in, out
+}

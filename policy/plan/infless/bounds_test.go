@@ -1,0 +1,131 @@
+package infless
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// However rates rise and fall, no function ever has more instances than its bound, and none fewer than it is to have at least while
+// anything that could serve it has room; one that is asked for nothing included. What has no bounds is planned as ever.
+func TestBoundsHold(t *testing.T) {
+	rules := []Options{{}, {Balanced: true, Exact: true}, {Dense: true, Exact: true}, {Undivided: true}, {Fastest: true}, {Uniform: true, First: true, Merge: -1}, {Single: true}}
+	short, most, least := 0, 0, 0
+	for seed := uint64(1); seed <= 400; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 31))
+		spec, p, rates := random(rng)
+		for a := range spec.Apps {
+			spec.Apps[a].Least = rng.IntN(4)
+			if rng.IntN(2) == 0 {
+				spec.Apps[a].Most = max(spec.Apps[a].Least, 1+rng.IntN(4))
+			}
+		}
+		planner := &Planner{Profile: p, Options: rules[seed%uint64(len(rules))]}
+		var snapshot *fleet.Snapshot
+		for step := range 6 {
+			got, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Snapshot: snapshot, Rates: rates})
+			if err != nil {
+				break // nothing can serve any of them
+			}
+			if err := got.Validate(spec); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			count := make([]int, len(spec.Apps))
+			for _, i := range got.Instances {
+				count[spec.Stages[i.Stage].App]++
+			}
+			snapshot = after(spec, got)
+			x, err := planner.read(plan.Request{Spec: spec, Snapshot: snapshot, Rates: rates})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for a, n := range count {
+				app, f := &spec.Apps[a], &x.functions[a]
+				if app.Most > 0 && n > app.Most {
+					t.Fatalf("seed %d, step %d, app %d: %d instances, at most %d are wanted", seed, step, a, n, app.Most)
+				}
+				if app.Most > 0 && n == app.Most {
+					most++
+				}
+				if n >= app.Least {
+					if n == app.Least && n > 0 {
+						least++
+					}
+					continue
+				}
+				short++
+				for k := range f.configurations {
+					if c := &f.configurations[k]; c.Batch == 1 && x.room(f)(k) {
+						t.Fatalf("seed %d, step %d, app %d: %d instances, at least %d are wanted, and one of device type %d has room", seed, step, a, n, app.Least, c.Device)
+					}
+				}
+			}
+			for a := range rates {
+				rates[a] = []float64{0, 1, 700 * rng.Float64()}[rng.IntN(3)]
+			}
+			if rng.IntN(3) == 0 { // as with another version of a function
+				a := rng.IntN(len(spec.Apps))
+				spec.Apps[a].Most = spec.Apps[a].Least + rng.IntN(2)
+			}
+		}
+	}
+	t.Logf("%d times at the most, %d at the least, %d without room for it", most, least, short)
+	if most < 100 || least < 100 {
+		t.Error("the bounds were hardly ever met")
+	}
+}
+
+// A function that is alone and may have n instances is carried where n of its largest do.
+func TestBoundsCarry(t *testing.T) {
+	tight, missed := 0, 0
+	for seed := uint64(1); seed <= 400; seed++ {
+		rng := rand.New(rand.NewPCG(seed, 32))
+		spec, p, rates := random(rng)
+		spec, rates = &serving.Spec{DeviceTypes: spec.DeviceTypes, Workers: spec.Workers, Apps: spec.Apps[:1], Stages: spec.Stages[:1], Variants: spec.Variants[:1]}, rates[:1]
+		free, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})
+		if err != nil {
+			continue
+		}
+		spec.Apps[0].Most = 1 + rng.IntN(max(len(free.Instances), 1))
+		planner := &Planner{Profile: p, Options: Options{Balanced: seed%2 == 0}}
+		x, err := planner.read(plan.Request{Spec: spec, Rates: rates})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, carries := &x.functions[0], 0.0
+		for range spec.Apps[0].Most {
+			var best *Configuration
+			for k := range f.configurations {
+				if c := &f.configurations[k]; x.room(f)(k) && f.fills(c, rates[0]-carries) && (best == nil || c.Up > best.Up) {
+					best = c
+				}
+			}
+			if best == nil {
+				break
+			}
+			x.cluster.take(x.tightest(best), best, -1)
+			carries += best.Up
+		}
+		got, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if carries < rates[0] {
+			continue
+		}
+		if len(free.Instances) > spec.Apps[0].Most {
+			tight++
+		}
+		if got.Capacity[0] < rates[0]*(1-1e-6) {
+			missed++
+			t.Logf("seed %d: %v of %v queries/s with %d instances", seed, got.Capacity[0], rates[0], spec.Apps[0].Most)
+		}
+	}
+	if tight < 30 || missed > 0 {
+		t.Errorf("%d of %d tight bounds were not met", missed, tight)
+	}
+}
