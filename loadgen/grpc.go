@@ -71,6 +71,12 @@ func (t *grpcTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	if r.MinAccuracy > 0 {
 		params["min_accuracy"] = oip.Double(r.MinAccuracy)
 	}
+	if r.Stream != "" {
+		params["sequence_id"] = oip.String(r.Stream)
+	}
+	if r.Stages {
+		params["stage_timings"] = oip.Bool(true)
+	}
 	var header, trailer metadata.MD
 	answer, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelInfer(ctx, oip.EncodeRequest(r.Model, r.Version, "", r.Inputs, params), grpc.Header(&header), grpc.Trailer(&trailer))
 	if err != nil {

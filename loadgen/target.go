@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -31,6 +32,8 @@ type Request struct {
 	Timeout     time.Duration // the client's deadline; 0 leaves it to the server
 	Priority    int32
 	MinAccuracy float64
+	Stream      string // that the query is of; empty for none
+	Stages      bool   // asks for Answer.Stages
 }
 
 // Answer is what a server said. Fields that it did not send are zero.
@@ -40,6 +43,8 @@ type Answer struct {
 	Accuracy float64
 	Queue    time.Duration
 	Batch    int32
+	// Stages is, by name, how many items each stage of a pipeline got that the query went through.
+	Stages map[string]int32
 }
 
 // Error is a query without an answer.
@@ -62,8 +67,22 @@ func (a *Answer) parameter(key, text string, whole int64, real float64) {
 		a.Queue = time.Duration(min(max(whole, 0), int64(24*time.Hour/time.Microsecond))) * time.Microsecond
 	case "batch_size":
 		a.Batch = int32(min(max(whole, 0), math.MaxInt32))
+	default:
+		stage, ok := strings.CutPrefix(key, "stage.")
+		if !ok {
+			return
+		}
+		if stage, ok = strings.CutSuffix(stage, ".items"); ok && len(a.Stages) < mostStages {
+			if a.Stages == nil {
+				a.Stages = make(map[string]int32)
+			}
+			a.Stages[stage] = int32(min(max(whole, 0), math.MaxInt32))
+		}
 	}
 }
+
+// mostStages bounds what is taken of a server's word.
+const mostStages = 1000
 
 func clampInt(f float64) int64 {
 	if !(math.Abs(f) < 1<<62) {
