@@ -3,13 +3,15 @@ package scrooge
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // piece is one machine's part of a module's load.
 type piece struct {
 	graph, stage int
 	mode         Mode
-	rate         float64 // items/s, above 0 and at most the mode's
+	rate         float64       // items/s, above 0 and at most the mode's
+	within       time.Duration // its module's part of the objective
 }
 
 // part is how much of a machine it takes: input rate proportionality (§3.3).
@@ -47,7 +49,7 @@ func (c *candidate) pack() {
 	for g, s := range c.solutions {
 		for i := range s.Modules {
 			for _, u := range s.Modules[i].Uses {
-				one := piece{graph: g, stage: i, mode: s.problem.Modules[i].Modes[u.Mode], rate: u.Rate}
+				one := piece{g, i, s.problem.Modules[i].Modes[u.Mode], u.Rate, s.Modules[i].Within}
 				for range u.Count {
 					if one.part() > 1-tiny {
 						p.bins = append(p.bins, x.bin(one.mode.Type))
