@@ -21,19 +21,16 @@ var scroogeSystems = []System{
 	pipelined("scrooge-single", "as scrooge, with one batch at a time", "Scrooge §4.4 (Scrooge-ns)", Pipelines{Alone: true}),
 	{
 		Name: "nexus", Doc: "graphs of models split into models, packed by the cycles in which their batches come together; machines count as one type",
-		Source: "Nexus, SOSP 2019, §6; Scrooge §4.2", Planner: "nexus", Router: "weighted", Batcher: "earlydrop", Scaler: "replan", Options: Options{Replan: nexusInterval},
+		Source: "Nexus, SOSP 2019, §6; Scrooge §4.2", Planner: "nexus", Router: "weighted", Batcher: "earlydrop", Scaler: "complexity", Options: Options{Replan: nexusPause},
 	},
 }
 
-const (
-	// scroogeInterval is ours: the paper plans when a client comes or goes and when the content changes, which replan sees as a change of demand.
-	scroogeInterval = 5 * time.Second
-	// nexusInterval is an epoch of Nexus's (§5).
-	nexusInterval = 30 * time.Second
-)
+// nexusPause is the least time between two plans of Nexus's (the release's min_epoch), which a change of the load that a beacon reports each second may cause;
+// an epoch of 30 s passes otherwise. Here a plan is made when something has changed, and not every 30 s when nothing has.
+const nexusPause = 10 * time.Second
 
 func pipelined(name, doc, source string, o Pipelines) System {
-	return System{Name: name, Doc: doc, Source: source, Planner: "scrooge", Router: "weighted", Batcher: "adaptive", Scaler: "replan", Options: Options{Replan: scroogeInterval, Pipelines: o}}
+	return System{Name: name, Doc: doc, Source: source, Planner: "scrooge", Router: "weighted", Batcher: "adaptive", Scaler: "complexity", Options: Options{Pipelines: o}}
 }
 
 func newScrooge(w World, o Options) (plan.Planner, error) {

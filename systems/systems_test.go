@@ -113,3 +113,42 @@ func TestKeepingOptions(t *testing.T) {
 		t.Errorf("nothing given, settings are %v", got)
 	}
 }
+
+// What a configuration says of pipelines reaches the planners and is shown, and what does not exist is refused.
+func TestPipelineOptions(t *testing.T) {
+	c := simtest.Uniform(3, time.Millisecond, time.Millisecond, time.Second, 8)
+	var o Options
+	if err := o.Set(map[string]string{"method": "greedy", "placement": "paper", "spatial": "false", "frontends": "3", "alike": "cpu"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.String(); got != "method=greedy placement=paper spatial=false frontends=3 alike=cpu" {
+		t.Errorf("options are shown as %q", got)
+	}
+	r := plan.Request{Spec: c.Spec, Rates: []float64{10}}
+	for _, name := range []string{"scrooge", "nexus"} {
+		p, err := NewPlanner(name, World{Profile: c.Profile}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := p.Plan(context.Background(), r); err != nil || len(out.Instances) != 1 || out.Forecast.CostPerHour != 1 {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
+	o.Pipelines.Alike = "gpu"
+	if p, err := NewPlanner("nexus", World{Profile: c.Profile}, o); err != nil {
+		t.Error(err)
+	} else if _, err := p.Plan(context.Background(), r); err == nil || !strings.Contains(err.Error(), `"gpu"`) {
+		t.Errorf("all machines like one that does not exist: %v", err)
+	}
+	for _, method := range []string{"guess", "as-written"} { // the latter without a solver
+		o.Pipelines.Method = method
+		if _, err := NewPlanner("scrooge", World{Profile: c.Profile}, o); err == nil {
+			t.Errorf("a planner was made with method %s", method)
+		}
+	}
+	for k, v := range map[string]string{"method": "guess", "placement": "free", "spatial": "maybe", "frontends": "0"} {
+		if err := o.Set(map[string]string{k: v}); err == nil {
+			t.Errorf("%s %s was taken", k, v)
+		}
+	}
+}

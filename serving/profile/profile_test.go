@@ -82,3 +82,19 @@ func TestBatchLimit(t *testing.T) {
 		}
 	}
 }
+
+// What was measured is told through profiles that are made of a table, and not told by what is no table.
+func TestTells(t *testing.T) {
+	p, err := NewTable(spec(), serving.Measurements{Latency: []serving.LatencyPoint{{Items: 2, Concurrency: 1, Mean: 10}}}, Mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []Profile{p, Renumbered{Profile: p, Variants: []serving.VariantID{0}}, Inflated{Profile: p, Spec: spec()}} {
+		if tells := Tells(of); tells == nil || !tells(0, 0, 2, 1) || tells(0, 0, 1, 1) || tells(0, 0, 2, 2) {
+			t.Errorf("%T does not tell what was measured", of)
+		}
+	}
+	if Tells(Constant{}) != nil || Tells(Renumbered{Profile: Constant{}}) != nil {
+		t.Error("a constant tells")
+	}
+}

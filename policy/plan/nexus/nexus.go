@@ -106,6 +106,10 @@ func (p *Planner) read(r plan.Request) (*world, error) {
 	if r.Beliefs != nil {
 		x.believed = r.Beliefs
 	}
+	// Nexus follows what edges send and not how long batches take (Scrooge, Table 7).
+	if b, ok := x.believed.(profile.Inflated); ok {
+		x.believed = b.Profile
+	}
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
 	x.broken, x.running = broken, capacity.Living(r.Snapshot)
 	x.rates = capacity.Rates(&r, p.Options.Headroom)

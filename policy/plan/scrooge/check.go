@@ -2,7 +2,6 @@ package scrooge
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -15,6 +14,8 @@ const (
 	MaxSlots   = 1 << 10
 	// MaxRate in items/s.
 	MaxRate = 1e9
+	// MinPrice and MaxPrice in $/h: beyond them sums lose what they are made of.
+	MinPrice, MaxPrice = 1e-9, 1e9
 	// MaxTime is the longest objective and the longest time of a batch.
 	MaxTime = 24 * time.Hour
 )
@@ -28,8 +29,8 @@ func (p *Problem) Check() error {
 		return fmt.Errorf("problem: %d modules, want 1 to %d", len(p.Modules), MaxModules)
 	}
 	for t, price := range p.Prices {
-		if !(price > 0) || math.IsInf(price, 0) {
-			return fmt.Errorf("problem: price of type %d is %v $/h, want a finite number above 0", t, price)
+		if !(price >= MinPrice && price <= MaxPrice) {
+			return fmt.Errorf("problem: price of type %d is %v $/h, want %v to %v", t, price, MinPrice, float64(MaxPrice))
 		}
 	}
 	for i := range p.Modules {

@@ -344,3 +344,77 @@ func TestSingle(t *testing.T) {
 		t.Errorf("rents %v, with multiplexing 8", out.Forecast.CostPerHour)
 	}
 }
+
+// Uses of several apps share a machine: three of the worked example at a fifth of its rate rent less together than each by itself.
+func TestAppsShareMachines(t *testing.T) {
+	one, p := tables34(t, 10, 10)
+	alone := ask(t, &Planner{Profile: p}, plan.Request{Spec: one, Rates: []float64{16}})
+	spec := *one
+	spec.Apps = []serving.App{one.Apps[0], one.Apps[0], one.Apps[0]}
+	spec.Stages, spec.Variants = nil, nil
+	var m []serving.VariantID // what each is in the table
+	for a := range spec.Apps {
+		at := serving.StageID(2 * a)
+		spec.Apps[a].Stages = []serving.StageID{at, at + 1}
+		spec.Stages = append(spec.Stages,
+			serving.Stage{Name: "A", App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(at)}, Next: []serving.Edge{{To: at + 1, FanOut: 4}}},
+			serving.Stage{Name: "B", App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(at) + 1}, Joins: 1})
+		for k, v := range one.Variants {
+			v.Stage = at + serving.StageID(k)
+			spec.Variants, m = append(spec.Variants, v), append(m, serving.VariantID(k))
+		}
+	}
+	out := ask(t, &Planner{Profile: profile.Renumbered{Profile: p, Variants: m}}, plan.Request{Spec: &spec, Rates: []float64{16, 16, 16}})
+	apps := make(map[serving.WorkerID]map[serving.AppID]bool)
+	most := 0
+	for _, i := range out.Instances {
+		if apps[i.Worker] == nil {
+			apps[i.Worker] = make(map[serving.AppID]bool)
+		}
+		apps[i.Worker][spec.Stages[i.Stage].App] = true
+		most = max(most, len(apps[i.Worker]))
+	}
+	if most < 2 || out.Forecast.CostPerHour >= 3*alone.Forecast.CostPerHour {
+		t.Errorf("%d apps share a machine; together they rent %v, one by itself %v", most, out.Forecast.CostPerHour, alone.Forecast.CostPerHour)
+	}
+}
+
+// BenchmarkPlan plans a graph of four stages (a chain that forks) on two types with points up to batches of 128 and six at once, at a rate that takes a dozen machines.
+func BenchmarkPlan(b *testing.B) {
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "P100", PricePerHour: 2.07}, {Name: "V100", PricePerHour: 3.06}},
+		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: 400 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{0, 1, 2, 3}}},
+		Stages: []serving.Stage{
+			{Name: "a", Next: []serving.Edge{{To: 1, FanOut: 3}, {To: 2, FanOut: 2}}},
+			{Name: "b", Joins: 1, Next: []serving.Edge{{To: 3, FanOut: 1}}}, {Name: "c", Joins: 1}, {Name: "d", Joins: 1},
+		},
+	}
+	for k := range 16 {
+		spec.Workers = append(spec.Workers, serving.Worker{Name: "w", DeviceType: serving.DeviceTypeID(k % 2)})
+	}
+	var m serving.Measurements
+	for s := range spec.Stages {
+		spec.Stages[s].Variants = []serving.VariantID{serving.VariantID(s)}
+		spec.Variants = append(spec.Variants, serving.Variant{Name: "v", Stage: serving.StageID(s), Accuracy: 1, MaxBatch: 128})
+		for d := range spec.DeviceTypes {
+			for batch := 1; batch <= 128; batch *= 2 {
+				for c := 1; c <= 6; c++ {
+					took := time.Duration(float64(time.Millisecond) * (4 + float64(batch)*(2+float64(s)-float64(d))) * (0.5 + 0.5*float64(c)*(1+0.02*float64(c))))
+					m.Latency = append(m.Latency, simtest.Point(serving.VariantID(s), serving.DeviceTypeID(d), batch, c, took, 0))
+				}
+			}
+		}
+	}
+	p, err := profile.NewTable(spec, m, profile.Mean)
+	if err != nil {
+		b.Fatal(err)
+	}
+	planner := &Planner{Profile: p}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		out, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{100 + float64(n%40)}})
+		if err != nil || out.Shed != nil {
+			b.Fatalf("%v, sheds %v", err, out.Shed)
+		}
+	}
+}
