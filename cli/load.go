@@ -69,7 +69,8 @@ type loader struct {
 	options     loadgen.Options
 	client      loadgen.Target
 	list        []loadgen.App
-	world       *world // nil without a configuration
+	world       *world                  // nil without a configuration
+	choose      func(*workload.Arrival) // which sample a query brings; nil takes the workload's
 }
 
 // apps finds out what is to be called.
@@ -165,6 +166,9 @@ func (l *loader) send(e *Env, spec *workload.Spec) (*loadgen.Result, error) {
 	if err != nil {
 		return nil, &status{ExitConfig, err}
 	}
+	if l.choose != nil {
+		src = chosen{src, l.choose}
+	}
 	o := l.options
 	o.Duration = spec.Duration()
 	if w := l.world; w != nil {
@@ -176,6 +180,21 @@ func (l *loader) send(e *Env, spec *workload.Spec) (*loadgen.Result, error) {
 		bar.show(float64(p.Sent)/float64(max(p.Total, 1)), fmt.Sprintf("%d sent, %d under way", p.Sent, p.Outstanding))
 	}
 	return loadgen.Run(e.Context, l.client, l.list, src, o)
+}
+
+// chosen is a workload whose queries' samples are chosen by what is known of them.
+type chosen struct {
+	workload.Source
+	choose func(*workload.Arrival)
+}
+
+// Next implements workload.Source.
+func (c chosen) Next() (workload.Arrival, bool) {
+	a, ok := c.Source.Next()
+	if ok {
+		c.choose(&a)
+	}
+	return a, ok
 }
 
 func (l *loader) all(e *Env, specs []workload.Spec, record, out string, asJSON, check bool) error {

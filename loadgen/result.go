@@ -124,7 +124,7 @@ func (res *Result) WriteRecords(w io.Writer) error {
 		rec := workload.Record{
 			AtNS: int64(a.At), App: r.apps[a.App].Name, Items: a.Items, Priority: a.Priority, TimeoutNS: int64(a.Timeout), MinAccuracy: a.MinAccuracy, Stream: a.Stream,
 			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)), QueueNS: int64(max(q.queue, 0)),
-			Batch: max(q.batch, 0), Accuracy: q.accuracy,
+			Batch: max(q.batch, 0), Accuracy: q.accuracy, Stages: q.stages,
 		}
 		if a.Variant != serving.None && r.opt.Version != nil {
 			rec.Pinned = r.opt.Version(a.Variant)

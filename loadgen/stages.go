@@ -119,3 +119,15 @@ func (u *stageUses) list(apps []App) []StageUse {
 	slices.SortFunc(out, func(a, b StageUse) int { return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Stage, b.Stage)) })
 	return out
 }
+
+// reached is, by name, how many items each stage got; nil when the server does not tell.
+func reached(stages []StageTime) map[string]int32 {
+	if len(stages) == 0 {
+		return nil
+	}
+	out := make(map[string]int32, len(stages))
+	for _, s := range stages {
+		out[s.Stage] = s.Items
+	}
+	return out
+}
