@@ -273,7 +273,7 @@ func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
-	c := &pb.ModelConfig{Name: m.Name, Platform: m.Platform, Backend: "onnxruntime"}
+	c := &pb.ModelConfig{Name: m.Name, Platform: m.Platform, Backend: m.backend()}
 	if m.Batched {
 		c.MaxBatchSize = int32(m.MaxBatch)
 	}

@@ -2,6 +2,9 @@ package test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +17,7 @@ import (
 // A graph on fake workers under load, over gRPC: branches, a join, a stage that is sent 3 items for each and one that is sent none. Every
 // query is answered, and tells of the stages that it went through.
 func TestPipelineOfFakes(t *testing.T) {
-	port := freePort(t)
+	web, port := freePort(t), freePort(t)
 	file := write(t, t.TempDir(), "sluice.yaml", `
 version: 1
 device_types: [{name: any}]
@@ -29,8 +32,8 @@ apps:
       - {name: right, variants: [{name: right, max_batch: 8}], next: [{to: both}]}
       - {name: both, variants: [{name: both, max_batch: 8}]}
       - {name: never, variants: [{name: never, max_batch: 8}]}
-server: {http: "off", grpc: "127.0.0.1:%d", admin: "off"}
-`, port)
+server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
+`, web, port)
 	sluice(t, "serve", "-f", file)
 	client, err := loadgen.DialGRPC(fmt.Sprintf("127.0.0.1:%d", port), 2, nil)
 	if err != nil {
@@ -49,6 +52,15 @@ server: {http: "off", grpc: "127.0.0.1:%d", admin: "off"}
 	const n = 100
 	for k := range n {
 		load = append(load, workload.Arrival{At: serving.Time(k/5) * serving.Time(20*time.Millisecond), Items: 1, Variant: serving.None, Sample: -1, Stream: uint64(k % 3)})
+	}
+	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/v2/models/scenes", web))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if !strings.Contains(string(meta), `"platform":"ensemble"`) {
+		t.Errorf("metadata: %s", meta)
 	}
 	until(t, func() bool {
 		_, err := client.Infer(t.Context(), &loadgen.Request{Model: "scenes", Inputs: samples.Tensors(0, 1)})

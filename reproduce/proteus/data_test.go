@@ -90,7 +90,7 @@ func TestArrivals(t *testing.T) {
 		if !reflect.DeepEqual(q, again[i]) {
 			t.Fatalf("arrival %d differs from that of the same seed", i)
 		}
-		same = same && q == other[i]
+		same = same && reflect.DeepEqual(q, other[i])
 		counts[q.App][int(q.At.Seconds())]++
 	}
 	if same {
