@@ -40,7 +40,7 @@ func (c *candidate) orders() (out [][]piece) {
 	costs := make(map[[2]int]float64)
 	for g, s := range c.solutions {
 		for i := range s.Modules {
-			p := piece{graph: g, stage: i}
+			p := piece{graph: g, stage: i, within: s.Modules[i].Within}
 			for _, u := range s.Modules[i].Uses {
 				m := &s.problem.Modules[i].Modes[u.Mode]
 				p.rate += float64(u.Count) * u.Rate

@@ -32,7 +32,7 @@ func TestRentOfPlacements(t *testing.T) {
 		}
 		r := plan.Request{Spec: c.Spec, Rates: rates}
 		rent := func(o Options) (*candidate, float64) {
-			x := (&Planner{Profile: c.Profile, Options: o}).read(r)
+			x := (&Planner{Profile: c.Profile, Options: o}).read(r, care{within: 1})
 			s := &chooser{world: x, solved: make(map[string]*solution)}
 			best, err := s.best(context.Background(), 1)
 			if err != nil {

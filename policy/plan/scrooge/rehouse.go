@@ -99,7 +99,7 @@ func (m *mover) room(p piece, rate float64) (at int, as piece) {
 			continue
 		}
 		m.modes(p, b.device, func(mode Mode) {
-			one := piece{p.graph, p.stage, mode, rate}
+			one := piece{p.graph, p.stage, mode, rate, p.within}
 			if cost := one.part() * m.world.prices[b.device]; m.inTime(&one) && m.world.holds(b, &one) && cost < least*(1-tiny) {
 				at, as, least = k, one, cost
 			}
@@ -118,7 +118,7 @@ func (m *mover) rent(p piece, rate float64) (as piece, ok bool) {
 			continue
 		}
 		m.modes(p, d, func(mode Mode) {
-			one := piece{p.graph, p.stage, mode, min(rate, mode.Rate())}
+			one := piece{p.graph, p.stage, mode, min(rate, mode.Rate()), p.within}
 			if !m.inTime(&one) {
 				return
 			}
