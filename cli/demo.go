@@ -36,29 +36,44 @@ const (
 
 func demoCommand() command {
 	return command{
-		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen", usage: "[--dir out/demo]",
+		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen", usage: "[pipeline] [--dir out/demo]",
 		about: `
-Trains a ladder of classifiers that find and read a digit in a picture (once, about two minutes), measures them, serves
+Without an argument: trains a ladder of classifiers that find and read a digit in a picture (once, about two minutes), measures them, serves
 them over gRPC, and drives the server for a minute with a load that rises and falls to several times what the most accurate model alone can
 carry. System proteus answers with less accurate models while it must: they are loaded and unloaded as the load goes. Then the
 simulator repeats the same arrivals with the same scheduling code, and with the most accurate model alone. Everything is left
-in --dir to look at and to repeat.`,
-		examples: "sluice demo\nsluice demo --dir /tmp/demo --duration 2m\nsluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
+in --dir to look at and to repeat.
+
+pipeline: the same with a graph of models under one objective. A detector finds the digits of a scene, each is cut out, and a
+reader reads it; the scenes grow three times as busy while it runs. System scrooge gives the stages batches, places and parts of the objective
+so that they cost least, and follows what is in the scenes.`,
+		examples: "sluice demo\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\nsluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			dir := fs.String("dir", filepath.Join("out", "demo"), "`folder` for models, profile, reports and plots")
+			dir := fs.String("dir", "", "`folder` for models, profile, reports and plots; empty takes out/demo, or out/pipeline")
 			length := fs.Duration("duration", time.Minute, "length of the load, a `duration`")
 			seed := fs.Uint64("seed", demoSeed, "`seed` of the load")
 			again := fs.Bool("remeasure", false, "measure the models again even if a profile of this machine is there")
 			asJSON := fs.Bool("json", false, "print the outcome as JSON")
 			return func(e *Env, args []string) error {
-				if len(args) > 0 {
-					return exit(ExitUsage, "%q is not understood", args)
-				}
-				d := &demo{dir: *dir, length: *length, seed: *seed, say: e.Stdout}
+				d := &demo{dir: *dir, length: *length, seed: *seed, slo: demoSLO, again: *again, asJSON: *asJSON, say: e.Stdout}
 				if *asJSON {
 					d.say = e.Stderr
 				}
-				return d.run(e, *again, *asJSON)
+				run, name := d.run, "demo"
+				switch {
+				case len(args) == 1 && args[0] == "pipeline":
+					d.slo = sceneSLO
+					run, name = (&sceneDemo{demo: d}).run, "pipeline"
+				case len(args) > 0:
+					return exit(ExitUsage, "%q is not understood: give no argument, or pipeline", args)
+				}
+				if d.dir == "" {
+					d.dir = filepath.Join("out", name)
+				}
+				if err := os.MkdirAll(d.dir, 0o755); err != nil {
+					return err
+				}
+				return run(e)
 			}
 		},
 	}
@@ -68,20 +83,20 @@ type demo struct {
 	dir    string
 	length time.Duration
 	seed   uint64
+	slo    time.Duration
+	again  bool
+	asJSON bool
 	say    io.Writer
 }
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
 
-func (d *demo) run(e *Env, again, asJSON bool) error {
-	if err := os.MkdirAll(d.dir, 0o755); err != nil {
-		return err
-	}
+func (d *demo) run(e *Env) error {
 	w, err := d.world(e)
 	if err != nil {
 		return err
 	}
-	if err := d.profile(e, w, again); err != nil {
+	if err := d.profile(e, w); err != nil {
 		return err
 	}
 	d.ladder(w)
@@ -90,11 +105,11 @@ func (d *demo) run(e *Env, again, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	result, err := d.drive(e, w, run, &spec)
+	result, err := d.drive(e, w, run, &spec, func(*loader) {}, func() {})
 	if err != nil {
 		return err
 	}
-	return d.tell(e, w, result, &spec, asJSON)
+	return d.tell(e, w, result)
 }
 
 // world makes the models and the configuration, where they are not there yet.
@@ -145,16 +160,16 @@ apps:
 }
 
 // profile measures the models unless a profile of these models on this machine is there.
-func (d *demo) profile(e *Env, w *world, again bool) error {
+func (d *demo) profile(e *Env, w *world) error {
 	path := d.path("profile.json")
-	if f, err := profiler.ReadFile(path); err == nil && !again && d.current(w, f) && w.learn(f) == nil {
+	if f, err := profiler.ReadFile(path); err == nil && !d.again && d.current(w, f) && w.learn(f) == nil {
 		fmt.Fprintf(d.say, "2. profile: %s was measured on this machine\n", path)
 		return nil
 	}
 	fmt.Fprintf(d.say, "2. profile: measuring every variant at every batch size\n")
 	f, err := w.measure(e, path, func(c *profiler.Config) {
 		c.MaxTime = 2 * time.Second
-		c.Bound = func(serving.VariantID) time.Duration { return demoSLO }
+		c.Bound = func(serving.VariantID) time.Duration { return d.slo }
 	})
 	if err != nil {
 		return err
@@ -210,8 +225,9 @@ func (d *demo) load(w *world) workload.Spec {
 	return workload.Spec{Seed: d.seed, DurationS: d.length.Seconds(), Apps: []workload.AppSpec{a}}
 }
 
-// drive sends the load to the running server and stops it.
-func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec) (_ *loadgen.Result, err error) {
+// drive sends the load to the running server and stops it. prepare may change how it is sent; done is called while the server still
+// runs.
+func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec, prepare func(*loader), done func()) (_ *loadgen.Result, err error) {
 	ctx, stop := context.WithCancel(e.Context)
 	stopped := make(chan error, 1)
 	go func() { stopped <- run.wait(ctx) }()
@@ -228,6 +244,7 @@ func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec) (_ *lo
 		return nil, err
 	}
 	defer l.client.Close()
+	prepare(&l)
 	if err := run.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -238,6 +255,7 @@ func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec) (_ *lo
 	if r.Interrupted {
 		return nil, errors.New("interrupted")
 	}
+	done()
 	return r, create(d.path("run.jsonl"), r.WriteRecords)
 }
 
@@ -256,7 +274,7 @@ func (r *running) ready(ctx context.Context) error {
 }
 
 // tell simulates the recorded arrivals, with all variants and with the most accurate one alone, and prints everything.
-func (d *demo) tell(e *Env, w *world, live *loadgen.Result, spec *workload.Spec, asJSON bool) error {
+func (d *demo) tell(e *Env, w *world, live *loadgen.Result) error {
 	s := simulation{world: w, seed: d.seed, delay: demoPlanDelay}
 	_, predicted, err := s.twin(d.path("run.jsonl"))
 	if err != nil {
@@ -271,7 +289,7 @@ func (d *demo) tell(e *Env, w *world, live *loadgen.Result, spec *workload.Spec,
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if d.asJSON {
 		return writeJSON(e.Stdout, map[string]any{"live": live, "simulated": predicted, "best_alone": alone, "differences": report.Compare(live.Report, predicted), "files": files})
 	}
 	fmt.Fprintf(e.Stdout, "4. what was served, what the simulator predicts for the same arrivals, and what the most accurate variant alone would\n   have done (simulated)\n\n")

@@ -34,6 +34,7 @@ without it --app names the model and --slo its objective.`,
 			connections := fs.Int("connections", 4, "`number` of connections")
 			outstanding := fs.Int("max-outstanding", 4096, "`queries` under way at most; more are not sent and count as refused")
 			warmup := fs.Duration("warmup", 0, "queries of this first `duration` are sent and not counted")
+			timings := fs.Bool("stage-timings", false, "ask how long queries wait and run at every stage of their apps")
 			asJSON := fs.Bool("json", false, "print the results as JSON")
 			load := declareWorkload(fs)
 			return func(e *Env, args []string) error {
@@ -41,7 +42,7 @@ without it --app names the model and --slo its objective.`,
 					return exit(ExitUsage, "%q is not understood", args)
 				}
 				run := loader{target: *target, connections: *connections, samples: *samples, seed: *load.seed,
-					options: loadgen.Options{Name: "live", Seed: *load.seed, MaxOutstanding: *outstanding, Warmup: *warmup}}
+					options: loadgen.Options{Name: "live", Seed: *load.seed, MaxOutstanding: *outstanding, Warmup: *warmup, StageTimings: *timings}}
 				if err := run.apps(e, *file, *load.app, serving.SLO{Latency: *slo, Percentile: *percentile}); err != nil {
 					return err
 				}
@@ -68,7 +69,8 @@ type loader struct {
 	options     loadgen.Options
 	client      loadgen.Target
 	list        []loadgen.App
-	world       *world // nil without a configuration
+	world       *world                  // nil without a configuration
+	choose      func(*workload.Arrival) // which sample a query brings; nil takes the workload's
 }
 
 // apps finds out what is to be called.
@@ -164,6 +166,9 @@ func (l *loader) send(e *Env, spec *workload.Spec) (*loadgen.Result, error) {
 	if err != nil {
 		return nil, &status{ExitConfig, err}
 	}
+	if l.choose != nil {
+		src = chosen{src, l.choose}
+	}
 	o := l.options
 	o.Duration = spec.Duration()
 	if w := l.world; w != nil {
@@ -175,6 +180,21 @@ func (l *loader) send(e *Env, spec *workload.Spec) (*loadgen.Result, error) {
 		bar.show(float64(p.Sent)/float64(max(p.Total, 1)), fmt.Sprintf("%d sent, %d under way", p.Sent, p.Outstanding))
 	}
 	return loadgen.Run(e.Context, l.client, l.list, src, o)
+}
+
+// chosen is a workload whose queries' samples are chosen by what is known of them.
+type chosen struct {
+	workload.Source
+	choose func(*workload.Arrival)
+}
+
+// Next implements workload.Source.
+func (c chosen) Next() (workload.Arrival, bool) {
+	a, ok := c.Source.Next()
+	if ok {
+		c.choose(&a)
+	}
+	return a, ok
 }
 
 func (l *loader) all(e *Env, specs []workload.Spec, record, out string, asJSON, check bool) error {
@@ -241,6 +261,12 @@ func printUse(w io.Writer, r *loadgen.Result) error {
 		fmt.Fprintln(t, "\nvariant\tserved\taccuracy\t")
 		for _, v := range r.Variants {
 			fmt.Fprintf(t, "%s\t%d\t%.2f %%\t\n", v.Variant, v.Served, 100*v.Accuracy)
+		}
+	}
+	if len(r.Stages) > 0 {
+		fmt.Fprintln(t, "\nstage\tqueries\titems\tbatch\tqueue p50\tp99\trun p50\tp99\t")
+		for _, s := range r.Stages {
+			fmt.Fprintf(t, "%s/%s\t%d\t%.2f\t%.2f\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t\n", s.App, s.Stage, s.Served, s.Items, s.Batch, s.Queue.P50, s.Queue.P99, s.Run.P50, s.Run.P99)
 		}
 	}
 	if err := t.Flush(); err != nil {

@@ -66,6 +66,9 @@ func (w *world) model(a serving.AppID, b *backends) *server.Model {
 	info := &w.Apps[a]
 	m := &server.Model{Name: app.Name, App: a, Platform: "onnxruntime_onnx", Inputs: info.Inputs, Outputs: info.Outputs, Batched: info.Batched, MaxBatch: 1}
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
+	if first != last {
+		m.Platform = server.Ensemble
+	}
 	for _, v := range w.Spec.Stages[first].Variants {
 		m.MaxBatch = max(m.MaxBatch, w.Spec.Variants[v].MaxBatch)
 		if m.Inputs == nil {

@@ -83,6 +83,7 @@ type simulation struct {
 	exact    bool
 	seed     uint64
 	journal  string
+	content  truth.Content // of the queries; nil for what the fan-outs say
 }
 
 // run simulates one load, with the clients of its sessions. duration is the span in which queries were offered.
@@ -102,7 +103,7 @@ func (s *simulation) run(name string, src workload.Source, stays []workload.Stay
 	}
 	machines.Overhead = s.overhead
 	recorder := report.NewRecorder(w.appInfos(), report.Options{})
-	c := sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Stays: stays, Initial: w.plan, Warm: true, Planner: w.planner, PlanDelay: s.delay, Recorder: recorder}
+	c := sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Stays: stays, Initial: w.plan, Warm: true, Planner: w.planner, PlanDelay: s.delay, Recorder: recorder, Content: s.content}
 	if s.journal != "" {
 		f, err := os.Create(s.journal)
 		if err != nil {
@@ -123,6 +124,27 @@ func (s *simulation) run(name string, src workload.Source, stays []workload.Stay
 		return nil, err
 	}
 	return recorder.Report(report.Meta{Name: name, Seed: s.seed, Duration: duration, Usage: &result.Usage, Variants: w.variantNames()}), nil
+}
+
+// recorded is what the queries of a recorded run showed, as far as it tells; nil when it tells of none.
+func (s *simulation) recorded(arrivals []workload.Arrival) truth.Content {
+	spec := s.world.Spec
+	told := false
+	seen := make([][]int32, len(arrivals))
+	for k := range arrivals {
+		a := &arrivals[k]
+		if a.Stages == nil {
+			continue
+		}
+		told = true
+		for _, st := range spec.Apps[a.App].Stages {
+			seen[k] = append(seen[k], a.Stages[spec.Stages[st].Name])
+		}
+	}
+	if !told {
+		return nil
+	}
+	return truth.NewRecorded(spec, seen)
 }
 
 func (s *simulation) loads(e *Env, specs []workload.Spec, out string, asJSON bool) error {
@@ -220,6 +242,7 @@ func (s *simulation) twin(path string) (live, predicted *report.Report, err erro
 	if live, err = loadgen.ReadReport(f, s.world.appInfos(), report.Options{}); err != nil {
 		return nil, nil, exit(ExitConfig, "%s: %w", path, err)
 	}
+	s.content = s.recorded(arrivals)
 	predicted, err = s.run("simulated", workload.FromSlice(arrivals), nil, time.Duration(header.DurationNS))
 	return live, predicted, err
 }

@@ -424,12 +424,22 @@ func (w *world) onnx() (*onnx.Backend, error) {
 }
 
 func (w *world) fake(b config.Backend) (dataplane.Backend, error) {
+	finds := make(map[serving.VariantID][]fake.Found)
+	for _, st := range w.Spec.Stages {
+		for _, e := range st.Next {
+			for _, v := range st.Variants {
+				if e.Rows != "" {
+					finds[v] = append(finds[v], fake.Found{Name: e.Rows, PerItem: e.FanOut})
+				}
+			}
+		}
+	}
 	return fake.New(fake.Config{
 		Latency: func(_ serving.VariantID, items int) time.Duration {
 			return time.Duration(b.Latency) + time.Duration(items)*time.Duration(b.LatencyPerItem)
 		},
 		Load:      func(serving.VariantID) time.Duration { return time.Duration(b.LoadTime) },
-		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed),
+		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed), Finds: finds,
 	})
 }
 

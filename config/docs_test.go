@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
 const manualPath = "../docs/configuration.md"
@@ -210,4 +212,72 @@ func TestEveryKeyIsUsable(t *testing.T) {
 			t.Errorf("%s: %v", yaml, err)
 		}
 	}
+}
+
+const builtinHead = `# Functions of stages
+
+What stages can do without a model: ` + "`function`" + ` and ` + "`with`" + ` of [sluice.yaml](configuration.md). [pipelines.md](pipelines.md) shows them at work.
+
+Boxes are rows of four FP32 numbers: x1, y1, x2, y2, with x to the right and y down. Pictures are UINT8 or FP32, with the picture's
+number first. Functions run in this process on one core, take the queries of a batch one after the other, and give the same answer
+for the same input. An output holds at most 67,108,864 elements.
+
+This page is made from package ` + "`tensor/ops`" + ` by ` + "`go test ./config -update`" + `.
+`
+
+// TestTheFunctionsAreDocumented renders docs/builtin.md from what the functions say of themselves.
+func TestTheFunctionsAreDocumented(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(builtinHead)
+	given := map[string]map[string]string{ // what must be given
+		"crop": {"height": "1", "width": "1"}, "resize": {"height": "1", "width": "1"}, "threshold": {"least": "0"}, "topk": {"k": "1"},
+	}
+	for _, name := range ops.Names() {
+		f, err := ops.New(name, given[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n## `%s`\n\n`%s` %s", name, name, f.Doc())
+		if f.Stateful() {
+			b.WriteString(" It keeps something of every stream.")
+		}
+		b.WriteString("\n\n| | | |\n| --- | --- | --- |\n")
+		row := func(what, name, doc string) {
+			if doc == "" {
+				t.Errorf("%s %s has no text", what, name)
+			}
+			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", what, name, strings.ReplaceAll(doc, "|", "\\|"))
+		}
+		for _, p := range f.Inputs() {
+			doc := p.Doc
+			if len(p.DTypes) > 0 {
+				var types []string
+				for _, d := range p.DTypes {
+					types = append(types, d.String())
+				}
+				doc = strings.Join(types, " or ") + " " + doc
+			}
+			if p.Optional {
+				doc += ". May be left out"
+			}
+			row("input", p.Name, doc)
+		}
+		for _, p := range f.Outputs() {
+			row("output", p.Name, p.Doc)
+		}
+		for _, o := range ops.Options(name) {
+			switch {
+			case o.Must:
+				row("option", o.Name, o.Doc+". Required")
+			case o.Default != "":
+				row("option", o.Name, o.Doc+". Default: `"+o.Default+"`")
+			default:
+				row("option", o.Name, o.Doc)
+			}
+		}
+		if doc := comments(t)["Stage"].fields["Function"]; !strings.Contains(doc, "`"+name+"`") {
+			t.Errorf("the comment of Stage.Function does not name %s", name)
+		}
+	}
+	golden(t, "../docs/builtin.md", b.String())
 }

@@ -230,7 +230,7 @@ type Stage struct {
 	// Function does the step without a model, in this process: `argmax`, `crop`, `nms`, `reshape`, `resize`, `threshold`, `topk` or
 	// `track`. Profiles list it under the name of the step.
 	Function string `yaml:"function"`
-	// With holds the options of the function; docs/pipelines.md lists them.
+	// With holds the options of the function; docs/builtin.md lists them.
 	With map[string]string `yaml:"with"`
 	// Stateful keeps something from query to query of a stream: the step serves those of one stream one at a time, in the order of
 	// their arrival. Default: true for the function `track`, false for all others and for models.

@@ -6,32 +6,24 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/systems"
 )
 
-// BenchmarkHandOver is the way of one query through the plane, with a runtime that takes no time.
+// BenchmarkHandOver is the way of one query through the plane, with a runtime that takes no time: through one stage, and through two of
+// which the first finds three things.
 func BenchmarkHandOver(b *testing.B) {
-	w := simtest.Uniform(1, time.Microsecond, time.Microsecond, time.Second, 8)
-	s, err := systems.Get("sluice")
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := s.Engine(w.Spec, w.Profile, w.Planner.Provides())
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := dataplane.New(dataplane.Config{Spec: w.Spec, Engine: e, Initial: w.Plan, Backend: func(serving.WorkerID) dataplane.Backend { return &runtime{run: echo} }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer p.Close()
-	r := one()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := p.Infer(context.Background(), r); err != nil {
-			b.Fatal(err)
+	run := func(stages []serving.Stage, r *dataplane.Request, what func(context.Context, *dataplane.Batch) error) func(*testing.B) {
+		return func(b *testing.B) {
+			p := staged(b, stages, what, time.Second, 8, dataplane.Config{})
+			defer p.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Infer(context.Background(), r); err != nil {
+					b.Fatal(err)
+				}
+			}
 		}
 	}
+	b.Run("one", run([]serving.Stage{{Name: "only"}}, one(), echo))
+	b.Run("two", run(chain(), holding(3), finds(func(x *dataplane.Batch) error { return echo(context.Background(), x) })))
 }

@@ -227,6 +227,9 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	q.Deadline = now.Add(timeout)
 	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply}})
 	p.mu.Unlock()
+	if r.Queued != nil {
+		r.Queued()
+	}
 	p.signal()
 	return id
 }

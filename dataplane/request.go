@@ -26,6 +26,8 @@ type Request struct {
 	Begins, Ends bool
 	// Timings asks for Response.Stages.
 	Timings bool
+	// Queued, if any, is called when the query has its place in the order of arrival. It must not block.
+	Queued func()
 }
 
 // Response is the answer to a Request.

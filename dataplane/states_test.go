@@ -132,6 +132,23 @@ func TestStateOutlivesInstance(t *testing.T) {
 	}
 }
 
+// A query is cancelled while it runs at the stateful stage: the next of its stream finds what it has left behind.
+func TestStateOfCancelledQuery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := remembering(t, func(ctx context.Context, b *dataplane.Batch) error {
+			time.Sleep(100 * time.Millisecond)
+			return counter(ctx, b)
+		}, dataplane.Config{State: 8})
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := p.Infer(ctx, of("a")); outcome(err) != serving.Cancelled {
+			t.Errorf("%v, want it cancelled", err)
+		}
+		expect(t, p, of("a"), 2)
+	})
+}
+
 // shelf is a store in memory.
 type shelf struct {
 	mu    sync.Mutex

@@ -27,7 +27,6 @@ func TestTwinStreams(t *testing.T) {
 						w.load[k].Stream = dataplane.StreamNumber(named(1 + x%3))
 					}
 				}
-				w.load = renumbered(w.load)
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				r, err := journal.NewReader(bytes.NewReader(a))

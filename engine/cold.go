@@ -75,18 +75,9 @@ func (e *Engine) turnAway() {
 	}
 	for s := range e.spec.Stages {
 		id := serving.StageID(s)
-		if app := &e.spec.Apps[e.spec.Stages[s].App]; app.Drops() || e.fleet.Central(id).Len() == 0 {
+		if app := &e.spec.Apps[e.spec.Stages[s].App]; app.Drops() {
 			continue
 		}
-		q := e.fleet.Central(id)
-		for r := q.Head(); r != fleet.Nil; {
-			next := e.fleet.Next(r)
-			t := e.fleet.Task(r)
-			if ok, _, _ := e.admissible(id, t); !ok && e.now.Sub(t.Ready) >= roomWait && !e.planServes(t) {
-				e.end(t.Record, serving.Failed, NoRoom)
-				next = q.Head() // ending a query may remove other tasks of it
-			}
-			r = next
-		}
+		e.endWaiting(id, NoRoom, func(t *fleet.Task, _ Reason) bool { return e.now.Sub(t.Ready) >= roomWait && !e.planServes(t) })
 	}
 }

@@ -156,19 +156,21 @@ func (e *Engine) planServes(t *fleet.Task) bool {
 // sweep ends what waits at a stage and nothing will come to serve: the plan has no instance for it and none will be
 // started for it, or the ones it has keep failing (hopeless). Without it such queries would wait for ever under serve-late.
 func (e *Engine) sweep(s serving.StageID, hopeless bool) {
-	e.sweepQueue(e.fleet.Turns(s), s, hopeless)
-	e.sweepQueue(e.fleet.Central(s), s, hopeless)
+	e.endWaiting(s, NothingLoaded, func(t *fleet.Task, lacking Reason) bool { return hopeless || !e.starts(s, lacking) && !e.planServes(t) })
 }
 
-func (e *Engine) sweepQueue(q *fleet.Queue, s serving.StageID, hopeless bool) {
-	for r := q.Head(); r != fleet.Nil; {
-		next := e.fleet.Next(r)
-		t := e.fleet.Task(r)
-		if ok, why, _ := e.admissible(s, t); !ok && (hopeless || !e.starts(s, why) && !e.planServes(t)) {
-			e.end(t.Record, serving.Failed, NothingLoaded)
-			next = q.Head() // ending a query may remove other tasks of it
+// endWaiting ends what waits at a stage and nothing there could serve, where lost says so.
+func (e *Engine) endWaiting(s serving.StageID, why Reason, lost func(t *fleet.Task, lacking Reason) bool) {
+	for _, q := range [...]*fleet.Queue{e.fleet.Turns(s), e.fleet.Central(s)} {
+		for r := q.Head(); r != fleet.Nil; {
+			next := e.fleet.Next(r)
+			t := e.fleet.Task(r)
+			if ok, lacking, _ := e.admissible(s, t); !ok && lost(t, lacking) {
+				e.end(t.Record, serving.Failed, why)
+				next = q.Head() // ending a query may remove other tasks of it
+			}
+			r = next
 		}
-		r = next
 	}
 }
 

@@ -16,9 +16,9 @@ func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 	asking := 0
 	for _, scaler := range systems.Scalers() {
 		s := systems.System{Name: "test", Router: "shortestqueue", Batcher: "greedy", Scaler: scaler}
-		s.Options.Replan = time.Hour
-		if scaler == "mixshift" || scaler == "ratebands" {
-			s.Options.Replan = time.Second // the pause between requests, to others their interval
+		s.Options.Replan = time.Second // the pause between requests
+		if scaler == "periodic" || scaler == "replan" || scaler == "arrivals" {
+			s.Options.Replan = time.Hour // their interval
 		}
 		c := simtest.Uniform(1, time.Millisecond, time.Millisecond, 100*time.Millisecond, 8)
 		e, err := s.Engine(c.Spec, c.Profile, c.Planner.Provides())

@@ -61,7 +61,14 @@ func (t *grpcTarget) conn() *grpc.ClientConn {
 
 // Infer implements Target.
 func (t *grpcTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
-	params := make(map[string]*pb.InferParameter, 3)
+	params := make(map[string]*pb.InferParameter, 8)
+	if r.Sequence != "" {
+		params["sequence_id"] = oip.SequenceID(r.Sequence)
+		params["sequence_start"], params["sequence_end"] = oip.Bool(r.First), oip.Bool(r.Last)
+	}
+	if r.StageTimings {
+		params["stage_timings"] = oip.Bool(true)
+	}
 	if r.Timeout > 0 {
 		params["timeout"] = oip.Int(max(1, r.Timeout.Microseconds()))
 	}

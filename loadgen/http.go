@@ -61,7 +61,8 @@ func (t *httpTarget) model(name, version string) string {
 // Infer implements Target.
 func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	// The protocol counts in microseconds: what is less must not become none.
-	ask := &oip.RESTRequest{Inputs: r.Inputs, BinaryOutputs: true, Params: oip.Params{Timeout: r.Timeout, Priority: r.Priority, MinAccuracy: r.MinAccuracy}}
+	ask := &oip.RESTRequest{Inputs: r.Inputs, BinaryOutputs: true, Params: oip.Params{Timeout: r.Timeout, Priority: r.Priority, MinAccuracy: r.MinAccuracy,
+		Sequence: r.Sequence, SequenceStart: r.First, SequenceEnd: r.Last, StageTimings: r.StageTimings}}
 	if r.Timeout > 0 {
 		ask.Params.Timeout = max(r.Timeout, time.Microsecond)
 	}

@@ -23,6 +23,7 @@ type Result struct {
 	Interrupted   bool         `json:"interrupted,omitempty"` // not the whole workload was sent
 	Errors        []ErrorCount `json:"errors,omitempty"`      // the most frequent first
 	Variants      []VariantUse `json:"-"`                     // of the report's apps, in one list
+	Stages        []StageUse   `json:"stages,omitempty"`      // when stage timings were asked for, and the server told
 
 	run     *runner
 	offered int
@@ -96,6 +97,7 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 			res.Variants = append(res.Variants, VariantUse{App: a.Name, Variant: v.Name, Served: v.Served, Accuracy: v.Accuracy})
 		}
 	}
+	res.Stages = r.stages.list(r.apps)
 	res.SendLag = report.PercentilesOf(lags)
 	return res
 }
@@ -122,7 +124,7 @@ func (res *Result) WriteRecords(w io.Writer) error {
 		rec := workload.Record{
 			AtNS: int64(a.At), App: r.apps[a.App].Name, Items: a.Items, Priority: a.Priority, TimeoutNS: int64(a.Timeout), MinAccuracy: a.MinAccuracy, Stream: a.Stream,
 			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)), QueueNS: int64(max(q.queue, 0)),
-			Batch: max(q.batch, 0), Accuracy: q.accuracy,
+			Batch: max(q.batch, 0), Accuracy: q.accuracy, Stages: q.stages,
 		}
 		if a.Variant != serving.None && r.opt.Version != nil {
 			rec.Pinned = r.opt.Version(a.Variant)

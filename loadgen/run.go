@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-serving/sluice/report"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/workload"
 )
 
@@ -24,6 +26,9 @@ type App struct {
 	Accuracy map[string]float64
 	// Samples are the inputs to send.
 	Samples *Samples
+	// Judge says whether the outputs answer the sample rightly, where comparing with the samples' labels does not; nil compares. It is
+	// called by several goroutines at once.
+	Judge func(outputs []tensor.Tensor, sample int) (right bool)
 }
 
 // Options shape a run. The zero value gives the defaults.
@@ -41,6 +46,8 @@ type Options struct {
 	Warmup         time.Duration // queries scheduled before it are sent but not reported
 	// Version turns a pinned variant into the model version that requests name; nil ignores pins.
 	Version func(serving.VariantID) string
+	// StageTimings asks servers what becomes of queries at every stage of their apps, for Result.Stages.
+	StageTimings bool
 	// Progress is called about twice a second while the run lasts, by one goroutine, and may be nil.
 	Progress func(Progress)
 
@@ -70,6 +77,7 @@ type query struct {
 	message  int32 // in messages, or serving.None
 	outcome  serving.Outcome
 	label    int8
+	stages   map[string]int32
 }
 
 type runner struct {
@@ -87,6 +95,14 @@ type runner struct {
 
 	variants names
 	messages names
+	stages   stageUses
+	// The first and the last query of every stream.
+	first, last map[stream]int
+}
+
+type stream struct {
+	app    serving.AppID
+	number uint64
 }
 
 // Run sends the whole of src to target and waits for the answers. When ctx ends it stops sending, gives up what is under
@@ -122,6 +138,19 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 		}
 	}
 	r := &runner{ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals))}
+	for i, a := range arrivals {
+		if a.Stream == 0 {
+			continue
+		}
+		if r.last == nil {
+			r.first, r.last = make(map[stream]int), make(map[stream]int)
+		}
+		s := stream{a.App, a.Stream}
+		if _, known := r.last[s]; !known {
+			r.first[s] = i
+		}
+		r.last[s] = i
+	}
 	p := opt.pacer
 	if p == nil {
 		p = newPacer()
@@ -189,7 +218,11 @@ func (r *runner) one(i int) {
 	a := &r.arrivals[i]
 	app := &r.apps[a.App]
 	due := r.start.Add(time.Duration(a.At))
-	req := Request{Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy}
+	req := Request{Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, StageTimings: r.opt.StageTimings}
+	if a.Stream != 0 {
+		s := stream{a.App, a.Stream}
+		req.Sequence, req.First, req.Last = strconv.FormatUint(a.Stream, 10), r.first[s] == i, r.last[s] == i
+	}
 	if a.Variant != serving.None && r.opt.Version != nil {
 		req.Version = r.opt.Version(a.Variant)
 	}
@@ -205,6 +238,10 @@ func (r *runner) one(i int) {
 	if err == nil {
 		q.outcome = serving.Served
 		q.queue, q.batch, q.accuracy = answer.Queue, answer.Batch, answer.Accuracy
+		q.stages = reached(answer.Stages)
+		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
+			r.stages.add(a.App, answer.Stages)
+		}
 		if answer.Variant != "" {
 			q.variant = r.variants.id(answer.Variant)
 			if q.accuracy == 0 {
@@ -214,7 +251,13 @@ func (r *runner) one(i int) {
 		if !(q.accuracy >= 0 && q.accuracy <= 1) {
 			q.accuracy = 0 // a server may send anything
 		}
-		if right, known := app.Samples.Right(answer.Outputs, first, int(a.Items)); known {
+		right, known := false, app.Judge != nil
+		if known {
+			right = app.Judge(answer.Outputs, first%app.Samples.Count)
+		} else {
+			right, known = app.Samples.Right(answer.Outputs, first, int(a.Items))
+		}
+		if known {
 			q.label = report.LabelWrong
 			if right {
 				q.label = report.LabelRight

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -240,7 +241,7 @@ func TestRequestsCarryTheArrival(t *testing.T) {
 			t.Fatal(err)
 		}
 		src = workload.FromSlice([]workload.Arrival{{At: 5, App: 1, Items: 3, Priority: 2, Timeout: time.Second, MinAccuracy: 0.5, Variant: 4, Sample: 3}})
-		if want, _ := src.Next(); got[0] != want {
+		if want, _ := src.Next(); !reflect.DeepEqual(got[0], want) {
 			t.Errorf("a replay would send %+v, want %+v", got[0], want)
 		}
 	})

@@ -31,6 +31,11 @@ type Request struct {
 	Timeout     time.Duration // the client's deadline; 0 leaves it to the server
 	Priority    int32
 	MinAccuracy float64
+	// Sequence names what the query is a part of; "" is none. First and Last say that it is the first or the last of it.
+	Sequence    string
+	First, Last bool
+	// StageTimings asks for Answer.Stages.
+	StageTimings bool
 }
 
 // Answer is what a server said. Fields that it did not send are zero.
@@ -40,6 +45,7 @@ type Answer struct {
 	Accuracy float64
 	Queue    time.Duration
 	Batch    int32
+	Stages   []StageTime
 }
 
 // Error is a query without an answer.
@@ -59,9 +65,11 @@ func (a *Answer) parameter(key, text string, whole int64, real float64) {
 	case "accuracy":
 		a.Accuracy = real
 	case "queue_us":
-		a.Queue = time.Duration(min(max(whole, 0), int64(24*time.Hour/time.Microsecond))) * time.Microsecond
+		a.Queue = micros(whole)
 	case "batch_size":
-		a.Batch = int32(min(max(whole, 0), math.MaxInt32))
+		a.Batch = count(whole)
+	default:
+		a.stage(key, whole)
 	}
 }
 

@@ -109,6 +109,24 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
+// sequenceNumber is the number that the name of a sequence is in decimal digits, if it is one: Triton's models tell numbers from names.
+func sequenceNumber(name string) (uint64, bool) {
+	n, err := strconv.ParseUint(name, 10, 64)
+	return n, err == nil && strconv.FormatUint(n, 10) == name
+}
+
+// SequenceID makes the parameter "sequence_id" of a gRPC request.
+func SequenceID(name string) *pb.InferParameter {
+	switch n, ok := sequenceNumber(name); {
+	case !ok:
+		return String(name)
+	case n > math.MaxInt64:
+		return &pb.InferParameter{ParameterChoice: &pb.InferParameter_Uint64Param{Uint64Param: n}}
+	default:
+		return Int(int64(n))
+	}
+}
+
 // DecodeParams reads the parameters of a gRPC request.
 func DecodeParams(m map[string]*pb.InferParameter) (Params, error) {
 	var p Params

@@ -44,5 +44,22 @@ func TestSequences(t *testing.T) {
 		check("HTTP", r.Params, err)
 		p, err := DecodeParams(c.grpc)
 		check("gRPC", p, err)
+		if c.err != "" {
+			continue
+		}
+		body, n, err := EncodeRESTRequest(&RESTRequest{Inputs: r.Inputs, Params: c.want}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err = DecodeREST(body, n, nil); err == nil {
+			check("HTTP, written", r.Params, err)
+		}
+		if strings.Contains(string(body), `"sequence_id":`) != (c.want.Sequence != "") || strings.Contains(string(body), `"sequence_id":"`) != strings.Contains(c.want.Sequence, "camera") {
+			t.Errorf("%+v is written as %s", c.want, body)
+		}
+		p, err = DecodeParams(map[string]*pb.InferParameter{"sequence_id": SequenceID(c.want.Sequence)})
+		if err != nil || p.Sequence != c.want.Sequence {
+			t.Errorf("gRPC, written: %+v, %v, want %q", p, err, c.want.Sequence)
+		}
 	}
 }

@@ -69,7 +69,11 @@ func EncodeRESTRequest(r *RESTRequest, binary bool) (body []byte, headerLength i
 	}
 	if r.Params.Sequence != "" {
 		b = append(b, `,"sequence_id":`...)
-		b = appendString(b, r.Params.Sequence)
+		if _, number := sequenceNumber(r.Params.Sequence); number {
+			b = append(b, r.Params.Sequence...)
+		} else {
+			b = appendString(b, r.Params.Sequence)
+		}
 	}
 	for _, p := range []struct {
 		name string

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -133,14 +134,15 @@ func describe(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
 
 // ModelInfer implements the protocol.
 func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
-	out, err := g.infer(ctx, r)
+	out, err := g.infer(ctx, r, nil)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
 	return out, nil
 }
 
-func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
+// infer answers a request; queued is called when its query has its place among others, if any is to know.
+func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse, error) {
 	m, err := g.model(r.ModelName)
 	if err != nil {
 		return nil, err
@@ -170,6 +172,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest) (*pb.M
 			return nil, err
 		}
 	}
+	query.Queued = queued
 	r.Inputs, r.RawInputContents = nil, nil // they may be large, and are held by those who need them as long as they do
 	answer, err := g.s.platform.Infer(ctx, query)
 	if err != nil {
@@ -200,7 +203,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest) (*pb.M
 const streamDepth = 64
 
 // ModelStreamInfer implements the protocol: answers come in the order in which they are ready, each with its request's id;
-// errors travel inside the stream.
+// errors travel inside the stream. Requests of sequences are queued in the order in which they come, others as they are decoded.
 func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStreamInferServer) error {
 	ctx := stream.Context()
 	slots := make(chan struct{}, streamDepth)
@@ -225,9 +228,15 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 			break
 		}
 		slots <- struct{}{}
+		var queued func()
+		var turn chan struct{}
+		if r.GetParameters()["sequence_id"] != nil {
+			turn = make(chan struct{})
+			queued = sync.OnceFunc(func() { close(turn) })
+		}
 		go func() {
 			defer func() { <-slots }()
-			out, err := g.guarded(ctx, r)
+			out, err := g.guarded(ctx, r, queued)
 			if err != nil {
 				e, _ := told(err)
 				answers <- &pb.ModelStreamInferResponse{ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{Id: r.GetId(), ModelName: r.GetModelName()}}
@@ -235,6 +244,9 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 			}
 			answers <- &pb.ModelStreamInferResponse{InferResponse: out}
 		}()
+		if queued != nil {
+			<-turn
+		}
 	}
 	for range streamDepth {
 		slots <- struct{}{} // all running ones have answered
@@ -244,9 +256,12 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 }
 
 // guarded is infer on a goroutine of its own, out of reach of the interceptors.
-func (g *grpcService) guarded(ctx context.Context, r *pb.ModelInferRequest) (out *pb.ModelInferResponse, err error) {
+func (g *grpcService) guarded(ctx context.Context, r *pb.ModelInferRequest, queued func()) (out *pb.ModelInferResponse, err error) {
+	if queued != nil {
+		defer queued() // also where it fails before that
+	}
 	defer survive(&g.s.config, "ModelStreamInfer", &err)
-	return g.infer(ctx, r)
+	return g.infer(ctx, r, queued)
 }
 
 // ModelConfig implements Triton's extension.
@@ -258,7 +273,7 @@ func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
-	c := &pb.ModelConfig{Name: m.Name, Platform: m.Platform, Backend: "onnxruntime"}
+	c := &pb.ModelConfig{Name: m.Name, Platform: m.Platform, Backend: m.backend()}
 	if m.Batched {
 		c.MaxBatchSize = int32(m.MaxBatch)
 	}

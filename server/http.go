@@ -177,7 +177,7 @@ func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	if m.Batched {
 		most = m.MaxBatch
 	}
-	return reply(w, map[string]any{"name": m.Name, "platform": m.Platform, "backend": "onnxruntime", "max_batch_size": most, "input": list(m.Inputs), "output": list(m.Outputs)})
+	return reply(w, map[string]any{"name": m.Name, "platform": m.Platform, "backend": m.backend(), "max_batch_size": most, "input": list(m.Inputs), "output": list(m.Outputs)})
 }
 
 func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {

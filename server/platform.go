@@ -32,13 +32,24 @@ type Platform interface {
 type Model struct {
 	Name     string
 	App      serving.AppID
-	Platform string // such as onnxruntime_onnx
+	Platform string // onnxruntime_onnx, or Ensemble
 	Versions []Version
 	Former   []Version     // that were replaced: they cannot be pinned, and may answer until their successor is ready
 	Inputs   []tensor.Spec // with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
 	MaxBatch int  // most items of one request
+}
+
+// Ensemble is the platform of apps of several stages: Triton's word for its pipelines.
+const Ensemble = "ensemble"
+
+// backend is what Triton's model configuration says of a model, nothing for a pipeline.
+func (m *Model) backend() string {
+	if m.Platform == Ensemble {
+		return ""
+	}
+	return "onnxruntime"
 }
 
 // Version is a variant as clients see it: they may pin it by its version or by its name.

@@ -59,3 +59,52 @@ func TestSequencesAndTimings(t *testing.T) {
 		t.Errorf("%v, %v", meta, err)
 	}
 }
+
+// Requests of a sequence on one gRPC stream are queued in the order in which they were sent, however long each takes to be answered;
+// one that is wrong does not hold up those behind it.
+func TestSequenceOnAStream(t *testing.T) {
+	s := start(t, server.Config{})
+	var order []byte
+	release := make(chan struct{})
+	s.p.infer = func(_ context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+		order = append(order, r.Inputs[0].Data[0]) // unguarded: each is queued before the next is taken up
+		r.Queued()
+		<-release
+		return &dataplane.Response{Outputs: []tensor.Tensor{{Name: "y", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}}}, nil
+	}
+	stream, err := s.client(t).ModelStreamInfer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 50
+	for k := range n {
+		data := make([]byte, 8)
+		data[0] = byte(k)
+		r := oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: data}}, map[string]*pb.InferParameter{"sequence_id": oip.Int(3)})
+		if k == 20 {
+			r.ModelName = "nobody"
+		}
+		if err := stream.Send(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	wrong := 0
+	for k := range n {
+		a, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.ErrorMessage != "" {
+			wrong++
+		}
+		if k == 0 { // of the wrong one: the others are not answered before all are queued
+			close(release)
+		}
+	}
+	if wrong != 1 || len(order) != n-1 || !slices.IsSorted(order) {
+		t.Errorf("%d errors, queued in the order %v", wrong, order)
+	}
+}

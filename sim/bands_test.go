@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -280,4 +281,57 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 	if math.Abs(share-want) > 0.02 || full[1] < 0.7*batches[1] || full[2] < 0.7*batches[2] || late > 0.03*all {
 		t.Errorf("%.1f %% to the larger, want %.1f; %v of %v batches full, %v of %v queries late", 100*share, 100*want, full[1:], batches[1:], late, all)
 	}
+}
+
+// roomless is a planner that has room for nothing.
+type roomless struct{ *simtest.Rated }
+
+func (roomless) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+	return plan.Nothing("roomless", r.Snapshot), nil
+}
+
+// Queries that no late policy gives up, for an app that no plan has room for, fail after ten seconds and some, each of them, and plans are asked
+// for ever more seldom.
+func TestBandsWithoutRoom(t *testing.T) {
+	c := simtest.Uniform(1, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
+	c.Spec.Apps[0].Late = serving.ServeLate
+	p, err := profile.NewTable(c.Spec, c.Measurements, profile.P95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planner := roomless{&simtest.Rated{Limit: 4, Low: 28, Up: 80}}
+	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands"}.Engine(c.Spec, p, planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := stepped(rand.New(rand.NewPCG(1, 13)), 2, 120)
+	asked, failed, least, most := 0, 0, time.Duration(math.MaxInt64), time.Duration(0)
+	_, err = Run(Config{
+		Spec: c.Spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner, PlanDelay: 20 * time.Millisecond, Check: true,
+		Observe: func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
+			for i := range decisions {
+				switch d := &decisions[i]; d.Kind {
+				case engine.RequestPlan:
+					asked++
+				case engine.EndQuery:
+					if d.Outcome == serving.Failed && d.Reason == engine.NoRoom {
+						failed++
+					}
+					least, most = min(least, now.Sub(d.Arrived)), max(most, now.Sub(d.Arrived))
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 0.1, 0.2, 0.4 ... s apart, and then ten.
+	if failed != len(load) || least < 10*time.Second || most > 21*time.Second || asked > 8+130/10 {
+		t.Errorf("%d of %d queries failed, after %v to %v; %d plans were asked for", failed, len(load), least, most, asked)
+	}
+	t.Logf("%d plans, queries fail after %v to %v", asked, least, most)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/plan/scrooge"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
@@ -200,4 +201,76 @@ func (f atFirst) Fan(s serving.StageID, k int) float64 {
 		return 1
 	}
 	return f.Frame.Fan(s, k)
+}
+
+// waves is content of which there is eight times as much in every second span.
+type waves struct{ span time.Duration }
+
+func (w waves) Frame(q *serving.Query) truth.Frame {
+	if q.Arrived/serving.Time(w.span)%2 == 1 {
+		return seen{8, 1}
+	}
+	return seen{1, 1}
+}
+
+// Scrooge's planner with the scaler that follows content serves waves of it, which it cannot without; and with a turn-off delay that
+// reaches from one wave to the next it loads less and misses less, for more money (§3.6).
+func TestScroogeFollowsWaves(t *testing.T) {
+	type outcome struct {
+		loads, resumed, missed, all int
+		dollars                     float64
+	}
+	run := func(scaler string, delay time.Duration) (out outcome) {
+		spec, m := pipeline(30, 1)
+		p, err := profile.NewTable(spec, m, profile.Mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		planner := &scrooge.Planner{Profile: p}
+		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler, Options: systems.Options{Following: systems.Following{TurnOff: delay}}}
+		e, err := system.Engine(spec, p, planner.Provides())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Run(Config{
+			Spec: spec, Engine: e, Truth: tr, Content: once{waves{40 * time.Second}}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(5, 4)), 100, 160)),
+			Observe: func(_ serving.Time, _ []engine.Input, decisions []engine.Decision) {
+				for k := range decisions {
+					switch d := &decisions[k]; d.Kind {
+					case engine.LaunchInstance:
+						out.loads++
+					case engine.ResumeInstance:
+						out.resumed++
+					case engine.EndQuery:
+						out.all++
+						if d.Outcome != serving.Served || d.Late {
+							out.missed++
+						}
+					}
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.dollars = res.Usage.Dollars
+		return out
+	}
+	blind, following, kept := run("replan", 0), run("complexity", 0), run("complexity", 30*time.Second)
+	t.Logf("replan %+v, complexity %+v, with 30 s %+v", blind, following, kept)
+	if 5*blind.missed < blind.all || 50*following.missed > following.all {
+		t.Errorf("missed %d without following and %d with, of %d", blind.missed, following.missed, following.all)
+	}
+	if following.resumed > 0 || kept.resumed == 0 || kept.loads >= following.loads || kept.missed >= following.missed || kept.dollars <= following.dollars {
+		t.Errorf("without a delay %+v, with one %+v", following, kept)
+	}
 }

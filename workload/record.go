@@ -45,6 +45,8 @@ type Record struct {
 	Accuracy  float64 `json:"accuracy,omitempty"`
 	Right     *bool   `json:"right,omitempty"` // absent when the right answer is not known
 	Error     string  `json:"error,omitempty"`
+	// Stages is how many items reached each stage of the app, by its name; absent when the server was not asked or did not answer.
+	Stages map[string]int32 `json:"stages,omitempty"`
 }
 
 // Bounds of a recorded run.
@@ -199,7 +201,7 @@ func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error), 
 		}
 		a := Arrival{
 			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Priority: rec.Priority, Timeout: time.Duration(rec.TimeoutNS),
-			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1, Stream: rec.Stream,
+			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1, Stream: rec.Stream, Stages: rec.Stages,
 		}
 		if rec.Sample != nil {
 			a.Sample = *rec.Sample

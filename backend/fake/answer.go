@@ -3,6 +3,7 @@ package fake
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -32,6 +33,17 @@ func answer(outputs []Output, p *dataplane.Part) ([]tensor.Tensor, error) {
 		out[i] = clone(&p.Inputs[at], o.Name)
 	}
 	return out, nil
+}
+
+// found adds what is found in the items of a part, in the place of outputs of the same names.
+func found(out []tensor.Tensor, finds []Found, p *dataplane.Part) []tensor.Tensor {
+	for _, f := range finds {
+		upTo := func(items int) int64 { return int64(math.Round(float64(items) * f.PerItem)) }
+		n := upTo(p.Offset+p.Items) - upTo(p.Offset)
+		out = slices.DeleteFunc(out, func(t tensor.Tensor) bool { return t.Name == f.Name })
+		out = append(out, tensor.Tensor{Name: f.Name, DType: tensor.Uint8, Shape: []int64{n}, Data: make([]byte, n)})
+	}
+	return out
 }
 
 func clone(t *tensor.Tensor, name string) tensor.Tensor {

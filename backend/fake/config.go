@@ -29,6 +29,14 @@ type Config struct {
 
 	// Outputs lists what every answer contains; empty means one copy of every input under its own name.
 	Outputs []Output
+	// Finds lists, by variant, what is found in the items besides.
+	Finds map[serving.VariantID][]Found
+}
+
+// Found is a tensor of every answer whose rows are no items but what is found in them.
+type Found struct {
+	Name    string
+	PerItem float64 // at least 0; parts of a query have together as many as the whole, rounded
 }
 
 // Output is one tensor of every answer.
@@ -40,6 +48,9 @@ type Output struct {
 	Row tensor.Tensor
 }
 
+// maxPerItem bounds what is found in an item.
+const maxPerItem = 1 << 16
+
 // validate reports the first field that makes no sense.
 func (c *Config) validate() error {
 	if !(c.ErrorRate >= 0 && c.ErrorRate <= 1) {
@@ -47,6 +58,13 @@ func (c *Config) validate() error {
 	}
 	if c.LaunchFailures < 0 {
 		return fmt.Errorf("fake backend: launch_failures is %d, want at least 0", c.LaunchFailures)
+	}
+	for v, list := range c.Finds {
+		for _, f := range list {
+			if !(f.PerItem >= 0 && f.PerItem <= maxPerItem) {
+				return fmt.Errorf("fake backend: finds[%d] %q: %v per item, want a number in [0, %d]", v, f.Name, f.PerItem, maxPerItem)
+			}
+		}
 	}
 	for i, o := range c.Outputs {
 		if o.Name == "" {

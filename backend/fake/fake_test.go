@@ -346,3 +346,35 @@ func BenchmarkZeroLatencyRun(b *testing.B) {
 		}
 	}
 }
+
+// What is found in the items of a query comes to as much in parts as in one.
+func TestFinds(t *testing.T) {
+	r := mustLaunch(t, mustNew(t, Config{Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: 2.5}, {Name: "none"}}}}), spec(1, 0))
+	whole := batch(1, 0, 5)
+	parts := batch(2, 0, 2, 3)
+	parts.Parts[1].Offset = 2
+	for _, b := range []*dataplane.Batch{whole, parts} {
+		if err := r.Run(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := func(p *dataplane.Part, name string) int64 {
+		at := slices.IndexFunc(p.Outputs, func(t tensor.Tensor) bool { return t.Name == name })
+		if len(p.Outputs) != 2 || at < 0 || p.Outputs[at].Validate() != nil {
+			t.Fatalf("%+v", p.Outputs)
+		}
+		return p.Outputs[at].Shape[0]
+	}
+	if n := rows(&whole.Parts[0], "x"); n != 13 {
+		t.Errorf("%d rows for 5 items", n)
+	}
+	if a, b := rows(&parts.Parts[0], "x"), rows(&parts.Parts[1], "x"); a != 5 || b != 8 {
+		t.Errorf("%d and %d rows for 2 and 3 items", a, b)
+	}
+	if n := rows(&whole.Parts[0], "none"); n != 0 {
+		t.Errorf("%d rows of nothing", n)
+	}
+	if _, err := New(Config{Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: -1}}}}); err == nil {
+		t.Error("fewer than nothing was found")
+	}
+}

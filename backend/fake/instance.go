@@ -151,7 +151,7 @@ func (in *instance) Run(ctx context.Context, b *dataplane.Batch) (err error) {
 		if err != nil {
 			return fmt.Errorf("fake instance %d: batch %d: query %d: %w", in.spec.ID, b.ID, b.Parts[i].Query, err)
 		}
-		b.Parts[i].Outputs = out
+		b.Parts[i].Outputs = found(out, in.b.cfg.Finds[b.Variant], &b.Parts[i])
 	}
 	return nil
 }

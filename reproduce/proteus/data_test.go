@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -86,10 +87,10 @@ func TestArrivals(t *testing.T) {
 		if i > 0 && q.At < got[i-1].At {
 			t.Fatalf("arrival %d is before the one before", i)
 		}
-		if q != again[i] {
+		if !reflect.DeepEqual(q, again[i]) {
 			t.Fatalf("arrival %d differs from that of the same seed", i)
 		}
-		same = same && q == other[i]
+		same = same && reflect.DeepEqual(q, other[i])
 		counts[q.App][int(q.At.Seconds())]++
 	}
 	if same {

@@ -47,13 +47,16 @@ func (x *world) stage(p *piece) *stage { return &x.graphs[p.graph].stages[p.stag
 
 // plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, where that does not fit.
 func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) *plan.Plan {
+	if !x.o.AsWritten {
+		c.calm()
+	}
 	out := &plan.Plan{Planner: "scrooge", Forecast: plan.Forecast{Violation: -1, CostPerHour: x.rent(r, c)}, Budgets: make([]time.Duration, len(x.spec.Stages))}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	for g, s := range c.solutions {
-		for i := range s.Modules {
-			out.Budgets[x.graphs[g].stages[i].id] = s.Modules[i].Within
+	for g := range c.solutions {
+		for i, within := range c.budgets(g) {
+			out.Budgets[x.graphs[g].stages[i].id] = within
 		}
 	}
 	reach := make([]float64, len(x.spec.Apps)) // by how much an app's load may grow before one of its machines is full

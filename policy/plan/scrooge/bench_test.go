@@ -12,11 +12,11 @@ import (
 // BenchmarkExact takes the times of Exact over 50 problems of 30 machine types for each graph, and reports their median and the
 // longest; a problem's time is the shortest of its runs, so run it with -benchtime of several times 50x.
 func BenchmarkExact(b *testing.B) {
-	for n, name := range names() {
+	for n, name := range scrooge.Names() {
 		b.Run(name, func(b *testing.B) {
 			problems := make([]*scrooge.Problem, 50)
 			for seed := range problems {
-				problems[seed] = many(rand.New(rand.NewPCG(uint64(seed), uint64(n))), figure1[name], 30)
+				problems[seed] = scrooge.Many(rand.New(rand.NewPCG(uint64(seed), uint64(n))), scrooge.Figure1[name], 30)
 			}
 			took := make([]time.Duration, len(problems))
 			run, unproven := 0, 0

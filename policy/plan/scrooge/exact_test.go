@@ -14,9 +14,9 @@ import (
 func TestExactIsBrute(t *testing.T) {
 	kept := 0
 	for seed := uint64(1); seed <= 450; seed++ {
-		p := small(rand.New(rand.NewPCG(seed, 7)))
+		p := scrooge.Small(rand.New(rand.NewPCG(seed, 7)))
 		if seed > 400 {
-			p = many(rand.New(rand.NewPCG(seed, 7)), figure1[names()[seed%7]], 1)
+			p = scrooge.Many(rand.New(rand.NewPCG(seed, 7)), scrooge.Figure1[scrooge.Names()[seed%7]], 1)
 		}
 		want, fail := scrooge.Brute(context.Background(), p)
 		got, err := scrooge.Exact(p)

@@ -51,7 +51,7 @@ func (c *candidate) pack() {
 	for g, s := range c.solutions {
 		for i := range s.Modules {
 			for _, u := range s.Modules[i].Uses {
-				one := piece{graph: g, stage: i, mode: s.problem.Modules[i].Modes[u.Mode], rate: u.Rate, within: s.Modules[i].Within}
+				one := piece{g, i, s.problem.Modules[i].Modes[u.Mode], u.Rate, s.Modules[i].Within}
 				for range u.Count {
 					if one.part() > 1-tiny {
 						p.bins = append(p.bins, x.bin(one.mode.Type))

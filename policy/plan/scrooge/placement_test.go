@@ -4,7 +4,9 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -144,5 +146,84 @@ func TestWhole(t *testing.T) {
 		if got := whole(need, prices); math.Abs(got-least) > 1e-9 {
 			t.Fatalf("%v make up %v from %v on, want %v", prices, got, need, least)
 		}
+	}
+}
+
+// Budgets are no shorter than what machines take, and no path of them is longer than the objective, which the longest uses up.
+func TestStretched(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		g := pipeline{within: time.Second, stages: make([]stage, 1+rng.IntN(6))}
+		worst := make([]time.Duration, len(g.stages))
+		for i := range worst {
+			worst[i] = time.Duration(1 + rng.IntN(150e6))
+			for to := i + 1; to < len(worst); to++ {
+				if rng.IntN(2) == 0 || to == i+1 {
+					g.stages[i].next = append(g.stages[i].next, to)
+				}
+			}
+		}
+		out, longest := g.stretched(worst), time.Duration(0)
+		ends := make([]time.Duration, len(out))
+		for i, within := range out {
+			ends[i] += within
+			longest = max(longest, ends[i])
+			if within < worst[i] {
+				t.Errorf("seed %d: module %d gets %v and takes %v", seed, i, within, worst[i])
+			}
+			for _, to := range g.stages[i].next {
+				ends[to] = max(ends[to], ends[i])
+			}
+		}
+		if longest > g.within || longest < g.within-time.Microsecond {
+			t.Errorf("seed %d: the longest path has %v of %v", seed, longest, g.within)
+		}
+	}
+}
+
+// Where there is room, batches are smaller than the cheapest, with as many at once, and in time earlier; machines are used by no more than half for it, and rent
+// the same.
+func TestCalm(t *testing.T) {
+	spec, p := tables34(t, 10, 10)
+	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}}, care{within: 1})
+	s := &chooser{world: x, solved: make(map[string]*solution)}
+	c, err := s.best(context.Background(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range c.packing.bins { // batches of one are much faster here
+		for n := range c.packing.bins[k].pieces {
+			q := &c.packing.bins[k].pieces[n]
+			small := q.mode
+			small.Batch, small.Took = 1, small.Took/4
+			c.solutions[q.graph].modes[q.stage] = append(slices.Clone(c.solutions[q.graph].modes[q.stage]), small)
+		}
+	}
+	rent, before := c.cost, c.budgets(0)
+	slots := make(map[[2]int]int)
+	worst := make(map[[2]int]time.Duration)
+	for k, b := range c.packing.bins {
+		for n, q := range b.pieces {
+			slots[[2]int{k, n}], worst[[2]int{k, n}] = q.mode.Slots, q.mode.Worst(q.rate)
+		}
+	}
+	c.calm()
+	smaller := 0
+	for k, b := range c.packing.bins {
+		for n, q := range b.pieces {
+			at := [2]int{k, n}
+			if q.mode.Slots != slots[at] || q.mode.Worst(q.rate) > worst[at] {
+				t.Errorf("%+v took %v before", q, worst[at])
+			}
+			if q.mode.Worst(q.rate) < worst[at] {
+				smaller++
+			}
+		}
+		if smaller > 0 && b.room < 1-easy-tiny {
+			t.Errorf("machine %d is used by %v", k, 1-b.room)
+		}
+	}
+	if smaller == 0 || c.cost != rent {
+		t.Errorf("%d smaller batches, rents %v and %v before, budgets %v and %v before", smaller, c.cost, rent, c.budgets(0), before)
 	}
 }

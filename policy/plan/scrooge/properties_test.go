@@ -71,7 +71,7 @@ func holds(p *scrooge.Problem, a *scrooge.Allocation) error {
 func TestMonotone(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 8))
-		p := small(rng)
+		p := scrooge.Small(rng)
 		cost := func(q scrooge.Problem) float64 {
 			a, err := scrooge.Exact(&q)
 			if err != nil {
@@ -102,7 +102,7 @@ func TestMonotone(t *testing.T) {
 func TestInfeasible(t *testing.T) {
 	seen := 0
 	for seed := range uint64(300) {
-		p := small(rand.New(rand.NewPCG(seed, 9)))
+		p := scrooge.Small(rand.New(rand.NewPCG(seed, 9)))
 		p.SLO /= 3
 		_, err := scrooge.Exact(p)
 		var no *scrooge.Infeasible
@@ -174,63 +174,6 @@ func TestLowRates(t *testing.T) {
 	}
 }
 
-// Concentrate keeps cost and budgets, and leaves fewer partial machines where there is time.
-func TestConcentrate(t *testing.T) {
-	partial := func(p *scrooge.Problem, a *scrooge.Allocation) (n int) {
-		for i := range a.Modules {
-			for _, u := range a.Modules[i].Uses {
-				if u.Rate < p.Modules[i].Modes[u.Mode].Rate()*(1-1e-9) {
-					n += u.Count
-				}
-			}
-		}
-		return n
-	}
-	before, after := 0, 0
-	for seed := range uint64(200) {
-		p := small(rand.New(rand.NewPCG(seed, 10)))
-		p.SLO *= 2
-		a, err := scrooge.Exact(p)
-		if err != nil {
-			continue
-		}
-		cost, n := a.Cost, partial(p, a)
-		if err := a.Concentrate(p); err != nil {
-			t.Fatal(err)
-		}
-		if err := holds(p, a); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-		if err := a.Verify(p); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-		if math.Abs(a.Cost-cost) > 1e-9*cost || partial(p, a) > n {
-			t.Errorf("seed %d: %v $/h with %d partial machines became %v with %d", seed, cost, n, a.Cost, partial(p, a))
-		}
-		before, after = before+n, after+partial(p, a)
-	}
-	if after >= before {
-		t.Errorf("%d partial machines became %d", before, after)
-	}
-	t.Logf("%d partial machines became %d", before, after)
-
-	p := example() // three hundred milliseconds leave none for it
-	a, err := scrooge.Exact(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Concentrate(p); err != nil || partial(p, a) != 4 {
-		t.Errorf("%+v, %v", a.Modules, err)
-	}
-	p.SLO = time.Second
-	if a, err = scrooge.Exact(p); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Concentrate(p); err != nil || partial(p, a) != 2 {
-		t.Errorf("%+v, %v", a.Modules, err)
-	}
-}
-
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		spoil func(p *scrooge.Problem)
@@ -297,7 +240,7 @@ func TestBruteEnds(t *testing.T) {
 	if _, err := scrooge.Brute(ctx, example()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it is cancelled", err)
 	}
-	p := many(rand.New(rand.NewPCG(1, 1)), figure1["actdet"], 30)
+	p := scrooge.Many(rand.New(rand.NewPCG(1, 1)), scrooge.Figure1["actdet"], 30)
 	for i := range p.Modules {
 		p.Modules[i].Rate *= 50
 	}

@@ -100,7 +100,7 @@ func (m *mover) room(p piece, rate float64) (at int, as piece) {
 		}
 		m.modes(p, b.device, func(mode Mode) {
 			one := piece{p.graph, p.stage, mode, rate, p.within}
-			if cost := one.part() * m.world.prices[b.device]; m.inTime(&one) && m.world.holds(b, &one) && cost < least*(1-tiny) {
+			if cost := one.part() * m.world.prices[b.device]; one.inTime() && m.world.holds(b, &one) && cost < least*(1-tiny) {
 				at, as, least = k, one, cost
 			}
 		})
@@ -119,7 +119,7 @@ func (m *mover) rent(p piece, rate float64) (as piece, ok bool) {
 		}
 		m.modes(p, d, func(mode Mode) {
 			one := piece{p.graph, p.stage, mode, min(rate, mode.Rate()), p.within}
-			if !m.inTime(&one) {
+			if !one.inTime() {
 				return
 			}
 			if all := rate <= mode.Rate()*(1+tiny); all {
@@ -144,6 +144,6 @@ func (m *mover) modes(p piece, device int, f func(Mode)) {
 }
 
 // inTime tells whether a piece keeps its module's part of the objective.
-func (m *mover) inTime(p *piece) bool {
-	return p.part() <= 1+tiny && p.mode.Worst(p.rate) <= m.solutions[p.graph].Modules[p.stage].Within
+func (p *piece) inTime() bool {
+	return p.part() <= 1+tiny && p.mode.Worst(p.rate) <= p.within
 }

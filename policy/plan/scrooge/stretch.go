@@ -1,0 +1,41 @@
+package scrooge
+
+import "time"
+
+// stretched gives the modules of a graph parts of the objective in proportion to what their machines take at the longest: the allocation's parts are what
+// its own uses need, and leave some time to nobody. Along every path they add up to the objective at most: what a module gets is
+// stretched by the longest path through it.
+func (g *pipeline) stretched(worst []time.Duration) []time.Duration {
+	n := len(g.stages)
+	before, after := make([]time.Duration, n), make([]time.Duration, n) // of a module, the longest path to it and on from it
+	for i := range n {
+		for _, to := range g.stages[i].next {
+			before[to] = max(before[to], before[i]+worst[i])
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		for _, to := range g.stages[i].next {
+			after[i] = max(after[i], worst[to]+after[to])
+		}
+	}
+	out := make([]time.Duration, n)
+	for i := range n {
+		if path := before[i] + worst[i] + after[i]; path > 0 {
+			out[i] = time.Duration(float64(worst[i]) / float64(path) * float64(g.within))
+		}
+	}
+	return out
+}
+
+// budgets is what the stages of a graph get of the objective.
+func (c *candidate) budgets(g int) []time.Duration {
+	worst := make([]time.Duration, len(c.world.graphs[g].stages))
+	for k := range c.packing.bins {
+		for n := range c.packing.bins[k].pieces {
+			if p := &c.packing.bins[k].pieces[n]; p.graph == g {
+				worst[p.stage] = max(worst[p.stage], p.mode.Worst(p.rate))
+			}
+		}
+	}
+	return c.world.graphs[g].stretched(worst)
+}
