@@ -42,7 +42,7 @@ func (e *Engine) launched(i *fleet.Instance) {
 
 func (e *Engine) removed(i *fleet.Instance) {
 	e.used.busy += i.Busy
-	e.used.slots += (e.now - i.Launched) * serving.Time(i.Slots)
+	e.used.slots += (e.now - i.Launched) * serving.Time(i.Built)
 	u := &e.used.workers[i.Key.Worker]
 	if u.instances--; u.instances == 0 {
 		e.used.dollars += e.price(i.Key.Worker, e.now-u.since)
@@ -74,7 +74,7 @@ func (e *Engine) Usage(now serving.Time) report.Usage {
 		for _, b := range i.Running {
 			u.busy += max(now-b.Started, 0)
 		}
-		u.slots += (now - i.Launched) * serving.Time(i.Slots)
+		u.slots += (now - i.Launched) * serving.Time(i.Built)
 		if d := &e.spec.DeviceTypes[i.DeviceType]; d.Part {
 			u.hold(d, now-i.Launched)
 		}

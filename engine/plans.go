@@ -52,7 +52,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 	clear(e.holders)
 	for _, i := range e.fleet.Live() {
 		want, ok := e.planned[i.Key]
-		if !ok || want.Stage != i.Stage || want.Slots != i.Slots || want.Cores != i.Cores || i.State == fleet.Draining ||
+		if !ok || want.Stage != i.Stage || want.Slots > i.Built || want.Cores != i.Cores || i.State == fleet.Draining ||
 			want.DeviceType(e.spec) != i.DeviceType || want.Accelerator != i.Accelerator {
 			continue
 		}
@@ -100,8 +100,8 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 		return
 	}
 	device := want.DeviceType(e.spec)
-	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Cores: want.Cores, Accelerator: want.Accelerator, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
-	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: want.Slots, Cores: want.Cores, Part: want.Part}
+	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Built: want.Built, Cores: want.Cores, Accelerator: want.Accelerator, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
+	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: max(want.Slots, want.Built), Cores: want.Cores, Part: want.Part}
 	for _, v := range want.Variants {
 		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
 		l.Variants = append(l.Variants, v.Variant)
@@ -118,7 +118,7 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 // adjust brings a running instance to what the plan wants of it. The variant in use serves on until its successor is
 // warm, unless there is no memory for both.
 func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
-	i.Share, i.Hold, i.Low, i.Up = want.Share, want.Hold, want.Low, want.Up
+	i.Slots, i.Share, i.Hold, i.Low, i.Up = want.Slots, want.Share, want.Hold, want.Low, want.Up
 	for at := range i.Variants {
 		i.Variants[at].Wanted = false
 	}

@@ -127,7 +127,11 @@ func (e *Engine) leave(r fleet.Ref, s serving.StageID) {
 	}
 }
 
-// open makes the tasks of a stage whose input is complete: as many as the largest batch that anything takes requires.
+// mostTasks bounds the tasks that a query has at a stage.
+const mostTasks = 256
+
+// open makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances are next and fill
+// batches whatever their number; of more items than mostTasks several together, but no more than the largest batch that anything takes.
 func (e *Engine) open(r fleet.Ref, s serving.StageID, p *passage) {
 	largest := 1
 	for _, i := range e.fleet.Live() {
@@ -140,6 +144,7 @@ func (e *Engine) open(r fleet.Ref, s serving.StageID, p *passage) {
 			}
 		}
 	}
+	largest = min(largest, int(p.items+mostTasks-1)/mostTasks)
 	query := e.records[r].query
 	left := p.items
 	p.left = int((left + int32(largest) - 1) / int32(largest))

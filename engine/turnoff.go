@@ -52,7 +52,7 @@ func (e *Engine) reuse(k fleet.Key) {
 				return // a predecessor that still runs: see handOver
 			}
 		}
-		if i.Kept == 0 || i.Stage != want.Stage || i.Slots != want.Slots || i.Cores != want.Cores || i.DeviceType != want.DeviceType(e.spec) || i.Accelerator != want.Accelerator {
+		if i.Kept == 0 || i.Stage != want.Stage || i.Built < want.Slots || i.Cores != want.Cores || i.DeviceType != want.DeviceType(e.spec) || i.Accelerator != want.Accelerator {
 			continue
 		}
 		if at := i.Find(want.Variants[0].Variant); at >= 0 && i.Variants[at].Warm && (found == nil || i.Key == k) {

@@ -24,11 +24,12 @@ type Options struct {
 
 // Pipelines tunes the planners of graphs of models.
 type Pipelines struct {
-	Method    string // of planner scrooge: exact (default), as-written, greedy or brute
-	Placement string // of planner scrooge: rented (default), for the fewest whole machines, or paper
-	Alone     bool   // of planner scrooge: one batch at a time
-	Frontends int    // of planner nexus: workers for what the type that it plans for does not run; 0 means 1
-	Alike     string // of planner nexus: the device type that all machines are taken for; "" for the one most at hand
+	Method    string  // of planner scrooge: exact (default), as-written, greedy or brute
+	Placement string  // of planner scrooge: rented (default), for the fewest whole machines, or paper
+	Alone     bool    // of planner scrooge: one batch at a time
+	Within    float64 // of planner scrooge: the part of the objective that is planned with; 0 means all
+	Frontends int     // of planner nexus: workers for what the type that it plans for does not run; 0 means 1
+	Alike     string  // of planner nexus: the device type that all machines are taken for; "" for the one most at hand
 }
 
 // Following tunes how plans follow what changes.
@@ -151,6 +152,7 @@ func (o Options) String() string {
 	add("method", l.Method, l.Method != "")
 	add("placement", l.Placement, l.Placement != "")
 	add("spatial", false, l.Alone)
+	add("within", l.Within, l.Within > 0)
 	add("frontends", l.Frontends, l.Frontends > 0)
 	add("alike", l.Alike, l.Alike != "")
 	w := &o.Keeping

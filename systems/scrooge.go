@@ -29,14 +29,26 @@ var scroogeSystems = []System{
 // an epoch of 30 s passes otherwise. Here a plan is made when something has changed, and not every 30 s when nothing has.
 const nexusPause = 10 * time.Second
 
+// Ours: what is planned for beside what is asked. The worst latency of §3.3 has items come one by one and machines carry all that they can; items of a
+// frame come together, and where each machine is full, what has fallen behind once is never caught up with. Both were found on
+// sessions of other seeds than those of docs/papers.md.
+const (
+	scroogeHeadroom = 1.2  // of the demand
+	scroogeWithin   = 0.85 // of the objective
+)
+
 func pipelined(name, doc, source string, o Pipelines) System {
-	return System{Name: name, Doc: doc, Source: source, Planner: "scrooge", Router: "weighted", Batcher: "adaptive", Scaler: "complexity", Options: Options{Pipelines: o}}
+	o.Within = scroogeWithin
+	return System{
+		Name: name, Doc: doc, Source: source, Planner: "scrooge", Router: "weighted", Batcher: "adaptive", Scaler: "complexity",
+		Options: Options{Pipelines: o, Planning: Planning{Headroom: scroogeHeadroom}},
+	}
 }
 
 func newScrooge(w World, o Options) (plan.Planner, error) {
 	l := &o.Pipelines
 	out := &scrooge.Planner{Profile: w.Profile, Options: scrooge.Options{
-		AsWritten: l.Placement == "paper", Single: l.Alone || o.Planning.Single, MostAccurate: o.Planning.Select == "most-accurate", Headroom: o.Planning.Headroom,
+		AsWritten: l.Placement == "paper", Single: l.Alone || o.Planning.Single, MostAccurate: o.Planning.Select == "most-accurate", Headroom: o.Planning.Headroom, Within: l.Within,
 	}}
 	switch method := cmp.Or(l.Method, "exact"); method {
 	case "exact":

@@ -84,6 +84,7 @@ var settings = []setting{
 	}},
 	{"placement", func(o *Options, v string) error { o.Pipelines.Placement = v; return among(v, "rented", "paper") }},
 	{"spatial", func(o *Options, v string) error { o.Pipelines.Alone = v == "false"; return among(v, "true", "false") }},
+	{"within", func(o *Options, v string) (err error) { o.Pipelines.Within, err = number(v, 0.1, 1); return err }},
 	{"frontends", func(o *Options, v string) error {
 		x, err := number(v, 1, 1e6)
 		o.Pipelines.Frontends = int(x)

@@ -1,13 +1,11 @@
 package scrooge
 
 import (
-"github.com/sluice-serving/sluice/engine"
-"os"
-"strconv"
 	"context"
 	"fmt"
 	"time"
 
+	planner "github.com/sluice-serving/sluice/policy/plan/scrooge"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -19,8 +17,9 @@ import (
 // entrant is a system in an experiment.
 type entrant struct {
 	name, system string
-	frontends    int           // of Nexus
-	turnOff      time.Duration // how long instances stay that a plan has dropped; negative leaves the system's own
+	frontends    int           // of Nexus; 0 means its own
+	turnOff      time.Duration // how long instances stay that a plan has dropped; Nexus has none
+	headroom     float64       // the factor on the demand; 0 leaves the system's own
 }
 
 // planDelay is how long a plan takes from question to answer: about what the paper's allocation does (§4.3).
@@ -29,29 +28,32 @@ const planDelay = 100 * ms
 // served is what a system made of a session.
 type served struct {
 	series
-	planned float64 // mean $/h of the plans in force, each machine counted by the part of it that is used
-	bound   float64 // mean $/h that no allocation is below, for what is really asked
-	plans   int
+	bound float64 // mean $/h that no allocation for what was asked is below: the fractional program's
+	plans int
 }
 
 // serves has a system serve sessions of a graph.
 func (l *lab) serves(e entrant, g *graph) *reproduce.Task {
-	return l.Do(fmt.Sprintf("%s by %s", g.name, e.name), int(g.low+g.high), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		return l.serve(ctx, e, g, seed)
+	return l.Do(g.name+" by "+e.name, int(g.low+g.high), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		s, err := newSession(g, seed)
+		if err != nil {
+			return nil, err
+		}
+		out, err := l.serve(ctx, e, s, seed)
+		if err != nil {
+			return nil, fmt.Errorf("%s, seed %d: %w", g.name, seed, err)
+		}
+		return out, nil
 	})
 }
 
-func (l *lab) serve(ctx context.Context, e entrant, g *graph, seed uint64) (*served, error) {
-	s, err := newSession(g, seed)
-	if err != nil {
-		return nil, err
-	}
-	w, err := newWorld(g, 0, l.Solver)
+func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*served, error) {
+	w, err := newWorld(s.graph, 0, l.Solver)
 	if err != nil {
 		return nil, err
 	}
 	c := &experiment.Case{
-		World: w, Span: span, First: s.asks(0)[:1], PlanDelay: planDelay, Unreported: true,
+		World: w, Span: l.span, First: s.asks(0)[:1], PlanDelay: planDelay, Unreported: true,
 		Source:  func(uint64) workload.Source { return workload.Limit(s.frames(), serving.Time(l.span), -1) },
 		Stays:   func(uint64) []workload.Stay { return s.stays() },
 		Content: func(seed uint64) truth.Content { return s.content(seed) },
@@ -59,47 +61,28 @@ func (l *lab) serve(ctx context.Context, e entrant, g *graph, seed uint64) (*ser
 	if c.System, err = systems.Get(e.system); err != nil {
 		return nil, err
 	}
-	c.System.Scaler = "complexity"
-	c.System.Options.Following.Change, _ = strconv.ParseFloat(os.Getenv("CH"), 64)
-	c.System.Options.Planning.Headroom, _ = strconv.ParseFloat(os.Getenv("HR"), 64)
-	if e.frontends > 0 {
-		c.System.Options.Pipelines.Frontends = e.frontends
-	}
-	if e.turnOff >= 0 {
-		c.System.Options.Following.TurnOff = e.turnOff
+	c.System.Options.Pipelines.Frontends = e.frontends
+	c.System.Options.Following.TurnOff = e.turnOff
+	if e.headroom > 0 {
+		c.System.Options.Planning.Headroom = e.headroom
 	}
 	k := newWatcher(w.Spec, int(l.span.Seconds()))
 	c.Watch, c.Observe = k.watch, k.observe
-	if os.Getenv("DBG") != "" {
-		c.Watch = func(now serving.Time, in []engine.Input, out []engine.Decision) {
-			k.watch(now, in, out)
-			for i := range in {
-				if in[i].Kind == engine.PlanReady {
-					p := in[i].Plan
-					u := map[string]string{}
-					for _, x := range p.Instances {
-						u[w.Spec.Workers[x.Worker].Name] += fmt.Sprintf(" %s b%d e%d %.2f h%v", w.Spec.Stages[x.Stage].Name, x.Variants[0].Limit, x.Slots, x.Share, x.Hold)
-					}
-					fmt.Println("PLAN", now, p.Forecast.CostPerHour, p.Demand, p.Capacity, p.Fans, p.Ballooning, p.Budgets, p.Shed, u)
-				}
-			}
-			for i := range out {
-				if d := &out[i]; d.Kind == engine.RequestPlan {
-					b := w.Beliefs
-					fmt.Print("ASK ", now, d.Rates, " fans ", d.Fans)
-					if d.Beliefs != nil {
-						for v := range w.Spec.Variants {
-						fmt.Printf(" balloon %.3f", float64(d.Beliefs.Latency(serving.VariantID(v), 0, 1, 1))/float64(b.Latency(serving.VariantID(v), 0, 1, 1)))
-						}
-					}
-					fmt.Println()
-				}
-			}
-		}
-	}
 	r, err := c.Run(ctx, seed)
 	if err != nil {
 		return nil, err
 	}
-	return &served{series: k.series, plans: len(r.Plans)}, nil
+	k.pay(serving.Time(l.span))
+	return &served{series: k.series, plans: len(r.Plans), bound: s.least(l.span)}, nil
+}
+
+// least is what no allocation for what is asked of the graph is below, in the mean over the seconds of a session, in $/h: the cost of the
+// fractional program, in which machines are paid by the part of them that is used and nothing takes time to start.
+func (s *session) least(span time.Duration) (mean float64) {
+	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
+		if asked := s.asks(t); asked[0] > 0 {
+			mean += planner.Bound(testbed.problem(s.graph, s.graph.objective, asked)) / span.Seconds()
+		}
+	}
+	return mean
 }

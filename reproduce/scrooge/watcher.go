@@ -88,6 +88,20 @@ func (w *watcher) observe(o *report.Outcome) {
 // finish is the share of the frames that met the objective, in per cent; by second, or of all.
 func (s *series) finish() float64 { return 100 * sum(s.inTime) / sum(s.sent) }
 
+// seconds with at least so many per cent of their frames in time, in per cent of those in which frames were sent.
+func (s *series) seconds(least float64) float64 {
+	good, all := 0, 0
+	for k, sent := range s.sent {
+		if sent > 0 {
+			all++
+			if 100*s.inTime[k] >= least*sent {
+				good++
+			}
+		}
+	}
+	return 100 * float64(good) / float64(max(all, 1))
+}
+
 // mean cost in $/h.
 func (s *series) mean() float64 { return sum(s.cost) / float64(len(s.cost)) }
 

@@ -58,7 +58,7 @@ func (f *Fleet) Check() error {
 		if err := list(fmt.Sprintf("the queue of instance %d", i.ID), &i.Queue, Queued, int32(i.ID)); err != nil {
 			return err
 		}
-		if len(i.Running) > i.Slots {
+		if len(i.Running) > i.Built {
 			return fmt.Errorf("instance %d runs %d batches in %d slots", i.ID, len(i.Running), i.Slots)
 		}
 		for _, b := range i.Running {

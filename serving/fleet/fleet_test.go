@@ -74,7 +74,7 @@ func TestCheckFindsCorruption(t *testing.T) {
 		"a counter":            func(f *Fleet, i *Instance) { i.Queue.items++ },
 		"a lost task":          func(f *Fleet, i *Instance) { i.Queue.head, i.Queue.tail, i.Queue.n, i.Queue.items = Nil, Nil, 0, 0 },
 		"a wrong place":        func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Place = Running },
-		"a slot too many":      func(f *Fleet, i *Instance) { i.Slots = 0 },
+		"a slot too many":      func(f *Fleet, i *Instance) { i.Built = 0 },
 		"an order":             func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Deadline = serving.Never },
 		"a task in two places": func(f *Fleet, i *Instance) { i.Running[0].Head = i.Queue.Head() },
 	} {

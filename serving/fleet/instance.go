@@ -59,6 +59,7 @@ type Instance struct {
 	Stage      serving.StageID
 	State      State
 	Slots      int // batches that may run at once
+	Built      int // batches that could: what it was launched with, at least Slots; a plan may change Slots up to there
 	Cores      int
 	// Accelerator says which of its worker's accelerators it has a part of, from 0.
 	Accelerator int32

@@ -11,7 +11,8 @@ func (f *Fleet) Launch(i Instance, now serving.Time) *Instance {
 	i.ID = serving.InstanceID(len(f.instances) + 1)
 	i.State, i.Active, i.fastest = Launching, -1, -1
 	i.Queue, i.Wake, i.Launched, i.Choice = newQueue(), serving.Never, now, serving.None
-	i.Running = make([]Batch, 0, i.Slots)
+	i.Built = max(i.Built, i.Slots)
+	i.Running = make([]Batch, 0, i.Built)
 	p := &i
 	f.placed(p)
 	f.instances = append(f.instances, p)

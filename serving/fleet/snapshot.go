@@ -21,6 +21,7 @@ type InstanceSnapshot struct {
 	Stage      serving.StageID
 	State      State
 	Slots      int
+	Built      int // slots that a plan may want of it without a load; 0 means Slots
 	Cores      int
 	// Accelerator says which of its worker's accelerators the instance has a part of, from 0.
 	Accelerator int32
@@ -36,7 +37,7 @@ func (f *Fleet) Snapshot(seq uint64, now serving.Time) *Snapshot {
 	s := &Snapshot{Seq: seq, At: now}
 	for _, i := range f.live {
 		s.Instances = append(s.Instances, InstanceSnapshot{
-			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots, Cores: i.Cores, Accelerator: i.Accelerator,
+			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots, Built: i.Built, Cores: i.Cores, Accelerator: i.Accelerator,
 			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Kept: i.Kept > 0, Queued: i.Queue.n, Running: len(i.Running),
 		})
 	}

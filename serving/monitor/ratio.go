@@ -189,6 +189,9 @@ func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 	if l := r.last(); l.n > 0 && l.at > planned*(1+least) && l.at-planned > ratioSigma*l.err {
 		return true
 	}
+	if r.risen(planned, least*lasting) {
+		return true
+	}
 	x, settled, _ := r.value(now)
 	if !settled || x >= planned/(1+least) {
 		return false
@@ -199,6 +202,26 @@ func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 		err = max(err, math.Sqrt(planned/last.w)) // nothing sent at all varies by nothing
 	}
 	return planned-x > ratioSigma*err
+}
+
+// lasting is the part of the least change that is one, too, where the mean was above by as much, and by more than chance, all the time for as
+// long as a mean is taken: what was planned with was seen for a moment only, and too little stays too little.
+const (
+	lasting      = 0.4
+	lastingSigma = 2.5
+)
+
+// risen tells whether the mean was above what was planned with all the time, by more than a part of it and than chance.
+func (r *ratio) risen(planned, by float64) bool {
+	seen := 0
+	for k := max(r.newest-ratioMean, 0); k < r.newest; k++ {
+		if l := &r.levels[k%levelRing]; l.n > 0 {
+			if seen++; l.mean <= planned*(1+by) || l.mean-planned <= lastingSigma*l.meanErr {
+				return false
+			}
+		}
+	}
+	return 2*seen > ratioMean
 }
 
 // Hold is how long a factor has to be lower before plans are made with less.

@@ -98,7 +98,7 @@ func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score 
 	for _, rests := range []bool{false, true} { // what runs comes before what is kept
 		for k, l := range lodgers {
 			for n := range held {
-				if i := &held[n]; kept[k] < 0 && !used[n] && i.Kept == rests && i.Slots == l.Slots && runs(i, l) {
+				if i := &held[n]; kept[k] < 0 && !used[n] && i.Kept == rests && max(i.Built, i.Slots) >= l.Slots && runs(i, l) {
 					kept[k], used[n] = n, true
 					if score += 4; rests {
 						score--

@@ -72,7 +72,7 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 			st := x.stage(p)
 			i := plan.Instance{
 				Worker: h.Worker, Place: h.Places[n], Stage: st.id, Variants: []plan.Variant{{Variant: variant(&p.mode), Limit: p.mode.Batch}},
-				Slots: p.mode.Slots, Share: p.rate / (st.rate * part),
+				Slots: p.mode.Slots, Built: x.built(p), Share: p.rate / (st.rate * part),
 			}
 			if p.mode.Batch > 1 {
 				i.Hold = time.Duration(float64(p.mode.Batch) / p.rate * float64(time.Second))
@@ -189,4 +189,15 @@ func whole(need float64, prices []float64) float64 {
 		return need
 	}
 	return best
+}
+
+// built is how many slots an instance is launched with: as many as any mode of its variant on its type has, so that another concurrency takes no
+// load.
+func (x *world) built(p *piece) (most int) {
+	for _, m := range x.stage(p).modes {
+		if m.Type == p.mode.Type && m.Tag == p.mode.Tag {
+			most = max(most, m.Slots)
+		}
+	}
+	return max(most, p.mode.Slots)
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // piece is one machine's part of a module's load.
@@ -152,8 +154,43 @@ func (x *world) takes(p *piece) int64 {
 
 // holds tells whether a bin has room for a piece.
 func (x *world) holds(b *bin, p *piece) bool {
-	return b.device == p.mode.Type && p.part() <= b.room+tiny && x.takes(p) <= b.memory
+	return b.device == p.mode.Type && p.part() <= b.room+tiny && x.takes(p) <= b.memory && x.bears(b, p)
 }
+
+// bears tells whether a bin's pieces and one more keep their parts of the objective, and what is left free beside them, together (ours:
+// §3.4 shares machines by their rates only, and so does a plan with all of the objective). Beside a piece run as many batches of the others as do in the mean.
+func (x *world) bears(b *bin, p *piece) bool {
+	if x.o.AsWritten || x.spare <= 1 {
+		return true
+	}
+	busy := p.busy()
+	for k := range b.pieces {
+		busy += b.pieces[k].busy()
+	}
+	for k := range b.pieces {
+		if !x.inTime(&b.pieces[k], busy) {
+			return false
+		}
+	}
+	return len(b.pieces) == 0 || x.inTime(p, busy)
+}
+
+// busy is how many of its batches run in the mean.
+func (p *piece) busy() float64 { return float64(p.mode.Slots) * p.part() }
+
+// inTime tells whether a piece is in time on a machine where so many batches run in the mean, its own included.
+func (x *world) inTime(p *piece, busy float64) bool {
+	m := p.mode
+	others := int(math.Ceil(busy - p.busy() - negligible))
+	if others <= 0 {
+		return true
+	}
+	took := x.believed.Latency(variant(&m), serving.DeviceTypeID(m.Type), m.Batch, m.Slots+others)
+	return m.Worst(p.rate)+max(0, took-m.Took) <= time.Duration(float64(p.within)*x.spare)
+}
+
+// negligible is the mean number of others' batches that is none.
+const negligible = 0.1
 
 func (x *world) put(b *bin, p piece) {
 	b.room = max(b.room-p.part(), 0)

@@ -34,7 +34,7 @@ func TestRentOfPlacements(t *testing.T) {
 		}
 		r := plan.Request{Spec: c.Spec, Rates: rates}
 		rent := func(o Options) (*candidate, float64) {
-			x := (&Planner{Profile: c.Profile, Options: o}).read(r)
+			x := (&Planner{Profile: c.Profile, Options: o}).read(r, care{within: 1})
 			s := &chooser{world: x, solved: make(map[string]*solution)}
 			best, err := s.best(context.Background(), 1)
 			if err != nil {
@@ -185,7 +185,7 @@ func TestStretched(t *testing.T) {
 // the same.
 func TestCalm(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
-	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}})
+	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}}, care{within: 1})
 	s := &chooser{world: x, solved: make(map[string]*solution)}
 	c, err := s.best(context.Background(), 1)
 	if err != nil {

@@ -32,7 +32,34 @@ type Options struct {
 	MostAccurate bool
 	// Headroom is the factor on the demand; 0 means 1.
 	Headroom float64
+	// Within is the part of the objective that is planned with: the rest is for items that wait behind others and for batches of other stages on the
+	// same machine, which the worst latency of §3.3 does not count. 0 means all, as the paper has it, and then nothing is left for them.
+	Within float64
 }
+
+// care is what a plan leaves room for beside the worst latency of §3.3, which counts on items that come one by one and machines that no item
+// waits for but to fill a batch.
+type care struct {
+	// uneven is by how much the items of a query that come at once are taken to be more than the mean; 0 for items that come one by one.
+	uneven float64
+	// within is the part of the objective that is planned with.
+	within float64
+}
+
+// cares are tried one after the other until one leaves an allocation: a machine alone may be too slow for all that comes at once.
+func (o *Options) cares() []care {
+	switch within := o.Within; {
+	case within <= 0 || within >= 1:
+		return []care{{within: 1}} // as the paper has it
+	case o.AsWritten:
+		return []care{{within: within}, {within: 1}}
+	default:
+		return []care{{uneven, within}, {1, within}, {0, within}, {0, 1}}
+	}
+}
+
+// uneven: streams differ, and those that send most at once are those whose items wait.
+const uneven = 2
 
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "scrooge" }
@@ -48,7 +75,20 @@ const enough = 1.0 / 256
 // Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that they carry, and
 // Short says what is missing. It fails when some app has a stage that nothing serves within the objective.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	x := p.read(r)
+	var first error
+	for _, c := range p.Options.cares() {
+		out, err := p.plan(ctx, r, p.read(r, c))
+		if err == nil || ctx.Err() != nil {
+			return out, err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Plan, error) {
 	s := &chooser{world: x, solved: make(map[string]*solution)}
 	all, err := s.best(ctx, 1)
 	if err != nil {

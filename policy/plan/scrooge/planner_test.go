@@ -166,7 +166,7 @@ func TestPlanProperties(t *testing.T) {
 				t.Errorf("seed %d: sheds and nothing is short", seed)
 			}
 		}
-		x := (&Planner{Profile: c.Profile, Options: o}).read(r)
+		x := (&Planner{Profile: c.Profile, Options: o}).read(r, care{within: 1})
 		stages := make([]float64, len(c.Spec.Stages))
 		for _, g := range x.graphs {
 			for _, s := range g.stages {

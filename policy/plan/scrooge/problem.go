@@ -28,6 +28,9 @@ type Mode struct {
 	Slots int // batches at once on the machine: the concurrency level, >= 1
 	// Took is how long a batch takes while Slots of them run.
 	Took time.Duration
+	// Burst is what the last item of one query waits for the batches of those before it, where a query sends more items at once than a
+	// machine runs at once; 0 where they come one by one, as the paper takes them to.
+	Burst time.Duration
 	// Tag is the caller's, who finds the variant by it.
 	Tag int
 }
@@ -47,7 +50,7 @@ func (m *Mode) Worst(rate float64) time.Duration {
 	if m.Batch == 1 {
 		rate = m.Rate()
 	}
-	return m.Took + time.Duration(min(float64(m.Batch)/rate*float64(time.Second), float64(longest)))
+	return m.Took + m.Burst + time.Duration(min(float64(m.Batch)/rate*float64(time.Second), float64(longest)))
 }
 
 // Allocation is the answer to a problem (Table 6).

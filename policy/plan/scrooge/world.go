@@ -1,6 +1,7 @@
 package scrooge
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 // world is a request as allocation and placement see it. Machine types are numbered as the spec's device types.
 type world struct {
+	spare    float64 // the objective over the part of it that is planned with
 	o        Options
 	spec     *serving.Spec
 	believed profile.Profile
@@ -51,14 +53,14 @@ const (
 )
 
 // read makes a world of a request.
-func (p *Planner) read(r plan.Request) *world {
+func (p *Planner) read(r plan.Request, c care) *world {
 	x := &world{o: p.Options, spec: r.Spec, believed: p.Profile}
 	if r.Beliefs != nil {
 		x.believed = r.Beliefs
 	}
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
 	x.running, x.workers = capacity.Living(r.Snapshot), capacity.Workers(r.Spec, down)
-	x.free = true
+	x.free, x.spare = true, 1/c.within
 	for d := range r.Spec.DeviceTypes {
 		x.prices = append(x.prices, r.Price(serving.DeviceTypeID(d)))
 		x.free = x.free && x.prices[d] <= 0
@@ -74,13 +76,14 @@ func (p *Planner) read(r plan.Request) *world {
 	asked := capacity.Ask(r.Spec, x.rates)
 	for a := range r.Spec.Apps {
 		app := &r.Spec.Apps[a]
-		g := pipeline{app: serving.AppID(a), within: app.SLO.Latency - app.Slack}
+		g := pipeline{app: serving.AppID(a), within: time.Duration(c.within * float64(app.SLO.Latency-app.Slack))}
 		at := make(map[serving.StageID]int, len(app.Stages))
 		for k, s := range app.Stages {
 			at[s] = k
 		}
 		for _, s := range app.Stages {
 			st := stage{id: s, rate: max(asked[s].Rate, capacity.Least), modes: x.modes(s, app.Floor, broken)}
+			x.bursts(&st, c.uneven*st.rate/max(x.rates[a], capacity.Least))
 			for _, e := range r.Spec.Stages[s].Next {
 				if to := at[e.To]; !slices.Contains(st.next, to) {
 					st.next = append(st.next, to)
@@ -91,6 +94,17 @@ func (p *Planner) read(r plan.Request) *world {
 		x.graphs = append(x.graphs, g)
 	}
 	return x
+}
+
+// bursts gives the modes of a stage what it is for items to come together, so many for a query (ours: Eq. 3 spreads them evenly over
+// time). A machine is sent its share of them.
+func (x *world) bursts(s *stage, items float64) {
+	for k := range s.modes {
+		m := &s.modes[k]
+		share := min(1, m.Rate()/s.rate)
+		rounds := math.Ceil(items * share / float64(m.Batch*m.Slots))
+		m.Burst = max(0, time.Duration((rounds-1)*float64(m.Took)))
+	}
 }
 
 // modes lists what a stage can run as: on every type of which a machine is there, every variant that meets the floor, in every batch
@@ -186,7 +200,7 @@ func efficient(all []Mode) (out []Mode) {
 		a, beaten := &all[i], false
 		for j := range all {
 			b := &all[j]
-			no := b.Batch <= a.Batch && b.Took <= a.Took && b.Rate() >= a.Rate()
+			no := b.Batch <= a.Batch && b.Took <= a.Took && b.Rate() >= a.Rate() && b.Slots*b.Batch >= a.Slots*a.Batch
 			same := b.Batch == a.Batch && b.Took == a.Took && b.Rate() == a.Rate()
 			if i != j && no && (!same || j < i) {
 				beaten = true
