@@ -409,6 +409,7 @@ func TestPlanExamples(t *testing.T) {
 	}
 	text, profile := read(fleetFile), read("../examples/fleet.profile.json")
 	ranking, rankingProfile := read(rankingFile), read("../examples/ranking.profile.json")
+	graph, graphProfile := read(pipelineFile), read("../examples/pipeline/profile.json")
 	lines := strings.Split(planCommand().examples, "\n")
 	documented := 0
 	for _, doc := range []string{"../docs/planning.md", "../docs/pools.md", "../README.md"} {
@@ -425,11 +426,11 @@ func TestPlanExamples(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	renamed := strings.NewReplacer("name: images", "name: digits", "name: text", "name: scenes").Replace(text)
-	if err := os.Mkdir("examples", 0o755); err != nil {
+	if err := os.MkdirAll("examples/pipeline", 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for path, text := range map[string]string{"sluice.yaml": renamed, "fleet.profile.json": profile, "examples/fleet.yaml": text, "examples/fleet.profile.json": profile,
-		"examples/ranking.yaml": ranking, "examples/ranking.profile.json": rankingProfile} {
+		"examples/ranking.yaml": ranking, "examples/ranking.profile.json": rankingProfile, pipelineFile[3:]: graph, "examples/pipeline/profile.json": graphProfile} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // site is where variants are measured: a worker of a device type, or so many threads of one as a part has.
@@ -31,6 +32,9 @@ func (w *world) sites() (out []site, left []string) {
 			if i.Worker == id {
 				s.slots, s.cores = max(s.slots, i.Slots), max(s.cores, i.Cores)
 			}
+		}
+		if all := w.Spec.DeviceTypes[d].Cores; all > 0 && !systems.Written(w.system.Planner) {
+			s.cores = all // a run has the whole worker, or shares it
 		}
 		out = append(out, s)
 	}

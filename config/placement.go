@@ -110,7 +110,7 @@ func (r *resolver) shareCores() {
 	}
 	for w, n := range used {
 		cores := s.DeviceTypes[s.Workers[w].DeviceType].Cores
-		if n > cores && r.w.Backends[w].Kind == "onnx" && (w == 0 || r.entry[w] != r.entry[w-1]) {
+		if n > cores && len(r.f.Placement) > 0 && r.w.Backends[w].Kind == "onnx" && (w == 0 || r.entry[w] != r.entry[w-1]) {
 			r.w.warnf("worker %q: its instances may use %d threads at once, it has %d cores: runs will slow each other down", s.Workers[w].Name, n, cores)
 		}
 	}

@@ -40,10 +40,9 @@ func (e *Engine) believe() {
 
 // retime recomputes what follows from latencies and from what later stages need, and looks at everything again.
 func (e *Engine) retime() {
-	if e.plan != nil && e.plan.Budgets != nil {
+	e.needs = e.leastTails()
+	if e.tails = e.needs; e.plan != nil && e.plan.Budgets != nil {
 		e.tails = e.budgeted()
-	} else {
-		e.tails = e.leastTails()
 	}
 	e.fleet.Believe()
 	for s := range e.spec.Stages {

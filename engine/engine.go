@@ -66,8 +66,9 @@ type Engine struct {
 	flows   []flow
 	streams streams
 	spare   []int32
-	place   []int // by stage: position in its app's Stages
-	tails   []time.Duration
+	place   []int           // by stage: position in its app's Stages
+	tails   []time.Duration // by stage: what is to be left of a query's time when it is done, as the plan has it
+	needs   []time.Duration // the same, if later stages have nobody wait; tails where the plan does not say
 
 	nextBatch serving.BatchID
 	timers    pq.Heap // central queues by stage, then instances by ID
@@ -165,7 +166,8 @@ func New(c Config) (*Engine, error) {
 		}
 	}
 	e.streams.grow(c.Spec)
-	e.tails = e.leastTails()
+	e.needs = e.leastTails()
+	e.tails = e.needs
 	return e, nil
 }
 

@@ -83,7 +83,7 @@ func (e *Engine) floorMet(app *serving.App, floor float64) bool {
 // task is the work of query q at stage s.
 func (e *Engine) task(q *serving.Query, s serving.StageID, items int32) fleet.Task {
 	t := fleet.Task{
-		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Ready: e.now, Turned: e.now,
+		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Last: q.Deadline.Add(-e.needs[s]), Ready: e.now, Turned: e.now,
 		Pin: serving.None, MinAccuracy: q.MinAccuracy, Patient: e.patience(q, s),
 	}
 	if q.Variant >= 0 && int(q.Variant) < len(e.spec.Variants) && e.spec.Variants[q.Variant].Stage == s {

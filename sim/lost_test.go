@@ -48,7 +48,7 @@ func pipeline(workers int, fan float64) (*serving.Spec, serving.Measurements) {
 // A worker that is lost and stays away is left out of the next plan, which is made at once; what it ran is run elsewhere, and every
 // query from soon after the loss on is answered in time, by planners that place for themselves.
 func TestPipelineLosesAWorker(t *testing.T) {
-	for _, planner := range []string{"infaas", "static"} {
+	for _, planner := range []string{"infaas", "static", "scrooge"} {
 		for lost := range serving.WorkerID(3) {
 			t.Run(fmt.Sprintf("%s/%d", planner, lost), func(t *testing.T) {
 				spec, m := pipeline(5, 2)

@@ -76,6 +76,12 @@ var scalers = []scalerPart{
 	{"arrivals", "plans again every second, and at once when the demand bursts or a worker is lost", newArrivals},
 }
 
+// written are the planners that run the placement as it is written down; all others say themselves what an instance gets.
+var written = []string{"static"}
+
+// Written tells whether a planner runs the placement that is written down.
+func Written(planner string) bool { return slices.Contains(written, planner) }
+
 // Planners returns the names of all planners.
 func Planners() []string { return names(planners, func(p plannerPart) string { return p.name }) }
 

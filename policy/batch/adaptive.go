@@ -47,7 +47,10 @@ func overdue(v *View, n, items int) Decision {
 		return v.run(n, MustGo) // everything will be served: the largest batch clears the backlog soonest
 	}
 	if few == 0 {
-		return Decision{Action: Drop, Reason: Hopeless}
+		// The stage's part of the objective is used up. What later stages are given besides what they need may still be enough.
+		if few, fewItems = v.Fit(v.InTime(v.Head().Last, items)); few == 0 {
+			return Decision{Action: Drop, Reason: Hopeless}
+		}
 	}
 	if few == n {
 		return v.run(n, MustGo)
@@ -57,7 +60,7 @@ func overdue(v *View, n, items int) Decision {
 		r = v.Fleet.Next(r)
 	}
 	rest := max(items-fewItems, 1)
-	if v.Now.Add(v.Latency(fewItems)+v.Latency(rest)) <= v.Fleet.Task(r).Deadline {
+	if v.Now.Add(v.Latency(fewItems)+v.Latency(rest)) <= v.Fleet.Task(r).Last {
 		return v.run(few, MustGo)
 	}
 	return Decision{Action: Drop, Reason: TooCostly}

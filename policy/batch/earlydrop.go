@@ -31,6 +31,10 @@ func (earlyDrop) Decide(v *View) Decision {
 		if n, _ = v.Fit(v.InTime(v.Head().Deadline, items)); n > 0 {
 			return v.run(n, Idle)
 		}
+		// Nor is a query late yet that has used up its stage's part of the objective.
+		if n, _ = v.Fit(v.InTime(v.Head().Last, items)); n > 0 {
+			return v.run(n, Idle)
+		}
 		return Decision{Action: Drop, Reason: Hopeless}
 	}
 	return v.run(all, Idle)

@@ -22,6 +22,7 @@ type situation struct {
 	ready         []int // when each began to wait, ms; nil: 0
 	keep          bool  // late queries are served
 	hold          int   // ms
+	last          int   // ms: until when those behind their part of the objective may end; 0: due
 }
 
 func (s situation) view() *View {
@@ -39,7 +40,7 @@ func (s situation) view() *View {
 			ready = s.ready[k]
 		}
 		total += items
-		r := f.NewTask(fleet.Task{Query: serving.QueryID(k + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(d) * ms, Ready: serving.Time(ready) * ms})
+		r := f.NewTask(fleet.Task{Query: serving.QueryID(k + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(d) * ms, Last: serving.Time(s.last) * ms, Ready: serving.Time(ready) * ms})
 		f.SetRank(r, fleet.Rank(0))
 		f.Wait(r)
 		f.Give(r, i, serving.Time(ready)*ms)
@@ -71,6 +72,10 @@ func TestRules(t *testing.T) {
 		{"after a long batch: the first can be saved and the rest follow in time", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 200, 200, 200}}, run(1)},
 		{"after a long batch: saving the first would make the others late", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 111, 111, 111}}, drop()},
 		{"a first query that nothing can save is given up", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200}}, drop()},
+		{"a first query that is behind its stage's part of the objective runs while later stages may make up for it", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105}, run(1)},
+		{"and is given up when they cannot", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105}, drop()},
+		{"the same without waiting for others", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105}, run(1)},
+		{"and when they cannot", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105}, drop()},
 		{"with serve-late it runs with the largest batch", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200}, keep: true}, run(2)},
 
 		// Nexus: work-conserving, the largest batch in time for the first.

@@ -66,7 +66,7 @@ type Instance struct {
 	Variants []Variant // the first is the active one
 	Slots    int       // batches at once, >= 1
 	Built    int       // slots to launch it with, so that later plans may want as many without a load; 0 means Slots
-	Cores    int       // threads a run may use; 0 leaves it to the runtime
+	Cores    int       // threads a run may use; 0 shares the worker, all of whose cores it may use
 	Share    float64   // of the stage's traffic, >= 0; shares of a stage add up to 1
 	// Hold is the longest a batch being filled may wait, for batchers that want one (INFless §3.2); 0 when not planned.
 	Hold time.Duration

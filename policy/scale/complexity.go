@@ -117,8 +117,11 @@ func (c *Complexity) falls(v *View) bool {
 	found := false
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
-		asked, rate := c.app(app).asked, c.rate(v, app)
-		falling := above(rate, v.Monitor.Rate(v.Now, app, steady))
+		asked, rate, mean := c.app(app).asked, c.rate(v, app), v.Monitor.Rate(v.Now, app, steady)
+		if asked < 0 && mean > 0 && v.Plan != nil && a < len(v.Plan.Demand) {
+			asked = v.Plan.Demand[a] // the first plan was made for what was expected
+		}
+		falling := above(rate, mean)
 		found = found || rate < receded*asked && above(asked, rate) && !falling
 	}
 	return found && v.Plan != c.plan && v.Now.Sub(v.LastAsk) >= receding

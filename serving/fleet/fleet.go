@@ -87,6 +87,7 @@ func (f *Fleet) Instance(id serving.InstanceID) *Instance {
 func (f *Fleet) NewTask(t Task) Ref {
 	t.next, t.prev, t.sibling = Nil, Nil, Nil
 	t.Place = Free
+	t.Last = max(t.Last, t.Deadline)
 	t.Special = t.Pin != serving.None || t.MinAccuracy > 0 || t.Solo || t.Patient > 0
 	if n := len(f.freeTasks); n > 0 {
 		r := f.freeTasks[n-1]
@@ -155,7 +156,7 @@ func (f *Fleet) centralDrop(t *Task) serving.Time {
 // inTime is the latest start that the fastest ready instance could still make.
 func (f *Fleet) inTime(t *Task) serving.Time {
 	if t.Try {
-		return t.Deadline
+		return t.Last
 	}
 	best := profile.Unknown
 	if t.Special {
@@ -168,9 +169,9 @@ func (f *Fleet) inTime(t *Task) serving.Time {
 		}
 	}
 	if best == profile.Unknown {
-		return t.Deadline
+		return t.Last
 	}
-	return t.Deadline.Add(-best)
+	return t.Last.Add(-best)
 }
 
 // Give moves a task from its stage's central queue to the queue of an instance.
@@ -201,15 +202,15 @@ func (f *Fleet) instanceDrop(i *Instance, t *Task) serving.Time {
 	}
 	l := f.Fastest(i, t)
 	if l == profile.Unknown || t.Try {
-		return max(t.Deadline, t.Patient)
+		return max(t.Last, t.Patient)
 	}
-	return max(t.Deadline.Add(-l), t.Patient)
+	return max(t.Last.Add(-l), t.Patient)
 }
 
 // Try lets a task that waits start until its deadline, whatever is believed of how long it takes.
 func (f *Fleet) Try(r Ref) {
 	t := &f.tasks[r]
-	t.Try, t.DropAt = true, max(t.Deadline, t.Patient)
+	t.Try, t.DropAt = true, max(t.Last, t.Patient)
 	f.queue(t).known = false
 }
 

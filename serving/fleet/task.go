@@ -41,7 +41,10 @@ type Task struct {
 	Items    int32
 	Offset   int32        // of its first item among those the query brings to the stage
 	Deadline serving.Time // of this stage: the query's, less what later stages are believed to need
-	DropAt   serving.Time // latest start, at the place where it waits, that is believed to meet Deadline
+	// Last is the latest end of this stage with which the query can still be in time, if no later stage has it wait. It is after
+	// Deadline where a plan gives later stages more than they need at least: who has used up more than a stage's part is not late yet.
+	Last     serving.Time
+	DropAt   serving.Time // latest start, at the place where it waits, that is believed to meet Last
 	Ready    serving.Time // when the stage could have begun
 	Turned   serving.Time // when it had its turn; Ready where it need not wait for one
 	Queued   serving.Time // when it joined its instance's queue

@@ -47,7 +47,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if fraction == 0 {
 		fraction = 0.5
 	}
-	believed := r.Believed(p.Profile)
+	believed := profile.Or{First: r.Believed(p.Profile), Otherwise: p.Profile} // what is written down runs before it is known how fast
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
