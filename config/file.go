@@ -140,7 +140,8 @@ type System struct {
 	// `alpha`; `change` of the scaler `complexity` (the part by which what a graph's content makes of it has to change for a new plan,
 	// default 0.25); `turnoff` (how long an instance that a plan has dropped stays loaded, its worker paid for, so that a
 	// later plan can take it up without a load; default 0); of the planner `scrooge`, `method` (`exact`, `as-written`, `greedy` or `brute`),
-	// `placement` (`rented`, for the fewest whole machines, or `paper`) and `spatial: false` for one batch at a time; of the planner `nexus`,
+	// `placement` (`rented`, for the fewest whole machines, or `paper`), `within` (the part of the objective that is planned with, the rest being
+	// for items that wait behind others) and `spatial: false` for one batch at a time; of the planner `nexus`,
 	// `frontends` (workers for what no accelerator runs, default 1) and `alike` (the device type that all machines are taken for); `learn: true` for latency that is learned while serving, with a
 	// profile to begin from or without.
 	Options map[string]string `yaml:"options"`

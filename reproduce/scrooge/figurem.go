@@ -8,7 +8,8 @@ import (
 var running = []entrant{
 	ours,
 	{name: "scrooge-written", system: "scrooge-written", turnOff: ours.turnOff},
-	{name: "scrooge-greedy", system: "scrooge-greedy", turnOff: ours.turnOff},
+	{name: "scrooge-written, with our room", system: "scrooge-written", turnOff: ours.turnOff, headroom: 1.2, within: 0.85},
+	{name: "scrooge-greedy, with our room", system: "scrooge-greedy", turnOff: ours.turnOff, headroom: 1.2, within: 0.85},
 	{name: "scrooge-single", system: "scrooge-single", turnOff: ours.turnOff},
 }
 

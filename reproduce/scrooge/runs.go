@@ -20,6 +20,7 @@ type entrant struct {
 	frontends    int           // of Nexus; 0 means its own
 	turnOff      time.Duration // how long instances stay that a plan has dropped; Nexus has none
 	headroom     float64       // the factor on the demand; 0 leaves the system's own
+	within       float64       // the part of the objective that is planned with; 0 leaves the system's own
 }
 
 // planDelay is how long a plan takes from question to answer: about what the paper's allocation does (§4.3).
@@ -65,6 +66,9 @@ func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*s
 	c.System.Options.Following.TurnOff = e.turnOff
 	if e.headroom > 0 {
 		c.System.Options.Planning.Headroom = e.headroom
+	}
+	if e.within > 0 {
+		c.System.Options.Pipelines.Within = e.within
 	}
 	k := newWatcher(w.Spec, int(l.span.Seconds()))
 	c.Watch, c.Observe = k.watch, k.observe
