@@ -120,7 +120,7 @@ apps:
   - name: scenes
     slo: {latency: %v, percentile: 98}
     queue_limit: 1000
-    accuracy_floor: 0.9
+    accuracy_floor: 0.92
     stages:
       - name: %s
         variants: [%s]
@@ -247,6 +247,9 @@ func (d *sceneDemo) tell(e *Env, w *world, live *loadgen.Result, used report.Usa
 	}
 	fmt.Fprintf(e.Stdout, "4. what was served, and what the simulator predicts for the same scenes\n\n")
 	if err := report.SideBySide(e.Stdout, names, reports); err != nil {
+		return err
+	}
+	if err := printStageUse(e.Stdout, live); err != nil {
 		return err
 	}
 	printSending(e.Stdout, live)

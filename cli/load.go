@@ -263,17 +263,27 @@ func printUse(w io.Writer, r *loadgen.Result) error {
 			fmt.Fprintf(t, "%s\t%d\t%.2f %%\t\n", v.Variant, v.Served, 100*v.Accuracy)
 		}
 	}
-	if len(r.Stages) > 0 {
-		fmt.Fprintln(t, "\nstage\tqueries\titems\tbatch\tqueue p50\tp99\trun p50\tp99\t")
-		for _, s := range r.Stages {
-			fmt.Fprintf(t, "%s/%s\t%d\t%.2f\t%.2f\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t\n", s.App, s.Stage, s.Served, s.Items, s.Batch, s.Queue.P50, s.Queue.P99, s.Run.P50, s.Run.P99)
-		}
-	}
 	if err := t.Flush(); err != nil {
+		return err
+	}
+	if err := printStageUse(w, r); err != nil {
 		return err
 	}
 	printSending(w, r)
 	return nil
+}
+
+// printStageUse shows what became of queries at every stage, where the server told.
+func printStageUse(w io.Writer, r *loadgen.Result) error {
+	if len(r.Stages) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\nstage\tqueries\titems\tbatch\tqueue p50\tp99\trun p50\tp99\t")
+	for _, s := range r.Stages {
+		fmt.Fprintf(t, "%s/%s\t%d\t%.2f\t%.2f\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t\n", s.App, s.Stage, s.Served, s.Items, s.Batch, s.Queue.P50, s.Queue.P99, s.Run.P50, s.Run.P99)
+	}
+	return t.Flush()
 }
 
 // printSending shows how well the generator kept its schedule, and the errors it met.

@@ -19,23 +19,35 @@ const letters = 14
 // Set renders n pictures with labels drawn evenly, one after the other. Picture i depends on the seed and i alone.
 func Set(seed uint64, n int) (pictures []uint8, labels []int64) {
 	pictures, labels = make([]uint8, n*Pixels), make([]int64, n)
+	drawAll(n, func(c *canvas, i int) {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		labels[i] = int64(rng.IntN(10))
+		c.render(rng, labels[i:i+1], letters)
+		c.levels(pictures[i*Pixels:])
+	})
+	return pictures, labels
+}
+
+// drawAll has f draw n pictures of the size served, on all cores.
+func drawAll(n int, f func(c *canvas, i int)) {
 	var wg sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wg.Go(func() {
-			c := canvas{Size, make([]float32, Pixels)}
+			c := &canvas{Size, make([]float32, Pixels)}
 			for i := w; i < n; i += workers {
-				rng := rand.New(rand.NewPCG(seed, uint64(i)))
-				labels[i] = int64(rng.IntN(10))
-				c.render(rng, labels[i:i+1], letters)
-				for j, v := range c.v {
-					pictures[i*Pixels+j] = uint8(v*255 + 0.5)
-				}
+				f(c, i)
 			}
 		})
 	}
 	wg.Wait()
-	return pictures, labels
+}
+
+// levels writes a picture down in bytes.
+func (c *canvas) levels(to []uint8) {
+	for j, v := range c.v {
+		to[j] = uint8(v*255 + 0.5)
+	}
 }
 
 func between(rng *rand.Rand, lo, hi float32) float32 { return lo + (hi-lo)*rng.Float32() }

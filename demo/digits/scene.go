@@ -1,10 +1,6 @@
 package digits
 
-import (
-	"math/rand/v2"
-	"runtime"
-	"sync"
-)
+import "math/rand/v2"
 
 // Box is the size of the square that a digit of a scene lies in, in pixels.
 const Box = 40
@@ -28,28 +24,18 @@ type Digit struct {
 // the seed, i and its count alone.
 func Scenes(seed uint64, n int, count func(i int) int) []Scene {
 	out := make([]Scene, n)
-	var wg sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		wg.Go(func() {
-			c := canvas{Size, make([]float32, Pixels)}
-			for i := w; i < n; i += workers {
-				rng := rand.New(rand.NewPCG(seed^seedScenes, uint64(i)))
-				labels := make([]int64, min(count(i), MostDigits))
-				for k := range labels {
-					labels[k] = int64(rng.IntN(10))
-				}
-				s := &out[i]
-				for k, p := range c.render(rng, labels, letters) {
-					s.Digits = append(s.Digits, Digit{labels[k], p.x, p.y})
-				}
-				s.Picture = make([]uint8, Pixels)
-				for j, v := range c.v {
-					s.Picture[j] = uint8(v*255 + 0.5)
-				}
-			}
-		})
-	}
-	wg.Wait()
+	drawAll(n, func(c *canvas, i int) {
+		rng := rand.New(rand.NewPCG(seed^seedScenes, uint64(i)))
+		labels := make([]int64, min(count(i), MostDigits))
+		for k := range labels {
+			labels[k] = int64(rng.IntN(10))
+		}
+		s := &out[i]
+		for k, p := range c.render(rng, labels, letters) {
+			s.Digits = append(s.Digits, Digit{labels[k], p.x, p.y})
+		}
+		s.Picture = make([]uint8, Pixels)
+		c.levels(s.Picture)
+	})
 	return out
 }

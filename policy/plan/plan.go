@@ -3,9 +3,11 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -85,6 +87,13 @@ func (i *Instance) DeviceType(spec *serving.Spec) serving.DeviceTypeID {
 		return serving.DeviceTypeID(i.Part - 1)
 	}
 	return spec.Workers[i.Worker].DeviceType
+}
+
+// Sort orders the instances by worker, and those of a worker by their places.
+func (p *Plan) Sort() {
+	slices.SortStableFunc(p.Instances, func(a, b Instance) int {
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Place, b.Place))
+	})
 }
 
 // Variant is a model on an instance with its batch limit.

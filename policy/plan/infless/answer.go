@@ -39,12 +39,7 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 			out.Instances = append(out.Instances, p)
 		}
 	}
-	slices.SortFunc(out.Instances, func(a, b plan.Instance) int {
-		if a.Worker != b.Worker {
-			return int(a.Worker - b.Worker)
-		}
-		return int(a.Place - b.Place)
-	})
+	out.Sort()
 	x.promise(out)
 	return out
 }

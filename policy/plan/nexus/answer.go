@@ -168,12 +168,7 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 			out.Instances = append(out.Instances, i)
 		}
 	}
-	slices.SortStableFunc(out.Instances, func(a, b plan.Instance) int {
-		if a.Worker != b.Worker {
-			return int(a.Worker - b.Worker)
-		}
-		return int(a.Place - b.Place)
-	})
+	out.Sort()
 	x.promise(out, reach, part, short)
 	return out
 }

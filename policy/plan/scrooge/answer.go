@@ -86,12 +86,7 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 			out.Instances = append(out.Instances, i)
 		}
 	}
-	slices.SortStableFunc(out.Instances, func(a, b plan.Instance) int {
-		if a.Worker != b.Worker {
-			return int(a.Worker - b.Worker)
-		}
-		return int(a.Place - b.Place)
-	})
+	out.Sort()
 	x.promise(out, reach, right, part)
 	if wanted != nil {
 		out.Shed = make([]float64, len(x.rates))

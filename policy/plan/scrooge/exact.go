@@ -7,10 +7,7 @@ import "context"
 //
 // Proven is false only where one of the searches was cut short; Bound then says how much cheaper it might be.
 func Exact(p *Problem) (*Allocation, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	g, err := p.graph()
+	g, err := p.checked()
 	if err != nil {
 		return nil, err
 	}

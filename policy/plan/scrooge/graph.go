@@ -18,6 +18,14 @@ type graph struct {
 	exact bool // the tree has every path
 }
 
+// checked is the graph of a problem that meets what Check asks.
+func (p *Problem) checked() (*graph, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	return p.graph()
+}
+
 func (p *Problem) graph() (*graph, error) {
 	g := &graph{exact: true}
 	before := make([][]int, len(p.Modules))

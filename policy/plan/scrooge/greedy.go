@@ -16,10 +16,7 @@ import (
 // rate evenly. The error is *Infeasible where even the fastest modes do not keep the objective, which
 // full machines and others together sometimes would.
 func Greedy(p *Problem) (*Allocation, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	g, err := p.graph()
+	g, err := p.checked()
 	if err != nil {
 		return nil, err
 	}

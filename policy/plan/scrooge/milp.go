@@ -27,10 +27,7 @@ import (
 //
 // The error is *Infeasible, or ctx's or the solver's.
 func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	g, err := p.graph()
+	g, err := p.checked()
 	if err != nil {
 		return nil, err
 	}
