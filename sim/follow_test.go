@@ -101,7 +101,7 @@ func TestPlansFollowBallooning(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("by %v: asked with ballooning at %v, without at %v, at most %d instances, missed %v of %v", by, began, ended, most, missed, all)
-		seen := from.Add(time.Second + 2*time.Duration(by*float64(p.Latency(1, 0, 1, 1)))) // a batch tells when it ends
+		seen := from.Add(time.Second + 4*time.Duration(by*float64(p.Latency(1, 0, 4, 1)))) // a batch tells when it ends, and three of them tell that it is no chance
 		if began < from || began > seen || ended < until || ended > until.Add(20*time.Second) {
 			t.Errorf("by %v from %v to %v: asked with ballooning at %v, without at %v", by, from, until, began, ended)
 		}
