@@ -129,6 +129,11 @@ apps:
         function: nms
         with: {score: 0.5, iou: %v, most: %d}
         next: [{to: cut, fan_out: %d, rows: boxes}, {to: where}]
+      - name: where
+        function: reshape
+        with: {shape: 4}
+        inputs: {tensor: boxes}
+        outputs: {tensor: where}
       - name: cut
         function: crop
         with: {height: %d, width: %d, layout: nchw}
@@ -136,11 +141,6 @@ apps:
       - name: %s
         variants: [%s]
         inputs: {patch: patches}
-      - name: where
-        function: reshape
-        with: {shape: 4}
-        inputs: {tensor: boxes}
-        outputs: {tensor: where}
 server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
 telemetry: {log_level: warn}
 `, max(1, runtime.NumCPU()-1), sceneSLO, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MostDigits, quietScene,

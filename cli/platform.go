@@ -80,6 +80,14 @@ func (w *world) model(a serving.AppID, b *backends) *server.Model {
 			}
 		}
 	}
+	for _, s := range w.Spec.Apps[a].Stages {
+		if s == last {
+			continue
+		}
+		for _, v := range w.Spec.Stages[s].Variants {
+			m.Within = append(m.Within, server.Version{Variant: v, Name: w.Spec.Variants[v].Name, Accuracy: w.Spec.Variants[v].Accuracy})
+		}
+	}
 	for k, v := range w.Spec.Stages[last].Variants {
 		m.Versions = append(m.Versions, server.Version{Variant: v, Name: w.Spec.Variants[v].Name, Version: strconv.Itoa(k + 1), Accuracy: w.Spec.Variants[v].Accuracy})
 	}

@@ -34,7 +34,9 @@ type Model struct {
 	App      serving.AppID
 	Platform string // onnxruntime_onnx, or Ensemble
 	Versions []Version
-	Former   []Version     // that were replaced: they cannot be pinned, and may answer until their successor is ready
+	Former   []Version // that were replaced: they cannot be pinned, and may answer until their successor is ready
+	// Within are the variants of a pipeline's other stages. One of them may be the last to end; none can be asked for.
+	Within   []Version
 	Inputs   []tensor.Spec // with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
@@ -91,7 +93,7 @@ func (m *Model) Pin(version string) (serving.VariantID, bool) {
 
 // Version returns the version of a variant.
 func (m *Model) Version(v serving.VariantID) (Version, bool) {
-	for _, list := range [][]Version{m.Versions, m.Former} {
+	for _, list := range [][]Version{m.Versions, m.Former, m.Within} {
 		for _, x := range list {
 			if x.Variant == v {
 				return x, true
