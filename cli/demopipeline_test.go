@@ -91,7 +91,7 @@ func TestSceneConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := f.Apps[0]; len(a.Stages) != 5 || a.Stages[1].Function != "nms" || a.Stages[1].Next[1].Rows != "boxes" {
+	if a := f.Apps[0]; len(a.Stages) != 5 || a.Stages[1].Function != "nms" || a.Stages[1].Next[0].Rows != "boxes" {
 		t.Errorf("%+v", a.Stages)
 	}
 }
