@@ -167,6 +167,13 @@ func (s *shelf) Get(k dataplane.StateKey) ([]byte, error) {
 	return s.have[k], nil
 }
 
+// kept is what lies there, whatever fails.
+func (s *shelf) kept(k dataplane.StateKey) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.have[k]
+}
+
 func (s *shelf) Keep(more map[dataplane.StateKey][]byte) error {
 	if s.fail.Load() {
 		return errors.New("the disk is gone")
@@ -256,7 +263,7 @@ func TestStateTroubles(t *testing.T) {
 		}
 		store.fail.Store(false)
 		time.Sleep(2 * time.Second)
-		if b := store.have[dataplane.StateKey{App: "app", Stage: "follow", Stream: "a"}]; len(b) != 8 || b[0] != 3 {
+		if b := store.kept(dataplane.StateKey{App: "app", Stage: "follow", Stream: "a"}); len(b) != 8 || b[0] != 3 {
 			t.Errorf("%v is kept after the store has come back", b)
 		}
 		p.Close()
