@@ -171,6 +171,9 @@ func (l *loader) send(e *Env, spec *workload.Spec) (*loadgen.Result, error) {
 	}
 	o := l.options
 	o.Duration = spec.Duration()
+	if o.Stays, err = spec.Stays(l.resolve); err != nil {
+		return nil, &status{ExitConfig, err}
+	}
 	if w := l.world; w != nil {
 		o.Version = func(v serving.VariantID) string { return w.Spec.Variants[v].Name }
 	}

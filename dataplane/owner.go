@@ -31,7 +31,7 @@ func (p *Plane) own() {
 	for p.ctx.Err() == nil {
 		now := p.Now()
 		next := p.c.Engine.NextWake()
-		if len(p.jobs) > 0 {
+		if len(p.jobs) > 0 || p.leased.Load() > 0 {
 			next = min(next, watched.Add(watch))
 		}
 		if next > now {
@@ -41,6 +41,9 @@ func (p *Plane) own() {
 			p.c.Settle()
 		}
 		now = p.Now()
+		if p.leased.Load() > 0 && now.Sub(watched) >= watch {
+			p.lapse(now)
+		}
 		p.gather()
 		if now.Sub(watched) >= watch {
 			watched = now

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,7 +62,8 @@ type Plane struct {
 	mu       sync.Mutex
 	inbox    []message
 	lastID   serving.QueryID
-	open     map[session]bool // streams
+	open     map[session]*opened // streams
+	leased   atomic.Int32        // of them, those that lapse
 	draining bool
 	closed   bool
 	wake     chan struct{}
@@ -83,15 +83,6 @@ type Plane struct {
 	ctx       context.Context
 	idle      []chan struct{} // closed when nothing is pending
 }
-
-// session names a stream that is open.
-type session struct {
-	app    serving.AppID
-	stream uint64
-}
-
-// mostStreams bounds the streams that may be open at a time.
-const mostStreams = 10_000
 
 // message is one thing handed to the owner: an input with what belongs to it, or a question.
 type message struct {
@@ -144,7 +135,7 @@ func New(c Config) (*Plane, error) {
 	}
 	p := &Plane{
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		calls: make(map[serving.QueryID]*call), open: make(map[session]bool), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
+		calls: make(map[serving.QueryID]*call), open: make(map[session]*opened), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
 		graphs: graphs, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
 	}
 	p.world.Store(c.Spec)
@@ -225,6 +216,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
 	q.Deadline = now.Add(timeout)
+	p.heard(r, now)
 	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply}})
 	p.mu.Unlock()
 	if r.Queued != nil {
@@ -291,41 +283,6 @@ func (p *Plane) Adopt(pl *plan.Plan) {
 // SetPrice tells what a machine of a device type costs from now on, in $/h. The price must be finite and at least 0.
 func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
 	p.send(message{in: engine.Input{Kind: engine.PriceChanged, DeviceType: d, Price: price}})
-}
-
-// OpenStream tells that a client of an app will send the queries of a stream at a rate in queries/s, until CloseStream: plans are made
-// for that. A rate of 0 says nothing of it. Opening a stream that is open changes its rate.
-func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error {
-	switch {
-	case app < 0 || int(app) >= len(p.spec().Apps):
-		return fmt.Errorf("dataplane: app %d does not exist", app)
-	case stream == "":
-		return errors.New("dataplane: a stream that is opened needs a name")
-	case !(rate >= 0) || math.IsInf(rate, 0):
-		return fmt.Errorf("dataplane: stream %.64q declares %v queries/s, want a finite number of at least 0", stream, rate)
-	}
-	key := session{app, StreamNumber(stream)}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.open[key] {
-		if len(p.open) >= mostStreams {
-			return fmt.Errorf("dataplane: %d streams are open, which is the most: close some", mostStreams)
-		}
-		p.open[key] = true
-	}
-	p.hand(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: app, Stream: key.stream}, Rate: rate, Variant: serving.None}})
-	return nil
-}
-
-// CloseStream tells that the client of a stream has left. A stream that is not open is left alone.
-func (p *Plane) CloseStream(app serving.AppID, stream string) {
-	key := session{app, StreamNumber(stream)}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open[key] {
-		delete(p.open, key)
-		p.hand(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: app, Stream: key.stream}, Variant: serving.None}})
-	}
 }
 
 // Lose reports a worker gone: every instance on it is lost.

@@ -24,6 +24,9 @@ type Request struct {
 	// Begins says that the query is the first of its stream: what is remembered of an earlier one of that name is not for it. Ends
 	// says that it is the last: its stream is forgotten.
 	Begins, Ends bool
+	// Rate is at which rate, in queries/s, the client will send the queries of the stream, until one Ends it or nothing has come of
+	// it for half a minute: plans are made for that. 0 leaves what was declared before.
+	Rate float64
 	// Timings asks for Response.Stages.
 	Timings bool
 	// Queued, if any, is called when the query has its place in the order of arrival. It must not block.

@@ -36,3 +36,6 @@ func (e *Engine) raise(rates []float64) {
 		}
 	}
 }
+
+// Declared returns at which rate, in queries/s, the clients of an app have said that they will send.
+func (e *Engine) Declared(a serving.AppID) float64 { return e.monitor.Declared(a) }

@@ -65,6 +65,9 @@ func (t *grpcTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	if r.Sequence != "" {
 		params["sequence_id"] = oip.SequenceID(r.Sequence)
 		params["sequence_start"], params["sequence_end"] = oip.Bool(r.First), oip.Bool(r.Last)
+		if r.Rate > 0 {
+			params["sequence_rate"] = oip.Double(r.Rate)
+		}
 	}
 	if r.StageTimings {
 		params["stage_timings"] = oip.Bool(true)

@@ -62,7 +62,7 @@ func (t *httpTarget) model(name, version string) string {
 func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	// The protocol counts in microseconds: what is less must not become none.
 	ask := &oip.RESTRequest{Inputs: r.Inputs, BinaryOutputs: true, Params: oip.Params{Timeout: r.Timeout, Priority: r.Priority, MinAccuracy: r.MinAccuracy,
-		Sequence: r.Sequence, SequenceStart: r.First, SequenceEnd: r.Last, StageTimings: r.StageTimings}}
+		Sequence: r.Sequence, SequenceStart: r.First, SequenceEnd: r.Last, SequenceRate: r.Rate, StageTimings: r.StageTimings}}
 	if r.Timeout > 0 {
 		ask.Params.Timeout = max(r.Timeout, time.Microsecond)
 	}

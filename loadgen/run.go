@@ -51,6 +51,9 @@ type Options struct {
 	// Progress is called about twice a second while the run lasts, by one goroutine, and may be nil.
 	Progress func(Progress)
 
+	// Stays are the clients of sessions: the first query of each of their streams declares its rate.
+	Stays []workload.Stay
+
 	pacer *pacer // for tests
 }
 
@@ -98,6 +101,7 @@ type runner struct {
 	stages   stageUses
 	// The first and the last query of every stream.
 	first, last map[stream]int
+	rates       map[stream]float64 // that clients declare, in queries/s
 }
 
 type stream struct {
@@ -137,7 +141,10 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 			return nil, fmt.Errorf("query %d is for app %d, there are %d", i+1, a, len(apps))
 		}
 	}
-	r := &runner{ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals))}
+	r := &runner{ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals)), rates: make(map[stream]float64)}
+	for _, s := range opt.Stays {
+		r.rates[stream{s.App, s.Stream}] = s.Rate
+	}
 	for i, a := range arrivals {
 		if a.Stream == 0 {
 			continue
@@ -222,6 +229,9 @@ func (r *runner) one(i int) {
 	if a.Stream != 0 {
 		s := stream{a.App, a.Stream}
 		req.Sequence, req.First, req.Last = strconv.FormatUint(a.Stream, 10), r.first[s] == i, r.last[s] == i
+		if req.First {
+			req.Rate = r.rates[s]
+		}
 	}
 	if a.Variant != serving.None && r.opt.Version != nil {
 		req.Version = r.opt.Version(a.Variant)

@@ -57,7 +57,8 @@ func TestStageTimings(t *testing.T) {
 	}
 }
 
-// Streams of a workload are sequences; the first and the last query of each say so.
+// Streams of a workload are sequences; the first and the last query of each say so, and the first of one whose client declares a rate
+// brings it.
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{infer: func(_ context.Context, _ int, r *Request) (*Answer, error) { return echo(r), nil }}
@@ -65,11 +66,14 @@ func TestStreams(t *testing.T) {
 		for k, s := range []uint64{7, 0, 9, 7, 9, 7, 1 << 63} {
 			load = append(load, workload.Arrival{At: serving.Time(k) * serving.Time(time.Millisecond), Items: 1, Variant: serving.None, Sample: -1, Stream: s})
 		}
-		if _, err := Run(t.Context(), f, oneApp(numbers(10)), workload.FromSlice(load), Options{pacer: coarse}); err != nil {
+		if _, err := Run(t.Context(), f, oneApp(numbers(10)), workload.FromSlice(load), Options{pacer: coarse, Stays: []workload.Stay{{Stream: 9, Rate: 4}}}); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, r := range f.seen {
+		for k, r := range f.seen {
+			if want := map[bool]float64{true: 4}[k == 2]; r.Rate != want {
+				t.Errorf("query %d declares %v/s, want %v", k, r.Rate, want)
+			}
 			got = append(got, fmt.Sprint(r.Sequence, r.First, r.Last))
 		}
 		want := []string{"7true false", "false false", "9true false", "7false false", "9false true", "7false true", "9223372036854775808true true"}

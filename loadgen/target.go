@@ -34,6 +34,7 @@ type Request struct {
 	// Sequence names what the query is a part of; "" is none. First and Last say that it is the first or the last of it.
 	Sequence    string
 	First, Last bool
+	Rate        float64 // of the sequence, in queries/s, where the client declares one; 0 for none
 	// StageTimings asks for Answer.Stages.
 	StageTimings bool
 }

@@ -18,9 +18,14 @@ type Params struct {
 	// "" is none. SequenceStart and SequenceEnd are "sequence_start" and "sequence_end": the first and the last of it.
 	Sequence                   string
 	SequenceStart, SequenceEnd bool
+	// SequenceRate is "sequence_rate", ours: how many requests of the sequence the client will send in a second; 0 does not say.
+	SequenceRate float64
 	// StageTimings is "stage_timings": the answer is to tell of every stage when it was ready, and how long it waited and ran.
 	StageTimings bool
 }
+
+// mostRate bounds what a client may say of its sequence, in requests a second: machines are rented on its word.
+const mostRate = 1e5
 
 // maxSequence bounds the name of a sequence, in bytes.
 const maxSequence = 256
@@ -66,6 +71,12 @@ func (p *Params) Set(name string, v any) error {
 		}
 	case "sequence_start":
 		return truth(&p.SequenceStart, field, v)
+	case "sequence_rate":
+		r, ok := number(v)
+		if !ok || !(r >= 0 && r <= mostRate) {
+			return invalid(field, "is %v, want a number of requests a second, 0 to %v", v, mostRate)
+		}
+		p.SequenceRate = r
 	case "sequence_end":
 		return truth(&p.SequenceEnd, field, v)
 	case "stage_timings":
@@ -76,8 +87,8 @@ func (p *Params) Set(name string, v any) error {
 
 // check tells what is wrong with the parameters together.
 func (p *Params) check() error {
-	if (p.SequenceStart || p.SequenceEnd) && p.Sequence == "" {
-		return invalid("parameters.sequence_id", "is missing: sequence_start and sequence_end are about a sequence")
+	if (p.SequenceStart || p.SequenceEnd || p.SequenceRate > 0) && p.Sequence == "" {
+		return invalid("parameters.sequence_id", "is missing: sequence_start, sequence_end and sequence_rate are about a sequence")
 	}
 	return nil
 }

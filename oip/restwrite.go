@@ -75,6 +75,10 @@ func EncodeRESTRequest(r *RESTRequest, binary bool) (body []byte, headerLength i
 			b = appendString(b, r.Params.Sequence)
 		}
 	}
+	if r.Params.SequenceRate > 0 {
+		b = append(b, `,"sequence_rate":`...)
+		b = appendFloat(b, r.Params.SequenceRate, 64)
+	}
 	for _, p := range []struct {
 		name string
 		set  bool

@@ -21,7 +21,7 @@ func request(m *Model, version string, inputs []tensor.Tensor, p oip.Params, lim
 		return nil, err
 	}
 	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority, MinAccuracy: p.MinAccuracy, Variant: pin,
-		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Timings: p.StageTimings}, nil
+		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Rate: p.SequenceRate, Timings: p.StageTimings}, nil
 }
 
 func versions(m *Model) string {
