@@ -50,18 +50,7 @@ func TestPlansFollowBallooning(t *testing.T) {
 		}
 		planner := rows{limit: 8, up: 80, workers: 10, believed: p}
 		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: "complexity"}
-		e, err := system.Engine(spec, p, planner.Provides())
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e, tr, first := begun(t, spec, m, p, system, planner)
 		now, from, until := serving.Time(0), serving.Time(20*time.Second), serving.Time(50*time.Second)
 		var began, ended serving.Time // requests with ballooning, and without again
 		missed := make([]int, 3)      // before, during and after, with a while left out after each change
@@ -228,18 +217,7 @@ func TestScroogeFollowsWaves(t *testing.T) {
 		}
 		planner := &scrooge.Planner{Profile: p}
 		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler, Options: systems.Options{Following: systems.Following{TurnOff: delay}}}
-		e, err := system.Engine(spec, p, planner.Provides())
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e, tr, first := begun(t, spec, m, p, system, planner)
 		res, err := Run(Config{
 			Spec: spec, Engine: e, Truth: tr, Content: once{waves{40 * time.Second}}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
 			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(5, 4)), 100, 160)),
@@ -273,4 +251,22 @@ func TestScroogeFollowsWaves(t *testing.T) {
 	if following.resumed > 0 || kept.resumed == 0 || kept.loads >= following.loads || kept.missed >= following.missed || kept.dollars <= following.dollars {
 		t.Errorf("without a delay %+v, with one %+v", following, kept)
 	}
+}
+
+// begun is what a run starts with: the engine of a system, machines that are exactly as measured, and a plan for 120 queries/s.
+func begun(t *testing.T, spec *serving.Spec, m serving.Measurements, p profile.Profile, system systems.System, planner plan.Planner) (*engine.Engine, *truth.Table, *plan.Plan) {
+	t.Helper()
+	e, err := system.Engine(spec, p, planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := truth.NewTable(spec, m, truth.Exact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, tr, first
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/sluice-serving/sluice/cli"
 	"github.com/sluice-serving/sluice/functions"
-	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/onnxmodel"
 	"github.com/sluice-serving/sluice/store"
 )
@@ -35,12 +33,7 @@ type serverless struct {
 
 func newServerless(t *testing.T) *serverless {
 	t.Helper()
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	s := &serverless{dir: t.TempDir()}
 	port, admin := freePort(t), freePort(t)
 	s.base, s.admin = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", admin)

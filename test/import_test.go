@@ -1,7 +1,6 @@
 package test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,19 +10,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/onnxmodel"
 )
 
 // An ensemble of a Triton repository, imported and served: clients call it by the same name with the same tensors, and get the outputs
 // of last steps and of others.
 func TestImportedEnsembleAnswers(t *testing.T) {
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	dir := t.TempDir()
 	double := onnxmodel.NewGraph("double").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).
 		Node("Add", []string{"x", "x"}, []string{"y"}).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2)

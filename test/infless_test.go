@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -17,8 +16,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/sluice-serving/sluice/internal/native"
 )
 
 // The parts of the one machine of this test, as device types, and the app of the configuration, as a stage.
@@ -37,12 +34,7 @@ type packed struct {
 // the test: one thread carries 64 queries/s in batches of four.
 func newPacked(t *testing.T, options string) *packed {
 	t.Helper()
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	p := &packed{serverless: serverless{dir: t.TempDir()}}
 	turning(t, filepath.Join(p.dir, "models", "heavy", "1", "model.onnx"), turned, 1)
 	var points, loads []string

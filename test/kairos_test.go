@@ -16,7 +16,6 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/loadgen"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/workload"
@@ -96,12 +95,7 @@ func brought(t *testing.T, path string, from, to int32) (n int) {
 // tries what the budget allows of both kinds, learns how fast they are, and rents what serves most for the money; each query
 // goes where its size can be served in time for the least, and a price that changes leads to another pool.
 func TestKairosLive(t *testing.T) {
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	dir := t.TempDir()
 	port, web, admin := freePort(t), freePort(t), freePort(t)
 	recorded := filepath.Join(dir, "run.journal")

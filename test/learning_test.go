@@ -18,7 +18,6 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/internal/native"
 )
 
 // ran is a batch as a journal has it.
@@ -171,12 +170,7 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 
 // Real models are served at once, without being measured first, by a system that learns.
 func TestLearningServesModelsAtOnce(t *testing.T) {
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	dir := t.TempDir()
 	products(t, filepath.Join(dir, "models", "v", "1", "model.onnx"), 20)
 	web, admin := freePort(t), freePort(t)

@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/cli"
+	"github.com/sluice-serving/sluice/internal/native"
 )
 
 // asProgram makes the test binary behave as the sluice program, so that tests have real processes to kill without
@@ -101,4 +103,16 @@ func write(t *testing.T, dir, name, text string, args ...any) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// needsONNX skips a test where ONNX Runtime is not installed.
+func needsONNX(t *testing.T) {
+	t.Helper()
+	_, err := native.ONNXRuntime()
+	switch {
+	case errors.Is(err, native.ErrMissing):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
 }

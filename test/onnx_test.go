@@ -3,7 +3,6 @@ package test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/onnxmodel"
 )
 
@@ -22,12 +20,7 @@ import (
 // process that measures its models at the first start, serves, explains what it did, drains on SIGTERM, and whose journal
 // replays to the same decisions.
 func TestFromRepositoryToAnswer(t *testing.T) {
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	dir := t.TempDir()
 	if err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 3).Write(filepath.Join(dir, "models", "echo", "1", "model.onnx")); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/onnxmodel"
 )
 
@@ -61,12 +59,7 @@ func scene(lit map[int][2]int) []float32 {
 // A pipeline of models and functions over real ONNX Runtime and real sockets: what a detector finds is cut out and read, as many
 // patches as there are; beside this, things are followed from picture to picture of a stream.
 func TestPipelineOfModelsAndFunctions(t *testing.T) {
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	dir := t.TempDir()
 	pipelineModels(t, filepath.Join(dir, "models"))
 	file := write(t, dir, "sluice.yaml", `version: 1

@@ -3,7 +3,6 @@ package test
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/internal/native"
 	"github.com/sluice-serving/sluice/loadgen"
 	"github.com/sluice-serving/sluice/onnxmodel"
 	"github.com/sluice-serving/sluice/report"
@@ -108,12 +106,7 @@ func metric(t *testing.T, admin int, series string) float64 {
 // A server of system ramsis over real models: it measures them at its first start, makes policies for what it measured and
 // keeps them, answers everything, and answers with the better model for as long as the load lets it.
 func TestPoliciesLive(t *testing.T) {
-	if _, err := native.ONNXRuntime(); err != nil {
-		if errors.Is(err, native.ErrMissing) {
-			t.Skip(err)
-		}
-		t.Fatal(err)
-	}
+	needsONNX(t)
 	dir := t.TempDir()
 	products(t, filepath.Join(dir, "models", "big", "1", "model.onnx"), 1000)
 	products(t, filepath.Join(dir, "models", "small", "1", "model.onnx"), 10)
