@@ -65,7 +65,6 @@ const (
 const (
 	functionsFile = "functions.db"
 	modelsFolder  = "models"
-	lockWait      = 2 * time.Second
 )
 
 // OpenFunctions opens or makes the registry in a folder. Uploads that were cut short and model files that no function names are
@@ -74,27 +73,12 @@ func OpenFunctions(dir string) (*Functions, error) {
 	if err := os.MkdirAll(filepath.Join(dir, modelsFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	path := filepath.Join(dir, functionsFile)
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return nil, fmt.Errorf("store: %s is in use by another process: one server has a store for itself", path)
-	}
+	db, err := openTables(filepath.Join(dir, functionsFile), "a store", functionTable, versionTable, []byte(OperatorTable), []byte(IdleTable))
 	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", path, err)
+		return nil, err
 	}
 	f := &Functions{dir: dir, db: db}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{functionTable, versionTable, []byte(OperatorTable), []byte(IdleTable)} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		err = errors.Join(syncFolder(dir), f.sweep())
-	}
-	if err != nil {
+	if err := errors.Join(syncFolder(dir), f.sweep()); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: %s: %w", dir, err), db.Close())
 	}
 	return f, nil

@@ -43,22 +43,12 @@ func OpenStates(dir string, limit int64) (*States, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	path := filepath.Join(dir, statesFile)
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return nil, fmt.Errorf("store: %s is in use by another process: one server has its states for itself", path)
-	}
+	db, err := openTables(path, "its states", stateTable, orderTable, sizeTable)
 	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", path, err)
+		return nil, err
 	}
 	s := &States{db: db, limit: limit}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range [][]byte{stateTable, orderTable, sizeTable} {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
-		}
-		return s.shrink(tx, size(tx)) // the limit may have been larger
-	})
+	err = db.Update(func(tx *bbolt.Tx) error { return s.shrink(tx, size(tx)) }) // the limit may have been larger
 	if err == nil {
 		err = syncFolder(dir)
 	}

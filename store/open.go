@@ -1,0 +1,35 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// lockWait is how long a file that another process has is waited for.
+const lockWait = 2 * time.Second
+
+// openTables opens or makes a bbolt file with its tables. own is what a server has for itself, for whoever finds the file in use.
+func openTables(path, own string, tables ...[]byte) (*bbolt.DB, error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("store: %s is in use by another process: one server has %s for itself", path, own)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", path, err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range tables {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("store: %s: %w", path, err), db.Close())
+	}
+	return db, nil
+}
