@@ -86,13 +86,14 @@ func (p *Plane) leave(key session) {
 
 // heard takes note of a query of a stream: what it declares, that its client is there, and that it is the last. Where as many streams are
 // open as may be, one more is served and its declaration left. The caller holds the lock.
-func (p *Plane) heard(r *Request, now serving.Time) {
-	if r.Stream == "" || r.Rate <= 0 && len(p.open) == 0 || r.App < 0 || int(r.App) >= len(p.spec().Apps) {
+func (p *Plane) heard(r *Request, q *serving.Query) {
+	if q.Stream == 0 || q.App < 0 || int(q.App) >= len(p.spec().Apps) {
 		return
 	}
-	key := session{r.App, StreamNumber(r.Stream)}
+	declares := r.Rate > 0 && !math.IsInf(r.Rate, 0)
+	key := session{q.App, q.Stream}
 	x := p.open[key]
-	if x == nil && r.Rate > 0 && !math.IsInf(r.Rate, 0) && len(p.open) < mostStreams {
+	if x == nil && declares && len(p.open) < mostStreams {
 		x = &opened{leased: true}
 		p.open[key] = x
 		p.leased.Add(1)
@@ -100,8 +101,8 @@ func (p *Plane) heard(r *Request, now serving.Time) {
 	if x == nil || !x.leased {
 		return
 	}
-	x.heard = now
-	if r.Rate > 0 && r.Rate != x.rate && !math.IsInf(r.Rate, 0) {
+	x.heard = q.Arrived
+	if declares && r.Rate != x.rate {
 		p.declare(key, r.Rate)
 	}
 	if r.Ends {

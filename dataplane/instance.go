@@ -49,10 +49,11 @@ func (p *Plane) launch(d *engine.Decision) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	i := &instance{id: d.Instance, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx, cancel: cancel}
 	p.instances[d.Instance] = i
-	if l.Cores == 0 {
-		l.Cores = p.spec().DeviceTypes[l.DeviceType].Cores // it shares the worker: a run may use all of it
+	cores := l.Cores
+	if cores == 0 {
+		cores = p.spec().DeviceTypes[l.DeviceType].Cores // it shares the worker: a run may use all of it
 	}
-	spec := InstanceSpec{ID: d.Instance, Worker: l.Key.Worker, DeviceType: l.DeviceType, Variants: l.Variants[:1], BatchLimit: l.BatchLimit, Slots: l.Slots, Cores: l.Cores}
+	spec := InstanceSpec{ID: d.Instance, Worker: l.Key.Worker, DeviceType: l.DeviceType, Variants: l.Variants[:1], BatchLimit: l.BatchLimit, Slots: l.Slots, Cores: cores}
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()

@@ -216,7 +216,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
 	q.Deadline = now.Add(timeout)
-	p.heard(r, now)
+	p.heard(r, &q)
 	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply}})
 	p.mu.Unlock()
 	if r.Queued != nil {
