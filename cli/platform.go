@@ -80,10 +80,7 @@ func (w *world) model(a serving.AppID, b *backends) *server.Model {
 			}
 		}
 	}
-	for _, s := range w.Spec.Apps[a].Stages {
-		if s == last {
-			continue
-		}
+	for _, s := range app.Stages[:len(app.Stages)-1] {
 		for _, v := range w.Spec.Stages[s].Variants {
 			m.Within = append(m.Within, server.Version{Variant: v, Name: w.Spec.Variants[v].Name, Accuracy: w.Spec.Variants[v].Accuracy})
 		}

@@ -50,7 +50,7 @@ func TestPlansFollowBallooning(t *testing.T) {
 		}
 		planner := rows{limit: 8, up: 80, workers: 10, believed: p}
 		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: "complexity"}
-		e, tr, first := begun(t, spec, m, p, system, planner)
+		e, tr, first := begun(t, spec, m, p, system, planner, 120)
 		now, from, until := serving.Time(0), serving.Time(20*time.Second), serving.Time(50*time.Second)
 		var began, ended serving.Time // requests with ballooning, and without again
 		missed := make([]int, 3)      // before, during and after, with a while left out after each change
@@ -122,18 +122,7 @@ func TestPlansFollowFanOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		planner := rows{limit: 16, up: 250, workers: 10, believed: p}
-		e, err := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler}.Engine(spec, p, planner.Provides())
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr, err := truth.NewTable(spec, m, truth.Exact, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e, tr, first := begun(t, spec, m, p, systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler}, planner, 120)
 		from, until := serving.Time(20*time.Second), serving.Time(50*time.Second)
 		var seen serving.Time
 		soon, last := 0, 0 // instances of the second stage three seconds after the change, and in the end
@@ -217,7 +206,7 @@ func TestScroogeFollowsWaves(t *testing.T) {
 		}
 		planner := &scrooge.Planner{Profile: p}
 		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler, Options: systems.Options{Following: systems.Following{TurnOff: delay}}}
-		e, tr, first := begun(t, spec, m, p, system, planner)
+		e, tr, first := begun(t, spec, m, p, system, planner, 120)
 		res, err := Run(Config{
 			Spec: spec, Engine: e, Truth: tr, Content: once{waves{40 * time.Second}}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
 			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(5, 4)), 100, 160)),
@@ -253,8 +242,8 @@ func TestScroogeFollowsWaves(t *testing.T) {
 	}
 }
 
-// begun is what a run starts with: the engine of a system, machines that are exactly as measured, and a plan for 120 queries/s.
-func begun(t *testing.T, spec *serving.Spec, m serving.Measurements, p profile.Profile, system systems.System, planner plan.Planner) (*engine.Engine, *truth.Table, *plan.Plan) {
+// begun is what a run starts with: the engine of a system, machines that are exactly as measured, and a plan for a rate in queries/s.
+func begun(t *testing.T, spec *serving.Spec, m serving.Measurements, p profile.Profile, system systems.System, planner plan.Planner, rate float64) (*engine.Engine, *truth.Table, *plan.Plan) {
 	t.Helper()
 	e, err := system.Engine(spec, p, planner.Provides())
 	if err != nil {
@@ -264,7 +253,7 @@ func begun(t *testing.T, spec *serving.Spec, m serving.Measurements, p profile.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{120}})
+	first, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{rate}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -9,10 +8,8 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/workload"
 )
@@ -61,18 +58,7 @@ func TestPipelineLosesAWorker(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				first, err := made.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{20}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				e, err := system.Engine(spec, p, made.Provides())
-				if err != nil {
-					t.Fatal(err)
-				}
-				tr, err := truth.NewTable(spec, m, truth.Exact, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				e, tr, first := begun(t, spec, m, p, system, made, 20)
 				at := serving.Time(20 * time.Second)
 				var planned serving.Time // when a plan without the worker came into force
 				rng := rand.New(rand.NewPCG(uint64(lost), 8))
