@@ -45,6 +45,14 @@ func (l *Lab) Do(key string, heavy, seeds int, do func(ctx context.Context, seed
 // After gives a figure its turn to say what came out, when everything is done, in the order of the calls.
 func (l *Lab) After(say func(*Outcome) error) { l.after = append(l.after, say) }
 
+// Note adds what is to be known of all that came out.
+func (l *Lab) Note(notes ...string) {
+	l.After(func(o *Outcome) error {
+		o.Notes = append(o.Notes, notes...)
+		return nil
+	})
+}
+
 // Run does all tasks and lets the figures speak.
 func (l *Lab) Run(ctx context.Context) (*Outcome, error) {
 	type step struct {

@@ -38,11 +38,8 @@ func (l *lab) answer(ctx context.Context) (*reproduce.Outcome, error) {
 	if err := reproduce.Want(l, figures, l.Figures); err != nil {
 		return nil, err
 	}
-	l.After(func(o *reproduce.Outcome) error {
-		o.Notes = append(o.Notes,
-			"Throughput is the highest rate at which at most 1 % of the queries are outside QoS, by bisection. Between what is known to be carried and what is known not to be, each with 2.5 % of error a look, lies what the number may be.",
-			"Whole ms: between queries lie whole milliseconds, Poisson-distributed, as the authors' code draws them. Poisson: exponential gaps, as the paper says. Pools are (g4dn.xlarge, c5n.2xlarge, r5n.large, t3.xlarge).")
-		return nil
-	})
+	l.Note(
+		"Throughput is the highest rate at which at most 1 % of the queries are outside QoS, by bisection. Between what is known to be carried and what is known not to be, each with 2.5 % of error a look, lies what the number may be.",
+		"Whole ms: between queries lie whole milliseconds, Poisson-distributed, as the authors' code draws them. Poisson: exponential gaps, as the paper says. Pools are (g4dn.xlarge, c5n.2xlarge, r5n.large, t3.xlarge).")
 	return l.Run(ctx)
 }

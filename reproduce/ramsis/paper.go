@@ -41,11 +41,8 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	if err := reproduce.Want(l, figures, r.Figures); err != nil {
 		return nil, err
 	}
-	l.After(func(o *reproduce.Outcome) error {
-		o.Notes = append(o.Notes,
-			"Accuracies are means over the queries in time, as in the paper. Violations count every query, those still waiting when the load ends too: they are served to the end, where the authors' simulator leaves them out.",
-			"The fluid bound is the accuracy of a steady flow that is always batched at will; nothing that keeps all queries in time is above it. A system that lets queries be late may be, since those do not count in the mean.")
-		return nil
-	})
+	l.Note(
+		"Accuracies are means over the queries in time, as in the paper. Violations count every query, those still waiting when the load ends too: they are served to the end, where the authors' simulator leaves them out.",
+		"The fluid bound is the accuracy of a steady flow that is always batched at will; nothing that keeps all queries in time is above it. A system that lets queries be late may be, since those do not count in the mean.")
 	return l.Run(ctx)
 }

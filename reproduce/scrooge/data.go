@@ -109,18 +109,4 @@ func (g *graph) at(name string) int {
 	return slices.IndexFunc(g.stages, func(s stage) bool { return s.name == name })
 }
 
-// named returns one of the seven.
-func named(name string) (*graph, error) {
-	all, err := graphs()
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if all[i].name == name {
-			return &all[i], nil
-		}
-	}
-	return nil, fmt.Errorf("scrooge: there is no graph %q", name)
-}
-
 func millis(x float64) time.Duration { return time.Duration(x * float64(ms)) }

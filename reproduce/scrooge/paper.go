@@ -44,9 +44,6 @@ func (l *lab) answer(ctx context.Context) (*reproduce.Outcome, error) {
 	if err := reproduce.Want(l, figures, l.Figures); err != nil {
 		return nil, err
 	}
-	l.After(func(o *reproduce.Outcome) error {
-		o.Notes = append(o.Notes, "Profiles are modelled, not measured: the authors published none. The model is held to what the paper's text says of them (docs/papers.md, Scrooge).")
-		return nil
-	})
+	l.Note("Profiles are modelled, not measured: the authors published none. The model is held to what the paper's text says of them (docs/papers.md, Scrooge).")
 	return l.Run(ctx)
 }
