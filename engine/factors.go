@@ -1,13 +1,14 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/monitor"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"slices"
 )
 
 // What the content of queries makes of a graph (Scrooge §3.5), for scalers that follow it: factors are counted when batches end, and
