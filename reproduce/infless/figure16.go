@@ -3,6 +3,7 @@ package infless
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -178,8 +179,9 @@ func figure16(l *lab) error {
 				cold, idle := row("16", k.name, coldRow, "x", where), row("16", k.name, idleRow, "x", where)
 				if g := slices.Index(published16Names, k.name); g >= 0 && kind == [2]string{"recorded", "instances"} {
 					var mean ratios
-					for _, p := range published16 {
-						mean.cold, mean.idle = mean.cold+p[g].cold/float64(len(published16)), mean.idle+p[g].idle/float64(len(published16))
+					for _, trace := range slices.Sorted(maps.Keys(published16)) { // in one order: sums of floats depend on it
+						p := published16[trace][g]
+						mean.cold, mean.idle = mean.cold+p.cold/float64(len(published16)), mean.idle+p.idle/float64(len(published16))
 					}
 					cold, idle = said(cold, mean.cold, source16), said(idle, mean.idle, source16)
 				}

@@ -135,18 +135,23 @@ func (s *shuffled) Next() (workload.Arrival, bool) {
 // how many servers it uses, fragments the part of them that is left over.
 func (p *packing) taken(out *plan.Plan) (resources, fragments, active float64) {
 	spec := p.world.Spec
-	used := make(map[serving.WorkerID]float64)
+	used := make([]float64, len(spec.Workers))
 	for _, i := range out.Instances {
 		d := &spec.DeviceTypes[i.Part-1]
 		r := weigh(d.Cores, d.Percent)
 		resources += r
+		if used[i.Worker] == 0 {
+			active++
+		}
 		used[i.Worker] += r
 	}
 	for w, r := range used {
-		d := &spec.DeviceTypes[spec.Workers[w].DeviceType]
-		fragments += (1 - r/weigh(d.Cores, 100*d.Accelerators)) / float64(len(used))
+		if r > 0 {
+			d := &spec.DeviceTypes[spec.Workers[w].DeviceType]
+			fragments += (1 - r/weigh(d.Cores, 100*d.Accelerators)) / active
+		}
 	}
-	return resources, fragments, float64(len(used))
+	return resources, fragments, active
 }
 
 func weigh(threads, percent int) float64 { return 64.0/142*float64(threads) + float64(percent) }
