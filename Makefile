@@ -11,7 +11,7 @@ BENCHTIME ?= 1s
 # An older Go fetches the one go.mod asks for, also where a distribution has turned that off.
 export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
-RACE_DIRS := dataplane server backend loadgen telemetry
+RACE_DIRS := dataplane api/server runtime measure/loadgen measure/telemetry
 
 # say prints a step's name before its commands, so that a long run shows where it is.
 say = @printf '\n==> %s\n' '$(1)'
@@ -75,8 +75,8 @@ check: ## all that CI runs: lint, test, race, seconds of fuzz
 .PHONY: upgrade-highs
 upgrade-highs: ## take the newest HiGHS from its npm package, resolve its names anew and test it
 	npm install --ignore-scripts --save-exact highs@latest
-	$(GO) generate ./solver/highs
-	$(GO) test ./solver/highs
+	$(GO) generate ./runtime/highs
+	$(GO) test ./runtime/highs
 
 .PHONY: generate
 generate: tools ## regenerate what is generated (go generate)

@@ -14,15 +14,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/backend/onnx"
-	"github.com/sluice-serving/sluice/demo/digits"
-	"github.com/sluice-serving/sluice/loadgen"
-	"github.com/sluice-serving/sluice/profiler"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // What the demo asks for. Every number can be changed in the sluice.yaml that it leaves behind.

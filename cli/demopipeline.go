@@ -12,16 +12,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-serving/sluice/demo/digits"
+	"github.com/sluice-serving/sluice/models/digits"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/loadgen"
+	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/capacity"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 const (

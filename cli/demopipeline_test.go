@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
-	"github.com/sluice-serving/sluice/demo/digits"
+	"github.com/sluice-serving/sluice/models/digits"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // answer is what a pipeline says of a scene: boxes round these centres, and a label for each.

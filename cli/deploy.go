@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
-	"github.com/sluice-serving/sluice/functions"
+	"github.com/sluice-serving/sluice/host/functions"
 )
 
 func deployCommand() command {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/onnxmodel"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
 // The examples that need no models run in the simulator as they are.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/telemetry"
+	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
 // maxExplanation bounds what is read from a server's answer.

@@ -8,17 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-serving/sluice/backend/onnx"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/functions"
+	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/profiler"
-	"github.com/sluice-serving/sluice/profiler/operators"
-	"github.com/sluice-serving/sluice/server"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/store"
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/systems"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/functions"
+	"github.com/sluice-serving/sluice/host/functions"
 )
 
 func trimmed(b []byte) string { return strings.TrimSpace(string(b)) }

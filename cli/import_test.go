@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/onnxmodel"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
 func TestImportTriton(t *testing.T) {

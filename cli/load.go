@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sluice-serving/sluice/loadgen"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 func loadCommand() command {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/sluice-serving/sluice/policy/plan/ramsis"
-	"github.com/sluice-serving/sluice/store"
+	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/host/store"
 )
 
 // policiesFolder is where policies are kept between runs, beside the sluice.yaml.

@@ -12,9 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sluice-serving/sluice/backend/onnx"
-	"github.com/sluice-serving/sluice/profiler"
-	"github.com/sluice-serving/sluice/profiler/operators"
+	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/serving"
 )
 

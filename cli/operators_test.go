@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/internal/native"
-	"github.com/sluice-serving/sluice/onnxmodel"
-	"github.com/sluice-serving/sluice/profiler"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
 // modelWorld writes a sluice.yaml with a real model and returns its path.

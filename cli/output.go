@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sluice-serving/sluice/report"
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
 func writeJSON(w io.Writer, v any) error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/systems"
 )

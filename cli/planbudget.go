@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/policy/batch"
-	"github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/experiment"

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/systems"
 )
 

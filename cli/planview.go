@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/capacity"
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-serving/sluice/backend/onnx"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/server"
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
-	"github.com/sluice-serving/sluice/telemetry"
+	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
 // platform is what the front ends see of a running world.

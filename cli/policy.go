@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/ramsis"
+	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/serving"
 )
 

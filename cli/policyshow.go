@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/serving"
 )
 

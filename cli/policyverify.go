@@ -13,13 +13,13 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/student"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 func policyVerifyCommand() command {

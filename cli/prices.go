@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/server"
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sluice-serving/sluice/profiler"
+	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
 func profileCommand() command {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
 // writeRent prints what budgets buy and, with --out, leaves it in files.

@@ -10,15 +10,15 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluice-serving/sluice/backend/onnx"
-	"github.com/sluice-serving/sluice/profiler/operators"
+	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/infless"
 	"github.com/sluice-serving/sluice/reproduce/kairos"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
 	"github.com/sluice-serving/sluice/reproduce/scrooge"
-	"github.com/sluice-serving/sluice/store"
+	"github.com/sluice-serving/sluice/host/store"
 )
 
 // papers are those that can be reproduced.

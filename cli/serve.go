@@ -17,12 +17,12 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/functions"
+	"github.com/sluice-serving/sluice/host/functions"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/server"
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/store"
-	"github.com/sluice-serving/sluice/telemetry"
+	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
 func serveCommand() command {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/loadgen"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 func simulateCommand() command {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/internal/native"
-	"github.com/sluice-serving/sluice/profiler"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
 // Parts are measured with their threads where a machine has room for them, and what cannot be measured is said.

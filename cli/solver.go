@@ -2,7 +2,7 @@ package cli
 
 import (
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/solver/highs"
+	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // newSolver makes the solver of integer programs; its compiled form is kept in the user's cache folder.

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/sluice-serving/sluice/internal/native"
+	"github.com/sluice-serving/sluice/runtime/native"
 )
 
 func versionCommand() command {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluice-serving/sluice/modelrepo"
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -184,7 +184,7 @@ func (c *checker) apps() {
 		a, path := &f.Apps[i], at("apps", i)
 		if c.name(seen, a.Name, path+".name") {
 			// The name is part of URLs and of file names.
-			if err := modelrepo.CheckName(a.Name); err != nil {
+			if err := repository.CheckName(a.Name); err != nil {
 				c.addf(path+".name", "%v", err)
 			}
 		}
@@ -279,7 +279,7 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		return
 	}
 	c.name(seen, v.Name, path+".name")
-	if err := modelrepo.CheckName(v.Model); err != nil {
+	if err := repository.CheckName(v.Model); err != nil {
 		c.addf(path+".model", "%v", err)
 	}
 	if v.Version != "" {
@@ -298,7 +298,7 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		c.addf(path+".accuracy", "is %v, want a number in [0, 1]%s", v.Accuracy, hint)
 	}
 	c.need(v.MaxBatch >= 1 || v.MaxBatch == 0 && !c.f.has(path+".max_batch"), path+".max_batch", "is %d, want at least 1", v.MaxBatch)
-	c.need(v.MaxBatch <= modelrepo.MaxMaxBatch, path+".max_batch", "is %d, want at most %d", v.MaxBatch, modelrepo.MaxMaxBatch)
+	c.need(v.MaxBatch <= repository.MaxMaxBatch, path+".max_batch", "is %d, want at most %d", v.MaxBatch, repository.MaxMaxBatch)
 }
 
 // order sorts stages topologically, keeping the order of the file where it may, and says what makes that impossible.

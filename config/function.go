@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-serving/sluice/modelrepo"
+	"github.com/sluice-serving/sluice/models/repository"
 )
 
 // Function is a fn.yaml: a model with an objective, to be deployed to a running server.
@@ -75,7 +75,7 @@ func ParseFunction(data []byte, path string) (*Function, error) {
 
 func (c *checker) function(fn *Function) {
 	if c.name(names{}, fn.Name, "name") {
-		if err := modelrepo.CheckName(fn.Name); err != nil {
+		if err := repository.CheckName(fn.Name); err != nil {
 			c.addf("name", "%v", err)
 		}
 	}
@@ -85,7 +85,7 @@ func (c *checker) function(fn *Function) {
 	}
 	c.need(fn.SLO.Latency > 0, "slo.latency", "is %v, want more than 0", fn.SLO.Latency)
 	c.need(fn.SLO.Percentile > 0 && fn.SLO.Percentile <= 100, "slo.percentile", "is %v, want more than 0 and at most 100", fn.SLO.Percentile)
-	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= modelrepo.MaxMaxBatch, "max_batch", "is %d, want 1 to %d, or leave it out", fn.MaxBatch, modelrepo.MaxMaxBatch)
+	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= repository.MaxMaxBatch, "max_batch", "is %d, want 1 to %d, or leave it out", fn.MaxBatch, repository.MaxMaxBatch)
 	c.need(fn.MaxBatch > 0 || !c.f.has("max_batch"), "max_batch", "is 0, want at least 1, or leave it out")
 	c.need(fn.MinInstances >= 0 && fn.MinInstances <= maxInstances, "min_instances", "is %d, want 0 to %d", fn.MinInstances, maxInstances)
 	c.need(fn.MaxInstances >= 0 && fn.MaxInstances <= maxInstances, "max_instances", "is %d, want 1 to %d, or leave it out", fn.MaxInstances, maxInstances)

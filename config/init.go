@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluice-serving/sluice/modelrepo"
+	"github.com/sluice-serving/sluice/models/repository"
 )
 
 // ladderFile is the file in a repository that says that its models are variants of one task.
@@ -42,7 +42,7 @@ func Init(repo string) ([]byte, error) {
 }
 
 func initFor(dir string, m machine) ([]byte, error) {
-	repo, err := modelrepo.Open(dir)
+	repo, err := repository.Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +76,9 @@ func initFor(dir string, m machine) ([]byte, error) {
 }
 
 // readLadder returns the content of ladder.json, or nil when there is none.
-func readLadder(repo *modelrepo.Repository, models []*modelrepo.Model) (*ladder, error) {
+func readLadder(repo *repository.Repository, models []*repository.Model) (*ladder, error) {
 	data, err := repo.ReadFile(ladderFile, MaxBytes)
-	if errors.Is(err, modelrepo.ErrNotFound) {
+	if errors.Is(err, repository.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -92,14 +92,14 @@ func readLadder(repo *modelrepo.Repository, models []*modelrepo.Model) (*ladder,
 		return nil, fmt.Errorf(`%s in %s: want {"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}`, ladderFile, repo.Dir())
 	}
 	for i, v := range l.Variants {
-		if !slices.ContainsFunc(models, func(m *modelrepo.Model) bool { return m.Name == v.Name }) {
+		if !slices.ContainsFunc(models, func(m *repository.Model) bool { return m.Name == v.Name }) {
 			return nil, fmt.Errorf("%s in %s: variants[%d]: there is no model %q", ladderFile, repo.Dir(), i, v.Name)
 		}
 	}
 	return &l, nil
 }
 
-func writeLadder(b *bytes.Buffer, l *ladder, models []*modelrepo.Model) {
+func writeLadder(b *bytes.Buffer, l *ladder, models []*repository.Model) {
 	writeApp(b, l.Task, l.Variants, models, true)
 	var rest []string
 	for _, m := range models {
@@ -149,7 +149,7 @@ apps:
 `, quote(dir))
 }
 
-func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*modelrepo.Model, measured bool) {
+func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*repository.Model, measured bool) {
 	fmt.Fprintf(b, "  - name: %s\n", quote(name))
 	b.WriteString(`    slo: {latency: 100ms, percentile: 99}
     late: drop          # or serve-late
@@ -157,7 +157,7 @@ func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*modelr
     variants:
 `)
 	for _, s := range steps {
-		i := slices.IndexFunc(models, func(m *modelrepo.Model) bool { return m.Name == s.Name })
+		i := slices.IndexFunc(models, func(m *repository.Model) bool { return m.Name == s.Name })
 		m := models[i]
 		fmt.Fprintf(b, "      - name: %s\n", quote(s.Name))
 		note := ""

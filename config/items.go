@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // spec is the distribution as workload files describe it. A number out of their range becomes one that they refuse.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/onnxmodel"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/tensor"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-serving/sluice/modelrepo"
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
@@ -26,13 +26,13 @@ func (f *File) Resolve() (*World, error) {
 	r := &resolver{
 		c: &checker{f: f, bad: map[string]bool{}}, f: f,
 		w:      &World{Spec: &serving.Spec{}},
-		models: map[string]*modelrepo.Model{}, warned: map[string]bool{},
+		models: map[string]*repository.Model{}, warned: map[string]bool{},
 	}
 	for _, w := range f.Workers {
 		r.local = r.local || w.Backend.Kind == "onnx"
 	}
 	if f.Models.Repository != "" {
-		repo, err := modelrepo.Open(f.Path(f.Models.Repository))
+		repo, err := repository.Open(f.Path(f.Models.Repository))
 		if err != nil {
 			r.c.addf("models.repository", "%v", err)
 			return nil, r.c.err()
@@ -60,8 +60,8 @@ type resolver struct {
 	c      *checker
 	f      *File
 	w      *World
-	repo   *modelrepo.Repository
-	models map[string]*modelrepo.Model // read so far; nil for those that are not there
+	repo   *repository.Repository
+	models map[string]*repository.Model // read so far; nil for those that are not there
 	warned map[string]bool
 	local  bool  // some worker runs models in this process, so that they must be in the repository
 	entry  []int // by WorkerID: index into File.Workers
@@ -196,7 +196,7 @@ func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage ser
 
 // model reads a variant's model, once. It returns nil when there is none, which is an error only for models that are to
 // be run here.
-func (r *resolver) model(v *Variant, path string) *modelrepo.Model {
+func (r *resolver) model(v *Variant, path string) *repository.Model {
 	if r.repo == nil {
 		return nil
 	}
@@ -205,10 +205,10 @@ func (r *resolver) model(v *Variant, path string) *modelrepo.Model {
 		var err error
 		if m, err = r.repo.Model(v.Model); err != nil {
 			m = nil
-			if r.local || !errors.Is(err, modelrepo.ErrNotFound) {
+			if r.local || !errors.Is(err, repository.ErrNotFound) {
 				known, _ := r.repo.Names()
 				hint := ""
-				if errors.Is(err, modelrepo.ErrNotFound) && len(known) <= maxHints {
+				if errors.Is(err, repository.ErrNotFound) && len(known) <= maxHints {
 					hint, _ = didYouMean(v.Model, known)
 				}
 				r.c.addf(path+".model", "%v%s", err, hint)

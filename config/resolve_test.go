@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/onnxmodel"
-	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )

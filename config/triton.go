@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-serving/sluice/modelrepo"
-	"github.com/sluice-serving/sluice/modelrepo/pb"
+	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
 // maxImported bounds the apps that are made of one repository.
@@ -24,7 +24,7 @@ func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
 }
 
 func importTriton(dir, out string, m machine) ([]byte, []string, error) {
-	repo, err := modelrepo.Open(dir)
+	repo, err := repository.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +54,7 @@ func importTriton(dir, out string, m machine) ([]byte, []string, error) {
 
 // importer collects what a repository is made into.
 type importer struct {
-	repo    *modelrepo.Repository
+	repo    *repository.Repository
 	members map[string]*member
 	apps    []App
 	place   []Placement // of all stages, in the order of apps
@@ -65,7 +65,7 @@ type importer struct {
 
 // member is a model of the repository.
 type member struct {
-	*modelrepo.Model
+	*repository.Model
 	inputs, outputs []string // nil when not known
 	local           bool     // an ONNX model whose file could be read
 }
@@ -252,7 +252,7 @@ func interfaceOf(c *pb.ModelConfig) (in, out []Tensor) {
 		if c.GetMaxBatchSize() > 0 {
 			shape = append([]int64{-1}, dims...)
 		}
-		return Tensor{Name: name, DataType: modelrepo.DType(t).String(), Shape: shape}
+		return Tensor{Name: name, DataType: repository.DType(t).String(), Shape: shape}
 	}
 	for _, x := range c.Input {
 		in = append(in, one(x.Name, x.DataType, x.Dims))

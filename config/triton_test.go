@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/modelrepo"
-	"github.com/sluice-serving/sluice/onnxmodel"
+	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
 // tritonRepository copies testdata/triton and writes the models that its files describe.
@@ -210,26 +210,26 @@ func FuzzEnsemble(f *testing.F) {
 	f.Add(`input { name: "I" data_type: TYPE_FP32 dims: 3 } output { name: "O" data_type: TYPE_FP32 dims: 3 } ensemble_scheduling { step { model_name: "a" input_map { key: "x" value: "I" } output_map { key: "y" value: "O" } } }`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		c, unknown, err := modelrepo.Parse([]byte(text))
+		c, unknown, err := repository.Parse([]byte(text))
 		if err != nil || c.EnsembleScheduling == nil {
 			return
 		}
-		repo, err := modelrepo.Open(dir)
+		repo, err := repository.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = repo.Close() }()
 		models := map[string]*member{}
 		for _, name := range []string{"a", "reader", "detector"} {
-			m, _, err := modelrepo.Parse([]byte(`max_batch_size: 4`))
+			m, _, err := repository.Parse([]byte(`max_batch_size: 4`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			models[name] = &member{Model: &modelrepo.Model{Name: name, Config: m}}
+			models[name] = &member{Model: &repository.Model{Name: name, Config: m}}
 		}
 		models["a"].inputs, models["a"].outputs = []string{"x"}, []string{"y", "z"}
 		im := &importer{repo: repo, members: models}
-		app, err := im.ensemble(&modelrepo.Model{Name: "fuzzed", Config: c, Unknown: unknown})
+		app, err := im.ensemble(&repository.Model{Name: "fuzzed", Config: c, Unknown: unknown})
 		if err != nil {
 			return
 		}

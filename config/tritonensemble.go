@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluice-serving/sluice/modelrepo"
-	"github.com/sluice-serving/sluice/modelrepo/pb"
+	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
 // ensemble makes an app of an ensemble. A step is a stage, which every item passes on its own; the tensors of the ensemble are those
 // of the query.
-func (im *importer) ensemble(c *modelrepo.Model) (App, error) {
+func (im *importer) ensemble(c *repository.Model) (App, error) {
 	config := c.Config
 	for _, u := range c.Unknown {
 		im.notef("ensemble %q: config.pbtxt: %s is not read", c.Name, u)

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/sluice-serving/sluice/modelrepo/pb"
+	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
 // theRequest gives tensors that no step gives.

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // World is a file with every name resolved: the tables that deciding code works on, and beside them what only the code
@@ -61,7 +61,7 @@ type Binding struct {
 }
 
 // Instance is one instance to run. Zero fields are left to the planner. It has the fields of static.Instance in
-// policy/plan/static and converts to it.
+// planner/static and converts to it.
 type Instance struct {
 	Worker   serving.WorkerID
 	Stage    serving.StageID

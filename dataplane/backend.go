@@ -13,7 +13,7 @@ import (
 // engine, which sends the queries elsewhere, and launches the instance again.
 var ErrInstanceLost = errors.New("instance lost")
 
-// Backend brings up model runtimes. Adapters (backend/onnx, backend/openinference, backend/fake) meet it; they decide
+// Backend brings up model runtimes. Adapters (runtime/onnx, runtime/openinference, runtime/fake) meet it; they decide
 // nothing.
 type Backend interface {
 	// Launch prepares an instance and loads its variants. It returns when every variant is warm: the next Run of any of

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/policy/plan/ramsis"
-	"github.com/sluice-serving/sluice/profiler/operators"
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
 // Row is one number.

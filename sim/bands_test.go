@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // banded is what a run of the example of INFless §3.2 came to: batches of four in 50 ms, an objective of 200 ms, so that every

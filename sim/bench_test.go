@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Whole simulated traffic: arrivals, routing, batching, service and outcomes, at 80 % of what the instances carry.

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // told is content that a test says, by query.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/plan/capacity"
+	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // What planners are told to plan for is what a run brings: where every edge sends a whole number of items for each, every stage of

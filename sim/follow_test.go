@@ -9,12 +9,12 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/scrooge"
+	"github.com/sluice-serving/sluice/planner/scrooge"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // ballooning is a truth in which batches of one stage take longer for a while: from is told at every batch what time it is.

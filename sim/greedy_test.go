@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // counted counts what a planner was asked and what it answered.

@@ -10,12 +10,12 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // twoTypes is two machines that answer everything in time and six that answer small queries in time.

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Clients of a session join and leave: the engine is told when, and every plan is asked for what those who are there send at least.

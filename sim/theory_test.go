@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // erlangC is the probability that an arrival waits in M/M/c with offered load a = lambda/mu.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/infaas"
+	"github.com/sluice-serving/sluice/planner/infaas"
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/infless"
-	"github.com/sluice-serving/sluice/policy/plan/kairos"
-	"github.com/sluice-serving/sluice/policy/plan/ramsis"
-	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/planner/infless"
+	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving/profile"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 )
 
 // Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its part of the queries (§4);

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/ramsis"
+	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/policy/route"
 )
 

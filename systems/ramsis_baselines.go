@@ -2,7 +2,7 @@ package systems
 
 import (
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/loadwise"
+	"github.com/sluice-serving/sluice/planner/loadwise"
 )
 
 // What RAMSIS was measured against (§7, App. H) and what it argues against (§2.2): selection by the load alone, and by nothing

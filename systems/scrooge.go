@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/nexus"
-	"github.com/sluice-serving/sluice/policy/plan/scrooge"
+	"github.com/sluice-serving/sluice/planner/nexus"
+	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
 // Scrooge (SoCC 2021) and what it was measured against (§4): graphs of models at the lowest cost within one objective. What cannot be in time

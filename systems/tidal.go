@@ -2,7 +2,7 @@ package systems
 
 import (
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/tidal"
+	"github.com/sluice-serving/sluice/planner/tidal"
 )
 
 // Ours, for the setting of RAMSIS: what it leaves open is the objective by query rather than by decision, and pooling.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/solver/highs"
+	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // smallFleet is a world in which every way to use the workers can be tried.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/loadgen"
+	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // A graph on fake workers under load, over gRPC: branches, a join, a stage that is sent 3 items for each and one that is sent none. Every

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/cli"
-	"github.com/sluice-serving/sluice/functions"
-	"github.com/sluice-serving/sluice/onnxmodel"
-	"github.com/sluice-serving/sluice/store"
+	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/host/store"
 )
 
 // serverless is a server of functions in a process of its own.

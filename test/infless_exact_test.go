@@ -11,7 +11,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/infless"
+	"github.com/sluice-serving/sluice/planner/infless"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )

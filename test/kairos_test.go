@@ -16,9 +16,9 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/loadgen"
+	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // placed is a batch as a journal has it, and on which kind of machine it ran.

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/loadgen"
+	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/store"
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // A model server that is killed with SIGKILL in the middle of a load: every query is answered or refused with an error,

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/cli"
-	"github.com/sluice-serving/sluice/internal/native"
+	"github.com/sluice-serving/sluice/runtime/native"
 )
 
 // asProgram makes the test binary behave as the sluice program, so that tests have real processes to kill without

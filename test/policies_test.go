@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/loadgen"
-	"github.com/sluice-serving/sluice/onnxmodel"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // width of the rows that the models of this test take.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 )
 
 // impatient is a solver that ends the context after so many solves, as a data plane does whose patience is over.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/serving"
 )
 

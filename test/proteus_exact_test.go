@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 )
 
 // exactly are options under which a plan is an optimum of the program and of nothing else.

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/solver/highs"
+	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // solver is one for all benchmarks: its module is compiled once.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/capacity"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -11,12 +11,12 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/capacity"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/solver/highs"
+	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 var sharedHiGHS = sync.OnceValues(func() (*highs.Solver, error) {

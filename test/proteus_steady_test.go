@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
-	"github.com/sluice-serving/sluice/solver/highs"
+	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // Proteus's experiments, in part: the same request gives the same bytes, whatever runs at once, and of the systems that scale

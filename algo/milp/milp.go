@@ -1,5 +1,5 @@
 // Package milp is a mixed-integer linear program as plain data, and the port behind which a solver stands. It knows no
-// solver: solver/highs implements the port.
+// solver: runtime/highs implements the port.
 package milp
 
 import (

@@ -94,7 +94,7 @@ func checkImport(table []row, from string, floor int, imp Use, report func(at, w
 	case above > floor:
 		report(imp.At, "imports point down only: what decides must not depend on what drives it",
 			"%s (floor %d) imports %s (floor %d)", from, floor, to, above)
-	case above == floor && first(from) != first(to) && !listed(sameFloor, from, to):
+	case above == floor && folder(from) != folder(to) && !listed(sameFloor, from, to):
 		report(imp.At, "neighbours on a floor are blind to each other, so that each can be understood and replaced alone; "+
 			"move what both need down, or give the import a reason in sameFloor in internal/archtest/table.go",
 			"%s and %s both stand on floor %d", from, to, floor)
@@ -152,7 +152,12 @@ func listed(edges []edge, from, to string) bool {
 	return slices.ContainsFunc(edges, func(e edge) bool { return match(e.from, from) && match(e.to, to) })
 }
 
-func first(pkg string) string {
-	head, _, _ := strings.Cut(pkg, "/")
+// folder returns the folder of a package that counts as one neighbour: the first of its path that does not only group.
+func folder(pkg string) string {
+	head, rest, _ := strings.Cut(pkg, "/")
+	if slices.Contains(groups, head) {
+		second, _, _ := strings.Cut(rest, "/")
+		return head + "/" + second
+	}
 	return head
 }

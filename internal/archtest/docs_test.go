@@ -15,14 +15,15 @@ func TestArchitectureNamesEveryFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := regexp.MustCompile(`(?m)^ ([0-7])  (.*)$`).FindAllStringSubmatch(string(page), -1)
-	if len(lines) != 8 {
-		t.Fatalf("found %d floors in ARCHITECTURE.md, want 8", len(lines))
-	}
-	drawn := map[string]int{}
+	drawn, seen := map[string]int{}, map[string]bool{}
 	for _, l := range lines {
+		seen[l[1]] = true
 		for _, word := range strings.Fields(l[2]) {
 			drawn[word] = int(l[1][0] - '0')
 		}
+	}
+	if len(seen) != 8 {
+		t.Fatalf("found %d floors in ARCHITECTURE.md, want 8", len(seen))
 	}
 	for _, r := range floors {
 		name := strings.TrimSuffix(r.pattern, "/...")
@@ -36,7 +37,7 @@ func TestArchitectureNamesEveryFloor(t *testing.T) {
 func TestLinksLead(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var pages []string
-	for _, glob := range []string{"*.md", "docs/*.md", "designs/*.md"} {
+	for _, glob := range []string{"*.md", "docs/*.md", "docs/designs/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, glob))
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ type Use struct {
 
 // Load parses every package of the tree. Files that do not parse count as far as they do.
 func Load(tree fs.FS) ([]Package, error) {
-	byPath := map[string]*folder{}
+	byPath := map[string]*contents{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -50,7 +50,7 @@ func Load(tree fs.FS) ([]Package, error) {
 		}
 		dir := path.Dir(name)
 		if byPath[dir] == nil {
-			byPath[dir] = &folder{Package: Package{Path: dir}}
+			byPath[dir] = &contents{Package: Package{Path: dir}}
 		}
 		return byPath[dir].add(name, src)
 	})
@@ -80,13 +80,13 @@ func skipped(tree fs.FS, name, base string) bool {
 	return err == nil
 }
 
-type folder struct {
+type contents struct {
 	Package
 	files, tests int
 	testComments []string
 }
 
-func (f *folder) add(name string, src []byte) error {
+func (f *contents) add(name string, src []byte) error {
 	fset := token.NewFileSet()
 	file, _ := parser.ParseFile(fset, name, src, parser.ParseComments)
 	if file == nil || ignored(file) {

@@ -23,30 +23,29 @@ var floors = []row{
 	{7, "examples/...", true},
 	{7, "test/...", false},
 
-	{6, "server/...", false},
+	{6, "api/server", false},
 	{6, "operator/...", true},
-	{6, "loadgen/...", false},
 	{6, "web/...", true},
-	{6, "backend/*", false},
+	{6, "host/functions", false},
+	{6, "host/store", false},
+	{6, "runtime/*", false},
 	{6, "provider/*", true},
-	{6, "solver/*", false},
-	{6, "store/...", false},
-	{6, "functions/...", false},
+	{6, "measure/loadgen", false},
+	{6, "measure/profiler/...", false},
+	{6, "measure/report/plot", false},
+	{6, "models/digits/...", false},
 	{6, "sim/experiment", false},
 	{6, "reproduce/...", false},
-	{6, "report/plot", false},
-	{6, "demo/...", false},
-	{6, "profiler/...", false},
 
 	{5, "sim", false},
 	{5, "sim/truth", false},
 	{5, "dataplane", false},
 	{5, "config/...", false},
-	{5, "telemetry/...", false},
-	{5, "oip/...", false},       // codec of the Open Inference Protocol: messages and conversions
-	{5, "onnxmodel/...", false}, // reading and writing ONNX files
-	{5, "modelrepo/...", false}, // Triton's model repository layout
-	{5, "internal/native", false},
+	{5, "measure/telemetry", false},
+	{5, "api/oip/...", false},           // codec of the Open Inference Protocol: messages and conversions
+	{5, "models/onnxmodel/...", false},  // reading and writing ONNX files
+	{5, "models/repository/...", false}, // Triton's model repository layout
+	{5, "runtime/native", false},
 
 	{4, "systems", false},
 
@@ -54,16 +53,16 @@ var floors = []row{
 	{3, "engine/journal", false}, // encodes over an io.Writer and an io.Reader it is handed
 
 	{2, "policy/plan", false},
-	{2, "policy/plan/*", false},
 	{2, "policy/route", false},
 	{2, "policy/batch", false},
 	{2, "policy/scale", false},
+	{2, "planner/*", false},
 
 	{1, "serving/fleet", false},
 	{1, "serving/profile", false},
 	{1, "serving/monitor", false},
-	{1, "workload", false},
-	{1, "report", false},
+	{1, "measure/workload", false},
+	{1, "measure/report", false},
 
 	{0, "algo/*", false},
 	{0, "serving", false},
@@ -71,9 +70,17 @@ var floors = []row{
 	{0, "tensor/ops", false}, // functions of them, for stages without a model
 }
 
+// groups are the folders that only group: what stands in one shares a word and nothing else, and each package in it is a folder of its
+// own to the rules.
+var groups = []string{"api", "host", "measure", "models", "runtime"}
+
+// adapters are the packages that meet the data plane's interfaces. They are named one by one, since a pattern would match the
+// standard library's package runtime.
+var adapters = []string{"runtime/onnx", "runtime/openinference", "runtime/builtin", "runtime/fake", "provider/*"}
+
 // exempt packages stand beside the building: nothing that ships imports them.
 var exempt = []row{
-	{0, "internal/*", false}, // test helpers; internal/native has its own floor
+	{0, "internal/*", false}, // test helpers
 	{0, "tools", false},      // pins dependencies behind a build tag
 }
 
@@ -82,16 +89,17 @@ type edge struct{ from, to, why string }
 
 // sameFloor lists the imports between different folders of one floor. Each is a widening: give it a reason.
 var sameFloor = []edge{
-	{"modelrepo/...", "onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
-	{"config/...", "modelrepo/...", "a first sluice.yaml is made from a model repository"},
-	{"config/...", "onnxmodel/...", "a variant's inputs and outputs are read from its file"},
-	{"functions/...", "store/...", "deployed functions are kept in the store"},
-	{"functions/...", "profiler/...", "a model is measured when it is deployed, and its profile kept"},
+	{"models/repository/...", "models/onnxmodel/...", "a model repository describes the ONNX files that lie in it"},
+	{"config/...", "models/repository/...", "a first sluice.yaml is made from a model repository"},
+	{"config/...", "models/onnxmodel/...", "a variant's inputs and outputs are read from its file"},
+	{"host/functions", "host/store", "deployed functions are kept in the store"},
+	{"host/functions", "measure/profiler/...", "a model is measured when it is deployed, and its profile kept"},
 	{"cmd/...", "cli/...", "a program is the command line and nothing else"},
 	{"reproduce/...", "sim/experiment", "a paper's experiment is a sweep"},
-	{"reproduce/...", "report/plot", "a paper's figure is a plot"},
-	{"reproduce/...", "profiler/...", "a paper's figure predicts and measures models"},
-	{"reproduce/...", "backend/fake", "a paper's implementation is the data plane with workers that sleep"},
+	{"reproduce/...", "measure/report/plot", "a paper's figure is a plot"},
+	{"reproduce/...", "measure/profiler/...", "a paper's figure predicts and measures models"},
+	{"reproduce/...", "runtime/fake", "a paper's implementation is the data plane with workers that sleep"},
+	{"planner/*", "policy/plan", "a planner makes a plan"},
 }
 
 // ban says that packages matching from may not import packages matching one of to, wherever they stand.
@@ -109,25 +117,25 @@ var bans = []ban{
 		why: "an algorithm is tested against textbooks and brute force, so it speaks of matrices and graphs, never of queries",
 	},
 	{
-		from: []string{"serving/..."}, to: []string{"policy/...", "engine/..."},
+		from: []string{"serving/..."}, to: []string{"policy/...", "planner/...", "engine/..."},
 		why: "state does not know who decides on it",
 	},
 	{
-		from: []string{"policy/plan/*"}, to: []string{"policy/plan/*", "policy/route", "policy/batch", "policy/scale"},
-		except: []string{"policy/plan/capacity"}, self: true,
-		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to policy/plan/capacity when it is about plans",
+		from: []string{"planner/*"}, to: []string{"planner/*", "policy/route", "policy/batch", "policy/scale"},
+		except: []string{"planner/capacity"}, self: true,
+		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to planner/capacity when it is about plans",
 	},
 	{
-		from: []string{"policy/plan"}, to: []string{"policy/..."}, self: false,
+		from: []string{"policy/plan"}, to: []string{"policy/...", "planner/..."}, self: false,
 		why: "a plan is plain data that every rule reads; it knows no planner and no rule",
 	},
 	{
 		from: []string{"policy/route", "policy/batch", "policy/scale"},
-		to:   []string{"policy/..."}, except: []string{"policy/plan"},
+		to:   []string{"policy/...", "planner/..."}, except: []string{"policy/plan"},
 		why: "any router must work with any batcher and scaler; what they share is the plan",
 	},
 	{
-		from: []string{"engine/..."}, to: []string{"systems/...", "policy/plan/*"},
+		from: []string{"engine/..."}, to: []string{"systems/...", "planner/*"},
 		why: "the engine knows ports only; a composition is handed to it",
 	},
 	{
@@ -144,15 +152,15 @@ var bans = []ban{
 		why: "the two drivers are blind to each other; what both need belongs to the engine",
 	},
 	{
-		from: []string{"dataplane/..."}, to: []string{"sim/...", "backend/...", "provider/...", "k8s.io/...", "sigs.k8s.io/..."},
+		from: []string{"dataplane/..."}, to: append([]string{"sim/...", "k8s.io/...", "sigs.k8s.io/..."}, adapters...),
 		why: "the data plane defines small interfaces and adapters meet them",
 	},
 	{
-		from: []string{"backend/*", "provider/*"}, to: []string{"policy/...", "engine/..."},
+		from: adapters, to: []string{"policy/...", "planner/...", "engine/..."},
 		why: "adapters do not decide",
 	},
 	{
-		from: []string{"oip/..."}, to: []string{"policy/...", "engine/..."},
+		from: []string{"api/oip/..."}, to: []string{"policy/...", "planner/...", "engine/..."},
 		why: "a codec turns bytes into messages for client and server alike; it knows nothing of scheduling",
 	},
 	{
@@ -161,7 +169,7 @@ var bans = []ban{
 	},
 	{
 		from: []string{"..."}, to: []string{"github.com/yalue/onnxruntime_go"},
-		why: "ONNX Runtime is one process-wide native library; only backend/onnx loads it and orders its start and end",
+		why: "ONNX Runtime is one process-wide native library; only runtime/onnx loads it and orders its start and end",
 	},
 }
 
@@ -171,7 +179,7 @@ var unbanned = []edge{
 	{"operator/...", "sigs.k8s.io/...", ""},
 	{"provider/kubernetes", "k8s.io/...", ""},
 	{"provider/kubernetes", "sigs.k8s.io/...", ""},
-	{"backend/onnx", "github.com/yalue/onnxruntime_go", ""},
+	{"runtime/onnx", "github.com/yalue/onnxruntime_go", ""},
 }
 
 const whyPure = "floors 0 to 4 are one pure state machine and its parts: facts and now go in, decisions come out, " +

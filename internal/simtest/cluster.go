@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Cluster is a world with a plan for it.

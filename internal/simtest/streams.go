@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // remember makes some stages of every other world stateful. It draws from what it finds, as cut does.

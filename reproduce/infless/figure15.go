@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

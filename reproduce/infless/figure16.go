@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )

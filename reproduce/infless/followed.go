@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/infless"
+	planner "github.com/sluice-serving/sluice/planner/infless"
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
-	"github.com/sluice-serving/sluice/solver/highs"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/runtime/highs"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Beliefs are the published latencies, and what does not run is longer than any objective.

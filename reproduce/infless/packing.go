@@ -5,11 +5,11 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	planner "github.com/sluice-serving/sluice/policy/plan/infless"
+	planner "github.com/sluice-serving/sluice/planner/infless"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // packing is a system that plans for a world.

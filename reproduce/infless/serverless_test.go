@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // starting takes two seconds to start an instance.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact, whose runs

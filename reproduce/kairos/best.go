@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )

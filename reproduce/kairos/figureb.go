@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
-	"github.com/sluice-serving/sluice/report/plot"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // lab is where figures say what they want.

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-serving/sluice/backend/fake"
+	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // liveProbe is probe on the data plane instead: on the real clock, with workers that sleep for as long as simulated ones would take.

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // arrivals is what comes between queries.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 )
 
 // pool is how many machines there are of each type.

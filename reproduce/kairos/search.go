@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/sluice-serving/sluice/algo/poolsearch"
-	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 )
 
 // exploration is a search among pools that evaluates by measuring, coarsely.

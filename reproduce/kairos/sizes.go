@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // sizes is a distribution of query sizes.

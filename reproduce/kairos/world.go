@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	planner "github.com/sluice-serving/sluice/policy/plan/kairos"
-	"github.com/sluice-serving/sluice/report"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/experiment"

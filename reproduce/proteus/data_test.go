@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/static"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // What is carried is what the authors published: 46 variants of 9 families on 40 devices, and traces of so many queries.

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
+	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // sizes of the problem: the paper's own, and up to the largest it solves within 60 s, alone and together, and beyond.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/proteus"
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

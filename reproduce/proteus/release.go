@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // job is a system under a trace in a world, with what distinguishes it in the rows.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // trace is a load: how many queries of each family arrive in every second.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/experiment"

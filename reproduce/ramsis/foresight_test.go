@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/solver/highs"
+	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // The search that falls apart at full intervals against the whole program at once, with a row for every interval.

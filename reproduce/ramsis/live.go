@@ -6,10 +6,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/backend/fake"
+	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // load is a rate of arrivals over time. Gaps are exponential (§7, "Workloads").

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // What is carried is what was published: 9 and 5 models, and a trace of 300 s that begins again after 261.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // lineup are the systems that are compared, as far as there are systems of these names.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/ramsis"
+	planner "github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // content is what is in the frames of a session: the level of a client's video says how many items a frame sends along an edge, and how

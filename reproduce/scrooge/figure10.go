@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/scrooge"
-	"github.com/sluice-serving/sluice/report/plot"
+	planner "github.com/sluice-serving/sluice/planner/scrooge"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

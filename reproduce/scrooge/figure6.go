@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/report/plot"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

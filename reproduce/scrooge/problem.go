@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/scrooge"
+	planner "github.com/sluice-serving/sluice/planner/scrooge"
 	"github.com/sluice-serving/sluice/serving"
 )
 

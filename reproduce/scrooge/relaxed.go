@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/scrooge"
+	planner "github.com/sluice-serving/sluice/planner/scrooge"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

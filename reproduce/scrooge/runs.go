@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	planner "github.com/sluice-serving/sluice/policy/plan/scrooge"
+	planner "github.com/sluice-serving/sluice/planner/scrooge"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // entrant is a system in an experiment.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/solver/highs"
+	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // Every figure, from a few seconds of sessions and a few decisions, comes to rows that are numbers and to charts that can be drawn. What a figure

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Of a session (§4.2).

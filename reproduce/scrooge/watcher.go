@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )

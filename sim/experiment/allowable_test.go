@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // bursts draws violations that come so many together, at a share that grows with the rate and is limit at knee.

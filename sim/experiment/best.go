@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-serving/sluice/algo/poolsearch"
-	"github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
 // Evaluation finds what a pool carries, looking from a rate nearby: by simulation (Pools.Allowable), or on a real system.

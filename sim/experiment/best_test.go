@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
 // ladder are pools with falling bounds, of which the one at best carries as much as its bound, and the others half of theirs.

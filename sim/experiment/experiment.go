@@ -11,15 +11,15 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/ramsis"
+	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // World is what a case runs in: what there is, what is believed of it and how it really behaves.

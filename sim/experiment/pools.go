@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan/kairos"
+	"github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Pools tries pools of machines: a system serves one app with one variant, every machine by itself, and queries arrive as a

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/plan/kairos"
-	"github.com/sluice-serving/sluice/policy/plan/static"
+	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -3,9 +3,9 @@ package experiment
 import (
 	"context"
 
-	"github.com/sluice-serving/sluice/report"
+	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/workload"
+	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Violating makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that is not

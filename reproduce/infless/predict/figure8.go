@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluice-serving/sluice/onnxmodel/zoo"
-	"github.com/sluice-serving/sluice/profiler"
-	"github.com/sluice-serving/sluice/profiler/operators"
+	"github.com/sluice-serving/sluice/models/onnxmodel/zoo"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/sluice-serving/sluice/profiler/operators"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 

@@ -1,0 +1,332 @@
+package oip
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Bounds of a message, beside the size limit of the transport.
+const (
+	// MaxTensors is the most inputs or outputs of one request.
+	MaxTensors = 256
+	// MaxRank is the most dimensions of a tensor.
+	MaxRank = 32
+	// MaxElements is the most elements of a tensor.
+	MaxElements = 1 << 31
+)
+
+// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw tells in
+// which form the inputs came, which is the form that answers should have.
+func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, err error) {
+	if len(r.Inputs) == 0 {
+		return nil, false, invalid("inputs", "is empty, want at least one")
+	}
+	if len(r.Inputs) > MaxTensors {
+		return nil, false, invalid("inputs", "has %d tensors, at most %d are taken", len(r.Inputs), MaxTensors)
+	}
+	raw = len(r.RawInputContents) > 0
+	if raw && len(r.RawInputContents) != len(r.Inputs) {
+		return nil, raw, invalid("raw_input_contents", "has %d entries for %d inputs: give one for each, in their order", len(r.RawInputContents), len(r.Inputs))
+	}
+	inputs = make([]tensor.Tensor, len(r.Inputs))
+	for k, in := range r.Inputs {
+		var block []byte
+		if raw {
+			if in.GetContents() != nil {
+				return nil, raw, invalid(inputField(k, in.GetName(), "contents"), "is given beside raw_input_contents: use one of them for all inputs")
+			}
+			block = r.RawInputContents[k]
+		}
+		t, err := decodeTensor(k, "inputs", in.GetName(), in.GetDatatype(), in.GetShape(), in.GetContents(), block, raw)
+		if err != nil {
+			return nil, raw, err
+		}
+		inputs[k] = t
+		for at := range k {
+			if inputs[at].Name == t.Name {
+				return nil, raw, invalid(inputField(k, in.GetName(), "name"), "is the name of inputs[%d], too", at)
+			}
+		}
+	}
+	return inputs, raw, nil
+}
+
+func inputField(k int, name, field string) string { return tensorField("inputs", k, name, field) }
+
+func tensorField(list string, k int, name, field string) string {
+	s := fmt.Sprintf("%s[%d]", list, k)
+	if name != "" {
+		s += fmt.Sprintf(" %q", name)
+	}
+	if field != "" {
+		s += " " + field
+	}
+	return s
+}
+
+func decodeTensor(k int, list, name, datatype string, shape []int64, contents *pb.InferTensorContents, block []byte, raw bool) (tensor.Tensor, error) {
+	t := tensor.Tensor{Name: name, DType: tensor.ParseDType(datatype), Shape: shape}
+	fail := func(format string, args ...any) error {
+		return invalid(tensorField(list, k, name, ""), format, args...)
+	}
+	if name == "" {
+		return t, fail("has no name")
+	}
+	if t.DType == tensor.Invalid {
+		return t, fail("datatype %q is unknown: use one such as FP32, INT64 or BYTES", datatype)
+	}
+	if len(shape) > MaxRank {
+		return t, fail("has %d dimensions, at most %d are taken", len(shape), MaxRank)
+	}
+	n, err := tensor.Elements(shape, MaxElements)
+	if err != nil {
+		return t, fail("%v", err)
+	}
+	if !raw {
+		if t.Data, err = packContents(tensorField(list, k, name, ""), t.DType, n, contents); err != nil {
+			return t, err
+		}
+		return t, nil
+	}
+	t.Data = block
+	if err := t.Validate(); err != nil {
+		return t, fail("%v", err)
+	}
+	return t, nil
+}
+
+// contentsField names the field that carries a type's elements; "" for the types that only travel raw.
+var contentsField = [...]string{
+	tensor.Bool: "bool_contents", tensor.Int8: "int_contents", tensor.Int16: "int_contents", tensor.Int32: "int_contents", tensor.Int64: "int64_contents",
+	tensor.Uint8: "uint_contents", tensor.Uint16: "uint_contents", tensor.Uint32: "uint_contents", tensor.Uint64: "uint64_contents",
+	tensor.FP16: "", tensor.BF16: "", tensor.FP32: "fp32_contents", tensor.FP64: "fp64_contents", tensor.Bytes: "bytes_contents",
+}
+
+// packContents turns typed contents into a block: INT8 and INT16 travel in int_contents and so on, one element each.
+func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorContents) ([]byte, error) {
+	counts := [...]struct {
+		name string
+		n    int
+	}{
+		{"bool_contents", len(c.GetBoolContents())}, {"int_contents", len(c.GetIntContents())}, {"int64_contents", len(c.GetInt64Contents())},
+		{"uint_contents", len(c.GetUintContents())}, {"uint64_contents", len(c.GetUint64Contents())}, {"fp32_contents", len(c.GetFp32Contents())},
+		{"fp64_contents", len(c.GetFp64Contents())}, {"bytes_contents", len(c.GetBytesContents())},
+	}
+	want := contentsField[d]
+	if want == "" {
+		return nil, invalid(field, "%s has no typed contents: send it in raw_input_contents", d)
+	}
+	got := 0
+	for _, x := range counts {
+		if x.n == 0 {
+			continue
+		}
+		if x.name != want {
+			return nil, invalid(field, "has %s, but %s elements belong into %s", x.name, d, want)
+		}
+		got = x.n
+	}
+	if int64(got) != n {
+		return nil, invalid(field, "has %d elements, its shape needs %d", got, n)
+	}
+	if got == 0 {
+		return nil, nil // c may be nil
+	}
+	size := d.Size()
+	out := make([]byte, 0, got*max(size, 8))
+	le := binary.LittleEndian
+	narrow := func(k int, v, lo, hi int64) error {
+		if v < lo || v > hi {
+			return invalid(field, "%s[%d] is %d, which is no %s", want, k, v, d)
+		}
+		return nil
+	}
+	switch d {
+	case tensor.Bool:
+		for _, v := range c.BoolContents {
+			b := byte(0)
+			if v {
+				b = 1
+			}
+			out = append(out, b)
+		}
+	case tensor.Int8:
+		for k, v := range c.IntContents {
+			if err := narrow(k, int64(v), math.MinInt8, math.MaxInt8); err != nil {
+				return nil, err
+			}
+			out = append(out, byte(v))
+		}
+	case tensor.Int16:
+		for k, v := range c.IntContents {
+			if err := narrow(k, int64(v), math.MinInt16, math.MaxInt16); err != nil {
+				return nil, err
+			}
+			out = le.AppendUint16(out, uint16(v))
+		}
+	case tensor.Int32:
+		for _, v := range c.IntContents {
+			out = le.AppendUint32(out, uint32(v))
+		}
+	case tensor.Int64:
+		for _, v := range c.Int64Contents {
+			out = le.AppendUint64(out, uint64(v))
+		}
+	case tensor.Uint8:
+		for k, v := range c.UintContents {
+			if err := narrow(k, int64(v), 0, math.MaxUint8); err != nil {
+				return nil, err
+			}
+			out = append(out, byte(v))
+		}
+	case tensor.Uint16:
+		for k, v := range c.UintContents {
+			if err := narrow(k, int64(v), 0, math.MaxUint16); err != nil {
+				return nil, err
+			}
+			out = le.AppendUint16(out, uint16(v))
+		}
+	case tensor.Uint32:
+		for _, v := range c.UintContents {
+			out = le.AppendUint32(out, v)
+		}
+	case tensor.Uint64:
+		for _, v := range c.Uint64Contents {
+			out = le.AppendUint64(out, v)
+		}
+	case tensor.FP32:
+		for _, v := range c.Fp32Contents {
+			out = le.AppendUint32(out, math.Float32bits(v))
+		}
+	case tensor.FP64:
+		for _, v := range c.Fp64Contents {
+			out = le.AppendUint64(out, math.Float64bits(v))
+		}
+	case tensor.Bytes:
+		for _, v := range c.BytesContents {
+			out = tensor.AppendBytes(out, v)
+		}
+	}
+	return out, nil
+}
+
+// unpackContents is the inverse of packContents; nil for the types that have no typed contents.
+func unpackContents(t *tensor.Tensor) *pb.InferTensorContents {
+	c := &pb.InferTensorContents{}
+	le := binary.LittleEndian
+	d := t.Data
+	switch t.DType {
+	case tensor.Bool:
+		for _, b := range d {
+			c.BoolContents = append(c.BoolContents, b != 0)
+		}
+	case tensor.Int8:
+		for _, b := range d {
+			c.IntContents = append(c.IntContents, int32(int8(b)))
+		}
+	case tensor.Int16:
+		for ; len(d) >= 2; d = d[2:] {
+			c.IntContents = append(c.IntContents, int32(int16(le.Uint16(d))))
+		}
+	case tensor.Int32:
+		for ; len(d) >= 4; d = d[4:] {
+			c.IntContents = append(c.IntContents, int32(le.Uint32(d)))
+		}
+	case tensor.Int64:
+		for ; len(d) >= 8; d = d[8:] {
+			c.Int64Contents = append(c.Int64Contents, int64(le.Uint64(d)))
+		}
+	case tensor.Uint8:
+		for _, b := range d {
+			c.UintContents = append(c.UintContents, uint32(b))
+		}
+	case tensor.Uint16:
+		for ; len(d) >= 2; d = d[2:] {
+			c.UintContents = append(c.UintContents, uint32(le.Uint16(d)))
+		}
+	case tensor.Uint32:
+		for ; len(d) >= 4; d = d[4:] {
+			c.UintContents = append(c.UintContents, le.Uint32(d))
+		}
+	case tensor.Uint64:
+		for ; len(d) >= 8; d = d[8:] {
+			c.Uint64Contents = append(c.Uint64Contents, le.Uint64(d))
+		}
+	case tensor.FP32:
+		for ; len(d) >= 4; d = d[4:] {
+			c.Fp32Contents = append(c.Fp32Contents, math.Float32frombits(le.Uint32(d)))
+		}
+	case tensor.FP64:
+		for ; len(d) >= 8; d = d[8:] {
+			c.Fp64Contents = append(c.Fp64Contents, math.Float64frombits(le.Uint64(d)))
+		}
+	case tensor.Bytes:
+		_ = tensor.EachBytes(d, func(e []byte) { c.BytesContents = append(c.BytesContents, e) })
+	default:
+		return nil
+	}
+	return c
+}
+
+// EncodeOutputs puts outputs into an answer, in raw form when the request came raw (Triton always answers raw, MLServer
+// and KServe mirror the request; clients read both). Types without typed contents make the whole answer raw.
+func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, raw bool) {
+	for k := range outputs {
+		raw = raw || outputs[k].DType == tensor.FP16 || outputs[k].DType == tensor.BF16
+	}
+	to.Outputs = make([]*pb.ModelInferResponse_InferOutputTensor, len(outputs))
+	block := make([]pb.ModelInferResponse_InferOutputTensor, len(outputs))
+	if raw {
+		to.RawOutputContents = make([][]byte, len(outputs))
+	}
+	for k := range outputs {
+		t := &outputs[k]
+		o := &block[k]
+		o.Name, o.Datatype, o.Shape = t.Name, t.DType.String(), t.Shape
+		if raw {
+			to.RawOutputContents[k] = t.Data
+		} else {
+			o.Contents = unpackContents(t)
+		}
+		to.Outputs[k] = o
+	}
+}
+
+// EncodeRequest makes a request with raw contents. The message aliases the tensors.
+func EncodeRequest(model, version, id string, inputs []tensor.Tensor, params map[string]*pb.InferParameter) *pb.ModelInferRequest {
+	r := &pb.ModelInferRequest{ModelName: model, ModelVersion: version, Id: id, Parameters: params,
+		Inputs: make([]*pb.ModelInferRequest_InferInputTensor, len(inputs)), RawInputContents: make([][]byte, len(inputs))}
+	for k := range inputs {
+		r.Inputs[k] = &pb.ModelInferRequest_InferInputTensor{Name: inputs[k].Name, Datatype: inputs[k].DType.String(), Shape: inputs[k].Shape}
+		r.RawInputContents[k] = inputs[k].Data
+	}
+	return r
+}
+
+// DecodeOutputs returns the outputs of an answer in either form. Raw contents are not copied.
+func DecodeOutputs(r *pb.ModelInferResponse) ([]tensor.Tensor, error) {
+	raw := len(r.RawOutputContents) > 0
+	if raw && len(r.RawOutputContents) != len(r.Outputs) {
+		return nil, invalid("raw_output_contents", "has %d entries for %d outputs", len(r.RawOutputContents), len(r.Outputs))
+	}
+	if len(r.Outputs) > MaxTensors {
+		return nil, invalid("outputs", "has %d tensors, at most %d are taken", len(r.Outputs), MaxTensors)
+	}
+	out := make([]tensor.Tensor, len(r.Outputs))
+	for k, o := range r.Outputs {
+		var block []byte
+		if raw {
+			block = r.RawOutputContents[k]
+		}
+		t, err := decodeTensor(k, "outputs", o.GetName(), o.GetDatatype(), o.GetShape(), o.GetContents(), block, raw)
+		if err != nil {
+			return nil, err
+		}
+		out[k] = t
+	}
+	return out, nil
+}

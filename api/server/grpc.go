@@ -1,0 +1,364 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// name and version are what the server says of itself.
+const serverName = "sluice"
+
+// extensions of the protocol that the server has.
+var extensions = []string{"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters", "sequence", "sequence(string_id)"}
+
+// grpcOptions are the settings of a server for existing clients: the default limit of 4 MiB and the default keep-alive
+// enforcement turn many of them away.
+func grpcOptions(c *Config) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(int(c.MaxRequest)),
+		grpc.MaxSendMsgSize(int(c.MaxRequest)),
+		grpc.MaxConcurrentStreams(uint32(c.Streams)),
+		grpc.MaxHeaderListSize(uint32(c.MaxHeader)),
+		grpc.ConnectionTimeout(c.ReadTimeout),
+		grpc.SharedWriteBuffer(true),
+		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(func(ctx context.Context, r any, i *grpc.UnaryServerInfo, next grpc.UnaryHandler) (out any, err error) {
+			defer survive(c, i.FullMethod, &err)
+			return next(ctx, r)
+		}),
+		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+			defer survive(c, i.FullMethod, &err)
+			return next(srv, s)
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.IdleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second}),
+	}
+}
+
+// survive turns a panic into an error of its call, as net/http does: whatever a request does to us, the others go on.
+func survive(c *Config, method string, err *error) {
+	if x := recover(); x != nil {
+		c.Log.Error("a call panicked", "method", method, "panic", x, "stack", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "internal error")
+	}
+}
+
+// grpcService answers the gRPC calls of the protocol.
+type grpcService struct {
+	pb.UnimplementedGRPCInferenceServiceServer
+	s *Server
+}
+
+// failure turns an error into a gRPC status, with the time after which to try again in the trailer retry-after-ms.
+func failure(ctx context.Context, err error) error {
+	e, retry := told(err)
+	if retry > 0 {
+		_ = grpc.SetTrailer(ctx, metadata.Pairs("retry-after-ms", strconv.FormatInt(retry.Milliseconds(), 10)))
+	}
+	return status.Error(e.Code.GRPC(), e.Error())
+}
+
+func (g *grpcService) model(name string) (*Model, error) {
+	m, ok := g.s.platform.Lookup(name)
+	if !ok {
+		return nil, unknownModel(name)
+	}
+	return m, nil
+}
+
+func unknownModel(name string) error {
+	return oip.Errorf(oip.NotFound, "model_name", "model %q is unknown", name)
+}
+
+// ServerLive implements the protocol.
+func (g *grpcService) ServerLive(context.Context, *pb.ServerLiveRequest) (*pb.ServerLiveResponse, error) {
+	return &pb.ServerLiveResponse{Live: true}, nil
+}
+
+// ServerReady implements the protocol.
+func (g *grpcService) ServerReady(context.Context, *pb.ServerReadyRequest) (*pb.ServerReadyResponse, error) {
+	return &pb.ServerReadyResponse{Ready: g.s.Ready()}, nil
+}
+
+// ModelReady implements the protocol: an unknown model is not ready, which is no error.
+func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*pb.ModelReadyResponse, error) {
+	m, ok := g.s.platform.Lookup(r.GetName())
+	return &pb.ModelReadyResponse{Ready: ok && g.s.modelReady(m, r.GetVersion())}, nil
+}
+
+// ServerMetadata implements the protocol.
+func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest) (*pb.ServerMetadataResponse, error) {
+	return &pb.ServerMetadataResponse{Name: serverName, Version: g.s.config.Version, Extensions: extensions}, nil
+}
+
+// ModelMetadata implements the protocol.
+func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse, error) {
+	m, err := g.model(r.GetName())
+	if err == nil {
+		_, err = g.s.version(m, r.GetVersion())
+	}
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	out := &pb.ModelMetadataResponse{Name: m.Name, Platform: m.Platform, Inputs: describe(m.Inputs), Outputs: describe(m.Outputs)}
+	for _, v := range m.Versions {
+		out.Versions = append(out.Versions, v.Version)
+	}
+	return out, nil
+}
+
+func describe(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
+	out := make([]*pb.ModelMetadataResponse_TensorMetadata, len(specs))
+	for k, s := range specs {
+		out[k] = &pb.ModelMetadataResponse_TensorMetadata{Name: s.Name, Datatype: s.DType.String(), Shape: s.Shape}
+	}
+	return out
+}
+
+// ModelInfer implements the protocol.
+func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
+	out, err := g.infer(ctx, r, nil)
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	return out, nil
+}
+
+// infer answers a request; queued is called when its query has its place among others, if any is to know.
+func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse, error) {
+	m, err := g.model(r.ModelName)
+	if err != nil {
+		return nil, err
+	}
+	inputs, raw, err := oip.DecodeRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	params, err := oip.DecodeParams(r.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	query, err := request(m, r.ModelVersion, inputs, params, g.s.config.Items)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if len(r.Outputs) > 0 {
+		names = make([]string, len(r.Outputs))
+		for k, o := range r.Outputs {
+			names[k] = o.GetName()
+			if o.GetParameters()["classification"] != nil {
+				return nil, oip.Errorf(oip.Unsupported, "outputs["+strconv.Itoa(k)+"] classification", "is not supported: ask for the scores")
+			}
+		}
+		if err := wanted(m, names); err != nil {
+			return nil, err
+		}
+	}
+	query.Queued = queued
+	r.Inputs, r.RawInputContents = nil, nil // they may be large, and are held by those who need them as long as they do
+	answer, err := g.s.platform.Infer(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := choose(m, answer.Outputs, names)
+	if err != nil {
+		return nil, err
+	}
+	v, _ := m.Version(answer.Variant)
+	out := &pb.ModelInferResponse{ModelName: m.Name, ModelVersion: v.Version, Id: r.Id, Parameters: map[string]*pb.InferParameter{
+		"variant": oip.String(v.Name), "accuracy": oip.Double(answer.Accuracy), "queue_us": oip.Int(answer.Queue.Microseconds()),
+		"batch_size": oip.Int(int64(answer.BatchSize)), "query_id": oip.Int(int64(answer.Query)),
+	}}
+	for _, p := range stageTimings(answer.Stages) {
+		switch x := p.Value.(type) {
+		case string:
+			out.Parameters[p.Name] = oip.String(x)
+		case int64:
+			out.Parameters[p.Name] = oip.Int(x)
+		}
+	}
+	oip.EncodeOutputs(out, outputs, raw)
+	return out, nil
+}
+
+// streamDepth is how many requests of one stream run at once; a client that sends more waits.
+const streamDepth = 64
+
+// ModelStreamInfer implements the protocol: answers come in the order in which they are ready, each with its request's id;
+// errors travel inside the stream. Requests of sequences are queued in the order in which they come, others as they are decoded.
+func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStreamInferServer) error {
+	ctx := stream.Context()
+	slots := make(chan struct{}, streamDepth)
+	answers := make(chan *pb.ModelStreamInferResponse)
+	sent := make(chan error, 1)
+	go func() {
+		var err error
+		for a := range answers {
+			if err == nil {
+				err = stream.Send(a)
+			}
+		}
+		sent <- err
+	}()
+	var failed error
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				failed = err
+			}
+			break
+		}
+		slots <- struct{}{}
+		var queued func()
+		var turn chan struct{}
+		if r.GetParameters()["sequence_id"] != nil {
+			turn = make(chan struct{})
+			queued = sync.OnceFunc(func() { close(turn) })
+		}
+		go func() {
+			defer func() { <-slots }()
+			out, err := g.guarded(ctx, r, queued)
+			if err != nil {
+				e, _ := told(err)
+				answers <- &pb.ModelStreamInferResponse{ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{Id: r.GetId(), ModelName: r.GetModelName()}}
+				return
+			}
+			answers <- &pb.ModelStreamInferResponse{InferResponse: out}
+		}()
+		if queued != nil {
+			<-turn
+		}
+	}
+	for range streamDepth {
+		slots <- struct{}{} // all running ones have answered
+	}
+	close(answers)
+	return errors.Join(failed, <-sent)
+}
+
+// guarded is infer on a goroutine of its own, out of reach of the interceptors.
+func (g *grpcService) guarded(ctx context.Context, r *pb.ModelInferRequest, queued func()) (out *pb.ModelInferResponse, err error) {
+	if queued != nil {
+		defer queued() // also where it fails before that
+	}
+	defer survive(&g.s.config, "ModelStreamInfer", &err)
+	return g.infer(ctx, r, queued)
+}
+
+// ModelConfig implements Triton's extension.
+func (g *grpcService) ModelConfig(ctx context.Context, r *pb.ModelConfigRequest) (*pb.ModelConfigResponse, error) {
+	m, err := g.model(r.GetName())
+	if err == nil {
+		_, err = g.s.version(m, r.GetVersion())
+	}
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	c := &pb.ModelConfig{Name: m.Name, Platform: m.Platform, Backend: m.backend()}
+	if m.Batched {
+		c.MaxBatchSize = int32(m.MaxBatch)
+	}
+	for _, s := range m.Inputs {
+		c.Input = append(c.Input, &pb.ModelInput{Name: s.Name, DataType: tritonType(s.DType), Dims: m.item(s.Shape)})
+	}
+	for _, s := range m.Outputs {
+		c.Output = append(c.Output, &pb.ModelOutput{Name: s.Name, DataType: tritonType(s.DType), Dims: m.item(s.Shape)})
+	}
+	return &pb.ModelConfigResponse{Config: c}, nil
+}
+
+// tritonType is the name of a type in Triton's model configuration.
+func tritonType(d tensor.DType) pb.DataType {
+	if d == tensor.Bytes {
+		return pb.DataType_TYPE_STRING
+	}
+	return pb.DataType(pb.DataType_value["TYPE_"+d.String()])
+}
+
+// item is a shape without the batch dimension, as model configurations give it.
+func (m *Model) item(shape []int64) []int64 {
+	if m.Batched && len(shape) > 0 {
+		return shape[1:]
+	}
+	return shape
+}
+
+// ModelStatistics implements Triton's extension; without a name it covers all models.
+func (g *grpcService) ModelStatistics(ctx context.Context, r *pb.ModelStatisticsRequest) (*pb.ModelStatisticsResponse, error) {
+	list, err := g.s.statistics(r.GetName(), r.GetVersion())
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	out := &pb.ModelStatisticsResponse{}
+	for _, x := range list {
+		out.ModelStats = append(out.ModelStats, x.proto())
+	}
+	return out, nil
+}
+
+// RepositoryIndex implements Triton's extension.
+func (g *grpcService) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRequest) (*pb.RepositoryIndexResponse, error) {
+	out := &pb.RepositoryIndexResponse{}
+	for _, x := range g.s.index(r.GetReady()) {
+		out.Models = append(out.Models, &pb.RepositoryIndexResponse_ModelIndex{Name: x.Name, Version: x.Version, State: x.State, Reason: x.Reason})
+	}
+	return out, nil
+}
+
+// RepositoryModelLoad implements Triton's extension.
+func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (*pb.RepositoryModelLoadResponse, error) {
+	m, err := g.model(r.GetModelName())
+	if err == nil {
+		err = g.mayControl(ctx)
+	}
+	if err == nil {
+		err = g.s.platform.Load(ctx, m)
+	}
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	return &pb.RepositoryModelLoadResponse{}, nil
+}
+
+// RepositoryModelUnload implements Triton's extension.
+func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (*pb.RepositoryModelUnloadResponse, error) {
+	m, err := g.model(r.GetModelName())
+	if err == nil {
+		err = g.mayControl(ctx)
+	}
+	if err == nil {
+		err = g.s.platform.Unload(ctx, m)
+	}
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	return &pb.RepositoryModelUnloadResponse{}, nil
+}
+
+// mayControl tells whether the caller may load and unload models.
+func (g *grpcService) mayControl(ctx context.Context) error {
+	p, ok := peer.FromContext(ctx)
+	if g.s.config.ModelControl || ok && p.Addr != nil && local(p.Addr.String()) {
+		return nil
+	}
+	return errControl
+}

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// routes are the HTTP paths of the protocol and of Triton's extensions. Query strings are ignored everywhere: clients add
+// their own.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
+		s.handle(mux, http.MethodGet, path, h)
+	}
+	post := func(path string, h func(http.ResponseWriter, *http.Request) error) {
+		s.handle(mux, http.MethodPost, path, h)
+	}
+	get("/v2", s.getServer)
+	get("/v2/health/live", func(w http.ResponseWriter, _ *http.Request) error { return reply(w, map[string]bool{"live": true}) })
+	get("/v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error { return readiness(w, s.Ready()) })
+	get("/v2/models/stats", s.getAllStats)
+	for _, p := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
+		get(p, s.getModel)
+		get(p+"/ready", s.getReady)
+		get(p+"/config", s.getConfig)
+		get(p+"/stats", s.getStats)
+		post(p+"/infer", s.postInfer)
+	}
+	post("/v2/repository/index", s.postIndex)
+	post("/v2/repository/models/{model}/load", s.postLoad)
+	post("/v2/repository/models/{model}/unload", s.postUnload)
+	for _, p := range []string{"/v2/systemsharedmemory/", "/v2/cudasharedmemory/", "/v2/logging", "/v2/trace/"} {
+		mux.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) {
+			s.fail(w, r, oip.Errorf(oip.Unsupported, "", "%s is not supported", r.URL.Path))
+		})
+	}
+	if h := s.config.AdminHandlers["/metrics"]; h != nil {
+		mux.Handle("GET /metrics", h)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, oip.Errorf(oip.NotFound, "", "there is nothing at %.200q", r.URL.Path))
+	})
+	return s.compressed(mux)
+}
+
+// handle mounts one method of one path; other methods are answered 405.
+func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.ResponseWriter, *http.Request) error) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != method && !(method == http.MethodGet && r.Method == http.MethodHead) {
+			w.Header().Set("Allow", method)
+			writeError(w, http.StatusMethodNotAllowed, "use "+method+" here")
+			return
+		}
+		if err := h(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// fail answers with an error: a status and {"error": "..."}.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server", large.Limit)
+	}
+	e, retry := told(err)
+	if retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((retry+999_999_999)/1_000_000_000)))
+	}
+	if r.Context().Err() != nil && e.Code == oip.Internal {
+		e.Code = oip.Gone
+	}
+	writeError(w, e.Code.HTTP(), e.Error())
+}
+
+func writeError(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Del(oip.HeaderLength)
+	w.WriteHeader(status)
+	_, _ = w.Write(oip.ErrorBody(text))
+}
+
+func reply(w http.ResponseWriter, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(b)
+	return nil
+}
+
+// readiness answers 200 or, as KServe and load balancers expect it, 503.
+func readiness(w http.ResponseWriter, ready bool) error {
+	if !ready {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"ready":false,"error":"not ready"}`))
+		return nil
+	}
+	return reply(w, map[string]bool{"ready": true})
+}
+
+// named finds the model and checks the version that a path names.
+func (s *Server) named(r *http.Request) (*Model, string, error) {
+	name := r.PathValue("model")
+	m, ok := s.platform.Lookup(name)
+	if !ok {
+		return nil, "", unknownModel(name)
+	}
+	version, err := s.version(m, r.PathValue("version"))
+	return m, version, err
+}
+
+func (s *Server) getServer(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, map[string]any{"name": serverName, "version": s.config.Version, "extensions": extensions})
+}
+
+// jsonTensor is a tensor in metadata.
+type jsonTensor struct {
+	Name     string  `json:"name"`
+	Datatype string  `json:"datatype"`
+	Shape    []int64 `json:"shape"`
+}
+
+func jsonTensors(specs []tensor.Spec) []jsonTensor {
+	out := make([]jsonTensor, len(specs))
+	for k, t := range specs {
+		out[k] = jsonTensor{t.Name, t.DType.String(), t.Shape}
+	}
+	return out
+}
+
+func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
+	m, _, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	versions := make([]string, len(m.Versions))
+	for k, v := range m.Versions {
+		versions[k] = v.Version
+	}
+	return reply(w, map[string]any{"name": m.Name, "versions": versions, "platform": m.Platform, "inputs": jsonTensors(m.Inputs), "outputs": jsonTensors(m.Outputs)})
+}
+
+func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
+	m, version, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	return readiness(w, s.modelReady(m, version))
+}
+
+func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
+	m, _, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	type io struct {
+		Name     string  `json:"name"`
+		DataType string  `json:"data_type"`
+		Dims     []int64 `json:"dims"`
+	}
+	list := func(specs []tensor.Spec) []io {
+		out := make([]io, len(specs))
+		for k, t := range specs {
+			out[k] = io{t.Name, tritonType(t.DType).String(), m.item(t.Shape)}
+		}
+		return out
+	}
+	most := 0
+	if m.Batched {
+		most = m.MaxBatch
+	}
+	return reply(w, map[string]any{"name": m.Name, "platform": m.Platform, "backend": m.backend(), "max_batch_size": most, "input": list(m.Inputs), "output": list(m.Outputs)})
+}
+
+func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
+	var ask struct {
+		Ready bool `json:"ready"`
+	}
+	body, err := s.body(w, r)
+	if err != nil {
+		return err
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &ask); err != nil {
+			return oip.Errorf(oip.Invalid, "", "the request is not the JSON that is wanted: %v", err)
+		}
+	}
+	return reply(w, s.index(ask.Ready))
+}
+
+// control answers a request to load or unload a model.
+func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model) error) error {
+	m, _, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	if !s.config.ModelControl && !local(r.RemoteAddr) {
+		return errControl
+	}
+	if _, err := s.body(w, r); err != nil {
+		return err
+	}
+	if err := do(m); err != nil {
+		return err
+	}
+	return reply(w, struct{}{})
+}
+
+func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
+	return s.control(w, r, func(m *Model) error { return s.platform.Load(r.Context(), m) })
+}
+
+func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
+	return s.control(w, r, func(m *Model) error { return s.platform.Unload(r.Context(), m) })
+}

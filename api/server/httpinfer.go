@@ -1,0 +1,183 @@
+package server
+
+import (
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// postInfer answers an inference request.
+func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
+	m, version, err := s.named(r)
+	if err != nil {
+		return err
+	}
+	headerLength, err := headerLength(r)
+	if err != nil {
+		return err
+	}
+	body, err := s.body(w, r)
+	if err != nil {
+		return err
+	}
+	req, err := oip.DecodeREST(body, headerLength, func() (tensor.Spec, error) {
+		if len(m.Inputs) != 1 {
+			return tensor.Spec{}, oip.Errorf(oip.Invalid, oip.HeaderLength, "is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
+		}
+		return m.Inputs[0], nil
+	})
+	if err != nil {
+		return err
+	}
+	query, err := request(m, version, req.Inputs, req.Params, s.config.Items)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(req.Outputs))
+	for k, o := range req.Outputs {
+		names[k] = o.Name
+	}
+	if err := wanted(m, names); err != nil {
+		return err
+	}
+	req.Inputs = nil // they may be large, and are held by those who need them as long as they do
+	answer, err := s.platform.Infer(r.Context(), query)
+	if err != nil {
+		return err
+	}
+	outputs, err := choose(m, answer.Outputs, names)
+	if err != nil {
+		return err
+	}
+	v, _ := m.Version(answer.Variant)
+	out, length, err := oip.EncodeREST(&oip.RESTResponse{
+		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs,
+		Params: append([]oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy}, {Name: "queue_us", Value: answer.Queue.Microseconds()},
+			{Name: "batch_size", Value: int64(answer.BatchSize)}, {Name: "query_id", Value: int64(answer.Query)}}, stageTimings(answer.Stages)...),
+	}, req)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if length != oip.NoBinary {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set(oip.HeaderLength, strconv.Itoa(length))
+	}
+	_, _ = w.Write(out)
+	return nil
+}
+
+// headerLength reads the header that tells where the JSON ends.
+func headerLength(r *http.Request) (int, error) {
+	v := r.Header.Get(oip.HeaderLength)
+	if v == "" {
+		return oip.NoBinary, nil
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(v))
+	if err != nil || n < 0 {
+		return 0, oip.Errorf(oip.Invalid, oip.HeaderLength, "is %.40q, want a whole number, at least 0", v)
+	}
+	return n, nil
+}
+
+// body reads a request, decompressed and bounded: neither what arrives nor what it unpacks to may exceed the limit.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var in io.Reader = http.MaxBytesReader(w, r.Body, s.config.MaxRequest)
+	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
+	case "", "identity":
+		if n := r.ContentLength; n > 0 && n <= s.config.MaxRequest {
+			b := make([]byte, 0, min(n, 1<<20)+1) // a large announcement is not believed before it arrives
+			return readInto(b, in)
+		}
+		return io.ReadAll(in)
+	case "gzip":
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "gzip: %v", err)
+		}
+		in = z
+	case "deflate":
+		z, err := zlib.NewReader(in)
+		if err != nil {
+			return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "deflate (zlib format): %v", err)
+		}
+		in = z
+	default:
+		return nil, oip.Errorf(oip.Unsupported, "Content-Encoding", "%.40q is not supported: use gzip, deflate or none", r.Header.Get("Content-Encoding"))
+	}
+	b, err := io.ReadAll(io.LimitReader(in, s.config.MaxRequest+1))
+	if err != nil {
+		return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "%v", err)
+	}
+	if int64(len(b)) > s.config.MaxRequest {
+		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server", s.config.MaxRequest)
+	}
+	return b, nil
+}
+
+// readInto is io.ReadAll with a buffer to start from.
+func readInto(b []byte, in io.Reader) ([]byte, error) {
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := in.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+}
+
+// compressed answers in gzip or deflate when the client prefers it.
+func (s *Server) compressed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		encoding := accepted(r.Header.Get("Accept-Encoding"))
+		if encoding == "" || r.URL.Path == "/metrics" { // metrics compress themselves
+			next.ServeHTTP(w, r)
+			return
+		}
+		var z io.WriteCloser
+		if encoding == "gzip" {
+			z, _ = gzip.NewWriterLevel(w, flate.BestSpeed)
+		} else {
+			z, _ = zlib.NewWriterLevel(w, flate.BestSpeed)
+		}
+		w.Header().Set("Content-Encoding", encoding)
+		w.Header().Add("Vary", "Accept-Encoding")
+		next.ServeHTTP(&packed{w, z}, r)
+		_ = z.Close()
+	})
+}
+
+type packed struct {
+	http.ResponseWriter
+	z io.Writer
+}
+
+// Write compresses.
+func (p *packed) Write(b []byte) (int, error) { return p.z.Write(b) }
+
+// accepted picks an encoding from Accept-Encoding; "" for none.
+func accepted(header string) string {
+	for _, part := range strings.Split(header, ",") {
+		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(q), "q=")) == "0" {
+			continue
+		}
+		if name = strings.ToLower(strings.TrimSpace(name)); name == "gzip" || name == "deflate" {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// told turns the fate of a query into what its client is told. retry is when asking again may help; 0 when it will not.
+func told(err error) (e *oip.Error, retry time.Duration) {
+	var known *oip.Error
+	if errors.As(err, &known) {
+		return known, 0
+	}
+	var d *dataplane.Error
+	if !errors.As(err, &d) {
+		switch {
+		case errors.Is(err, context.Canceled):
+			return oip.Errorf(oip.Gone, "", "cancelled by the client"), 0
+		case errors.Is(err, context.DeadlineExceeded):
+			return oip.Errorf(oip.Late, "", "the client's deadline passed"), 0
+		}
+		return oip.Errorf(oip.Internal, "", "%v", err), 0
+	}
+	switch {
+	case d.Outcome == serving.Refused && d.RetryAfter > 0:
+		return oip.Errorf(oip.Unavailable, "", "%v", d), d.RetryAfter
+	case d.Outcome == serving.Refused:
+		return oip.Errorf(oip.Invalid, "", "%v", d), 0
+	case d.Outcome == serving.Dropped:
+		return oip.Errorf(oip.Late, "", "%v", d), 0
+	case d.Outcome == serving.Cancelled && errors.Is(d.Cause, context.DeadlineExceeded):
+		// The deadline that a client sends is known on both sides; whichever sees it first, the client reads the same.
+		return oip.Errorf(oip.Late, "", "%v", d), 0
+	case d.Outcome == serving.Cancelled:
+		return oip.Errorf(oip.Gone, "", "%v", d), 0
+	}
+	return oip.Errorf(oip.Internal, "", "%v", d), 0
+}

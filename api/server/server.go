@@ -1,0 +1,227 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/sluice-serving/sluice/api/oip/pb"
+)
+
+// Server is a set of bound listeners with what answers on them.
+type Server struct {
+	config   Config
+	platform Platform
+	draining atomic.Bool
+
+	http, admin   *http.Server
+	grpc          *grpc.Server
+	health        *health.Server
+	httpL, adminL net.Listener
+	grpcL         net.Listener
+}
+
+// New checks the configuration and binds the addresses, so that port 0 gives a free one; nothing is answered before Serve.
+func New(c Config, p Platform) (*Server, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: c, platform: p, health: health.NewServer()}
+	for _, x := range []struct {
+		address string
+		to      *net.Listener
+	}{{c.HTTP, &s.httpL}, {c.GRPC, &s.grpcL}, {c.Admin, &s.adminL}} {
+		if !on(x.address) {
+			continue
+		}
+		l, err := net.Listen("tcp", x.address)
+		if err != nil {
+			s.closeListeners()
+			return nil, err
+		}
+		*x.to = netutil.LimitListener(l, c.Connections)
+	}
+	s.build()
+	return s, nil
+}
+
+func (s *Server) closeListeners() {
+	for _, l := range []net.Listener{s.httpL, s.grpcL, s.adminL} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+}
+
+func (s *Server) build() {
+	c := &s.config
+	timed := func(h http.Handler) *http.Server {
+		return &http.Server{Handler: h, ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
+			ErrorLog: quiet(c.Log)}
+	}
+	if s.httpL != nil {
+		s.http = timed(s.routes())
+		s.http.TLSConfig = c.TLS
+	}
+	if s.adminL != nil {
+		mux := http.NewServeMux()
+		for path, h := range c.AdminHandlers {
+			mux.Handle(path, h)
+		}
+		s.admin = timed(mux)
+	}
+	options := grpcOptions(c)
+	if c.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
+	}
+	s.grpc = grpc.NewServer(options...)
+	pb.RegisterGRPCInferenceServiceServer(s.grpc, &grpcService{s: s})
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+}
+
+func address(l net.Listener) string {
+	if l == nil {
+		return Off
+	}
+	return l.Addr().String()
+}
+
+// HTTPAddr returns the address of the HTTP listener, or Off.
+func (s *Server) HTTPAddr() string { return address(s.httpL) }
+
+// GRPCAddr returns the address of the gRPC listener, or Off.
+func (s *Server) GRPCAddr() string { return address(s.grpcL) }
+
+// AdminAddr returns the address of the admin listener, or Off.
+func (s *Server) AdminAddr() string { return address(s.adminL) }
+
+// Ready tells whether the server takes queries: the platform is ready and nobody has asked it to stop.
+func (s *Server) Ready() bool { return !s.draining.Load() && s.platform.Ready() }
+
+func (s *Server) modelReady(m *Model, version string) bool {
+	return !s.draining.Load() && s.platform.ModelReady(m, version)
+}
+
+// healthEvery is how often the status of grpc.health.v1 follows the platform's.
+const healthEvery = 200 * time.Millisecond
+
+// watchHealth keeps the statuses of grpc.health.v1, of the server ("") and of every model, up to date until ctx ends.
+func (s *Server) watchHealth(ctx context.Context) {
+	status := func(ready bool) healthpb.HealthCheckResponse_ServingStatus {
+		if ready {
+			return healthpb.HealthCheckResponse_SERVING
+		}
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	}
+	tick := time.NewTicker(healthEvery)
+	defer tick.Stop()
+	watched := make(map[string]bool)
+	for {
+		s.health.SetServingStatus("", status(s.Ready()))
+		there := make(map[string]bool)
+		for _, m := range s.platform.Models() {
+			s.health.SetServingStatus(m.Name, status(s.modelReady(m, "")))
+			there[m.Name] = true
+		}
+		for name := range watched {
+			if !there[name] {
+				s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVICE_UNKNOWN)
+			}
+		}
+		watched = there
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Serve answers until ctx ends. Then, in this order: the server turns not ready in all protocols; after Config.NotReady it
+// stops to accept connections and calls; calls that were accepted are answered, for DrainTimeout at the most; it returns.
+func (s *Server) Serve(ctx context.Context) error {
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	failed, fail := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { s.watchHealth(watching) })
+	serve := func(what func() error) {
+		running.Go(func() {
+			if err := what(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
+				fail(err)
+			}
+		})
+	}
+	if s.http != nil {
+		serve(func() error {
+			if s.config.TLS != nil {
+				return s.http.ServeTLS(s.httpL, "", "")
+			}
+			return s.http.Serve(s.httpL)
+		})
+	}
+	if s.grpcL != nil {
+		serve(func() error { return s.grpc.Serve(s.grpcL) })
+	}
+	if s.admin != nil {
+		serve(func() error { return s.admin.Serve(s.adminL) })
+	}
+	<-failed.Done()
+	var err error
+	if cause := context.Cause(failed); ctx.Err() == nil {
+		err = cause
+	}
+	stopWatching()
+	err = errors.Join(err, s.drain())
+	running.Wait()
+	fail(nil)
+	return err
+}
+
+// drain turns not ready, lets accepted calls finish and closes everything.
+func (s *Server) drain() error {
+	s.draining.Store(true)
+	s.health.Shutdown()
+	s.config.Log.Info("draining: not ready, finishing what was accepted")
+	time.Sleep(s.config.NotReady)
+	limit, done := context.WithTimeout(context.Background(), s.config.DrainTimeout)
+	defer done()
+	var errs [2]error
+	var waiting sync.WaitGroup
+	if s.http != nil {
+		waiting.Go(func() {
+			if errs[0] = s.http.Shutdown(limit); errs[0] != nil {
+				_ = s.http.Close()
+			}
+		})
+	}
+	waiting.Go(func() {
+		stopped := make(chan struct{})
+		go func() { s.grpc.GracefulStop(); close(stopped) }()
+		select {
+		case <-stopped:
+		case <-limit.Done():
+			errs[1] = errors.New("gRPC calls were still running after the drain timeout")
+			s.grpc.Stop()
+			<-stopped
+		}
+	})
+	waiting.Wait()
+	if s.admin != nil { // last, so that the end can be watched
+		_ = s.admin.Close()
+	}
+	return errors.Join(errs[0], errs[1])
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// request checks what a client sent against its model and makes a query of it. limit is the most items any request may
+// bring.
+func request(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
+	pin, ok := m.Pin(version)
+	if !ok {
+		return nil, oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out", version, m.Name, versions(m))
+	}
+	items, err := check(m, inputs, limit)
+	if err != nil {
+		return nil, err
+	}
+	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority, MinAccuracy: p.MinAccuracy, Variant: pin,
+		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Rate: p.SequenceRate, Timings: p.StageTimings}, nil
+}
+
+func versions(m *Model) string {
+	s := ""
+	for k, v := range m.Versions {
+		if k > 0 {
+			s += ", "
+		}
+		s += fmt.Sprintf("%s (%s)", v.Version, v.Name)
+	}
+	return s
+}
+
+// check compares inputs with the model's and returns the number of items they carry.
+func check(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
+	items = 1
+	for k := range inputs {
+		t := &inputs[k]
+		field := func() string { return fmt.Sprintf("inputs[%d] %q", k, t.Name) }
+		if m.Inputs != nil {
+			at := slices.IndexFunc(m.Inputs, func(s tensor.Spec) bool { return s.Name == t.Name })
+			if at < 0 {
+				return 0, oip.Errorf(oip.Invalid, field(), "is no input of model %q, which takes %s", m.Name, inputNames(m))
+			}
+			want := &m.Inputs[at]
+			if t.DType != want.DType {
+				return 0, oip.Errorf(oip.Invalid, field(), "datatype is %s, model %q takes %s", t.DType, m.Name, want.DType)
+			}
+			if !fits(t.Shape, want.Shape) {
+				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", t.Shape, m.Name, want.Shape)
+			}
+		}
+		if !m.Batched {
+			continue
+		}
+		if len(t.Shape) == 0 {
+			return 0, oip.Errorf(oip.Invalid, field(), "shape is [], the first dimension must count the items")
+		}
+		switch rows := t.Shape[0]; {
+		case rows < 1:
+			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has no items: the first dimension must be at least 1", t.Shape)
+		case k == 0 && rows > int64(limit):
+			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, at most %d are taken in one request", t.Shape, rows, limit)
+		case k == 0 && rows > int64(m.MaxBatch):
+			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, model %q takes at most %d in one request", t.Shape, rows, m.Name, m.MaxBatch)
+		case k == 0:
+			items = int(rows)
+		case rows != int64(items):
+			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, inputs[0] has %d: they must be the same", t.Shape, rows, items)
+		}
+	}
+	if m.Inputs != nil && len(inputs) < len(m.Inputs) {
+		for _, want := range m.Inputs {
+			if !slices.ContainsFunc(inputs, func(t tensor.Tensor) bool { return t.Name == want.Name }) {
+				return 0, oip.Errorf(oip.Invalid, "inputs", "lacks %q: model %q takes %s", want.Name, m.Name, inputNames(m))
+			}
+		}
+	}
+	return items, nil
+}
+
+func fits(shape, want []int64) bool {
+	if len(shape) != len(want) {
+		return false
+	}
+	for k := range shape {
+		if want[k] >= 0 && shape[k] != want[k] {
+			return false
+		}
+	}
+	return true
+}
+
+func inputNames(m *Model) string {
+	s := ""
+	for k, in := range m.Inputs {
+		if k > 0 {
+			s += ", "
+		}
+		s += fmt.Sprintf("%s %s%v", in.Name, in.DType, in.Shape)
+	}
+	return s
+}
+
+// choose returns the outputs that a client asked for, in its order; all when it named none.
+func choose(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.Tensor, error) {
+	if len(names) == 0 {
+		return outputs, nil
+	}
+	out := make([]tensor.Tensor, 0, len(names))
+	for k, name := range names {
+		at := slices.IndexFunc(outputs, func(t tensor.Tensor) bool { return t.Name == name })
+		if at < 0 {
+			return nil, oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "%q is no output of model %q", name, m.Name)
+		}
+		out = append(out, outputs[at])
+	}
+	return out, nil
+}
+
+// wanted reports, before anything runs, an output that the model is known not to have.
+func wanted(m *Model, names []string) error {
+	if m.Outputs == nil {
+		return nil
+	}
+	for k, name := range names {
+		if !slices.ContainsFunc(m.Outputs, func(s tensor.Spec) bool { return s.Name == name }) {
+			return oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "%q is no output of model %q", name, m.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package functions
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/host/store"
+)
+
+// Paths of the admin port.
+const (
+	PathModels    = "/v1/models/"    // PUT and HEAD with a SHA-256 sum in hexadecimal
+	PathFunctions = "/v1/functions/" // GET all, or with a name GET, PUT, DELETE; GET with a name and /logs
+)
+
+// Deployment is what a client wants deployed, under the name in the path. The model has been sent before.
+type Deployment struct {
+	Model        string            `json:"model_sha256"`
+	LatencyMS    float64           `json:"latency_ms"`
+	Percentile   float64           `json:"percentile"`
+	MaxBatch     int               `json:"max_batch,omitempty"`
+	MemoryBytes  int64             `json:"memory_bytes,omitempty"`
+	MinInstances int               `json:"min_instances,omitempty"`
+	MaxInstances int               `json:"max_instances,omitempty"`
+	ColdWaitMS   float64           `json:"cold_wait_ms,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	// Profile says how the model's latency is found out: Measure, which "" means, or Predict.
+	Profile string `json:"profile,omitempty"`
+}
+
+// How a deployment finds out about a model's latency.
+const (
+	Measure = "measure" // by running it, before it is ready
+	Predict = "predict" // by its operators; it is measured later, when nothing is served
+)
+
+// Where what is believed of a function's latency is from.
+const (
+	ByMeasuring  = "measured"
+	ByPrediction = "predicted"
+)
+
+// States of a function.
+const (
+	Planning = "planning" // its instances are being decided on
+	Starting = "starting" // its version is being loaded
+	Ready    = "ready"    // its version answers
+	Idle     = "idle"     // it has no instance, and gets one when it is called
+	Failing  = "failing"  // its version could not be loaded of late
+)
+
+// Status is a function as clients see it.
+type Status struct {
+	Name         string            `json:"name"`
+	Version      int               `json:"version"`
+	State        string            `json:"state"`
+	Instances    int               `json:"instances"` // that are ready
+	Deployed     time.Time         `json:"deployed"`
+	Model        string            `json:"model_sha256"`
+	ModelBytes   int64             `json:"model_bytes"`
+	LatencyMS    float64           `json:"latency_ms"`
+	Percentile   float64           `json:"percentile"`
+	MaxBatch     int               `json:"max_batch"`
+	MinInstances int               `json:"min_instances,omitempty"`
+	MaxInstances int               `json:"max_instances,omitempty"`
+	ColdWaitMS   float64           `json:"cold_wait_ms,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Profile      string            `json:"profile,omitempty"` // ByMeasuring or ByPrediction; empty where latency is learned
+	// PredictionError is by how much predicted latencies were off those measured later, as a share of these; null where there were not both.
+	PredictionError *float64 `json:"prediction_error,omitempty"`
+}
+
+// Event is something that happened to a function.
+type Event struct {
+	Seq   uint64    `json:"seq"` // ascends from 1 over all functions
+	At    time.Time `json:"at"`
+	Kind  string    `json:"kind"`
+	Text  string    `json:"text"`
+	Count int       `json:"count"` // how often in a row; At is the last time
+}
+
+// Bounds on what a deployment may say.
+const (
+	mostInstances = 10_000
+	mostLabels    = 64
+	mostLabel     = 256 // bytes of a name or a value
+	mostMS        = 86_400_000
+)
+
+// record checks a deployment and makes of it what is kept.
+func (d *Deployment) record(name string) (store.Function, error) {
+	bad := func(field, format string, args ...any) (store.Function, error) {
+		return store.Function{}, oip.Errorf(oip.Invalid, field, format, args...)
+	}
+	if err := repository.CheckName(name); err != nil || len(name) > 200 {
+		return bad("name", "%.80q cannot be a function's name: want at most 200 bytes that can be a file's name", name)
+	}
+	switch {
+	case !(d.LatencyMS > 0 && d.LatencyMS <= mostMS):
+		return bad("latency_ms", "is %v, want more than 0 and at most %d", d.LatencyMS, mostMS)
+	case !(d.Percentile > 0 && d.Percentile <= 100):
+		return bad("percentile", "is %v, want more than 0 and at most 100", d.Percentile)
+	case d.MaxBatch < 0 || d.MaxBatch > repository.MaxMaxBatch:
+		return bad("max_batch", "is %d, want 0 to %d", d.MaxBatch, repository.MaxMaxBatch)
+	case d.MemoryBytes < 0:
+		return bad("memory_bytes", "is %d, want at least 0", d.MemoryBytes)
+	case d.MinInstances < 0 || d.MinInstances > mostInstances:
+		return bad("min_instances", "is %d, want 0 to %d", d.MinInstances, mostInstances)
+	case d.MaxInstances < 0 || d.MaxInstances > mostInstances || d.MaxInstances > 0 && d.MinInstances > d.MaxInstances:
+		return bad("max_instances", "is %d, want 0 for no bound, or min_instances to %d", d.MaxInstances, mostInstances)
+	case !(d.ColdWaitMS >= 0 && d.ColdWaitMS <= mostMS):
+		return bad("cold_wait_ms", "is %v, want 0 to %d", d.ColdWaitMS, mostMS)
+	case d.Profile != "" && d.Profile != Measure && d.Profile != Predict:
+		return bad("profile", "is %.40q, want %s or %s", d.Profile, Measure, Predict)
+	case len(d.Labels) > mostLabels:
+		return bad("labels", "lists %d, want at most %d", len(d.Labels), mostLabels)
+	}
+	for k, v := range d.Labels {
+		if unprintable(k) || unprintable(v) {
+			return bad("labels", "%.40q: want at most %d bytes without control characters", k, mostLabel)
+		}
+	}
+	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Latency: span(d.LatencyMS), Percentile: d.Percentile, MaxBatch: d.MaxBatch, Memory: d.MemoryBytes,
+		Least: d.MinInstances, Most: d.MaxInstances, ColdWait: span(d.ColdWaitMS), Labels: d.Labels}, nil
+}
+
+func unprintable(s string) bool {
+	return len(s) > mostLabel || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+}
+
+func span(ms float64) time.Duration { return time.Duration(math.Round(ms * 1e6)) }
+
+func millis(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// VariantName is what a version of a function is called among the variants.
+func VariantName(name string, version int) string { return fmt.Sprintf("%s-v%d", name, version) }

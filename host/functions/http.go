@@ -1,0 +1,156 @@
+package functions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/oip"
+)
+
+// Limits of the handler.
+const (
+	mostBody   = 64 << 10         // bytes of a deployment
+	mostEvents = 1000             // in one answer
+	silence    = 30 * time.Second // of a client that sends a model
+	patience   = 5 * time.Minute  // for a deployment, measuring included
+)
+
+// Handler answers on the admin port. It asks nobody who they are: see server.Guard.
+func Handler(m *Manager, largest int64) http.Handler {
+	h := &handler{m: m, largest: largest}
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT "+PathModels+"{sum}", answer(h.putModel))
+	mux.HandleFunc("HEAD "+PathModels+"{sum}", answer(h.hasModel))
+	mux.HandleFunc("GET "+PathFunctions+"{$}", answer(func(http.ResponseWriter, *http.Request) (any, error) { return m.List(), nil }))
+	mux.HandleFunc("GET "+PathFunctions+"{name}", answer(func(_ http.ResponseWriter, r *http.Request) (any, error) { return m.Get(r.PathValue("name")) }))
+	mux.HandleFunc("PUT "+PathFunctions+"{name}", answer(h.deploy))
+	mux.HandleFunc("DELETE "+PathFunctions+"{name}", answer(h.delete))
+	mux.HandleFunc("GET "+PathFunctions+"{name}/logs", answer(h.logs))
+	return mux
+}
+
+type handler struct {
+	m       *Manager
+	largest int64
+}
+
+// answer writes what do returns as JSON, or its error.
+func answer(do func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := do(w, r)
+		w.Header().Set("Content-Type", "application/json")
+		if err == nil {
+			var b []byte
+			if b, err = json.Marshal(v); err == nil {
+				_, _ = w.Write(append(b, '\n'))
+				return
+			}
+		}
+		e := &oip.Error{Code: oip.Internal, Text: err.Error()}
+		if known := (*oip.Error)(nil); errors.As(err, &known) {
+			e = known
+		}
+		w.WriteHeader(e.Code.HTTP())
+		_, _ = w.Write(oip.ErrorBody(e.Error()))
+	}
+}
+
+// awake is a body whose sender may take its time, but not fall silent.
+type awake struct {
+	io.Reader
+	c *http.ResponseController
+}
+
+func (a awake) Read(p []byte) (int, error) {
+	_ = a.c.SetReadDeadline(time.Now().Add(silence))
+	return a.Reader.Read(p)
+}
+
+func (h *handler) putModel(w http.ResponseWriter, r *http.Request) (any, error) {
+	sum := r.PathValue("sum")
+	if len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "" {
+		return nil, oip.Errorf(oip.Invalid, "sum", "%.80q is no SHA-256 sum in hexadecimal", sum)
+	}
+	if r.ContentLength > h.largest {
+		return nil, oip.Errorf(oip.TooLarge, "", "the model has %d bytes, the limit of this server (server.limits.model) is %d", r.ContentLength, h.largest)
+	}
+	if err := h.m.PutModel(sum, awake{r.Body, http.NewResponseController(w)}, h.largest); err != nil {
+		return nil, err
+	}
+	return map[string]string{"model_sha256": sum}, nil
+}
+
+func (h *handler) hasModel(_ http.ResponseWriter, r *http.Request) (any, error) {
+	if !h.m.HasModel(r.PathValue("sum")) {
+		return nil, oip.Errorf(oip.NotFound, "sum", "there is no such model")
+	}
+	return nil, nil
+}
+
+func (h *handler) deploy(w http.ResponseWriter, r *http.Request) (any, error) {
+	// A page of another site that a browser on this machine shows cannot send this type unasked.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, oip.Errorf(oip.Invalid, "Content-Type", "want application/json")
+	}
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody))
+	in.DisallowUnknownFields()
+	var d Deployment
+	err := in.Decode(&d)
+	if err == nil {
+		if _, more := in.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("something follows the object")
+		}
+	}
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return nil, oip.Errorf(oip.TooLarge, "", "a deployment has at most %d bytes", mostBody)
+	}
+	if err != nil {
+		return nil, oip.Errorf(oip.Invalid, "", "the body is no deployment: %v", err)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // all is read, and it takes a while
+	ctx, done := context.WithTimeout(r.Context(), patience)
+	defer done()
+	name := r.PathValue("name")
+	if err := h.m.Deploy(ctx, name, &d); err != nil {
+		return nil, err
+	}
+	return h.m.Get(name)
+}
+
+func (h *handler) delete(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return struct{}{}, h.m.Delete(r.Context(), r.PathValue("name"))
+}
+
+func (h *handler) logs(_ http.ResponseWriter, r *http.Request) (any, error) {
+	number := func(name string, otherwise, most uint64) (uint64, error) {
+		v := r.URL.Query().Get(name)
+		if v == "" {
+			return otherwise, nil
+		}
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			return 0, oip.Errorf(oip.Invalid, name, "is %.40q, want a whole number of at least 0", v)
+		}
+		return min(n, most), nil
+	}
+	after, err := number("after", 0, 1<<63)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := number("limit", 100, mostEvents)
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.m.Logs(r.PathValue("name"), after, int(limit))
+	if out == nil {
+		out = []Event{}
+	}
+	return out, err
+}

@@ -1,0 +1,492 @@
+package functions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/models/repository"
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/host/store"
+)
+
+// Predictor tells how long a model takes before anybody has called it.
+type Predictor interface {
+	// Predict returns latencies of the subject's variant, under its name, on the device types of its spec on which it may run.
+	Predict(ctx context.Context, s *Subject) (*profiler.File, error)
+}
+
+// Subject is a model whose latency is asked for.
+type Subject struct {
+	Spec    *serving.Spec     // in which Variant is
+	Variant serving.VariantID // of the function's newest version
+	Path    string            // of its file
+	*repository.Described
+}
+
+// Host is the running server in which functions live.
+type Host interface {
+	// Bind says which file a variant is run from, before anything asks for it. It may be said again, of a variant that was never run.
+	Bind(v serving.VariantID, path string, batched bool)
+	// Feasible tells why no plan could be made for a world; nil when one can.
+	Feasible(ctx context.Context, g *engine.Growth) error
+	// Grow puts a larger world into force, with what there is to know of the functions that are open in it.
+	Grow(g *engine.Growth, open []Live) error
+	// Watch tells how the newest version of a function stands.
+	Watch(l *Live) (state string, ready int)
+}
+
+// Live is a function in the world.
+type Live struct {
+	store.Function
+	*repository.Described
+	App     serving.AppID
+	Variant serving.VariantID
+}
+
+// Config is what a Manager is made of.
+type Config struct {
+	Store     *store.Functions
+	Predictor Predictor // nil where latency is learned while serving
+	// Quick tells the same sooner and less well, for deployments that ask for it; nil for none.
+	Quick     Predictor
+	Statistic profile.Statistic
+	// Spec and Measurements are of the apps that are there without being deployed.
+	Spec         *serving.Spec
+	Measurements serving.Measurements
+	App          serving.App // what functions have in common: late policy, slack, queue limit
+	Events       int         // kept of every function; 0 means 256
+}
+
+// Manager is the functions of a server. Its methods may be called by any number of goroutines.
+type Manager struct {
+	c    Config
+	host Host
+	log  *events
+
+	changing chan struct{} // holds one token: the right to change the world
+
+	mu       sync.Mutex
+	spec     *serving.Spec
+	measured serving.Measurements
+	live     map[string]*Live
+	lost     map[string]error // functions of the store that could not be restored
+	given    map[string]int   // by name: the version whose prediction stays, since measuring has failed
+}
+
+// Restore returns a manager with the functions that the store has. World then is the world with them, and Bind tells the host of
+// their files; nothing runs yet. What cannot be restored, because its file was damaged or its name is that of an app, is left out
+// and listed by Lost.
+func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
+	if c.Events <= 0 {
+		c.Events = 256
+	}
+	m := &Manager{c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements, live: make(map[string]*Live), lost: make(map[string]error), given: make(map[string]int)}
+	list, err := c.Store.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range list {
+		if m.named(x.Name) != serving.None {
+			m.lost[x.Name] = fmt.Errorf("function %q: it has the name of an app of the server's configuration", x.Name)
+			continue
+		}
+		err := c.Store.CheckModel(x.Model)
+		var n *next
+		var l *Live
+		if err == nil {
+			n, l, err = m.added(ctx, x, false)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			m.lost[x.Name] = fmt.Errorf("function %q: %w", x.Name, err)
+		default:
+			m.take(n, l)
+		}
+	}
+	m.log = newEvents(c.Events, m.spec)
+	return m, nil
+}
+
+// Lost says which functions of the store could not be restored, and why.
+func (m *Manager) Lost() []error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.lost))
+}
+
+// World is the present world: for the engine to begin with.
+func (m *Manager) World() (*engine.Growth, []Live, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g, err := m.growth(m.spec, m.measured)
+	return g, m.all(), err
+}
+
+// growth is a world with what is believed of it.
+func (m *Manager) growth(spec *serving.Spec, measured serving.Measurements) (*engine.Growth, error) {
+	g := &engine.Growth{Spec: spec, Measurements: measured}
+	if m.c.Predictor == nil && len(measured.Latency) == 0 {
+		return g, nil
+	}
+	p, err := profile.NewTable(spec, measured, m.c.Statistic)
+	if err != nil {
+		return nil, err
+	}
+	g.Profile = p
+	return g, nil
+}
+
+// all lists the open functions by name; m.mu is held.
+func (m *Manager) all() []Live {
+	out := make([]Live, 0, len(m.live))
+	for _, l := range m.live {
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b Live) int { return int(a.App) - int(b.App) })
+	return out
+}
+
+// named returns the open app of a name that was not deployed, or None.
+func (m *Manager) named(name string) serving.AppID {
+	for a := range m.c.Spec.Apps {
+		if m.c.Spec.Apps[a].Name == name {
+			return serving.AppID(a)
+		}
+	}
+	return serving.None
+}
+
+// next is a world to come.
+type next struct {
+	spec     *serving.Spec
+	measured serving.Measurements
+}
+
+func (m *Manager) take(n *next, l *Live) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spec, m.measured, m.live[l.Name] = n.spec, n.measured, l
+	delete(m.lost, l.Name)
+}
+
+// added is the world with a function of the store in it, in place of the version before, and the function's latency predicted
+// where the record has none; quickly, if that is possible.
+func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*next, *Live, error) {
+	path := m.c.Store.ModelPath(x.Model.SHA256)
+	d, err := repository.Describe(path)
+	if err != nil {
+		return nil, nil, oip.Errorf(oip.Invalid, "model", "%v", err)
+	}
+	app := m.c.App
+	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
+	app.Least, app.Most, app.ColdWait = x.Least, x.Most, x.ColdWait
+	v := serving.Variant{Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch, MemoryBytes: x.Memory}
+	if v.MaxBatch == 0 {
+		v.MaxBatch = config.FunctionDefaultBatch
+	}
+	if !d.Batched {
+		if x.MaxBatch > 1 {
+			return nil, nil, oip.Errorf(oip.Invalid, "max_batch", "is %d, but the model has no batch dimension: the first dimension of all its tensors would have to be open", x.MaxBatch)
+		}
+		v.MaxBatch = 1
+	}
+	if v.MemoryBytes == 0 {
+		v.MemoryBytes = x.Model.Bytes
+	}
+	if err := fits(m.spec, v.MemoryBytes); err != nil {
+		return nil, nil, err
+	}
+	n, l := &next{}, &Live{Function: x, Described: d}
+	m.mu.Lock()
+	n.spec, n.measured = m.spec, m.measured
+	if was := m.live[x.Name]; was != nil {
+		if !reflect.DeepEqual(was.Described, d) {
+			m.mu.Unlock()
+			return nil, nil, oip.Errorf(oip.Invalid, "model", "it takes or gives other tensors than version %d: clients of that would fail. Delete the function first, or give this one another name", was.Version)
+		}
+		l.App = was.App
+		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v)
+	} else {
+		n.spec, l.App, l.Variant = m.spec.WithApp(app, v)
+	}
+	m.mu.Unlock()
+	if err := n.spec.Validate(); err != nil {
+		return nil, nil, oip.Errorf(oip.Invalid, "", "%v", err)
+	}
+	m.host.Bind(l.Variant, path, d.Batched)
+	if x.Profile == nil && m.c.Predictor != nil {
+		subject := &Subject{Spec: n.spec, Variant: l.Variant, Path: path, Described: d}
+		var f *profiler.File
+		var missed error
+		if quick && m.c.Quick != nil {
+			if f, missed = m.c.Quick.Predict(ctx, subject); missed == nil {
+				l.Predicted = true
+			}
+		}
+		if f == nil {
+			f, err = m.c.Predictor.Predict(ctx, subject)
+		}
+		if err == nil && missed != nil {
+			m.log.add(x.Name, "measure", fmt.Sprintf("measured, since it cannot be predicted: %v", missed))
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, nil, err
+			}
+			return nil, nil, oip.Errorf(oip.Invalid, "model", "it cannot be run: %v", err)
+		}
+		if l.Profile, err = json.Marshal(f); err != nil {
+			return nil, nil, err
+		}
+	}
+	if l.Profile != nil {
+		if n.measured, err = withProfile(n.spec, l.Variant, n.measured, l.Profile); err != nil {
+			return nil, nil, err
+		}
+	}
+	return n, l, nil
+}
+
+// withProfile adds what a record says of a variant's latency to measurements.
+func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurements, record json.RawMessage) (serving.Measurements, error) {
+	var f profiler.File
+	if err := json.Unmarshal(record, &f); err != nil {
+		return to, fmt.Errorf("its profile: %w", err)
+	}
+	if err := f.Validate(); err != nil {
+		return to, fmt.Errorf("its profile: %w", err)
+	}
+	// By itself: names of variants are unique within an app only.
+	alone := &serving.Spec{DeviceTypes: spec.DeviceTypes, Variants: []serving.Variant{spec.Variants[v]}}
+	kept, _ := f.Only(alone)
+	got, err := kept.Measurements(alone)
+	if err != nil {
+		return to, fmt.Errorf("its profile: %w", err)
+	}
+	to.Latency, to.Load = slices.Clone(to.Latency), slices.Clone(to.Load)
+	for _, p := range got.Latency {
+		p.Variant = v
+		to.Latency = append(to.Latency, p)
+	}
+	for _, l := range got.Load {
+		l.Variant = v
+		to.Load = append(to.Load, l)
+	}
+	return to, nil
+}
+
+// without takes out what measurements say of a variant.
+func without(m serving.Measurements, v serving.VariantID) serving.Measurements {
+	m.Latency = slices.DeleteFunc(slices.Clone(m.Latency), func(p serving.LatencyPoint) bool { return p.Variant == v })
+	m.Load = slices.DeleteFunc(slices.Clone(m.Load), func(l serving.LoadPoint) bool { return l.Variant == v })
+	return m
+}
+
+// fits refuses a model that no machine holds.
+func fits(spec *serving.Spec, bytes int64) error {
+	most := int64(0)
+	for _, w := range spec.Workers {
+		limit := spec.DeviceTypes[w.DeviceType].MemoryBytes
+		if limit <= 0 || bytes <= limit {
+			return nil
+		}
+		most = max(most, limit)
+	}
+	return oip.Errorf(oip.Invalid, "memory_bytes", "the model takes %d bytes, the largest machine has %d", bytes, most)
+}
+
+// change runs do with the right to change the world.
+func (m *Manager) change(ctx context.Context, do func() error) error {
+	select {
+	case m.changing <- struct{}{}:
+		defer func() { <-m.changing }()
+		return do()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// PutModel takes a model file of at most limit bytes.
+func (m *Manager) PutModel(sum string, r io.Reader, limit int64) error {
+	err := m.c.Store.PutModel(sum, r, limit)
+	switch {
+	case errors.Is(err, store.ErrTooLarge):
+		return oip.Errorf(oip.TooLarge, "", "the model has more than %d bytes, the limit of this server (server.limits.model)", limit)
+	case errors.Is(err, store.ErrSum):
+		return oip.Errorf(oip.Invalid, "", "%v", err)
+	}
+	return err
+}
+
+// HasModel tells whether a model has been sent.
+func (m *Manager) HasModel(sum string) bool { return m.c.Store.HasModel(sum) }
+
+// Deploy makes a function of a model that has been sent, in place of the version before. When it returns nil the function is kept,
+// and its instances are being decided on.
+func (m *Manager) Deploy(ctx context.Context, name string, d *Deployment) error {
+	return m.change(ctx, func() error { return m.deploy(ctx, name, d) })
+}
+
+func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error {
+	x, err := d.record(name)
+	if err != nil {
+		return err
+	}
+	if m.named(name) != serving.None {
+		return oip.Errorf(oip.Invalid, "name", "%q is an app of the server's configuration: give the function another name", name)
+	}
+	if !m.HasModel(d.Model) {
+		return oip.Errorf(oip.NotFound, "model_sha256", "there is no model %.80q: send it first", d.Model)
+	}
+	if x.Model.Bytes, err = m.c.Store.Size(d.Model); err != nil {
+		return err
+	}
+	if x.Version, err = m.c.Store.Next(name); err != nil {
+		return err
+	}
+	x.Deployed = time.Now().UTC().Truncate(time.Millisecond)
+	n, l, err := m.added(ctx, x, d.Profile == Predict)
+	if err != nil {
+		return err
+	}
+	g, err := m.growth(n.spec, n.measured)
+	if err != nil {
+		return err
+	}
+	if err := m.host.Feasible(ctx, g); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return oip.Errorf(oip.Invalid, "", "no plan can be made with it: %v", err)
+	}
+	if err := m.c.Store.Put(l.Function); err != nil {
+		return err
+	}
+	// Kept: from here on it goes through, whoever still listens.
+	m.take(n, l)
+	m.log.add(name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", x.Version, x.Model.SHA256, x.Model.Bytes))
+	return m.grow(g)
+}
+
+// Delete takes a function out of the store and the world. What it has accepted is answered.
+func (m *Manager) Delete(ctx context.Context, name string) error {
+	return m.change(ctx, func() error {
+		m.mu.Lock()
+		l := m.live[name]
+		spec, measured, lost := m.spec, m.measured, m.lost[name]
+		delete(m.lost, name)
+		m.mu.Unlock()
+		if l == nil && lost == nil {
+			return unknown(name)
+		}
+		if err := m.c.Store.Delete(name); err != nil {
+			return err
+		}
+		if l == nil {
+			return nil
+		}
+		g, err := m.growth(spec.WithClosed(l.App), measured)
+		if err != nil {
+			return err
+		}
+		m.mu.Lock()
+		m.spec = g.Spec
+		delete(m.live, name)
+		m.mu.Unlock()
+		m.log.add(name, "delete", fmt.Sprintf("version %d", l.Version))
+		return m.grow(g)
+	})
+}
+
+func (m *Manager) grow(g *engine.Growth) error {
+	m.mu.Lock()
+	open := m.all()
+	m.mu.Unlock()
+	return m.host.Grow(g, open)
+}
+
+func unknown(name string) error {
+	return oip.Errorf(oip.NotFound, "name", "there is no function %.80q", name)
+}
+
+// List returns all functions by name.
+func (m *Manager) List() []Status {
+	m.mu.Lock()
+	all := m.all()
+	m.mu.Unlock()
+	out := make([]Status, len(all))
+	for k := range all {
+		out[k] = m.status(&all[k])
+	}
+	slices.SortFunc(out, func(a, b Status) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// Get returns one function.
+func (m *Manager) Get(name string) (Status, error) {
+	m.mu.Lock()
+	l := m.live[name]
+	m.mu.Unlock()
+	if l == nil {
+		return Status{}, unknown(name)
+	}
+	return m.status(l), nil
+}
+
+func (m *Manager) status(l *Live) Status {
+	state, ready := m.host.Watch(l)
+	profile := ""
+	if l.Profile != nil {
+		if profile = ByMeasuring; l.Predicted {
+			profile = ByPrediction
+		}
+	}
+	return Status{Profile: profile, PredictionError: l.Off, Name: l.Name, Version: l.Version, State: state, Instances: ready, Deployed: l.Deployed, Model: l.Model.SHA256, ModelBytes: l.Model.Bytes,
+		LatencyMS: millis(l.Latency), Percentile: l.Percentile, MaxBatch: m.MaxBatch(l), MinInstances: l.Least, MaxInstances: l.Most,
+		ColdWaitMS: millis(l.ColdWait), Labels: l.Labels}
+}
+
+// MaxBatch is the most items that a function takes in one request.
+func (m *Manager) MaxBatch(l *Live) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spec.Variants[l.Variant].MaxBatch
+}
+
+// Logs returns the latest events of a function with a number above after, at most limit of them, oldest first; of one that was
+// deleted, too, while they are kept.
+func (m *Manager) Logs(name string, after uint64, limit int) ([]Event, error) {
+	out, known := m.log.of(name, after, limit)
+	m.mu.Lock()
+	open := m.live[name] != nil
+	m.mu.Unlock()
+	if !known && !open {
+		return nil, unknown(name)
+	}
+	return out, nil
+}
+
+// Observe takes a step of the engine, on its owner's goroutine. The slices are not kept.
+func (m *Manager) Observe(now serving.Time, in []engine.Input, out []engine.Decision) {
+	m.log.observe(now, in, out)
+}

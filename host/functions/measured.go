@@ -1,0 +1,47 @@
+package functions
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Measured is a Predictor that runs the model, briefly, on a machine of every type beside what is served there.
+type Measured struct {
+	Backend func(serving.WorkerID) dataplane.Backend
+	Host    profiler.Host
+	Cores   int           // threads of a run on a whole machine; 0 leaves it to the runtime
+	Time    time.Duration // for one batch size, at most; 0 means 300 ms
+}
+
+const measuredTime = 300 * time.Millisecond
+
+// Predict implements Predictor. Parts of machines are measured with as many threads as they have.
+func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
+	var files []*profiler.File
+	for _, x := range s.places(m.Cores) {
+		id, w, cores := x.device, x.worker, x.cores
+		c := profiler.Config{Spec: s.Spec, Backend: m.Backend(w), Variants: []serving.VariantID{s.Variant}, DeviceType: id, Worker: w, Cores: cores,
+			Tensors:   func(serving.VariantID) ([]tensor.Spec, bool, error) { return s.Inputs, s.Batched, nil },
+			MeanWidth: 0.1, P95Width: 0.2, MaxTime: m.Time, MaxSamples: 200, Seed: 1, Host: m.Host}
+		if c.MaxTime <= 0 {
+			c.MaxTime = measuredTime
+		}
+		f, err := profiler.Run(ctx, c, nil)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	switch len(files) {
+	case 0:
+		return nil, errNoMachine
+	case 1:
+		return files[0], nil
+	}
+	return profiler.Merge(files...)
+}

@@ -1,0 +1,98 @@
+package functions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Predicted is a Predictor that sums up what the model's operators take (INFless §3.3), with the paper's tenth on top. Operators that
+// nobody has measured on this host are, once, by themselves.
+type Predicted struct {
+	Runtime operators.Runtime
+	Store   *operators.Store
+	Host    profiler.Host
+	Cores   int // threads of a run on a whole machine; 0 means one
+	// Runs tells whether a worker runs models with Runtime: others cannot be predicted.
+	Runs func(serving.WorkerID) bool
+}
+
+// briefly is how long an operator is measured that nobody has seen, once: somebody waits for it, and the model is measured in whole later.
+var briefly = operators.Effort{Time: 5 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 5, Max: 1000}
+
+// Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails where some operator cannot be run by itself.
+func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
+	places := s.places(max(p.Cores, 1))
+	if len(places) == 0 {
+		return nil, errNoMachine
+	}
+	var threads []int
+	for _, x := range places {
+		if !p.Runs(x.worker) {
+			return nil, fmt.Errorf("worker %q does not run models in this process", s.Spec.Workers[x.worker].Name)
+		}
+		if !slices.Contains(threads, x.cores) {
+			threads = append(threads, x.cores)
+		}
+	}
+	v := &s.Spec.Variants[s.Variant]
+	got, err := operators.Predict(ctx, operators.Config{Runtime: p.Runtime, Store: p.Store, Rounds: 1, Effort: briefly}, s.Path, doublings(v.MaxBatch), threads)
+	if err != nil {
+		return nil, err
+	}
+	out := &profiler.File{Version: profiler.Version, Created: time.Now().UTC().Truncate(time.Second), Host: p.Host, Points: []profiler.Point{}, Loads: []profiler.Load{}}
+	for _, x := range places {
+		device := s.Spec.DeviceTypes[x.device].Name
+		out.Loads = append(out.Loads, profiler.Load{Variant: v.Name, DeviceType: device, Load: got.Load.Seconds() * 1e3})
+		for k := range got.Predictions {
+			if g := &got.Predictions[k]; g.Threads == x.cores {
+				out.Points = append(out.Points, g.Point(v.Name, device))
+			}
+		}
+	}
+	return out, nil
+}
+
+// doublings are 1, 2, 4, ... and most itself.
+func doublings(most int) (out []int) {
+	for n := 1; n < most; n *= 2 {
+		out = append(out, n)
+	}
+	return append(out, most)
+}
+
+// place is where a model's latency on a type of machine, or on a part of one, is found out.
+type place struct {
+	device serving.DeviceTypeID
+	worker serving.WorkerID
+	cores  int
+}
+
+var errNoMachine = errors.New("there is no machine to run it on")
+
+// places are the first machine of every type, with so many cores, and for every part the first that has room for it; parts with some of
+// an accelerator are left out: shares of one cannot be given out here.
+func (s *Subject) places(cores int) (out []place) {
+	first := make(map[serving.DeviceTypeID]serving.WorkerID)
+	for w := len(s.Spec.Workers) - 1; w >= 0; w-- {
+		first[s.Spec.Workers[w].DeviceType] = serving.WorkerID(w)
+	}
+	for d := range s.Spec.DeviceTypes {
+		id := serving.DeviceTypeID(d)
+		if w, ok := first[id]; ok {
+			out = append(out, place{id, w, cores})
+		}
+		if t := &s.Spec.DeviceTypes[d]; t.Part && t.Percent == 0 {
+			if hosts := s.Spec.Hosts(id); len(hosts) > 0 {
+				out = append(out, place{id, hosts[0], t.Cores})
+			}
+		}
+	}
+	return out
+}

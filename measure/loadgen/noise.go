@@ -1,0 +1,44 @@
+package loadgen
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+
+	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/measure/workload"
+)
+
+// noise makes up input data: small whole numbers for integers, numbers in [0, 1) for the rest, empty strings.
+type noise struct{ r *rand.Rand }
+
+func newNoise(seed uint64) *noise { return &noise{r: workload.Stream(seed, "synthetic")} }
+
+func (n *noise) fill(d tensor.DType, count int) []byte {
+	var b []byte
+	for range count {
+		switch d {
+		case tensor.Bytes:
+			b = tensor.AppendBytes(b, nil)
+		case tensor.Bool:
+			b = append(b, byte(n.r.IntN(2)))
+		case tensor.FP32:
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(n.r.Float32()))
+		case tensor.FP64:
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(n.r.Float64()))
+		case tensor.BF16: // the upper half of an FP32
+			b = binary.LittleEndian.AppendUint16(b, uint16(math.Float32bits(n.r.Float32())>>16))
+		case tensor.FP16: // exponent 14 of bias 15: a number in [0.5, 1)
+			b = binary.LittleEndian.AppendUint16(b, uint16(14<<10|n.r.IntN(1<<10)))
+		default:
+			v := byte(n.r.IntN(2))
+			for i := range d.Size() {
+				if i > 0 {
+					v = 0
+				}
+				b = append(b, v)
+			}
+		}
+	}
+	return b
+}

@@ -1,0 +1,336 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+	"github.com/sluice-serving/sluice/measure/workload"
+)
+
+// App is what the generator knows of an app: how to call it and how to judge its answers.
+type App struct {
+	Name  string // in reports and records
+	Model string // that requests name; empty means Name
+	SLO   serving.SLO
+	// BestAccuracy is that of the most accurate variant, 0 when unknown.
+	BestAccuracy float64
+	// Accuracy gives variants' accuracies for servers that do not send them.
+	Accuracy map[string]float64
+	// Samples are the inputs to send.
+	Samples *Samples
+	// Judge says whether the outputs answer the sample rightly, where comparing with the samples' labels does not; nil compares. It is
+	// called by several goroutines at once.
+	Judge func(outputs []tensor.Tensor, sample int) (right bool)
+}
+
+// Options shape a run. The zero value gives the defaults.
+type Options struct {
+	Name     string
+	Seed     uint64        // that made the workload; only written down
+	Duration time.Duration // span of the workload; 0 means up to its last query
+	// Timeout bounds every request, counted from its scheduled instant; default 30 s. A query that reaches it counts as
+	// dropped.
+	Timeout time.Duration
+	// MaxOutstanding is how many queries may be under way; one that comes on top is not sent and counts as refused. Default
+	// 4096.
+	MaxOutstanding int
+	Bucket         time.Duration // of the report's time series; default 1 s
+	Warmup         time.Duration // queries scheduled before it are sent but not reported
+	// Version turns a pinned variant into the model version that requests name; nil ignores pins.
+	Version func(serving.VariantID) string
+	// StageTimings asks servers what becomes of queries at every stage of their apps, for Result.Stages.
+	StageTimings bool
+	// Progress is called about twice a second while the run lasts, by one goroutine, and may be nil.
+	Progress func(Progress)
+
+	// Stays are the clients of sessions: the first query of each of their streams declares its rate.
+	Stays []workload.Stay
+
+	pacer *pacer // for tests
+}
+
+// MaxQueries bounds a run: its schedule and results lie in memory, some 150 bytes a query.
+const MaxQueries = 20_000_000
+
+// Progress is how far a run has come.
+type Progress struct {
+	Elapsed     time.Duration
+	Total       int // queries in the schedule
+	Sent        int
+	Done        int
+	Outstanding int
+}
+
+// query is what became of one arrival; the index is the arrival's.
+type query struct {
+	lag      time.Duration // scheduled instant to sending
+	latency  time.Duration // scheduled instant to the end
+	queue    time.Duration
+	accuracy float64
+	batch    int32
+	variant  int32 // in names, or serving.None
+	message  int32 // in messages, or serving.None
+	outcome  serving.Outcome
+	label    int8
+	stages   map[string]int32
+}
+
+type runner struct {
+	ctx         context.Context
+	target      Target
+	apps        []App
+	opt         Options
+	start       time.Time
+	arrivals    []workload.Arrival
+	queries     []query
+	outstanding atomic.Int64
+	sent        atomic.Int64
+	done        atomic.Int64
+	refused     int64 // by the sender alone
+
+	variants names
+	messages names
+	stages   stageUses
+	// The first and the last query of every stream.
+	first, last map[stream]int
+	rates       map[stream]float64 // that clients declare, in queries/s
+}
+
+type stream struct {
+	app    serving.AppID
+	number uint64
+}
+
+// Run sends the whole of src to target and waits for the answers. When ctx ends it stops sending, gives up what is under
+// way, and reports what was sent until then. Errors are those of the set-up; a server that fails every query gives a report
+// that says so.
+func Run(ctx context.Context, target Target, apps []App, src workload.Source, opt Options) (*Result, error) {
+	if opt.Timeout <= 0 {
+		opt.Timeout = 30 * time.Second
+	}
+	if opt.MaxOutstanding <= 0 {
+		opt.MaxOutstanding = 4096
+	}
+	for i := range apps {
+		if apps[i].Samples == nil || apps[i].Samples.Count < 1 {
+			return nil, fmt.Errorf("app %q has no inputs to send; give it samples", apps[i].Name)
+		}
+		if apps[i].Model == "" {
+			// The caller's slice stays as it is.
+			apps = append([]App(nil), apps...)
+			apps[i].Model = apps[i].Name
+		}
+	}
+	arrivals := workload.Collect(src, MaxQueries+1)
+	switch {
+	case len(arrivals) > MaxQueries:
+		return nil, fmt.Errorf("the workload has more than %d queries; shorten it", MaxQueries)
+	case len(arrivals) == 0:
+		return nil, errors.New("the workload has no queries")
+	}
+	for i := range arrivals {
+		if a := arrivals[i].App; a < 0 || int(a) >= len(apps) {
+			return nil, fmt.Errorf("query %d is for app %d, there are %d", i+1, a, len(apps))
+		}
+	}
+	r := &runner{ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals)), rates: make(map[stream]float64)}
+	for _, s := range opt.Stays {
+		r.rates[stream{s.App, s.Stream}] = s.Rate
+	}
+	for i, a := range arrivals {
+		if a.Stream == 0 {
+			continue
+		}
+		if r.last == nil {
+			r.first, r.last = make(map[stream]int), make(map[stream]int)
+		}
+		s := stream{a.App, a.Stream}
+		if _, known := r.last[s]; !known {
+			r.first[s] = i
+		}
+		r.last[s] = i
+	}
+	p := opt.pacer
+	if p == nil {
+		p = newPacer()
+		defer p.close()
+	}
+	stopProgress := r.report()
+	offered := r.send(p)
+	stopProgress()
+	return r.result(offered, time.Since(r.start)), nil
+}
+
+// lead is the time between the start of a run and its instant zero: enough for the sender to be waiting by then.
+const lead = 20 * time.Millisecond
+
+// send follows the schedule and returns how many queries were offered, once all of them have ended.
+func (r *runner) send(p *pacer) int {
+	var wg sync.WaitGroup
+	jobs := make(chan int)
+	workers := 0
+	r.start = time.Now().Add(lead)
+	offered := 0
+	for i := range r.arrivals {
+		due := r.start.Add(time.Duration(r.arrivals[i].At))
+		if p.wait(r.ctx, due) != nil {
+			break
+		}
+		offered++
+		if r.outstanding.Load() >= int64(r.opt.MaxOutstanding) {
+			r.refused++
+			late := time.Since(due)
+			r.queries[i] = query{lag: late, latency: late, outcome: serving.Refused, label: report.LabelUnknown, variant: serving.None, message: r.messages.id(clientFull)}
+			r.done.Add(1)
+			continue
+		}
+		r.outstanding.Add(1)
+		r.sent.Add(1)
+		select {
+		case jobs <- i:
+			continue
+		default:
+		}
+		if workers < r.opt.MaxOutstanding {
+			workers++
+			wg.Add(1)
+			go func(i int) {
+				defer wg.Done()
+				r.one(i)
+				for i := range jobs {
+					r.one(i)
+				}
+			}(i)
+			continue
+		}
+		jobs <- i // a worker has just ended its query and is on its way back
+	}
+	close(jobs)
+	wg.Wait()
+	return offered
+}
+
+const clientFull = "not sent: max_outstanding queries were under way"
+
+// one sends a query and writes down what became of it.
+func (r *runner) one(i int) {
+	a := &r.arrivals[i]
+	app := &r.apps[a.App]
+	due := r.start.Add(time.Duration(a.At))
+	req := Request{Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, StageTimings: r.opt.StageTimings}
+	if a.Stream != 0 {
+		s := stream{a.App, a.Stream}
+		req.Sequence, req.First, req.Last = strconv.FormatUint(a.Stream, 10), r.first[s] == i, r.last[s] == i
+		if req.First {
+			req.Rate = r.rates[s]
+		}
+	}
+	if a.Variant != serving.None && r.opt.Version != nil {
+		req.Version = r.opt.Version(a.Variant)
+	}
+	first := r.sample(i)
+	req.Inputs = app.Samples.Tensors(first, int(a.Items))
+	ctx, cancel := context.WithDeadline(r.ctx, due.Add(r.opt.Timeout))
+	q := query{label: report.LabelUnknown, variant: serving.None, message: serving.None}
+	q.lag = time.Since(due)
+	answer, err := r.target.Infer(ctx, &req)
+	q.latency = time.Since(due)
+	own := ctx.Err() // before cancel sets it
+	cancel()
+	if err == nil {
+		q.outcome = serving.Served
+		q.queue, q.batch, q.accuracy = answer.Queue, answer.Batch, answer.Accuracy
+		q.stages = reached(answer.Stages)
+		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
+			r.stages.add(a.App, answer.Stages)
+		}
+		if answer.Variant != "" {
+			q.variant = r.variants.id(answer.Variant)
+			if q.accuracy == 0 {
+				q.accuracy = app.Accuracy[answer.Variant]
+			}
+		}
+		if !(q.accuracy >= 0 && q.accuracy <= 1) {
+			q.accuracy = 0 // a server may send anything
+		}
+		right, known := false, app.Judge != nil
+		if known {
+			right = app.Judge(answer.Outputs, first%app.Samples.Count)
+		} else {
+			right, known = app.Samples.Right(answer.Outputs, first, int(a.Items))
+		}
+		if known {
+			q.label = report.LabelWrong
+			if right {
+				q.label = report.LabelRight
+			}
+		}
+	} else {
+		q.outcome = outcomeOf(r.ctx.Err(), own, err)
+		q.message = r.messages.id(err.Error())
+	}
+	r.queries[i] = q
+	r.outstanding.Add(-1)
+	r.done.Add(1)
+}
+
+// sample returns the first input of query i: the workload's choice, or one after another.
+func (r *runner) sample(i int) int {
+	if s := r.arrivals[i].Sample; s >= 0 {
+		return int(s)
+	}
+	return i
+}
+
+func outcomeOf(run, own, err error) serving.Outcome {
+	if run != nil {
+		return serving.Cancelled
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Outcome
+	}
+	if own != nil {
+		return serving.Dropped
+	}
+	return serving.Failed
+}
+
+// report starts calling Progress and returns what ends it.
+func (r *runner) report() (stop func()) {
+	if r.opt.Progress == nil {
+		return func() {}
+	}
+	began := time.Now()
+	show := func() {
+		sent := int(r.sent.Load())
+		r.opt.Progress(Progress{Elapsed: time.Since(began), Total: len(r.arrivals), Sent: sent, Done: int(r.done.Load()), Outstanding: int(r.outstanding.Load())})
+	}
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				show()
+			case <-quit:
+				show()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
+	}
+}

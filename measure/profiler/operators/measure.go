@@ -1,0 +1,138 @@
+package operators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
+)
+
+// Bounds on the model of one operator: it is to run long enough for the clock, but not so long that something always comes
+// between.
+const (
+	runTime    = 300.0  // microseconds
+	maxRunTime = 3000.0 // microseconds
+	maxCopies  = 128
+	// What an operator takes that is measured between products of matrices at least, so that it is not lost beside them; and how
+	// many copies of it are.
+	leastHeated = 3.0 // microseconds
+	maxHeated   = 16
+)
+
+// bench measures operators alone.
+type bench struct {
+	rt     Runtime
+	dir    string // for models
+	effort Effort
+	still  map[int]Timing // by threads: what a model without operators takes
+}
+
+// operator measures one operator on so many threads. A quick one is measured by many copies.
+func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing, error) {
+	still, err := b.empty(ctx, threads)
+	if err != nil {
+		return Timing{}, err
+	}
+	in, err := inputs(o)
+	if err != nil {
+		return Timing{}, fmt.Errorf("operator %s: %w", o.Key(threads), err)
+	}
+	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Part{{Query: 1, Items: 1, Inputs: in}}}
+	run := func(copies int, base Timing, heat bool, e Effort) (Timing, error) {
+		t, err := b.run(ctx, alone(o, copies, heat), threads, 1, batch, e)
+		if err != nil {
+			return t, fmt.Errorf("operator %s: %w", o.Key(threads), err)
+		}
+		// Differences of two measurements: the typical one may come out below the shortest.
+		n, best := float64(copies), max(0, t.Best-base.Best)
+		return Timing{Best: best / n, Typical: max(best, t.Typical-base.Typical) / n, Runs: t.Runs}, nil
+	}
+	first, err := run(1, still, false, Effort{Min: 5, Max: 5})
+	if err != nil {
+		return Timing{}, err
+	}
+	copies := o.copies(first.Best)
+	if heavy[o.Node.OpType] || first.Best < leastHeated {
+		return run(copies, still, false, b.effort)
+	}
+	copies = min(copies, maxHeated)
+	base, err := b.nothing(ctx, copies, threads, true)
+	if err != nil {
+		return Timing{}, err
+	}
+	return run(copies, base, true, b.effort)
+}
+
+// copies is how many copies of an operator are measured together. All their weights are to be about as many bytes as the
+// model touches; without weights, only the clock matters.
+func (o *Operator) copies(us float64) int {
+	us = max(us, 0.01)
+	n := runTime / us
+	if o.Among > 0 {
+		n = min(float64(o.Among)/float64(o.weights()), maxRunTime/us)
+	}
+	return int(max(1, min(math.Round(n), maxCopies)))
+}
+
+// empty measures a model whose only operator is the one that the models of operators end with.
+func (b *bench) empty(ctx context.Context, threads int) (_ Timing, err error) {
+	t, ok := b.still[threads]
+	if !ok {
+		if t, err = b.nothing(ctx, 0, threads, false); err == nil {
+			b.still[threads] = t
+		}
+	}
+	return t, err
+}
+
+// nothing measures what is measured beside so many copies of an operator.
+func (b *bench) nothing(ctx context.Context, copies, threads int, heat bool) (Timing, error) {
+	none := &Operator{Node: &pb.NodeProto{}}
+	in, err := inputs(none)
+	if err != nil {
+		return Timing{}, err
+	}
+	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Part{{Query: 1, Items: 1, Inputs: in}}}
+	return b.run(ctx, alone(none, copies, heat), threads, 1, batch, b.effort)
+}
+
+// call measures what a call of a model with these inputs and outputs costs beside its operators: joining the queries'
+// inputs, the runtime's own doing, memory for the outputs.
+func (b *bench) call(ctx context.Context, at *At, items, threads int) (Timing, error) {
+	batch, err := queries(at, items)
+	if err != nil {
+		return Timing{}, err
+	}
+	t, err := b.run(ctx, called(at), threads, items, batch, b.effort)
+	if err != nil {
+		return t, fmt.Errorf("a call %s: %w", callKey(at, threads), err)
+	}
+	return t, nil
+}
+
+// run writes a model, runs it as it is and measures that.
+func (b *bench) run(ctx context.Context, m *pb.ModelProto, threads, limit int, batch *dataplane.Batch, e Effort) (_ Timing, err error) {
+	path := filepath.Join(b.dir, "alone.onnx")
+	if err := onnxmodel.Write(path, m); err != nil {
+		return Timing{}, err
+	}
+	return measure(ctx, b.rt, path, threads, limit, true, batch, e)
+}
+
+func measure(ctx context.Context, rt Runtime, path string, threads, limit int, asIs bool, batch *dataplane.Batch, e Effort) (_ Timing, err error) {
+	r, err := rt.Open(ctx, path, threads, limit, asIs)
+	if err != nil {
+		return Timing{}, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	times, err := repeat(ctx, r, batch, e)
+	if err != nil {
+		return Timing{}, err
+	}
+	return timing(times), nil
+}

@@ -1,0 +1,287 @@
+package profiler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// point is one cell of the table that is being filled.
+type point struct {
+	subject            *subject
+	batch, concurrency int
+	samples            []float64 // microseconds
+	spent              time.Duration
+	done               bool
+}
+
+// subject is one variant with its instance.
+type subject struct {
+	v       serving.VariantID
+	name    string
+	key     string
+	bound   time.Duration
+	load    *Load
+	points  []*point
+	results []Point
+	source  *source
+	batches map[int]*dataplane.Batch
+	runner  dataplane.Runner
+}
+
+type profiler struct {
+	cfg      Config
+	rng      *rand.Rand
+	partial  *partial
+	progress func(done, total int, what string)
+	done     int
+	total    int
+}
+
+// Run measures everything cfg asks for. progress, which may be nil, is called after every finished or skipped point with
+// their count, the count of all, and the point's name. When ctx ends, or a run fails, Run returns the error; what was
+// finished lies in cfg.Partial and is not measured again by the next Run with the same settings and models.
+func Run(ctx context.Context, cfg Config, progress func(done, total int, what string)) (_ *File, err error) {
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	part, err := openPartial(cfg.Partial)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, part.close()) }()
+	p := &profiler{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x70726f66)), partial: part, progress: progress}
+	if p.progress == nil {
+		p.progress = func(int, int, string) {}
+	}
+	var subjects []*subject
+	for _, v := range cfg.Variants {
+		s, err := p.subject(v)
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, s)
+	}
+	for group := range slices.Chunk(subjects, cfg.Together) {
+		if err := p.measure(ctx, group); err != nil {
+			return nil, err
+		}
+	}
+	f := &File{Version: Version, Created: time.Now().UTC().Truncate(time.Second), Host: cfg.Host, DeviceType: cfg.Spec.DeviceTypes[cfg.DeviceType].Name, Points: []Point{}, Loads: []Load{}}
+	for _, s := range subjects {
+		f.Points = append(f.Points, s.results...)
+		if s.load != nil {
+			f.Loads = append(f.Loads, *s.load)
+		}
+	}
+	f.sort()
+	return f, f.Validate()
+}
+
+// subject lists a variant's points and takes over those that are already finished.
+func (p *profiler) subject(v serving.VariantID) (*subject, error) {
+	key, err := p.cfg.key(v)
+	if err != nil {
+		return nil, err
+	}
+	src, err := newSource(&p.cfg, v)
+	if err != nil {
+		return nil, fmt.Errorf("profiler: variant %q: %w", p.cfg.Spec.Variants[v].Name, err)
+	}
+	s := &subject{v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src, batches: map[int]*dataplane.Batch{}}
+	if l, ok := p.partial.loads[key]; ok {
+		s.load = &l
+	}
+	limit := p.cfg.maxBatch(v)
+	if !src.batched {
+		limit = 1
+	}
+	device := p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name
+	for c := 1; c <= p.cfg.Slots; c++ {
+		for _, n := range batchSizes(limit) {
+			pt := &point{subject: s, batch: n, concurrency: c}
+			s.points = append(s.points, pt)
+			p.total++
+			if r, ok := p.partial.points[key][pointKey{s.name, device, n, c}]; ok {
+				s.results = append(s.results, r)
+				pt.done = true
+				p.done++
+			}
+		}
+	}
+	for _, r := range s.results {
+		p.dropSlower(&point{subject: s, batch: r.Batch, concurrency: r.Concurrency}, r.Mean)
+	}
+	return s, nil
+}
+
+// dropSlower gives up the points that are certain to be slower than q, when q takes longer than the bound.
+func (p *profiler) dropSlower(q *point, us float64) {
+	s := q.subject
+	if s.bound <= 0 || micros(us) <= s.bound {
+		return
+	}
+	for _, o := range s.points {
+		if !o.done && o != q && o.batch >= q.batch && o.concurrency >= q.concurrency && (o.batch > q.batch || o.concurrency > q.concurrency) {
+			o.done, o.samples = true, nil
+			p.done++
+			p.progress(p.done, p.total, o.String()+": skipped, too slow")
+		}
+	}
+}
+
+func (q *point) String() string {
+	return fmt.Sprintf("%s batch %d concurrency %d", q.subject.name, q.batch, q.concurrency)
+}
+
+// measure brings a group of variants up and lets their points take turns until all are known.
+func (p *profiler) measure(ctx context.Context, group []*subject) (err error) {
+	defer func() {
+		for _, s := range group {
+			if s.runner != nil {
+				err = errors.Join(err, s.runner.Close())
+				s.runner = nil
+			}
+			s.batches = nil
+		}
+	}()
+	var open []*point
+	for _, s := range group {
+		mine := slices.DeleteFunc(slices.Clone(s.points), func(q *point) bool { return q.done })
+		if len(mine) == 0 && s.load != nil {
+			continue
+		}
+		if err := p.launch(ctx, s); err != nil {
+			return err
+		}
+		open = append(open, mine...)
+	}
+	for first := true; len(open) > 0; first = false {
+		p.rng.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
+		if first {
+			// Small batches first, so that hopelessly large ones never run.
+			slices.SortStableFunc(open, func(a, b *point) int { return cmp.Compare(a.batch, b.batch) })
+		}
+		for _, q := range open {
+			if q.done {
+				continue
+			}
+			if err := p.take(ctx, q); err != nil {
+				return fmt.Errorf("profiler: %s: %w", q, err)
+			}
+			if err := p.settle(q); err != nil {
+				return err
+			}
+		}
+		open = slices.DeleteFunc(open, func(q *point) bool { return q.done })
+	}
+	return nil
+}
+
+// take gives a point its turn, and drops slower points as soon as two samples say that even this one is too slow.
+func (p *profiler) take(ctx context.Context, q *point) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.turn(ctx, q); err != nil {
+			return err
+		}
+		fastest := slices.Min(q.samples)
+		if s := q.subject; s.bound <= 0 || micros(fastest) <= s.bound {
+			return nil
+		}
+		if len(q.samples) >= 2 {
+			p.dropSlower(q, fastest)
+			return nil
+		}
+	}
+}
+
+func (p *profiler) launch(ctx context.Context, s *subject) error {
+	limit := 1
+	for _, q := range s.points {
+		limit = max(limit, q.batch)
+	}
+	bring := func(limit int) (dataplane.Runner, error) {
+		r, err := p.cfg.Backend.Launch(ctx, dataplane.InstanceSpec{
+			ID: serving.InstanceID(s.v) + 1, Worker: p.cfg.Worker, DeviceType: p.cfg.DeviceType, Variants: []serving.VariantID{s.v},
+			BatchLimit: limit, Slots: p.cfg.Slots, Cores: p.cfg.Cores,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("profiler: launch %q: %w", s.name, err)
+		}
+		return r, nil
+	}
+	if s.load == nil {
+		// A launch for all sizes that are measured warms up batches that no plan will allow, for seconds.
+		start := time.Now()
+		r, err := bring(1)
+		if err != nil {
+			return err
+		}
+		s.load = &Load{Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name, Load: float64(time.Since(start)) / 1e6}
+		if err := errors.Join(p.partial.add(line{Key: s.key, Load: s.load}), r.Close()); err != nil {
+			return err
+		}
+	}
+	r, err := bring(limit)
+	s.runner = r
+	return err
+}
+
+// settle ends a point that is known well enough, and with it those that would be slower than anyone wants to know.
+func (p *profiler) settle(q *point) error {
+	if !p.enough(q) {
+		return nil
+	}
+	r := q.result(p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name)
+	if err := p.partial.add(line{Key: q.subject.key, Point: &r}); err != nil {
+		return err
+	}
+	q.done, q.samples = true, nil
+	q.subject.results = append(q.subject.results, r)
+	p.done++
+	p.progress(p.done, p.total, q.String())
+	p.dropSlower(q, r.Mean)
+	return nil
+}
+
+// enough says whether a point needs no more samples.
+func (p *profiler) enough(q *point) bool {
+	n := len(q.samples)
+	if n >= p.cfg.MaxSamples || q.spent >= p.cfg.MaxTime && n > 0 {
+		return true
+	}
+	if n < p.cfg.MinSamples {
+		return false
+	}
+	mean, stddev := moments(q.samples)
+	return meanWidth(n, mean, stddev) <= p.cfg.MeanWidth && quantileWidth(q.samples, 0.95) <= p.cfg.P95Width
+}
+
+func (q *point) result(device string) Point {
+	mean, stddev := moments(q.samples)
+	values := make([]time.Duration, len(q.samples))
+	for i, us := range q.samples {
+		values[i] = micros(us)
+	}
+	ps := report.PercentilesOf(values) // in milliseconds
+	return Point{
+		Variant: q.subject.name, DeviceType: device, Batch: q.batch, Concurrency: q.concurrency, Samples: len(q.samples),
+		Mean: nanos(mean), StdDev: nanos(stddev), P50: nanos(ps.P50 * 1e3), P90: nanos(ps.P90 * 1e3), P95: nanos(ps.P95 * 1e3), P99: nanos(ps.P99 * 1e3),
+	}
+}
+
+// nanos rounds microseconds to whole nanoseconds, the clock's resolution.
+func nanos(us float64) float64 { return math.Round(us*1e3) / 1e3 }

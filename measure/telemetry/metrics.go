@@ -1,0 +1,265 @@
+package telemetry
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// late is the outcome under which answers after their deadline are counted: apart from served, so that nobody has to
+// subtract.
+const late = serving.Outcomes
+
+// metrics are the Prometheus series, their children resolved once: a query costs no look-up by name.
+type metrics struct {
+	spec *serving.Spec
+	apps []appMetrics
+	byV  []variantMetrics
+	add  func(*serving.Spec)
+
+	batches   *prometheus.CounterVec
+	reasons   map[reasonKey]prometheus.Counter
+	instances *prometheus.GaugeVec
+	state     map[serving.InstanceID]instanceState
+	running   map[serving.BatchID]runningBatch
+}
+
+type appMetrics struct {
+	outcomes      [serving.Outcomes + 1]prometheus.Counter
+	good, all     prometheus.Counter
+	accuracySum   prometheus.Counter
+	accuracyCount prometheus.Counter
+	pending       prometheus.Gauge
+	nvPending     prometheus.Gauge
+	nvFailure     [serving.Outcomes]prometheus.Counter
+}
+
+type variantMetrics struct {
+	latency, queue, items                                      prometheus.Observer
+	nvSuccess, nvCount, nvExec, nvRequest, nvQueue, nvComputed prometheus.Counter
+}
+
+type reasonKey struct {
+	variant serving.VariantID
+	reason  engine.Reason
+}
+
+type instanceState struct {
+	app   int
+	ready bool
+	kept  bool
+}
+
+type runningBatch struct {
+	instance serving.InstanceID
+	variant  serving.VariantID
+	items    int32
+}
+
+func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *metrics {
+	m := &metrics{reasons: make(map[reasonKey]prometheus.Counter), state: make(map[serving.InstanceID]instanceState), running: make(map[serving.BatchID]runningBatch)}
+	histogram := func(name, help string, b []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: b}, labels)
+		r.MustRegister(h)
+		return h
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+		r.MustRegister(g)
+		return g
+	}
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	latency := histogram("sluice_query_latency_seconds", "Time from acceptance to the answer, of answered queries.", buckets, "app", "variant")
+	queue := histogram("sluice_query_queue_seconds", "Time that answered queries waited before their last batch started.", buckets, "app", "variant")
+	items := histogram("sluice_batch_items", "Items of started batches.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}, "app", "variant")
+	outcomes := counter("sluice_queries_total", "Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome")
+	good := counter("sluice_slo_good_total", "Queries answered by their deadline.", "app")
+	all := counter("sluice_slo_total", "Queries that count for the objective: all but cancelled ones.", "app")
+	accuracySum := counter("sluice_accuracy_sum", "Sum of the profiled accuracy of answered queries.", "app")
+	accuracyCount := counter("sluice_accuracy_count", "Answered queries.", "app")
+	pending := gauge("sluice_pending_queries", "Accepted queries that have not ended.", "app")
+	m.batches = counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant", "reason")
+	m.instances = gauge("sluice_instances", "Instances, by state.", "app", "state")
+	nvSuccess := counter("nv_inference_request_success", "Number of successful inference requests.", "model", "version")
+	nvFailure := counter("nv_inference_request_failure", "Number of failed inference requests.", "model", "reason")
+	nvCount := counter("nv_inference_count", "Number of inferences performed: items of answered queries.", "model", "version")
+	nvExec := counter("nv_inference_exec_count", "Number of model executions: batches.", "model", "version")
+	nvRequest := counter("nv_inference_request_duration_us", "Cumulative request duration in microseconds.", "model", "version")
+	nvQueue := counter("nv_inference_queue_duration_us", "Cumulative queuing duration in microseconds.", "model", "version")
+	nvComputed := counter("nv_inference_compute_infer_duration_us", "Cumulative run time of batches in microseconds.", "model", "version")
+	nvPending := gauge("nv_inference_pending_request_count", "Requests that wait or run.", "model")
+	m.add = func(spec *serving.Spec) {
+		m.spec = spec
+		for _, a := range spec.Apps[len(m.apps):] {
+			x := appMetrics{good: good.WithLabelValues(a.Name), all: all.WithLabelValues(a.Name), accuracySum: accuracySum.WithLabelValues(a.Name),
+				accuracyCount: accuracyCount.WithLabelValues(a.Name), pending: pending.WithLabelValues(a.Name), nvPending: nvPending.WithLabelValues(a.Name)}
+			for o := range serving.Outcomes {
+				x.outcomes[o] = outcomes.WithLabelValues(a.Name, serving.Outcome(o).String())
+				if serving.Outcome(o) != serving.Served {
+					x.nvFailure[o] = nvFailure.WithLabelValues(a.Name, triton(serving.Outcome(o)))
+				}
+			}
+			x.outcomes[late] = outcomes.WithLabelValues(a.Name, "late")
+			m.apps = append(m.apps, x)
+		}
+		for id := len(m.byV); id < len(spec.Variants); id++ {
+			v := spec.Variants[id]
+			a := &spec.Apps[spec.Stages[v.Stage].App]
+			app := a.Name
+			// Versions count the variants of the last stage, which answer; those of earlier stages go by their names.
+			version := v.Name
+			if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
+				version = strconv.Itoa(slices.Index(spec.Stages[last].Variants, serving.VariantID(id)) + 1)
+			}
+			m.byV = append(m.byV, variantMetrics{
+				latency: latency.WithLabelValues(app, v.Name), queue: queue.WithLabelValues(app, v.Name), items: items.WithLabelValues(app, v.Name),
+				nvSuccess: nvSuccess.WithLabelValues(app, version), nvCount: nvCount.WithLabelValues(app, version), nvExec: nvExec.WithLabelValues(app, version),
+				nvRequest: nvRequest.WithLabelValues(app, version), nvQueue: nvQueue.WithLabelValues(app, version), nvComputed: nvComputed.WithLabelValues(app, version),
+			})
+		}
+	}
+	m.grow(spec)
+	return m
+}
+
+// grow adds the children of what a larger world adds.
+func (m *metrics) grow(spec *serving.Spec) { m.add(spec) }
+
+// triton is the reason under which Triton counts a failure.
+func triton(o serving.Outcome) string {
+	switch o {
+	case serving.Refused, serving.Dropped:
+		return "REJECTED"
+	case serving.Cancelled:
+		return "CANCELED"
+	case serving.Failed:
+		return "BACKEND"
+	}
+	return "OTHER"
+}
+
+func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
+	for k := range in {
+		switch x := &in[k]; x.Kind {
+		case engine.QueryArrived:
+			if a := x.Query.App; a >= 0 && int(a) < len(m.apps) {
+				m.apps[a].pending.Inc()
+				m.apps[a].nvPending.Inc()
+			}
+		case engine.BatchDone:
+			if b, ok := m.running[x.Batch]; ok {
+				m.byV[b.variant].nvComputed.Add(float64(x.Took.Microseconds()))
+				delete(m.running, x.Batch)
+			}
+		case engine.InstanceChanged:
+			if s, ok := m.state[x.Instance]; ok && x.Change == engine.VariantReady && !s.ready {
+				m.move(s, -1)
+				s.ready = true
+				m.state[x.Instance] = s
+				m.move(s, 1)
+			}
+		}
+	}
+	for k := range out {
+		d := &out[k]
+		switch d.Kind {
+		case engine.StartBatch:
+			m.byV[d.Variant].items.Observe(float64(d.Items))
+			m.byV[d.Variant].nvExec.Inc()
+			m.reason(d).Inc()
+			m.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items}
+		case engine.LaunchInstance:
+			s := instanceState{app: int(m.spec.Stages[d.Launch.Stage].App)}
+			m.state[d.Instance] = s
+			m.move(s, 1)
+		case engine.KeepInstance, engine.ResumeInstance:
+			if s, ok := m.state[d.Instance]; ok {
+				m.move(s, -1)
+				s.kept = d.Kind == engine.KeepInstance
+				m.state[d.Instance] = s
+				m.move(s, 1)
+			}
+		case engine.StopInstance:
+			if s, ok := m.state[d.Instance]; ok {
+				m.move(s, -1)
+				delete(m.state, d.Instance)
+			}
+			forget(m.running, d.Instance)
+		}
+	}
+}
+
+// forget drops the batches of an instance that is gone: they are never reported done.
+func forget(running map[serving.BatchID]runningBatch, i serving.InstanceID) {
+	for id, b := range running {
+		if b.instance == i {
+			delete(running, id)
+		}
+	}
+}
+
+func (m *metrics) move(s instanceState, by float64) {
+	state := "launching"
+	if s.kept {
+		state = "kept"
+	} else if s.ready {
+		state = "ready"
+	}
+	m.instances.WithLabelValues(m.spec.Apps[s.app].Name, state).Add(by)
+}
+
+func (m *metrics) reason(d *engine.Decision) prometheus.Counter {
+	k := reasonKey{d.Variant, d.Reason}
+	c := m.reasons[k]
+	if c == nil {
+		v := &m.spec.Variants[d.Variant]
+		c = m.batches.WithLabelValues(m.spec.Apps[m.spec.Stages[v.Stage].App].Name, v.Name, d.Reason.String())
+		m.reasons[k] = c
+	}
+	return c
+}
+
+func (m *metrics) outcome(o *report.Outcome) {
+	if o.App < 0 || int(o.App) >= len(m.apps) {
+		return
+	}
+	a := &m.apps[o.App]
+	a.pending.Dec()
+	a.nvPending.Dec()
+	kind := int(o.Outcome)
+	if o.Late() {
+		kind = late
+	}
+	a.outcomes[kind].Inc()
+	if o.Outcome != serving.Cancelled {
+		a.all.Inc()
+	}
+	if o.Outcome != serving.Served {
+		a.nvFailure[o.Outcome].Inc()
+		return
+	}
+	if kind != late {
+		a.good.Inc()
+	}
+	a.accuracySum.Add(o.Accuracy)
+	a.accuracyCount.Inc()
+	v := &m.byV[o.Variant]
+	took := o.Done.Sub(o.Arrived)
+	v.latency.Observe(took.Seconds())
+	v.queue.Observe(o.Queue.Seconds())
+	v.nvSuccess.Inc()
+	v.nvCount.Add(float64(o.Items))
+	v.nvRequest.Add(float64(took.Microseconds()))
+	v.nvQueue.Add(float64(o.Queue.Microseconds()))
+}

@@ -1,0 +1,123 @@
+package telemetry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// VariantStats are the counters of one variant since the start, as Triton's statistics extension wants them.
+type VariantStats struct {
+	Variant                            serving.VariantID
+	LastMS                             int64 // time of the last answer, ms since 1970
+	InferenceCount, ExecutionCount     uint64
+	Success, SuccessNS, Fail, FailNS   uint64
+	Queue, QueueNS, Compute, ComputeNS uint64
+	Batches                            []BatchStats // by size, ascending
+}
+
+// BatchStats are the counters of one batch size.
+type BatchStats struct{ Size, Count, NS uint64 }
+
+// stats counts under a lock: it is taken once a step with something to count, and by the rare reader.
+type stats struct {
+	mu       sync.Mutex
+	spec     *serving.Spec
+	variants []VariantStats
+	sizes    [][]BatchStats // by variant, then size
+	running  map[serving.BatchID]runningBatch
+}
+
+func newStats(spec *serving.Spec) *stats {
+	s := &stats{running: make(map[serving.BatchID]runningBatch)}
+	s.grow(spec)
+	return s
+}
+
+func (s *stats) grow(spec *serving.Spec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spec = spec
+	for v := len(s.variants); v < len(spec.Variants); v++ {
+		s.variants = append(s.variants, VariantStats{Variant: serving.VariantID(v)})
+		s.sizes = append(s.sizes, make([]BatchStats, spec.Variants[v].MaxBatch+1))
+	}
+}
+
+func (s *stats) observe(in []engine.Input, out []engine.Decision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range in {
+		x := &in[k]
+		if x.Kind != engine.BatchDone {
+			continue
+		}
+		b, ok := s.running[x.Batch]
+		if !ok {
+			continue
+		}
+		delete(s.running, x.Batch)
+		v := &s.variants[b.variant]
+		v.ExecutionCount++
+		v.ComputeNS += uint64(x.Took)
+		v.Compute++
+		if n := int(b.items); n < len(s.sizes[b.variant]) {
+			z := &s.sizes[b.variant][n]
+			z.Count++
+			z.NS += uint64(x.Took)
+		}
+	}
+	for k := range out {
+		switch d := &out[k]; d.Kind {
+		case engine.StopInstance:
+			forget(s.running, d.Instance)
+		case engine.StartBatch:
+			s.running[d.Batch] = runningBatch{d.Instance, d.Variant, d.Items}
+		}
+	}
+}
+
+func (s *stats) outcome(o *report.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.Variant < 0 || int(o.Variant) >= len(s.variants) {
+		return // never ran: no variant to blame
+	}
+	v := &s.variants[o.Variant]
+	if o.Outcome != serving.Served {
+		v.Fail++
+		v.FailNS += uint64(o.Done - o.Arrived)
+		return
+	}
+	v.Success++
+	v.InferenceCount += uint64(o.Items)
+	v.SuccessNS += uint64(o.Done - o.Arrived)
+	v.Queue++
+	v.QueueNS += uint64(o.Queue)
+	v.LastMS = time.Now().UnixMilli()
+}
+
+// Statistics returns the counters of the variants of an app's stages.
+func (t *Telemetry) Statistics(app serving.AppID) []VariantStats {
+	s := t.stats
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []VariantStats
+	for v := range s.variants {
+		if s.spec.Stages[s.spec.Variants[v].Stage].App != app {
+			continue
+		}
+		x := s.variants[v]
+		for size, z := range s.sizes[v] {
+			if z.Count > 0 {
+				z.Size = uint64(size)
+				x.Batches = append(x.Batches, z)
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}

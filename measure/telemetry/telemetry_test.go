@@ -1,0 +1,233 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/measure/workload"
+)
+
+// value reads a counter or a gauge.
+func value(m prometheus.Metric) float64 {
+	var d dto.Metric
+	if err := m.Write(&d); err != nil {
+		panic(err)
+	}
+	return d.GetCounter().GetValue() + d.GetGauge().GetValue()
+}
+
+// watched runs an overloaded simulation with a telemetry, a recorder and a journal beside it.
+func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
+	t.Helper()
+	c := simtest.Uniform(2, 4*time.Millisecond, time.Millisecond, 30*time.Millisecond, 8)
+	c.Spec.Apps[0].QueueLimit = 20
+	s, err := systems.Get("sluice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Engine(c.Spec, c.Profile, c.Planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exponential, workload.Stream(1, "service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := workload.Spec{Seed: 1, DurationS: 2, Apps: []workload.AppSpec{{App: "app", Rate: 1500, Process: "gamma", Shape: 0.3}}}
+	src, err := w.Source(func(string) (serving.AppID, error) { return 0, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := New(c.Spec, Options{})
+	rec := report.NewRecorder([]report.AppInfo{{Name: "app", BestAccuracy: 0.9}}, report.Options{})
+	var out bytes.Buffer
+	j, err := journal.NewWriter(&out, journal.Header{System: s.Name, Router: s.Router, Batcher: s.Batcher, Statistic: "p95", Provides: c.Planner.Provides(), Spec: c.Spec, Measurements: c.Measurements})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sim.Run(sim.Config{Spec: c.Spec, Engine: e, Truth: tr, Source: src, Initial: c.Plan, Recorder: rec,
+		Breaks: func(id serving.BatchID) bool { return id == 7 || id == 8 || id == 9 },
+		Observe: func(now serving.Time, in []engine.Input, d []engine.Decision) {
+			told.Observe(now, in, d)
+			_ = j.Step(now, in, d)
+			for k := range d {
+				if d[k].Kind == engine.EndQuery {
+					told.Outcome(d[k].Ended(now))
+				}
+			}
+		}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return told, rec.Report(report.Meta{}), out.Bytes()
+}
+
+// Metrics, statistics and report count the same run: they must agree to the last query.
+func TestMetricsAgreeWithTheReport(t *testing.T) {
+	told, r, _ := watched(t)
+	o := r.Overall
+	if o.Dropped+o.Refused == 0 || o.Served == 0 || o.Late == 0 {
+		t.Fatalf("the run is too tame to tell anything: %+v", o)
+	}
+	a := told.metrics.apps[0]
+	for name, x := range map[string]struct {
+		got  float64
+		want int64
+	}{
+		"served in time": {value(a.outcomes[serving.Served]), o.InTime}, "late": {value(a.outcomes[late]), o.Late},
+		"dropped": {value(a.outcomes[serving.Dropped]), o.Dropped}, "refused": {value(a.outcomes[serving.Refused]), o.Refused},
+		"failed": {value(a.outcomes[serving.Failed]), o.Failed}, "good": {value(a.good), o.InTime}, "all": {value(a.all), o.Offered},
+		"accuracy count": {value(a.accuracyCount), o.Served}, "pending at the end": {value(a.pending), 0},
+		"nv success": {value(told.metrics.byV[0].nvSuccess), o.Served},
+	} {
+		if x.got != float64(x.want) {
+			t.Errorf("%s: %v, the report says %d", name, x.got, x.want)
+		}
+	}
+	s := told.Statistics(0)[0]
+	if o.Failed == 0 || s.Fail != uint64(o.Failed) {
+		t.Errorf("statistics count %d failures, the report %d", s.Fail, o.Failed)
+	}
+	if s.Success != uint64(o.Served) || s.InferenceCount != uint64(o.Served) {
+		t.Errorf("statistics: %+v, the report says %d served", s, o.Served)
+	}
+	var batches, items uint64
+	for _, b := range s.Batches {
+		batches += b.Count
+		items += b.Count * b.Size
+	}
+	if batches != s.ExecutionCount || items < s.InferenceCount {
+		t.Errorf("batches by size: %d batches, %d items; %d executions, %d items served", batches, items, s.ExecutionCount, s.InferenceCount)
+	}
+	rec := httptest.NewRecorder()
+	told.Metrics().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	for _, want := range []string{`sluice_queries_total{app="app",outcome="late"}`, `sluice_query_latency_seconds_bucket{app="app",variant="model",le="0.05"}`, `nv_inference_exec_count{model="app",version="1"}`, `sluice_batches_total{app="app",reason="instance free",variant="model"}`, `sluice_instances{app="app",state="ready"} 2`} {
+		if !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
+// A query that was in a batch that failed is explained with both its runs; from the memory and from the journal alike.
+func TestExplain(t *testing.T) {
+	told, _, j := watched(t)
+	var again *Explanation
+	for id := serving.QueryID(1); again == nil; id++ {
+		if x, ok := told.Explain(id); ok && len(x.Runs) == 2 && x.Outcome != "" {
+			again = x
+		}
+	}
+	if !again.Runs[0].Failed || again.Runs[1].Items != 1 {
+		t.Errorf("the second run must be alone: %+v", again)
+	}
+	var text bytes.Buffer
+	if err := again.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{fmt.Sprintf("query %d of app", again.Query), "failed after", "because:", "waited", again.Outcome} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, text.String())
+		}
+	}
+	recorded, err := ExplainJournal(bytes.NewReader(j), again.Query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var other bytes.Buffer
+	_ = recorded.Text(&other)
+	if other.String() != text.String() {
+		t.Errorf("from the journal:\n%s\nfrom the memory:\n%s", other.String(), text.String())
+	}
+	if _, err := ExplainJournal(bytes.NewReader(j), 1<<40); err == nil {
+		t.Error("a query that is not there was explained")
+	}
+	rec := httptest.NewRecorder()
+	told.Explanations().ServeHTTP(rec, httptest.NewRequest("GET", "/debug/explain?query=99999999", nil))
+	if rec.Code != http.StatusNotFound {
+		t.Errorf("unknown query: %d", rec.Code)
+	}
+}
+
+func TestDecisions(t *testing.T) {
+	told, _, _ := watched(t)
+	s := httptest.NewServer(told.Decisions())
+	defer s.Close()
+	get := func(query, accept string) string {
+		req, _ := http.NewRequest("GET", s.URL+query, nil)
+		req.Header.Set("Accept", accept)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return string(b)
+	}
+	if text := get("?limit=50", "text/plain"); strings.Count(text, "\n") != 50 || !strings.Contains(text, "variant model") {
+		t.Errorf("50 lines of text:\n%s", text)
+	}
+	if text := get("?limit=5", "application/json"); strings.Count(text, `"reason":`) != 5 {
+		t.Errorf("5 lines of JSON:\n%s", text)
+	}
+	// A follower sees what is decided from then on.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, "GET", s.URL+"?limit=0&follow=1", nil)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	told.Observe(99e9, nil, []engine.Decision{{Kind: engine.EndQuery, Query: 4711, Outcome: serving.Dropped, Reason: engine.WaitedTooLong, Variant: serving.None}})
+	line := make([]byte, 200)
+	n, err := resp.Body.Read(line)
+	if err != nil || !strings.Contains(string(line[:n]), "q4711 dropped (deadline can no longer be met)") {
+		t.Errorf("followed: %q, %v", line[:n], err)
+	}
+}
+
+// What watching costs for a query, at the usual size of batches.
+func BenchmarkObserve(b *testing.B) {
+	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 32)
+	told := New(c.Spec, Options{})
+	parts := make([]engine.Part, 8)
+	in := make([]engine.Input, 0, 9)
+	out := make([]engine.Decision, 0, 9)
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += 8 {
+		in, out = in[:0], out[:0]
+		if n > 0 {
+			in = append(in, engine.Input{Kind: engine.BatchDone, Batch: serving.BatchID(n), Instance: 1, Took: time.Millisecond})
+		}
+		for k := range parts {
+			id := serving.QueryID(n + k + 1)
+			parts[k] = engine.Part{Query: id, Items: 1}
+			in = append(in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: id, Deadline: 1e9, Items: 1, Variant: serving.None}})
+			d := engine.Decision{Kind: engine.EndQuery, Query: id, Items: 8, Batch: serving.BatchID(n)}
+			out = append(out, d)
+			told.Outcome(d.Ended(5))
+		}
+		out = append(out, engine.Decision{Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Parts: parts})
+		told.Observe(serving.Time(n), in, out)
+	}
+}

@@ -1,0 +1,36 @@
+package onnxmodel
+
+import (
+	"fmt"
+	"os"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
+)
+
+// maxLoad bounds what Load reads: no message can be longer.
+const maxLoad = 2 << 30
+
+// Load reads a whole model, weights included. Read is for those who only ask what a model takes and gives.
+func Load(path string) (*pb.ModelProto, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("load model: %w", err)
+	}
+	if !st.Mode().IsRegular() || st.Size() >= maxLoad {
+		return nil, fmt.Errorf("load model %s: it is %d bytes long, want a file of less than %d", path, st.Size(), maxLoad)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load model: %w", err)
+	}
+	var m pb.ModelProto
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("load model %s: %w", path, err)
+	}
+	if m.Graph == nil {
+		return nil, fmt.Errorf("load model %s: not an ONNX model: it holds no graph", path)
+	}
+	return &m, nil
+}

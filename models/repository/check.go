@@ -1,0 +1,95 @@
+package repository
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/sluice-serving/sluice/models/repository/pb"
+)
+
+// checkConfig reports what makes the configuration unusable, and notes what is read but not acted upon.
+func (m *Model) checkConfig() error {
+	c := m.Config
+	if c.Name != "" && c.Name != m.Name {
+		return fmt.Errorf("name is %q, but the directory is %q: make them equal or leave name out", c.Name, m.Name)
+	}
+	if c.MaxBatchSize != nil && (*c.MaxBatchSize < 0 || *c.MaxBatchSize > MaxMaxBatch) {
+		return fmt.Errorf("max_batch_size is %d, want 0 to %d", *c.MaxBatchSize, MaxMaxBatch)
+	}
+	if f := c.DefaultModelFilename; f != "" && (path.Base(f) != f || f == "." || f == ".." || strings.ContainsAny(f, "\\\x00")) {
+		return fmt.Errorf("default_model_filename is %q, want a plain file name", f)
+	}
+	if c.SequenceBatching != nil {
+		m.warnf("sequence_batching is not applied: models that run in process keep nothing from request to request")
+	}
+	if c.Platform != "" && c.Platform != "onnxruntime_onnx" && c.Platform != "ensemble" {
+		m.warnf("platform is %q: only ONNX models can be run in process", c.Platform)
+	}
+	if c.Backend != "" && c.Backend != "onnxruntime" {
+		m.warnf("backend is %q: only ONNX models can be run in process", c.Backend)
+	}
+	for i, g := range c.InstanceGroup {
+		if g.Count < 0 {
+			return fmt.Errorf("instance_group[%d].count is %d, want at least 0", i, g.Count)
+		}
+	}
+	if len(c.InstanceGroup) > 0 {
+		m.warnf("instance_group is not applied: the plan, or placement in sluice.yaml, decides how many instances run where")
+	}
+	if d := c.DynamicBatching; d != nil {
+		for i, n := range d.PreferredBatchSize {
+			if n < 1 || c.MaxBatchSize != nil && n > *c.MaxBatchSize {
+				return fmt.Errorf("dynamic_batching.preferred_batch_size[%d] is %d, want 1 to max_batch_size", i, n)
+			}
+		}
+		if d.DefaultPriorityLevel > d.PriorityLevels {
+			return fmt.Errorf("dynamic_batching.default_priority_level is %d, more than priority_levels %d", d.DefaultPriorityLevel, d.PriorityLevels)
+		}
+		m.warnf("dynamic_batching is not applied: the app's system and SLO in sluice.yaml decide how queries are batched")
+	}
+	if len(c.ModelWarmup) > 0 {
+		m.warnf("model_warmup is not applied: every variant is warmed at each batch size before it is ready")
+	}
+	for i, in := range c.Input {
+		if err := checkIO("input", i, in.Name, in.DataType, in.Dims, in.Reshape); err != nil {
+			return err
+		}
+		if in.Reshape != nil {
+			m.warnf("input %q: reshape is not applied: give dims as the model has them", in.Name)
+		}
+		if in.AllowRaggedBatch {
+			m.warnf("input %q: allow_ragged_batch is not applied: queries of one batch must have equal shapes", in.Name)
+		}
+		if in.Optional {
+			m.warnf("input %q: optional is not applied: every request must give it", in.Name)
+		}
+	}
+	for i, out := range c.Output {
+		if err := checkIO("output", i, out.Name, out.DataType, out.Dims, out.Reshape); err != nil {
+			return err
+		}
+		if out.Reshape != nil {
+			m.warnf("output %q: reshape is not applied: give dims as the model has them", out.Name)
+		}
+	}
+	return nil
+}
+
+func checkIO(kind string, i int, name string, t pb.DataType, dims []int64, reshape *pb.ModelTensorReshape) error {
+	if name == "" {
+		return fmt.Errorf("%s[%d] has no name", kind, i)
+	}
+	if t == pb.DataType_TYPE_INVALID {
+		return fmt.Errorf("%s %q has no data_type", kind, name)
+	}
+	if len(dims) == 0 && reshape == nil {
+		return fmt.Errorf("%s %q has no dims", kind, name)
+	}
+	for j, d := range dims {
+		if d < -1 || d == 0 {
+			return fmt.Errorf("%s %q: dims[%d] is %d, want -1 or at least 1", kind, name, j, d)
+		}
+	}
+	return nil
+}

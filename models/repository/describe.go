@@ -1,0 +1,165 @@
+package repository
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// describe fills Inputs, Outputs and MaxBatch from the configuration and the model file of the highest version.
+func (m *Model) describe() error {
+	c := m.Config
+	info, err := onnxmodel.Read(m.Latest().Path)
+	if err != nil {
+		if len(c.Input) == 0 || len(c.Output) == 0 {
+			return err
+		}
+		// The configuration says all that is needed, and the model may be meant for a remote server.
+		m.warnf("the model file could not be read: %v", err)
+		m.MaxBatch = int(c.GetMaxBatchSize())
+		m.Inputs, m.Outputs = m.configured()
+		return nil
+	}
+	fileIn, err := specs("input", info.Inputs)
+	if err != nil {
+		return err
+	}
+	fileOut, err := specs("output", info.Outputs)
+	if err != nil {
+		return err
+	}
+	m.MaxBatch = m.maxBatch(fileIn, fileOut)
+	in, out := m.configured()
+	if m.Inputs, err = merge("input", in, fileIn); err != nil {
+		return err
+	}
+	if m.Outputs, err = merge("output", out, fileOut); err != nil {
+		return err
+	}
+	if m.MaxBatch > 0 {
+		for _, s := range slices.Concat(m.Inputs, m.Outputs) {
+			if s.Shape != nil && (len(s.Shape) == 0 || s.Shape[0] != -1) {
+				return fmt.Errorf("max_batch_size is %d, but the first dimension of %q is fixed: its shape is %v: set max_batch_size to 0 or export the model with a dynamic batch dimension", m.MaxBatch, s.Name, s.Shape)
+			}
+		}
+	}
+	return nil
+}
+
+// maxBatch takes the configured bound; without one, a model whose tensors all begin with a variable dimension can batch.
+func (m *Model) maxBatch(in, out []tensor.Spec) int {
+	if m.Config.MaxBatchSize != nil {
+		return int(*m.Config.MaxBatchSize)
+	}
+	if len(in) == 0 || m.wholeShapes(in) {
+		return 0
+	}
+	for _, s := range slices.Concat(in, out) {
+		if len(s.Shape) == 0 || s.Shape[0] != -1 {
+			return 0
+		}
+	}
+	return DefaultMaxBatch
+}
+
+// wholeShapes tells whether the configured inputs have as many dimensions as the file's: dims leave the batch dimension
+// out when there is one, so a file written this way says that there is none.
+func (m *Model) wholeShapes(file []tensor.Spec) bool {
+	for _, c := range m.Config.Input {
+		for _, f := range file {
+			if c.Name == f.Name && f.Shape != nil && len(c.Dims) == len(f.Shape) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// configured returns the tensors as config.pbtxt lists them, with the batch dimension in front where there is one.
+func (m *Model) configured() (in, out []tensor.Spec) {
+	full := func(dims []int64) []int64 {
+		if m.MaxBatch > 0 {
+			return append([]int64{-1}, dims...)
+		}
+		return slices.Clone(dims)
+	}
+	for _, x := range m.Config.Input {
+		in = append(in, tensor.Spec{Name: x.Name, DType: dtypes[x.DataType], Shape: full(x.Dims)})
+	}
+	for _, x := range m.Config.Output {
+		out = append(out, tensor.Spec{Name: x.Name, DType: dtypes[x.DataType], Shape: full(x.Dims)})
+	}
+	return in, out
+}
+
+// merge prefers what was configured, which must be about tensors the file has. All inputs are needed to run a model, so
+// they must all be configured when some are; outputs may be a choice.
+func merge(kind string, configured, file []tensor.Spec) ([]tensor.Spec, error) {
+	if len(configured) == 0 {
+		return file, nil
+	}
+	seen := map[string]bool{}
+	for _, c := range configured {
+		if seen[c.Name] {
+			return nil, fmt.Errorf("config.pbtxt: %s %q is given twice", kind, c.Name)
+		}
+		seen[c.Name] = true
+		i := slices.IndexFunc(file, func(s tensor.Spec) bool { return s.Name == c.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("config.pbtxt: %s %q: the model file has no such %s, it has %s", kind, c.Name, kind, names(file))
+		}
+		f := file[i]
+		if c.DType != f.DType {
+			return nil, fmt.Errorf("config.pbtxt: %s %q: data_type is %s, but the model file says %s", kind, c.Name, c.DType, f.DType)
+		}
+		if f.Shape != nil && !fits(c.Shape, f.Shape) {
+			return nil, fmt.Errorf("config.pbtxt: %s %q: the shape is %v (batch dimension included), but the model file says %v", kind, c.Name, c.Shape, f.Shape)
+		}
+	}
+	if kind == "input" {
+		for _, f := range file {
+			if !seen[f.Name] {
+				return nil, fmt.Errorf("config.pbtxt: input %q of the model file is not listed", f.Name)
+			}
+		}
+	}
+	return configured, nil
+}
+
+// fits tells whether tensors of a shape can be of the other shape too, where -1 is any number.
+func fits(a, b []int64) bool {
+	return slices.EqualFunc(a, b, func(x, y int64) bool { return x == y || x == -1 || y == -1 })
+}
+
+func names(specs []tensor.Spec) string {
+	var s []string
+	for _, x := range specs {
+		s = append(s, fmt.Sprintf("%q", x.Name))
+	}
+	return strings.Join(s, ", ")
+}
+
+// specs translates the tensors of a model file. Shape stays nil when the file does not say how many dimensions there are.
+func specs(kind string, values []onnxmodel.Value) ([]tensor.Spec, error) {
+	var out []tensor.Spec
+	for _, v := range values {
+		t := tensor.ParseDType(v.DType.String())
+		if t == tensor.Invalid {
+			return nil, fmt.Errorf("%s %q of the model file is of a type that the Open Inference Protocol cannot carry (ONNX type %d)", kind, v.Name, int32(v.DType))
+		}
+		out = append(out, tensor.Spec{Name: v.Name, DType: t, Shape: v.Shape})
+	}
+	return out, nil
+}
+
+var dtypes = map[pb.DataType]tensor.DType{
+	pb.DataType_TYPE_BOOL: tensor.Bool, pb.DataType_TYPE_UINT8: tensor.Uint8, pb.DataType_TYPE_UINT16: tensor.Uint16,
+	pb.DataType_TYPE_UINT32: tensor.Uint32, pb.DataType_TYPE_UINT64: tensor.Uint64, pb.DataType_TYPE_INT8: tensor.Int8,
+	pb.DataType_TYPE_INT16: tensor.Int16, pb.DataType_TYPE_INT32: tensor.Int32, pb.DataType_TYPE_INT64: tensor.Int64,
+	pb.DataType_TYPE_FP16: tensor.FP16, pb.DataType_TYPE_FP32: tensor.FP32, pb.DataType_TYPE_FP64: tensor.FP64,
+	pb.DataType_TYPE_STRING: tensor.Bytes, pb.DataType_TYPE_BF16: tensor.BF16,
+}

@@ -1,0 +1,183 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+
+	"github.com/sluice-serving/sluice/models/repository/pb"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+const (
+	// DefaultMaxBatch is the largest batch of a model that has a batch dimension but whose configuration does not bound it.
+	DefaultMaxBatch = 64
+	// MaxMaxBatch is the largest bound a configuration may give.
+	MaxMaxBatch = 1 << 20
+
+	defaultFile = "model.onnx"
+	configFile  = "config.pbtxt"
+)
+
+// Version is one version directory that is served.
+type Version struct {
+	Number int64
+	Path   string // of the model file: absolute, without links, inside the repository
+	Bytes  int64  // its size
+}
+
+// Model is what the repository says of one model.
+type Model struct {
+	Name     string
+	Versions []Version       // those the version policy chooses, ascending; never empty
+	Config   *pb.ModelConfig // never nil; empty when there is no config.pbtxt
+	// Inputs and Outputs are what a request carries, from config.pbtxt when it lists them and otherwise from the model file
+	// of the highest version. When MaxBatch is not 0 the first dimension is -1 and is the batch dimension. A nil Shape means
+	// that nobody says how many dimensions there are.
+	Inputs  []tensor.Spec
+	Outputs []tensor.Spec
+	// MaxBatch is the largest number of items of one run, or 0 for a model without a batch dimension.
+	MaxBatch int
+	Unknown  []string // fields of config.pbtxt that sluice does not read, each with its line
+	Warnings []string // what the configuration asks for and sluice does differently
+}
+
+// Latest returns the highest version served.
+func (m *Model) Latest() Version { return m.Versions[len(m.Versions)-1] }
+
+// Version returns the version with the given number in decimal, or the highest one for an empty text.
+func (m *Model) Version(number string) (Version, error) {
+	if number == "" {
+		return m.Latest(), nil
+	}
+	for _, v := range m.Versions {
+		if strconv.FormatInt(v.Number, 10) == number {
+			return v, nil
+		}
+	}
+	return Version{}, fmt.Errorf("model %q: version %q: %w or not served: there is %s", m.Name, number, ErrNotFound, m.numbers())
+}
+
+func (m *Model) numbers() string {
+	s := ""
+	for i, v := range m.Versions {
+		if i > 0 {
+			s += ", "
+		}
+		s += strconv.FormatInt(v.Number, 10)
+	}
+	return s
+}
+
+func (m *Model) warnf(format string, args ...any) {
+	m.Warnings = append(m.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Model reads one model. Errors name the model and the file.
+func (r *Repository) Model(name string) (*Model, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	m, err := r.model(name)
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", name, err)
+	}
+	return m, nil
+}
+
+func (r *Repository) model(name string) (*Model, error) {
+	st, err := r.root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w in %s", ErrNotFound, r.dir)
+	case err != nil:
+		return nil, err
+	case !st.IsDir():
+		return nil, fmt.Errorf("%s is not a directory", path.Join(r.dir, name))
+	}
+	m := &Model{Name: name}
+	if err := r.configure(m); err != nil {
+		return nil, err
+	}
+	if m.Config.EnsembleScheduling != nil {
+		return nil, fmt.Errorf("%s: ensemble_scheduling: this is no model but a graph of models: `sluice import triton` makes an app of it", configFile)
+	}
+	if err := r.findVersions(m); err != nil {
+		return nil, err
+	}
+	if err := m.describe(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// configure reads and checks config.pbtxt, if there is one.
+func (r *Repository) configure(m *Model) error {
+	m.Config = &pb.ModelConfig{}
+	text, err := r.ReadFile(path.Join(m.Name, configFile), MaxConfigBytes)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		if m.Config, m.Unknown, err = Parse(text); err != nil {
+			return fmt.Errorf("%s: %w", configFile, err)
+		}
+	}
+	if err := m.checkConfig(); err != nil {
+		return fmt.Errorf("%s: %w", configFile, err)
+	}
+	return nil
+}
+
+// Configured reads a model's config.pbtxt alone: of models that other servers run, and of ensembles. Of the result only Name, Config,
+// Unknown and Warnings are set.
+func (r *Repository) Configured(name string) (*Model, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	m := &Model{Name: name}
+	st, err := r.root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && !st.IsDir():
+		return nil, fmt.Errorf("model %q: %w in %s", name, ErrNotFound, r.dir)
+	case err == nil:
+		err = r.configure(m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// DType returns the protocol's element type of one of Triton's; tensor.Invalid when there is none.
+func DType(t pb.DataType) tensor.DType { return dtypes[t] }
+
+// findVersions applies the version policy and locates the model file of each version it chooses.
+func (r *Repository) findVersions(m *Model) error {
+	all, err := r.versions(m.Name)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("no version directory: want %s", path.Join(r.dir, m.Name, "1", defaultFile))
+	}
+	chosen, err := choose(all, m.Config.GetVersionPolicy())
+	if err != nil {
+		return err
+	}
+	file := m.Config.GetDefaultModelFilename()
+	if file == "" {
+		file = defaultFile
+	}
+	for _, n := range chosen {
+		at := path.Join(m.Name, strconv.FormatInt(n, 10), file)
+		real, size, err := r.file(at)
+		if err != nil {
+			return fmt.Errorf("version %d: %s: %w", n, at, err)
+		}
+		m.Versions = append(m.Versions, Version{Number: n, Path: real, Bytes: size})
+	}
+	return nil
+}

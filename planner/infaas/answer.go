@@ -1,0 +1,79 @@
+package infaas
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// plan writes the placement down. Every instance gets a share in proportion to what it carries, so that all of a stage's
+// instances are loaded to the same part.
+func (x *state) plan(r plan.Request) *plan.Plan {
+	out := &plan.Plan{Planner: "infaas", Forecast: plan.Forecast{Violation: -1}}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	groups := make([][]serving.WorkerID, len(x.groups))
+	for g := range x.groups {
+		groups[g] = x.groups[g].workers
+	}
+	hosts := make([]capacity.Host, len(x.options))
+	for k, o := range x.options {
+		hosts[k] = capacity.Host{Group: o.group, Stage: o.stage, Variant: o.variant}
+	}
+	at, loads := capacity.Place(groups, hosts, x.counts, x.running)
+	out.Loads = loads
+	for w, worker := range x.spec.Workers {
+		k, ok := at[serving.WorkerID(w)]
+		if !ok {
+			continue
+		}
+		o, device := &x.options[k], &x.spec.DeviceTypes[worker.DeviceType]
+		st := &x.stages[o.stage]
+		run := time.Duration(float64(o.limit) / o.rate * float64(time.Second))
+		out.Instances = append(out.Instances, plan.Instance{
+			Worker: serving.WorkerID(w), Place: 1, Stage: o.stage, Variants: []plan.Variant{{Variant: o.variant, Limit: o.limit}}, Slots: 1,
+			Cores: device.Cores, Share: o.rate / st.able, Hold: max(st.Within-run, 0),
+		})
+		out.Forecast.CostPerHour += device.PricePerHour
+	}
+	x.promise(out)
+	return out
+}
+
+// promise fills in what the plan carries and leaves out of each app: its narrowest stage decides.
+func (x *state) promise(out *plan.Plan) {
+	apps := len(x.spec.Apps)
+	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
+	missing, shed := make([]float64, apps), false
+	var accuracy, queries float64
+	for a, app := range x.spec.Apps {
+		able, right := math.Inf(1), 1.0
+		for _, s := range app.Stages {
+			if st := &x.stages[s]; st.Fan > 0 {
+				able = min(able, st.able/st.Fan)
+				right *= st.value() * st.Best
+			}
+		}
+		asked := x.stages[app.Stages[0]].Rate
+		out.Demand[a], out.Capacity[a] = asked*x.o.Headroom, able
+		if missing[a] = max(asked-able, 0); missing[a] > little*asked {
+			shed = true
+		} else {
+			missing[a] = 0
+		}
+		served := min(asked, able)
+		accuracy += served * right
+		queries += served
+		out.Forecast.Throughput += able
+	}
+	if shed {
+		out.Shed = missing
+	}
+	if queries > 0 {
+		out.Forecast.Accuracy = accuracy / queries
+	}
+}

@@ -1,0 +1,165 @@
+package infless
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// state is what runs on a cluster, as a planner changes it.
+type state struct {
+	o         Options
+	spec      *serving.Spec
+	cluster   *cluster
+	functions []function // by StageID
+	kept      map[serving.WorkerID][]int32
+}
+
+// function is a stage of an app: what can serve it and what does.
+type function struct {
+	capacity.Asked
+	stage serving.StageID
+	items float64 // of a query on average
+	// load is what it is planned for in queries/s, head-room included; 0 for a function that is not to run.
+	load           float64
+	configurations []Configuration // the largest batches first
+	most           float64         // highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
+	uniform        bool
+	bounds         bounds
+	running        []placed
+	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which configurations
+	// may be the cheapest.
+	began   int
+	carries float64
+	full    bool
+	cheap   []int
+}
+
+// read turns a request into what runs. It fails when none of the functions that have a load can be served.
+func (p *Planner) read(r plan.Request) (*state, error) {
+	x := &state{o: p.Options.filled(), spec: r.Spec, kept: make(map[serving.WorkerID][]int32)}
+	believed := r.Believed(p.Profile)
+	space := newSpace(believed, r.Spec, &x.o)
+	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	x.cluster = newCluster(space, down)
+	var hopeless []error
+	loaded := false
+	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
+		f := function{Asked: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
+		app := &r.Spec.Apps[asked.App]
+		f.bounds = bounds{app.Least, app.Most}
+		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.Least > 0 {
+			f.load = asked.Rate * x.o.Headroom
+		}
+		if v := space.variant(f.stage, broken); v != serving.None {
+			f.configurations = space.configurations(v, asked.Within, f.items, x.o.Uniform)
+		}
+		switch {
+		case x.o.Uniform:
+			f.configurations = cheapest(f.configurations, f.load, f.items, asked.Within)
+		case x.o.Fastest:
+			f.configurations = fastest(f.configurations)
+		}
+		for k := range f.configurations {
+			c := &f.configurations[k]
+			f.most = max(f.most, c.Up/c.Resources)
+		}
+		if f.load > 0 && len(f.configurations) == 0 {
+			hopeless = append(hopeless, unservable(space, &f, broken))
+		}
+		loaded = loaded || f.load > 0 && len(f.configurations) > 0
+		x.functions = append(x.functions, f)
+	}
+	if len(hopeless) > 0 && !loaded {
+		return nil, errors.Join(hopeless...)
+	}
+	x.keep(r.Snapshot)
+	return x, nil
+}
+
+// unservable says why no configuration serves a function.
+func unservable(x *space, f *function, broken []bool) error {
+	app, best, what := &x.spec.Apps[f.App], profile.Unknown, "nothing was measured on the parts of machines: run 'sluice profile'"
+	if v := x.variant(f.stage, broken); v != serving.None {
+		for _, d := range x.devices {
+			if t := x.believed.Latency(v, d, 1, 1); t < best {
+				best = t
+				what = fmt.Sprintf("%q on %q takes %v for one item", x.spec.Variants[v].Name, x.spec.DeviceTypes[d].Name, t.Round(10*time.Microsecond))
+			}
+		}
+	} else {
+		what = "no variant reaches the accuracy floor, or all failed to load"
+	}
+	return fmt.Errorf("app %q: no part of a machine serves stage %q within %v: %s. Use a faster variant or larger parts, or raise the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Within, what)
+}
+
+// keep takes up what runs, where it runs. What could not be planned any more is left out: its function is served anew.
+func (x *state) keep(snapshot *fleet.Snapshot) {
+	if snapshot == nil {
+		return
+	}
+	for _, i := range snapshot.Instances {
+		x.kept[i.Key.Worker] = append(x.kept[i.Key.Worker], i.Key.Ordinal)
+		if i.State == fleet.Draining || i.State == fleet.Stopped {
+			continue
+		}
+		f := &x.functions[i.Stage]
+		at := x.cluster.find(i.Key.Worker)
+		cfg := f.runs(&i)
+		if at < 0 || cfg == nil || f.load == 0 {
+			continue
+		}
+		if on, ok := x.cluster.take(at, cfg, int(i.Accelerator)); ok {
+			f.running = append(f.running, placed{cfg, at, on, i.Key.Ordinal})
+		}
+	}
+}
+
+// runs returns the configuration that an instance has, or nil.
+func (f *function) runs(i *fleet.InstanceSnapshot) *Configuration {
+	v, ok := capacity.Hosted(*i)
+	if !ok {
+		return nil
+	}
+	at := slices.IndexFunc(i.Variants, func(l fleet.Loaded) bool { return l.Variant == v })
+	for k := range f.configurations {
+		if c := &f.configurations[k]; c.Device == i.DeviceType && c.Variant == v && c.Batch == i.Variants[at].Limit {
+			return c
+		}
+	}
+	return nil
+}
+
+// up is the paper's R_max, low its R_min.
+func (f *function) up() (sum float64) {
+	for _, i := range f.running {
+		sum += i.Up
+	}
+	return sum
+}
+
+func (f *function) low() (sum float64) {
+	for _, i := range f.running {
+		sum += i.Low
+	}
+	return sum
+}
+
+func (f *function) resources() (sum float64) { return resources(f.running) }
+
+func resources(list []placed) (sum float64) {
+	for _, i := range list {
+		sum += i.Resources
+	}
+	return sum
+}
+
+// carried tells whether what runs serves the whole load.
+func (f *function) carried() bool { return f.up() >= f.load*(1-little) }

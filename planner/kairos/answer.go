@@ -1,0 +1,178 @@
+package kairos
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// answer writes down what is rented. Machines that run what they are to run keep it, so that a new plan changes as little as can
+// be.
+func (x *state) answer() (*plan.Plan, error) {
+	spec := x.r.Spec
+	apps := len(spec.Apps)
+	out := &plan.Plan{Planner: "kairos", Forecast: plan.Forecast{Violation: -1}, Demand: make([]float64, apps), Capacity: make([]float64, apps)}
+	if x.r.Snapshot != nil {
+		out.Snapshot = x.r.Snapshot.Seq
+	}
+	var hosts []capacity.Host
+	var counts []int
+	var shares []float64 // of a machine, by host
+	for a := range x.needs {
+		n := &x.needs[a]
+		machines, parts, worth, err := x.parts(n)
+		if err != nil {
+			return nil, err
+		}
+		if out.Worth == nil {
+			out.Worth = make([][]float64, len(spec.Stages))
+		}
+		out.Worth[n.stage] = worth
+		for d, k := range machines {
+			if k > 0 {
+				hosts = append(hosts, capacity.Host{Group: d, Stage: n.stage, Variant: n.variant})
+				counts, shares = append(counts, k), append(shares, parts[d])
+			}
+		}
+		x.prefer(out, n)
+		out.Mixes = append(out.Mixes, *x.r.Mix(n.app))
+		out.Demand[n.app] = n.rate
+		if n.bound != nil {
+			// Of a larger demand the sizes that cannot be served take nothing away from the others.
+			out.Capacity[n.app] = n.bound.Of(n.got) / (1 - n.without)
+		}
+	}
+	at, loads := capacity.Place(x.workers, hosts, counts, capacity.Running(x.r.Snapshot))
+	out.Loads = loads
+	for w, worker := range spec.Workers {
+		k, ok := at[serving.WorkerID(w)]
+		if !ok {
+			continue
+		}
+		h := hosts[k]
+		out.Instances = append(out.Instances, plan.Instance{
+			Worker: serving.WorkerID(w), Place: 1, Stage: h.Stage, Slots: 1, Cores: spec.DeviceTypes[worker.DeviceType].Cores, Share: shares[k],
+			Variants: []plan.Variant{{Variant: h.Variant, Limit: accepts(spec, h.Variant, worker.DeviceType)}},
+		})
+		out.Forecast.CostPerHour += x.r.Price(worker.DeviceType)
+	}
+	x.forecast(out)
+	return out, nil
+}
+
+// parts is how many machines of each type an app gets, and which part of its queries goes to one of each, by DeviceTypeID: as the
+// linear program spreads them, whichever bound has chosen the pool, since Eq. 15 does not say. Machines rented to learn get as
+// much as if all were alike. Worth is what one more of each type would add, in queries/s; nil where something is rented to learn,
+// of which that is not known.
+func (x *state) parts(n *need) (machines []int, parts, worth []float64, err error) {
+	machines, parts = slices.Clone(n.trial), make([]float64, len(n.trial))
+	learning := 0
+	for _, k := range n.trial {
+		learning += k
+	}
+	all := learning + n.got.Machines()
+	if all == 0 {
+		return nil, nil, nil, fmt.Errorf("app %q: %v $/h and the workers there are leave no machine to find out how fast it runs: raise the budget",
+			x.r.Spec.Apps[n.app].Name, x.o.Budget)
+	}
+	for d := range parts {
+		parts[d] = 1 / float64(all)
+	}
+	if n.got.Machines() == 0 {
+		return machines, parts, nil, nil
+	}
+	late := 0.0
+	if x.o.Fluid {
+		late = x.late(n.app)
+	}
+	f, err := NewFluid(n.market, late)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	best := f.Solve(n.got)
+	use := best.Use
+	if learning == 0 && best.Worth != nil {
+		worth = make([]float64, len(parts))
+		for t, w := range best.Worth {
+			worth[n.market.Types[t].Device] = w
+		}
+	}
+	served := 0.0
+	for t := range use {
+		for c, part := range use[t] {
+			_, of := n.market.Mix.Class(c)
+			served += of * part
+		}
+	}
+	for t, k := range n.got {
+		if k == 0 {
+			continue
+		}
+		d := n.market.Types[t].Device
+		machines[d] += k
+		if use == nil {
+			continue
+		}
+		share := 0.0
+		for c, part := range use[t] {
+			_, of := n.market.Mix.Class(c)
+			share += of * part
+		}
+		parts[d] = share / served / float64(k) * (1 - float64(learning)/float64(all))
+	}
+	return machines, parts, worth, nil
+}
+
+// prefer puts the types of an app's pool behind those that are preferred already: base types first, as the paper's FCFS has it (§7),
+// then those that serve more sizes, then those that are faster at the smallest.
+func (x *state) prefer(out *plan.Plan, n *need) {
+	var types []int
+	for t, k := range n.got {
+		if k > 0 {
+			types = append(types, t)
+		}
+	}
+	slices.SortStableFunc(types, func(a, b int) int {
+		return cmp.Or(n.market.Region(b)-n.market.Region(a), cmp.Compare(n.market.Types[a].Took[0], n.market.Types[b].Took[0]))
+	})
+	add := func(d serving.DeviceTypeID) {
+		if !slices.Contains(out.Prefer, d) {
+			out.Prefer = append(out.Prefer, d)
+		}
+	}
+	for _, t := range types {
+		add(n.market.Types[t].Device)
+	}
+	for d, k := range n.trial {
+		if k > 0 {
+			add(serving.DeviceTypeID(d))
+		}
+	}
+}
+
+// forecast fills in what the pools are bounded to serve, what they leave out, and how accurate the answers are.
+func (x *state) forecast(out *plan.Plan) {
+	var queries, accuracy, without float64
+	missing, shed := make([]float64, len(x.needs)), false
+	for a := range x.needs {
+		n := &x.needs[a]
+		queries += n.rate
+		accuracy += n.rate * x.r.Spec.Variants[n.variant].Accuracy
+		without += n.rate * n.without
+		out.Forecast.Throughput += out.Capacity[a] * (1 - n.without)
+		if n.bound != nil && n.rate > out.Capacity[a]*(1+rounding) {
+			missing[a], shed = n.rate-out.Capacity[a], true
+		}
+	}
+	out.Forecast.Accuracy = accuracy / queries
+	if without > 0 {
+		out.Forecast.Violation = without / queries
+	}
+	if shed {
+		out.Shed = missing
+	}
+}

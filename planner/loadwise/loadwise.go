@@ -1,0 +1,169 @@
+// Package loadwise holds the planners that let the load alone decide: one variant and one batch limit for every arrival rate,
+// however long the queue is and however little time is left (load-granular selection, RAMSIS §2.2). All variants are loaded on
+// every worker, so that a change of the load changes the variant at once. One file, one rule.
+package loadwise
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Rule chooses by the arrival rate.
+type Rule interface {
+	// Name is the registry name of the planner with this rule.
+	Name() string
+	// rates are those that choices are made for where Options say none, in any order.
+	rates(s *stage) []float64
+	// choose answers for one rate.
+	choose(s *stage, rate float64) choice
+}
+
+// Options tune a planner.
+type Options struct {
+	// Rates are the arrival rates, in queries/s, that policies are made for; nil takes the rule's own.
+	Rates []float64
+	// Alone makes a policy for the demand that is asked for and no other: for a load that is known and does not change.
+	Alone bool
+}
+
+// Planner makes plans by a rule. They do not depend on the demand: the policy in force follows the load while the plan stays.
+type Planner struct {
+	Profile profile.Profile
+	Rule    Rule
+	Options Options
+}
+
+// Name implements plan.Planner.
+func (p *Planner) Name() string { return p.Rule.Name() }
+
+// Provides implements plan.Planner. The batch limits are the variants' own: what a batch may hold follows from the policy.
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Tables }
+
+// Plan implements plan.Planner.
+func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}, Capacity: make([]float64, len(r.Spec.Apps))}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	stages, err := p.stages(r)
+	if err != nil {
+		return nil, err
+	}
+	var carried, accuracy float64
+	for _, s := range stages {
+		if err := s.host(out); err != nil {
+			return nil, err
+		}
+		chosen, err := p.policies(s)
+		if err != nil {
+			return nil, fmt.Errorf("stage %q: %w", s.spec.Stages[s.id].Name, err)
+		}
+		out.Policies = append(out.Policies, chosen...)
+		last := chosen[0].ByRate[len(chosen[0].ByRate)-1].Rate
+		out.Capacity[r.Spec.Stages[s.id].App] = last
+		carried += last
+		accuracy += last * chosen[0].At(s.asked).Promise.Accuracy
+	}
+	for _, c := range out.Capacity {
+		out.Forecast.Throughput += c
+	}
+	if carried > 0 {
+		out.Forecast.Accuracy = accuracy / carried
+	}
+	paid := make(map[serving.WorkerID]bool)
+	for _, i := range out.Instances {
+		if !paid[i.Worker] {
+			paid[i.Worker] = true
+			out.Forecast.CostPerHour += r.Spec.DeviceTypes[r.Spec.Workers[i.Worker].DeviceType].PricePerHour
+		}
+	}
+	out.Loads = capacity.Loads(r.Snapshot, out)
+	return out, out.Validate(r.Spec)
+}
+
+// choice is a variant and its batch limit on each kind of worker.
+type choice struct {
+	variant int   // place in stage.variants
+	limits  []int // by group
+	promise plan.Promise
+}
+
+func (c *choice) equal(o *choice) bool {
+	return c.variant == o.variant && slices.Equal(c.limits, o.limits)
+}
+
+// policies asks the rule for every rate. Neighbours with the same choice are one policy, that of the higher rate.
+func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
+	rates := p.Options.Rates
+	switch {
+	case p.Options.Alone:
+		rates = []float64{s.asked}
+	case rates == nil:
+		rates = p.Rule.rates(s)
+	}
+	rates = slices.Clone(rates)
+	slices.Sort(rates)
+	rates = slices.Compact(rates)
+	out := make([]plan.Policies, len(s.groups))
+	for g := range s.groups {
+		out[g] = plan.Policies{Stage: s.id, DeviceType: s.groups[g].device}
+	}
+	var last choice
+	for n, rate := range rates {
+		if !(rate > 0) || math.IsInf(rate, 0) {
+			return nil, fmt.Errorf("a policy for %v queries/s was asked for, want a finite rate above 0", rate)
+		}
+		c := p.Rule.choose(s, rate)
+		for g := range out {
+			by := &out[g].ByRate
+			if n > 0 && c.equal(&last) {
+				*by = (*by)[:len(*by)-1]
+			}
+			*by = append(*by, s.policy(rate, c, g))
+		}
+		last = c
+	}
+	if len(out) == 0 || len(out[0].ByRate) == 0 {
+		return nil, fmt.Errorf("no arrival rate to make a policy for")
+	}
+	return out, nil
+}
+
+// policy writes a choice as a table over the length of the queue: all that waits, up to the limit. Slack makes no difference.
+func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
+	out := plan.Policy{Rate: rate, Slacks: oneSlack, Promise: c.promise}
+	for n := range c.limits[g] {
+		out.Choices = append(out.Choices, plan.Choice{Variant: s.variants[c.variant].id, Queries: int32(n + 1)})
+	}
+	return out
+}
+
+// stages gathers what the rules work on.
+func (p *Planner) stages(r plan.Request) ([]*stage, error) {
+	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	asked := capacity.Ask(r.Spec, r.Rates)
+	pools, err := capacity.Split(r.Believed(p.Profile), r.Spec, r.Snapshot, asked, down, broken)
+	if err != nil {
+		return nil, err
+	}
+	var out []*stage
+	for id := range r.Spec.Stages {
+		app := &r.Spec.Apps[asked[id].App]
+		if len(app.Stages) > 1 {
+			return nil, fmt.Errorf("app %q has %d stages: planner %s knows the response of one; use planner proteus", app.Name, len(app.Stages), p.Name())
+		}
+		s := &stage{spec: r.Spec, id: serving.StageID(id), within: asked[id].Within, percentile: app.SLO.Percentile, workers: pools[id], asked: asked[id].Rate}
+		if err := s.measure(r.Believed(p.Profile), broken); err != nil {
+			return nil, fmt.Errorf("planner %s: %w", p.Name(), err)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

@@ -1,0 +1,201 @@
+package nexus
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// session is a stage with its part of the objective.
+func (x *world) session(s serving.StageID, v serving.VariantID, rate float64, within time.Duration) Session {
+	variant := &x.spec.Variants[v]
+	out := Session{
+		Rate: rate, Within: within, Most: variant.MaxBatch,
+		Took:   func(b int) time.Duration { return x.believed.Latency(v, x.alike, b, 1) },
+		Memory: func(b int) int64 { return variant.MemoryBytes + int64(b)*variant.ItemBytes },
+	}
+	if has := x.spec.DeviceTypes[x.alike].MemoryBytes; has > 0 {
+		for out.Most > 0 && out.Memory(out.Most) > has {
+			out.Most--
+		}
+	}
+	return out
+}
+
+// best is the variant of a stage that a machine carries most of within a part of the objective, and how much that is.
+func (x *world) best(s serving.StageID, within time.Duration) (best serving.VariantID, most float64) {
+	best = serving.None
+	for _, v := range x.variants(s) {
+		one := x.session(s, v, 0, within)
+		if b := one.saturating(); b > 0 {
+			if able := float64(b) / one.Took(b).Seconds(); able > most {
+				best, most = v, able
+			}
+		}
+	}
+	return best, most
+}
+
+// pack splits every app and packs what is left of all of them, for a part of the demand.
+func (x *world) pack(part float64) ([]Node, error) {
+	var sessions []Session
+	var stages []serving.StageID
+	for a := range x.spec.Apps {
+		app := &x.spec.Apps[a]
+		if err := x.split(app, part); err != nil {
+			return nil, err
+		}
+		for _, s := range app.Stages {
+			if m := &x.models[s]; !m.front {
+				sessions = append(sessions, x.session(s, m.variant, max(x.asked[s].Rate*part, capacity.Least), m.within))
+				stages = append(stages, s)
+			}
+		}
+	}
+	nodes, failed, ok := Pack(sessions, x.spec.DeviceTypes[x.alike].MemoryBytes)
+	if !ok {
+		s := stages[failed]
+		return nil, capacity.Hopeless(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.alike}, x.broken)
+	}
+	for n := range nodes {
+		for k := range nodes[n].Parts {
+			p := &nodes[n].Parts[k]
+			p.Session = int(stages[p.Session])
+		}
+	}
+	return nodes, nil
+}
+
+// split finds each stage's part of an app's objective.
+func (x *world) split(app *serving.App, part float64) error {
+	within := app.SLO.Latency - app.Slack
+	at := make(map[serving.StageID]int, len(app.Stages))
+	stages := make([]Stage, len(app.Stages))
+	for k, s := range app.Stages {
+		at[s] = k
+		stages[k].Rate = max(x.asked[s].Rate*part, capacity.Least)
+		if m := &x.models[s]; m.front {
+			stages[k].Takes = m.within
+		} else {
+			stages[k].Throughput = func(within time.Duration) float64 {
+				_, able := x.best(s, within)
+				return able
+			}
+		}
+	}
+	for k, s := range app.Stages {
+		for _, e := range x.spec.Stages[s].Next {
+			to := &stages[at[e.To]]
+			if !slices.Contains(to.After, k) {
+				to.After = append(to.After, k)
+			}
+		}
+	}
+	parts := Split(stages, within)
+	if parts == nil {
+		return fmt.Errorf("app %q: its stages cannot be served within %v from end to end on %q: a batch may take half of a stage's part of it. Raise slo.latency, or use faster variants",
+			app.Name, within, x.spec.DeviceTypes[x.alike].Name)
+	}
+	for k, s := range app.Stages {
+		if m := &x.models[s]; m.front {
+			m.within = max(m.within, parts[k])
+		} else {
+			m.within = parts[k]
+			m.variant, _ = x.best(s, parts[k])
+		}
+	}
+	return nil
+}
+
+// plan writes down nodes, whose sessions are stages, for a part of the demand.
+func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *plan.Plan {
+	out := &plan.Plan{Planner: "nexus", Forecast: plan.Forecast{Violation: -1}, Budgets: make([]time.Duration, len(x.spec.Stages))}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	carried := make([]float64, len(x.spec.Stages))
+	var households []capacity.Household
+	for _, n := range nodes {
+		h := capacity.Household{}
+		for _, p := range n.Parts {
+			s := serving.StageID(p.Session)
+			carried[s] += p.Rate
+			h.Lodgers = append(h.Lodgers, capacity.Lodger{Stage: s, Variant: x.models[s].variant, Slots: 1})
+		}
+		households = append(households, h)
+	}
+	for range x.frontends {
+		h := capacity.Household{Group: 1}
+		for s := range x.models {
+			if m := &x.models[s]; m.front {
+				h.Lodgers = append(h.Lodgers, capacity.Lodger{Stage: serving.StageID(s), Variant: m.variant, Slots: m.slots})
+			}
+		}
+		households = append(households, h)
+	}
+	homes, _ := capacity.House(x.running, [][]serving.WorkerID{x.backends, x.frontends}, households)
+	reach := make([]float64, len(x.rates))
+	for a := range reach {
+		reach[a] = math.Inf(1)
+	}
+	sessions := make([]Session, len(x.models))
+	for s := range x.models {
+		out.Budgets[s] = x.models[s].within
+		if m := &x.models[s]; !m.front {
+			sessions[s] = x.session(serving.StageID(s), m.variant, 0, m.within)
+		}
+	}
+	for h, home := range homes {
+		out.Forecast.CostPerHour += r.Price(x.spec.Workers[home.Worker].DeviceType)
+		for k, l := range households[h].Lodgers {
+			i := plan.Instance{Worker: home.Worker, Place: home.Places[k], Stage: l.Stage, Slots: l.Slots, Variants: []plan.Variant{{Variant: l.Variant, Limit: 1}}}
+			if h < len(nodes) {
+				p := nodes[h].Parts[k]
+				i.Variants[0].Limit, i.Share, i.Hold = p.Batch, p.Rate/carried[l.Stage], nodes[h].Duty
+				a := x.spec.Stages[l.Stage].App
+				reach[a] = min(reach[a], 1/nodes[h].Occupancy(sessions))
+			} else {
+				i.Share = 1 / float64(len(x.frontends))
+			}
+			if !home.Kept[k] {
+				out.Loads++
+			}
+			out.Instances = append(out.Instances, i)
+		}
+	}
+	out.Sort()
+	x.promise(out, reach, part, short)
+	return out
+}
+
+// promise fills in what the plan is made for, carries and leaves out. Front-ends do not count: nobody plans them.
+func (x *world) promise(out *plan.Plan, reach []float64, part float64, short int) {
+	out.Demand, out.Capacity = x.rates, make([]float64, len(x.rates))
+	var accuracy, queries float64
+	for a, app := range x.spec.Apps {
+		if math.IsInf(reach[a], 1) {
+			reach[a] = 1 // an app of front-ends
+		}
+		out.Capacity[a] = x.rates[a] * part * reach[a]
+		out.Forecast.Throughput += out.Capacity[a]
+		all := 1.0
+		for _, s := range app.Stages {
+			all *= x.spec.Variants[x.models[s].variant].Accuracy
+		}
+		accuracy += x.rates[a] * part * all
+		queries += x.rates[a] * part
+	}
+	out.Forecast.Accuracy = accuracy / queries
+	if short > 0 {
+		out.Shed, out.Short = make([]float64, len(x.rates)), make([]int, len(x.spec.DeviceTypes))
+		out.Short[x.alike] = short
+		for a := range x.rates {
+			out.Shed[a] = x.rates[a] * (1 - part)
+		}
+	}
+}

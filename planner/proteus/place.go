@@ -1,0 +1,23 @@
+package proteus
+
+import (
+	"time"
+
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// place gives counts to workers with the fewest loads.
+func (m *problem) place(counts []int) (hosts map[serving.WorkerID]int, loads int) {
+	groups := make([][]serving.WorkerID, len(m.groups))
+	for g := range m.groups {
+		groups[g] = m.groups[g].workers
+	}
+	list := make([]capacity.Host, len(m.pairs))
+	for k, p := range m.pairs {
+		list[k] = capacity.Host{Group: p.group, Stage: p.stage, Variant: p.variant}
+	}
+	return capacity.Place(groups, list, counts, m.running)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

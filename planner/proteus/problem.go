@@ -1,0 +1,178 @@
+package proteus
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// problem is a request in the terms of the program: workers that are alike are one group, since which of them hosts a
+// variant makes no difference. The program then has a column for each (group, variant) rather than for each (device,
+// variant) of §4, the same optimum, and a size that does not grow with the fleet.
+type problem struct {
+	o       Options
+	spec    *serving.Spec
+	groups  []group
+	stages  []stage // by StageID
+	pairs   []pair
+	running map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
+	hint    []int                                       // counts by pair that the search may begin with; nil for none
+}
+
+// group is workers of one device type that may serve the same stages.
+type group struct {
+	device  serving.DeviceTypeID
+	stage   serving.StageID // the only one they may serve; serving.None for any
+	workers []serving.WorkerID
+}
+
+// stage is what is asked of a stage.
+type stage struct {
+	capacity.Asked
+	demand float64 // items/s, with head-room
+	weight float64 // of an item served in the objective
+	pairs  []int   // by falling accuracy
+}
+
+// pair is a variant that a group can serve.
+type pair struct {
+	group   int
+	stage   serving.StageID
+	variant serving.VariantID
+	limit   int     // items of a batch
+	rate    float64 // items/s that a worker carries: P of §4
+	value   float64 // accuracy divided by that of the stage's most accurate variant
+}
+
+// newProblem reads the request. It fails when a stage cannot be served by anything.
+func (p *Planner) newProblem(r plan.Request) (*problem, error) {
+	m, broken := p.read(r)
+	for s := range m.stages {
+		if len(m.stages[s].pairs) == 0 {
+			return nil, m.hopeless(r.Believed(p.Profile), serving.StageID(s), broken)
+		}
+	}
+	return m, nil
+}
+
+// read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an empty
+// one: for questions about fleets that are larger than the one there is.
+func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *problem, broken []bool) {
+	m = &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
+	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	for w, x := range r.Spec.Workers {
+		if down[w] {
+			continue
+		}
+		id := serving.WorkerID(w)
+		only := serving.StageID(serving.None)
+		if i, ok := m.running[id]; ok && m.o.Place == Fixed {
+			only = i.Stage
+		}
+		at := slices.IndexFunc(m.groups, func(g group) bool { return g.device == x.DeviceType && g.stage == only })
+		if at < 0 {
+			at = len(m.groups)
+			m.groups = append(m.groups, group{device: x.DeviceType, stage: only})
+		}
+		m.groups[at].workers = append(m.groups[at].workers, id)
+	}
+	for _, d := range growing {
+		if !slices.ContainsFunc(m.groups, func(g group) bool { return g.device == d && g.stage == serving.None }) {
+			m.groups = append(m.groups, group{device: d, stage: serving.None})
+		}
+	}
+	m.ask(r)
+	for s := range m.stages {
+		m.offer(r.Believed(p.Profile), serving.StageID(s), broken)
+	}
+	return m, broken
+}
+
+// ask fills in what is asked of each stage.
+func (m *problem) ask(r plan.Request) {
+	m.stages = make([]stage, len(r.Spec.Stages))
+	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
+		app := &r.Spec.Apps[asked.App]
+		weight := app.Weight / float64(len(app.Stages))
+		if asked.Fan > 0 {
+			weight *= asked.Rate / asked.Fan / max(asked.Rate, capacity.Least)
+		}
+		// A stage to which hardly any items are expected is served all the same, as an app nobody calls is.
+		asked.Rate = max(asked.Rate, capacity.Least)
+		m.stages[s] = stage{Asked: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
+	}
+}
+
+// rule is how much of a variant a worker may be planned for.
+func (m *problem) rule() capacity.Rule {
+	return capacity.Rule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
+}
+
+// offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at least
+// as accurate and fast on the same group.
+func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bool) {
+	st := &m.stages[s]
+	rule := m.rule()
+	var all []pair
+	for g := range m.groups {
+		if only := m.groups[g].stage; only != serving.None && only != s {
+			continue
+		}
+		for _, v := range m.spec.Stages[s].Variants {
+			if broken[v] {
+				continue
+			}
+			if limit, rate := rule.Of(believed, m.spec, v, m.groups[g].device, st.Within); limit > 0 {
+				value := st.Value(&m.spec.Variants[v])
+				all = append(all, pair{group: g, stage: s, variant: v, limit: limit, rate: rate, value: value})
+			}
+		}
+	}
+	all = m.selected(all)
+	for i, x := range all {
+		dominated := slices.ContainsFunc(all, func(y pair) bool {
+			better := y.value >= x.value && y.rate >= x.rate && (y.value > x.value || y.rate > x.rate || y.variant < x.variant)
+			return y.group == x.group && y.variant != x.variant && better
+		})
+		if !dominated {
+			st.pairs = append(st.pairs, len(m.pairs))
+			m.pairs = append(m.pairs, all[i])
+		}
+	}
+	slices.SortStableFunc(st.pairs, func(a, b int) int {
+		switch x, y := &m.pairs[a], &m.pairs[b]; {
+		case x.value > y.value:
+			return -1
+		case x.value < y.value:
+			return 1
+		}
+		return a - b
+	})
+}
+
+// selected leaves each stage the variant that the selection wants.
+func (m *problem) selected(all []pair) []pair {
+	if m.o.Select == AnyVariant || len(all) == 0 {
+		return all
+	}
+	chosen := all[0]
+	for _, x := range all[1:] {
+		if m.o.Select == MostAccurate && x.value > chosen.value || m.o.Select == LeastAccurate && x.value < chosen.value {
+			chosen = x
+		}
+	}
+	return slices.DeleteFunc(all, func(x pair) bool { return x.variant != chosen.variant })
+}
+
+// hopeless says why nothing can serve a stage.
+func (m *problem) hopeless(believed profile.Profile, s serving.StageID, broken []bool) error {
+	devices := make([]serving.DeviceTypeID, len(m.groups))
+	for g := range m.groups {
+		devices[g] = m.groups[g].device
+	}
+	return capacity.Hopeless(believed, m.spec, s, m.stages[s].Asked, devices, broken)
+}

@@ -1,0 +1,307 @@
+package proteus
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the part of the
+// stage's demand that they serve (r), a part rather than a rate to have idle apps and busy ones on one scale; for every class of
+// importance the served fraction of its demand; for fair goals the smallest accuracy; for every running variant the workers
+// that keep it.
+//
+// Equations of the paper's §4 and what became of them: one variant per device (Eq. 1) is the sum of n over a group's pairs
+// being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is r, linear since a query goes where its app's
+// variants are: r <= n P / demand (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's pairs being the served
+// fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
+type program struct {
+	milp.Program
+	n, r    []int // by pair
+	classes []class
+	served  []int // by class: column of the unserved fraction
+	kept    []int // by pair: column of the workers that keep it, or -1
+	floor   int   // column of the smallest accuracy, or -1
+	group   []int // by group: row of its workers, or -1
+	floors  []int // by stage: row of the smallest accuracy; nil without
+}
+
+// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as far as
+// they compete, and lighter classes get what the heavier ones leave.
+type class struct {
+	weight float64
+	stages []int
+}
+
+// shedding is what leaving out all of a class costs in the relaxation, in units of accuracy: far more than accuracy can gain by
+// it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's arithmetic.
+const (
+	shedding = 20
+	dearest  = shedding * shedding * shedding
+)
+
+// build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
+// column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
+// relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is served.
+func (m *problem) build(fractions []float64) *program {
+	x := &program{floor: -1, classes: m.classes()}
+	x.Maximize = true
+	total := 0.0
+	target := func(s int) float64 {
+		if fractions == nil {
+			return 1
+		}
+		return fractions[s]
+	}
+	for s := range m.stages {
+		total += m.stages[s].weight * m.stages[s].demand * target(s)
+	}
+	if total == 0 {
+		total = 1 // no app can be served at all its stages
+	}
+	mean, smallest := m.goal()
+	price := float64(shedding)
+	for range x.classes {
+		if fractions != nil {
+			break
+		}
+		c := milp.Column{Objective: -price, Upper: 1}
+		x.served = append(x.served, x.Column(c))
+		price = min(price*shedding, dearest)
+	}
+	counts := make([][]milp.Term, len(m.groups))
+	rates := make([][]milp.Term, len(m.stages))
+	gains := make([][]milp.Term, len(m.stages))
+	for _, p := range m.pairs {
+		st := &m.stages[p.stage]
+		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
+		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
+		n := x.Column(milp.Column{Upper: most, Integer: true})
+		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.value / total, Upper: most * rate})
+		x.n, x.r = append(x.n, n), append(x.r, r)
+		x.Row(-milp.Inf, 0, milp.Term{Column: r, Coef: 1}, milp.Term{Column: n, Coef: -rate})
+		counts[p.group] = append(counts[p.group], milp.Term{Column: n, Coef: 1})
+		rates[p.stage] = append(rates[p.stage], milp.Term{Column: r, Coef: 1})
+		gains[p.stage] = append(gains[p.stage], milp.Term{Column: r, Coef: p.value})
+	}
+	x.group = make([]int, len(m.groups))
+	for g := range m.groups {
+		x.group[g] = none
+		if len(counts[g]) > 0 {
+			x.group[g] = x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
+		}
+	}
+	for k, c := range x.classes {
+		for _, s := range c.stages {
+			if fractions != nil {
+				x.Row(fractions[s], fractions[s], rates[s]...)
+			} else {
+				x.Row(1, 1, append(rates[s], milp.Term{Column: x.served[k], Coef: 1})...)
+			}
+		}
+	}
+	if smallest > 0 {
+		x.floor = x.Column(milp.Column{Objective: smallest, Upper: 1})
+		for s := range m.stages { // accuracy of the stage >= floor
+			x.floors = append(x.floors, x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...))
+		}
+	}
+	m.reward(x)
+	return x
+}
+
+// share is stages that are served to one fraction. It may leave up to most unserved, at a price.
+type share struct {
+	stages      []int
+	price, most float64
+}
+
+// byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives them, the
+// lighter ones may get anything.
+func (m *problem) byClass(a *allocation, k int) []share {
+	var out []share
+	for n, c := range m.classes() {
+		x := share{stages: c.stages, most: 1}
+		if n == k {
+			x.price = 1
+		}
+		if n > k {
+			x.most = unserved(a.least[n])
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class keeps what
+// an allocation gives it.
+func (m *problem) byApps(a *allocation) []share {
+	out, all := make([]share, len(m.spec.Apps)), 0.0
+	for n := range out {
+		out[n].price = m.queries(serving.AppID(n))
+		all += out[n].price
+	}
+	for n := range out {
+		out[n].price /= all
+	}
+	for k, c := range m.classes() {
+		for _, s := range c.stages {
+			x := &out[m.stages[s].App]
+			x.stages, x.most = append(x.stages, s), unserved(a.least[k])
+		}
+	}
+	return out
+}
+
+// unserved leaves room for the solver's rounding.
+func unserved(least float64) float64 { return 1 - least*(1-1e-9) }
+
+// carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group only the
+// fastest matters and rates need no columns. fastest says which pair its n belong to.
+func (m *problem) carry(shares []share) (x *program, fastest []int) {
+	x = &program{floor: -1}
+	x.Maximize = true
+	for _, c := range shares {
+		x.served = append(x.served, x.Column(milp.Column{Objective: -c.price, Upper: c.most}))
+	}
+	counts := make([][]milp.Term, len(m.groups))
+	carried := make([][]milp.Term, len(m.stages))
+	for s := range m.stages {
+		for g := range m.groups {
+			best := -1
+			for _, k := range m.stages[s].pairs {
+				if p := &m.pairs[k]; p.group == g && (best < 0 || p.rate > m.pairs[best].rate) {
+					best = k
+				}
+			}
+			if best < 0 {
+				continue
+			}
+			n := x.Column(milp.Column{Upper: float64(len(m.groups[g].workers)), Integer: true})
+			x.n, fastest = append(x.n, n), append(fastest, best)
+			counts[g] = append(counts[g], milp.Term{Column: n, Coef: 1})
+			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate/m.stages[s].demand, 1)})
+		}
+	}
+	for g := range m.groups {
+		if len(counts[g]) > 0 {
+			x.Row(-milp.Inf, float64(len(m.groups[g].workers)), counts[g]...)
+		}
+	}
+	for k, c := range shares {
+		for _, s := range c.stages {
+			x.Row(1, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: 1})...)
+		}
+	}
+	return x, fastest
+}
+
+// carried is counts as a point of the program of what can be served.
+func (m *problem) carried(x *program, fastest []int, shares []share, counts []int) []float64 {
+	out := make([]float64, len(x.Columns))
+	able := make([]float64, len(m.stages)) // of the demand
+	for n, k := range fastest {
+		p := &m.pairs[k]
+		for _, o := range m.stages[p.stage].pairs {
+			if m.pairs[o].group == p.group {
+				out[x.n[n]] += float64(counts[o])
+			}
+		}
+		able[p.stage] += out[x.n[n]] * min(p.rate/m.stages[p.stage].demand, 1)
+	}
+	for k, c := range shares {
+		for _, s := range c.stages {
+			out[x.served[k]] = max(out[x.served[k]], 1-able[s])
+		}
+	}
+	return out
+}
+
+// reward makes the plan prefer what already runs.
+func (m *problem) reward(x *program) {
+	have, each := m.kept()
+	if each == 0 {
+		return
+	}
+	x.kept = make([]int, len(m.pairs))
+	for k, n := range have {
+		x.kept[k] = none
+		if n > 0 {
+			x.kept[k] = x.Column(milp.Column{Objective: each, Upper: float64(n)})
+			x.Row(-milp.Inf, 0, milp.Term{Column: x.kept[k], Coef: 1}, milp.Term{Column: x.n[k], Coef: -1})
+		}
+	}
+}
+
+// have counts, by pair, the workers on which it runs.
+func (m *problem) have() []int {
+	out := make([]int, len(m.pairs))
+	for g := range m.groups {
+		for _, w := range m.groups[g].workers {
+			if v, ok := m.hosted(w); ok {
+				if k := m.find(g, v); k >= 0 {
+					out[k]++
+				}
+			}
+		}
+	}
+	return out
+}
+
+// hosted is the variant that a worker runs, or is to run once it is loaded.
+func (m *problem) hosted(w serving.WorkerID) (serving.VariantID, bool) {
+	i, ok := m.running[w]
+	if !ok {
+		return serving.None, false
+	}
+	return capacity.Hosted(i)
+}
+
+func (m *problem) find(g int, v serving.VariantID) int {
+	return slices.IndexFunc(m.pairs, func(p pair) bool { return p.group == g && p.variant == v })
+}
+
+// classes groups the stages by their app's importance, the least important first.
+func (m *problem) classes() []class {
+	var out []class
+	for s := range m.stages {
+		w := m.spec.Apps[m.stages[s].App].Weight
+		at := slices.IndexFunc(out, func(c class) bool { return c.weight == w })
+		if at < 0 {
+			at = len(out)
+			out = append(out, class{weight: w})
+		}
+		out[at].stages = append(out[at].stages, s)
+	}
+	slices.SortFunc(out, func(a, b class) int {
+		if a.weight < b.weight {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// point is an allocation as a point of the program, for the search to start from.
+func (m *problem) point(x *program, a *allocation, fractions []float64) []float64 {
+	out := make([]float64, len(x.Columns))
+	have, rates := m.have(), make([]float64, len(m.pairs))
+	worst := 1.0
+	for s := range m.stages {
+		if served, sum := m.serve(s, a.counts, fractions[s], rates); served > 0 {
+			worst = min(worst, sum/served)
+		}
+	}
+	for k := range m.pairs {
+		out[x.n[k]], out[x.r[k]] = float64(a.counts[k]), rates[k]/m.stages[m.pairs[k].stage].demand
+		if x.kept != nil && x.kept[k] >= 0 {
+			out[x.kept[k]] = float64(min(a.counts[k], have[k]))
+		}
+	}
+	if x.floor >= 0 {
+		out[x.floor] = worst
+	}
+	return out
+}

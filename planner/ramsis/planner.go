@@ -1,0 +1,259 @@
+package ramsis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Options tune the planner. The zero value is what the paper evaluates with (§6).
+type Options struct {
+	Levels   int     // of the fixed-length discretisation; 0 means 100, negative the model-based one
+	Longest  int     // queue that is told apart; 0 means 32
+	Variable bool    // batches may leave queries behind
+	Balance  Balance // of the router that goes with it
+	// Shape of gamma gaps between arrivals; 0 means Poisson.
+	Shape float64
+	// Rates to make policies for, ascending, in queries/s; nil spaces them so that neighbours differ by at most Step in accuracy.
+	Rates []float64
+	Step  float64 // 0 means 0.01
+	// Alone makes a policy for the demand that is asked for and no other: for a load that is known and does not change.
+	Alone bool
+}
+
+// Planner loads every variant that is of use on every worker and makes the policies for choosing among them. It keeps what it
+// has made; it is not for concurrent use.
+type Planner struct {
+	Profile profile.Profile
+	Options Options
+	Store   Store              // nil keeps nothing between runs
+	Told    func(rate float64) // after each policy that was made rather than found; nil for none
+	makers  map[string]*maker
+}
+
+// Name implements plan.Planner.
+func (p *Planner) Name() string { return "ramsis" }
+
+// Provides implements plan.Planner.
+func (p *Planner) Provides() plan.Sections {
+	return plan.Shares | plan.Limits | plan.Holds | plan.Tables
+}
+
+// The rates that a set covers unless they are given, as multiples of what the fastest variant carries: below the first, or a
+// lower one if there the most accurate variant is not yet as good as always taken, and beyond the last policies are all the same.
+const (
+	lowest  = 0.02
+	highest = 1.1
+)
+
+// Plan implements plan.Planner. It makes the missing policies only: a demand beyond those that the last plan covered adds one
+// (§3.2.2).
+func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: 0}}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	asked := capacity.Ask(r.Spec, r.Rates)
+	pools, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	if err != nil {
+		return nil, err
+	}
+	total := 0.0
+	out.Demand, out.Capacity = make([]float64, len(r.Spec.Apps)), make([]float64, len(r.Spec.Apps))
+	for s := range r.Spec.Stages {
+		app := asked[s].App
+		if len(r.Spec.Apps[app].Stages) > 1 {
+			return nil, fmt.Errorf("app %q has %d stages: planner ramsis knows the slack of one; use planner proteus", r.Spec.Apps[app].Name, len(r.Spec.Apps[app].Stages))
+		}
+		promise, err := p.stage(ctx, out, r.Spec, serving.StageID(s), asked[s], pools[s], broken)
+		if err != nil {
+			return nil, err
+		}
+		out.Demand[app] = asked[s].Rate
+		out.Forecast.Throughput += out.Capacity[app]
+		out.Forecast.Accuracy += asked[s].Rate * promise.Accuracy
+		out.Forecast.Violation += asked[s].Rate * promise.Violation
+		total += asked[s].Rate
+	}
+	out.Forecast.Accuracy /= total
+	out.Forecast.Violation /= total
+	out.Loads = capacity.Loads(r.Snapshot, out)
+	return out, out.Validate(r.Spec)
+}
+
+// stage gives a stage its workers and the policies for each type of them.
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, asked capacity.Asked, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
+	var types []serving.DeviceTypeID
+	for _, w := range workers {
+		if d := spec.Workers[w].DeviceType; !slices.Contains(types, d) {
+			types = append(types, d)
+		}
+	}
+	slices.Sort(types)
+	models := make(map[serving.DeviceTypeID][]Model)
+	carries := math.Inf(1) // the slowest type: round robin gives all the same
+	for _, d := range types {
+		m := p.models(spec, s, d, asked.Within, broken)
+		if len(m) == 0 {
+			return plan.Promise{}, capacity.Hopeless(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
+		}
+		models[d] = m
+		carries = min(carries, carried(m, asked.Within)*float64(len(workers)))
+	}
+	out.Capacity[asked.App] = carries / asked.Fan
+	for _, w := range workers {
+		d := spec.Workers[w].DeviceType
+		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
+		for _, m := range models[d] {
+			i.Variants = append(i.Variants, plan.Variant{Variant: m.Variant, Limit: len(m.Latency)})
+		}
+		out.Instances = append(out.Instances, i)
+		out.Forecast.CostPerHour += spec.DeviceTypes[d].PricePerHour
+	}
+	var promised plan.Promise
+	for _, d := range types {
+		set, err := p.policies(ctx, spec, s, asked, models[d], len(workers), carries)
+		if err != nil {
+			return plan.Promise{}, err
+		}
+		set.Stage, set.DeviceType = s, d
+		out.Policies = append(out.Policies, set)
+		share := 0.0
+		for _, w := range workers {
+			if spec.Workers[w].DeviceType == d {
+				share += 1 / float64(len(workers))
+			}
+		}
+		x := set.At(asked.Rate).Promise
+		promised.Accuracy += share * x.Accuracy
+		promised.Violation += share * x.Violation
+	}
+	return promised, nil
+}
+
+// policies makes the set of one type of worker.
+func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.Asked, models []Model, workers int, carries float64) (plan.Policies, error) {
+	worker := func(rate float64) *Worker {
+		w := &Worker{SLO: asked.Within, Workers: workers, Models: models, Longest: p.longest(models), Levels: p.levels(),
+			Variable: p.Options.Variable, Balance: p.Options.Balance, Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate)}
+		if p.Options.Shape > 0 {
+			w.Arrivals = Gamma{PerSecond: rate, Shape: p.Options.Shape}
+		}
+		return w
+	}
+	if p.makers == nil {
+		p.makers = make(map[string]*maker)
+	}
+	key := worker(1).Key()
+	m := p.makers[key]
+	if m == nil {
+		m = &maker{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), told: p.Told}
+		p.makers[key] = m
+	}
+	if p.Options.Alone {
+		x, err := m.at(ctx, asked.Rate)
+		if err != nil {
+			return plan.Policies{}, err
+		}
+		return plan.Policies{ByRate: []plan.Policy{*x}}, nil
+	}
+	rates, step := p.Options.Rates, p.Options.Step
+	if step == 0 {
+		step = 0.01
+	}
+	if rates == nil {
+		low, err := m.lowest(ctx, round(lowest*carries), models[len(models)-1].Accuracy, step)
+		if err == nil {
+			err = m.between(ctx, low, round(highest*carries), step)
+		}
+		if err != nil {
+			return plan.Policies{}, err
+		}
+	}
+	for _, rate := range rates {
+		if _, err := m.at(ctx, rate); err != nil {
+			return plan.Policies{}, err
+		}
+	}
+	set := plan.Policies{ByRate: m.all()}
+	if !set.Covers(asked.Rate) {
+		if _, err := m.at(ctx, asked.Rate); err != nil {
+			return plan.Policies{}, err
+		}
+		set.ByRate = m.all()
+	}
+	return set, nil
+}
+
+// round gives a rate three digits, so that small changes of what is believed do not make all policies anew.
+func round(rate float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
+	return math.Round(rate/unit) * unit
+}
+
+func (p *Planner) levels() int {
+	switch {
+	case p.Options.Levels < 0:
+		return 0
+	case p.Options.Levels == 0:
+		return 100
+	}
+	return p.Options.Levels
+}
+
+// bound is the longest queue told apart, as the options have it.
+func (p *Planner) bound() int {
+	if p.Options.Longest <= 0 {
+		return 32
+	}
+	return p.Options.Longest
+}
+
+// longest is the longest queue told apart: no longer than the largest batch.
+func (p *Planner) longest(models []Model) int {
+	most := 1
+	for _, m := range models {
+		most = max(most, len(m.Latency))
+	}
+	return min(p.bound(), most)
+}
+
+// models returns the variants of a stage that are of use on a device type: known, above the floor, on the Pareto front, one
+// query in time, and within its memory, of which the variants least missed are left out first.
+func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration, broken []bool) []Model {
+	var all []Model
+	for _, v := range spec.Stages[s].Variants {
+		x := &spec.Variants[v]
+		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor || p.Profile.Latency(v, d, 1, 1) > within {
+			continue
+		}
+		m := Model{Variant: v, Accuracy: x.Accuracy}
+		for b := 1; b <= min(x.MaxBatch, p.bound()); b++ {
+			l := p.Profile.Latency(v, d, b, 1)
+			if l >= profile.Unknown {
+				break
+			}
+			m.Latency = append(m.Latency, l)
+		}
+		all = append(all, m)
+	}
+	all = Pareto(all)
+	return capacity.Shrink(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+}
+
+// carried is what a worker serves with its fastest batches in time, in queries/s.
+func carried(models []Model, within time.Duration) float64 {
+	most := 0.0
+	for i := range models {
+		most = max(most, models[i].serves(within))
+	}
+	return most
+}

@@ -1,0 +1,198 @@
+package scrooge
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// variant is what a mode runs.
+func variant(m *Mode) serving.VariantID { return serving.VariantID(m.Tag) }
+
+// homes finds workers for a candidate's machines, nil when there are too few.
+func (c *candidate) homes() []capacity.Home {
+	if !c.fits() {
+		return nil
+	}
+	x := c.world
+	households := make([]capacity.Household, len(c.packing.bins))
+	for k, b := range c.packing.bins {
+		households[k].Group = b.device
+		for n := range b.pieces {
+			p := &b.pieces[n]
+			households[k].Lodgers = append(households[k].Lodgers, capacity.Lodger{Stage: x.stage(p).id, Variant: variant(&p.mode), Slots: p.mode.Slots})
+		}
+	}
+	homes, _ := capacity.House(x.running, x.workers, households)
+	return homes
+}
+
+// kept counts the instances that go on.
+func (c *candidate) kept() (n int) {
+	for _, h := range c.homes() {
+		for _, k := range h.Kept {
+			if k {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (x *world) stage(p *piece) *stage { return &x.graphs[p.graph].stages[p.stage] }
+
+// plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, where that does not fit.
+func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) *plan.Plan {
+	if !x.o.AsWritten {
+		c.calm()
+	}
+	out := &plan.Plan{Planner: "scrooge", Forecast: plan.Forecast{Violation: -1, CostPerHour: x.rent(r, c)}, Budgets: make([]time.Duration, len(x.spec.Stages))}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	for g := range c.solutions {
+		for i, within := range c.budgets(g) {
+			out.Budgets[x.graphs[g].stages[i].id] = within
+		}
+	}
+	reach := make([]float64, len(x.spec.Apps)) // by how much an app's load may grow before one of its machines is full
+	for a := range reach {
+		reach[a] = math.Inf(1)
+	}
+	right := make([]float64, len(x.spec.Stages)) // mean accuracy
+	homes := c.homes()
+	for k := range c.packing.bins {
+		b, h := &c.packing.bins[k], &homes[k]
+		for n := range b.pieces {
+			p := &b.pieces[n]
+			st := x.stage(p)
+			i := plan.Instance{
+				Worker: h.Worker, Place: h.Places[n], Stage: st.id, Variants: []plan.Variant{{Variant: variant(&p.mode), Limit: p.mode.Batch}},
+				Slots: p.mode.Slots, Built: x.built(p), Share: p.rate / (st.rate * part),
+			}
+			if p.mode.Batch > 1 {
+				i.Hold = time.Duration(float64(p.mode.Batch) / p.rate * float64(time.Second))
+			}
+			if !h.Kept[n] {
+				out.Loads++
+			}
+			a := x.graphs[p.graph].app
+			reach[a] = min(reach[a], 1/max(1-b.room, tiny))
+			right[st.id] += i.Share * x.spec.Variants[variant(&p.mode)].Accuracy
+			out.Instances = append(out.Instances, i)
+		}
+	}
+	out.Sort()
+	x.promise(out, reach, right, part)
+	if wanted != nil {
+		out.Shed = make([]float64, len(x.rates))
+		for a := range x.rates {
+			out.Shed[a] = x.rates[a] * (1 - part)
+		}
+		out.Short = wanted.short()
+	}
+	x.prove(out, c, bound)
+	return out
+}
+
+// rent is what the machines of a candidate cost by the request's prices, in $/h.
+func (x *world) rent(r plan.Request, c *candidate) (out float64) {
+	for d, n := range c.packing.used {
+		out += float64(n) * r.Price(serving.DeviceTypeID(d))
+	}
+	return out
+}
+
+// promise fills in what the plan is made for, carries and is worth.
+func (x *world) promise(out *plan.Plan, reach, right []float64, part float64) {
+	out.Demand, out.Capacity = slices.Clone(x.rates), make([]float64, len(x.rates))
+	var accuracy, queries float64
+	for a, app := range x.spec.Apps {
+		out.Capacity[a] = x.rates[a] * part * reach[a]
+		out.Forecast.Throughput += out.Capacity[a]
+		all := 1.0
+		for _, s := range app.Stages {
+			all *= right[s]
+		}
+		accuracy += x.rates[a] * part * all
+		queries += x.rates[a] * part
+	}
+	out.Forecast.Accuracy = accuracy / queries
+}
+
+// prove says how good the plan is proven to be, in $/h of rent. No plan uses less of machines than the bounds of the graphs say; what is
+// rented is whole machines, so that the least sum of whole prices from there on is a bound.
+func (x *world) prove(out *plan.Plan, c *candidate, bound float64) {
+	if x.free || math.IsNaN(bound) {
+		return
+	}
+	var prices []float64
+	for d, price := range x.prices {
+		if x.useful(d) {
+			prices = append(prices, price)
+		}
+	}
+	out.Bound, out.Proven, out.Cost = min(whole(bound*(1-tiny), prices), c.cost), true, true
+	out.Gap = (c.cost - out.Bound) / max(out.Bound, tiny)
+}
+
+// useful tells whether some module runs on a type.
+func (x *world) useful(device int) bool {
+	for g := range x.graphs {
+		for i := range x.graphs[g].stages {
+			if slices.ContainsFunc(x.graphs[g].stages[i].modes, func(m Mode) bool { return m.Type == device }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// whole is the least sum of prices, each taken any number of times, that is at least as much as is needed. It gives up after a number of steps with what is
+// needed itself.
+func whole(need float64, prices []float64) float64 {
+	prices = slices.Clone(prices)
+	slices.Sort(prices)
+	slices.Reverse(prices)
+	best, steps := math.Inf(1), 100_000
+	var add func(k int, sum float64)
+	add = func(k int, sum float64) {
+		if sum >= need {
+			best = min(best, sum)
+			return
+		}
+		if steps--; k == len(prices) || steps < 0 {
+			return
+		}
+		if k == len(prices)-1 {
+			best = min(best, sum+math.Ceil((need-sum)/prices[k])*prices[k])
+			return
+		}
+		for ; sum < best; sum += prices[k] {
+			add(k+1, sum)
+			if sum >= need {
+				return
+			}
+		}
+	}
+	add(0, 0)
+	if steps < 0 {
+		return need
+	}
+	return best
+}
+
+// built is how many slots an instance is launched with: as many as any mode of its variant on its type has, so that another concurrency takes no
+// load.
+func (x *world) built(p *piece) (most int) {
+	for _, m := range x.stage(p).modes {
+		if m.Type == p.mode.Type && m.Tag == p.mode.Tag {
+			most = max(most, m.Slots)
+		}
+	}
+	return max(most, p.mode.Slots)
+}

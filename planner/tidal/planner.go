@@ -1,0 +1,223 @@
+package tidal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// Options tune the planner. The zero value gives the defaults.
+type Options struct {
+	// Late is the share of queries that may be late where that can be kept; 0 means one in ten thousand. Prices are made for
+	// the rates at which it can.
+	Late float64
+	// Steps is how many rates there are prices for, up to what the fastest variant carries; 0 means 64.
+	Steps int
+	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is known
+	// and does not change.
+	Alone bool
+}
+
+// longest is the largest batch that is planned for.
+const longest = 32
+
+// Planner loads every variant that is of use on every worker and makes the prices for choosing among them. It keeps the last
+// prices of every stage; it is not for concurrent use.
+type Planner struct {
+	Profile profile.Profile
+	Options Options
+	made    []made // by StageID
+}
+
+type made struct {
+	pool  Pool
+	alone float64 // the rate it was made for alone; 0 for all rates
+	rates []plan.Price
+}
+
+// Name implements plan.Planner.
+func (p *Planner) Name() string { return "tidal" }
+
+// Provides implements plan.Planner.
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Priced }
+
+// Plan implements plan.Planner. It takes 5 to 200 ms for each rate, and nothing for what it has made before.
+func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	out := &plan.Plan{Planner: p.Name()}
+	if r.Snapshot != nil {
+		out.Snapshot = r.Snapshot.Seq
+	}
+	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	asked := capacity.Ask(r.Spec, r.Rates)
+	workers, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	if err != nil {
+		return nil, err
+	}
+	total := 0.0
+	out.Demand, out.Capacity = make([]float64, len(r.Spec.Apps)), make([]float64, len(r.Spec.Apps))
+	p.made = append(p.made, make([]made, max(len(r.Spec.Stages)-len(p.made), 0))...)
+	for s := range r.Spec.Stages {
+		a := asked[s]
+		if n := len(r.Spec.Apps[a.App].Stages); n > 1 {
+			return nil, fmt.Errorf("app %q has %d stages: planner tidal knows the slack of one; use planner proteus", r.Spec.Apps[a.App].Name, n)
+		}
+		prices, err := p.stage(ctx, out, r.Spec, serving.StageID(s), a, workers[s], broken)
+		if err != nil {
+			return nil, err
+		}
+		low, high, part := prices.Between(a.Rate)
+		out.Prices = append(out.Prices, *prices)
+		out.Demand[a.App] = a.Rate
+		out.Forecast.Throughput += out.Capacity[a.App]
+		out.Forecast.Accuracy += a.Rate * ((1-part)*low.Promise.Accuracy + part*high.Promise.Accuracy)
+		out.Forecast.Violation += a.Rate * ((1-part)*low.Promise.Violation + part*high.Promise.Violation)
+		total += a.Rate
+	}
+	out.Forecast.Accuracy /= total
+	out.Forecast.Violation /= total
+	out.Loads = capacity.Loads(r.Snapshot, out)
+	return out, out.Validate(r.Spec)
+}
+
+// stage gives a stage its workers and its prices.
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.Asked, workers []serving.WorkerID, broken []bool) (*plan.Prices, error) {
+	d := spec.Workers[workers[0]].DeviceType
+	for _, w := range workers {
+		if x := spec.Workers[w].DeviceType; x != d {
+			return nil, fmt.Errorf("app %q has workers of types %q and %q: planner tidal pools workers of one type; use planner ramsis",
+				spec.Apps[a.App].Name, spec.DeviceTypes[d].Name, spec.DeviceTypes[x].Name)
+		}
+	}
+	pool := Pool{Workers: len(workers), SLO: a.Within, Models: p.models(spec, s, d, a.Within, broken), Late: p.Options.Late}
+	if len(pool.Models) == 0 {
+		return nil, capacity.Hopeless(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
+	}
+	if pool.Late == 0 {
+		pool.Late = 1e-4
+	}
+	rates, err := p.rates(ctx, s, pool, a.Rate)
+	if err != nil {
+		return nil, err
+	}
+	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.Fan
+	if p.Options.Alone {
+		out.Capacity[a.App] = pool.carries() / a.Fan
+	}
+	for _, w := range workers {
+		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
+		for _, m := range pool.Models {
+			i.Variants = append(i.Variants, plan.Variant{Variant: m.Variant, Limit: len(m.Latency)})
+		}
+		out.Instances = append(out.Instances, i)
+		out.Forecast.CostPerHour += spec.DeviceTypes[d].PricePerHour
+	}
+	return &plan.Prices{Stage: s, Workers: len(workers), ByRate: rates}, nil
+}
+
+// rates makes the prices of a pool, or finds them.
+func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.Price, error) {
+	m := &p.made[s]
+	alone := 0.0
+	if p.Options.Alone {
+		alone = asked
+	}
+	if len(m.rates) > 0 && m.alone == alone && m.pool.same(&pool) {
+		return m.rates, nil
+	}
+	*m = made{pool: pool, alone: alone}
+	steps := p.Options.Steps
+	if steps <= 0 {
+		steps = 64
+	}
+	if p.Options.Alone {
+		pool.Rate = asked
+		if x, kept := pool.Price(nil); kept {
+			m.rates = []plan.Price{*x}
+			return m.rates, nil
+		}
+	}
+	carries := pool.carries()
+	for k := 1; k <= steps; k++ {
+		if err := ctx.Err(); err != nil {
+			*m = made{}
+			return nil, err
+		}
+		pool.Rate = carries * float64(k) / float64(steps)
+		var near *plan.Price
+		if n := len(m.rates); n > 0 {
+			near = &m.rates[n-1]
+		}
+		x, kept := pool.Price(near)
+		if !kept && len(m.rates) > 0 {
+			break
+		}
+		m.rates = append(m.rates, *x)
+	}
+	return m.rates, nil
+}
+
+// carries is what the pool serves with its fastest batches in time, in queries/s.
+func (p *Pool) carries() float64 {
+	most := 0.0
+	for _, a := range p.actions() {
+		most = max(most, a.size/a.takes)
+	}
+	return most * float64(p.Workers)
+}
+
+func (p *Pool) same(o *Pool) bool {
+	return p.Workers == o.Workers && p.SLO == o.SLO && p.Late == o.Late && slices.EqualFunc(p.Models, o.Models, func(a, b Model) bool {
+		return a.Variant == b.Variant && a.Accuracy == b.Accuracy && slices.Equal(a.Latency, b.Latency)
+	})
+}
+
+// models returns the variants of a stage that are of use on a device type, each with the batches that can be in time: known,
+// above the floor, with a batch that is the best of its size or speed, and within its memory, of which the variants least
+// missed are left out first. The fastest has larger batches as well, for queries that are late already.
+func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration, broken []bool) []Model {
+	var all []Model
+	for _, v := range spec.Stages[s].Variants {
+		x := &spec.Variants[v]
+		if broken[v] || x.Accuracy < spec.Apps[spec.Stages[s].App].Floor {
+			continue
+		}
+		m := Model{Variant: v, Accuracy: x.Accuracy}
+		for b := 1; b <= min(x.MaxBatch, longest); b++ {
+			l := p.Profile.Latency(v, d, b, 1)
+			if l >= profile.Unknown {
+				break
+			}
+			m.Latency = append(m.Latency, l)
+		}
+		if len(m.Latency) > 0 && m.Latency[0] <= within {
+			all = append(all, m)
+		}
+	}
+	used := func() map[serving.VariantID]bool {
+		out := make(map[serving.VariantID]bool)
+		for _, a := range (&Pool{SLO: within, Models: all}).actions() {
+			out[a.variant] = true
+		}
+		return out
+	}
+	of := used()
+	all = slices.DeleteFunc(all, func(m Model) bool { return !of[m.Variant] })
+	slices.SortFunc(all, func(a, b Model) int { return int(a.Latency[0] - b.Latency[0]) })
+	all = capacity.Shrink(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+	for i := range all {
+		if m := &all[i]; i > 0 {
+			n := len(m.Latency)
+			for m.Latency[n-1] > within {
+				n--
+			}
+			m.Latency = m.Latency[:n]
+		}
+	}
+	return all
+}

@@ -1,0 +1,295 @@
+// Package openinference runs batches on servers that speak the Open Inference Protocol v2 over gRPC (Triton, OVMS, KServe,
+// MLServer, another sluice), so that sluice can stand in front of what people already run.
+package openinference
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Model is what a variant is called on the server.
+type Model struct {
+	Name    string
+	Version string // "" leaves the choice to the server
+}
+
+// Config says where the server is and what it serves.
+type Config struct {
+	Address string // HOST:PORT
+	TLS     bool
+	CA      string // PEM file to trust instead of the system's, with TLS
+	// LoadModels asks the server to load and unload models; otherwise they must be loaded already.
+	LoadModels bool
+	Models     map[serving.VariantID]Model
+	// CallTimeout bounds one inference (default 60 s), PollEvery the wait between questions whether a model is ready
+	// (default 100 ms), MaxMessage an answer (default 64 MiB).
+	CallTimeout, PollEvery time.Duration
+	MaxMessage             int
+}
+
+// Backend is a dataplane.Backend. Instances share nothing: each has its own connection, so that losing one is seen by that
+// one.
+type Backend struct {
+	c           Config
+	credentials credentials.TransportCredentials
+	users       users
+}
+
+// New checks the configuration; it does not connect.
+func New(c Config) (*Backend, error) {
+	if c.Address == "" {
+		return nil, errors.New("openinference: address is missing, want HOST:PORT")
+	}
+	if c.CallTimeout <= 0 {
+		c.CallTimeout = time.Minute
+	}
+	if c.PollEvery <= 0 {
+		c.PollEvery = 100 * time.Millisecond
+	}
+	if c.MaxMessage <= 0 {
+		c.MaxMessage = 64 << 20
+	}
+	b := &Backend{c: c, credentials: insecure.NewCredentials()}
+	if c.TLS {
+		t := &tls.Config{MinVersion: tls.VersionTLS12}
+		if c.CA != "" {
+			pem, err := os.ReadFile(c.CA)
+			if err != nil {
+				return nil, fmt.Errorf("openinference: ca: %w", err)
+			}
+			t.RootCAs = x509.NewCertPool()
+			if !t.RootCAs.AppendCertsFromPEM(pem) {
+				return nil, fmt.Errorf("openinference: ca: %s holds no certificate", c.CA)
+			}
+		}
+		b.credentials = credentials.NewTLS(t)
+	}
+	return b, nil
+}
+
+func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error) {
+	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(b.c.MaxMessage), grpc.MaxCallSendMsgSize(b.c.MaxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 2 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}))
+	if err != nil {
+		return nil, nil, fmt.Errorf("openinference: %s: %w", b.c.Address, err)
+	}
+	return conn, pb.NewGRPCInferenceServiceClient(conn), nil
+}
+
+func (b *Backend) model(v serving.VariantID) (Model, error) {
+	m, ok := b.c.Models[v]
+	if !ok || m.Name == "" {
+		return m, fmt.Errorf("openinference: variant %d has no model on %s", v, b.c.Address)
+	}
+	return m, nil
+}
+
+// Interface asks the server what a variant takes and gives.
+func (b *Backend) Interface(ctx context.Context, v serving.VariantID) (inputs, outputs []tensor.Spec, err error) {
+	m, err := b.model(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, client, err := b.dial()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer conn.Close()
+	r, err := client.ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: m.Name, Version: m.Version}, grpc.WaitForReady(true))
+	if err != nil {
+		return nil, nil, fmt.Errorf("openinference: metadata of %q on %s: %w", m.Name, b.c.Address, err)
+	}
+	list := func(in []*pb.ModelMetadataResponse_TensorMetadata) []tensor.Spec {
+		out := make([]tensor.Spec, len(in))
+		for k, t := range in {
+			out[k] = tensor.Spec{Name: t.GetName(), DType: tensor.ParseDType(t.GetDatatype()), Shape: t.GetShape()}
+		}
+		return out
+	}
+	return list(r.GetInputs()), list(r.GetOutputs()), nil
+}
+
+// Launch implements dataplane.Backend: it connects and waits until every variant is ready on the server.
+func (b *Backend) Launch(ctx context.Context, s dataplane.InstanceSpec) (dataplane.Runner, error) {
+	conn, client, err := b.dial()
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{b: b, conn: conn, client: client}
+	for _, v := range s.Variants {
+		if err := r.Load(ctx, v, s.BatchLimit); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+type runner struct {
+	b      *Backend
+	conn   *grpc.ClientConn
+	client pb.GRPCInferenceServiceClient
+
+	mu   sync.Mutex
+	held map[string]bool // models this instance has loaded
+}
+
+// hold notes that an instance needs a model.
+func (r *runner) hold(model string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[model] {
+		return
+	}
+	if r.held == nil {
+		r.held = make(map[string]bool)
+	}
+	r.held[model] = true
+	r.b.users.add(model, 1)
+}
+
+// release notes that an instance needs a model no more, and tells whether it was the last that did.
+func (r *runner) release(model string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.held[model] {
+		return false
+	}
+	delete(r.held, model)
+	return r.b.users.add(model, -1) == 0
+}
+
+// users counts the instances that need each model of the server: it holds one copy for all of them, which may go only with
+// the last.
+type users struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (u *users) add(model string, by int) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n == nil {
+		u.n = make(map[string]int)
+	}
+	u.n[model] += by
+	return u.n[model]
+}
+
+// Load implements dataplane.Runner.
+func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
+	m, err := r.b.model(v)
+	if err != nil {
+		return err
+	}
+	if r.b.c.LoadModels {
+		// Also when another instance has asked before: a server that has the model takes it for a question.
+		r.hold(m.Name)
+		if _, err := r.client.RepositoryModelLoad(ctx, &pb.RepositoryModelLoadRequest{ModelName: m.Name}, grpc.WaitForReady(true)); err != nil {
+			return fmt.Errorf("openinference: load of %q on %s: %w", m.Name, r.b.c.Address, err)
+		}
+	}
+	tick := time.NewTicker(r.b.c.PollEvery)
+	defer tick.Stop()
+	for {
+		ready, err := r.client.ModelReady(ctx, &pb.ModelReadyRequest{Name: m.Name, Version: m.Version})
+		if err == nil && ready.GetReady() {
+			return nil
+		}
+		if err != nil && status.Code(err) != codes.Unavailable && ctx.Err() == nil {
+			return fmt.Errorf("openinference: is %q ready on %s: %w", m.Name, r.b.c.Address, err)
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil {
+				err = errors.New("the model is not ready")
+			}
+			return fmt.Errorf("openinference: %q on %s: %w", m.Name, r.b.c.Address, errors.Join(err, ctx.Err()))
+		case <-tick.C:
+		}
+	}
+}
+
+// Unload implements dataplane.Runner.
+func (r *runner) Unload(ctx context.Context, v serving.VariantID) error {
+	m, err := r.b.model(v)
+	if err != nil || !r.b.c.LoadModels || !r.release(m.Name) {
+		return err
+	}
+	_, err = r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m.Name})
+	return err
+}
+
+// Close implements dataplane.Runner. Models that no other instance needs leave the server; one that is gone has none.
+func (r *runner) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, done := context.WithTimeout(context.Background(), r.b.c.CallTimeout)
+	defer done()
+	var failed []error
+	for m := range r.held {
+		if r.b.users.add(m, -1) > 0 {
+			continue
+		}
+		if _, err := r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m}); err != nil && status.Code(err) != codes.Unavailable {
+			failed = append(failed, fmt.Errorf("openinference: unload of %q on %s: %w", m, r.b.c.Address, err))
+		}
+	}
+	r.held = nil
+	return errors.Join(append(failed, r.conn.Close())...)
+}
+
+// Run implements dataplane.Runner.
+func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
+	m, err := r.b.model(b.Variant)
+	if err != nil {
+		return err
+	}
+	inputs, err := join(b.Parts)
+	if err != nil {
+		return err
+	}
+	ctx, done := context.WithTimeout(ctx, r.b.c.CallTimeout)
+	defer done()
+	answer, err := r.client.ModelInfer(ctx, oip.EncodeRequest(m.Name, m.Version, "", inputs, nil))
+	if err != nil {
+		return r.failure(err)
+	}
+	outputs, err := oip.DecodeOutputs(answer)
+	if err != nil {
+		return fmt.Errorf("openinference: answer of %q on %s: %w", m.Name, r.b.c.Address, err)
+	}
+	return split(b.Parts, b.Items, outputs)
+}
+
+// failure tells a lost server from one that refused the batch. A call that got no answer in time says nothing of the
+// queries, but nothing more can be expected of the instance either.
+func (r *runner) failure(err error) error {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Unauthenticated, codes.PermissionDenied:
+		return fmt.Errorf("openinference: %s: %w: %w", r.b.c.Address, dataplane.ErrInstanceLost, err)
+	}
+	return fmt.Errorf("openinference: %s: %w", r.b.c.Address, err)
+}
