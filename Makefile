@@ -13,6 +13,10 @@ export GOTOOLCHAIN ?= auto
 # The packages with goroutines of their own; the core has none (see internal/archtest).
 RACE_DIRS := dataplane api/server runtime measure/loadgen measure/telemetry
 
+# The linter is built from the module proxy, once, into a folder that git ignores.
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .tools/golangci-lint-$(GOLANGCI_VERSION)
+
 # say prints a step's name before its commands, so that a long run shows where it is.
 say = @printf '\n==> %s\n' '$(1)'
 
@@ -49,16 +53,25 @@ fuzz: tools ## run every fuzz target for FUZZTIME (default 10s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 .PHONY: lint
-lint: tools vet fmt ## vet, formatting, import floors, go.mod tidy
+lint: tools vet fmt golangci ## vet, formatting, linters, import floors, go.mod tidy
 	$(call say,import floors)
 	$(GO) test -count=1 ./internal/archtest
 	$(call say,go.mod and go.sum)
 	$(GO) mod tidy -diff
 
 .PHONY: golangci
-golangci: ## more findings, where golangci-lint is installed (not part of check)
-	@scripts/need.sh golangci-lint
-	golangci-lint run
+golangci: tools $(GOLANGCI) ## run the linters of .golangci.yml
+	$(call say,golangci-lint)
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	$(call say,building golangci-lint $(GOLANGCI_VERSION))
+	GOBIN=$(CURDIR)/.tools GOFLAGS=-mod=mod $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv .tools/golangci-lint $(GOLANGCI)
+
+.PHONY: guard
+guard: tools ## compare what the program does with what scripts/guard recorded (FULL=1 for every figure)
+	scripts/guard.sh $(if $(FULL),--full)
 
 .PHONY: bench
 bench: tools setup ## benchmarks in Go's format (BENCH=regexp, BENCHTIME=1s)
@@ -87,8 +100,8 @@ clean: ## remove what was built and measured; fetched libraries stay
 	rm -rf bin out .cache
 
 .PHONY: distclean
-distclean: clean ## remove the fetched libraries as well
-	rm -rf node_modules
+distclean: clean ## remove the fetched libraries and tools as well
+	rm -rf node_modules .tools
 
 .PHONY: tools vet fmt
 tools:

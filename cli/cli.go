@@ -34,7 +34,8 @@ type Env struct {
 func OS() Env {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	return Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Context: ctx,
+	return Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Context:  ctx,
 		Terminal: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
@@ -77,7 +78,9 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		serveCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(), loadCommand(), profileCommand(), planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(), reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
+		serveCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(), loadCommand(), profileCommand(),
+		planCommand(), policyCommand(), simulateCommand(), configCommand(), importCommand(), systemsCommand(),
+		reproduceCommand(), explainCommand(), replayCommand(), demoCommand(), versionCommand(),
 	}
 }
 
@@ -185,7 +188,9 @@ func parse(fs *flag.FlagSet, args []string) (rest []string, err error) {
 }
 
 func overview(w io.Writer) {
-	fmt.Fprint(w, "sluice serves machine-learning models under latency objectives.\n\nUsage: sluice COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n")
+	fmt.Fprint(w,
+		"sluice serves machine-learning models under latency objectives.\n\nUsage: sluice COMMAND [FLAGS] "+
+			"[ARGUMENTS]\n\nCommands:\n")
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
 	}

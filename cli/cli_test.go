@@ -14,7 +14,10 @@ import (
 func sluice(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Main(Env{Args: args, Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Getenv: os.Getenv, Context: context.Background()})
+	code = Main(Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Getenv: os.Getenv,
+		Context: context.Background(),
+	})
 	return code, o.String(), e.String()
 }
 
@@ -79,7 +82,11 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"serv"}, ExitUsage, `did you mean "serve"`},
 		{[]string{"simulate", "--nonsense"}, ExitUsage, "nonsense"},
 		{[]string{"simulate", "-f", file}, ExitUsage, "say how much"},
-		{[]string{"simulate", "-f", file, "--system", "none", "--request-rate-range", "5"}, ExitUsage, "does not exist: use one of"},
+		{
+			[]string{
+				"simulate", "-f", file, "--system", "none", "--request-rate-range", "5",
+			}, ExitUsage, "does not exist: use one of",
+		},
 		{[]string{"simulate", "-f", bad, "--request-rate-range", "5"}, ExitConfig, `did you mean "apps"`},
 		{[]string{"simulate", "-f", "nowhere.yaml", "--request-rate-range", "5"}, ExitConfig, "nowhere.yaml"},
 		{[]string{"simulate", "-f", file, "--request-rate-range", "x"}, ExitUsage, "--request-rate-range"},
@@ -87,12 +94,17 @@ func TestExitStatus(t *testing.T) {
 		{[]string{"explain", "0"}, ExitUsage, "not a query number"},
 		{[]string{"explain", "5", "--server", "127.0.0.1:1"}, ExitNoServer, "is the server running"},
 		{[]string{"replay", file}, ExitConfig, "journal line 1"},
-		{[]string{"load", "--app", "x", "--slo", "1s", "--request-rate-range", "1", "-u", "127.0.0.1:1"}, ExitNoServer, "does not say"},
+		{
+			[]string{
+				"load", "--app", "x", "--slo", "1s", "--request-rate-range", "1", "-u", "127.0.0.1:1",
+			}, ExitNoServer, "does not say",
+		},
 		{[]string{"systems", "explain", "none"}, ExitUsage, "does not exist"},
 	} {
 		code, out, errs := sluice(t, c.args...)
 		if code != c.code || !strings.Contains(out+errs, c.says) {
-			t.Errorf("sluice %s: status %d, %s%s; want %d and %q", strings.Join(c.args, " "), code, out, errs, c.code, c.says)
+			t.Errorf("sluice %s: status %d, %s%s; want %d and %q", strings.Join(c.args, " "), code, out, errs, c.code,
+				c.says)
 		}
 	}
 }
@@ -112,7 +124,8 @@ func TestSimulate(t *testing.T) {
 			Violation       float64 `json:"violation_ratio"`
 		}
 	}
-	if err := json.Unmarshal([]byte(first), &reports); err != nil || reports[0].Overall.Offered < 900 || reports[0].Overall.Violation > 0 {
+	if err := json.Unmarshal([]byte(first), &reports); err != nil || reports[0].Overall.Offered < 900 ||
+		reports[0].Overall.Violation > 0 {
 		t.Fatalf("%v: %s", err, first)
 	}
 	if _, second, _ := sluice(t, args...); second != first {
@@ -126,20 +139,23 @@ func TestSimulate(t *testing.T) {
 	if code, out, errs := sluice(t, "replay", journal); code != ExitOK || !strings.Contains(out, "all the same") {
 		t.Errorf("replay: %d %s%s", code, out, errs)
 	}
-	if code, out, errs := sluice(t, "explain", "7", "--journal", journal); code != ExitOK || !strings.Contains(out, "query 7 of app") {
+	if code, out, errs := sluice(t, "explain", "7", "--journal", journal); code != ExitOK ||
+		!strings.Contains(out, "query 7 of app") {
 		t.Errorf("explain: %d %s%s", code, out, errs)
 	}
 	text, err := os.ReadFile(journal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(journal, bytes.Replace(text, []byte("instance free"), []byte("instance busy"), 1), 0o644); err != nil {
+	if err := os.WriteFile(journal, bytes.Replace(text, []byte("instance free"), []byte("instance busy"), 1),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if code, _, errs := sluice(t, "replay", journal); code != ExitShortOf || !strings.Contains(errs, "recorded") {
 		t.Errorf("a changed journal: %d %s", code, errs)
 	}
-	if code, out, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "100:300:100", "--duration", "2s", "--system", "fcfs+adaptive"); code != ExitOK || !strings.Contains(out, "300-per-s") {
+	if code, out, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "100:300:100", "--duration", "2s",
+		"--system", "fcfs+adaptive"); code != ExitOK || !strings.Contains(out, "300-per-s") {
 		t.Errorf("a range: %d %s%s", code, out, errs)
 	}
 }
@@ -149,7 +165,8 @@ func TestSystems(t *testing.T) {
 	if code != ExitOK || !strings.Contains(out, "proteus-batching") || !strings.Contains(out, "earliestfinish") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, out, _ := sluice(t, "systems", "explain", "clkwrk"); code != ExitOK || !strings.Contains(out, "Kairos §7") {
+	if code, out, _ := sluice(t, "systems", "explain", "clkwrk"); code != ExitOK ||
+		!strings.Contains(out, "Kairos §7") {
 		t.Errorf("%d %s", code, out)
 	}
 	if code, out, _ := sluice(t, "systems", "--json"); code != ExitOK || !json.Valid([]byte(out)) {

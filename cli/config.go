@@ -10,7 +10,8 @@ import (
 
 func configCommand() command {
 	return command{
-		name: "config", summary: "check a sluice.yaml, or write one from a model repository", usage: "check FILE | init REPOSITORY | template",
+		name: "config", summary: "check a sluice.yaml, or write one from a model repository",
+		usage: "check FILE | init REPOSITORY | template",
 		about: `
 check reads a file, resolves its models and prints every problem with its line and field.
 init prints a commented file for a model repository laid out as MODEL/VERSION/model.onnx.
@@ -58,7 +59,9 @@ func checkConfig(e *Env, path string, asJSON bool) error {
 	for _, warning := range w.Warnings {
 		fmt.Fprintf(e.Stdout, "warning: %s\n", warning)
 	}
-	fmt.Fprintf(e.Stdout, "%s is good: %d apps, %d variants, %d workers, %d instances, system %s (router %s, batcher %s)\n", path, len(w.Spec.Apps), len(w.Spec.Variants),
+	fmt.Fprintf(e.Stdout,
+		"%s is good: %d apps, %d variants, %d workers, %d instances, system %s (router %s, batcher %s)\n", path,
+		len(w.Spec.Apps), len(w.Spec.Variants),
 		len(w.Spec.Workers), len(w.Placement), w.system.Name, w.system.Router, w.system.Batcher)
 	return nil
 }

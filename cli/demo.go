@@ -14,15 +14,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
-	"github.com/sluice-serving/sluice/models/digits"
 	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // What the demo asks for. Every number can be changed in the sluice.yaml that it leaves behind.
@@ -36,26 +36,33 @@ const (
 
 func demoCommand() command {
 	return command{
-		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen", usage: "[pipeline] [--dir out/demo]",
+		name: "demo", summary: "train small models, serve them under a bursty load, and predict what was seen",
+		usage: "[pipeline] [--dir out/demo]",
 		about: `
-Without an argument: trains a ladder of classifiers that find and read a digit in a picture (once, about two minutes), measures them, serves
-them over gRPC, and drives the server for a minute with a load that rises and falls to several times what the most accurate model alone can
-carry. System proteus answers with less accurate models while it must: they are loaded and unloaded as the load goes. Then the
-simulator repeats the same arrivals with the same scheduling code, and with the most accurate model alone. Everything is left
-in --dir to look at and to repeat.
+Without an argument: trains a ladder of classifiers that find and read a digit in a picture (once, about two
+minutes), measures them, serves them over gRPC, and drives the server for a minute with a load that rises and
+falls to several times what the most accurate model alone can carry. System proteus answers with less accurate
+models while it must: they are loaded and unloaded as the load goes. Then the simulator repeats the same
+arrivals with the same scheduling code, and with the most accurate model alone. Everything is left in --dir to
+look at and to repeat.
 
-pipeline: the same with a graph of models under one objective. A detector finds the digits of a scene, each is cut out, and a
-reader reads it; the scenes grow three times as busy while it runs. System scrooge gives the stages batches, places and parts of the objective
-so that they cost least, and follows what is in the scenes.`,
-		examples: "sluice demo\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\nsluice simulate -f out/demo/sluice.yaml --replay out/demo/run.jsonl",
+pipeline: the same with a graph of models under one objective. A detector finds the digits of a scene, each is
+cut out, and a reader reads it; the scenes grow three times as busy while it runs. System scrooge gives the
+stages batches, places and parts of the objective so that they cost least, and follows what is in the scenes.`,
+		examples: "sluice demo\nsluice demo pipeline\nsluice demo --dir /tmp/demo --duration 2m\nsluice simulate -f " +
+			"out/demo/sluice.yaml --replay out/demo/run.jsonl",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			dir := fs.String("dir", "", "`folder` for models, profile, reports and plots; empty takes out/demo, or out/pipeline")
+			dir := fs.String("dir", "",
+				"`folder` for models, profile, reports and plots; empty takes out/demo, or out/pipeline")
 			length := fs.Duration("duration", time.Minute, "length of the load, a `duration`")
 			seed := fs.Uint64("seed", demoSeed, "`seed` of the load")
 			again := fs.Bool("remeasure", false, "measure the models again even if a profile of this machine is there")
 			asJSON := fs.Bool("json", false, "print the outcome as JSON")
 			return func(e *Env, args []string) error {
-				d := &demo{dir: *dir, length: *length, seed: *seed, slo: demoSLO, again: *again, asJSON: *asJSON, say: e.Stdout}
+				d := &demo{
+					dir: *dir, length: *length, seed: *seed, slo: demoSLO, again: *again, asJSON: *asJSON,
+					say: e.Stdout,
+				}
 				if *asJSON {
 					d.say = e.Stderr
 				}
@@ -117,7 +124,9 @@ func (d *demo) world(e *Env) (*world, error) {
 	models := d.path("models")
 	fmt.Fprintf(d.say, "1. models: a ladder of digit classifiers in %s\n", models)
 	bar := newProgress(e)
-	ladder, err := digits.Build(e.Context, models, demoSeed, func(stage string, done, total float64) { bar.show(done/math.Max(total, 1e-9), stage) })
+	ladder, err := digits.Build(e.Context, models, demoSeed, func(stage string, done, total float64) {
+		bar.show(done/math.Max(total, 1e-9), stage)
+	})
 	bar.done()
 	if err != nil {
 		return nil, err
@@ -132,12 +141,14 @@ func (d *demo) world(e *Env) (*world, error) {
 	return openWorld(e, file)
 }
 
-// demoConfig writes the demo's sluice.yaml: a worker a core, each with the variant that the plan gives it, and one core left
-// to the front end and the load generator.
+// demoConfig writes the demo's sluice.yaml: a worker a core, each with the variant that the plan gives it, and one core
+// left to the front end and the load generator.
 func demoConfig(w io.Writer, l *digits.Ladder) error {
 	var b strings.Builder
 	instances := max(1, runtime.NumCPU()-1)
-	fmt.Fprintf(&b, `# Written by 'sluice demo'. Try another system: sluice simulate -f sluice.yaml --replay run.jsonl --system clipper
+	fmt.Fprintf(&b,
+		`# Written by 'sluice demo'. Try another system:
+#   sluice simulate -f sluice.yaml --replay run.jsonl --system clipper
 version: 1
 device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
 workers: [{name: core, count: %d}]
@@ -154,7 +165,8 @@ apps:
 	for _, v := range slices.Backward(l.Variants) {
 		fmt.Fprintf(&b, "      - {name: %s, accuracy: %.4f, max_batch: 64}\n", v.Name, v.Accuracy)
 	}
-	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\ntelemetry: {log_level: warn}\n")
+	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n")
+	b.WriteString("telemetry: {log_level: warn}\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -190,10 +202,12 @@ func (d *demo) current(w *world, f *profiler.File) bool {
 
 // ladder prints what each variant alone could carry.
 func (d *demo) ladder(w *world) {
-	fmt.Fprintf(d.say, "\n   %-10s %9s %12s %12s %14s\n", "variant", "accuracy", "1 image", "batch limit", "carries alone")
+	fmt.Fprintf(d.say, "\n   %-10s %9s %12s %12s %14s\n", "variant", "accuracy", "1 image", "batch limit",
+		"carries alone")
 	for v, x := range w.Spec.Variants {
 		limit, rate := d.capacity(w, serving.VariantID(v))
-		fmt.Fprintf(d.say, "   %-10s %7.1f %% %12v %12d %12.0f/s\n", x.Name, 100*x.Accuracy, w.profile.Latency(serving.VariantID(v), 0, 1, 1).Round(time.Microsecond), limit, rate)
+		fmt.Fprintf(d.say, "   %-10s %7.1f %% %12v %12d %12.0f/s\n", x.Name, 100*x.Accuracy,
+			w.profile.Latency(serving.VariantID(v), 0, 1, 1).Round(time.Microsecond), limit, rate)
 	}
 	fmt.Fprintln(d.say)
 }
@@ -204,12 +218,12 @@ func (d *demo) capacity(w *world, v serving.VariantID) (limit int, rate float64)
 	return limit, float64(len(w.Spec.Workers)) * float64(limit) / w.profile.Latency(v, 0, limit, 1).Seconds()
 }
 
-// demoCeiling bounds the load in queries/s: beyond it the load generator and the front end would fill the core that is left to
-// them, and the demo would measure those.
+// demoCeiling bounds the load in queries/s: beyond it the load generator and the front end would fill the core that is
+// left to them, and the demo would measure those.
 const demoCeiling = 600
 
-// load is two hills, each a little below what a step of the ladder carries: a gentle one to the second most accurate variant,
-// a steep one to the third.
+// load is two hills, each a little below what a step of the ladder carries: a gentle one to the second most accurate
+// variant, a steep one to the third.
 func (d *demo) load(w *world) workload.Spec {
 	carried := func(step int) float64 {
 		_, rate := d.capacity(w, serving.VariantID(min(step, len(w.Spec.Variants)-1)))
@@ -218,16 +232,24 @@ func (d *demo) load(w *world) workload.Spec {
 	calm, hill, peak := math.Round(0.5*carried(0)), math.Round(0.75*carried(1)), math.Round(0.75*carried(2))
 	s := d.length.Seconds() / 60
 	a := workload.AppSpec{App: w.Spec.Apps[0].Name, Process: "poisson", Interpolate: "linear", Samples: demoSamples}
-	for _, at := range []struct{ second, rate float64 }{{0, calm}, {6, calm}, {14, hill}, {20, hill}, {26, calm}, {32, calm}, {36, peak}, {46, peak}, {52, calm}, {60, calm}} {
+	for _, at := range []struct {
+		second, rate float64
+	}{
+		{0, calm}, {6, calm}, {14, hill}, {20, hill}, {26, calm}, {32, calm}, {36, peak}, {46, peak}, {52, calm},
+		{60, calm},
+	} {
 		a.Rates = append(a.Rates, workload.Segment{AtS: at.second * s, Rate: at.rate})
 	}
-	fmt.Fprintf(d.say, "3. load: %.0f queries/s, rising to %.0f/s and then to %.0f/s within %v, Poisson arrivals, objective %v\n", calm, hill, peak, d.length, demoSLO)
+	fmt.Fprintf(d.say,
+		"3. load: %.0f queries/s, rising to %.0f/s and then to %.0f/s within %v, Poisson arrivals, objective %v\n",
+		calm, hill, peak, d.length, demoSLO)
 	return workload.Spec{Seed: d.seed, DurationS: d.length.Seconds(), Apps: []workload.AppSpec{a}}
 }
 
-// drive sends the load to the running server and stops it. prepare may change how it is sent; done is called while the server still
-// runs.
-func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec, prepare func(*loader), done func()) (_ *loadgen.Result, err error) {
+// drive sends the load to the running server and stops it. prepare may change how it is sent; done is called while the
+// server still runs.
+func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec, prepare func(*loader),
+	done func()) (_ *loadgen.Result, err error) {
 	ctx, stop := context.WithCancel(e.Context)
 	stopped := make(chan error, 1)
 	go func() { stopped <- run.wait(ctx) }()
@@ -235,7 +257,8 @@ func (d *demo) drive(e *Env, w *world, run *running, spec *workload.Spec, prepar
 		stop()
 		err = errors.Join(err, <-stopped)
 	}()
-	l := loader{target: "grpc://" + run.server.GRPCAddr(), connections: 2, samples: d.path("samples"), seed: d.seed, world: w,
+	l := loader{target: "grpc://" + run.server.GRPCAddr(), connections: 2, samples: d.path("samples"), seed: d.seed,
+		world:   w,
 		options: loadgen.Options{Name: "live", Seed: d.seed}}
 	if err := l.apps(e, w.file.Name(), "", serving.SLO{}); err != nil {
 		return nil, err
@@ -285,14 +308,20 @@ func (d *demo) tell(e *Env, w *world, live *loadgen.Result) error {
 		return err
 	}
 	names, reports := []string{"live", "simulated", "best-alone"}, []*report.Report{live.Report, predicted, alone}
-	files, err := saveReports(d.dir, "sluice demo: live, simulated, and the most accurate variant alone (simulated)", names, reports)
+	files, err := saveReports(d.dir, "sluice demo: live, simulated, and the most accurate variant alone (simulated)",
+		names, reports)
 	if err != nil {
 		return err
 	}
 	if d.asJSON {
-		return writeJSON(e.Stdout, map[string]any{"live": live, "simulated": predicted, "best_alone": alone, "differences": report.Compare(live.Report, predicted), "files": files})
+		return writeJSON(e.Stdout, map[string]any{
+			"live": live, "simulated": predicted, "best_alone": alone, "differences": report.Compare(live.Report,
+				predicted), "files": files,
+		})
 	}
-	fmt.Fprintf(e.Stdout, "4. what was served, what the simulator predicts for the same arrivals, and what the most accurate variant alone would\n   have done (simulated)\n\n")
+	fmt.Fprintf(e.Stdout,
+		"4. what was served, what the simulator predicts for the same arrivals, and what the most accurate variant "+
+			"alone would\n   have done (simulated)\n\n")
 	if err := report.SideBySide(e.Stdout, names, reports); err != nil {
 		return err
 	}
@@ -301,7 +330,9 @@ func (d *demo) tell(e *Env, w *world, live *loadgen.Result) error {
 	for _, f := range append(files, d.path("run.jsonl")) {
 		fmt.Fprintf(e.Stdout, "written: %s\n", f)
 	}
-	fmt.Fprintf(e.Stdout, "try: bin/sluice serve -f %[1]s   bin/sluice simulate -f %[1]s --replay %[2]s --system triton-like\n", d.path("sluice.yaml"), d.path("run.jsonl"))
+	fmt.Fprintf(e.Stdout,
+		"try: bin/sluice serve -f %[1]s   bin/sluice simulate -f %[1]s --replay %[2]s --system triton-like\n",
+		d.path("sluice.yaml"), d.path("run.jsonl"))
 	return nil
 }
 

@@ -12,16 +12,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-serving/sluice/models/digits"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/loadgen"
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 const (
@@ -80,14 +80,18 @@ func (d *sceneDemo) world(e *Env) (*world, error) {
 	models := d.path("models")
 	fmt.Fprintf(d.say, "1. models: detectors that find digits in a scene and readers of one, in %s\n", models)
 	bar := newProgress(e)
-	ladder, err := digits.BuildScenery(e.Context, models, demoSeed, func(stage string, done, total float64) { bar.show(done/math.Max(total, 1e-9), stage) })
+	ladder, err := digits.BuildScenery(e.Context, models, demoSeed, func(stage string, done, total float64) {
+		bar.show(done/math.Max(total, 1e-9), stage)
+	})
 	bar.done()
 	if err != nil {
 		return nil, err
 	}
 	d.ladder = ladder
 	// The samples lie by their number of digits, so that a busy scene can be asked for.
-	d.scenes = digits.Scenes(ladder.HeldOut.Seed^1, sceneSamples*digits.MostDigits, func(i int) int { return 1 + i/sceneSamples })
+	d.scenes = digits.Scenes(ladder.HeldOut.Seed^1, sceneSamples*digits.MostDigits, func(i int) int {
+		return 1 + i/sceneSamples
+	})
 	if err := digits.WriteScenes(d.path("samples"), d.scenes); err != nil {
 		return nil, err
 	}
@@ -98,13 +102,15 @@ func (d *sceneDemo) world(e *Env) (*world, error) {
 	return openWorld(e, file)
 }
 
-// sceneConfig writes the demo's sluice.yaml: a worker a core, and one core left to the front end and the load generator.
+// sceneConfig writes the demo's sluice.yaml: a worker a core, and one core left to the front end and the load
+// generator.
 func sceneConfig(w io.Writer, l *digits.Ladder) error {
 	variants := func(stage string, maxBatch int) string {
 		var out []string
 		for _, v := range slices.Backward(l.Variants) {
 			if v.Stage == stage {
-				out = append(out, fmt.Sprintf("{name: %s, accuracy: %.4f, max_batch: %d}", v.Name, v.Accuracy, maxBatch))
+				out = append(out, fmt.Sprintf("{name: %s, accuracy: %.4f, max_batch: %d}", v.Name, v.Accuracy,
+					maxBatch))
 			}
 		}
 		return strings.Join(out, ", ")
@@ -143,13 +149,14 @@ apps:
         inputs: {patch: patches}
 server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
 telemetry: {log_level: warn}
-`, max(1, runtime.NumCPU()-1), sceneSLO, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MostDigits, quietScene,
+`, max(1, runtime.NumCPU()-1), sceneSLO, digits.Detect, variants(digits.Detect, 8), digits.Overlap, digits.MostDigits,
+		quietScene,
 		digits.Box, digits.Box, digits.Read, digits.Read, variants(digits.Read, 16))
 	return err
 }
 
-// load is a constant rate at which the busiest scenes take a part of the machine's time; busiest is how many items then reach each
-// stage for a scene.
+// load is a constant rate at which the busiest scenes take a part of the machine's time; busiest is how many items then
+// reach each stage for a scene.
 func (d *sceneDemo) load(w *world) (spec workload.Spec, busiest *serving.Spec) {
 	fans := make([][]float64, len(w.Spec.Stages))
 	for s, st := range w.Spec.Stages {
@@ -167,8 +174,14 @@ func (d *sceneDemo) load(w *world) (spec workload.Spec, busiest *serving.Spec) {
 		scene += time.Duration(asked.Fan * float64(d.cheapest(w, serving.StageID(s))))
 	}
 	rate := math.Max(1, math.Round(min(sceneLoad*float64(len(w.Spec.Workers))/scene.Seconds(), demoCeiling)))
-	fmt.Fprintf(d.say, "\n3. load: %.0f scenes/s for %v, Poisson arrivals, objective %v from end to end; scenes grow from %d digits to %d\n", rate, d.length, d.slo, quietScene, busyScene)
-	return workload.Spec{Seed: d.seed, DurationS: d.length.Seconds(), Apps: []workload.AppSpec{{App: w.Spec.Apps[0].Name, Process: "poisson", Rate: rate, Samples: int32(len(d.scenes))}}}, busiest
+	fmt.Fprintf(d.say,
+		"\n3. load: %.0f scenes/s for %v, Poisson arrivals, objective %v from end to end; scenes grow from %d digits "+
+			"to %d\n", rate, d.length, d.slo, quietScene, busyScene)
+	return workload.Spec{
+		Seed: d.seed, DurationS: d.length.Seconds(), Apps: []workload.AppSpec{
+			{App: w.Spec.Apps[0].Name, Process: "poisson", Rate: rate, Samples: int32(len(d.scenes))},
+		},
+	}, busiest
 }
 
 // cheapest is the least time of a worker that an item of a stage takes, at any batch, on a variant that is good enough.
@@ -195,7 +208,8 @@ func (d *sceneDemo) choose(a *workload.Arrival) {
 	a.Sample = int32((n-1)*sceneSamples + rng.IntN(sceneSamples))
 }
 
-// judge holds an answer against the scene: it is right when all digits were found where they are and read rightly, and nothing besides.
+// judge holds an answer against the scene: it is right when all digits were found where they are and read rightly, and
+// nothing besides.
 func (d *sceneDemo) judge(outputs []tensor.Tensor, sample int) bool {
 	var centres [][2]float32
 	var labels []int64
@@ -241,9 +255,15 @@ func (d *sceneDemo) tell(e *Env, w *world, live *loadgen.Result, used report.Usa
 	}
 	hours := d.length.Hours()
 	n := &d.digits
-	reading := map[string]any{"digits": n.there, "found": n.found, "right": n.right, "precision": share(n.right, n.found), "recall": share(n.right, n.there)}
+	reading := map[string]any{
+		"digits": n.there, "found": n.found, "right": n.right, "precision": share(n.right, n.found),
+		"recall": share(n.right, n.there),
+	}
 	if d.asJSON {
-		return writeJSON(e.Stdout, map[string]any{"live": live, "simulated": predicted, "differences": report.Compare(live.Report, predicted), "reading": reading, "cost_per_hour": used.Dollars / hours, "files": files})
+		return writeJSON(e.Stdout, map[string]any{
+			"live": live, "simulated": predicted, "differences": report.Compare(live.Report, predicted),
+			"reading": reading, "cost_per_hour": used.Dollars / hours, "files": files,
+		})
 	}
 	fmt.Fprintf(e.Stdout, "4. what was served, and what the simulator predicts for the same scenes\n\n")
 	if err := report.SideBySide(e.Stdout, names, reports); err != nil {
@@ -253,12 +273,16 @@ func (d *sceneDemo) tell(e *Env, w *world, live *loadgen.Result, used report.Usa
 		return err
 	}
 	printSending(e.Stdout, live)
-	fmt.Fprintf(e.Stdout, "\n%d digits in the answered scenes: %d found, %d of them found and read rightly (precision %.1f %%, recall %.1f %%)\n", n.there, n.found, n.right, 100*share(n.right, n.found), 100*share(n.right, n.there))
+	fmt.Fprintf(e.Stdout,
+		"\n%d digits in the answered scenes: %d found, %d of them found and read rightly (precision %.1f %%, recall "+
+			"%.1f %%)\n", n.there, n.found, n.right, 100*share(n.right, n.found), 100*share(n.right, n.there))
 	fmt.Fprintf(e.Stdout, "the machine's cores cost %.4f $/h while it was served\n\n", used.Dollars/hours)
 	for _, f := range append(files, d.path("run.jsonl")) {
 		fmt.Fprintf(e.Stdout, "written: %s\n", f)
 	}
-	fmt.Fprintf(e.Stdout, "try: bin/sluice serve -f %[1]s   bin/sluice simulate -f %[1]s --replay %[2]s --system nexus\n", d.path("sluice.yaml"), d.path("run.jsonl"))
+	fmt.Fprintf(e.Stdout,
+		"try: bin/sluice serve -f %[1]s   bin/sluice simulate -f %[1]s --replay %[2]s --system nexus\n",
+		d.path("sluice.yaml"), d.path("run.jsonl"))
 	return nil
 }
 
@@ -279,7 +303,8 @@ func (d *sceneDemo) plan(e *Env, w *world, busiest *serving.Spec, rate float64) 
 		}
 		v := planView{}
 		v.read(&as, &step{rates: rates}, p)
-		fmt.Fprintf(d.say, "\n   the plan for scenes of %d digits: %.4f $/h, of which %.4f is used\n", x.digits, v.CostPerHour, *v.CostUsed)
+		fmt.Fprintf(d.say, "\n   the plan for scenes of %d digits: %.4f $/h, of which %.4f is used\n", x.digits,
+			v.CostPerHour, *v.CostUsed)
 		if err := printStages(d.say, &v); err != nil {
 			return err
 		}

@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/models/digits"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // answer is what a pipeline says of a scene: boxes round these centres, and a label for each.
 func answer(centres [][2]float32, labels []int64) []tensor.Tensor {
 	where := tensor.Tensor{Name: "where", DType: tensor.FP32, Shape: []int64{int64(len(centres)), 4}}
 	for _, c := range centres {
-		for _, v := range []float32{c[0] - digits.Box/2, c[1] - digits.Box/2, c[0] + digits.Box/2, c[1] + digits.Box/2} {
+		for _, v := range []float32{
+			c[0] - digits.Box/2, c[1] - digits.Box/2, c[0] + digits.Box/2, c[1] + digits.Box/2,
+		} {
 			where.Data = binary.LittleEndian.AppendUint32(where.Data, math.Float32bits(v))
 		}
 	}
@@ -33,7 +35,9 @@ func answer(centres [][2]float32, labels []int64) []tensor.Tensor {
 
 // A scene is read rightly when all its digits are found where they are and read as what they are, and nothing besides.
 func TestScenesAreJudged(t *testing.T) {
-	d := &sceneDemo{scenes: []digits.Scene{{Digits: []digits.Digit{{Label: 3, X: 40, Y: 40}, {Label: 8, X: 120, Y: 60}}}}}
+	d := &sceneDemo{
+		scenes: []digits.Scene{{Digits: []digits.Digit{{Label: 3, X: 40, Y: 40}, {Label: 8, X: 120, Y: 60}}}},
+	}
 	for _, c := range []struct {
 		name    string
 		centres [][2]float32
@@ -71,7 +75,8 @@ func TestScenesGrowBusier(t *testing.T) {
 		}
 		return float64(sum) / float64(n)
 	}
-	if first, last := mean(0, 5*time.Second), mean(55*time.Second, time.Minute); math.Abs(first-quietScene) > 0.5 || math.Abs(last-busyScene) > 0.5 {
+	if first, last := mean(0, 5*time.Second), mean(55*time.Second, time.Minute); math.Abs(first-quietScene) > 0.5 ||
+		math.Abs(last-busyScene) > 0.5 {
 		t.Errorf("%.2f digits at first, %.2f in the end, want %d and %d", first, last, quietScene, busyScene)
 	}
 }
@@ -79,7 +84,11 @@ func TestScenesGrowBusier(t *testing.T) {
 // The configuration that the demo writes is one that the server reads, up to the models, which are not there.
 func TestSceneConfig(t *testing.T) {
 	var b bytes.Buffer
-	l := &digits.Ladder{Variants: []digits.LadderVariant{{Name: "fine", Stage: digits.Detect, Accuracy: 0.93}, {Name: "careful", Stage: digits.Read, Accuracy: 0.97}}}
+	l := &digits.Ladder{
+		Variants: []digits.LadderVariant{
+			{Name: "fine", Stage: digits.Detect, Accuracy: 0.93}, {Name: "careful", Stage: digits.Read, Accuracy: 0.97},
+		},
+	}
 	if err := sceneConfig(&b, l); err != nil {
 		t.Fatal(err)
 	}

@@ -16,17 +16,20 @@ func deployCommand() command {
 	return command{
 		name: "deploy", summary: "bring a model to a running server as a function", usage: "-f fn.yaml",
 		about: `
-Sends the model that a fn.yaml names to a running server, which checks it, measures it briefly, keeps it in its store and
-serves it under the function's name. Deployed again, a name gets a new version: it is warm before the old one goes, and
-queries are answered all the time. The command returns when the new version answers, or when the server has decided that no
-instance is needed yet.
-Exit status: 0 it answers, 1 the server refused it, 3 the fn.yaml or the server's configuration is wrong, 5 it is kept and does not
-answer in time, 6 the server did not answer.`,
-		examples: "sluice deploy --template > fn.yaml\nsluice deploy -f fn.yaml\nsluice deploy -f fn.yaml --admin 127.0.0.1:9002 --token-file /srv/functions/admin.token",
+Sends the model that a fn.yaml names to a running server, which checks it, measures it briefly, keeps it in its
+store and serves it under the function's name. Deployed again, a name gets a new version: it is warm before the
+old one goes, and queries are answered all the time. The command returns when the new version answers, or when
+the server has decided that no instance is needed yet. Exit status: 0 it answers, 1 the server refused it, 3 the
+fn.yaml or the server's configuration is wrong, 5 it is kept and does not answer in time, 6 the server did not
+answer.`,
+		examples: "sluice deploy --template > fn.yaml\nsluice deploy -f fn.yaml\nsluice deploy -f fn.yaml --admin " +
+			"127.0.0.1:9002 --token-file /srv/functions/admin.token",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "fn.yaml", "function `file`")
-			template := fs.Bool("template", false, "print a fn.yaml with every setting and a remark on each, and do nothing else")
-			patience := fs.Duration("wait", time.Minute, "how long to wait for the new version to answer; 0s returns at once, a `duration`")
+			template := fs.Bool("template", false,
+				"print a fn.yaml with every setting and a remark on each, and do nothing else")
+			patience := fs.Duration("wait", time.Minute,
+				"how long to wait for the new version to answer; 0s returns at once, a `duration`")
 			asJSON := fs.Bool("json", false, "print the function as JSON")
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
@@ -53,8 +56,10 @@ answer in time, 6 the server did not answer.`,
 					return err
 				}
 				s, err := c.Deploy(e.Context, fn.Name, fn.Model, functions.Deployment{
-					LatencyMS: float64(fn.SLO.Latency) / 1e6, Percentile: fn.SLO.Percentile, MaxBatch: fn.MaxBatch, MemoryBytes: int64(fn.Memory),
-					MinInstances: fn.MinInstances, MaxInstances: fn.MaxInstances, ColdWaitMS: float64(fn.ColdWait) / 1e6, Labels: fn.Labels, Profile: fn.Profile,
+					LatencyMS: float64(fn.SLO.Latency) / 1e6, Percentile: fn.SLO.Percentile, MaxBatch: fn.MaxBatch,
+					MemoryBytes:  int64(fn.Memory),
+					MinInstances: fn.MinInstances, MaxInstances: fn.MaxInstances,
+					ColdWaitMS: float64(fn.ColdWait) / 1e6, Labels: fn.Labels, Profile: fn.Profile,
 				})
 				if err != nil {
 					return told(err)
@@ -68,7 +73,8 @@ answer in time, 6 the server did not answer.`,
 					fmt.Fprintf(e.Stdout, "%s: version %d is %s\n", s.Name, s.Version, s.State)
 				}
 				if err == nil && *patience > 0 && s.State != functions.Ready && s.State != functions.Idle {
-					err = exit(ExitShortOf, "version %d of %q does not answer after %v: it is %s; see 'sluice logs %s'", s.Version, s.Name, *patience, s.State, s.Name)
+					err = exit(ExitShortOf, "version %d of %q does not answer after %v: it is %s; see 'sluice logs %s'",
+						s.Version, s.Name, *patience, s.State, s.Name)
 				}
 				return err
 			}
@@ -77,7 +83,8 @@ answer in time, 6 the server did not answer.`,
 }
 
 // awaitFunction waits until a function answers or needs no instance, or patience is over.
-func awaitFunction(ctx context.Context, c *functions.Client, s functions.Status, patience time.Duration) (functions.Status, error) {
+func awaitFunction(ctx context.Context, c *functions.Client, s functions.Status,
+	patience time.Duration) (functions.Status, error) {
 	end := time.Now().Add(patience)
 	for s.State != functions.Ready && s.State != functions.Idle && time.Now().Before(end) {
 		select {
@@ -90,19 +97,23 @@ func awaitFunction(ctx context.Context, c *functions.Client, s functions.Status,
 			return s, err
 		}
 		if next.Version != s.Version {
-			return s, fmt.Errorf("version %d of %q has been replaced by version %d meanwhile", s.Version, s.Name, next.Version)
+			return s, fmt.Errorf("version %d of %q has been replaced by version %d meanwhile", s.Version, s.Name,
+				next.Version)
 		}
 		s = next
 	}
 	return s, nil
 }
 
-// clientFlags declares how to reach a server. What they leave open is taken from the environment, then from the server's
-// configuration where there is one.
+// clientFlags declares how to reach a server. What they leave open is taken from the environment, then from the
+// server's configuration where there is one.
 func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
-	file := fs.String("config", "", "the server's sluice.yaml, which says its admin address and token; sluice.yaml where there is one, a `file`")
-	address := fs.String("admin", "", "admin `address` of the server; $SLUICE_ADMIN, then the configuration's, then 127.0.0.1:8002")
-	tokenFile := fs.String("token-file", "", "`file` with the admin token; $SLUICE_TOKEN, which holds the token itself, then the configuration's")
+	file := fs.String("config", "",
+		"the server's sluice.yaml, which says its admin address and token; sluice.yaml where there is one, a `file`")
+	address := fs.String("admin", "",
+		"admin `address` of the server; $SLUICE_ADMIN, then the configuration's, then 127.0.0.1:8002")
+	tokenFile := fs.String("token-file", "",
+		"`file` with the admin token; $SLUICE_TOKEN, which holds the token itself, then the configuration's")
 	return func(e *Env) (*functions.Client, error) {
 		c := &functions.Client{Address: *address, Token: e.Getenv("SLUICE_TOKEN")}
 		if c.Address == "" {
@@ -128,7 +139,8 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 			c.Address = "127.0.0.1:8002"
 		}
 		if c.Address == "off" {
-			return nil, exit(ExitConfig, "%s: server.admin is off: functions can be changed through the admin port only", path)
+			return nil, exit(ExitConfig,
+				"%s: server.admin is off: functions can be changed through the admin port only", path)
 		}
 		if *tokenFile != "" {
 			text, err := readBounded(*tokenFile, 4<<10)

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // maxExplanation bounds what is read from a server's answer.
@@ -19,7 +19,8 @@ const maxExplanation = 1 << 20
 
 func explainCommand() command {
 	return command{
-		name: "explain", summary: "why a query got its variant, its batch and its wait", usage: "QUERY-ID [--server HOST:PORT | --journal FILE]",
+		name: "explain", summary: "why a query got its variant, its batch and its wait",
+		usage: "QUERY-ID [--server HOST:PORT | --journal FILE]",
 		about: `
 Asks a running server's admin address, or reads a journal. Every answer carries its query's number in the response
 parameter query_id; a server remembers the latest ones.`,
@@ -39,7 +40,10 @@ parameter query_id; a server remembers the latest ones.`,
 				if *file != "" {
 					return explainFromJournal(e, *file, serving.QueryID(id), *asJSON)
 				}
-				u := url.URL{Scheme: "http", Host: *server, Path: "/debug/explain", RawQuery: "query=" + strconv.FormatUint(id, 10)}
+				u := url.URL{
+					Scheme: "http", Host: *server, Path: "/debug/explain", RawQuery: "query=" + strconv.FormatUint(id,
+						10),
+				}
 				req, err := http.NewRequestWithContext(e.Context, http.MethodGet, u.String(), nil)
 				if err != nil {
 					return &status{ExitUsage, err}

@@ -8,17 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/functions"
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -71,10 +71,15 @@ func (r *running) functions(e *Env, host *functionHost, runtimes *backends) (clo
 		if err != nil {
 			return nil, err
 		}
-		quick = &functions.Predicted{Runtime: runtimes.local, Store: times, Host: profiler.ThisHost(version), Cores: 1, Runs: w.runsHere}
+		quick = &functions.Predicted{
+			Runtime: runtimes.local, Store: times, Host: profiler.ThisHost(version), Cores: 1, Runs: w.runsHere,
+		}
 	}
-	w.functions, err = functions.Restore(e.Context, functions.Config{Store: kept, Statistic: statistic, Spec: w.Spec, Measurements: w.measurements, App: common,
-		Predictor: &functions.Measured{Backend: runtimes.of, Host: profiler.ThisHost(version), Cores: 1}, Quick: quick}, host)
+	w.functions, err = functions.Restore(e.Context, functions.Config{Store: kept, Statistic: statistic, Spec: w.Spec,
+		Measurements: w.measurements, App: common,
+		Predictor: &functions.Measured{
+			Backend: runtimes.of, Host: profiler.ThisHost(version), Cores: 1,
+		}, Quick: quick}, host)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +135,9 @@ func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
 	if err != nil || !ok {
 		return nil
 	}
-	out, lost := h.idle.Recall(spec, time.Now(), func(x *engine.Recalled) error { return r.Recall(x.App, x.Memory, 0, x.Older) })
+	out, lost := h.idle.Recall(spec, time.Now(), func(x *engine.Recalled) error {
+		return r.Recall(x.App, x.Memory, 0, x.Older)
+	})
 	for _, err := range lost {
 		h.log.Warn("a server's memory", "error", err)
 	}
@@ -199,7 +206,8 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	return err
 }
 
-// Grow implements functions.Host. Clients see what is new once the engine knows it, and no more of what is gone before it does.
+// Grow implements functions.Host. Clients see what is new once the engine knows it, and no more of what is gone before
+// it does.
 func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	gone := len(open) < len(h.models)
 	if gone {
@@ -212,7 +220,8 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	for _, x := range h.recall(g.Spec) {
 		h.platform.plane.Recall(x)
 	}
-	h.platform.plane.Inspect(func(*engine.Engine) {}) // what was handed in before is stepped before the next question is heard
+	// what was handed in before is stepped before the next question is heard
+	h.platform.plane.Inspect(func(*engine.Engine) {})
 	if !gone {
 		h.show(open)
 	}
@@ -240,8 +249,14 @@ func (h *functionHost) show(open []functions.Live) {
 
 // functionModel describes a function to clients. was is the version that it replaces, or nil.
 func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *server.Model {
-	out := &server.Model{Name: l.Name, App: l.App, Platform: "onnxruntime_onnx", Inputs: l.Inputs, Outputs: l.Outputs, Batched: l.Batched, MaxBatch: m.MaxBatch(l),
-		Versions: []server.Version{{Variant: l.Variant, Name: functions.VariantName(l.Name, l.Version), Version: strconv.Itoa(l.Version), Accuracy: 1}}}
+	out := &server.Model{Name: l.Name, App: l.App, Platform: "onnxruntime_onnx", Inputs: l.Inputs, Outputs: l.Outputs,
+		Batched: l.Batched, MaxBatch: m.MaxBatch(l),
+		Versions: []server.Version{
+			{
+				Variant: l.Variant, Name: functions.VariantName(l.Name, l.Version), Version: strconv.Itoa(l.Version),
+				Accuracy: 1,
+			},
+		}}
 	if was != nil && was.App == l.App {
 		out.Former = append(append([]server.Version(nil), was.Former...), was.Versions...)
 	}

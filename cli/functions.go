@@ -18,9 +18,9 @@ func listCommand() command {
 	return command{
 		name: "list", summary: "show the functions of a running server", usage: "[--json]",
 		about: `
-Shows every function with its version, how it stands and its objective. A function is ready, starting, idle (it has no
-instance and gets one when it is called), planning (its instances are being decided on) or failing.
-Exit status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
+Shows every function with its version, how it stands and its objective. A function is ready, starting, idle (it
+has no instance and gets one when it is called), planning (its instances are being decided on) or failing. Exit
+status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
 		examples: "sluice list\nsluice list --json --admin 127.0.0.1:9002",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON instead of a table")
@@ -44,10 +44,15 @@ Exit status: 0 done, 1 the server refused, 3 the server's configuration is wrong
 					fmt.Fprintln(e.Stdout, "no function is deployed: see 'sluice help deploy'")
 					return nil
 				}
-				rows := [][]string{{"FUNCTION", "VERSION", "STATE", "READY", "SLO", "MAX BATCH", "LATENCY", "MODEL", "DEPLOYED"}}
+				rows := [][]string{
+					{"FUNCTION", "VERSION", "STATE", "READY", "SLO", "MAX BATCH", "LATENCY", "MODEL", "DEPLOYED"},
+				}
 				for _, s := range all {
 					slo := fmt.Sprintf("p%g %v", s.Percentile, time.Duration(s.LatencyMS*1e6))
-					rows = append(rows, []string{s.Name, strconv.Itoa(s.Version), s.State, strconv.Itoa(s.Instances), slo, strconv.Itoa(s.MaxBatch), latencyOf(&s), s.Model[:12], s.Deployed.Local().Format(time.DateTime)})
+					rows = append(rows, []string{
+						s.Name, strconv.Itoa(s.Version), s.State, strconv.Itoa(s.Instances), slo,
+						strconv.Itoa(s.MaxBatch), latencyOf(&s), s.Model[:12], s.Deployed.Local().Format(time.DateTime),
+					})
 				}
 				return columns(e.Stdout, "lrlrlrlll", rows)
 			}
@@ -73,10 +78,10 @@ func logsCommand() command {
 	return command{
 		name: "logs", summary: "show what happened to a function of late", usage: "NAME [--follow] [--json]",
 		about: `
-Shows the latest events of a function: deployments, launches and stops of instances with the reason, loads, cold starts and failures.
-The same event several times in a row is shown once, with the number. A server keeps the last 256 of every function,
-until it is stopped.
-Exit status: 0 done, 1 there is no such function, or the server refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
+Shows the latest events of a function: deployments, launches and stops of instances with the reason, loads, cold
+starts and failures. The same event several times in a row is shown once, with the number. A server keeps the
+last 256 of every function, until it is stopped. Exit status: 0 done, 1 there is no such function, or the server
+refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
 		examples: "sluice logs classify\nsluice logs classify --follow\nsluice logs classify -n 20 --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			most := fs.Int("n", 100, "`number` of events, at most")
@@ -95,7 +100,7 @@ Exit status: 0 done, 1 there is no such function, or the server refused, 3 the s
 					list, err := c.Logs(e.Context, args[0], after, *most)
 					if err != nil {
 						if *follow && e.Context.Err() != nil {
-							return nil
+							return nil //nolint:nilerr // the user has ended the command: that is how following ends
 						}
 						return told(err)
 					}
@@ -127,7 +132,8 @@ func printEvent(e *Env, x *functions.Event, asJSON bool) error {
 	if x.Count > 1 {
 		times = fmt.Sprintf(" (%d times)", x.Count)
 	}
-	_, err := fmt.Fprintf(e.Stdout, "%s  %-10s  %s%s\n", x.At.Local().Format("2006-01-02 15:04:05.000"), x.Kind, x.Text, times)
+	_, err := fmt.Fprintf(e.Stdout, "%s  %-10s  %s%s\n", x.At.Local().Format("2006-01-02 15:04:05.000"), x.Kind, x.Text,
+		times)
 	return err
 }
 
@@ -135,8 +141,9 @@ func deleteCommand() command {
 	return command{
 		name: "delete", summary: "take a function out of a running server", usage: "NAME",
 		about: `
-The function takes no query from now on; those it has accepted are answered. It is out of the server's store when the command returns.
-Exit status: 0 done, 1 there is no such function, or the server refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
+The function takes no query from now on; those it has accepted are answered. It is out of the server's store
+when the command returns. Exit status: 0 done, 1 there is no such function, or the server refused, 3 the
+server's configuration is wrong, 6 the server did not answer.`,
 		examples: "sluice delete classify\nsluice delete classify --missing-ok",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			missing := fs.Bool("missing-ok", false, "a function that is not there is no error")
@@ -150,7 +157,8 @@ Exit status: 0 done, 1 there is no such function, or the server refused, 3 the s
 					return err
 				}
 				err = c.Delete(e.Context, args[0])
-				if refused := (*functions.Refusal)(nil); *missing && errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+				if refused := (*functions.Refusal)(nil); *missing && errors.As(err, &refused) &&
+					refused.Status == http.StatusNotFound {
 					return nil
 				}
 				if err != nil {

@@ -12,11 +12,14 @@ import (
 
 func importCommand() command {
 	return command{
-		name: "import", summary: "make a sluice.yaml of another server's models", usage: "triton DIR [--out sluice.yaml]",
+		name: "import", summary: "make a sluice.yaml of another server's models",
+		usage: "triton DIR [--out sluice.yaml]",
 		about: `
-triton reads a Triton model repository. Each ensemble (ensemble_scheduling) becomes an app whose stages are its steps, each other
-model an app of its own. What has no counterpart is said, and stands as remarks in the file. The models stay where they are.`,
-		examples: "sluice import triton /models\nsluice import triton /models --out sluice.yaml && sluice config check sluice.yaml",
+triton reads a Triton model repository. Each ensemble (ensemble_scheduling) becomes an app whose stages are its
+steps, each other model an app of its own. What has no counterpart is said, and stands as remarks in the file.
+The models stay where they are.`,
+		examples: "sluice import triton /models\nsluice import triton /models --out sluice.yaml && sluice config " +
+			"check sluice.yaml",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			out := fs.String("out", "", "`file` to write, which must not be there yet; empty prints it")
 			return func(e *Env, args []string) error {

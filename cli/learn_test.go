@@ -31,7 +31,10 @@ apps:
 	}
 	knows := func(args ...string) bool {
 		t.Helper()
-		args = append([]string{"simulate", "-f", file, "--request-rate-range", "30", "--batch-size", "8", "--duration", "20s", "--json", "--journal", recorded}, args...)
+		args = append([]string{
+			"simulate", "-f", file, "--request-rate-range", "30", "--batch-size", "8", "--duration", "20s", "--json",
+			"--journal", recorded,
+		}, args...)
 		code, out, errs := sluice(t, args...)
 		if code != ExitOK {
 			t.Fatal(errs)
@@ -42,7 +45,8 @@ apps:
 				Violation       float64 `json:"violation_ratio"`
 			}
 		}
-		if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 || reports[0].Overall.Offered < 400 || reports[0].Overall.Violation > 0.02 {
+		if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 ||
+			reports[0].Overall.Offered < 400 || reports[0].Overall.Violation > 0.02 {
 			t.Errorf("%v: %s", err, out)
 		}
 		if code, out, errs := sluice(t, "replay", recorded); code != ExitOK || !strings.Contains(out, "all the same") {
@@ -52,7 +56,8 @@ apps:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(text), `"Learn":true`) || !strings.Contains(string(text), "brings 8 items in the mean of") {
+		if !strings.Contains(string(text), `"Learn":true`) ||
+			!strings.Contains(string(text), "brings 8 items in the mean of") {
 			t.Error("the journal does not say that latency was learned, or for which sizes plans were asked for")
 		}
 		header, _, _ := strings.Cut(string(text), "\n")
@@ -63,9 +68,14 @@ apps:
 	}
 	measured := filepath.Join(dir, "profile.json")
 	var points []string
-	for device, of := range map[string]func(int) int{"accelerator": func(n int) int { return 40000 + 400*n }, "processor": func(n int) int { return 12000 + 4000*n }} {
+	for device, of := range map[string]func(int) int{"accelerator": func(n int) int {
+		return 40000 + 400*n
+	}, "processor": func(n int) int { return 12000 + 4000*n }} {
 		for _, n := range []int{1, 8, 64} {
-			points = append(points, fmt.Sprintf(`{"variant": "v", "device_type": %q, "batch": %d, "concurrency": 1, "samples": 9, "mean_us": %[3]d, "stddev_us": 9, "p50_us": %[3]d, "p90_us": %[3]d, "p95_us": %[3]d, "p99_us": %[3]d}`, device, n, of(n)))
+			points = append(points, fmt.Sprintf(
+				`{"variant": "v", "device_type": %q, "batch": %d, "concurrency": 1, "samples": 9, "mean_us": %[3]d, `+
+					`"stddev_us": 9, "p50_us": %[3]d, "p90_us": %[3]d, "p95_us": %[3]d, "p99_us": %[3]d}`, device, n,
+				of(n)))
 		}
 	}
 	text := fmt.Sprintf(`{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s]}`, strings.Join(points, ","))

@@ -10,20 +10,25 @@ import (
 
 	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/report"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 func loadCommand() command {
 	return command{
-		name: "load", summary: "send an open-loop load to any server of the Open Inference Protocol", usage: "[-u grpc://HOST:PORT] [-f sluice.yaml | --app NAME --slo 50ms] --request-rate-range 100",
+		name: "load", summary: "send an open-loop load to any server of the Open Inference Protocol",
+		usage: "[-u grpc://HOST:PORT] [-f sluice.yaml | --app NAME --slo 50ms] --request-rate-range 100",
 		about: `
-Queries are sent when the schedule says, whatever became of the ones before; latency counts from the scheduled instant. With
-labelled samples the accuracy of the answers is measured. With -f, objectives and accuracies come from the configuration;
-without it --app names the model and --slo its objective.`,
-		examples: "sluice load -f sluice.yaml --request-rate-range 100 --duration 1m\nsluice load -u http://127.0.0.1:8000 --app digits --slo 100ms --rates 0:20,10:200,20:20 --samples samples --record run.jsonl\nsluice load --app resnet --slo 80ms --request-rate-range 10:100:10 --request-distribution gamma --shape 0.3 --json",
+Queries are sent when the schedule says, whatever became of the ones before; latency counts from the scheduled
+instant. With labelled samples the accuracy of the answers is measured. With -f, objectives and accuracies come
+from the configuration; without it --app names the model and --slo its objective.`,
+		examples: "sluice load -f sluice.yaml --request-rate-range 100 --duration 1m\nsluice load -u " +
+			"http://127.0.0.1:8000 --app digits --slo 100ms --rates 0:20,10:200,20:20 --samples samples --record " +
+			"run.jsonl\nsluice load --app resnet --slo 80ms --request-rate-range 10:100:10 --request-distribution " +
+			"gamma --shape 0.3 --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			target := fs.String("u", "grpc://127.0.0.1:8001", "server, an `address` with grpc://, grpcs://, http:// or https://")
+			target := fs.String("u", "grpc://127.0.0.1:8001",
+				"server, an `address` with grpc://, grpcs://, http:// or https://")
 			file := fs.String("f", "", "configuration `file` that names the apps")
 			slo := fs.Duration("slo", 0, "objective of --app without a configuration, a `duration`")
 			percentile := fs.Float64("percentile", 99, "`percentile` of the objective, for --check")
@@ -32,7 +37,8 @@ without it --app names the model and --slo its objective.`,
 			record := fs.String("record", "", "write every query to this `file`, for 'simulate --replay'")
 			out := fs.String("out", "", "`folder` for reports and plots")
 			connections := fs.Int("connections", 4, "`number` of connections")
-			outstanding := fs.Int("max-outstanding", 4096, "`queries` under way at most; more are not sent and count as refused")
+			outstanding := fs.Int("max-outstanding", 4096,
+				"`queries` under way at most; more are not sent and count as refused")
 			warmup := fs.Duration("warmup", 0, "queries of this first `duration` are sent and not counted")
 			timings := fs.Bool("stage-timings", false, "ask how long queries wait and run at every stage of their apps")
 			asJSON := fs.Bool("json", false, "print the results as JSON")
@@ -42,8 +48,12 @@ without it --app names the model and --slo its objective.`,
 					return exit(ExitUsage, "%q is not understood", args)
 				}
 				run := loader{target: *target, connections: *connections, samples: *samples, seed: *load.seed,
-					options: loadgen.Options{Name: "live", Seed: *load.seed, MaxOutstanding: *outstanding, Warmup: *warmup, StageTimings: *timings}}
-				if err := run.apps(e, *file, *load.app, serving.SLO{Latency: *slo, Percentile: *percentile}); err != nil {
+					options: loadgen.Options{
+						Name: "live", Seed: *load.seed, MaxOutstanding: *outstanding, Warmup: *warmup,
+						StageTimings: *timings,
+					}}
+				if err := run.apps(e, *file, *load.app, serving.SLO{Latency: *slo, Percentile: *percentile}); err !=
+					nil {
 					return err
 				}
 				if err := run.dial(e.Context); err != nil {
@@ -88,7 +98,9 @@ func (l *loader) apps(e *Env, file, app string, slo serving.SLO) error {
 					accuracy[w.Spec.Variants[v].Name] = w.Spec.Variants[v].Accuracy
 				}
 			}
-			l.list = append(l.list, loadgen.App{Name: i.Name, SLO: i.SLO, BestAccuracy: i.BestAccuracy, Accuracy: accuracy})
+			l.list = append(l.list, loadgen.App{
+				Name: i.Name, SLO: i.SLO, BestAccuracy: i.BestAccuracy, Accuracy: accuracy,
+			})
 		}
 		return nil
 	}
@@ -243,7 +255,8 @@ func (l *loader) all(e *Env, specs []workload.Spec, record, out string, asJSON, 
 	return nil
 }
 
-func printLoad(e *Env, specs []workload.Spec, labels []string, results []*loadgen.Result, reports []*report.Report, asJSON bool) error {
+func printLoad(e *Env, specs []workload.Spec, labels []string, results []*loadgen.Result, reports []*report.Report,
+	asJSON bool) error {
 	if asJSON {
 		return writeJSON(e.Stdout, results)
 	}
@@ -284,7 +297,8 @@ func printStageUse(w io.Writer, r *loadgen.Result) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\nstage\tqueries\titems\tbatch\tqueue p50\tp99\trun p50\tp99\t")
 	for _, s := range r.Stages {
-		fmt.Fprintf(t, "%s/%s\t%d\t%.2f\t%.2f\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t\n", s.App, s.Stage, s.Served, s.Items, s.Batch, s.Queue.P50, s.Queue.P99, s.Run.P50, s.Run.P99)
+		fmt.Fprintf(t, "%s/%s\t%d\t%.2f\t%.2f\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f ms\t\n", s.App, s.Stage, s.Served,
+			s.Items, s.Batch, s.Queue.P50, s.Queue.P99, s.Run.P50, s.Run.P99)
 	}
 	return t.Flush()
 }
@@ -308,7 +322,8 @@ func (l *loader) check(results []*loadgen.Result) error {
 			s := &r.Report.Apps[a].Summary
 			allowed := 1 - l.list[a].SLO.Percentile/100
 			if s.ViolationRatio > allowed {
-				return exit(ExitShortOf, "app %q: %.2f %% of the queries missed the objective, %.2f %% may", l.list[a].Name, 100*s.ViolationRatio, 100*allowed)
+				return exit(ExitShortOf, "app %q: %.2f %% of the queries missed the objective, %.2f %% may",
+					l.list[a].Name, 100*s.ViolationRatio, 100*allowed)
 			}
 		}
 	}

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/planner/ramsis"
 )
 
 // policiesFolder is where policies are kept between runs, beside the sluice.yaml.
 const policiesFolder = "sluice.policies"
 
-// making is a world's store of policies and who is told of those that had to be made. A planner calls it, in a server from a
-// goroutine of its own.
+// making is a world's store of policies and who is told of those that had to be made. A planner calls it, in a server
+// from a goroutine of its own.
 type making struct {
 	store   *store.Policies
 	through ramsis.Store // stands before store; nil for nothing
@@ -84,8 +84,8 @@ func (m *making) wait(e *Env, bar *progress) (done func()) {
 	}
 }
 
-// spaced estimates how much of a set of policies is made. A set is made by halving: its lowest rate, its highest, then always
-// what is left of a gap before what is right of it, so that all below the next lower rate is there.
+// spaced estimates how much of a set of policies is made. A set is made by halving: its lowest rate, its highest, then
+// always what is left of a gap before what is right of it, so that all below the next lower rate is there.
 type spaced struct {
 	n         int
 	low, high float64

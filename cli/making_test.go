@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// ramsisWorld is fakeWorld under system ramsis, with a profile in which accuracy costs time, and policies that are quickly made.
+// ramsisWorld is fakeWorld under system ramsis, with a profile in which accuracy costs time, and policies that are
+// quickly made.
 func ramsisWorld(t *testing.T) string {
 	t.Helper()
 	path := fakeWorld(t)
@@ -18,7 +19,10 @@ func ramsisWorld(t *testing.T) string {
 	}
 	text = append(text, "profiles: [profile.json]\nsystem: {name: ramsis, options: {levels: 20, step: 0.02}}\n"...)
 	point := func(variant string, batch, us int) string {
-		return fmt.Sprintf(`{"variant": %q, "device_type": "d", "batch": %d, "concurrency": 1, "samples": 100, "mean_us": %d, "stddev_us": 0, "p50_us": %[3]d, "p90_us": %[3]d, "p95_us": %[3]d, "p99_us": %[3]d, "interpolated": false}`, variant, batch, us)
+		return fmt.Sprintf(
+			`{"variant": %q, "device_type": "d", "batch": %d, "concurrency": 1, "samples": 100, "mean_us": %d, `+
+				`"stddev_us": 0, "p50_us": %[3]d, "p90_us": %[3]d, "p95_us": %[3]d, "p99_us": %[3]d, "interpolated": `+
+				`false}`, variant, batch, us)
 	}
 	profile := fmt.Sprintf(`{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s, %s, %s, %s], "loads": []}`,
 		point("big", 1, 10_000), point("big", 16, 90_000), point("small", 1, 4_000), point("small", 16, 20_000))

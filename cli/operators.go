@@ -12,9 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -82,7 +82,10 @@ func (w *world) predict(e *Env, ask predicting) error {
 	if err != nil {
 		return &status{ExitConfig, err}
 	}
-	out := &profiler.File{Version: profiler.Version, Created: time.Now().UTC().Truncate(time.Second), Host: f.Host, Points: []profiler.Point{}, Loads: []profiler.Load{}}
+	out := &profiler.File{
+		Version: profiler.Version, Created: time.Now().UTC().Truncate(time.Second), Host: f.Host,
+		Points: []profiler.Point{}, Loads: []profiler.Load{},
+	}
 	bar := newProgress(e)
 	defer bar.done()
 	sites, left := w.sites()
@@ -109,12 +112,15 @@ func (w *world) predict(e *Env, ask predicting) error {
 			c := operators.Config{Runtime: rt, Store: store, Progress: func(done, total int, what string) {
 				bar.show(float64(done)/float64(max(total, 1)), x.Name+": measuring "+what)
 			}}
-			got, err := operators.Predict(e.Context, c, w.Variants[v].Path, predictedBatches(ask.maxBatch, x.MaxBatch, w.Variants[v].Batched), threads)
+			got, err := operators.Predict(e.Context, c, w.Variants[v].Path,
+				predictedBatches(ask.maxBatch, x.MaxBatch, w.Variants[v].Batched), threads)
 			if err != nil {
 				return fmt.Errorf("variant %q: %w", x.Name, err)
 			}
 			device := w.Spec.DeviceTypes[d].Name
-			out.Loads = append(out.Loads, profiler.Load{Variant: x.Name, DeviceType: device, Load: got.Load.Seconds() * 1e3})
+			out.Loads = append(out.Loads, profiler.Load{
+				Variant: x.Name, DeviceType: device, Load: got.Load.Seconds() * 1e3,
+			})
 			for i := range got.Predictions {
 				p := predicted{Variant: x.Name, Prediction: got.Predictions[i], Safe: got.Predictions[i].Safe()}
 				if p.Threads == threads[0] {
@@ -124,7 +130,8 @@ func (w *world) predict(e *Env, ask predicting) error {
 					continue
 				}
 				if ask.compare {
-					bar.show(float64(i)/float64(len(got.Predictions)), fmt.Sprintf("%s: measuring the whole model, batch %d", x.Name, p.Batch))
+					bar.show(float64(i)/float64(len(got.Predictions)),
+						fmt.Sprintf("%s: measuring the whole model, batch %d", x.Name, p.Batch))
 					if err := p.check(e, rt, w.Variants[v].Path); err != nil {
 						return fmt.Errorf("variant %q: %w", x.Name, err)
 					}
@@ -145,13 +152,16 @@ func (w *world) predict(e *Env, ask predicting) error {
 	}
 	if err == nil && ask.out != "" {
 		if err = out.WriteFile(ask.out); err == nil && !ask.asJSON {
-			fmt.Fprintf(e.Stdout, "\npredictions with the offset written to %s, for instances with %d threads and one batch at a time\n", ask.out, f.Predictions[0].Threads)
+			fmt.Fprintf(e.Stdout,
+				"\npredictions with the offset written to %s, for instances with %d threads and one batch at a time\n",
+				ask.out, f.Predictions[0].Threads)
 		}
 	}
 	return err
 }
 
-// cores are the threads that the placement gives an instance of a device type; where it leaves that to the runtime, all.
+// cores are the threads that the placement gives an instance of a device type; where it leaves that to the runtime,
+// all.
 func (w *world) cores(d serving.DeviceTypeID) int {
 	n := 0
 	for _, i := range w.Placement {
@@ -225,7 +235,8 @@ func (f *forecast) print(e *Env, store *operators.Store) {
 	for i := range f.Predictions {
 		p := &f.Predictions[i]
 		fresh += p.New
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t", p.Variant, p.Batch, p.Threads, p.Operators, p.New, p.Sequential.Typical/1e3, p.Safe/1e3, p.Parallel.Typical/1e3)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t", p.Variant, p.Batch, p.Threads, p.Operators, p.New,
+			p.Sequential.Typical/1e3, p.Safe/1e3, p.Parallel.Typical/1e3)
 		if p.Measured != nil {
 			fmt.Fprintf(t, "%.3f\t%+.1f %%\t", p.Measured.Typical/1e3, 100**p.Error)
 		}

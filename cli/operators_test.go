@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/runtime/native"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/runtime/native"
 )
 
 // modelWorld writes a sluice.yaml with a real model and returns its path.
@@ -21,7 +21,8 @@ func modelWorld(t *testing.T) string {
 		w[i] = float32(i%7) / 7
 	}
 	g := onnxmodel.NewGraph("dense").Input("x", onnxmodel.Float32, -1, 64).Initializer("w", w, 64, 8).
-		Node("MatMul", []string{"x", "w"}, []string{"h"}).Node("Relu", []string{"h"}, []string{"y"}).Output("y", onnxmodel.Float32, -1, 8)
+		Node("MatMul", []string{"x", "w"}, []string{"h"}).Node("Relu", []string{"h"}, []string{"y"}).Output("y",
+		onnxmodel.Float32, -1, 8)
 	if err := g.Write(filepath.Join(dir, "models", "dense", "1", "model.onnx")); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func TestProfileOperators(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	for _, p := range f.Predictions {
-		if p.Variant != "dense" || p.Sequential.Best <= 0 || p.Safe <= p.Sequential.Typical || p.Measured == nil || p.Error == nil || p.New == 0 {
+		if p.Variant != "dense" || p.Sequential.Best <= 0 || p.Safe <= p.Sequential.Typical || p.Measured == nil ||
+			p.Error == nil || p.New == 0 {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -88,28 +90,32 @@ func TestProfileOperators(t *testing.T) {
 			t.Errorf("again: %+v", p)
 		}
 	}
-	if code, text, _ = sluice(t, "profile", "--operators", "-f", file, "--store", store); code != ExitOK || !strings.Contains(text, "with offset") || !strings.Contains(text, "dense") {
+	if code, text, _ = sluice(t, "profile", "--operators", "-f", file, "--store", store); code != ExitOK ||
+		!strings.Contains(text, "with offset") || !strings.Contains(text, "dense") {
 		t.Errorf("%d %s", code, text)
 	}
 	foreign := `{"format":"sluice-operators/1","host":{"cpu":"another","cores":1,"os":"x"},"operators":{}}`
 	if err := os.WriteFile(store, []byte(foreign), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs = sluice(t, args...); code != ExitConfig || !strings.Contains(errs, "times of one do not hold on the other") {
+	if code, _, errs = sluice(t, args...); code != ExitConfig ||
+		!strings.Contains(errs, "times of one do not hold on the other") {
 		t.Errorf("operators of another machine: %d %s", code, errs)
 	}
 }
 
 // TestProfileOperatorsRefused checks the answers to what cannot be done.
 func TestProfileOperatorsRefused(t *testing.T) {
-	if code, _, errs := sluice(t, "profile", "--operators", "-f", fakeWorld(t), "--threads", "none"); code != ExitUsage || !strings.Contains(errs, "--threads") {
+	if code, _, errs := sluice(t, "profile", "--operators", "-f", fakeWorld(t), "--threads", "none"); code !=
+		ExitUsage || !strings.Contains(errs, "--threads") {
 		t.Errorf("%d %s", code, errs)
 	}
 	if _, err := native.ONNXRuntime(); err != nil {
 		t.Skipf("not run without ONNX Runtime: %v", err)
 	}
 	store := filepath.Join(t.TempDir(), "operators.json")
-	if code, _, errs := sluice(t, "profile", "--operators", "-f", fakeWorld(t), "--store", store); code != ExitConfig || !strings.Contains(errs, "only those can be predicted") {
+	if code, _, errs := sluice(t, "profile", "--operators", "-f", fakeWorld(t), "--store", store); code != ExitConfig ||
+		!strings.Contains(errs, "only those can be predicted") {
 		t.Errorf("%d %s", code, errs)
 	}
 }

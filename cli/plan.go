@@ -8,27 +8,31 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/systems"
 )
 
 func planCommand() command {
 	return command{
-		name: "plan", summary: "what would run where for a demand, and how far the fleet goes", usage: "-f sluice.yaml [--demand APP=RATE ...] [--scale 0.5..2] [--compare NAMES] [--what-if CHANGE ...] [--budget 2.5] [--frontier]",
+		name: "plan", summary: "what would run where for a demand, and how far the fleet goes",
+		usage: "-f sluice.yaml [--demand APP=RATE ...] [--scale 0.5..2] [--compare NAMES] [--what-if CHANGE ...] " +
+			"[--budget 2.5] [--frontier]",
 		about: `
-Asks a system's planner what it would run for a demand (the file's, unless --demand says otherwise) and prints the plan: for
-each app what is served at which accuracy, for each kind of worker the variant, batch limit, share and rate, and how far from
-the best plan it may be. Nothing is started. Ranges, --compare and --what-if print one line per plan.
+Asks a system's planner what it would run for a demand (the file's, unless --demand says otherwise) and prints
+the plan: for each app what is served at which accuracy, for each kind of worker the variant, batch limit, share
+and rate, and how far from the best plan it may be. Nothing is started. Ranges, --compare and --what-if print
+one line per plan.
 
-With --budget the machines are chosen, too: of all pools of the file's device types within a budget in $/h, the one that carries most
-of one app, with its bounds, what it is expected to carry by simulation, and what a million queries cost; with --demand, the
-cheapest that carries it. The workers of the file do not count then; device_types[].most limits what can be had.
+With --budget the machines are chosen, too: of all pools of the file's device types within a budget in $/h, the
+one that carries most of one app, with its bounds, what it is expected to carry by simulation, and what a
+million queries cost; with --demand, the cheapest that carries it. The workers of the file do not count then;
+device_types[].most limits what can be had.
 
-Demand that cannot be carried is answered with what keeps it from being carried and the changes that would each mend it. The
-exit status is then 5, so that a script can ask whether a fleet is enough; it is 0 with a range, --compare, --what-if or
---frontier, which ask about many plans.`,
+Demand that cannot be carried is answered with what keeps it from being carried and the changes that would each
+mend it. The exit status is then 5, so that a script can ask whether a fleet is enough; it is 0 with a range,
+--compare, --what-if or --frontier, which ask about many plans.`,
 		examples: `sluice plan -f sluice.yaml --demand digits=400
 sluice plan -f sluice.yaml --demand digits=400 --demand scenes=50..150 --points 5
 sluice plan -f sluice.yaml --scale 0.5..2 --compare proteus,clipper-ht,clipper-ha
@@ -43,24 +47,32 @@ sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots`,
 			profiles := fs.String("profile", "", "profile `file` instead of those of the configuration")
 			system := fs.String("system", "", "`name` of another system than the configuration's")
 			var demands, changes []string
-			fs.Func("demand", "`app=rate` in queries/s, or app=from..to for a range; the app may be left out when there is one; repeat for more apps", func(s string) error {
-				demands = append(demands, s)
-				return nil
-			})
+			fs.Func("demand",
+				"`app=rate` in queries/s, or app=from..to for a range; the app may be left out when there is one; "+
+					"repeat for more apps", func(s string) error {
+					demands = append(demands, s)
+					return nil
+				})
 			scale := fs.String("scale", "1", "`factor` on all demand, or from..to for a range")
-			fs.IntVar(&p.points, "points", 0, "`number` of plans in a range (default 7), on the frontier (default 20) or of budgets (default 10)")
+			fs.IntVar(&p.points, "points", 0,
+				"`number` of plans in a range (default 7), on the frontier (default 20) or of budgets (default 10)")
 			compare := fs.String("compare", "", "`names` of systems to plan with, separated by commas")
-			fs.Func("what-if", "`change` of the fleet to plan for beside the fleet as it is, such as '+2 gpu-large,-1 cpu'; repeat for more", func(s string) error {
-				changes = append(changes, s)
-				return nil
-			})
-			fs.BoolVar(&p.frontier, "frontier", false, "the best accuracy at every throughput, up to what the fleet carries")
-			fs.Float64Var(&p.after, "after", 0, "plan from what a plan for this `factor` of the demand left running, instead of from nothing")
+			fs.Func("what-if",
+				"`change` of the fleet to plan for beside the fleet as it is, such as '+2 gpu-large,-1 cpu'; repeat "+
+					"for more", func(s string) error {
+					changes = append(changes, s)
+					return nil
+				})
+			fs.BoolVar(&p.frontier, "frontier", false,
+				"the best accuracy at every throughput, up to what the fleet carries")
+			fs.Float64Var(&p.after, "after", 0,
+				"plan from what a plan for this `factor` of the demand left running, instead of from nothing")
 			fs.StringVar(&p.out, "out", "", "`folder` for the frontier's plot and the result as JSON")
 			r := renting{}
 			fs.StringVar(&r.budget, "budget", "", "rent machines for at most this many `$/h`, or for from..to")
 			fs.StringVar(&r.app, "app", "", "the app, by `name`, that --budget is for")
-			fs.StringVar(&r.bound, "bound", paperBound, "what pools are ranked by: paper (Kairos, Eq. 15) or fluid (a linear program), a `name`")
+			fs.StringVar(&r.bound, "bound", paperBound,
+				"what pools are ranked by: paper (Kairos, Eq. 15) or fluid (a linear program), a `name`")
 			fs.IntVar(&r.others, "runners-up", 5, "`number` of other pools shown with --budget")
 			fs.BoolVar(&r.search, "search", false, "with --budget: simulate pools until the best is found")
 			fs.BoolVar(&r.bounds, "bounds-only", false, "with --budget: simulate none")
@@ -169,7 +181,8 @@ func (p *planning) run(e *Env) error {
 }
 
 // plan makes one plan and reads it.
-func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st *step, bar *progress) (*planView, error) {
+func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st *step, bar *progress) (*planView,
+	error) {
 	w := f.world
 	planner, err := w.newPlanner(s)
 	if err != nil {
@@ -179,7 +192,10 @@ func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st 
 	if r.Snapshot, err = p.running(ctx, s, f); err != nil {
 		return nil, err
 	}
-	v := &planView{System: s.Name, Planner: planner.Name(), WhatIf: f.name, Scale: st.scale, Goal: s.Options.Planning.Goal, Demand: st.total(), Workers: len(w.Spec.Workers)}
+	v := &planView{
+		System: s.Name, Planner: planner.Name(), WhatIf: f.name, Scale: st.scale, Goal: s.Options.Planning.Goal,
+		Demand: st.total(), Workers: len(w.Spec.Workers),
+	}
 	made, err := planner.Plan(ctx, r)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -198,9 +214,10 @@ func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st 
 			v.Adviser = exact.Name()
 		}
 		watched := *exact
-		watched.Solver = &watchedSolver{Solver: exact.Solver, most: float64(80 + 2*len(w.Spec.Stages) + 3*len(w.Spec.DeviceTypes)), show: func(share float64) {
-			bar.show(share, "looking for what would mend it")
-		}}
+		watched.Solver = &watchedSolver{Solver: exact.Solver,
+			most: float64(80 + 2*len(w.Spec.Stages) + 3*len(w.Spec.DeviceTypes)), show: func(share float64) {
+				bar.show(share, "looking for what would mend it")
+			}}
 		d, err := proteus.Diagnose(ctx, &watched, r)
 		if err != nil {
 			return nil, err
@@ -231,8 +248,8 @@ func (s *watchedSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limit
 	return s.Solver.Solve(ctx, p, l)
 }
 
-// adviser answers questions about a fleet for systems whose planner does not search: what could be carried if every worker
-// might host any variant.
+// adviser answers questions about a fleet for systems whose planner does not search: what could be carried if every
+// worker might host any variant.
 func (w *world) adviser() (*proteus.Planner, error) {
 	if w.solver == nil {
 		var err error

@@ -36,7 +36,9 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), mat
 
 // What a plan says adds up: shares to one, instances to apps, apps to the whole, and nobody does more than he can.
 func TestPlanAddsUp(t *testing.T) {
-	for _, system := range []string{"proteus", "clipper-ht", "infaas-accuracy", "sluice", "proteus-without-query-assignment"} {
+	for _, system := range []string{
+		"proteus", "clipper-ht", "infaas-accuracy", "sluice", "proteus-without-query-assignment",
+	} {
 		for _, scale := range []string{"1", "40"} {
 			r := askPlan(t, ExitOK, "-f", fleetFile, "--system", system, "--scale", scale, "--what-if", "+1 cpu")
 			for _, v := range r.Plans {
@@ -53,13 +55,15 @@ func TestPlanAddsUp(t *testing.T) {
 				}
 				var demand, served, shed, right float64
 				for _, a := range v.Apps {
-					if !near(shares[a.Name], 1) || !near(rates[a.Name], a.Served) || !near(a.Served+a.Shed, a.Demand) || a.Served > a.Capacity*(1+1e-6) {
+					if !near(shares[a.Name], 1) || !near(rates[a.Name], a.Served) || !near(a.Served+a.Shed, a.Demand) ||
+						a.Served > a.Capacity*(1+1e-6) {
 						t.Errorf("%s: shares are %v and rates %v of %+v", at, shares[a.Name], rates[a.Name], a)
 					}
 					demand, served, shed = demand+a.Demand, served+a.Served, shed+a.Shed
 					right += a.Served * *a.Accuracy
 				}
-				if !near(demand, v.Demand) || !near(served, v.Served) || !near(shed, v.Shed) || !near(right/served, *v.Accuracy) {
+				if !near(demand, v.Demand) || !near(served, v.Served) || !near(shed, v.Shed) ||
+					!near(right/served, *v.Accuracy) {
 					t.Errorf("%s: apps make %v, %v, %v, %v of %+v", at, demand, served, shed, right/served, v)
 				}
 				if len(busy)+len(v.Idle) != v.Workers || v.Workers != 9+len(v.WhatIf)/6 {
@@ -78,12 +82,17 @@ func TestPlanTable(t *testing.T) {
 	if code != ExitOK || errs != "" {
 		t.Fatalf("%d %s", code, errs)
 	}
-	for _, want := range []string{"system proteus, planner proteus, demand 310 /s", "DEVICE", "cpu-0..5", "gpu-large", "BATCH", "accuracy  84.29 %", "bound     1.0000 for the apps' mean accuracy", "9 of 9 in use, 3.29 $/h, 9 variants to load", "room", "head-room"} {
+	for _, want := range []string{
+		"system proteus, planner proteus, demand 310 /s", "DEVICE", "cpu-0..5", "gpu-large", "BATCH",
+		"accuracy  84.29 %", "bound     1.0000 for the apps' mean accuracy",
+		"9 of 9 in use, 3.29 $/h, 9 variants to load", "room", "head-room",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table does not say %q:\n%s", want, out)
 		}
 	}
-	if code, out, _ := sluice(t, "plan", "-f", fakeWorld(t)); code != ExitOK || !strings.Contains(out, "no demand given") || !strings.Contains(out, "big (+1)") {
+	if code, out, _ := sluice(t, "plan", "-f", fakeWorld(t)); code != ExitOK ||
+		!strings.Contains(out, "no demand given") || !strings.Contains(out, "big (+1)") {
 		t.Errorf("an idle start: %d %s", code, out)
 	}
 }
@@ -92,7 +101,9 @@ func TestPlanTable(t *testing.T) {
 func TestPlanGolden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"plan": {"-f", fleetFile}, "plan-mends": {"-f", fleetFile, "--demand", "images=6500", "--demand", "text=1500"},
-		"plan-pipeline": {"-f", pipelineFile, "--compare", "scrooge,scrooge-written,scrooge-greedy,scrooge-single,nexus"},
+		"plan-pipeline": {
+			"-f", pipelineFile, "--compare", "scrooge,scrooge-written,scrooge-greedy,scrooge-single,nexus",
+		},
 	} {
 		path := filepath.Join("testdata", name+".json")
 		_, out, errs := sluice(t, append([]string{"plan", "--json"}, args...)...)
@@ -153,22 +164,25 @@ func differ(a, b any) string {
 }
 
 func TestPlanRange(t *testing.T) {
-	r := askPlan(t, ExitOK, "-f", fleetFile, "--demand", "images=100..400", "--demand", "text=50", "--scale", "1..2", "--points", "4")
+	r := askPlan(t, ExitOK, "-f", fleetFile, "--demand", "images=100..400", "--demand", "text=50", "--scale", "1..2",
+		"--points", "4")
 	for i, want := range []float64{150, (200 + 50) * 4 / 3.0, (300 + 50) * 5 / 3.0, 900} {
 		if len(r.Plans) != 4 || !near(r.Plans[i].Demand, want) || !near(r.Plans[i].Scale, 1+float64(i)/3) {
 			t.Fatalf("plan %d: %+v, want a demand of %v", i, r.Plans[i], want)
 		}
 	}
 	code, out, _ := sluice(t, "plan", "-f", fleetFile, "--scale", "0.5..2")
-	if lines := strings.Count(out, " x  "); code != ExitOK || lines != defaultRange || !strings.Contains(out, "0.50 x  155 /s") {
+	if lines := strings.Count(out, " x  "); code != ExitOK || lines != defaultRange ||
+		!strings.Contains(out, "0.50 x  155 /s") {
 		t.Errorf("%d, %d lines: %s", code, lines, out)
 	}
 }
 
-// For the same demand: the least accurate variants carry all of it, the most accurate do not, and proteus carries it all more
-// accurately than the one and less than the other.
+// For the same demand: the least accurate variants carry all of it, the most accurate do not, and proteus carries it
+// all more accurately than the one and less than the other.
 func TestPlanCompare(t *testing.T) {
-	r := askPlan(t, ExitOK, "-f", fleetFile, "--scale", "3", "--compare", "proteus, clipper-ht,clipper-ha,sommelier,infaas-accuracy,weighted+adaptive")
+	r := askPlan(t, ExitOK, "-f", fleetFile, "--scale", "3", "--compare",
+		"proteus, clipper-ht,clipper-ha,sommelier,infaas-accuracy,weighted+adaptive")
 	if len(r.Plans) != 6 {
 		t.Fatalf("%d plans", len(r.Plans))
 	}
@@ -176,7 +190,8 @@ func TestPlanCompare(t *testing.T) {
 	if proteus.Shed != 0 || low.Shed != 0 || !(high.Shed > 0) || infaas.Shed != 0 {
 		t.Errorf("shed are %v, %v, %v, %v", proteus.Shed, low.Shed, high.Shed, infaas.Shed)
 	}
-	if !(*low.Accuracy < *proteus.Accuracy && *proteus.Accuracy < *high.Accuracy) || *infaas.Accuracy > *proteus.Accuracy*1.005 {
+	if !(*low.Accuracy < *proteus.Accuracy && *proteus.Accuracy < *high.Accuracy) ||
+		*infaas.Accuracy > *proteus.Accuracy*1.005 {
 		t.Errorf("accuracies are %v, %v, %v, %v", *low.Accuracy, *proteus.Accuracy, *high.Accuracy, *infaas.Accuracy)
 	}
 	if r.Plans[5].System != "weighted+adaptive" || r.Plans[5].Planner != "static" {
@@ -190,7 +205,8 @@ func TestPlanCompare(t *testing.T) {
 	if r := askPlan(t, ExitOK, "-f", fleetFile, "--after", "1"); r.Plans[0].Loads != 0 {
 		t.Errorf("%d loads to get where one is", r.Plans[0].Loads)
 	}
-	code, out, _ := sluice(t, "plan", "-f", fleetFile, "--scale", "3", "--compare", "proteus,sluice", "--what-if", "-1 gpu-large")
+	code, out, _ := sluice(t, "plan", "-f", fleetFile, "--scale", "3", "--compare", "proteus,sluice", "--what-if",
+		"-1 gpu-large")
 	if code != ExitOK || strings.Count(out, "as it is") != 2 || !strings.Contains(out, "with its worker to itself") {
 		t.Errorf("%d %s", code, out)
 	}
@@ -218,7 +234,8 @@ func oneApp(t *testing.T) string {
 // Accuracy never rises with throughput, every system ends where it carries no more, and the plot is there.
 func TestPlanFrontier(t *testing.T) {
 	file, dir := oneApp(t), t.TempDir()
-	r := askPlan(t, ExitOK, "-f", file, "--frontier", "--compare", "proteus,clipper-ha,infaas-accuracy,sluice", "--points", "12", "--out", dir)
+	r := askPlan(t, ExitOK, "-f", file, "--frontier", "--compare", "proteus,clipper-ha,infaas-accuracy,sluice",
+		"--points", "12", "--out", dir)
 	if len(r.Frontiers) != 4 {
 		t.Fatalf("%d frontiers", len(r.Frontiers))
 	}
@@ -231,7 +248,8 @@ func TestPlanFrontier(t *testing.T) {
 			for _, s := range x.Shares {
 				sum += s
 			}
-			if !near(sum, 1) || !near(x.Apps[0], x.Accuracy) || !near(x.Throughput, x.Multiple*f.Demand) || !near(x.Multiple*12, f.Points[11].Multiple*float64(i+1)) {
+			if !near(sum, 1) || !near(x.Apps[0], x.Accuracy) || !near(x.Throughput, x.Multiple*f.Demand) ||
+				!near(x.Multiple*12, f.Points[11].Multiple*float64(i+1)) {
 				t.Errorf("%s: %+v", f.System, x)
 			}
 			// The greedy planner promises nothing of the kind.
@@ -241,7 +259,9 @@ func TestPlanFrontier(t *testing.T) {
 		}
 	}
 	best, high := r.Frontiers[0], r.Frontiers[1]
-	if !(best.Points[0].Accuracy > best.Points[11].Accuracy) || !(best.Points[11].Throughput > 2*high.Points[11].Throughput) || best.Points[0].Accuracy > high.Points[11].Accuracy+1e-9 {
+	if !(best.Points[0].Accuracy > best.Points[11].Accuracy) ||
+		!(best.Points[11].Throughput > 2*high.Points[11].Throughput) ||
+		best.Points[0].Accuracy > high.Points[11].Accuracy+1e-9 {
 		t.Errorf("proteus: %+v, most accurate: %+v", best.Points, high.Points)
 	}
 	reach := *askPlan(t, ExitOK, "-f", file).Plans[0].Reach
@@ -260,7 +280,8 @@ func TestPlanFrontier(t *testing.T) {
 }
 
 func TestPlanWhatIf(t *testing.T) {
-	r := askPlan(t, ExitOK, "-f", fleetFile, "--what-if", "+1 gpu-large, -2 cpu", "--what-if", "-1gpu-large", "--what-if", "-6 cpu,-2 gpu-small")
+	r := askPlan(t, ExitOK, "-f", fleetFile, "--what-if", "+1 gpu-large, -2 cpu", "--what-if", "-1gpu-large",
+		"--what-if", "-6 cpu,-2 gpu-small")
 	want := []struct {
 		name    string
 		workers int
@@ -275,12 +296,16 @@ func TestPlanWhatIf(t *testing.T) {
 	}
 	// A placement that a person wrote loses what lies on the workers that go.
 	r = askPlan(t, ExitOK, "-f", fleetFile, "--system", "sluice", "--what-if", "-1 gpu-large")
-	if a, b := r.Plans[0], r.Plans[1]; len(a.Instances) != 18 || len(b.Instances) != 16 || slices.ContainsFunc(b.Instances, func(i instanceView) bool { return i.DeviceType == "gpu-large" }) {
+	if a, b := r.Plans[0], r.Plans[1]; len(a.Instances) != 18 || len(b.Instances) != 16 ||
+		slices.ContainsFunc(b.Instances, func(i instanceView) bool {
+			return i.DeviceType == "gpu-large"
+		}) {
 		t.Errorf("%d and %d instances", len(a.Instances), len(b.Instances))
 	}
 }
 
-// An overload is answered with changes that each mend it: carried out, all is carried, and with one worker less it is not.
+// An overload is answered with changes that each mend it: carried out, all is carried, and with one worker less it is
+// not.
 func TestPlanMends(t *testing.T) {
 	demand := []string{"-f", fleetFile, "--demand", "images=6500", "--demand", "text=1500"}
 	d := askPlan(t, ExitShortOf, demand...).Plans[0].Diagnosis
@@ -300,7 +325,8 @@ func TestPlanMends(t *testing.T) {
 				less = append(less, fmt.Sprintf("+%d %s", n-1, name))
 			}
 		}
-		if v := askPlan(t, ExitOK, append(demand, "--what-if", strings.Join(add, ","))...).Plans[1]; v.Shed > 0 || *v.Reach < v.Demand*0.999 {
+		if v := askPlan(t, ExitOK, append(demand, "--what-if", strings.Join(add, ","))...).Plans[1]; v.Shed > 0 ||
+			*v.Reach < v.Demand*0.999 {
 			t.Errorf("with %v the plan sheds %v and reaches %v of %v", add, v.Shed, *v.Reach, v.Demand)
 		}
 		if len(m.Add) == 1 && len(less) == 1 {
@@ -313,7 +339,10 @@ func TestPlanMends(t *testing.T) {
 		t.Errorf("mends are %+v", d.Mends)
 	}
 	code, out, errs := sluice(t, append([]string{"plan"}, demand...)...)
-	for _, want := range []string{"This demand cannot be carried", "What keeps it from being carried", "Any one of these would mend it", "gpu-large", "$/h more", "accuracy_floor of text 0.745 (now 0.8)"} {
+	for _, want := range []string{
+		"This demand cannot be carried", "What keeps it from being carried", "Any one of these would mend it",
+		"gpu-large", "$/h more", "accuracy_floor of text 0.745 (now 0.8)",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said:\n%s", want, out)
 		}
@@ -344,7 +373,8 @@ func TestPlanOfWhatNothingServes(t *testing.T) {
 	}
 	v := askPlan(t, ExitShortOf, "-f", file).Plans[0]
 	d := v.Diagnosis
-	if v.Error == "" || d == nil || len(d.Unserved) != 1 || d.Unserved[0].SLOMS == nil || d.Unserved[0].Variant != "mobile" || d.Unserved[0].DeviceType != "gpu-large" {
+	if v.Error == "" || d == nil || len(d.Unserved) != 1 || d.Unserved[0].SLOMS == nil ||
+		d.Unserved[0].Variant != "mobile" || d.Unserved[0].DeviceType != "gpu-large" {
 		t.Fatalf("%+v", v)
 	}
 	slo := *d.Unserved[0].SLOMS
@@ -355,10 +385,12 @@ func TestPlanOfWhatNothingServes(t *testing.T) {
 	if code != ExitShortOf || !strings.Contains(out, "nothing here serves it; it would take an SLO of 4.") {
 		t.Errorf("%d %s", code, out)
 	}
-	if code, _, errs := sluice(t, "plan", "-f", file, "--frontier"); code != ExitShortOf || !strings.Contains(errs, "no frontier") {
+	if code, _, errs := sluice(t, "plan", "-f", file, "--frontier"); code != ExitShortOf ||
+		!strings.Contains(errs, "no frontier") {
 		t.Errorf("%d %s", code, errs)
 	}
-	if code, out, _ := sluice(t, "plan", "-f", file, "--what-if", "+1 cpu"); code != ExitOK || strings.Count(out, "no plan: ") != 1 {
+	if code, out, _ := sluice(t, "plan", "-f", file, "--what-if", "+1 cpu"); code != ExitOK ||
+		strings.Count(out, "no plan: ") != 1 {
 		t.Errorf("%d %s", code, out)
 	}
 }
@@ -380,20 +412,29 @@ func TestPlanUsage(t *testing.T) {
 		{[]string{"--scale", "0"}, ExitUsage, "no demand to scale"},
 		{[]string{"--after", "-1"}, ExitUsage, "--after is -1"},
 		{[]string{"--compare", "none"}, ExitUsage, "does not exist: use one of"},
-		{[]string{"--what-if", "+1 tpu"}, ExitUsage, `device type "tpu" does not exist: use one of cpu, gpu-small, gpu-large`},
+		{
+			[]string{"--what-if", "+1 tpu"}, ExitUsage,
+			`device type "tpu" does not exist: use one of cpu, gpu-small, gpu-large`,
+		},
 		{[]string{"--what-if", "1 cpu"}, ExitUsage, "write +N or -N"},
 		{[]string{"--what-if", ""}, ExitUsage, "write +N or -N"},
 		{[]string{"--what-if", "-7 cpu"}, ExitUsage, "there are 6"},
 		{[]string{"--what-if", "-6 cpu,-2 gpu-small,-1 gpu-large"}, ExitUsage, "no worker would be left"},
 		{[]string{"--frontier", "--scale", "1..2"}, ExitUsage, "not a range"},
 		{[]string{"--frontier", "--points", "1"}, ExitUsage, "at least 2"},
-		{[]string{"--frontier", "--out", "x", "--compare", "proteus,clipper-ht,clipper-ha", "--what-if", "+1 cpu", "--what-if", "+2 cpu"}, ExitUsage, "do not fit into one plot"},
+		{
+			[]string{
+				"--frontier", "--out", "x", "--compare", "proteus,clipper-ht,clipper-ha", "--what-if", "+1 cpu",
+				"--what-if", "+2 cpu",
+			}, ExitUsage, "do not fit into one plot",
+		},
 		{[]string{"more"}, ExitUsage, "not understood"},
 		{[]string{"--profile", "nowhere.json"}, ExitConfig, "nowhere.json"},
 	} {
 		code, out, errs := sluice(t, append([]string{"plan", "-f", fleetFile}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.says) || out != "" {
-			t.Errorf("sluice plan %s: status %d, %s%s; want %d and %q", strings.Join(c.args, " "), code, out, errs, c.code, c.says)
+			t.Errorf("sluice plan %s: status %d, %s%s; want %d and %q", strings.Join(c.args, " "), code, out, errs,
+				c.code, c.says)
 		}
 	}
 }
@@ -429,8 +470,10 @@ func TestPlanExamples(t *testing.T) {
 	if err := os.MkdirAll("examples/pipeline", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{"sluice.yaml": renamed, "fleet.profile.json": profile, "examples/fleet.yaml": text, "examples/fleet.profile.json": profile,
-		"examples/ranking.yaml": ranking, "examples/ranking.profile.json": rankingProfile, pipelineFile[3:]: graph, "examples/pipeline/profile.json": graphProfile} {
+	for path, text := range map[string]string{"sluice.yaml": renamed, "fleet.profile.json": profile,
+		"examples/fleet.yaml": text, "examples/fleet.profile.json": profile,
+		"examples/ranking.yaml": ranking, "examples/ranking.profile.json": rankingProfile, pipelineFile[3:]: graph,
+		"examples/pipeline/profile.json": graphProfile} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -475,12 +518,17 @@ func TestSpans(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 0.0123: "0.012", 1.5: "1.5", 12.34: "12.3", 100: "100", 999.6: "1,000", 1234567: "1,234,567", -1234: "-1,234", 20: "20"} {
+	for x, want := range map[float64]string{
+		0: "0", 0.0123: "0.012", 1.5: "1.5", 12.34: "12.3", 100: "100", 999.6: "1,000", 1234567: "1,234,567",
+		-1234: "-1,234", 20: "20",
+	} {
 		if got := number(x); got != want {
 			t.Errorf("%v is written %q, want %q", x, got, want)
 		}
 	}
-	for x, want := range map[float64]string{0: "0 %", 0.05: "5 %", 0.0048: "0.48 %", 0.051: "5.1 %", 0.000001: "0 %", 0.1: "10 %", 1: "100 %"} {
+	for x, want := range map[float64]string{
+		0: "0 %", 0.05: "5 %", 0.0048: "0.48 %", 0.051: "5.1 %", 0.000001: "0 %", 0.1: "10 %", 1: "100 %",
+	} {
 		if got := percent(x); got != want {
 			t.Errorf("%v is written %q, want %q", x, got, want)
 		}

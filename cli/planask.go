@@ -41,7 +41,8 @@ func (p *planning) ask(demands []string, scale, compare string, chosen bool, cha
 	ranged := low != high || !slices.Equal(from, to)
 	steps := 1
 	if ranged && p.frontier {
-		return exit(ExitUsage, "--frontier goes from nothing to all that the fleet carries: give it one demand, not a range")
+		return exit(ExitUsage,
+			"--frontier goes from nothing to all that the fleet carries: give it one demand, not a range")
 	}
 	if ranged {
 		if steps = p.points; steps == 0 {
@@ -169,7 +170,8 @@ func (w *world) vary(text string) (variation, error) {
 		}
 		n, err := strconv.Atoi(part[:digits])
 		if err != nil || n == 0 || part[0] != '+' && part[0] != '-' || max(n, -n) > most {
-			return v, fmt.Errorf("%q is not understood: write +N or -N and a device type, such as '+2 %s', several separated by commas", part, names[0])
+			return v, fmt.Errorf("%q is not understood: write +N or -N and a device type, such as '+2 %s', several "+
+				"separated by commas", part, names[0])
 		}
 		name := strings.TrimSpace(part[digits:])
 		d := slices.Index(names, name)
@@ -211,11 +213,14 @@ func (v *variation) warn(e *Env) {
 		}
 		measured := false
 		for x := range v.world.Spec.Variants {
-			measured = measured || v.world.profile.Latency(serving.VariantID(x), serving.DeviceTypeID(d), 1, 1) < profile.Unknown
+			measured = measured || v.world.profile.Latency(serving.VariantID(x), serving.DeviceTypeID(d), 1,
+				1) < profile.Unknown
 		}
 		if !measured {
 			name := v.world.Spec.DeviceTypes[d].Name
-			fmt.Fprintf(e.Stderr, "sluice plan: no variant was measured on device type %q, so that added ones stay idle: run 'sluice profile' on one\n", name)
+			fmt.Fprintf(e.Stderr,
+				"sluice plan: no variant was measured on device type %q, so that added ones stay idle: run 'sluice "+
+					"profile' on one\n", name)
 		}
 	}
 }
@@ -236,8 +241,10 @@ func (v *variation) snapshot(base *world, p *plan.Plan) *fleet.Snapshot {
 		if place == 0 {
 			place = seen[worker]
 		}
-		x := fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: worker, Ordinal: place}, DeviceType: i.DeviceType(base.Spec),
-			Stage: i.Stage, State: fleet.Ready, Slots: i.Slots, Cores: i.Cores, Accelerator: i.Accelerator, Share: i.Share}
+		x := fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: worker, Ordinal: place},
+			DeviceType: i.DeviceType(base.Spec),
+			Stage:      i.Stage, State: fleet.Ready, Slots: i.Slots, Cores: i.Cores, Accelerator: i.Accelerator,
+			Share: i.Share}
 		for _, l := range i.Variants {
 			x.Variants = append(x.Variants, fleet.Loaded{Variant: l.Variant, Limit: l.Limit, Warm: true, Wanted: true})
 		}

@@ -10,8 +10,8 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -39,15 +39,16 @@ const (
 
 // rentReport is what 'sluice plan --budget' answers, and its JSON.
 type rentReport struct {
-	File       string       `json:"file"`
-	App        string       `json:"app"`
-	Variant    string       `json:"variant"`
-	System     string       `json:"system"` // whose rules the expected throughputs are of
-	SLOMS      float64      `json:"slo_ms"`
-	Percentile float64      `json:"percentile"`
-	RankedBy   string       `json:"ranked_by"`
-	Demand     float64      `json:"demand,omitempty"` // queries/s to carry; absent when as much as possible is asked for
-	Budgets    []budgetView `json:"budgets"`
+	File       string  `json:"file"`
+	App        string  `json:"app"`
+	Variant    string  `json:"variant"`
+	System     string  `json:"system"` // whose rules the expected throughputs are of
+	SLOMS      float64 `json:"slo_ms"`
+	Percentile float64 `json:"percentile"`
+	RankedBy   string  `json:"ranked_by"`
+	// queries/s to carry; absent when as much as possible is asked for
+	Demand  float64      `json:"demand,omitempty"`
+	Budgets []budgetView `json:"budgets"`
 }
 
 // budgetView is what a budget buys.
@@ -58,8 +59,8 @@ type budgetView struct {
 	Tried     int        `json:"tried"`
 	Chosen    *poolView  `json:"chosen,omitempty"`
 	RunnersUp []poolView `json:"runners_up,omitempty"`
-	// Homogeneous is the best pool of one type, with a demand the cheapest; Scaled is what the best would carry if the whole budget
-	// could be spent on it.
+	// Homogeneous is the best pool of one type, with a demand the cheapest; Scaled is what the best would carry if the
+	// whole budget could be spent on it.
 	Homogeneous *poolView `json:"homogeneous,omitempty"`
 	Scaled      *float64  `json:"homogeneous_scaled,omitempty"`
 }
@@ -97,13 +98,15 @@ func (p *planning) runBudget(e *Env, r *renting, demanded bool) error {
 		return exit(ExitUsage, "--budget %s: want $/h above 0, or FROM..TO", r.budget)
 	}
 	if len(p.fleets) > 1 || len(p.systems) > 1 || len(p.steps) > 1 || p.after > 0 {
-		return exit(ExitUsage, "--budget chooses the machines: leave out --what-if, --compare, --after and ranges of demand")
+		return exit(ExitUsage,
+			"--budget chooses the machines: leave out --what-if, --compare, --after and ranges of demand")
 	}
 	if r.bound != paperBound && r.bound != fluidBound {
 		return exit(ExitUsage, "--bound is %q, want %s or %s", r.bound, paperBound, fluidBound)
 	}
 	if r.others < 0 || r.others > mostPoints || r.queries < 100 || r.queries > 1e7 {
-		return exit(ExitUsage, "--runners-up is %d and --queries %d, want 0 to %d and 100 to 10,000,000", r.others, r.queries, mostPoints)
+		return exit(ExitUsage, "--runners-up is %d and --queries %d, want 0 to %d and 100 to 10,000,000", r.others,
+			r.queries, mostPoints)
 	}
 	ranged := low != high || p.frontier
 	if r.bounds && (r.search || demanded) {
@@ -143,9 +146,11 @@ func (p *planning) runBudget(e *Env, r *renting, demanded bool) error {
 	}
 	if v := &x.report.Budgets[0]; !ranged && v.Chosen == nil {
 		if demanded {
-			return exit(ExitShortOf, "no pool of at most %s $/h carries %s of app %q", money(high), rateText(x.demand), x.report.App)
+			return exit(ExitShortOf, "no pool of at most %s $/h carries %s of app %q", money(high), rateText(x.demand),
+				x.report.App)
 		}
-		return exit(ExitShortOf, "no pool of at most %s $/h serves queries of every size of app %q in time", money(high), x.report.App)
+		return exit(ExitShortOf, "no pool of at most %s $/h serves queries of every size of app %q in time",
+			money(high), x.report.App)
 	}
 	return nil
 }
@@ -175,14 +180,17 @@ func (p *planning) rent(r *renting) (*rental, error) {
 	if r.app != "" {
 		var ok bool
 		if a, ok = w.App(r.app); !ok {
-			return nil, exit(ExitUsage, "--app: app %q does not exist: use one of %s", r.app, strings.Join(w.appNames(), ", "))
+			return nil, exit(ExitUsage, "--app: app %q does not exist: use one of %s", r.app,
+				strings.Join(w.appNames(), ", "))
 		}
 	} else if len(w.Spec.Apps) > 1 {
-		return nil, exit(ExitUsage, "a budget is for one app: name one of %s with --app", strings.Join(w.appNames(), ", "))
+		return nil, exit(ExitUsage, "a budget is for one app: name one of %s with --app",
+			strings.Join(w.appNames(), ", "))
 	}
 	app := &w.Spec.Apps[a]
 	if len(app.Stages) > 1 {
-		return nil, exit(ExitConfig, "app %q has %d stages: machines are rented for apps of one", app.Name, len(app.Stages))
+		return nil, exit(ExitConfig, "app %q has %d stages: machines are rented for apps of one", app.Name,
+			len(app.Stages))
 	}
 	// Bounds are of what happens, so they are made of means, whatever the server believes in.
 	means, err := profile.NewTable(w.Spec, w.measurements, profile.Mean)
@@ -218,7 +226,8 @@ func (w *world) pools(means *profile.Table, machines *truth.Table, a serving.App
 	largest := app.Mix.Largest()
 	for _, v := range w.Spec.Stages[app.Stages[0]].Variants {
 		x := &w.Spec.Variants[v]
-		if x.MaxBatch < largest || x.Accuracy < app.Floor || chosen != nil && x.Accuracy <= w.Spec.Variants[chosen.Variant].Accuracy {
+		if x.MaxBatch < largest || x.Accuracy < app.Floor || chosen != nil &&
+			x.Accuracy <= w.Spec.Variants[chosen.Variant].Accuracy {
 			continue
 		}
 		m, err := kairos.NewMarket(means, w.Spec, v, &app.Mix, nil, within)
@@ -238,9 +247,14 @@ func (w *world) pools(means *profile.Table, machines *truth.Table, a serving.App
 		}
 	}
 	if chosen == nil {
-		return nil, exit(ExitShortOf, "no variant of app %q answers %d items within %v on any type of machine that was measured: raise slo.latency, take a faster variant or type, or lower apps[].items", app.Name, largest, within)
+		return nil, exit(ExitShortOf, "no variant of app %q answers %d items within %v on any type of machine that "+
+			"was measured: raise slo.latency, take a faster variant or type, or lower apps[].items", app.Name, largest,
+			within)
 	}
-	chosen.World = &experiment.World{Spec: w.Spec, Beliefs: w.profile, Apps: w.appInfos(), Truth: func(r *rand.Rand) (truth.Model, error) { return machines.With(r), nil }}
+	chosen.World = &experiment.World{Spec: w.Spec, Beliefs: w.profile, Apps: w.appInfos(),
+		Truth: func(r *rand.Rand) (truth.Model, error) {
+			return machines.With(r), nil
+		}}
 	return chosen, nil
 }
 
@@ -274,9 +288,11 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 	out := &budgetView{Budget: budget, Pools: len(pools)}
 	var shown []candidate // the chosen one first
 	if x.demand > 0 {
-		cheapest, tried, err := x.pools.Cheapest(ctx, kairos.Rank(m, x.fluid, pools), x.demand, 1+x.others, func(done, of int) {
-			progress(0.7*(1-math.Pow(0.99, float64(done))), fmt.Sprintf("trying pools from the cheapest, %d of at most %d", done, of))
-		})
+		cheapest, tried, err := x.pools.Cheapest(ctx, kairos.Rank(m, x.fluid, pools), x.demand, 1+x.others,
+			func(done, of int) {
+				progress(0.7*(1-math.Pow(0.99, float64(done))),
+					fmt.Sprintf("trying pools from the cheapest, %d of at most %d", done, of))
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -330,9 +346,10 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 	return out, nil
 }
 
-// most is the pool that carries most, as bounds have it or as a search finds it, and after it those with the highest bounds; none
-// when no pool serves the largest queries. It also returns how many were simulated.
-func (x *rental) most(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (shown []candidate, tried int, err error) {
+// most is the pool that carries most, as bounds have it or as a search finds it, and after it those with the highest
+// bounds; none when no pool serves the largest queries. It also returns how many were simulated.
+func (x *rental) most(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (shown []candidate,
+	tried int, err error) {
 	m, fluid := x.pools.Market, x.bound == fluidBound
 	var by kairos.Bound = x.upper
 	if fluid {
@@ -341,12 +358,16 @@ func (x *rental) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 	order := kairos.Rank(m, by, pools)
 	ranked := untried(order...)
 	if x.search {
-		all, best, err := x.pools.Best(ctx, kairos.Rank(m, x.fluid, pools), func(share float64) { progress(0.7*share, "looking for the best pool") })
+		all, best, err := x.pools.Best(ctx, kairos.Rank(m, x.fluid, pools), func(share float64) {
+			progress(0.7*share, "looking for the best pool")
+		})
 		if err != nil || best < 0 {
 			return nil, len(all), err
 		}
 		for i := range ranked {
-			if at := slices.IndexFunc(all, func(t experiment.Tried) bool { return slices.Equal(t.Pool, ranked[i].Pool) }); at >= 0 {
+			if at := slices.IndexFunc(all, func(t experiment.Tried) bool {
+				return slices.Equal(t.Pool, ranked[i].Pool)
+			}); at >= 0 {
 				ranked[i].allowed = &all[at].Allowed
 			}
 		}
@@ -369,8 +390,8 @@ func (x *rental) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 	return shown, tried, nil
 }
 
-// homogeneous is the pool of one base type that is held against the chosen one: the one with the highest bound, or with a demand
-// the cheapest that carries it. Nil when the budget buys none.
+// homogeneous is the pool of one base type that is held against the chosen one: the one with the highest bound, or with
+// a demand the cheapest that carries it. Nil when the budget buys none.
 func (x *rental) homogeneous(ctx context.Context, budget float64) (*kairos.Ranked, error) {
 	m := x.pools.Market
 	var best *kairos.Ranked
@@ -421,7 +442,10 @@ func (x *rental) homogeneous(ctx context.Context, budget float64) (*kairos.Ranke
 // view tells of a pool.
 func (x *rental) view(c *candidate) poolView {
 	m := x.pools.Market
-	v := poolView{Machines: make(map[string]int), CostPerHour: m.Cost(c.Pool), Upper: x.upper.Of(c.Pool), Fluid: x.fluid.Of(c.Pool)}
+	v := poolView{
+		Machines: make(map[string]int), CostPerHour: m.Cost(c.Pool), Upper: x.upper.Of(c.Pool),
+		Fluid: x.fluid.Of(c.Pool),
+	}
 	var parts []string
 	for t, n := range c.Pool {
 		if n > 0 {
@@ -444,8 +468,8 @@ func (x *rental) view(c *candidate) poolView {
 	return v
 }
 
-// rents picks the system whose rules pools are tried with: the file's if its queries run one at a time, which is what bounds are
-// of, or else the one that plans pools.
+// rents picks the system whose rules pools are tried with: the file's if its queries run one at a time, which is what
+// bounds are of, or else the one that plans pools.
 func (p *planning) rents(chosen bool) error {
 	rule, err := systems.NewBatcher(p.systems[0].Batcher, p.systems[0].Options)
 	if err != nil {

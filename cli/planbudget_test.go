@@ -24,20 +24,24 @@ func budget(t *testing.T, args ...string) rentReport {
 	return r
 }
 
-// The published bound of the pool that the published formula ranks first, for the model, prices, budget and sizes published:
-// 144.2 queries/s of 1 g4dn.xlarge and 13 r5n.large. No pool is expected to pass the linear program.
+// The published bound of the pool that the published formula ranks first, for the model, prices, budget and sizes
+// published: 144.2 queries/s of 1 g4dn.xlarge and 13 r5n.large. No pool is expected to pass the linear program.
 func TestPlanBudget(t *testing.T) {
 	r := budget(t, "--budget", "2.5", "--runners-up", "2")
 	v := r.Budgets[0]
-	if r.Variant != "rm2" || r.SLOMS != 350 || len(r.Budgets) != 1 || len(v.RunnersUp) != 2 || v.Chosen == nil || v.Homogeneous == nil {
+	if r.Variant != "rm2" || r.SLOMS != 350 || len(r.Budgets) != 1 || len(v.RunnersUp) != 2 || v.Chosen == nil ||
+		v.Homogeneous == nil {
 		t.Fatalf("%+v", r)
 	}
-	if m := v.Chosen.Machines; m["g4dn.xlarge"] != 1 || m["r5n.large"] != 13 || len(m) != 2 || math.Abs(v.Chosen.Upper/144.2-1) > 0.01 {
+	if m := v.Chosen.Machines; m["g4dn.xlarge"] != 1 || m["r5n.large"] != 13 || len(m) != 2 ||
+		math.Abs(v.Chosen.Upper/144.2-1) > 0.01 {
 		t.Errorf("chosen %v with a bound of %.1f, published 1 and 13 with 144.2", m, v.Chosen.Upper)
 	}
 	for _, p := range append(v.RunnersUp, *v.Chosen, *v.Homogeneous) {
-		if !(*p.Low <= *p.Expected && *p.Expected <= *p.High && *p.Low <= p.Fluid) || *p.Expected > p.Fluid || p.CostPerHour > 2.5 {
-			t.Errorf("%v for %.2f $/h: %.1f queries/s, between %.1f and %.1f, bounds %.1f and %.1f", p.Machines, p.CostPerHour, *p.Expected, *p.Low, *p.High, p.Upper, p.Fluid)
+		if !(*p.Low <= *p.Expected && *p.Expected <= *p.High && *p.Low <= p.Fluid) || *p.Expected > p.Fluid ||
+			p.CostPerHour > 2.5 {
+			t.Errorf("%v for %.2f $/h: %.1f queries/s, between %.1f and %.1f, bounds %.1f and %.1f", p.Machines,
+				p.CostPerHour, *p.Expected, *p.Low, *p.High, p.Upper, p.Fluid)
 		}
 		if each := p.CostPerHour / 3600 / *p.Expected * 1e6; math.Abs(each / *p.PerMillion - 1) > 1e-9 {
 			t.Errorf("%v: %v $ per million queries, want %v", p.Machines, *p.PerMillion, each)
@@ -48,8 +52,8 @@ func TestPlanBudget(t *testing.T) {
 	}
 }
 
-// With a demand the cheapest pool is named, and one of a single type costs more; with a search the best one, which no runner-up
-// passes.
+// With a demand the cheapest pool is named, and one of a single type costs more; with a search the best one, which no
+// runner-up passes.
 func TestPlanBudgetTries(t *testing.T) {
 	v := budget(t, "--budget", "2.5", "--demand", "40", "--runners-up", "0").Budgets[0]
 	if v.Chosen == nil || v.Tried == 0 || v.Chosen.CostPerHour >= v.Homogeneous.CostPerHour || *v.Chosen.High < 40 {
@@ -58,7 +62,8 @@ func TestPlanBudgetTries(t *testing.T) {
 	v = budget(t, "--budget", "1.2", "--search", "--runners-up", "3").Budgets[0]
 	for _, p := range append(v.RunnersUp, *v.Homogeneous) {
 		if *p.Low > *v.Chosen.High {
-			t.Errorf("%v is known to carry %.1f queries/s, the best, %v, at most %.1f", p.Machines, *p.Low, v.Chosen.Machines, *v.Chosen.High)
+			t.Errorf("%v is known to carry %.1f queries/s, the best, %v, at most %.1f", p.Machines, *p.Low,
+				v.Chosen.Machines, *v.Chosen.High)
 		}
 	}
 	if v.Tried >= v.Pools/2 {
@@ -68,7 +73,8 @@ func TestPlanBudgetTries(t *testing.T) {
 
 func TestPlanBudgetFrontier(t *testing.T) {
 	dir := t.TempDir()
-	code, out, errs := sluice(t, "plan", "-f", rankingFile, "--budget", "2", "--frontier", "--points", "4", "--bound", "fluid", "--queries", "500", "--runners-up", "0", "--out", dir)
+	code, out, errs := sluice(t, "plan", "-f", rankingFile, "--budget", "2", "--frontier", "--points", "4", "--bound",
+		"fluid", "--queries", "500", "--runners-up", "0", "--out", dir)
 	if code != ExitOK || !strings.Contains(out, "BUDGET") || strings.Count(out, "g4dn.xlarge") != 3 {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
@@ -99,12 +105,16 @@ func TestPlanBudgetRefuses(t *testing.T) {
 		{rankingFile, []string{"--budget", "2", "--app", "other"}, ExitUsage, `"other"`},
 		{fleetFile, []string{"--budget", "2"}, ExitUsage, "--app"},
 		{rankingFile, []string{"--budget", "0.2", "--bounds-only"}, ExitShortOf, "serves queries of every size"},
-		{rankingFile, []string{"--budget", "1", "--demand", "500"}, ExitShortOf, "no pool of at most 1.00 $/h carries 500 /s"},
+		{
+			rankingFile, []string{"--budget", "1", "--demand", "500"}, ExitShortOf,
+			"no pool of at most 1.00 $/h carries 500 /s",
+		},
 		{rankingFile, []string{"--budget", "1e9", "--bounds-only"}, ExitOK, ""}, // what can be had bounds it
 	} {
 		code, _, errs := sluice(t, append([]string{"plan", "-f", c.file}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.says) {
-			t.Errorf("sluice plan %s: status %d, %s; want %d and %q", strings.Join(c.args, " "), code, errs, c.code, c.says)
+			t.Errorf("sluice plan %s: status %d, %s; want %d and %q", strings.Join(c.args, " "), code, errs, c.code,
+				c.says)
 		}
 	}
 }

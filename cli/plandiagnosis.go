@@ -25,8 +25,8 @@ type diagnosisView struct {
 type unservedView struct {
 	App   string `json:"app"`
 	Stage string `json:"stage"`
-	// AccuracyFloor is the highest with which it could be served; SLOMS the shortest objective within which Variant serves it on
-	// DeviceType. Absent where there is none.
+	// AccuracyFloor is the highest with which it could be served; SLOMS the shortest objective within which Variant
+	// serves it on DeviceType. Absent where there is none.
 	AccuracyFloor *float64 `json:"accuracy_floor,omitempty"`
 	SLOMS         *float64 `json:"slo_ms,omitempty"`
 	Variant       string   `json:"variant,omitempty"`
@@ -76,7 +76,8 @@ func readDiagnosis(w *world, d *proteus.Diagnosis, st *step, v *planView) *diagn
 		if u.SLO > 0 {
 			slo := millis(u.SLO)
 			x.SLOMS, x.Variant, x.DeviceType = &slo, spec.Variants[u.Variant].Name, spec.DeviceTypes[u.Device].Name
-			ways = append(ways, fmt.Sprintf("an SLO of %v (now %v), with %s on %s", u.SLO, spec.Apps[u.App].SLO.Latency, x.Variant, x.DeviceType))
+			ways = append(ways, fmt.Sprintf("an SLO of %v (now %v), with %s on %s", u.SLO, spec.Apps[u.App].SLO.Latency,
+				x.Variant, x.DeviceType))
 		}
 		x.Text = name(u.Stage) + ": nothing here serves it"
 		if len(ways) > 0 {
@@ -132,18 +133,21 @@ func readMend(spec *serving.Spec, m *proteus.Mend, st *step) mendView {
 	}
 	for _, f := range m.Floors {
 		x.Kind = "accuracy_floor"
-		note(&x.Floors, f.App, f.To, fmt.Sprintf("accuracy_floor of %s %g (now %g)", spec.Apps[f.App].Name, f.To, spec.Apps[f.App].Floor))
+		note(&x.Floors, f.App, f.To, fmt.Sprintf("accuracy_floor of %s %g (now %g)", spec.Apps[f.App].Name, f.To,
+			spec.Apps[f.App].Floor))
 	}
 	for _, o := range m.SLOs {
 		x.Kind = "slo"
 		if len(m.Floors) > 0 {
 			x.Kind = "accuracy_floor+slo"
 		}
-		note(&x.SLOs, o.App, millis(o.To), fmt.Sprintf("SLO of %s %v (now %v)", spec.Apps[o.App].Name, o.To, spec.Apps[o.App].SLO.Latency))
+		note(&x.SLOs, o.App, millis(o.To), fmt.Sprintf("SLO of %s %v (now %v)", spec.Apps[o.App].Name, o.To,
+			spec.Apps[o.App].SLO.Latency))
 	}
 	for _, d := range m.Demand {
 		x.Kind = "demand"
-		note(&x.Demand, d.App, d.To, fmt.Sprintf("demand of %s %s (now %s)", spec.Apps[d.App].Name, rateText(d.To), rateText(st.rates[d.App])))
+		note(&x.Demand, d.App, d.To, fmt.Sprintf("demand of %s %s (now %s)", spec.Apps[d.App].Name, rateText(d.To),
+			rateText(st.rates[d.App])))
 	}
 	if m.AnyVariant {
 		x.Kind, parts = "options", append(parts, "a system that may use any variant")

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -48,7 +48,9 @@ func (p *planning) runFrontier(e *Env) error {
 		return exit(ExitUsage, "--points is %d, want at least 2 for a frontier", points)
 	}
 	if p.out != "" && len(p.systems)*len(p.fleets) > plot.MaxFrontiers {
-		return exit(ExitUsage, "%d frontiers do not fit into one plot, %d do: name fewer systems or changes, or leave out --out", len(p.systems)*len(p.fleets), plot.MaxFrontiers)
+		return exit(ExitUsage,
+			"%d frontiers do not fit into one plot, %d do: name fewer systems or changes, or leave out --out",
+			len(p.systems)*len(p.fleets), plot.MaxFrontiers)
 	}
 	report := planReport{File: p.world.file.Name()}
 	bar := newProgress(e)
@@ -74,11 +76,13 @@ func (p *planning) runFrontier(e *Env) error {
 	if err := p.write(e, &report, nil); err != nil {
 		return err
 	}
-	return exit(ExitShortOf, "there is no frontier: nothing of this demand can be carried; leave out --frontier to see why")
+	return exit(ExitShortOf,
+		"there is no frontier: nothing of this demand can be carried; leave out --frontier to see why")
 }
 
 // trace plans a frontier.
-func (p *planning) trace(ctx context.Context, s systems.System, f *variation, points int, progress func(float64)) (*frontierView, error) {
+func (p *planning) trace(ctx context.Context, s systems.System, f *variation, points int,
+	progress func(float64)) (*frontierView, error) {
 	w, st := f.world, &p.steps[0]
 	planner, err := w.newPlanner(s)
 	if err != nil {
@@ -88,7 +92,9 @@ func (p *planning) trace(ctx context.Context, s systems.System, f *variation, po
 	if r.Snapshot, err = p.running(ctx, s, f); err != nil {
 		return nil, err
 	}
-	v := &frontierView{System: s.Name, WhatIf: f.name, Demand: st.total(), Variants: w.variantNames(), Points: []pointView{}}
+	v := &frontierView{
+		System: s.Name, WhatIf: f.name, Demand: st.total(), Variants: w.variantNames(), Points: []pointView{},
+	}
 	add := func(multiple float64, made *plan.Plan) {
 		v.Points = append(v.Points, w.point(st.times(multiple), multiple, made))
 		progress(float64(len(v.Points)) / float64(points))
@@ -125,7 +131,10 @@ func (s *step) times(multiple float64) *step {
 func (w *world) point(st *step, multiple float64, made *plan.Plan) pointView {
 	x := planView{Demand: st.total()}
 	x.read(w, st, made)
-	q := pointView{Multiple: multiple, Throughput: x.Served, Bound: x.Bound, Gap: x.Gap, Shares: make([]float64, len(w.Spec.Variants))}
+	q := pointView{
+		Multiple: multiple, Throughput: x.Served, Bound: x.Bound, Gap: x.Gap,
+		Shares: make([]float64, len(w.Spec.Variants)),
+	}
 	if x.Accuracy != nil {
 		q.Accuracy = *x.Accuracy
 	}
@@ -148,7 +157,8 @@ func (w *world) point(st *step, multiple float64, made *plan.Plan) pointView {
 }
 
 // sample plans the frontier of a planner that has none of its own, from the largest multiple that it carries down.
-func (w *world) sample(ctx context.Context, planner plan.Planner, r plan.Request, points int, add func(float64, *plan.Plan)) error {
+func (w *world) sample(ctx context.Context, planner plan.Planner, r plan.Request, points int,
+	add func(float64, *plan.Plan)) error {
 	base := step{rates: r.Rates}
 	try := func(multiple float64) (*plan.Plan, bool, error) {
 		st := base.times(multiple)
@@ -221,7 +231,10 @@ func printFrontiers(w io.Writer, r *planReport) error {
 			if x.Gap != nil {
 				gap = percent(*x.Gap)
 			}
-			rows = append(rows, []string{multipleText(x.Multiple), rateText(x.Throughput), accuracyText(x.Accuracy), meter(x.Accuracy, low, high), gap})
+			rows = append(rows, []string{
+				multipleText(x.Multiple), rateText(x.Throughput), accuracyText(x.Accuracy),
+				meter(x.Accuracy, low, high), gap,
+			})
 		}
 		if err := columns(w, "rrrlr", rows); err != nil {
 			return err
@@ -270,7 +283,9 @@ func plotFrontiers(dir string, w *world, r *planReport) ([]string, error) {
 		v := &r.Frontiers[n]
 		f := plot.Frontier{Name: v.title("")}
 		for _, x := range v.Points {
-			f.Points = append(f.Points, plot.FrontierPoint{Throughput: x.Throughput, Accuracy: x.Accuracy, Apps: x.Apps, Shares: x.Shares})
+			f.Points = append(f.Points, plot.FrontierPoint{
+				Throughput: x.Throughput, Accuracy: x.Accuracy, Apps: x.Apps, Shares: x.Shares,
+			})
 		}
 		if len(f.Points) > 0 {
 			list = append(list, f)

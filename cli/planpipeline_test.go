@@ -11,10 +11,12 @@ import (
 // pipelineFile is the example that ships: the worked example of Scrooge (SoCC 2021, §3.3).
 const pipelineFile = "../examples/pipeline/sluice.yaml"
 
-// The plan of a graph says each stage's part of the objective, what is used of machines and what is rented, and how good that is; it adds up.
+// The plan of a graph says each stage's part of the objective, what is used of machines and what is rented, and how
+// good that is; it adds up.
 func TestPlanOfPipeline(t *testing.T) {
 	v := askPlan(t, ExitOK, "-f", pipelineFile).Plans[0]
-	if v.CostPerHour != 8 || v.Bound == nil || *v.Bound != 8 || v.Goal != goalCost || v.Accuracy == nil || *v.Accuracy != 1 {
+	if v.CostPerHour != 8 || v.Bound == nil || *v.Bound != 8 || v.Goal != goalCost || v.Accuracy == nil ||
+		*v.Accuracy != 1 {
 		t.Errorf("%+v", v)
 	}
 	budget, used := 0.0, 0.0
@@ -22,7 +24,8 @@ func TestPlanOfPipeline(t *testing.T) {
 		budget += s.BudgetMS
 		used += s.CostPerHour
 	}
-	if len(v.Stages) != 2 || budget > 300 || v.Stages[1].Rate != 320 || v.CostUsed == nil || !near(used, *v.CostUsed) || used < 7.46 || used > 8 {
+	if len(v.Stages) != 2 || budget > 300 || v.Stages[1].Rate != 320 || v.CostUsed == nil || !near(used, *v.CostUsed) ||
+		used < 7.46 || used > 8 {
 		t.Errorf("%+v, %v used", v.Stages, v.CostUsed)
 	}
 	parts := make(map[string]float64)
@@ -32,7 +35,10 @@ func TestPlanOfPipeline(t *testing.T) {
 		}
 	}
 	code, out, errs := sluice(t, "plan", "-f", pipelineFile)
-	for _, want := range []string{"BUDGET", "MACHINES", "8.00 $/h, which is reached: no plan rents less", "3 of 20 in use, 8.00 $/h rented and 7.54 $/h used", "with its worker to itself"} {
+	for _, want := range []string{
+		"BUDGET", "MACHINES", "8.00 $/h, which is reached: no plan rents less",
+		"3 of 20 in use, 8.00 $/h rented and 7.54 $/h used", "with its worker to itself",
+	} {
 		if code != ExitOK || !strings.Contains(out, want) {
 			t.Errorf("%d %s does not say %q:\n%s", code, errs, want, out)
 		}
@@ -51,13 +57,14 @@ func TestPlanShortOfMachines(t *testing.T) {
 	if v.Short["X"]+v.Short["Y"] == 0 || v.Diagnosis != nil || v.Served < 400 || v.Served > 700 {
 		t.Errorf("serves %v, short of %v, diagnosis %v", v.Served, v.Short, v.Diagnosis)
 	}
-	if _, out, _ := sluice(t, "plan", "-f", pipelineFile, "--demand", "2000"); !strings.Contains(out, "more would carry all of it") {
+	if _, out, _ := sluice(t, "plan", "-f", pipelineFile, "--demand", "2000"); !strings.Contains(out,
+		"more would carry all of it") {
 		t.Errorf("%s", out)
 	}
 }
 
-// The example runs in the simulator with the head-room that its README names: of frames at a constant rate, on machines that are shared,
-// hardly any are late.
+// The example runs in the simulator with the head-room that its README names: of frames at a constant rate, on machines
+// that are shared, hardly any are late.
 func TestPipelineExample(t *testing.T) {
 	if code, out, errs := sluice(t, "config", "check", pipelineFile); code != ExitOK {
 		t.Fatalf("%d %s%s", code, out, errs)
@@ -71,18 +78,21 @@ func TestPipelineExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "sluice.yaml")
-	roomy := strings.NewReplacer(`headroom: "1"`, `headroom: "1.25"`, "[profile.json]", "["+profile+"]").Replace(string(text))
+	roomy := strings.NewReplacer(`headroom: "1"`, `headroom: "1.25"`, "[profile.json]",
+		"["+profile+"]").Replace(string(text))
 	if err := os.WriteFile(file, []byte(roomy), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "80", "--request-distribution", "uniform", "--duration", "60s", "--json")
+	code, out, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "80", "--request-distribution",
+		"uniform", "--duration", "60s", "--json")
 	var reports []struct {
 		Overall struct {
 			Offered, Served int64
 			Violation       float64 `json:"violation_ratio"`
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &reports); err != nil || code != ExitOK || len(reports) != 1 || reports[0].Overall.Served < 4500 || reports[0].Overall.Violation > 0.005 {
+	if err := json.Unmarshal([]byte(out), &reports); err != nil || code != ExitOK || len(reports) != 1 ||
+		reports[0].Overall.Served < 4500 || reports[0].Overall.Violation > 0.005 {
 		t.Errorf("%d %v %s%s", code, err, out, errs)
 	}
 }

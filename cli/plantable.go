@@ -36,7 +36,10 @@ func printPlan(w io.Writer, v *planView) error {
 		if a.Shed > 0 {
 			shed = rateText(a.Shed)
 		}
-		rows = append(rows, []string{a.Name, rateText(a.Demand), rateText(a.Served), shed, rateText(a.Capacity), accuracyOr(a.Accuracy), number(a.SLOMS) + " ms"})
+		rows = append(rows, []string{
+			a.Name, rateText(a.Demand), rateText(a.Served), shed, rateText(a.Capacity), accuracyOr(a.Accuracy),
+			number(a.SLOMS) + " ms",
+		})
 	}
 	if err := columns(w, "lrrrrrr", rows); err != nil {
 		return err
@@ -82,7 +85,8 @@ func printPlan(w io.Writer, v *planView) error {
 		fact("short", "%s more would carry all of it", strings.Join(more, ", "))
 	}
 	if d := v.Diagnosis; d != nil && d.Carried && v.Reach != nil {
-		fact("room", "this fleet carries up to %s this demand, %s with %s head-room", multipleText(d.Multiple), rateText(*v.Reach), percent(d.Headroom-1))
+		fact("room", "this fleet carries up to %s this demand, %s with %s head-room", multipleText(d.Multiple),
+			rateText(*v.Reach), percent(d.Headroom-1))
 	}
 	if len(facts) > 1 {
 		fmt.Fprintln(w)
@@ -108,7 +112,8 @@ func proof(v *planView) string {
 		if *v.Gap < 5e-5 {
 			return money(*v.Bound) + " $/h, which is reached: no plan rents less"
 		}
-		return fmt.Sprintf("%s $/h, which no plan rents less than; this one is %s above", money(*v.Bound), percent(*v.Gap))
+		return fmt.Sprintf("%s $/h, which no plan rents less than; this one is %s above", money(*v.Bound),
+			percent(*v.Gap))
 	}
 	if *v.Gap < 5e-5 {
 		return fmt.Sprintf("%.4f for %s, which is reached", *v.Bound, unit)
@@ -124,7 +129,9 @@ func printStages(w io.Writer, v *planView) error {
 		if s.BudgetMS > 0 {
 			budget = number(s.BudgetMS) + " ms"
 		}
-		rows = append(rows, []string{s.Stage, s.App, budget, rateText(s.Rate), strconv.FormatFloat(s.Machines, 'f', 2, 64), money(s.CostPerHour)})
+		rows = append(rows, []string{
+			s.Stage, s.App, budget, rateText(s.Rate), strconv.FormatFloat(s.Machines, 'f', 2, 64), money(s.CostPerHour),
+		})
 	}
 	return columns(w, "llrrrr", rows)
 }
@@ -157,7 +164,9 @@ func printInstances(w io.Writer, v *planView) error {
 		s.Capacity += i.Capacity
 		staged = staged || i.Stage != i.App
 	}
-	rows := [][]string{{"DEVICE", "WORKERS", "", "APP", "STAGE", "VARIANT", "ACCURACY", "BATCH", "SHARE", "RATE", "CAPACITY", "BUSY"}}
+	rows := [][]string{
+		{"DEVICE", "WORKERS", "", "APP", "STAGE", "VARIANT", "ACCURACY", "BATCH", "SHARE", "RATE", "CAPACITY", "BUSY"},
+	}
 	for _, k := range kinds {
 		s := sums[k]
 		variant, batch, stage, busy := s.Variant, strconv.Itoa(s.BatchLimit), "", "-"
@@ -173,11 +182,14 @@ func printInstances(w io.Writer, v *planView) error {
 		if s.Capacity > 0 {
 			busy = fmt.Sprintf("%.0f %%", 100*s.Rate/s.Capacity)
 		}
-		rows = append(rows, []string{s.DeviceType, strconv.Itoa(len(s.workers)), spans(s.workers), s.App, stage, variant, accuracyText(s.Accuracy), batch,
+		rows = append(rows, []string{s.DeviceType, strconv.Itoa(len(s.workers)), spans(s.workers), s.App, stage,
+			variant, accuracyText(s.Accuracy), batch,
 			strconv.FormatFloat(100*s.Share, 'f', 1, 64) + " %", rateText(s.Rate), rateText(s.Capacity), busy})
 	}
 	if len(v.Idle) > 0 {
-		rows = append(rows, []string{"", strconv.Itoa(len(v.Idle)), spans(v.Idle), "(idle)", "", "", "", "", "", "", "", ""})
+		rows = append(rows, []string{
+			"", strconv.Itoa(len(v.Idle)), spans(v.Idle), "(idle)", "", "", "", "", "", "", "", "",
+		})
 	}
 	return columns(w, "lrllllrrrrrr", rows)
 }
@@ -199,13 +211,19 @@ func printDiagnosis(w io.Writer, v *planView) error {
 	head := percent(d.Headroom - 1)
 	switch {
 	case d.Carried:
-		fmt.Fprintf(b, "The fleet%s would carry this demand up to %s; system %s does not.\n", by, multipleText(d.Multiple), v.System)
+		fmt.Fprintf(b, "The fleet%s would carry this demand up to %s; system %s does not.\n", by,
+			multipleText(d.Multiple), v.System)
 	case len(d.Unserved) > 0:
-		fmt.Fprintf(b, "This demand cannot be carried%s: there are apps that nothing serves.\n", strings.TrimSuffix(by, ","))
+		fmt.Fprintf(b, "This demand cannot be carried%s: there are apps that nothing serves.\n",
+			strings.TrimSuffix(by, ","))
 	case !v.lacks():
-		fmt.Fprintf(b, "This demand is carried, but not with the head-room of %s that is planned for: with it, %s can be.\n", head, multipleText(d.Multiple))
+		fmt.Fprintf(b,
+			"This demand is carried, but not with the head-room of %s that is planned for: with it, %s can be.\n", head,
+			multipleText(d.Multiple))
 	default:
-		fmt.Fprintf(b, "This demand cannot be carried: the fleet%s carries %s of it at most, if every app is to get the same part, with %s head-room.\n", by, multipleText(d.Multiple), head)
+		fmt.Fprintf(b,
+			"This demand cannot be carried: the fleet%s carries %s of it at most, if every app is to get the same "+
+				"part, with %s head-room.\n", by, multipleText(d.Multiple), head)
 	}
 	if !d.Carried && d.Bound > d.Multiple*1.005 {
 		fmt.Fprintf(b, "(More than %s is ruled out; between the two the search gave up.)\n", multipleText(d.Bound))
@@ -221,7 +239,9 @@ func printDiagnosis(w io.Writer, v *planView) error {
 	}
 	list("What nothing serves:", len(d.Unserved), func(i int) string { return d.Unserved[i].Text })
 	if len(d.Unserved) == 0 {
-		list("What keeps it from being carried:", min(len(d.Bottlenecks), shown), func(i int) string { return d.Bottlenecks[i].Text })
+		list("What keeps it from being carried:", min(len(d.Bottlenecks), shown), func(i int) string {
+			return d.Bottlenecks[i].Text
+		})
 		if n := len(d.Bottlenecks) - shown; n > 0 {
 			fmt.Fprintf(b, "  and %d more apps, less so\n", n)
 		}
@@ -239,14 +259,17 @@ func printDiagnosis(w io.Writer, v *planView) error {
 	}
 	list(title, len(mends), func(i int) string { return mends[i].Text })
 	if !d.Carried && len(d.Mends) == 0 {
-		fmt.Fprint(b, "\nNo change of one kind mends it: not more workers, lower floors, longer SLOs or less demand of one app.\n")
+		fmt.Fprint(b,
+			"\nNo change of one kind mends it: not more workers, lower floors, longer SLOs or less demand of one "+
+				"app.\n")
 	}
 	_, err := fmt.Fprintf(w, "\n%s", b)
 	return err
 }
 
 // crowding is said of plans with several instances on a worker.
-const crowding = "\nWorkers host several instances each; the capacity of an instance is what it would carry with its worker to itself.\n"
+const crowding = "\nWorkers host several instances each; the capacity of an instance is what it would carry with " +
+	"its worker to itself.\n"
 
 // crowded tells that some worker hosts more than one instance.
 func (v *planView) crowded() bool {
@@ -262,7 +285,12 @@ func (v *planView) crowded() bool {
 
 // printPlans writes a line for each plan.
 func printPlans(w io.Writer, plans []planView) error {
-	rows := [][]string{{"SYSTEM", "FLEET", "SCALE", "DEMAND", "SERVED", "SHED", "ACCURACY", "CAPACITY", "REACH", "$/h", "USED", "BOUND", "LOADS", "GAP"}}
+	rows := [][]string{
+		{
+			"SYSTEM", "FLEET", "SCALE", "DEMAND", "SERVED", "SHED", "ACCURACY", "CAPACITY", "REACH", "$/h", "USED",
+			"BOUND", "LOADS", "GAP",
+		},
+	}
 	systems, fleets, costs := false, false, false
 	for i := range plans {
 		systems = systems || plans[i].System != plans[0].System
@@ -324,9 +352,11 @@ func printPlans(w io.Writer, plans []planView) error {
 		}
 	}
 	if costs {
-		fmt.Fprintln(w, "\nUSED counts machines by the part that is used, BOUND is what no plan of the system rents less than.")
+		fmt.Fprintln(w,
+			"\nUSED counts machines by the part that is used, BOUND is what no plan of the system rents less than.")
 	}
-	_, err := fmt.Fprintln(w, "\nCAPACITY is what the plan carries at its shares, REACH what the fleet could carry of this mix whatever the accuracy.")
+	_, err := fmt.Fprintln(w, "\nCAPACITY is what the plan carries at its shares, REACH what the fleet could carry "+
+		"of this mix whatever the accuracy.")
 	return err
 }
 

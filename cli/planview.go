@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// planReport is what 'sluice plan' answers, and its JSON. Rates are in queries/s where nothing else is said, accuracies and
-// shares fractions in [0, 1].
+// planReport is what 'sluice plan' answers, and its JSON. Rates are in queries/s where nothing else is said, accuracies
+// and shares fractions in [0, 1].
 type planReport struct {
 	File      string         `json:"file"`
 	Plans     []planView     `json:"plans,omitempty"`
@@ -28,19 +28,20 @@ type planView struct {
 	Demand float64 `json:"demand"`
 	Served float64 `json:"served"`
 	Shed   float64 `json:"shed"` // of the demand, not served
-	// Capacity is what the plan's instances carry at its shares, Reach what the fleet could carry of this mix of apps, whatever
-	// the accuracy, with a plan made for that.
+	// Capacity is what the plan's instances carry at its shares, Reach what the fleet could carry of this mix of apps,
+	// whatever the accuracy, with a plan made for that.
 	Capacity    float64  `json:"capacity"`
 	Reach       *float64 `json:"reach,omitempty"`
 	Accuracy    *float64 `json:"accuracy,omitempty"` // mean over what is served
 	CostPerHour float64  `json:"cost_per_hour"`      // $/h of the workers used
-	// CostUsed counts each worker by the part of it that is used for what is served, in $/h; of plans for apps of several stages.
+	// CostUsed counts each worker by the part of it that is used for what is served, in $/h; of plans for apps of
+	// several stages.
 	CostUsed *float64 `json:"cost_used_per_hour,omitempty"`
 	Workers  int      `json:"workers"`
 	Idle     []string `json:"idle,omitempty"` // workers without an instance
 	Loads    int      `json:"loads"`          // variants to bring up
-	// Goal is what the planner maximises and what Bound is in; no plan is better than Bound, which is Gap from this one,
-	// relatively. Both are absent where nothing is proven.
+	// Goal is what the planner maximises and what Bound is in; no plan is better than Bound, which is Gap from this
+	// one, relatively. Both are absent where nothing is proven.
 	Goal   string     `json:"goal,omitempty"`
 	Bound  *float64   `json:"bound,omitempty"`
 	Gap    *float64   `json:"gap,omitempty"`
@@ -105,12 +106,14 @@ func (v *planView) verdict() string {
 func (v *planView) nothing(w *world, st *step, err error) {
 	v.Error, v.Shed = err.Error(), v.Demand
 	for a, app := range w.Spec.Apps {
-		v.Apps = append(v.Apps, appView{Name: app.Name, SLOMS: millis(app.SLO.Latency), Demand: st.rates[a], Shed: st.rates[a]})
+		v.Apps = append(v.Apps, appView{
+			Name: app.Name, SLOMS: millis(app.SLO.Latency), Demand: st.rates[a], Shed: st.rates[a],
+		})
 	}
 }
 
-// read takes down a plan. What each app gets follows from shares and capacities, for every planner alike: some forecast less
-// than others, and a plan for throughput counts an app as shed that its instances would serve.
+// read takes down a plan. What each app gets follows from shares and capacities, for every planner alike: some forecast
+// less than others, and a plan for throughput counts an app as shed that its instances would serve.
 func (v *planView) read(w *world, st *step, p *plan.Plan) {
 	spec := w.Spec
 	v.Loads, v.CostPerHour = p.Loads, p.Forecast.CostPerHour
@@ -174,9 +177,11 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 		busy[i.Worker] = true
 		d, active, stage := i.DeviceType(spec), i.Variants[0], &spec.Stages[i.Stage]
 		x := instanceView{
-			Worker: spec.Workers[i.Worker].Name, DeviceType: spec.DeviceTypes[d].Name, App: spec.Apps[stage.App].Name, Stage: stage.Name,
+			Worker: spec.Workers[i.Worker].Name, DeviceType: spec.DeviceTypes[d].Name, App: spec.Apps[stage.App].Name,
+			Stage:   stage.Name,
 			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
-			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: hosts[n], Rate: i.Share * v.Apps[stage.App].Served * asked[i.Stage].Fan,
+			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: hosts[n],
+			Rate: i.Share * v.Apps[stage.App].Served * asked[i.Stage].Fan,
 		}
 		if x.Capacity > 0 {
 			x.Part = x.Rate / x.Capacity
@@ -243,7 +248,8 @@ type stageView struct {
 	accuracy float64 // mean over items
 }
 
-// capacities says what a plan's stages and instances carry, in items/s; in queries/s where the plan was made for sizes of queries.
+// capacities says what a plan's stages and instances carry, in items/s; in queries/s where the plan was made for sizes
+// of queries.
 func (w *world) capacities(p *plan.Plan) (stages []stageView, hosts []float64) {
 	stages, hosts = make([]stageView, len(w.Spec.Stages)), make([]float64, len(p.Instances))
 	for s := range stages {

@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
-	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
 // platform is what the front ends see of a running world.
@@ -39,7 +39,9 @@ type platform struct {
 
 // newPlatform returns the platform of a world; its plane is set once there is one.
 func newPlatform(w *world, t *telemetry.Telemetry, b *backends, wiring []dataplane.Wiring) (*platform, error) {
-	out := &platform{world: w, told: t, local: b.local, latest: w.plan, unloaded: make(map[serving.AppID]bool), fixed: len(w.Apps)}
+	out := &platform{
+		world: w, told: t, local: b.local, latest: w.plan, unloaded: make(map[serving.AppID]bool), fixed: len(w.Apps),
+	}
 	out.spec.Store(w.Spec)
 	for a := range w.Apps {
 		m := w.model(serving.AppID(a), b)
@@ -64,7 +66,10 @@ func newPlatform(w *world, t *telemetry.Telemetry, b *backends, wiring []datapla
 func (w *world) model(a serving.AppID, b *backends) *server.Model {
 	app := &w.Spec.Apps[a]
 	info := &w.Apps[a]
-	m := &server.Model{Name: app.Name, App: a, Platform: "onnxruntime_onnx", Inputs: info.Inputs, Outputs: info.Outputs, Batched: info.Batched, MaxBatch: 1}
+	m := &server.Model{
+		Name: app.Name, App: a, Platform: "onnxruntime_onnx", Inputs: info.Inputs, Outputs: info.Outputs,
+		Batched: info.Batched, MaxBatch: 1,
+	}
 	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
 	if first != last {
 		m.Platform = server.Ensemble
@@ -82,18 +87,23 @@ func (w *world) model(a serving.AppID, b *backends) *server.Model {
 	}
 	for _, s := range app.Stages[:len(app.Stages)-1] {
 		for _, v := range w.Spec.Stages[s].Variants {
-			m.Within = append(m.Within, server.Version{Variant: v, Name: w.Spec.Variants[v].Name, Accuracy: w.Spec.Variants[v].Accuracy})
+			m.Within = append(m.Within, server.Version{
+				Variant: v, Name: w.Spec.Variants[v].Name, Accuracy: w.Spec.Variants[v].Accuracy,
+			})
 		}
 	}
 	for k, v := range w.Spec.Stages[last].Variants {
-		m.Versions = append(m.Versions, server.Version{Variant: v, Name: w.Spec.Variants[v].Name, Version: strconv.Itoa(k + 1), Accuracy: w.Spec.Variants[v].Accuracy})
+		m.Versions = append(m.Versions, server.Version{
+			Variant: v, Name: w.Spec.Variants[v].Name, Version: strconv.Itoa(k + 1),
+			Accuracy: w.Spec.Variants[v].Accuracy,
+		})
 	}
 	return m
 }
 
-// Ready implements server.Platform: true once every app of the configuration, and every function that the plan has an instance
-// for, had a ready instance at every stage; where queries start apps, apps count as functions do. It does not turn false when an instance is lost or a variant loads: single models
-// have a readiness of their own.
+// Ready implements server.Platform: true once every app of the configuration, and every function that the plan has an
+// instance for, had a ready instance at every stage; where queries start apps, apps count as functions do. It does not
+// turn false when an instance is lost or a variant loads: single models have a readiness of their own.
 func (p *platform) Ready() bool {
 	p.mu.Lock()
 	ready := p.ready
@@ -161,7 +171,9 @@ func (p *platform) ModelReady(m *server.Model, version string) bool {
 				want = pin
 			}
 			ready = ready && slices.ContainsFunc(e.Fleet().Ready(s), func(i *fleet.Instance) bool {
-				return slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool { return l.Warm && l.Wanted && (want == serving.None || l.Variant == want) })
+				return slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool {
+					return l.Warm && l.Wanted && (want == serving.None || l.Variant == want)
+				})
 			})
 		}
 	})
@@ -201,15 +213,18 @@ func (p *platform) set(a serving.AppID, unloaded bool) {
 	p.plane.Adopt(p.withhold())
 }
 
-// withhold returns the last plan without the instances of apps that were unloaded by hand. The others keep their place in
-// their worker's list, and with it their identity, so that they are left alone. p.mu is held.
+// withhold returns the last plan without the instances of apps that were unloaded by hand. The others keep their place
+// in their worker's list, and with it their identity, so that they are left alone. p.mu is held.
 func (p *platform) withhold() *plan.Plan {
 	next := *p.latest
-	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool { return p.unloaded[p.spec.Load().Stages[i.Stage].App] })
+	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool {
+		return p.unloaded[p.spec.Load().Stages[i.Stage].App]
+	})
 	return &next
 }
 
-// withholding is a planner whose plans leave out what was unloaded by hand. It makes one plan at a time: planners may remember.
+// withholding is a planner whose plans leave out what was unloaded by hand. It makes one plan at a time: planners may
+// remember.
 type withholding struct {
 	plan.Planner
 	platform *platform
@@ -243,8 +258,10 @@ func statistics(t *telemetry.Telemetry, m *server.Model) []server.VersionStatist
 		if !ok {
 			continue // of an earlier stage: no version of its own
 		}
-		s := server.VersionStatistics{Version: v.Version, LastInference: x.LastMS, InferenceCount: x.InferenceCount, ExecutionCount: x.ExecutionCount,
-			Success: x.Success, SuccessNS: x.SuccessNS, Fail: x.Fail, FailNS: x.FailNS, Queue: x.Queue, QueueNS: x.QueueNS, Compute: x.Compute, ComputeNS: x.ComputeNS}
+		s := server.VersionStatistics{Version: v.Version, LastInference: x.LastMS, InferenceCount: x.InferenceCount,
+			ExecutionCount: x.ExecutionCount,
+			Success:        x.Success, SuccessNS: x.SuccessNS, Fail: x.Fail, FailNS: x.FailNS, Queue: x.Queue,
+			QueueNS: x.QueueNS, Compute: x.Compute, ComputeNS: x.ComputeNS}
 		for _, b := range x.Batches {
 			s.Batches = append(s.Batches, server.BatchStatistics{Size: b.Size, Count: b.Count, NS: b.NS})
 		}

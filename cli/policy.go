@@ -9,21 +9,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 func policyCommand() command {
 	return command{
-		name: "policy", summary: "make, look at and check the policies that choose variants by the state of a queue", usage: "generate | show | verify",
+		name: "policy", summary: "make, look at and check the policies that choose variants by the state of a queue",
+		usage: "generate | show | verify",
 		about: `
-A policy says for every state of a queue, how many queries wait and how much time the first of them has left, which variant to
-run on how many of them. It is made in advance for an arrival rate and promises an accuracy and a share of late queries.
-Systems whose planner makes policies (ramsis and its kin) have a set of them, for rates up to what the workers carry; they are
-kept in the folder sluice.policies beside the sluice.yaml, where every command finds them again.`,
-		examples: "sluice policy generate -f sluice.yaml\nsluice policy show -f sluice.yaml --rate 100\nsluice policy verify -f sluice.yaml",
-		verbs:    []command{policyGenerateCommand(), policyShowCommand(), policyVerifyCommand()},
+A policy says for every state of a queue, how many queries wait and how much time the first of them has left,
+which variant to run on how many of them. It is made in advance for an arrival rate and promises an accuracy and
+a share of late queries. Systems whose planner makes policies (ramsis and its kin) have a set of them, for rates
+up to what the workers carry; they are kept in the folder sluice.policies beside the sluice.yaml, where every
+command finds them again.`,
+		examples: "sluice policy generate -f sluice.yaml\nsluice policy show -f sluice.yaml --rate 100\nsluice " +
+			"policy verify -f sluice.yaml",
+		verbs: []command{policyGenerateCommand(), policyShowCommand(), policyVerifyCommand()},
 	}
 }
 
@@ -75,14 +78,17 @@ func (p *policyFlags) open(e *Env) (*policySets, error) {
 	if err := w.believe(given); err != nil {
 		return nil, err
 	}
-	out := &policySets{world: w, notes: &noted{Store: w.making.store, since: time.Now(), notes: make(map[*plan.Choice]note)}}
+	out := &policySets{
+		world: w, notes: &noted{Store: w.making.store, since: time.Now(), notes: make(map[*plan.Choice]note)},
+	}
 	w.making.through = out.notes
 	planner, err := w.newPlanner(w.system)
 	if err != nil {
 		return nil, err
 	}
 	if planner.Provides()&plan.Tables == 0 {
-		return nil, exit(ExitUsage, "system %s makes no policies; pass --system ramsis, or one of its kin that 'sluice systems' lists", w.system.Name)
+		return nil, exit(ExitUsage, "system %s makes no policies; pass --system ramsis, or one of its kin that "+
+			"'sluice systems' lists", w.system.Name)
 	}
 	w.planner = planner
 	done := w.making.wait(e, newProgress(e))
@@ -149,8 +155,10 @@ type policyView struct {
 }
 
 func (s *policySets) view(set *plan.Policies, p *plan.Policy) policyView {
-	v := policyView{App: s.world.Spec.Apps[s.app(set)].Name, WorkerType: s.workerType(set), Rate: p.Rate, Accuracy: p.Promise.Accuracy,
-		Violation: p.Promise.Violation, Median: p.Promise.MedianAccuracy, Worst99: p.Promise.Worst99Accuracy, Busy: p.Promise.Utilization}
+	v := policyView{App: s.world.Spec.Apps[s.app(set)].Name, WorkerType: s.workerType(set), Rate: p.Rate,
+		Accuracy:  p.Promise.Accuracy,
+		Violation: p.Promise.Violation, Median: p.Promise.MedianAccuracy, Worst99: p.Promise.Worst99Accuracy,
+		Busy: p.Promise.Utilization}
 	if n, ok := s.notes.notes[&p.Choices[0]]; ok {
 		v.File = filepath.Join(s.world.making.dir, n.key+".json")
 		if n.took > 0 {
@@ -185,7 +193,8 @@ func parseRates(text string) ([]float64, error) {
 	for _, x := range strings.Split(text, ",") {
 		r, err := strconv.ParseFloat(strings.TrimSpace(x), 64)
 		if err != nil || !(r > 0) || r > 1e9 {
-			return nil, exit(ExitUsage, "%q is not a rate: want numbers of queries/s above 0, separated by commas", strings.TrimSpace(x))
+			return nil, exit(ExitUsage, "%q is not a rate: want numbers of queries/s above 0, separated by commas",
+				strings.TrimSpace(x))
 		}
 		out = append(out, r)
 	}

@@ -31,7 +31,8 @@ func TestPolicyGenerate(t *testing.T) {
 		t.Fatalf("%d policies", len(first))
 	}
 	for i, v := range first {
-		if _, err := os.Stat(v.File); err != nil || v.TookMS == nil || !(*v.TookMS > 0) || v.App != "app" || v.WorkerType != "d" {
+		if _, err := os.Stat(v.File); err != nil || v.TookMS == nil || !(*v.TookMS > 0) || v.App != "app" ||
+			v.WorkerType != "d" {
 			t.Errorf("%v: %+v", err, v)
 		}
 		if v.Median < v.Worst99 || v.Accuracy > 0.9+1e-12 || v.Violation < 0 || v.Busy < 0 || v.Busy > 1 {
@@ -73,7 +74,9 @@ func TestPolicyShow(t *testing.T) {
 			t.Errorf("row %d: %+v", n, row)
 		}
 		for i, run := range row.Runs {
-			if run.Queries < 1 || run.Queries > row.Queue || i > 0 && (run.FromMS != row.Runs[i-1].ToMS || run.Variant == row.Runs[i-1].Variant && run.Queries == row.Runs[i-1].Queries) {
+			if run.Queries < 1 || run.Queries > row.Queue || i > 0 &&
+				(run.FromMS != row.Runs[i-1].ToMS || run.Variant == row.Runs[i-1].Variant &&
+					run.Queries == row.Runs[i-1].Queries) {
 				t.Errorf("row %d: %+v", n, row)
 			}
 		}
@@ -94,7 +97,8 @@ func TestPolicyShow(t *testing.T) {
 		t.Error(err)
 	}
 	code, out, errs := sluice(t, "policy", "show", "-f", file, "--rate", "200")
-	if code != ExitOK || errs != "" || !strings.Contains(out, "QUEUE  small") || strings.Count(out, "\n") < len(x.Rows)+4 {
+	if code != ExitOK || errs != "" || !strings.Contains(out, "QUEUE  small") || strings.Count(out, "\n") < len(x.Rows)+
+		4 {
 		t.Errorf("%d %s%s", code, out, errs)
 	}
 }
@@ -114,8 +118,10 @@ func TestPolicyVerify(t *testing.T) {
 	// Machines whose times scatter widely around what is believed, with the same 95th percentile.
 	profile := filepath.Join(filepath.Dir(file), "wild.json")
 	if err := os.WriteFile(profile, []byte(`{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [
-  {"variant": "big", "device_type": "d", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 40000, "stddev_us": 80000, "p50_us": 20000, "p90_us": 40000, "p95_us": 45000, "p99_us": 300000, "interpolated": false},
-  {"variant": "small", "device_type": "d", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 4000, "stddev_us": 2000, "p50_us": 4000, "p90_us": 5000, "p95_us": 5000, "p99_us": 7000, "interpolated": false}],
+  {"variant": "big", "device_type": "d", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 40000,
+      "stddev_us": 80000, "p50_us": 20000, "p90_us": 40000, "p95_us": 45000, "p99_us": 300000, "interpolated": false},
+  {"variant": "small", "device_type": "d", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 4000,
+      "stddev_us": 2000, "p50_us": 4000, "p90_us": 5000, "p95_us": 5000, "p99_us": 7000, "interpolated": false}],
  "loads": []}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +129,8 @@ func TestPolicyVerify(t *testing.T) {
 	if rows := askPolicy[[]verifiedRow](t, ExitOK, args...); rows[0].Verdict != verdictKept {
 		t.Errorf("as believed: %+v", rows)
 	}
-	if rows := askPolicy[[]verifiedRow](t, ExitShortOf, append(args, "--measured")...); rows[0].Verdict != verdictBroken || !(rows[0].Observed.Violation > rows[0].Promised.Violation) {
+	if rows := askPolicy[[]verifiedRow](t, ExitShortOf, append(args, "--measured")...); rows[0].Verdict !=
+		verdictBroken || !(rows[0].Observed.Violation > rows[0].Promised.Violation) {
 		t.Errorf("as measured: %+v", rows)
 	}
 }
@@ -142,13 +149,18 @@ func TestPolicyExitStatus(t *testing.T) {
 		{[]string{"policy", "generate", "-f", plain}, ExitUsage, "makes no policies"},
 		{[]string{"policy", "generate", "-f", file, "--rates", "10,x"}, ExitUsage, "not a rate"},
 		{[]string{"policy", "show", "-f", file}, ExitUsage, "--rate is needed"},
-		{[]string{"policy", "show", "-f", file, "--rate", "5", "--rates", "10", "--app", "none"}, ExitUsage, "--app app --worker-type d"},
+		{
+			[]string{
+				"policy", "show", "-f", file, "--rate", "5", "--rates", "10", "--app", "none",
+			}, ExitUsage, "--app app --worker-type d",
+		},
 		{[]string{"policy", "verify", "-f", file, "--seeds", "1"}, ExitUsage, "--seeds"},
 		{[]string{"policy", "generate", "-f", "nowhere.yaml"}, ExitConfig, "nowhere.yaml"},
 	} {
 		code, out, errs := sluice(t, c.args...)
 		if code != c.code || !strings.Contains(out+errs, c.says) {
-			t.Errorf("sluice %s: status %d, %s%s; want %d and %q", strings.Join(c.args, " "), code, out, errs, c.code, c.says)
+			t.Errorf("sluice %s: status %d, %s%s; want %d and %q", strings.Join(c.args, " "), code, out, errs, c.code,
+				c.says)
 		}
 	}
 }

@@ -10,15 +10,19 @@ import (
 
 func policyGenerateCommand() command {
 	return command{
-		name: "policy generate", summary: "make the set of policies and say what each promises", usage: "-f sluice.yaml [--rates 50,100,200]",
+		name: "policy generate", summary: "make the set of policies and say what each promises",
+		usage: "-f sluice.yaml [--rates 50,100,200]",
 		about: `
-Makes a policy for each of several arrival rates, spaced so that neighbours differ by at most 1 % in accuracy (system option
-step), from next to nothing up to more than the workers carry; or for the rates of --rates. What is there already is found and
-not made again. A line for each says what it promises while arrivals come at its rate: the accuracy and the share of late
-queries, the accuracy that half and 99 % of the queries get at least, and how busy the workers are.`,
-		examples: "sluice policy generate -f sluice.yaml\nsluice policy generate -f sluice.yaml --rates 50,100,200 --json\nsluice policy generate -f sluice.yaml --system ramsis-variable",
+Makes a policy for each of several arrival rates, spaced so that neighbours differ by at most 1 % in accuracy
+(system option step), from next to nothing up to more than the workers carry; or for the rates of --rates. What
+is there already is found and not made again. A line for each says what it promises while arrivals come at its
+rate: the accuracy and the share of late queries, the accuracy that half and 99 % of the queries get at least,
+and how busy the workers are.`,
+		examples: "sluice policy generate -f sluice.yaml\nsluice policy generate -f sluice.yaml --rates 50,100,200 " +
+			"--json\nsluice policy generate -f sluice.yaml --system ramsis-variable",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			p := declarePolicy(fs, "make policies for these `rates` in queries/s, separated by commas, instead of spacing them")
+			p := declarePolicy(fs,
+				"make policies for these `rates` in queries/s, separated by commas, instead of spacing them")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
 					return exit(ExitUsage, "%q is not understood", args)
@@ -58,7 +62,8 @@ func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Dur
 	for from := 0; from < len(views); {
 		to := from
 		rows := [][]string{{"RATE", "ACCURACY", "MEDIAN", "WORST 99 %", "VIOLATIONS", "BUSY", "MADE IN", "KEPT AS"}}
-		for ; to < len(views) && views[to].App == views[from].App && views[to].WorkerType == views[from].WorkerType; to++ {
+		for ; to < len(views) && views[to].App == views[from].App &&
+			views[to].WorkerType == views[from].WorkerType; to++ {
 			v := &views[to]
 			in, file := "found", ""
 			if v.File != "" {
@@ -71,7 +76,10 @@ func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Dur
 				made++
 				spent += *v.TookMS
 			}
-			rows = append(rows, []string{rateText(v.Rate), accuracyText(v.Accuracy), knownAccuracy(v.Median), knownAccuracy(v.Worst99), shareText(v.Violation), shareText(v.Busy), in, file})
+			rows = append(rows, []string{
+				rateText(v.Rate), accuracyText(v.Accuracy), knownAccuracy(v.Median), knownAccuracy(v.Worst99),
+				shareText(v.Violation), shareText(v.Busy), in, file,
+			})
 		}
 		fmt.Fprintf(w, "\napp %s, workers of type %s\n\n", views[from].App, views[from].WorkerType)
 		if err := columns(w, "rrrrrrrl", rows); err != nil {
@@ -83,7 +91,8 @@ func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Dur
 		_, err := fmt.Fprintf(w, "\n%d policies, made in %v and not kept\n", len(views), took.Round(time.Millisecond))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%d policies, %d of them made now in %s ms; all took %v. They are kept in %s\n", len(views), made, number(spent), took.Round(time.Millisecond), s.world.making.dir)
+	_, err := fmt.Fprintf(w, "\n%d policies, %d of them made now in %s ms; all took %v. They are kept in %s\n",
+		len(views), made, number(spent), took.Round(time.Millisecond), s.world.making.dir)
 	return err
 }
 

@@ -11,19 +11,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
 func policyShowCommand() command {
 	return command{
-		name: "policy show", summary: "what the policy for a rate runs in every state of a queue", usage: "-f sluice.yaml --rate 100 [--app NAME] [--worker-type NAME]",
+		name: "policy show", summary: "what the policy for a rate runs in every state of a queue",
+		usage: "-f sluice.yaml --rate 100 [--app NAME] [--worker-type NAME]",
 		about: `
-Prints the policy that is in force when queries arrive at the rate: a row for each length of the queue, a column for each
-variant, and in it the time left to the first deadline, in ms, with which the variant runs. All that waits goes into the batch,
-unless numbers of queries stand behind the time. --out draws it as a map.`,
-		examples: "sluice policy show -f sluice.yaml --rate 100\nsluice policy show -f sluice.yaml --rate 100 --out plots\nsluice policy show -f sluice.yaml --rate 100 --json",
+Prints the policy that is in force when queries arrive at the rate: a row for each length of the queue, a column
+for each variant, and in it the time left to the first deadline, in ms, with which the variant runs. All that
+waits goes into the batch, unless numbers of queries stand behind the time. --out draws it as a map.`,
+		examples: "sluice policy show -f sluice.yaml --rate 100\nsluice policy show -f sluice.yaml --rate 100 --out " +
+			"plots\nsluice policy show -f sluice.yaml --rate 100 --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			p := declarePolicy(fs, "make or find policies for these `rates` in queries/s only, separated by commas")
 			rate := fs.Float64("rate", 0, "arrival `rate` in queries/s; needed")
@@ -110,7 +112,10 @@ type policyRun struct {
 
 func (s *policySets) table(set *plan.Policies, rate float64) policyTable {
 	p := set.At(rate)
-	out := policyTable{policyView: s.view(set, p), SLOMS: millis(s.world.Spec.Apps[s.app(set)].SLO.Latency), policy: p, order: make(map[serving.VariantID]int)}
+	out := policyTable{
+		policyView: s.view(set, p), SLOMS: millis(s.world.Spec.Apps[s.app(set)].SLO.Latency), policy: p,
+		order: make(map[serving.VariantID]int),
+	}
 	for i := range set.ByRate {
 		if set.ByRate[i].Rate < p.Rate {
 			out.From = set.ByRate[i].Rate
@@ -141,7 +146,10 @@ func (s *policySets) table(set *plan.Policies, rate float64) policyTable {
 			for to < n && p.Choices[(q-1)*n+to] == c {
 				to++
 			}
-			run := policyRun{FromMS: millis(p.Slacks[from]), Variant: spec.Variants[c.Variant].Name, Queries: int(c.Queries), last: to == n, at: out.order[c.Variant]}
+			run := policyRun{
+				FromMS: millis(p.Slacks[from]), Variant: spec.Variants[c.Variant].Name, Queries: int(c.Queries),
+				last: to == n, at: out.order[c.Variant],
+			}
 			if run.ToMS = millis(p.Slacks[n-1]); to < n {
 				run.ToMS = millis(p.Slacks[to])
 			}
@@ -158,12 +166,15 @@ func printPolicy(w io.Writer, t *policyTable) error {
 	if t.To != nil {
 		span = fmt.Sprintf("from %s to %s", rateText(t.From), rateText(*t.To))
 	}
-	fmt.Fprintf(w, "app %s, workers of type %s: the policy for %s, in force %s\n", t.App, t.WorkerType, rateText(t.Rate), span)
+	fmt.Fprintf(w, "app %s, workers of type %s: the policy for %s, in force %s\n", t.App, t.WorkerType,
+		rateText(t.Rate), span)
 	more := ""
 	if t.Worst99 > 0 {
-		more = fmt.Sprintf(" (median %s, 99 %% of the queries at least %s)", accuracyText(t.Median), accuracyText(t.Worst99))
+		more = fmt.Sprintf(" (median %s, 99 %% of the queries at least %s)", accuracyText(t.Median),
+			accuracyText(t.Worst99))
 	}
-	fmt.Fprintf(w, "expected: accuracy %s%s, violations %s, workers busy %s\n\n", accuracyText(t.Accuracy), more, shareText(t.Violation), shareText(t.Busy))
+	fmt.Fprintf(w, "expected: accuracy %s%s, violations %s, workers busy %s\n\n", accuracyText(t.Accuracy), more,
+		shareText(t.Violation), shareText(t.Busy))
 	head := []string{"QUEUE"}
 	for _, v := range t.Variants {
 		head = append(head, v.Name)
@@ -193,7 +204,9 @@ func printPolicy(w io.Writer, t *policyTable) error {
 	for _, v := range t.Variants {
 		legend = append(legend, v.Name+" "+accuracyText(v.Accuracy))
 	}
-	fmt.Fprintf(w, "\nCells: ms to the first deadline (objective %s ms) with which the variant runs; × takes so many queries, otherwise all that wait.\nAccuracies: %s. A longer queue is treated like the longest with no time left.\n",
+	fmt.Fprintf(w,
+		"\nCells: ms to the first deadline (objective %s ms) with which the variant runs; × takes so many queries, "+
+			"otherwise all that wait.\nAccuracies: %s. A longer queue is treated like the longest with no time left.\n",
 		number(t.SLOMS), strings.Join(legend, ", "))
 	return nil
 }
@@ -209,10 +222,10 @@ func runsText(runs []policyRun, queue int) string {
 	for _, r := range runs {
 		least, most = min(least, r.Queries), max(most, r.Queries)
 	}
-	switch {
-	case least == queue:
+	switch least {
+	case queue:
 		return text
-	case least == most:
+	case most:
 		return fmt.Sprintf("%s × %d", text, least)
 	}
 	return fmt.Sprintf("%s × %d..%d", text, least, most)
@@ -228,7 +241,8 @@ func plotPolicies(dir string, tables []policyTable) ([]string, error) {
 		t := &tables[i]
 		h := plot.Heat{
 			Title: fmt.Sprintf("Policy for %s, %s on workers of type %s", rateText(t.Rate), t.App, t.WorkerType),
-			Under: fmt.Sprintf("expected accuracy %s, violations %s, workers busy %s", accuracyText(t.Accuracy), shareText(t.Violation), shareText(t.Busy)),
+			Under: fmt.Sprintf("expected accuracy %s, violations %s, workers busy %s", accuracyText(t.Accuracy),
+				shareText(t.Violation), shareText(t.Busy)),
 			XName: "time left to the first deadline (ms)",
 			YName: "queries waiting",
 		}

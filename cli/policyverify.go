@@ -12,31 +12,34 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/student"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 func policyVerifyCommand() command {
 	return command{
-		name: "policy verify", summary: "what policies promise beside what they do in the simulator", usage: "-f sluice.yaml [--rates 50,100] [--seeds 5]",
+		name: "policy verify", summary: "what policies promise beside what they do in the simulator",
+		usage: "-f sluice.yaml [--rates 50,100] [--seeds 5]",
 		about: `
-Simulates every policy under arrivals at its own rate, several times, and prints what it promised beside what was observed. A
-promise is broken when the accuracy is lower, or the share of violations higher, than promised, by more than chance explains:
-by a one-sided t-test over the seeds at 1 %. Batches take as long as planning believes (95th percentiles), unless --measured has
-them scatter as they were measured. With --switching the whole set is in force, as in a server, and the policy follows the load
-of the last half second.
+Simulates every policy under arrivals at its own rate, several times, and prints what it promised beside what
+was observed. A promise is broken when the accuracy is lower, or the share of violations higher, than promised,
+by more than chance explains: by a one-sided t-test over the seeds at 1 %. Batches take as long as planning
+believes (95th percentiles), unless --measured has them scatter as they were measured. With --switching the
+whole set is in force, as in a server, and the policy follows the load of the last half second.
 
-A load is satisfiable when its policy promises no more violations than the app's objective allows (1 - percentile). The exit
-status is 5 when a promise is broken at a satisfiable load.`,
-		examples: "sluice policy verify -f sluice.yaml\nsluice policy verify -f sluice.yaml --rates 50,100 --seeds 20\nsluice policy verify -f sluice.yaml --measured --json",
+A load is satisfiable when its policy promises no more violations than the app's objective allows (1 -
+percentile). The exit status is 5 when a promise is broken at a satisfiable load.`,
+		examples: "sluice policy verify -f sluice.yaml\nsluice policy verify -f sluice.yaml --rates 50,100 --seeds " +
+			"20\nsluice policy verify -f sluice.yaml --measured --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			p := declarePolicy(fs, "verify the policies for these `rates` in queries/s only, separated by commas; they are made if need be")
+			p := declarePolicy(fs,
+				"verify the policies for these `rates` in queries/s only, separated by commas; made if need be")
 			v := verification{}
 			fs.IntVar(&v.seeds, "seeds", 5, "simulations of every policy, 2 to 100")
 			fs.IntVar(&v.queries, "queries", 10_000, "queries in each")
@@ -48,7 +51,9 @@ status is 5 when a promise is broken at a satisfiable load.`,
 					return exit(ExitUsage, "%q is not understood", args)
 				}
 				if v.seeds < 2 || v.seeds > 100 || v.queries < 100 || v.parallel < 1 {
-					return exit(ExitUsage, "--seeds is %d, --queries %d and --parallel %d, want 2 to 100, at least 100 and at least 1", v.seeds, v.queries, v.parallel)
+					return exit(ExitUsage,
+						"--seeds is %d, --queries %d and --parallel %d, want 2 to 100, at least 100 and at least 1",
+						v.seeds, v.queries, v.parallel)
 				}
 				var only []float64
 				if *p.rates != "" {
@@ -81,7 +86,8 @@ status is 5 when a promise is broken at a satisfiable load.`,
 					}
 				}
 				if broken > 0 {
-					return exit(ExitShortOf, "%d of %d promises are broken at loads that can be satisfied", broken, len(v.rows))
+					return exit(ExitShortOf, "%d of %d promises are broken at loads that can be satisfied", broken,
+						len(v.rows))
 				}
 				return nil
 			}
@@ -105,7 +111,8 @@ type verifiedRow struct {
 	Observed    promised `json:"observed"` // means over the seeds
 	Satisfiable bool     `json:"satisfiable"`
 	Verdict     string   `json:"verdict"`
-	// Bounds are what the observed values are believed to reach at least (accuracy) or at most (violations), with 99 % confidence each.
+	// Bounds are what the observed values are believed to reach at least (accuracy) or at most (violations), with 99 %
+	// confidence each.
 	AccuracyAtMost   float64 `json:"accuracy_at_most"`
 	ViolationAtLeast float64 `json:"violation_ratio_at_least"`
 
@@ -200,7 +207,8 @@ func (v *verification) simulate(r *verifiedRow, seed uint64) (promised, error) {
 	}
 	var machines truth.Model = believedTimes{w.profile}
 	if v.measured {
-		if machines, err = truth.NewTable(w.Spec, w.measurements, truth.Lognormal, workload.Stream(seed, "service times")); err != nil {
+		if machines, err = truth.NewTable(w.Spec, w.measurements, truth.Lognormal,
+			workload.Stream(seed, "service times")); err != nil {
 			return promised{}, err
 		}
 	}
@@ -216,7 +224,9 @@ func (v *verification) simulate(r *verifiedRow, seed uint64) (promised, error) {
 	recorder := report.NewRecorder(w.appInfos(), report.Options{})
 	initial := *v.sets.plan
 	initial.Policies = r.policies
-	if _, err := sim.Run(sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Initial: &initial, Warm: true, Recorder: recorder}); err != nil {
+	if _, err := sim.Run(sim.Config{
+		Spec: w.Spec, Engine: en, Truth: machines, Source: src, Initial: &initial, Warm: true, Recorder: recorder,
+	}); err != nil {
 		return promised{}, fmt.Errorf("%s at %s: %w", r.App, rateText(r.Rate), err)
 	}
 	o := recorder.Report(report.Meta{Seed: seed, Duration: time.Duration(spec.DurationS * 1e9)}).Apps[r.app]
@@ -260,7 +270,8 @@ func (r *verifiedRow) judge() {
 	}
 	r.AccuracyAtMost = r.Observed.Accuracy + margin
 	r.Verdict = verdictKept
-	if r.Promised.Violation >= 0 && r.ViolationAtLeast > r.Promised.Violation+1e-9 || len(accuracies) > 0 && r.AccuracyAtMost < r.Promised.Accuracy-1e-9 {
+	if r.Promised.Violation >= 0 && r.ViolationAtLeast > r.Promised.Violation+1e-9 || len(accuracies) > 0 &&
+		r.AccuracyAtMost < r.Promised.Accuracy-1e-9 {
 		r.Verdict = verdictBroken
 	}
 }
@@ -273,7 +284,8 @@ func (v *verification) print(w io.Writer) error {
 	if v.switching {
 		how += ", the policy follows the load"
 	}
-	fmt.Fprintf(w, "system %s, %d simulations of %d queries for each policy; %s\n", v.sets.world.system.Name, v.seeds, v.queries, how)
+	fmt.Fprintf(w, "system %s, %d simulations of %d queries for each policy; %s\n", v.sets.world.system.Name, v.seeds,
+		v.queries, how)
 	kept, beyond := 0, 0
 	for from := 0; from < len(v.rows); {
 		rows := [][]string{{"RATE", "ACCURACY PROMISED", "OBSERVED", "VIOLATIONS PROMISED", "OBSERVED", "VERDICT"}}
@@ -290,7 +302,10 @@ func (v *verification) print(w io.Writer) error {
 				verdict += ", not satisfiable"
 				beyond++
 			}
-			rows = append(rows, []string{rateText(r.Rate), accuracyText(r.Promised.Accuracy), accuracyText(r.Observed.Accuracy), shareText(r.Promised.Violation), shareText(r.Observed.Violation), verdict})
+			rows = append(rows, []string{
+				rateText(r.Rate), accuracyText(r.Promised.Accuracy), accuracyText(r.Observed.Accuracy),
+				shareText(r.Promised.Violation), shareText(r.Observed.Violation), verdict,
+			})
 		}
 		fmt.Fprintf(w, "\napp %s\n\n", v.rows[from].App)
 		if err := columns(w, "rrrrrl", rows); err != nil {

@@ -3,8 +3,8 @@ package cli
 import (
 	"slices"
 
-	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -19,8 +19,8 @@ func (p *platform) prices() []server.Price {
 	return out
 }
 
-// setPrice changes what machines of a type cost, and tells whether there is such a type. Whoever asks afterwards hears the
-// new price.
+// setPrice changes what machines of a type cost, and tells whether there is such a type. Whoever asks afterwards hears
+// the new price.
 func (p *platform) setPrice(x server.Price) bool {
 	d := slices.IndexFunc(p.world.Spec.DeviceTypes, func(t serving.DeviceType) bool { return t.Name == x.DeviceType })
 	if d < 0 {

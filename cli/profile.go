@@ -11,31 +11,37 @@ import (
 
 func profileCommand() command {
 	return command{
-		name: "profile", summary: "measure how long every variant takes on this machine", usage: "-f sluice.yaml [-o profile.json] [--operators]",
+		name: "profile", summary: "measure how long every variant takes on this machine",
+		usage: "-f sluice.yaml [-o profile.json] [--operators]",
 		about: `
-Measures the latency of every variant at every batch size and concurrency that the file's placement can use, and the time
-to load each, and writes a profile file that 'serve' and 'simulate' read. With several batches at once it also says up to how
-many they pay: beyond that they only hold each other up. A point is measured until its mean and its 95th
-percentile are known well enough. An interrupted run is taken up where it stopped.
+Measures the latency of every variant at every batch size and concurrency that the file's placement can use, and
+the time to load each, and writes a profile file that 'serve' and 'simulate' read. With several batches at once
+it also says up to how many they pay: beyond that they only hold each other up. A point is measured until its
+mean and its 95th percentile are known well enough. An interrupted run is taken up where it stopped.
 
-With --operators no model is run as a whole: the operators of its graph are looked up in a file, those that are not in it are
-measured alone, and the latency is predicted from them. --compare measures the whole models too. A profile file is then
-written only when -o names one.`,
-		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --concurrency 4\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
+With --operators no model is run as a whole: the operators of its graph are looked up in a file, those that are
+not in it are measured alone, and the latency is predicted from them. --compare measures the whole models too. A
+profile file is then written only when -o names one.`,
+		examples: "sluice profile -f sluice.yaml -o profile.json\nsluice profile -f sluice.yaml --concurrency " +
+			"4\nsluice profile -f sluice.yaml --max-batch 16 --precision 0.02\n" +
 			"sluice profile --operators -f sluice.yaml --threads 1,2 --compare",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
 			out := fs.String("o", "profile.json", "profile `file` to write")
 			maxBatch := fs.Int("max-batch", 0, "largest batch to measure, in `items`; 0 takes each variant's own bound")
 			slots := fs.Int("concurrency", 0, "highest `number` of batches at once; 0 takes the placement's slots")
-			precision := fs.Float64("precision", 0.05, "half width of the mean's 95 % confidence interval as a `share` of it")
+			precision := fs.Float64("precision", 0.05,
+				"half width of the mean's 95 % confidence interval as a `share` of it")
 			perPoint := fs.Duration("max-time", 3*time.Second, "longest measurement of one point, a `duration`")
 			seed := fs.Uint64("seed", 1, "`seed` of random inputs and of the order of measurement")
 			asJSON := fs.Bool("json", false, "print the profile as JSON instead of a table")
-			byOperators := fs.Bool("operators", false, "predict from the times of operators instead of measuring whole models")
+			byOperators := fs.Bool("operators", false,
+				"predict from the times of operators instead of measuring whole models")
 			compare := fs.Bool("compare", false, "with --operators: measure the whole models too, and print the error")
-			kept := fs.String("store", defaultStore(), "with --operators: `file` that keeps the operators' times, of this machine only")
-			threads := fs.String("threads", "", "with --operators: `numbers` of threads, such as 1,2; empty takes the placement's")
+			kept := fs.String("store", defaultStore(),
+				"with --operators: `file` that keeps the operators' times, of this machine only")
+			threads := fs.String("threads", "",
+				"with --operators: `numbers` of threads, such as 1,2; empty takes the placement's")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 || !(*precision > 0) {
 					return exit(ExitUsage, "no arguments are taken, and --precision must be positive")
@@ -49,7 +55,9 @@ written only when -o names one.`,
 					if err != nil {
 						return err
 					}
-					ask := predicting{store: *kept, maxBatch: *maxBatch, threads: counts, compare: *compare, asJSON: *asJSON}
+					ask := predicting{
+						store: *kept, maxBatch: *maxBatch, threads: counts, compare: *compare, asJSON: *asJSON,
+					}
 					fs.Visit(func(x *flag.Flag) {
 						if x.Name == "o" {
 							ask.out = *out
@@ -58,7 +66,8 @@ written only when -o names one.`,
 					return w.predict(e, ask)
 				}
 				f, err := w.measure(e, *out, func(c *profiler.Config) {
-					c.MaxBatch, c.MeanWidth, c.P95Width, c.MaxTime, c.Seed = *maxBatch, *precision, 2**precision, *perPoint, *seed
+					c.MaxBatch, c.MeanWidth, c.P95Width, c.MaxTime, c.Seed = *maxBatch, *precision, 2**precision,
+						*perPoint, *seed
 					if *slots > 0 {
 						c.Slots = *slots
 					}
@@ -81,8 +90,10 @@ func printProfile(e *Env, f *profiler.File) {
 	t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "variant\tdevice\tbatch\tat once\tsamples\tmean ms\tstddev\tp50\tp90\tp95\tp99\titems/s\t")
 	for _, p := range f.Points {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.0f\t\n", p.Variant, p.DeviceType, p.Batch, p.Concurrency, p.Samples,
-			p.Mean/1e3, p.StdDev/1e3, p.P50/1e3, p.P90/1e3, p.P95/1e3, p.P99/1e3, float64(p.Batch*p.Concurrency)/p.Mean*1e6)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.0f\t\n", p.Variant, p.DeviceType,
+			p.Batch, p.Concurrency, p.Samples,
+			p.Mean/1e3, p.StdDev/1e3, p.P50/1e3, p.P90/1e3, p.P95/1e3, p.P99/1e3,
+			float64(p.Batch*p.Concurrency)/p.Mean*1e6)
 	}
 	_ = t.Flush()
 	paying := f.Paying()
@@ -97,7 +108,8 @@ func printProfile(e *Env, f *profiler.File) {
 		if p.Alone > 0 {
 			over = fmt.Sprintf("%.2fx", p.Throughput/p.Alone)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.0f\t%s\t%.3f\t\n", p.Variant, p.DeviceType, p.Batch, p.Best, p.Levels, p.Throughput, over, p.Took/1e3)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.0f\t%s\t%.3f\t\n", p.Variant, p.DeviceType, p.Batch, p.Best, p.Levels,
+			p.Throughput, over, p.Took/1e3)
 	}
 	_ = t.Flush()
 }

@@ -30,7 +30,8 @@ func (p *progress) show(share float64, what string) {
 	if spent := now.Sub(p.begun); share > 0.02 && share < 1 {
 		left = fmt.Sprintf(", %v left", (time.Duration(float64(spent) * (1 - share) / share)).Round(time.Second))
 	}
-	line := fmt.Sprintf("[%s%s] %3.0f %%%s  %s", strings.Repeat("#", full), strings.Repeat(".", cells-full), 100*share, left, what)
+	line := fmt.Sprintf("[%s%s] %3.0f %%%s  %s", strings.Repeat("#", full), strings.Repeat(".", cells-full), 100*share,
+		left, what)
 	pad := max(p.wide-len(line), 0)
 	p.wide = len(line)
 	fmt.Fprintf(p.e.Stderr, "\r%s%s", line, strings.Repeat(" ", pad))

@@ -34,7 +34,8 @@ func (p *planning) writeRent(e *Env, r *rentReport, ranged bool) error {
 
 // printRent writes one budget in full, several with a line each.
 func printRent(w io.Writer, r *rentReport, ranged bool) error {
-	fmt.Fprintf(w, "app %s, variant %s, %s %% of the queries within %s ms, rules of system %s\n\n", r.App, r.Variant, number(r.Percentile), number(r.SLOMS), r.System)
+	fmt.Fprintf(w, "app %s, variant %s, %s %% of the queries within %s ms, rules of system %s\n\n", r.App, r.Variant,
+		number(r.Percentile), number(r.SLOMS), r.System)
 	if ranged {
 		return printBudgets(w, r)
 	}
@@ -42,9 +43,11 @@ func printRent(w io.Writer, r *rentReport, ranged bool) error {
 	how := fmt.Sprintf("chosen by bounds of the %d pools within %s $/h, without trying one", v.Pools, money(v.Budget))
 	switch {
 	case r.Demand > 0:
-		how = fmt.Sprintf("the cheapest that carries %s: %d of the %d pools within %s $/h were simulated to find it", rateText(r.Demand), v.Tried, v.Pools, money(v.Budget))
+		how = fmt.Sprintf("the cheapest that carries %s: %d of the %d pools within %s $/h were simulated to find it",
+			rateText(r.Demand), v.Tried, v.Pools, money(v.Budget))
 	case v.Tried > 0:
-		how = fmt.Sprintf("carries most of the %d pools within %s $/h: %d were simulated to know it", v.Pools, money(v.Budget), v.Tried)
+		how = fmt.Sprintf("carries most of the %d pools within %s $/h: %d were simulated to know it", v.Pools,
+			money(v.Budget), v.Tried)
 	}
 	rows := [][]string{{"", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION"}}
 	if v.Chosen != nil {
@@ -77,7 +80,10 @@ func printRent(w io.Writer, r *rentReport, ranged bool) error {
 	return err
 }
 
-const rentNotes = "\nBOUND is Kairos's estimate of what a pool carries at most, LP BOUND what none can pass when queries run one at a time. EXPECTED is\nsimulated with Poisson arrivals; behind it, between which rates it is known to lie.\n"
+const rentNotes = `
+BOUND is Kairos's estimate of what a pool carries at most, LP BOUND what none can pass when queries run one at a time.
+EXPECTED is simulated with Poisson arrivals; behind it, between which rates it is known to lie.
+`
 
 // row is a line of the table.
 func (v *poolView) row(mark string) []string {
@@ -93,7 +99,9 @@ func (v *poolView) row(mark string) []string {
 
 // printBudgets writes a line for every budget.
 func printBudgets(w io.Writer, r *rentReport) error {
-	rows := [][]string{{"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION", "OF ONE TYPE", "SCALED"}}
+	rows := [][]string{
+		{"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION", "OF ONE TYPE", "SCALED"},
+	}
 	for i := range r.Budgets {
 		v := &r.Budgets[i]
 		row := []string{money(v.Budget), "none", "", "", "", "", "", "", "-", "-"}
@@ -117,7 +125,8 @@ func printBudgets(w io.Writer, r *rentReport) error {
 
 // draw plots throughput and cost over budgets into a folder.
 func (r *rentReport) draw(dir string) ([]string, error) {
-	expected, upper, fluid, same := plot.Line{Name: "expected"}, plot.Line{Name: "Kairos's bound"}, plot.Line{Name: "linear program's bound"}, plot.Line{Name: "one type, scaled to the budget"}
+	expected, upper, fluid, same := plot.Line{Name: "expected"}, plot.Line{Name: "Kairos's bound"},
+		plot.Line{Name: "linear program's bound"}, plot.Line{Name: "one type, scaled to the budget"}
 	cost, costSame := plot.Line{Name: "expected"}, plot.Line{Name: "one type, scaled to the budget"}
 	add := func(l *plot.Line, x, y float64) { l.X, l.Y = append(l.X, x), append(l.Y, y) }
 	for i := range r.Budgets {

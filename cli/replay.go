@@ -12,11 +12,12 @@ import (
 
 func replayCommand() command {
 	return command{
-		name: "replay", summary: "feed a recorded journal to a fresh engine and compare every decision", usage: "JOURNAL",
+		name: "replay", summary: "feed a recorded journal to a fresh engine and compare every decision",
+		usage: "JOURNAL",
 		about: `
-A journal (telemetry.journal in sluice.yaml, or --journal of serve and simulate) holds all that an engine was told and all
-that it decided. Replaying it on the same version gives the same decisions; on another version it shows the first one that
-differs. Exit status 5 when one does.`,
+A journal (telemetry.journal in sluice.yaml, or --journal of serve and simulate) holds all that an engine was
+told and all that it decided. Replaying it on the same version gives the same decisions; on another version it
+shows the first one that differs. Exit status 5 when one does.`,
 		examples: "sluice replay run.journal",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			return func(e *Env, args []string) error {

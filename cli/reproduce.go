@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/reproduce/infless"
@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce/proteus"
 	"github.com/sluice-serving/sluice/reproduce/ramsis"
 	"github.com/sluice-serving/sluice/reproduce/scrooge"
-	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 )
 
 // papers are those that can be reproduced.
@@ -26,17 +26,22 @@ var papers = []reproduce.Paper{proteus.Paper(), ramsis.Paper(), kairos.Paper(), 
 
 func reproduceCommand() command {
 	return command{
-		name: "reproduce", summary: "run a paper's experiments: what was published beside what is measured here", usage: "PAPER [FIGURE ...]",
-		about: "The experiments run on the simulator, from numbers carried in the program; the same seeds give the same bytes. In tables, what was\n" +
+		name: "reproduce", summary: "run a paper's experiments: what was published beside what is measured here",
+		usage: "PAPER [FIGURE ...]",
+		about: "The experiments run on the simulator, from numbers carried in the program; the same seeds give the " +
+			"same bytes. In tables, what was\n" +
 			"published stands in brackets behind what was measured, and the range over seeds behind their mean.",
-		examples: "sluice reproduce --list\nsluice reproduce proteus\nsluice reproduce proteus 6 7 --seeds 5\nsluice reproduce proteus 4 --json --out proteus-figures",
+		examples: "sluice reproduce --list\nsluice reproduce proteus\nsluice reproduce proteus 6 7 --seeds 5\nsluice " +
+			"reproduce proteus 4 --json --out proteus-figures",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			list := fs.Bool("list", false, "list the papers and their figures")
 			asJSON := fs.Bool("json", false, "print the rows as JSON")
 			out := fs.String("out", "", "write the rows and the charts into `DIR`")
 			seeds := fs.Int("seeds", 1, "runs of everything that draws by chance, 1 to 100")
-			arrivals := fs.String("arrivals", "", "`DIR` with the authors' arrival times, which this project does not carry")
-			policies := fs.String("policies", "", "`DIR` that keeps the policies made in advance, for the next time; made anew when not given")
+			arrivals := fs.String("arrivals", "",
+				"`DIR` with the authors' arrival times, which this project does not carry")
+			policies := fs.String("policies", "",
+				"`DIR` that keeps the policies made in advance, for the next time; made anew when not given")
 			parallel := fs.Int("parallel", runtime.NumCPU(), "runs at once")
 			return func(e *Env, args []string) error {
 				if *list {
@@ -47,10 +52,12 @@ func reproduceCommand() command {
 				}
 				at := slices.IndexFunc(papers, func(p reproduce.Paper) bool { return p.Name == args[0] })
 				if at < 0 {
-					return exit(ExitUsage, "paper %q is not known: 'sluice reproduce --list' lists those that are", args[0])
+					return exit(ExitUsage, "paper %q is not known: 'sluice reproduce --list' lists those that are",
+						args[0])
 				}
 				if *seeds < 1 || *seeds > 100 || *parallel < 1 {
-					return exit(ExitUsage, "--seeds is %d and --parallel %d, want 1 to 100 and at least 1", *seeds, *parallel)
+					return exit(ExitUsage, "--seeds is %d and --parallel %d, want 1 to 100 and at least 1", *seeds,
+						*parallel)
 				}
 				p := &papers[at]
 				if err := p.Check(args[1:]); err != nil {
@@ -60,7 +67,9 @@ func reproduceCommand() command {
 				if err != nil {
 					return err
 				}
-				r := reproduce.Request{Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals}
+				r := reproduce.Request{
+					Figures: args[1:], Seeds: *seeds, Parallel: *parallel, Solver: solver, Arrivals: *arrivals,
+				}
 				r.Runtime = func() (operators.Runtime, error) { return onnx.New(onnx.Config{}) }
 				var kept *store.Policies
 				if *policies != "" {

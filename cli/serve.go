@@ -14,26 +14,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
 	"github.com/sluice-serving/sluice/host/functions"
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/api/server"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 func serveCommand() command {
 	return command{
-		name: "serve", summary: "serve the apps of a sluice.yaml over the Open Inference Protocol", usage: "-f sluice.yaml",
+		name: "serve", summary: "serve the apps of a sluice.yaml over the Open Inference Protocol",
+		usage: "-f sluice.yaml",
 		about: `
-Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold. Metrics are at
-/metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server turns not ready, finishes
-what it has accepted, and exits. Without a profile it measures the models first and keeps what it measured; a system that
-learns latency while it serves (option learn) begins without.`,
-		examples: "sluice serve -f sluice.yaml\nsluice serve -f sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl localhost:8000/v2/health/ready",
+Loads the models, answers queries over HTTP and gRPC and chooses batches so that the latency objectives hold.
+Metrics are at /metrics of the HTTP port, decisions at /debug/decisions of the admin port. On SIGTERM the server
+turns not ready, finishes what it has accepted, and exits. Without a profile it measures the models first and
+keeps what it measured; a system that learns latency while it serves (option learn) begins without.`,
+		examples: "sluice serve -f sluice.yaml\nsluice serve -f sluice.yaml --http 127.0.0.1:9000 --grpc off\ncurl " +
+			"localhost:8000/v2/health/ready",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
 			profiles := fs.String("profile", "", "profile `file` instead of those of the configuration")
@@ -56,7 +58,9 @@ learns latency while it serves (option learn) begins without.`,
 					}
 				}
 				s := &w.file.Server
-				for _, x := range []struct{ from, to *string }{{httpAt, &s.HTTP}, {grpcAt, &s.GRPC}, {adminAt, &s.Admin}, {journalTo, &w.file.Telemetry.Journal}} {
+				for _, x := range []struct {
+					from, to *string
+				}{{httpAt, &s.HTTP}, {grpcAt, &s.GRPC}, {adminAt, &s.Admin}, {journalTo, &w.file.Telemetry.Journal}} {
 					if *x.from != "" {
 						*x.to = *x.from
 					}
@@ -119,13 +123,15 @@ type running struct {
 	host   *functionHost
 }
 
-// policyPatience bounds the making of policies in a running server: after the loss of a worker a whole set is made, and the
-// policies in force serve meanwhile.
+// policyPatience bounds the making of policies in a running server: after the loss of a worker a whole set is made, and
+// the policies in force serve meanwhile.
 const policyPatience = 5 * time.Minute
 
 // startServer brings everything up and binds the addresses.
 func startServer(e *Env, w *world) (_ *running, err error) {
-	r := &running{world: w, log: logger(e, w), drain: time.Duration(w.file.Server.DrainTimeout), finish: func() error { return nil }}
+	r := &running{world: w, log: logger(e, w), drain: time.Duration(w.file.Server.DrainTimeout), finish: func() error {
+		return nil
+	}}
 	for _, x := range w.Warnings {
 		r.log.Warn(x)
 	}
@@ -158,7 +164,9 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	for _, b := range w.file.Telemetry.LatencyBuckets {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
-	r.told = telemetry.New(w.Spec, telemetry.Options{Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets, Departed: r.departed})
+	r.told = telemetry.New(w.Spec, telemetry.Options{
+		Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets, Departed: r.departed,
+	})
 	observe := r.told.Observe
 	if w.functions != nil {
 		observe = func(now serving.Time, in []engine.Input, out []engine.Decision) {
@@ -187,9 +195,11 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 	}
 	r.plane, err = dataplane.New(dataplane.Config{
 		PlanTimeout: patience,
-		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Recalled: host.recall(w.Spec), Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
+		Spec:        w.Spec, Engine: en, Backend: runtimes.of, Initial: w.plan, Recalled: host.recall(w.Spec),
+		Planner: withholding{w.planner, platform}, Outcome: r.told.Outcome, Observe: observe,
 		Trouble: func(err error) { r.log.Error("trouble", "error", err) },
-		Wiring:  wiring, Rows: limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
+		Wiring:  wiring, Rows: limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates),
+		States: states,
 	})
 	if err != nil {
 		return nil, err
@@ -203,10 +213,12 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		token, err = server.Token(w.file.Path(path))
 	}
 	if err == nil {
-		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(), "/debug/explain": r.told.Explanations(),
-			"/prices": server.Guard(token, true, server.Prices(platform.prices, platform.setPrice))}
+		c.AdminHandlers = map[string]http.Handler{"/metrics": r.told.Metrics(), "/debug/decisions": r.told.Decisions(),
+			"/debug/explain": r.told.Explanations(),
+			"/prices":        server.Guard(token, true, server.Prices(platform.prices, platform.setPrice))}
 		if w.functions != nil {
-			c.AdminHandlers["/v1/"] = server.Guard(token, false, functions.Handler(w.functions, int64(w.file.Server.Limits.Model)))
+			c.AdminHandlers["/v1/"] = server.Guard(token, false,
+				functions.Handler(w.functions, int64(w.file.Server.Limits.Model)))
 		}
 		r.server, err = server.New(c, platform)
 	}
@@ -214,7 +226,8 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		r.plane.Close()
 		return nil, errors.Join(err, r.finish())
 	}
-	r.log.Info("serving", "http", r.server.HTTPAddr(), "grpc", r.server.GRPCAddr(), "admin", r.server.AdminAddr(), "system", w.system.Name, "router", w.system.Router, "batcher", w.system.Batcher)
+	r.log.Info("serving", "http", r.server.HTTPAddr(), "grpc", r.server.GRPCAddr(), "admin", r.server.AdminAddr(),
+		"system", w.system.Name, "router", w.system.Router, "batcher", w.system.Batcher)
 	return r, nil
 }
 
@@ -246,7 +259,8 @@ func (r *running) departed(d telemetry.Departure) {
 }
 
 // record adds a journal to what observes the steps.
-func (r *running) record(path string, next func(serving.Time, []engine.Input, []engine.Decision)) (func(serving.Time, []engine.Input, []engine.Decision), error) {
+func (r *running) record(path string, next func(serving.Time, []engine.Input, []engine.Decision)) (func(serving.Time,
+	[]engine.Input, []engine.Decision), error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // inputs of clients: for the owner's eyes
 	if err != nil {
 		return nil, err
@@ -306,8 +320,10 @@ func logger(e *Env, w *world) *slog.Logger {
 func (w *world) serverConfig(log *slog.Logger) (server.Config, error) {
 	s := &w.file.Server
 	c := server.Config{
-		HTTP: s.HTTP, GRPC: s.GRPC, Admin: s.Admin, MaxRequest: int64(s.Limits.Request), MaxHeader: int(s.Limits.Header), Connections: s.Limits.Connections,
-		Items: s.Limits.Items, ReadTimeout: time.Duration(s.Limits.ReadTimeout), IdleTimeout: time.Duration(s.Limits.IdleTimeout),
+		HTTP: s.HTTP, GRPC: s.GRPC, Admin: s.Admin, MaxRequest: int64(s.Limits.Request),
+		MaxHeader: int(s.Limits.Header), Connections: s.Limits.Connections,
+		Items: s.Limits.Items, ReadTimeout: time.Duration(s.Limits.ReadTimeout),
+		IdleTimeout:  time.Duration(s.Limits.IdleTimeout),
 		DrainTimeout: time.Duration(s.DrainTimeout), Log: log,
 	}
 	if s.TLS.Cert == "" {

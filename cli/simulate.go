@@ -11,27 +11,31 @@ import (
 	"github.com/sluice-serving/sluice/engine/journal"
 	"github.com/sluice-serving/sluice/measure/loadgen"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 func simulateCommand() command {
 	return command{
-		name: "simulate", summary: "run a sluice.yaml on a virtual clock against a load", usage: "-f sluice.yaml [--request-rate-range 100 | --rates ... | --workload FILE | --replay RUN]",
+		name: "simulate", summary: "run a sluice.yaml on a virtual clock against a load",
+		usage: "-f sluice.yaml [--request-rate-range 100 | --rates ... | --workload FILE | --replay RUN]",
 		about: `
-The very scheduling code of 'serve', with machines that behave as the profile measured them: service times scatter with the
-measured mean and standard deviation. --replay takes the arrivals of a run that 'load --record' wrote and prints what was
-measured beside what is predicted.`,
-		examples: "sluice simulate -f sluice.yaml --request-rate-range 50:400:50\nsluice simulate -f sluice.yaml --rates 0:50,10:300,20:50 --out plots\nsluice simulate -f sluice.yaml --replay run.jsonl --json",
+The very scheduling code of 'serve', with machines that behave as the profile measured them: service times
+scatter with the measured mean and standard deviation. --replay takes the arrivals of a run that 'load --record'
+wrote and prints what was measured beside what is predicted.`,
+		examples: "sluice simulate -f sluice.yaml --request-rate-range 50:400:50\nsluice simulate -f sluice.yaml " +
+			"--rates 0:50,10:300,20:50 --out plots\nsluice simulate -f sluice.yaml --replay run.jsonl --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "sluice.yaml", "configuration `file`")
 			profiles := fs.String("profile", "", "profile `file` instead of those of the configuration")
 			system := fs.String("system", "", "`name` of another system than the configuration's")
 			replay := fs.String("replay", "", "recorded `run` whose arrivals to repeat")
-			overhead := fs.Duration("overhead", 0, "added to every batch's time: what a batch costs outside the model, a `duration`")
-			delay := fs.Duration("plan-delay", planDelay, "how long a planner that is asked during the run takes, a `duration`")
+			overhead := fs.Duration("overhead", 0,
+				"added to every batch's time: what a batch costs outside the model, a `duration`")
+			delay := fs.Duration("plan-delay", planDelay,
+				"how long a planner that is asked during the run takes, a `duration`")
 			exact := fs.Bool("exact", false, "service times always take their mean")
 			journalTo := fs.String("journal", "", "write all inputs and decisions to this `file`")
 			out := fs.String("out", "", "`folder` for reports and plots")
@@ -58,7 +62,9 @@ measured beside what is predicted.`,
 				if err := w.believe(paths); err != nil {
 					return err
 				}
-				run := simulation{world: w, overhead: *overhead, delay: *delay, exact: *exact, seed: *load.seed, journal: *journalTo}
+				run := simulation{
+					world: w, overhead: *overhead, delay: *delay, exact: *exact, seed: *load.seed, journal: *journalTo,
+				}
 				if *replay != "" {
 					return run.replay(e, *replay, *out, *asJSON)
 				}
@@ -87,7 +93,8 @@ type simulation struct {
 }
 
 // run simulates one load, with the clients of its sessions. duration is the span in which queries were offered.
-func (s *simulation) run(name string, src workload.Source, stays []workload.Stay, duration time.Duration) (*report.Report, error) {
+func (s *simulation) run(name string, src workload.Source, stays []workload.Stay,
+	duration time.Duration) (*report.Report, error) {
 	w := s.world
 	en, err := w.engine()
 	if err != nil {
@@ -103,7 +110,10 @@ func (s *simulation) run(name string, src workload.Source, stays []workload.Stay
 	}
 	machines.Overhead = s.overhead
 	recorder := report.NewRecorder(w.appInfos(), report.Options{})
-	c := sim.Config{Spec: w.Spec, Engine: en, Truth: machines, Source: src, Stays: stays, Initial: w.plan, Warm: true, Planner: w.planner, PlanDelay: s.delay, Recorder: recorder, Content: s.content}
+	c := sim.Config{
+		Spec: w.Spec, Engine: en, Truth: machines, Source: src, Stays: stays, Initial: w.plan, Warm: true,
+		Planner: w.planner, PlanDelay: s.delay, Recorder: recorder, Content: s.content,
+	}
 	if s.journal != "" {
 		f, err := os.Create(s.journal)
 		if err != nil {
@@ -123,7 +133,9 @@ func (s *simulation) run(name string, src workload.Source, stays []workload.Stay
 	if err != nil {
 		return nil, err
 	}
-	return recorder.Report(report.Meta{Name: name, Seed: s.seed, Duration: duration, Usage: &result.Usage, Variants: w.variantNames()}), nil
+	return recorder.Report(report.Meta{
+		Name: name, Seed: s.seed, Duration: duration, Usage: &result.Usage, Variants: w.variantNames(),
+	}), nil
 }
 
 // recorded is what the queries of a recorded run showed, as far as it tells; nil when it tells of none.
@@ -209,7 +221,9 @@ func (s *simulation) replay(e *Env, path, out string, asJSON bool) error {
 	}
 	labels, reports := []string{"live", "simulated"}, []*report.Report{live, predicted}
 	if asJSON {
-		err = writeJSON(e.Stdout, map[string]any{"live": live, "simulated": predicted, "differences": report.Compare(live, predicted)})
+		err = writeJSON(e.Stdout, map[string]any{
+			"live": live, "simulated": predicted, "differences": report.Compare(live, predicted),
+		})
 	} else {
 		err = report.SideBySide(e.Stdout, labels, reports)
 	}
@@ -284,7 +298,9 @@ func (w *world) journalHeader() journal.Header {
 	if w.unmeasured {
 		measured = serving.Measurements{}
 	}
-	return journal.Header{System: w.system.Name, Router: w.system.Router, Batcher: w.system.Batcher, BatchSize: w.system.Options.BatchSize, Timeout: w.system.Options.Timeout,
+	return journal.Header{System: w.system.Name, Router: w.system.Router, Batcher: w.system.Batcher,
+		BatchSize: w.system.Options.BatchSize, Timeout: w.system.Options.Timeout,
 		Scaler: w.system.Scaler, Replan: w.system.Options.Replan,
-		Learn: w.system.Options.Learn, Settings: w.system.Options.Settings(), Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured}
+		Learn: w.system.Options.Learn, Settings: w.system.Options.Settings(), Statistic: believed,
+		Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured}
 }

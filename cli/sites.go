@@ -16,8 +16,8 @@ type site struct {
 	slots, cores int
 }
 
-// sites lists the device types that have a worker, in the order of the workers, and then the parts, with what is to be measured
-// on each. What is left out and why stands in left, a sentence for each part.
+// sites lists the device types that have a worker, in the order of the workers, and then the parts, with what is to be
+// measured on each. What is left out and why stands in left, a sentence for each part.
 func (w *world) sites() (out []site, left []string) {
 	seen := make(map[serving.DeviceTypeID]bool)
 	for at := range w.Backends {
@@ -57,7 +57,8 @@ func (w *world) sites() (out []site, left []string) {
 func (w *world) partSite(d serving.DeviceTypeID) (s site, why string) {
 	t := &w.Spec.DeviceTypes[d]
 	if t.Percent > 0 {
-		return s, fmt.Sprintf("%d %% of an accelerator cannot be given out here; measure where it can be, and list the profile with rows of this device_type", t.Percent)
+		return s, fmt.Sprintf("%d %% of an accelerator cannot be given out here; measure where it can be, and list "+
+			"the profile with rows of this device_type", t.Percent)
 	}
 	hosts := w.Spec.Hosts(d)
 	if len(hosts) == 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/runtime/native"
 )
 
 // Parts are measured with their threads where a machine has room for them, and what cannot be measured is said.
@@ -35,7 +35,10 @@ func TestProfileParts(t *testing.T) {
 	if code != ExitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
-	for _, want := range []string{`part "tenth" is not measured: 10 % of an accelerator`, `part "three" is not measured: it fits on no worker`, `part "tiny" is not measured: its memory holds no variant`} {
+	for _, want := range []string{
+		`part "tenth" is not measured: 10 % of an accelerator`, `part "three" is not measured: it fits on no worker`,
+		`part "tiny" is not measured: its memory holds no variant`,
+	} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("%q is not said: %s", want, errs)
 		}
@@ -63,7 +66,8 @@ func TestProfileParts(t *testing.T) {
 
 	// Predictions from operators have the threads of the parts as well.
 	predicted := filepath.Join(filepath.Dir(file), "predicted.json")
-	if code, _, errs := sluice(t, "profile", "--operators", "-f", file, "--store", filepath.Join(filepath.Dir(file), "operators.json"), "-o", predicted); code != ExitOK {
+	if code, _, errs := sluice(t, "profile", "--operators", "-f", file, "--store",
+		filepath.Join(filepath.Dir(file), "operators.json"), "-o", predicted); code != ExitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
 	if f, err = profiler.ReadFile(predicted); err != nil {

@@ -12,7 +12,8 @@ import (
 func systemsCommand() command {
 	return command{
 		name: "systems", summary: "list the systems and the parts they are made of", usage: "[explain NAME]",
-		about:    "A system is a named composition of a planner, a router, a batcher and a scaler; a sluice.yaml names a system, or its parts.",
+		about: "A system is a named composition of a planner, a router, a batcher and a scaler; a sluice.yaml " +
+			"names a system, or its parts.",
 		examples: "sluice systems\nsluice systems explain proteus-batching\nsluice systems --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON")
@@ -36,7 +37,10 @@ func systemsCommand() command {
 						Routers  []systems.Part
 						Batchers []systems.Part
 						Scalers  []systems.Part
-					}{list, systems.PlannerParts(), systems.RouterParts(), systems.BatcherParts(), systems.ScalerParts()})
+					}{
+						list, systems.PlannerParts(), systems.RouterParts(), systems.BatcherParts(),
+						systems.ScalerParts(),
+					})
 				}
 				if len(args) == 2 {
 					s := list[0]
@@ -64,7 +68,10 @@ func systemsCommand() command {
 				for _, k := range []struct {
 					kind  string
 					parts []systems.Part
-				}{{"PLANNER", systems.PlannerParts()}, {"ROUTER", systems.RouterParts()}, {"BATCHER", systems.BatcherParts()}, {"SCALER", systems.ScalerParts()}} {
+				}{
+					{"PLANNER", systems.PlannerParts()}, {"ROUTER", systems.RouterParts()},
+					{"BATCHER", systems.BatcherParts()}, {"SCALER", systems.ScalerParts()},
+				} {
 					fmt.Fprintf(e.Stdout, "\n%s\n", k.kind)
 					for _, p := range k.parts {
 						fmt.Fprintf(e.Stdout, "  %-16s %s\n", p.Name, p.Doc)

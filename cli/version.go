@@ -19,7 +19,8 @@ func versionCommand() command {
 				if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 					version = info.Main.Version
 				}
-				fmt.Fprintf(e.Stdout, "sluice %s, %s, %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				fmt.Fprintf(e.Stdout, "sluice %s, %s, %s/%s\n", version, runtime.Version(), runtime.GOOS,
+					runtime.GOARCH)
 				if path, err := native.ONNXRuntime(); err == nil {
 					fmt.Fprintf(e.Stdout, "ONNX Runtime: %s\n", path)
 				} else {

@@ -9,10 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// wiring tells what the stages of apps of several take and give, and by which names. Where a remote server has a stage's model and
-// does not answer, that stays unknown: the stage is then handed what the file says it takes, or all that the stages before it give.
+// wiring tells what the stages of apps of several take and give, and by which names. Where a remote server has a
+// stage's model and does not answer, that stays unknown: the stage is then handed what the file says it takes, or all
+// that the stages before it give.
 //
-// Where every worker is fake nothing is asked for by name: they give what they get, and as much as is expected of what is found in it.
+// Where every worker is fake nothing is asked for by name: they give what they get, and as much as is expected of what
+// is found in it.
 func (w *world) wiring(b *backends, log *slog.Logger) []dataplane.Wiring {
 	if !slices.ContainsFunc(w.Backends, func(b config.Backend) bool { return b.Kind != "fake" }) {
 		return nil
@@ -32,7 +34,8 @@ func (w *world) wiring(b *backends, log *slog.Logger) []dataplane.Wiring {
 		}
 		inputs, outputs, _, err := b.ask(ctx, st.Variants[0])
 		if err != nil {
-			log.Warn("a stage is handed what the file says, or all that the stages before it give", "app", w.Spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
+			log.Warn("a stage is handed what the file says, or all that the stages before it give", "app",
+				w.Spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
 			continue
 		}
 		out[s].Inputs, out[s].Outputs = inputs, outputs

@@ -11,15 +11,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // maxWorkloadFile bounds a workload file; traces stand in files of their own.
 const maxWorkloadFile = 1 << 20
 
-// workloadFlags describe a load on the command line, the same for load and simulate. Names follow perf_analyzer where it
-// has one.
+// workloadFlags describe a load on the command line, the same for load and simulate. Names follow perf_analyzer where
+// it has one.
 type workloadFlags struct {
 	file, app, rateRange, rates, distribution, trace, interpolate *string
 	shape, minAccuracy                                            *float64
@@ -30,25 +30,31 @@ type workloadFlags struct {
 
 func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 	return &workloadFlags{
-		file:         fs.String("workload", "", "workload `file` (YAML) instead of the flags below"),
-		app:          fs.String("app", "", "`name` of the app to call; needed when there are several"),
-		rateRange:    fs.String("request-rate-range", "", "queries/s, or `start:end:step` to try several rates one after another"),
-		rates:        fs.String("rates", "", "a rate that changes: `second:rate,...`, such as 0:50,10:200,20:50"),
-		interpolate:  fs.String("interpolate", "step", "between the rates of --rates: step or linear"),
-		distribution: fs.String("request-distribution", "poisson", "`kind` of gaps: poisson, poisson-ms (whole milliseconds), uniform (constant), gamma or trace"),
-		shape:        fs.Float64("shape", 0.5, "`shape` of gamma gaps; small is bursty, 1 is poisson"),
-		trace:        fs.String("trace", "", "`file` of arrival times in ms, one a line, with --request-distribution trace"),
-		duration:     fs.Duration("duration", 30*time.Second, "length of the load, a `duration`"),
-		items:        fs.Int("batch-size", 0, "`inputs` in every query; 0 takes apps[].items of the configuration, or 1"),
-		priority:     fs.Int("priority", 0, "`priority` of every query, 1 the highest; 0 is the default, behind all"),
-		timeout:      fs.Duration("deadline", 0, "deadline of every query, a `duration`; 0 takes the app's objective"),
-		minAccuracy:  fs.Float64("min-accuracy", 0, "`accuracy` in [0, 1] below which no answer is wanted"),
-		seed:         fs.Uint64("seed", 1, "`seed` of everything random"),
+		file: fs.String("workload", "", "workload `file` (YAML) instead of the flags below"),
+		app:  fs.String("app", "", "`name` of the app to call; needed when there are several"),
+		rateRange: fs.String("request-rate-range", "",
+			"queries/s, or `start:end:step` to try several rates one after another"),
+		rates:       fs.String("rates", "", "a rate that changes: `second:rate,...`, such as 0:50,10:200,20:50"),
+		interpolate: fs.String("interpolate", "step", "between the rates of --rates: step or linear"),
+		distribution: fs.String("request-distribution", "poisson",
+			"`kind` of gaps: poisson, poisson-ms (whole milliseconds), uniform (constant), gamma or trace"),
+		shape: fs.Float64("shape", 0.5, "`shape` of gamma gaps; small is bursty, 1 is poisson"),
+		trace: fs.String("trace", "",
+			"`file` of arrival times in ms, one a line, with --request-distribution trace"),
+		duration: fs.Duration("duration", 30*time.Second, "length of the load, a `duration`"),
+		items: fs.Int("batch-size", 0,
+			"`inputs` in every query; 0 takes apps[].items of the configuration, or 1"),
+		priority:    fs.Int("priority", 0, "`priority` of every query, 1 the highest; 0 is the default, behind all"),
+		timeout:     fs.Duration("deadline", 0, "deadline of every query, a `duration`; 0 takes the app's objective"),
+		minAccuracy: fs.Float64("min-accuracy", 0, "`accuracy` in [0, 1] below which no answer is wanted"),
+		seed:        fs.Uint64("seed", 1, "`seed` of everything random"),
 	}
 }
 
-// specs returns the workloads that the flags describe, one for each rate to try. sizes are those that a configuration says to expect.
-func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map[string]workload.ItemsSpec) ([]workload.Spec, error) {
+// specs returns the workloads that the flags describe, one for each rate to try. sizes are those that a configuration
+// says to expect.
+func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map[string]workload.ItemsSpec) (
+	[]workload.Spec, error) {
 	if *w.file != "" {
 		s, err := readWorkload(*w.file)
 		if err != nil {
@@ -70,7 +76,8 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	if *w.items != 0 {
 		items = workload.ItemsSpec{Value: int32(*w.items)}
 	}
-	a := workload.AppSpec{App: app, Process: *w.distribution, Shape: *w.shape, Items: items, Priority: int32(*w.priority),
+	a := workload.AppSpec{App: app, Process: *w.distribution, Shape: *w.shape, Items: items,
+		Priority:  int32(*w.priority),
 		TimeoutMS: float64(*w.timeout) / 1e6, MinAccuracy: *w.minAccuracy, Samples: samples[app]}
 	if a.Process != "gamma" {
 		a.Shape = 0

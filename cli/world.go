@@ -12,29 +12,29 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/runtime/builtin"
-	"github.com/sluice-serving/sluice/runtime/fake"
-	"github.com/sluice-serving/sluice/runtime/onnx"
-	"github.com/sluice-serving/sluice/runtime/openinference"
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/host/functions"
-	"github.com/sluice-serving/sluice/runtime/native"
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/runtime/builtin"
+	"github.com/sluice-serving/sluice/runtime/fake"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/runtime/openinference"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// believed is the latency statistic that plans and rules believe in. The 95th percentile keeps head-room for noise (RAMSIS
-// §6 plans with it, too); the median, which Proteus takes, makes one batch in two late when there is no slack.
+// believed is the latency statistic that plans and rules believe in. The 95th percentile keeps head-room for noise
+// (RAMSIS §6 plans with it, too); the median, which Proteus takes, makes one batch in two late when there is no slack.
 const believed = "p95"
 
 // world is a sluice.yaml with everything that commands make of it.
@@ -58,8 +58,11 @@ type world struct {
 
 // names are what a sluice.yaml may mention.
 func names() config.Names {
-	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(), Planners: systems.Planners(), Scalers: systems.Scalers(),
-		Settings: append([]string{"batch", "timeout", "planner", "scaler", "replan", "slack", "budget"}, systems.Settings("options.")...)}
+	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(),
+		Planners: systems.Planners(), Scalers: systems.Scalers(),
+		Settings: append([]string{
+			"batch", "timeout", "planner", "scaler", "replan", "slack", "budget",
+		}, systems.Settings("options.")...)}
 }
 
 // openWorld reads and checks a sluice.yaml.
@@ -87,7 +90,8 @@ func openWorld(e *Env, path string) (*world, error) {
 			return nil, &status{ExitConfig, fmt.Errorf("%s: app %q: %w", path, r.Spec.Apps[i].Name, err)}
 		}
 		if i > 0 && !reflect.DeepEqual(s, w.system) {
-			return nil, exit(ExitConfig, "%s: apps[%d].system differs from that of app %q: one server runs one system; start a server for each", path, i, r.Spec.Apps[0].Name)
+			return nil, exit(ExitConfig, "%s: apps[%d].system differs from that of app %q: one server runs one "+
+				"system; start a server for each", path, i, r.Spec.Apps[0].Name)
 		}
 		w.system = s
 	}
@@ -157,15 +161,23 @@ func (w *world) assume() error {
 	add := func(b config.Backend, d serving.DeviceTypeID) {
 		for v := range w.Spec.Variants {
 			for items := 1; items <= w.Spec.Variants[v].MaxBatch; items *= 2 {
-				l := max(time.Duration(b.Latency)+time.Duration(items)*time.Duration(b.LatencyPerItem), time.Microsecond)
-				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: serving.VariantID(v), DeviceType: d, Items: items, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
+				l := max(time.Duration(b.Latency)+time.Duration(items)*time.Duration(b.LatencyPerItem),
+					time.Microsecond)
+				m.Latency = append(m.Latency, serving.LatencyPoint{
+					Variant: serving.VariantID(v), DeviceType: d, Items: items, Concurrency: 1, Mean: l, P50: l, P90: l,
+					P95: l, P99: l,
+				})
 			}
-			m.Load = append(m.Load, serving.LoadPoint{Variant: serving.VariantID(v), DeviceType: d, Load: time.Duration(b.LoadTime)})
+			m.Load = append(m.Load, serving.LoadPoint{
+				Variant: serving.VariantID(v), DeviceType: d, Load: time.Duration(b.LoadTime),
+			})
 		}
 	}
 	for at, b := range w.Backends {
 		if b.Kind != "fake" {
-			return exit(ExitConfig, "%s names no profile: run 'sluice profile -f %s -o profile.json' and list it under profiles, or pass --profile", w.file.Name(), w.file.Name())
+			return exit(ExitConfig,
+				"%s names no profile: run 'sluice profile -f %s -o profile.json' and list it under profiles, or pass "+
+					"--profile", w.file.Name(), w.file.Name())
 		}
 		add(b, w.Spec.Workers[at].DeviceType)
 	}
@@ -235,7 +247,10 @@ func (w *world) newPlanner(s systems.System) (plan.Planner, error) {
 
 // plannerOf builds a system's planner over what is believed. With a store it places what the file says nothing of.
 func (w *world) plannerOf(s systems.System, believed profile.Profile) (plan.Planner, error) {
-	known := systems.World{Profile: believed, Placement: w.placement, Spread: w.file.Store != "", Policies: w.making.keeps(), Made: w.making.made}
+	known := systems.World{
+		Profile: believed, Placement: w.placement, Spread: w.file.Store != "", Policies: w.making.keeps(),
+		Made: w.making.made,
+	}
 	p, err := s.NewPlanner(known)
 	if errors.Is(err, systems.ErrNoSolver) {
 		if w.solver == nil {
@@ -293,7 +308,9 @@ func (w *world) engine() (*engine.Engine, error) {
 func (w *world) appInfos() []report.AppInfo {
 	out := make([]report.AppInfo, len(w.Spec.Apps))
 	for a := range out {
-		out[a] = report.AppInfo{Name: w.Spec.Apps[a].Name, SLO: w.Spec.Apps[a].SLO, BestAccuracy: bestAccuracy(w.Spec, serving.AppID(a))}
+		out[a] = report.AppInfo{
+			Name: w.Spec.Apps[a].Name, SLO: w.Spec.Apps[a].SLO, BestAccuracy: bestAccuracy(w.Spec, serving.AppID(a)),
+		}
 	}
 	return out
 }
@@ -374,7 +391,8 @@ func (b *backends) describe(v serving.VariantID) (inputs, outputs []tensor.Spec,
 	if s := w.Stages[at]; several && s.Inputs != nil {
 		return s.Inputs, s.Outputs, w.Variants[v].Batched, nil
 	}
-	if info := w.Apps[app]; info.Inputs != nil && (!several || at == w.Spec.Source(app) && len(w.Stages[at].Takes) == 0) {
+	if info := w.Apps[app]; info.Inputs != nil &&
+		(!several || at == w.Spec.Source(app) && len(w.Stages[at].Takes) == 0) {
 		return info.Inputs, info.Outputs, info.Batched, nil
 	}
 	ctx, done := context.WithTimeout(context.Background(), askRemote)
@@ -383,7 +401,8 @@ func (b *backends) describe(v serving.VariantID) (inputs, outputs []tensor.Spec,
 }
 
 // ask tells what the model of a variant takes and gives, from its file or from the server that has it.
-func (b *backends) ask(ctx context.Context, v serving.VariantID) (inputs, outputs []tensor.Spec, batched bool, err error) {
+func (b *backends) ask(ctx context.Context, v serving.VariantID) (inputs, outputs []tensor.Spec, batched bool,
+	err error) {
 	w := b.world
 	if b.local != nil && w.Variants[v].Path != "" {
 		i, err := b.local.Interface(v)
@@ -449,11 +468,14 @@ func (w *world) remote(b config.Backend) (dataplane.Backend, error) {
 	for v, x := range w.Variants {
 		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version}
 	}
-	return openinference.New(openinference.Config{Address: b.Address, TLS: b.TLS, CA: w.file.Path(b.CA), LoadModels: b.LoadModels, Models: models})
+	return openinference.New(openinference.Config{
+		Address: b.Address, TLS: b.TLS, CA: w.file.Path(b.CA), LoadModels: b.LoadModels, Models: models,
+	})
 }
 
-// measure profiles every variant on every device type that has a worker and on every part that can be measured, and writes the profile to path when it is not
-// empty. What has been measured already (in path's .partial file) is not measured again.
+// measure profiles every variant on every device type that has a worker and on every part that can be measured, and
+// writes the profile to path when it is not empty. What has been measured already (in path's .partial file) is not
+// measured again.
 func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*profiler.File, error) {
 	runtimes, err := w.backends()
 	if err != nil {
@@ -472,8 +494,11 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 	}
 	for _, s := range sites {
 		d := s.device
-		c := profiler.Config{Spec: w.Spec, Backend: runtimes.of(s.worker), DeviceType: d, Worker: s.worker, Tensors: tensors,
-			Variants: s.variants, Slots: s.slots, Cores: s.cores, ModelFile: func(v serving.VariantID) string { return w.Variants[v].Path }}
+		c := profiler.Config{Spec: w.Spec, Backend: runtimes.of(s.worker), DeviceType: d, Worker: s.worker,
+			Tensors:  tensors,
+			Variants: s.variants, Slots: s.slots, Cores: s.cores, ModelFile: func(v serving.VariantID) string {
+				return w.Variants[v].Path
+			}}
 		if w.Backends[s.worker].Kind != "fake" {
 			c.Parts, c.Identity = w.functionParts, w.functionIdentity
 		}
@@ -483,7 +508,8 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 		}
 		c.Host = profiler.ThisHost(version)
 		if path != "" {
-			c.Partial = fmt.Sprintf("%s.%s.partial", path, strings.ReplaceAll(w.Spec.DeviceTypes[d].Name, string(filepath.Separator), "_"))
+			c.Partial = fmt.Sprintf("%s.%s.partial", path, strings.ReplaceAll(w.Spec.DeviceTypes[d].Name,
+				string(filepath.Separator), "_"))
 		}
 		if tune != nil {
 			tune(&c)
@@ -491,7 +517,9 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 		if w.Spec.DeviceTypes[d].Part {
 			c.Slots = 1 // a part is one instance's, which runs a batch at a time
 		}
-		f, err := profiler.Run(e.Context, c, func(done, total int, what string) { bar.show(float64(done)/float64(max(total, 1)), "measuring "+what) })
+		f, err := profiler.Run(e.Context, c, func(done, total int, what string) {
+			bar.show(float64(done)/float64(max(total, 1)), "measuring "+what)
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -44,7 +44,8 @@ func (c *checker) file() {
 	if f.Models.Repository == "" && f.runsModels() {
 		for i, w := range f.Workers {
 			if w.Backend.Kind == "onnx" {
-				c.addf("models.repository", "is missing: workers[%d] runs models with backend onnx and needs their files", i)
+				c.addf("models.repository",
+					"is missing: workers[%d] runs models with backend onnx and needs their files", i)
 				break
 			}
 		}
@@ -62,7 +63,8 @@ func (c *checker) deviceTypes() {
 		c.need(d.Cores >= 1, path+".cores", "is %d, want at least 1", d.Cores)
 		c.need(d.Most >= 0, path+".most", "is %d, want at least 1, or leave it out", d.Most)
 		c.need(d.Most > 0 || !c.f.has(path+".most"), path+".most", "is 0, want at least 1, or leave it out")
-		c.need(d.Accelerators >= 0 && d.Accelerators <= maxAccelerators, path+".accelerators", "is %d, want 0 to %d", d.Accelerators, maxAccelerators)
+		c.need(d.Accelerators >= 0 && d.Accelerators <= maxAccelerators, path+".accelerators", "is %d, want 0 to %d",
+			d.Accelerators, maxAccelerators)
 		c.need(d.Percent >= 0 && d.Percent <= 100, path+".percent", "is %d, want 0 to 100", d.Percent)
 		if !d.Part {
 			c.need(d.Percent == 0, path+".percent", "belongs to parts of machines: write `part: true`, or leave it out")
@@ -78,7 +80,8 @@ func (c *checker) workers() {
 	f := c.f
 	c.need(len(f.Workers) > 0, "workers", "is missing: list at least one machine")
 	types := f.machines()
-	c.need(len(types) > 0 || len(f.DeviceTypes) == 0, "device_types", "are all parts: list the machines that they are parts of")
+	c.need(len(types) > 0 || len(f.DeviceTypes) == 0, "device_types",
+		"are all parts: list the machines that they are parts of")
 	seen := names{}
 	total := 0
 	for i, w := range f.Workers {
@@ -103,7 +106,8 @@ func (c *checker) workers() {
 		case w.DeviceType != "":
 			at := slices.IndexFunc(f.DeviceTypes, func(d DeviceType) bool { return d.Name == w.DeviceType && d.Part })
 			if at >= 0 {
-				c.addf(path+".device_type", "%q is a part of a machine, and a worker is a whole one: there is %s", w.DeviceType, oneOf(types))
+				c.addf(path+".device_type", "%q is a part of a machine, and a worker is a whole one: there is %s",
+					w.DeviceType, oneOf(types))
 			} else {
 				c.known(w.DeviceType, types, path+".device_type", "device type")
 			}
@@ -141,7 +145,8 @@ func (c *checker) backend(w *Worker, path string) {
 		c.hostPort(b.Address, path+".address", false)
 		c.need(w.Count == 1, path+".address", "is one address for %d workers: list one for each in addresses", w.Count)
 	case len(b.Addresses) > 0:
-		c.need(len(b.Addresses) == w.Count, path+".addresses", "lists %d addresses for %d workers", len(b.Addresses), w.Count)
+		c.need(len(b.Addresses) == w.Count, path+".addresses", "lists %d addresses for %d workers", len(b.Addresses),
+			w.Count)
 		for i, a := range b.Addresses {
 			c.hostPort(a, at(path+".addresses", i), false)
 		}
@@ -176,7 +181,8 @@ func (c *checker) apps() {
 	c.need(len(f.Apps) > 0 || f.Store != "", "apps", "is missing: list at least one app, or name a store for functions")
 	for i, w := range f.Workers {
 		if f.Store != "" && w.Backend.Kind == "openinference" {
-			c.addf(at("workers", i)+".backend.kind", "is openinference, which cannot run the functions of a store: their models are files of this process")
+			c.addf(at("workers", i)+".backend.kind",
+				"is openinference, which cannot run the functions of a store: their models are files of this process")
 		}
 	}
 	seen := names{}
@@ -192,14 +198,18 @@ func (c *checker) apps() {
 			c.addf(path+".slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 		}
 		c.need(a.SLO.Latency > 0, path+".slo.latency", "is %v, want more than 0", a.SLO.Latency)
-		c.need(a.SLO.Percentile > 0 && a.SLO.Percentile <= 100, path+".slo.percentile", "is %v, want more than 0 and at most 100", a.SLO.Percentile)
+		c.need(a.SLO.Percentile > 0 && a.SLO.Percentile <= 100, path+".slo.percentile",
+			"is %v, want more than 0 and at most 100", a.SLO.Percentile)
 		c.late(a.Late, path+".late")
 		c.need(a.GiveUp >= 0, path+".give_up", "is %v, want at least 0s", a.GiveUp)
 		c.need(a.ColdWait >= 0, path+".cold_wait", "is %v, want at least 0s", a.ColdWait)
-		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up", "goes with late: serve-late only; here late queries are dropped at once")
+		c.need(a.GiveUp == 0 || a.Late == "serve-late", path+".give_up",
+			"goes with late: serve-late only; here late queries are dropped at once")
 		c.need(a.Weight > 0 && !math.IsInf(a.Weight, 0), path+".weight", "is %v, want more than 0", a.Weight)
-		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]", a.AccuracyFloor)
-		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand", "is %v, want a finite number of queries/s, at least 0", a.Demand)
+		c.need(a.AccuracyFloor >= 0 && a.AccuracyFloor <= 1, path+".accuracy_floor", "is %v, want a number in [0, 1]",
+			a.AccuracyFloor)
+		c.need(a.Demand >= 0 && !math.IsInf(a.Demand, 0), path+".demand",
+			"is %v, want a finite number of queries/s, at least 0", a.Demand)
 		if _, err := a.Items.mix(); err != nil {
 			c.addf(path+".items", "%v", err)
 		}
@@ -251,16 +261,17 @@ func (c *checker) stages(a *App, path string) {
 					others = append(others, a.Stages[k].Name)
 				}
 			}
-			switch {
-			case e.To == "":
+			switch e.To {
+			case "":
 				c.addf(p+".to", "is missing: name the stage that is fed")
-			case e.To == s.Name:
+			case s.Name:
 				c.addf(p+".to", "leads back to its own stage")
 			default:
 				c.known(e.To, others, p+".to", "stage of this app")
 			}
 			c.number(e.FanOut, p+".fan_out")
-			c.need(e.Rows != "" || !f.has(p+".rows"), p+".rows", "is empty: name the tensor whose rows become the items of %q, or leave it out", e.To)
+			c.need(e.Rows != "" || !f.has(p+".rows"), p+".rows",
+				"is empty: name the tensor whose rows become the items of %q, or leave it out", e.To)
 			for k := range j {
 				c.need(s.Next[k].To != e.To, p+".to", "stage %q is fed twice: add the fan_out of both", e.To)
 			}
@@ -297,8 +308,10 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		}
 		c.addf(path+".accuracy", "is %v, want a number in [0, 1]%s", v.Accuracy, hint)
 	}
-	c.need(v.MaxBatch >= 1 || v.MaxBatch == 0 && !c.f.has(path+".max_batch"), path+".max_batch", "is %d, want at least 1", v.MaxBatch)
-	c.need(v.MaxBatch <= repository.MaxMaxBatch, path+".max_batch", "is %d, want at most %d", v.MaxBatch, repository.MaxMaxBatch)
+	c.need(v.MaxBatch >= 1 || v.MaxBatch == 0 && !c.f.has(path+".max_batch"), path+".max_batch",
+		"is %d, want at least 1", v.MaxBatch)
+	c.need(v.MaxBatch <= repository.MaxMaxBatch, path+".max_batch", "is %d, want at most %d", v.MaxBatch,
+		repository.MaxMaxBatch)
 }
 
 // order sorts stages topologically, keeping the order of the file where it may, and says what makes that impossible.
@@ -326,7 +339,8 @@ func order(stages []Stage) (sorted []int, problem string) {
 		return nil, "every stage is fed by another: one must be the first"
 	case 1:
 	default:
-		return nil, fmt.Sprintf("%d stages are fed by none (%s): only the first one may be, connect the others with next", len(sources), strings.Join(sources, ", "))
+		return nil, fmt.Sprintf("%d stages are fed by none (%s): only the first one may be, connect the others with "+
+			"next", len(sources), strings.Join(sources, ", "))
 	}
 	done := make([]bool, len(stages))
 	for len(sorted) < len(stages) {
@@ -411,7 +425,9 @@ func (c *checker) placement() {
 		}
 		key := p.App + "\x00" + s.Name
 		if first, ok := weighted[key]; ok && (f.Placement[first].Weight > 0) != (p.Weight > 0) {
-			c.addf(path+".weight", "placement[%d] of the same stage and this one differ in giving a weight: give it for all or for none", first)
+			c.addf(path+".weight",
+				"placement[%d] of the same stage and this one differ in giving a weight: give it for all or for none",
+				first)
 		}
 		if _, ok := weighted[key]; !ok {
 			weighted[key] = i
@@ -466,13 +482,15 @@ func (c *checker) server() {
 	c.need(s.TLS.ClientCA == "" || s.TLS.Cert != "", "server.tls.client_ca", "has no effect without cert and key")
 	c.need(s.DrainTimeout > 0, "server.drain_timeout", "is %v, want more than 0", s.DrainTimeout)
 	l := &s.Limits
-	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB", l.Request)
+	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
+		l.Request)
 	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
 	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
 	c.need(l.Rows >= 1 && l.Rows <= 1<<20, "server.limits.rows", "is %d, want 1 to %d", l.Rows, 1<<20)
 	c.need(l.State >= 1 && l.State <= 64<<20, "server.limits.state", "is %v, want 1 byte to 64MiB", l.State)
-	c.need(l.AllStates >= l.State, "server.limits.all_states", "is %v, want at least that of one state, %v", l.AllStates, l.State)
+	c.need(l.AllStates >= l.State, "server.limits.all_states", "is %v, want at least that of one state, %v",
+		l.AllStates, l.State)
 	c.need(l.Model >= 1, "server.limits.model", "is %v, want at least 1 byte", l.Model)
 	c.need(l.ReadTimeout > 0, "server.limits.read_timeout", "is %v, want more than 0", l.ReadTimeout)
 	c.need(l.IdleTimeout > 0, "server.limits.idle_timeout", "is %v, want more than 0", l.IdleTimeout)
@@ -483,7 +501,8 @@ func (c *checker) telemetry() {
 	c.known(t.LogLevel, []string{"debug", "info", "warn", "error"}, "telemetry.log_level", "log level")
 	c.known(t.LogFormat, []string{"text", "json"}, "telemetry.log_format", "log format")
 	c.need(t.Decisions >= 0 && t.Decisions <= 1<<24, "telemetry.decisions", "is %d, want 0 to %d", t.Decisions, 1<<24)
-	c.need(len(t.LatencyBuckets) <= 100, "telemetry.latency_buckets", "lists %d buckets, want at most 100", len(t.LatencyBuckets))
+	c.need(len(t.LatencyBuckets) <= 100, "telemetry.latency_buckets", "lists %d buckets, want at most 100",
+		len(t.LatencyBuckets))
 	for i, b := range t.LatencyBuckets {
 		if b <= 0 || i > 0 && b <= t.LatencyBuckets[i-1] {
 			c.addf(at("telemetry.latency_buckets", i), "is %v: buckets must be above 0 and ascend", b)
@@ -557,7 +576,9 @@ func (c *checker) name(seen names, name, path string) bool {
 	case name == "":
 		c.addf(path, "is missing")
 		return false
-	case len(name) > 200 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }):
+	case len(name) > 200 || strings.ContainsFunc(name, func(r rune) bool {
+		return r < ' ' || r == 0x7f || r == 0xfffd
+	}):
 		c.addf(path, "is %.40q, want at most 200 bytes without control characters", name)
 		return false
 	}

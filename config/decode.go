@@ -168,7 +168,8 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	want := map[reflect.Kind]string{
-		reflect.String: "a text", reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number", reflect.Bool: "true or false",
+		reflect.String: "a text", reflect.Int: "a whole number", reflect.Int64: "a whole number",
+		reflect.Float64: "a number", reflect.Bool: "true or false",
 	}[v.Kind()]
 	if n.Kind != yaml.ScalarNode {
 		d.wrong(n, path, want)

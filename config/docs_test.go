@@ -19,16 +19,18 @@ const manualPath = "../docs/configuration.md"
 const manualHead = `# sluice.yaml
 
 One file says which machines there are, which models lie where, which apps clients may call and how fast each has to be.
-` + "`sluice config init REPOSITORY`" + ` writes one to start from, ` + "`sluice config check`" + ` reports everything that is wrong with one, each
+` + "`sluice config init REPOSITORY`" + ` writes one to start from, ` + "`sluice config check`" +
+	` reports everything that is wrong with one, each
 problem with its line and path. [examples/](../examples) holds complete files.
 
 The smallest useful file:
 
 ` + "```yaml\n%s```" + `
 
-Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB`, `8GiB` or `2GB`" + ` or as a number of bytes. Relative paths start from the
-directory of the file. Unknown keys are errors, and so is a key given twice. YAML aliases may stand for whole values; merge keys (` + "`<<`" + `) are
-not read. A file may hold at most 1 MiB.
+Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB`, `8GiB` or `2GB`" +
+	` or as a number of bytes. Relative paths start
+from the directory of the file. Unknown keys are errors, and so is a key given twice. YAML aliases may stand for whole
+values; merge keys (` + "`<<`" + `) are not read. A file may hold at most 1 MiB.
 
 This page is made from the comments of ` + "`config/file.go`" + ` by ` + "`go test ./config -update`" + `.
 `
@@ -109,7 +111,8 @@ func manual(t *testing.T) (text string, paths []string) {
 			if typ.Kind() == reflect.Pointer {
 				typ = typ.Elem()
 			}
-			if typ.Kind() == reflect.Struct && typ != at.typ { // parts of a whole of the same kind are described with it
+			// parts of a whole of the same kind are described with it
+			if typ.Kind() == reflect.Struct && typ != at.typ {
 				queue = append(queue, struct {
 					typ  reflect.Type
 					path string
@@ -208,7 +211,8 @@ func TestEveryKeyIsUsable(t *testing.T) {
 		yaml += "[[[]]]" + closing
 		_, err := Parse([]byte(yaml), "x.yaml")
 		at := strings.ReplaceAll(p, "[]", "[0]")
-		if err == nil || !strings.Contains(err.Error(), "x.yaml:1: "+at) || strings.Contains(err.Error(), "x.yaml:1: "+at+": unknown key") {
+		if err == nil || !strings.Contains(err.Error(), "x.yaml:1: "+at) ||
+			strings.Contains(err.Error(), "x.yaml:1: "+at+": unknown key") {
 			t.Errorf("%s: %v", yaml, err)
 		}
 	}
@@ -216,11 +220,12 @@ func TestEveryKeyIsUsable(t *testing.T) {
 
 const builtinHead = `# Functions of stages
 
-What stages can do without a model: ` + "`function`" + ` and ` + "`with`" + ` of [sluice.yaml](configuration.md). [pipelines.md](pipelines.md) shows them at work.
+What stages can do without a model: ` + "`function`" + ` and ` + "`with`" +
+	` of [sluice.yaml](configuration.md). [pipelines.md](pipelines.md) shows them at work.
 
-Boxes are rows of four FP32 numbers: x1, y1, x2, y2, with x to the right and y down. Pictures are UINT8 or FP32, with the picture's
-number first. Functions run in this process on one core, take the queries of a batch one after the other, and give the same answer
-for the same input. An output holds at most 67,108,864 elements.
+Boxes are rows of four FP32 numbers: x1, y1, x2, y2, with x to the right and y down. Pictures are UINT8 or FP32, with
+the picture's number first. Functions run in this process on one core, take the queries of a batch one after the other,
+and give the same answer for the same input. An output holds at most 67,108,864 elements.
 
 This page is made from package ` + "`tensor/ops`" + ` by ` + "`go test ./config -update`" + `.
 `
@@ -230,7 +235,8 @@ func TestTheFunctionsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(builtinHead)
 	given := map[string]map[string]string{ // what must be given
-		"crop": {"height": "1", "width": "1"}, "resize": {"height": "1", "width": "1"}, "threshold": {"least": "0"}, "topk": {"k": "1"},
+		"crop": {"height": "1", "width": "1"}, "resize": {"height": "1", "width": "1"}, "threshold": {"least": "0"},
+		"topk": {"k": "1"},
 	}
 	for _, name := range ops.Names() {
 		f, err := ops.New(name, given[name])

@@ -12,19 +12,20 @@ type File struct {
 	Workers []Worker `yaml:"workers"`
 	// Models says where models come from.
 	Models Models `yaml:"models"`
-	// Profiles lists profile files as `sluice profile` writes them, relative to this file. Later files win where two measure
-	// the same thing. Default: none.
+	// Profiles lists profile files as `sluice profile` writes them, relative to this file. Later files win where two
+	// measure the same thing. Default: none.
 	Profiles []string `yaml:"profiles"`
 	// System says how queries are routed and batched in every app that does not choose for itself.
 	// Default: `sluice`.
 	System System `yaml:"system"`
-	// Store is a folder in which deployed functions are kept, relative to this file; `sluice deploy` needs it (docs/functions.md).
-	// Default: none, the server runs what this file lists.
+	// Store is a folder in which deployed functions are kept, relative to this file; `sluice deploy` needs it
+	// (docs/functions.md). Default: none, the server runs what this file lists.
 	Store string `yaml:"store"`
 	// Apps lists what clients call. Required unless there is a store.
 	Apps []App `yaml:"apps"`
-	// Placement lists the instances to run. Default: on every worker one instance for each stage of each app, with all of
-	// the stage's variants loaded as far as memory allows, the first one active, and the worker's cores shared equally.
+	// Placement lists the instances to run. Default: on every worker one instance for each stage of each app, with all
+	// of the stage's variants loaded as far as memory allows, the first one active, and the worker's cores shared
+	// equally.
 	Placement []Placement `yaml:"placement"`
 	// Server says where and how clients are answered.
 	Server Server `yaml:"server"`
@@ -46,15 +47,15 @@ type DeviceType struct {
 	Cores int `yaml:"cores"`
 	// Memory is what the loaded variants of one machine may need together, such as `8GiB`. Default: not limited.
 	Memory Size `yaml:"memory"`
-	// Most is how many machines of the type can be had when machines are chosen under a budget (`sluice plan --budget`).
-	// Default: not limited.
+	// Most is how many machines of the type can be had when machines are chosen under a budget (`sluice plan
+	// --budget`). Default: not limited.
 	Most int `yaml:"most"`
 	// Accelerators is how many accelerators a machine has. Default: 0.
 	Accelerators int `yaml:"accelerators"`
-	// Part says that this is no machine but a share of one, which an instance gets by itself: cores of its threads, percent of one
-	// of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and profiles list under its
-	// name, and no worker is of such a type. Systems that pack (`infless` and its kin) give instances parts wherever there is room.
-	// Default: false.
+	// Part says that this is no machine but a share of one, which an instance gets by itself: cores of its threads,
+	// percent of one of its accelerators, and memory. It has latencies of its own, which `sluice profile` measures and
+	// profiles list under its name, and no worker is of such a type. Systems that pack (`infless` and its kin) give
+	// instances parts wherever there is room. Default: false.
 	Part bool `yaml:"part"`
 	// Percent of one accelerator that a part takes, 0 to 100. Default: 0.
 	Percent int `yaml:"percent"`
@@ -74,11 +75,11 @@ type Worker struct {
 
 // Backend says what runs the models of a worker.
 type Backend struct {
-	// Kind is `onnx` (ONNX Runtime in this process), `openinference` (a server that speaks the Open Inference Protocol v2
-	// over gRPC, such as Triton) or `fake` (no model: waits and echoes, for tests). Default: `onnx`.
+	// Kind is `onnx` (ONNX Runtime in this process), `openinference` (a server that speaks the Open Inference Protocol
+	// v2 over gRPC, such as Triton) or `fake` (no model: waits and echoes, for tests). Default: `onnx`.
 	Kind string `yaml:"kind"`
-	// Address is the HOST:PORT of an `openinference` server. Required there, an error elsewhere. A worker that counts more
-	// than one needs a list in addresses instead.
+	// Address is the HOST:PORT of an `openinference` server. Required there, an error elsewhere. A worker that counts
+	// more than one needs a list in addresses instead.
 	Address string `yaml:"address"`
 	// Addresses lists one HOST:PORT for each worker of a group, in their order.
 	Addresses []string `yaml:"addresses"`
@@ -115,16 +116,18 @@ type System struct {
 	Router string `yaml:"router"`
 	// Batcher is the rule that forms batches. With router, instead of name.
 	Batcher string `yaml:"batcher"`
-	// Planner is what decides which instances to run. Default: the system's own, or `static` for a router and a batcher.
+	// Planner is what decides which instances to run. Default: the system's own, or `static` for a router and a
+	// batcher.
 	Planner string `yaml:"planner"`
 	// Scaler is what decides when to plan again. Default: the system's own, or `fixed` for a router and a batcher.
 	Scaler string `yaml:"scaler"`
 	// Batch is the size that the batcher `fixed` fills. Default: the batch limit of the instance.
 	Batch int `yaml:"batch"`
-	// Timeout is how long the batcher `filltimeout` lets the first query of a batch wait. Default: the objective less the
-	// run time.
+	// Timeout is how long the batcher `filltimeout` lets the first query of a batch wait. Default: the objective less
+	// the run time.
 	Timeout Duration `yaml:"timeout"`
-	// Slack is kept free before every deadline, for what profiles do not know of: network, scheduling, noise. Default: 0s.
+	// Slack is kept free before every deadline, for what profiles do not know of: network, scheduling, noise. Default:
+	// 0s.
 	Slack Duration `yaml:"slack"`
 	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`.
 	Late string `yaml:"late"`
@@ -132,18 +135,20 @@ type System struct {
 	Replan Duration `yaml:"replan"`
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
 	Budget float64 `yaml:"budget"`
-	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of planners that solve a
-	// program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make policies (docs/policies.md); `bound`
-	// (`paper` or `fluid`) and `late` of planners that rent; of the scaler `ratebands`, `keep` (`lsth`, `hybridhistogram`, `keepalive` or
-	// `cheapest`: how apps that nobody calls are kept warm), `gamma` of `lsth`, `head` and `tail` of the histograms, `tracked` of
-	// `hybridhistogram`, `alive` of `keepalive`, `cold_price` (the idle time that a cold start is worth) of `cheapest`, and
-	// `alpha`; `change` of the scaler `complexity` (the part by which what a graph's content makes of it has to change for a new plan,
-	// default 0.25); `turnoff` (how long an instance that a plan has dropped stays loaded, its worker paid for, so that a
-	// later plan can take it up without a load; default 0); of the planner `scrooge`, `method` (`exact`, `as-written`, `greedy` or `brute`),
-	// `placement` (`rented`, for the fewest whole machines, or `paper`), `within` (the part of the objective that is planned with, the rest being
-	// for items that wait behind others) and `spatial: false` for one batch at a time; of the planner `nexus`,
-	// `frontends` (workers for what no accelerator runs, default 1) and `alike` (the device type that all machines are taken for); `learn: true` for latency that is learned while serving, with a
-	// profile to begin from or without.
+	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of
+	// planners that solve a program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make
+	// policies (docs/policies.md); `bound` (`paper` or `fluid`) and `late` of planners that rent; of the scaler
+	// `ratebands`, `keep` (`lsth`, `hybridhistogram`, `keepalive` or `cheapest`: how apps that nobody calls are kept
+	// warm), `gamma` of `lsth`, `head` and `tail` of the histograms, `tracked` of `hybridhistogram`, `alive` of
+	// `keepalive`, `cold_price` (the idle time that a cold start is worth) of `cheapest`, and `alpha`; `change` of the
+	// scaler `complexity` (the part by which what a graph's content makes of it has to change for a new plan, default
+	// 0.25); `turnoff` (how long an instance that a plan has dropped stays loaded, its worker paid for, so that a later
+	// plan can take it up without a load; default 0); of the planner `scrooge`, `method` (`exact`, `as-written`,
+	// `greedy` or `brute`), `placement` (`rented`, for the fewest whole machines, or `paper`), `within` (the part of
+	// the objective that is planned with, the rest being for items that wait behind others) and `spatial: false` for
+	// one batch at a time; of the planner `nexus`, `frontends` (workers for what no accelerator runs, default 1) and
+	// `alike` (the device type that all machines are taken for); `learn: true` for latency that is learned while
+	// serving, with a profile to begin from or without.
 	Options map[string]string `yaml:"options"`
 }
 
@@ -153,24 +158,25 @@ type App struct {
 	Name string `yaml:"name"`
 	// SLO is the latency objective. Required.
 	SLO SLO `yaml:"slo"`
-	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once, `serve-late`
-	// serves it all the same. Default: the system's, which is `drop` when it does not say.
+	// Late says what happens to a query that can no longer be on time: `drop` answers with an error at once,
+	// `serve-late` serves it all the same. Default: the system's, which is `drop` when it does not say.
 	Late string `yaml:"late"`
-	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped. Default:
-	// 0s, which never gives up.
+	// GiveUp is how long after its deadline a query may still start when late is `serve-late`; then it is dropped.
+	// Default: 0s, which never gives up.
 	GiveUp Duration `yaml:"give_up"`
-	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets apps go
-	// that nobody calls (`ratebands`): starting a model takes longer than most objectives allow. Such queries are answered
-	// late. Default: 30s; 0s treats them as any other.
+	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets
+	// apps go that nobody calls (`ratebands`): starting a model takes longer than most objectives allow. Such queries
+	// are answered late. Default: 30s; 0s treats them as any other.
 	ColdWait Duration `yaml:"cold_wait"`
 	// Weight is the importance of the app relative to the others. Default: 1.
 	Weight float64 `yaml:"weight"`
 	// AccuracyFloor is the least accuracy of a variant that a planner may choose for the app, in [0, 1]. Default: 0.
 	AccuracyFloor float64 `yaml:"accuracy_floor"`
-	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets planners
-	// begin with the most accurate variants.
+	// Demand in queries/s that the first plan is made for, before any query has been seen. Default: 0, which lets
+	// planners begin with the most accurate variants.
 	Demand float64 `yaml:"demand"`
-	// Items says how large queries are expected to be, for planners that ask before any was seen. Default: one item each.
+	// Items says how large queries are expected to be, for planners that ask before any was seen. Default: one item
+	// each.
 	Items Items `yaml:"items"`
 	// QueueLimit is how many queries may wait before new ones are refused. Default: 1000.
 	QueueLimit int `yaml:"queue_limit"`
@@ -182,7 +188,8 @@ type App struct {
 	Stages []Stage `yaml:"stages"`
 	// Inputs lists the tensors a request carries. Default: what the models in the repository say.
 	Inputs []Tensor `yaml:"inputs"`
-	// Outputs lists the tensors of an answer. Default: what the final stages give, as far as their models are in the repository.
+	// Outputs lists the tensors of an answer. Default: what the final stages give, as far as their models are in the
+	// repository.
 	Outputs []Tensor `yaml:"outputs"`
 }
 
@@ -228,13 +235,13 @@ type Stage struct {
 	Name string `yaml:"name"`
 	// Variants lists the models that can do the step. Either variants or function is required.
 	Variants []Variant `yaml:"variants"`
-	// Function does the step without a model, in this process: `argmax`, `crop`, `nms`, `reshape`, `resize`, `threshold`, `topk` or
-	// `track`. Profiles list it under the name of the step.
+	// Function does the step without a model, in this process: `argmax`, `crop`, `nms`, `reshape`, `resize`,
+	// `threshold`, `topk` or `track`. Profiles list it under the name of the step.
 	Function string `yaml:"function"`
 	// With holds the options of the function; docs/builtin.md lists them.
 	With map[string]string `yaml:"with"`
-	// Stateful keeps something from query to query of a stream: the step serves those of one stream one at a time, in the order of
-	// their arrival. Default: true for the function `track`, false for all others and for models.
+	// Stateful keeps something from query to query of a stream: the step serves those of one stream one at a time, in
+	// the order of their arrival. Default: true for the function `track`, false for all others and for models.
 	Stateful bool `yaml:"stateful"`
 	// Inputs says which tensors of the query the inputs of the model or function are. Default: those of the same name.
 	Inputs map[string]string `yaml:"inputs"`
@@ -250,8 +257,8 @@ type Edge struct {
 	To string `yaml:"to"`
 	// FanOut is how many items are expected to be passed on for each item served. Default: 1.
 	FanOut float64 `yaml:"fan_out"`
-	// Rows names the tensor that the stage gives whose rows become the items of the next one: as many as there are. Default: every
-	// item is handed on as one.
+	// Rows names the tensor that the stage gives whose rows become the items of the next one: as many as there are.
+	// Default: every item is handed on as one.
 	Rows string `yaml:"rows"`
 }
 
@@ -299,8 +306,8 @@ type Placement struct {
 	Cores int `yaml:"cores"`
 	// BatchLimit is the largest number of items of a batch. Default: the largest that takes half the objective.
 	BatchLimit int `yaml:"batch_limit"`
-	// Weight is its part of the stage's traffic relative to the other instances. Default: in proportion to what each can
-	// carry. Give it for all instances of a stage or for none.
+	// Weight is its part of the stage's traffic relative to the other instances. Default: in proportion to what each
+	// can carry. Give it for all instances of a stage or for none.
 	Weight float64 `yaml:"weight"`
 }
 
@@ -310,14 +317,15 @@ type Server struct {
 	HTTP string `yaml:"http"`
 	// GRPC is the HOST:PORT of the Open Inference Protocol over gRPC, or `off`. Default: `:8001`.
 	GRPC string `yaml:"grpc"`
-	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only this
-	// machine can reach.
+	// Admin is the HOST:PORT of metrics, decisions and administration, or `off`. Default: `127.0.0.1:8002`, which only
+	// this machine can reach.
 	Admin string `yaml:"admin"`
-	// AdminToken is a file with the token that callers of the admin port must send to change anything, relative to this file. It
-	// is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store none is asked for.
+	// AdminToken is a file with the token that callers of the admin port must send to change anything, relative to this
+	// file. It is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store
+	// none is asked for.
 	AdminToken string `yaml:"admin_token"`
-	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that streams go on
-	// after a restart. Default: none, it is kept in memory alone.
+	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that
+	// streams go on after a restart. Default: none, it is kept in memory alone.
 	States string `yaml:"states"`
 	// Limits bound what clients may ask for.
 	Limits Limits `yaml:"limits"`
@@ -341,8 +349,8 @@ type Limits struct {
 	Rows int `yaml:"rows"`
 	// State is the most that a stateful stage may keep of one stream. Default: 1MiB.
 	State Size `yaml:"state"`
-	// AllStates is the most that all of them take, in memory and in the folder of states alike; those that were not used for longest
-	// are forgotten first. Default: 256MiB.
+	// AllStates is the most that all of them take, in memory and in the folder of states alike; those that were not
+	// used for longest are forgotten first. Default: 256MiB.
 	AllStates Size `yaml:"all_states"`
 	// Model is the largest model file that may be deployed. Default: 2GiB.
 	Model Size `yaml:"model"`
@@ -358,7 +366,8 @@ type TLS struct {
 	Cert string `yaml:"cert"`
 	// Key is a PEM file with the private key. With cert.
 	Key string `yaml:"key"`
-	// ClientCA is a PEM file of authorities; clients must then show a certificate of one of them. Default: clients need none.
+	// ClientCA is a PEM file of authorities; clients must then show a certificate of one of them. Default: clients need
+	// none.
 	ClientCA string `yaml:"client_ca"`
 }
 

@@ -28,8 +28,9 @@ type Function struct {
 	// ColdWait is how long a query may wait for an instance when there is none. It is then late, but answered.
 	// Default: 30s; 0s lets it wait for as long as its objective allows.
 	ColdWait Duration `yaml:"cold_wait"`
-	// Profile says how the model's latency is found out: measure, by running it before it is ready, or predict, by its operators, which takes
-	// less time where they have been seen before. It is then measured when nothing is served. Default: measure.
+	// Profile says how the model's latency is found out: measure, by running it before it is ready, or predict, by its
+	// operators, which takes less time where they have been seen before. It is then measured when nothing is served.
+	// Default: measure.
 	Profile string `yaml:"profile"`
 	// Labels are remarks of the owner's.
 	Labels map[string]string `yaml:"labels"`
@@ -84,18 +85,27 @@ func (c *checker) function(fn *Function) {
 		c.addf("slo.latency", "is missing: within which time is a query to be answered, such as 100ms?")
 	}
 	c.need(fn.SLO.Latency > 0, "slo.latency", "is %v, want more than 0", fn.SLO.Latency)
-	c.need(fn.SLO.Percentile > 0 && fn.SLO.Percentile <= 100, "slo.percentile", "is %v, want more than 0 and at most 100", fn.SLO.Percentile)
-	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= repository.MaxMaxBatch, "max_batch", "is %d, want 1 to %d, or leave it out", fn.MaxBatch, repository.MaxMaxBatch)
+	c.need(fn.SLO.Percentile > 0 && fn.SLO.Percentile <= 100, "slo.percentile",
+		"is %v, want more than 0 and at most 100", fn.SLO.Percentile)
+	c.need(fn.MaxBatch >= 0 && fn.MaxBatch <= repository.MaxMaxBatch, "max_batch",
+		"is %d, want 1 to %d, or leave it out", fn.MaxBatch, repository.MaxMaxBatch)
 	c.need(fn.MaxBatch > 0 || !c.f.has("max_batch"), "max_batch", "is 0, want at least 1, or leave it out")
-	c.need(fn.MinInstances >= 0 && fn.MinInstances <= maxInstances, "min_instances", "is %d, want 0 to %d", fn.MinInstances, maxInstances)
-	c.need(fn.MaxInstances >= 0 && fn.MaxInstances <= maxInstances, "max_instances", "is %d, want 1 to %d, or leave it out", fn.MaxInstances, maxInstances)
-	c.need(fn.MaxInstances == 0 || fn.MinInstances <= fn.MaxInstances, "max_instances", "is %d, less than min_instances, %d", fn.MaxInstances, fn.MinInstances)
-	c.need(fn.Profile == "" || fn.Profile == "measure" || fn.Profile == "predict", "profile", "is %.40q, want measure or predict", fn.Profile)
+	c.need(fn.MinInstances >= 0 && fn.MinInstances <= maxInstances, "min_instances", "is %d, want 0 to %d",
+		fn.MinInstances, maxInstances)
+	c.need(fn.MaxInstances >= 0 && fn.MaxInstances <= maxInstances, "max_instances",
+		"is %d, want 1 to %d, or leave it out", fn.MaxInstances, maxInstances)
+	c.need(fn.MaxInstances == 0 || fn.MinInstances <= fn.MaxInstances, "max_instances",
+		"is %d, less than min_instances, %d", fn.MaxInstances, fn.MinInstances)
+	c.need(fn.Profile == "" || fn.Profile == "measure" || fn.Profile == "predict", "profile",
+		"is %.40q, want measure or predict", fn.Profile)
 	c.need(len(fn.Labels) <= maxLabels, "labels", "lists %d, want at most %d", len(fn.Labels), maxLabels)
 	for k, v := range fn.Labels {
 		bad := func(s string) bool {
-			return len(s) > maxLabel || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+			return len(s) > maxLabel || strings.ContainsFunc(s, func(r rune) bool {
+				return r < ' ' || r == 0x7f || r == 0xfffd
+			})
 		}
-		c.need(!bad(k) && !bad(v), join("labels", shown(k)), "want at most %d bytes without control characters", maxLabel)
+		c.need(!bad(k) && !bad(v), join("labels", shown(k)), "want at most %d bytes without control characters",
+			maxLabel)
 	}
 }

@@ -19,8 +19,8 @@ func (f *File) runsModels() bool {
 	return false
 }
 
-// stage checks what a stage says of itself besides its variants and edges. given is as the file has it; alone says that the app has no
-// other.
+// stage checks what a stage says of itself besides its variants and edges. given is as the file has it; alone says that
+// the app has no other.
 func (c *checker) stage(s *stageView, given *Stage, alone bool) {
 	switch {
 	case s.Function != "" && len(given.Variants) > 0:
@@ -31,15 +31,18 @@ func (c *checker) stage(s *stageView, given *Stage, alone bool) {
 		c.addf(s.path+".variants", "is missing: list the models that can do this stage, or name a function")
 	default:
 		c.need(len(s.With) == 0, s.path+".with", "belongs to functions: there is none here")
-		c.need(!s.Stateful || !c.inProcess(), s.path+".stateful", "is true, but models that run in this process keep nothing: only the function track does")
+		c.need(!s.Stateful || !c.inProcess(), s.path+".stateful",
+			"is true, but models that run in this process keep nothing: only the function track does")
 	}
 	for _, m := range []struct {
 		key   string
 		names map[string]string
 	}{{"inputs", s.Inputs}, {"outputs", s.Outputs}} {
-		c.need(len(m.names) == 0 || !alone, s.path+"."+m.key, "renames tensors between stages, and the app has only one")
+		c.need(len(m.names) == 0 || !alone, s.path+"."+m.key,
+			"renames tensors between stages, and the app has only one")
 		for name, to := range m.names {
-			c.need(to != "" && len(to) <= 200, join(s.path+"."+m.key, shown(name)), "is %.40q, want the name of a tensor", to)
+			c.need(to != "" && len(to) <= 200, join(s.path+"."+m.key, shown(name)),
+				"is %.40q, want the name of a tensor", to)
 		}
 	}
 }
@@ -69,7 +72,8 @@ func (c *checker) builtin(s *stageView) {
 			c.addf(join(s.path+".with", shown(x.Option)), "%s%s", x.Text, hint)
 		}
 	}
-	c.need(s.Stateful == ops.Stateful(s.Function), s.path+".stateful", "is %v, but function %s %s", s.Stateful, s.Function,
+	c.need(s.Stateful == ops.Stateful(s.Function), s.path+".stateful", "is %v, but function %s %s", s.Stateful,
+		s.Function,
 		map[bool]string{true: "keeps something from query to query of a stream", false: "keeps nothing"}[!s.Stateful])
 	if f == nil {
 		return

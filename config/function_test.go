@@ -14,7 +14,11 @@ func TestTheFunctionTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Function{Name: "classify", Model: filepath.Join("dir", "classify.onnx"), SLO: SLO{Latency: Duration(100 * time.Millisecond), Percentile: 99}, ColdWait: Duration(30 * time.Second)}); !reflect.DeepEqual(*f, want) {
+	if want := (Function{
+		Name: "classify", Model: filepath.Join("dir", "classify.onnx"), SLO: SLO{
+			Latency: Duration(100 * time.Millisecond), Percentile: 99,
+		}, ColdWait: Duration(30 * time.Second),
+	}); !reflect.DeepEqual(*f, want) {
 		t.Errorf("%+v", *f)
 	}
 	all := regexp.MustCompile(`(?m)^#: `).ReplaceAll(FunctionTemplate(), nil)
@@ -74,7 +78,8 @@ func TestAppsOrStore(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	text = strings.Replace(text, "{name: w}", "{name: w, backend: {kind: openinference, address: \"a:1\"}}", 1)
-	if _, err := Parse([]byte(text+"store: data\n"), "s.yaml"); err == nil || !strings.Contains(err.Error(), "cannot run the functions") {
+	if _, err := Parse([]byte(text+"store: data\n"), "s.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "cannot run the functions") {
 		t.Error(err)
 	}
 }

@@ -34,9 +34,9 @@ type machine struct {
 	memory Size // 0 when not known
 }
 
-// Init returns a commented sluice.yaml for the models of a repository: one app with all of them when the repository has a
-// ladder.json ({"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}), otherwise one app for each. The one
-// worker is this machine. The result is to be saved in the current directory if repo is relative.
+// Init returns a commented sluice.yaml for the models of a repository: one app with all of them when the repository has
+// a ladder.json ({"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}), otherwise one app for each. The
+// one worker is this machine. The result is to be saved in the current directory if repo is relative.
 func Init(repo string) ([]byte, error) {
 	return initFor(repo, machine{cores: runtime.NumCPU(), memory: totalMemory()})
 }
@@ -89,7 +89,8 @@ func readLadder(repo *repository.Repository, models []*repository.Model) (*ladde
 		return nil, fmt.Errorf("%s in %s: %w", ladderFile, repo.Dir(), err)
 	}
 	if l.Task == "" || len(l.Variants) == 0 {
-		return nil, fmt.Errorf(`%s in %s: want {"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}`, ladderFile, repo.Dir())
+		return nil, fmt.Errorf(`%s in %s: want {"task": NAME, "variants": [{"name": MODEL, "accuracy": A}, ...]}`,
+			ladderFile, repo.Dir())
 	}
 	for i, v := range l.Variants {
 		if !slices.ContainsFunc(models, func(m *repository.Model) bool { return m.Name == v.Name }) {

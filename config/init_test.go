@@ -13,7 +13,9 @@ func TestInitMakesOneAppOfALadder(t *testing.T) {
 	model(t, root, "digits-l/1", -1, 3)
 	model(t, root, "other/1", 1, 3)
 	write(t, root, "models/digits-l/config.pbtxt", "max_batch_size: 16")
-	write(t, root, "models/ladder.json", `{"task":"digits","seed":1,"variants":[{"name":"digits-s","accuracy":0.8125,"bytes":3},{"name":"digits-l","accuracy":0.99}]}`)
+	write(t, root, "models/ladder.json",
+		`{"task":"digits","seed":1,"variants":[{"name":"digits-s","accuracy":0.8125,"bytes":3},{"name":"digits-l",`+
+			`"accuracy":0.99}]}`)
 	t.Chdir(root)
 	out, err := initFor("models", machine{cores: 2, memory: 8 << 30})
 	if err != nil {
@@ -25,7 +27,8 @@ func TestInitMakesOneAppOfALadder(t *testing.T) {
 		t.Fatalf("%v in\n%s", err, out)
 	}
 	s := w.Spec
-	if len(s.Apps) != 1 || s.Apps[0].Name != "digits" || len(s.Variants) != 2 || s.Variants[0].Accuracy != 0.8125 || s.Variants[1].MaxBatch != 16 || s.DeviceTypes[0].Cores != 2 || s.DeviceTypes[0].MemoryBytes != 8<<30 {
+	if len(s.Apps) != 1 || s.Apps[0].Name != "digits" || len(s.Variants) != 2 || s.Variants[0].Accuracy != 0.8125 ||
+		s.Variants[1].MaxBatch != 16 || s.DeviceTypes[0].Cores != 2 || s.DeviceTypes[0].MemoryBytes != 8<<30 {
 		t.Errorf("spec %+v", s)
 	}
 	if !bytes.Contains(out, []byte("# Not in ladder.json, so not served: other")) {

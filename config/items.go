@@ -4,16 +4,17 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // spec is the distribution as workload files describe it. A number out of their range becomes one that they refuse.
 func (i *Items) spec() workload.ItemsSpec {
 	size := func(n int) int32 { return int32(max(min(n, math.MaxInt32), math.MinInt32)) }
 	out := workload.ItemsSpec{
-		Distribution: i.Distribution, Value: size(i.Value), Min: size(i.Min), Max: size(i.Max), Mu: i.Mu, Sigma: i.Sigma,
-		Mean: i.Mean, Deviation: i.Deviation, Weights: i.Weights, RoundUpTo: size(i.RoundUpTo),
+		Distribution: i.Distribution, Value: size(i.Value), Min: size(i.Min), Max: size(i.Max), Mu: i.Mu,
+		Sigma: i.Sigma,
+		Mean:  i.Mean, Deviation: i.Deviation, Weights: i.Weights, RoundUpTo: size(i.RoundUpTo),
 	}
 	for _, n := range i.Sizes {
 		out.Sizes = append(out.Sizes, size(n))

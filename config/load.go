@@ -17,8 +17,8 @@ import (
 // MaxBytes bounds the size of a file.
 const MaxBytes = 1 << 20
 
-// Load reads and checks a sluice.yaml. The error is a Problems when the file could be read but is wrong. Names of systems
-// and rules are not checked here, see CheckNames; models are not looked for, see Resolve.
+// Load reads and checks a sluice.yaml. The error is a Problems when the file could be read but is wrong. Names of
+// systems and rules are not checked here, see CheckNames; models are not looked for, see Resolve.
 func Load(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {

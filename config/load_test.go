@@ -63,7 +63,8 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := f.Apps[0]
-	if a.Late != "drop" || a.Weight != 1 || a.QueueLimit != 1000 || a.SLO.Percentile != 99 || a.Variants[0].Name != "m" || a.Variants[0].Accuracy != 1 {
+	if a.Late != "drop" || a.Weight != 1 || a.QueueLimit != 1000 || a.SLO.Percentile != 99 ||
+		a.Variants[0].Name != "m" || a.Variants[0].Accuracy != 1 {
 		t.Errorf("app %+v", a)
 	}
 	if s := f.SystemOf(0); s.Name != "sluice" || s.Router != "" || s.Late != "drop" {
@@ -72,7 +73,8 @@ func TestDefaults(t *testing.T) {
 	if w := f.Workers[0]; w.Count != 1 || w.DeviceType != "local" || f.DeviceTypes[0].Cores != 1 {
 		t.Errorf("worker %+v", w)
 	}
-	if s := f.Server; s.HTTP != ":8000" || s.Limits.Request != 64<<20 || time.Duration(s.DrainTimeout) != 30*time.Second {
+	if s := f.Server; s.HTTP != ":8000" || s.Limits.Request != 64<<20 ||
+		time.Duration(s.DrainTimeout) != 30*time.Second {
 		t.Errorf("server %+v", s)
 	}
 	if f.Path("x") != filepath.Join("dir", "x") || f.Path("/x") != "/x" || f.Path("") != "" {
@@ -81,25 +83,31 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestSystemForms(t *testing.T) {
-	f, err := Parse([]byte("system: {name: proteus, late: serve-late, options: {beta: 1.05}}\n"+strings.Replace(small, "{name: a,", "{name: a, system: clipper-ht,", 1)), "x.yaml")
+	f, err := Parse([]byte("system: {name: proteus, late: serve-late, options: {beta: 1.05}}\n"+strings.Replace(small,
+		"{name: a,", "{name: a, system: clipper-ht,", 1)), "x.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.System.Name != "proteus" || f.System.Options["beta"] != "1.05" || f.SystemOf(0).Name != "clipper-ht" || f.Apps[0].Late != "serve-late" {
+	if f.System.Name != "proteus" || f.System.Options["beta"] != "1.05" || f.SystemOf(0).Name != "clipper-ht" ||
+		f.Apps[0].Late != "serve-late" {
 		t.Errorf("systems %+v, app %+v", f.System, f.Apps[0])
 	}
 	if err := f.CheckNames(Names{}); err != nil {
 		t.Errorf("nothing to check against: %v", err)
 	}
 	err = f.CheckNames(Names{Systems: []string{"proteus", "clipper-ha"}})
-	if want := `x.yaml:6: apps[0].system.name: there is no system "clipper-ht" (did you mean "clipper-ha"?)`; err == nil || err.Error() != want {
+	if want := `x.yaml:6: apps[0].system.name: there is no system "clipper-ht" (did you mean "clipper-ha"?)`; err ==
+		nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	f, err = Parse([]byte("system: {router: wighted, batcher: x, planner: p, scaler: s}\n"+small), "x.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.CheckNames(Names{Routers: []string{"weighted", "fcfs"}, Batchers: []string{"single"}, Planners: []string{}, Scalers: []string{"s"}})
+	err = f.CheckNames(Names{
+		Routers: []string{"weighted", "fcfs"}, Batchers: []string{"single"}, Planners: []string{},
+		Scalers: []string{"s"},
+	})
 	if want := `x.yaml:1: system.router: there is no router "wighted" (did you mean "weighted"?)
 x.yaml:1: system.batcher: there is no batcher "x": there is single
 x.yaml:1: system.planner: there is no planner "p": there is nothing`; err == nil || err.Error() != want {
@@ -115,7 +123,8 @@ func TestSettingsThatNothingUsesAreReported(t *testing.T) {
 	err = f.CheckNames(Names{Settings: []string{"batch", "timeout", "options.gamma"}})
 	if want := `x.yaml:1: system.slack: no system here uses this setting
 x.yaml:1: system.options.beta: no system here uses this setting
-x.yaml:1: system.options.gama: no system here uses this setting (did you mean "gamma"?)`; err == nil || err.Error() != want {
+x.yaml:1: system.options.gama: no system here uses this setting (did you mean "gamma"?)`; err == nil ||
+		err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if err := f.CheckNames(Names{Settings: []string{"batch", "slack", "options.beta", "options.gama"}}); err != nil {
@@ -125,7 +134,8 @@ x.yaml:1: system.options.gama: no system here uses this setting (did you mean "g
 
 func TestAliasesAreBounded(t *testing.T) {
 	// Shared settings by alias work.
-	f, err := Parse([]byte(strings.Replace(small, "{name: a, slo: {latency: 50ms}", "{name: z, slo: &s {latency: 50ms}, variants: [{name: v}]}\n  - {name: a, slo: *s", 1)), "x.yaml")
+	f, err := Parse([]byte(strings.Replace(small, "{name: a, slo: {latency: 50ms}",
+		"{name: z, slo: &s {latency: 50ms}, variants: [{name: v}]}\n  - {name: a, slo: *s", 1)), "x.yaml")
 	if err != nil || f.Apps[1].SLO.Latency != f.Apps[0].SLO.Latency || f.Apps[1].SLO.Latency == 0 {
 		t.Errorf("alias: %v", err)
 	}
@@ -133,10 +143,12 @@ func TestAliasesAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("version: 1\nprofiles: &l [" + strings.Repeat("x,", 5000) + "]\nplacement:\n")
 	b.WriteString("  - &p {worker: w, variants: *l}\n" + strings.Repeat("  - *p\n", 500))
-	if _, err := Parse([]byte(b.String()), "x.yaml"); err == nil || !strings.Contains(err.Error(), "more than 200000 values") {
+	if _, err := Parse([]byte(b.String()), "x.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "more than 200000 values") {
 		t.Errorf("alias bomb: %.200v", err)
 	}
-	if _, err := Parse([]byte(strings.Repeat("#", MaxBytes+1)), "x.yaml"); err == nil || !strings.Contains(err.Error(), "larger than the limit") {
+	if _, err := Parse([]byte(strings.Repeat("#", MaxBytes+1)), "x.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "larger than the limit") {
 		t.Errorf("size: %v", err)
 	}
 }
@@ -158,7 +170,10 @@ func TestLoadErrors(t *testing.T) {
 }
 
 func TestScalars(t *testing.T) {
-	for in, want := range map[string]Size{"0": 0, "17": 17, "512MiB": 512 << 20, "8 GiB": 8 << 30, "2GB": 2e9, "1.5KiB": 1536, "3B": 3, "1TiB": 1 << 40, "1kB": 1000} {
+	for in, want := range map[string]Size{
+		"0": 0, "17": 17, "512MiB": 512 << 20, "8 GiB": 8 << 30, "2GB": 2e9, "1.5KiB": 1536, "3B": 3, "1TiB": 1 << 40,
+		"1kB": 1000,
+	} {
 		var s Size
 		if err := s.parse(in); err != nil || s != want {
 			t.Errorf("size %q = %d, %v, want %d", in, s, err, want)
@@ -186,7 +201,10 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"a", "", 1}, {"latncy", "latency", 1}, {"frist", "first", 1}, {"abc", "xyz", 3}, {"kitten", "sitting", 3}} {
+	}{
+		{"", "", 0}, {"a", "", 1}, {"latncy", "latency", 1}, {"frist", "first", 1}, {"abc", "xyz", 3},
+		{"kitten", "sitting", 3},
+	} {
 		if got := distance(c.a, c.b); got != c.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
@@ -219,7 +237,8 @@ func FuzzParse(f *testing.F) {
 		}
 		if err != nil {
 			var p Problems
-			if !errors.As(err, &p) || len(p) == 0 || strings.Contains(err.Error(), "%!") && !bytes.Contains(data, []byte("%!")) {
+			if !errors.As(err, &p) || len(p) == 0 || strings.Contains(err.Error(), "%!") &&
+				!bytes.Contains(data, []byte("%!")) {
 				t.Fatalf("error %v", err)
 			}
 			return

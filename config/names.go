@@ -17,7 +17,8 @@ type Names struct {
 // settings are the keys of a system that may or may not mean something, depending on its parts.
 var settings = []string{"planner", "scaler", "batch", "timeout", "slack", "replan", "budget"}
 
-// CheckNames reports every system, router, batcher, planner, scaler and setting that the file names and n does not list.
+// CheckNames reports every system, router, batcher, planner, scaler and setting that the file names and n does not
+// list.
 func (f *File) CheckNames(n Names) error {
 	c := &checker{f: f, bad: map[string]bool{}}
 	check := func(s *System, path string) {

@@ -22,7 +22,9 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := w.Spec; s.Workers[0].DeviceType != 0 || s.DeviceTypes[0].Accelerators != 2 ||
-		s.DeviceTypes[1] != (serving.DeviceType{Name: "share", Cores: 2, MemoryBytes: 1 << 30, Part: true, Percent: 30}) {
+		s.DeviceTypes[1] != (serving.DeviceType{
+			Name: "share", Cores: 2, MemoryBytes: 1 << 30, Part: true, Percent: 30,
+		}) {
 		t.Errorf("%+v, workers %+v", s.DeviceTypes, s.Workers)
 	}
 	if got := strings.Join(w.Warnings, "; "); got != `part "broad" fits on no worker; part "heavy" fits on no worker` {

@@ -31,7 +31,8 @@ func (r *resolver) defaultPlacement() {
 			for _, v := range s.Stages[st].Variants {
 				if limited && s.Variants[v].MemoryBytes > free {
 					if w == 0 || r.entry[w] != r.entry[w-1] {
-						r.w.warnf("worker %q: variant %q is not loaded: %d bytes of memory are left, it needs %d", s.Workers[w].Name, s.Variants[v].Name, free, s.Variants[v].MemoryBytes)
+						r.w.warnf("worker %q: variant %q is not loaded: %d bytes of memory are left, it needs %d",
+							s.Workers[w].Name, s.Variants[v].Name, free, s.Variants[v].MemoryBytes)
 					}
 					continue
 				}
@@ -45,7 +46,8 @@ func (r *resolver) defaultPlacement() {
 	}
 	for st := range s.Stages {
 		if !slices.ContainsFunc(r.w.Placement, func(i Instance) bool { return int(i.Stage) == st }) {
-			r.c.addf(at("apps", int(s.Stages[st].App)), "no variant of stage %q fits into the memory of any worker", s.Stages[st].Name)
+			r.c.addf(at("apps", int(s.Stages[st].App)), "no variant of stage %q fits into the memory of any worker",
+				s.Stages[st].Name)
 		}
 	}
 }
@@ -74,7 +76,8 @@ func (r *resolver) explicitPlacement() {
 		}
 		for _, v := range inst.Variants {
 			if p.BatchLimit > s.Variants[v].MaxBatch {
-				r.c.addf(path+".batch_limit", "is %d, but variant %q takes at most %d items", p.BatchLimit, s.Variants[v].Name, s.Variants[v].MaxBatch)
+				r.c.addf(path+".batch_limit", "is %d, but variant %q takes at most %d items", p.BatchLimit,
+					s.Variants[v].Name, s.Variants[v].MaxBatch)
 			}
 		}
 		for w := range s.Workers {
@@ -110,14 +113,16 @@ func (r *resolver) shareCores() {
 	}
 	for w, n := range used {
 		cores := s.DeviceTypes[s.Workers[w].DeviceType].Cores
-		if n > cores && len(r.f.Placement) > 0 && r.w.Backends[w].Kind == "onnx" && (w == 0 || r.entry[w] != r.entry[w-1]) {
-			r.w.warnf("worker %q: its instances may use %d threads at once, it has %d cores: runs will slow each other down", s.Workers[w].Name, n, cores)
+		if n > cores && len(r.f.Placement) > 0 && r.w.Backends[w].Kind == "onnx" &&
+			(w == 0 || r.entry[w] != r.entry[w-1]) {
+			r.w.warnf("worker %q: its instances may use %d threads at once, it has %d cores: runs will slow each "+
+				"other down", s.Workers[w].Name, n, cores)
 		}
 	}
 }
 
-// everyStageRuns reports stages that nothing serves. A planner may yet add an instance; whether a system that is given by
-// its name has one, this package does not know.
+// everyStageRuns reports stages that nothing serves. A planner may yet add an instance; whether a system that is given
+// by its name has one, this package does not know.
 func (r *resolver) everyStageRuns() {
 	s := r.w.Spec
 	for st := range s.Stages {
@@ -127,7 +132,8 @@ func (r *resolver) everyStageRuns() {
 		}
 		stage, app := s.Stages[st].Name, s.Apps[s.Stages[st].App].Name
 		if sys.Name != "" || sys.Planner != "" && sys.Planner != "static" {
-			r.w.warnf("placement: no instance serves stage %q of app %q: it gets no answer unless the system's planner adds one", stage, app)
+			r.w.warnf("placement: no instance serves stage %q of app %q: it gets no answer unless the system's "+
+				"planner adds one", stage, app)
 			continue
 		}
 		r.c.addf("placement", "no instance serves stage %q of app %q", stage, app)
@@ -145,7 +151,8 @@ func (r *resolver) memory() {
 	}
 	for w, n := range need {
 		if d := s.DeviceTypes[s.Workers[w].DeviceType]; d.MemoryBytes > 0 && n > d.MemoryBytes {
-			r.c.addf("placement", "worker %q: the variants placed on it need %d bytes of memory, device type %q has %d", s.Workers[w].Name, n, d.Name, d.MemoryBytes)
+			r.c.addf("placement", "worker %q: the variants placed on it need %d bytes of memory, device type %q has %d",
+				s.Workers[w].Name, n, d.Name, d.MemoryBytes)
 			return
 		}
 	}

@@ -26,8 +26,8 @@ func (p Problem) String() string {
 	return s + ": " + p.Text
 }
 
-// Problems is everything that is wrong with a file, in the order of its lines. It is the error of Load, Parse, Resolve and
-// CheckNames; errors.As finds it.
+// Problems is everything that is wrong with a file, in the order of its lines. It is the error of Load, Parse, Resolve
+// and CheckNames; errors.As finds it.
 type Problems []Problem
 
 // maxShown bounds the message for a file that is wrong throughout.

@@ -101,7 +101,8 @@ func (r *resolver) app(i int) {
 	f, s, a, path := r.f, r.w.Spec, &r.f.Apps[i], at("apps", i)
 	app := serving.App{
 		Name: a.Name, SLO: serving.SLO{Latency: time.Duration(a.SLO.Latency), Percentile: a.SLO.Percentile},
-		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit, ColdWait: time.Duration(a.ColdWait), Slack: time.Duration(r.f.SystemOf(i).Slack),
+		Weight: a.Weight, Floor: a.AccuracyFloor, QueueLimit: a.QueueLimit, ColdWait: time.Duration(a.ColdWait),
+		Slack: time.Duration(r.f.SystemOf(i).Slack),
 	}
 	app.Mix, _ = a.Items.mix() // checked with the file
 	if a.Late == "serve-late" {
@@ -123,7 +124,8 @@ func (r *resolver) app(i int) {
 		for j, e := range v.Next {
 			st.Next = append(st.Next, serving.Edge{To: ids[e.To], FanOut: e.FanOut, Rows: e.Rows})
 			if e.Rows == "" && e.FanOut != 1 {
-				r.w.warnf("%s: fan_out is %v without rows: this can be simulated, but not served", at(v.path+".next", j), e.FanOut)
+				r.w.warnf("%s: fan_out is %v without rows: this can be simulated, but not served",
+					at(v.path+".next", j), e.FanOut)
 			}
 		}
 		id := serving.StageID(len(s.Stages))
@@ -131,7 +133,8 @@ func (r *resolver) app(i int) {
 			if v.Function != "" {
 				st.Variants = append(st.Variants, r.function(v, serving.AppID(i), id))
 			} else {
-				st.Variants = append(st.Variants, r.variant(&v.Variants[j], at(v.path+".variants", j), serving.AppID(i), id))
+				st.Variants = append(st.Variants, r.variant(&v.Variants[j], at(v.path+".variants", j), serving.AppID(i),
+					id))
 			}
 		}
 		app.Stages = append(app.Stages, id)
@@ -155,7 +158,9 @@ func (r *resolver) app(i int) {
 func (r *resolver) function(v *stageView, app serving.AppID, stage serving.StageID) serving.VariantID {
 	id := serving.VariantID(len(r.w.Spec.Variants))
 	made := v.Variants[0]
-	r.w.Spec.Variants = append(r.w.Spec.Variants, serving.Variant{Name: made.Name, Stage: stage, Accuracy: made.Accuracy, MaxBatch: made.MaxBatch})
+	r.w.Spec.Variants = append(r.w.Spec.Variants, serving.Variant{
+		Name: made.Name, Stage: stage, Accuracy: made.Accuracy, MaxBatch: made.MaxBatch,
+	})
 	f, _ := ops.New(v.Function, v.With) // checked with the file
 	r.w.Variants = append(r.w.Variants, Binding{App: app, Function: f, With: v.With, Batched: true})
 	return id
@@ -163,7 +168,10 @@ func (r *resolver) function(v *stageView, app serving.AppID, stage serving.Stage
 
 func (r *resolver) variant(v *Variant, path string, app serving.AppID, stage serving.StageID) serving.VariantID {
 	id := serving.VariantID(len(r.w.Spec.Variants))
-	out := serving.Variant{Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch, MemoryBytes: int64(v.Memory), ItemBytes: int64(v.ItemMemory)}
+	out := serving.Variant{
+		Name: v.Name, Stage: stage, Accuracy: v.Accuracy, Version: v.Version, MaxBatch: v.MaxBatch,
+		MemoryBytes: int64(v.Memory), ItemBytes: int64(v.ItemMemory),
+	}
 	b := Binding{App: app, Model: v.Model, Version: v.Version, Batched: true}
 	if m := r.model(v, path); m != nil {
 		found, err := m.Version(v.Version)
@@ -233,7 +241,10 @@ func (r *resolver) model(v *Variant, path string) *repository.Model {
 // info collects what requests of an app carry: what the file says, or what its stages take and give.
 func (r *resolver) info(i int, w *wiring) AppInfo {
 	a := &r.f.Apps[i]
-	out := AppInfo{System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested, Outputs: tensors(a.Outputs), Batched: w.batched()}
+	out := AppInfo{
+		System: r.f.SystemOf(i), Demand: a.Demand, Items: a.Items.spec(), Inputs: w.requested,
+		Outputs: tensors(a.Outputs), Batched: w.batched(),
+	}
 	if out.Outputs == nil {
 		out.Outputs = w.answer()
 	}
@@ -242,7 +253,8 @@ func (r *resolver) info(i int, w *wiring) AppInfo {
 
 // agree returns the tensors that all variants of a stage have in common, and reports those that differ: a client cannot
 // know which variant will answer.
-func (r *resolver) agree(variants []serving.VariantID, path, kind string, of func(*Binding) []tensor.Spec) []tensor.Spec {
+func (r *resolver) agree(variants []serving.VariantID, path, kind string,
+	of func(*Binding) []tensor.Spec) []tensor.Spec {
 	var first []tensor.Spec
 	var from serving.VariantID
 	for _, v := range variants {
@@ -252,7 +264,8 @@ func (r *resolver) agree(variants []serving.VariantID, path, kind string, of fun
 		case first == nil:
 			first, from = specs, v
 		case !same(first, specs):
-			r.c.addf(path, "variants %q and %q differ in their %s: %v and %v: a client cannot know which one will answer",
+			r.c.addf(path,
+				"variants %q and %q differ in their %s: %v and %v: a client cannot know which one will answer",
 				r.w.Spec.Variants[from].Name, r.w.Spec.Variants[v].Name, kind, show(first), show(specs))
 			return first
 		}

@@ -77,17 +77,23 @@ apps:
 		t.Fatal(err)
 	}
 	s := w.Spec
-	if want := (serving.App{Name: "task", SLO: serving.SLO{Latency: 20 * time.Millisecond, Percentile: 95}, Late: serving.ServeLate, Weight: 3, QueueLimit: 7, ColdWait: 30 * time.Second, Stages: []serving.StageID{0}}); !reflect.DeepEqual(s.Apps[0], want) {
+	if want := (serving.App{
+		Name: "task", SLO: serving.SLO{Latency: 20 * time.Millisecond, Percentile: 95}, Late: serving.ServeLate,
+		Weight: 3, QueueLimit: 7, ColdWait: 30 * time.Second, Stages: []serving.StageID{0},
+	}); !reflect.DeepEqual(s.Apps[0], want) {
 		t.Errorf("app %+v", s.Apps[0])
 	}
-	if want := []serving.DeviceType{{Name: "local", PricePerHour: 0.5, Cores: 4, MemoryBytes: 1 << 30}}; !reflect.DeepEqual(s.DeviceTypes, want) {
+	if want := []serving.DeviceType{
+		{Name: "local", PricePerHour: 0.5, Cores: 4, MemoryBytes: 1 << 30},
+	}; !reflect.DeepEqual(s.DeviceTypes, want) {
 		t.Errorf("device types %+v", s.DeviceTypes)
 	}
 	var got []string
 	for i, v := range s.Variants {
 		b := w.Variants[i]
 		rel, _ := filepath.Rel(root, b.Path)
-		got = append(got, fmt.Sprintf("%s %s/%s %s %d %v %v", v.Name, b.Model, b.Version, rel, v.MaxBatch, v.MemoryBytes > 0, b.Batched))
+		got = append(got, fmt.Sprintf("%s %s/%s %s %d %v %v", v.Name, b.Model, b.Version, rel, v.MaxBatch,
+			v.MemoryBytes > 0, b.Batched))
 	}
 	want := []string{
 		"s1 small/1 models/small/1/model.onnx 8 true true",
@@ -101,10 +107,14 @@ apps:
 	if !reflect.DeepEqual(w.Apps[0].Inputs, io) || w.Apps[0].Outputs[0].Name != "output" || !w.Apps[0].Batched {
 		t.Errorf("tensors %+v", w.Apps[0])
 	}
-	if want := []Instance{{Variants: []serving.VariantID{0, 1, 2}, Slots: 1, Cores: 4}}; !reflect.DeepEqual(w.Placement, want) {
+	if want := []Instance{
+		{Variants: []serving.VariantID{0, 1, 2}, Slots: 1, Cores: 4},
+	}; !reflect.DeepEqual(w.Placement, want) {
 		t.Errorf("placement %+v", w.Placement)
 	}
-	if want := []string{`model "small": config.pbtxt: optimization (line 1) is not read`}; !reflect.DeepEqual(w.Warnings, want) {
+	if want := []string{
+		`model "small": config.pbtxt: optimization (line 1) is not read`,
+	}; !reflect.DeepEqual(w.Warnings, want) {
 		t.Errorf("warnings %q", w.Warnings)
 	}
 	if w.Profiles[0] != filepath.Join(root, "p.json") {
@@ -133,17 +143,46 @@ func TestResolveProblems(t *testing.T) {
 		return localHead + "apps:\n  - {name: a, slo: {latency: 1s}, variants: [" + variants + "]}\n"
 	}
 	for _, c := range []struct{ text, want string }{
-		{app("{name: bached}"), `sluice.yaml:6: apps[0].variants[0].model: model "bached": not found in ` + root + `/models (did you mean "batched"?)`},
-		{app("{name: batched, version: 2}"), `apps[0].variants[0].version: model "batched": version "2": not found or not served: there is 1`},
+		{
+			app("{name: bached}"), `sluice.yaml:6: apps[0].variants[0].model: model "bached": not found in ` + root +
+				`/models (did you mean "batched"?)`,
+		},
+		{
+			app("{name: batched, version: 2}"),
+			`apps[0].variants[0].version: model "batched": version "2": not found or not served: there is 1`,
+		},
 		{app("{name: broken}"), `apps[0].variants[0].model: model "broken": read model`},
-		{app("{name: bounded, max_batch: 9}"), `apps[0].variants[0].max_batch: is 9, but max_batch_size of model "bounded" is 8`},
-		{app("{name: single, max_batch: 2}"), `apps[0].variants[0].max_batch: is 2, but model "single" has no batch dimension`},
-		{app("{name: batched, accuracy: 1}, {name: wide, accuracy: 1}"), `apps[0]: variants "batched" and "wide" differ in their inputs: input FP32 [-1,3] and input FP32 [-1,4]`},
+		{
+			app("{name: bounded, max_batch: 9}"),
+			`apps[0].variants[0].max_batch: is 9, but max_batch_size of model "bounded" is 8`,
+		},
+		{
+			app("{name: single, max_batch: 2}"),
+			`apps[0].variants[0].max_batch: is 2, but model "single" has no batch dimension`,
+		},
+		{
+			app("{name: batched, accuracy: 1}, {name: wide, accuracy: 1}"),
+			`apps[0]: variants "batched" and "wide" differ in their inputs: input FP32 [-1,3] and input FP32 [-1,4]`,
+		},
 		{app("{name: batched, memory: 2GiB}"), `apps[0]: no variant of stage "a" fits into the memory of any worker`},
-		{app("{name: batched}") + "placement: [{worker: here, batch_limit: 65}]", `placement[0].batch_limit: is 65, but variant "batched" takes at most 64 items`},
-		{app("{name: batched, memory: 600MiB}") + "placement: [{worker: here}, {worker: here}]", `placement: worker "here": the variants placed on it need 1258291200 bytes of memory, device type "local" has 1073741824`},
-		{app("{name: batched}") + "  - {name: b, slo: {latency: 1s}, variants: [{name: wide}]}\nsystem: {router: fcfs, batcher: single}\nplacement: [{worker: here, app: a}]", `placement: no instance serves stage "b" of app "b"`},
-		{strings.Replace(app("{name: batched}"), "repository: models", "repository: nowhere", 1), `models.repository: model repository ` + root + `/nowhere`},
+		{
+			app("{name: batched}") + "placement: [{worker: here, batch_limit: 65}]",
+			`placement[0].batch_limit: is 65, but variant "batched" takes at most 64 items`,
+		},
+		{
+			app("{name: batched, memory: 600MiB}") + "placement: [{worker: here}, {worker: here}]",
+			`placement: worker "here": the variants placed on it need 1258291200 bytes of memory, device type ` +
+				`"local" has 1073741824`,
+		},
+		{
+			app("{name: batched}") +
+				"  - {name: b, slo: {latency: 1s}, variants: [{name: wide}]}\nsystem: {router: fcfs, batcher: " +
+				"single}\nplacement: [{worker: here, app: a}]", `placement: no instance serves stage "b" of app "b"`,
+		},
+		{
+			strings.Replace(app("{name: batched}"), "repository: models", "repository: nowhere", 1),
+			`models.repository: model repository ` + root + `/nowhere`,
+		},
 	} {
 		w, err := resolve(t, root, c.text)
 		var p Problems
@@ -154,7 +193,8 @@ func TestResolveProblems(t *testing.T) {
 }
 
 func TestStagesLeftToAPlannerAreSaid(t *testing.T) {
-	w, err := resolve(t, t.TempDir(), small+"  - {name: b, slo: {latency: 1s}, variants: [{name: x}]}\nplacement: [{worker: here, app: a}]")
+	w, err := resolve(t, t.TempDir(),
+		small+"  - {name: b, slo: {latency: 1s}, variants: [{name: x}]}\nplacement: [{worker: here, app: a}]")
 	if err != nil || len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], `no instance serves stage "b"`) {
 		t.Errorf("world %+v, %v", w, err)
 	}
@@ -177,7 +217,8 @@ apps:
 	if b := w.Variants[0]; b.Path != "" || b.Version != "" || b.Inputs != nil || w.Spec.Variants[0].MaxBatch != 64 {
 		t.Errorf("remote %+v", b)
 	}
-	if w.Apps[0].Inputs == nil || w.Apps[1].Inputs != nil || w.Variants[2].Version != "3" || w.Variants[2].Model != "remote" {
+	if w.Apps[0].Inputs == nil || w.Apps[1].Inputs != nil || w.Variants[2].Version != "3" ||
+		w.Variants[2].Model != "remote" {
 		t.Errorf("apps %+v", w.Apps)
 	}
 	if w.Backends[0].Address != "h:1" || w.Backends[1].Address != "h:2" || w.Spec.Workers[1].Name != "w-1" {
@@ -239,7 +280,8 @@ func TestDefaultPlacementLeavesOutWhatDoesNotFit(t *testing.T) {
 device_types: [{name: d, cores: 8, memory: 100MiB}]
 workers: [{name: w, count: 2, backend: {kind: fake}}]
 apps:
-  - {name: a, slo: {latency: 1s}, variants: [{name: x, accuracy: 1, memory: 40MiB}, {name: y, accuracy: 1, memory: 90MiB}, {name: z, accuracy: 1, memory: 60MiB}]}
+  - {name: a, slo: {latency: 1s}, variants: [{name: x, accuracy: 1, memory: 40MiB}, {name: y, accuracy: 1,
+      memory: 90MiB}, {name: z, accuracy: 1, memory: 60MiB}]}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +297,8 @@ apps:
 func TestExamples(t *testing.T) {
 	for name, check := range map[string]func(*testing.T, *World){
 		"ladder.yaml": func(t *testing.T, w *World) {
-			if len(w.Spec.Workers) != 4 || len(w.Placement) != 6 || len(w.Spec.Stages) != 3 || w.Apps[1].System.Batcher != "filltimeout" {
+			if len(w.Spec.Workers) != 4 || len(w.Placement) != 6 || len(w.Spec.Stages) != 3 ||
+				w.Apps[1].System.Batcher != "filltimeout" {
 				t.Errorf("world %+v", w)
 			}
 		},
@@ -325,7 +368,10 @@ func TestItems(t *testing.T) {
 		err     string
 	}{
 		{"{distribution: histogram, sizes: [8, 1], weights: [1, 3]}", 8, 2, ""},
-		{"{distribution: mixture, weights: [1, 1], parts: [{value: 2}, {distribution: uniform, min: 3, max: 4}]}", 4, 3, ""},
+		{
+			"{distribution: mixture, weights: [1, 1], parts: [{value: 2}, {distribution: uniform, min: 3, max: 4}]}", 4,
+			3, "",
+		},
 		{"{distribution: uniform, min: 1, max: 100, round_up_to: 10}", 100, 10, ""},
 		{"{distribution: uniform, min: 5, max: 4}", 0, 0, "apps[0].items: min and max: are 5 and 4"},
 		{"{distribution: constant, value: 99999999999}", 0, 0, "apps[0].items: value"},

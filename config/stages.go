@@ -8,8 +8,8 @@ type stageView struct {
 	path string // of the mapping that holds variants
 }
 
-// stages lists an app's stages in the order of the file. The single stage of an app that lists variants has the app's name. The one
-// variant of a stage that is a function has the stage's name.
+// stages lists an app's stages in the order of the file. The single stage of an app that lists variants has the app's
+// name. The one variant of a stage that is a function has the stage's name.
 func (f *File) stages(a *App, path string) []stageView {
 	if len(a.Stages) == 0 {
 		return []stageView{{Stage{Name: a.Name, Variants: a.Variants}, path}}

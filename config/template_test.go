@@ -32,14 +32,15 @@ func TestTheTemplateIsCompleteAndValid(t *testing.T) {
 	for _, line := range regexp.MustCompile(`(?m)^( *)#: .*$`).FindAllString(text, -1) {
 		one := strings.Replace(text, line, strings.Replace(line, "#: ", "", 1), 1)
 		one = strings.Replace(one, "tls: {} ", "tls: ", 1)
-		if _, err := Parse([]byte(one), "template.yaml"); err != nil && (strings.Contains(err.Error(), "unknown key") || strings.Contains(err.Error(), " want a ")) {
+		if _, err := Parse([]byte(one), "template.yaml"); err != nil && (strings.Contains(err.Error(), "unknown key") ||
+			strings.Contains(err.Error(), " want a ")) {
 			t.Errorf("with %q: %v", line, err)
 		}
 	}
 }
 
-// TestTheTemplateSaysWhatTheDefaultsAre compares the parts of the template that promise to show defaults with a file that
-// leaves them out.
+// TestTheTemplateSaysWhatTheDefaultsAre compares the parts of the template that promise to show defaults with a file
+// that leaves them out.
 func TestTheTemplateSaysWhatTheDefaultsAre(t *testing.T) {
 	full, err := Parse(Template(), "template.yaml")
 	if err != nil {
@@ -49,11 +50,14 @@ func TestTheTemplateSaysWhatTheDefaultsAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(full.Server, bare.Server) || !reflect.DeepEqual(full.Telemetry, bare.Telemetry) || !reflect.DeepEqual(full.System, bare.System) {
-		t.Errorf("template:\n%+v\n%+v\n%+v\ndefaults:\n%+v\n%+v\n%+v", full.Server, full.Telemetry, full.System, bare.Server, bare.Telemetry, bare.System)
+	if !reflect.DeepEqual(full.Server, bare.Server) || !reflect.DeepEqual(full.Telemetry, bare.Telemetry) ||
+		!reflect.DeepEqual(full.System, bare.System) {
+		t.Errorf("template:\n%+v\n%+v\n%+v\ndefaults:\n%+v\n%+v\n%+v", full.Server, full.Telemetry, full.System,
+			bare.Server, bare.Telemetry, bare.System)
 	}
 	a, b := full.Apps[0], bare.Apps[0]
-	if a.Late != b.Late || a.Weight != b.Weight || a.QueueLimit != b.QueueLimit || a.SLO.Percentile != b.SLO.Percentile {
+	if a.Late != b.Late || a.Weight != b.Weight || a.QueueLimit != b.QueueLimit ||
+		a.SLO.Percentile != b.SLO.Percentile {
 		t.Errorf("app %+v, defaults %+v", a, b)
 	}
 }

@@ -16,9 +16,10 @@ import (
 // maxImported bounds the apps that are made of one repository.
 const maxImported = 1000
 
-// ImportTriton makes a commented sluice.yaml of a Triton model repository: of each ensemble an app whose stages are its steps, of each
-// other model that is no step an app of its own. notes say what has no counterpart, a sentence each; they stand in the file, too. out
-// is where the file is going to lie, from which a relative dir is written anew. It fails when nothing of the repository can be served.
+// ImportTriton makes a commented sluice.yaml of a Triton model repository: of each ensemble an app whose stages are its
+// steps, of each other model that is no step an app of its own. notes say what has no counterpart, a sentence each;
+// they stand in the file, too. out is where the file is going to lie, from which a relative dir is written anew. It
+// fails when nothing of the repository can be served.
 func ImportTriton(dir, out string) (text []byte, notes []string, err error) {
 	return importTriton(dir, out, machine{cores: runtime.NumCPU(), memory: totalMemory()})
 }
@@ -108,7 +109,8 @@ func (im *importer) read() error {
 	}
 	for _, name := range plain {
 		if in := steps[name]; in != "" {
-			im.notef("model %q is a step of ensemble %q and no app of its own: list it under apps if clients call it, too", name, in)
+			im.notef("model %q is a step of ensemble %q and no app of its own: list it under apps if clients call "+
+				"it, too", name, in)
 			continue
 		}
 		if err := im.alone(name); err != nil {
@@ -116,7 +118,8 @@ func (im *importer) read() error {
 		}
 	}
 	if len(im.apps) == 0 {
-		return fmt.Errorf("nothing of model repository %s can be served:\n%s", im.repo.Dir(), strings.Join(im.notes, "\n"))
+		return fmt.Errorf("nothing of model repository %s can be served:\n%s", im.repo.Dir(),
+			strings.Join(im.notes, "\n"))
 	}
 	return nil
 }
@@ -134,7 +137,8 @@ func (im *importer) member(name string) (*member, error) {
 	for _, u := range c.Unknown {
 		im.notef("model %q: config.pbtxt: %s is not read", name, u)
 	}
-	onnx := (c.Config.Platform == "" || c.Config.Platform == "onnxruntime_onnx") && (c.Config.Backend == "" || c.Config.Backend == "onnxruntime")
+	onnx := (c.Config.Platform == "" || c.Config.Platform == "onnxruntime_onnx") &&
+		(c.Config.Backend == "" || c.Config.Backend == "onnxruntime")
 	if onnx && c.Config.EnsembleScheduling == nil {
 		if m.Model, err = im.repo.Model(name); err != nil {
 			return nil, err
@@ -162,24 +166,30 @@ func (im *importer) member(name string) (*member, error) {
 func (im *importer) usable(m *member) error {
 	c := m.Config
 	if c.SequenceBatching != nil {
-		return errors.New("sequence_batching is not supported: neither control inputs nor states are handed to models; of stages only the function track keeps something")
+		return errors.New(
+			"sequence_batching is not supported: neither control inputs nor states are handed to models; of stages " +
+				"only the function track keeps something")
 	}
 	for _, w := range m.Warnings {
-		if !strings.HasPrefix(w, "instance_group") && !strings.HasPrefix(w, "dynamic_batching") && !(im.remote && strings.Contains(w, "only ONNX models")) {
+		if !strings.HasPrefix(w, "instance_group") && !strings.HasPrefix(w, "dynamic_batching") &&
+			(!im.remote || !strings.Contains(w, "only ONNX models")) {
 			im.notef("model %q: config.pbtxt: %s", m.Name, w)
 		}
 	}
 	if !m.local && !im.remote {
 		im.remote = true
-		im.notef("model %q is not run by ONNX Runtime: no model is run in this process, all are asked of a Triton that goes on running", m.Name)
+		im.notef("model %q is not run by ONNX Runtime: no model is run in this process, all are asked of a Triton "+
+			"that goes on running", m.Name)
 	}
 	if slices.ContainsFunc(c.InstanceGroup, func(g *pb.ModelInstanceGroup) bool {
 		return g.Kind == pb.ModelInstanceGroup_KIND_GPU || len(g.Gpus) > 0
 	}) {
-		im.notef("model %q: instance_group asks for GPUs: describe the machines that have them under device_types and workers", m.Name)
+		im.notef("model %q: instance_group asks for GPUs: describe the machines that have them under device_types "+
+			"and workers", m.Name)
 	}
 	if d := c.DynamicBatching; d != nil && d.MaxQueueDelayMicroseconds > 0 {
-		im.notef("model %q: dynamic_batching.max_queue_delay_microseconds has no counterpart: how long a batch is waited for follows from the objective", m.Name)
+		im.notef("model %q: dynamic_batching.max_queue_delay_microseconds has no counterpart: how long a batch is "+
+			"waited for follows from the objective", m.Name)
 	}
 	return nil
 }

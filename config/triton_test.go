@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/models/repository"
 )
 
 // tritonRepository copies testdata/triton and writes the models that its files describe.
@@ -27,9 +27,12 @@ func tritonRepository(t *testing.T) (root string) {
 			t.Fatal(err)
 		}
 	}
-	put("detector", onnxmodel.NewGraph("d").Input("image", onnxmodel.Uint8, n, 1, 64, 64).Node("Find", []string{"image"}, []string{"patch", "scores", "LABEL"}).
-		Output("patch", onnxmodel.Uint8, n, 1, 28, 28).Output("scores", onnxmodel.Float32, n, 9).Output("LABEL", onnxmodel.Float32, n, 2))
-	put("reader", onnxmodel.NewGraph("r").Input("patch", onnxmodel.Uint8, n, 1, 28, 28).Node("Read", []string{"patch"}, []string{"label"}).Output("label", onnxmodel.Int64, n, 1))
+	put("detector", onnxmodel.NewGraph("d").Input("image", onnxmodel.Uint8, n, 1, 64, 64).Node("Find",
+		[]string{"image"}, []string{"patch", "scores", "LABEL"}).
+		Output("patch", onnxmodel.Uint8, n, 1, 28, 28).Output("scores", onnxmodel.Float32, n, 9).Output("LABEL",
+		onnxmodel.Float32, n, 2))
+	put("reader", onnxmodel.NewGraph("r").Input("patch", onnxmodel.Uint8, n, 1, 28, 28).Node("Read", []string{"patch"},
+		[]string{"label"}).Output("label", onnxmodel.Int64, n, 1))
 	return root
 }
 
@@ -70,22 +73,31 @@ func TestImportTriton(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"FOUND is patch of reader", "LABEL of detector is detector.LABEL", "PICTURE is image of detector", "SCORES is tensor of answer-SCORES", "detector -> answer-SCORES",
-		"detector -> reader", "label of reader is LABEL", "patch of detector is FOUND", "scores of detector is SCORES", "tensor of answer-SCORES is SCORES"}
+	want := []string{"FOUND is patch of reader", "LABEL of detector is detector.LABEL", "PICTURE is image of detector",
+		"SCORES is tensor of answer-SCORES", "detector -> answer-SCORES",
+		"detector -> reader", "label of reader is LABEL", "patch of detector is FOUND", "scores of detector is SCORES",
+		"tensor of answer-SCORES is SCORES"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if a := w.Apps[0]; show(a.Inputs) != "PICTURE UINT8 [-1,1,64,64]" || show(a.Outputs) != "LABEL INT64 [-1,1], SCORES FP32 [-1,9]" || !a.Batched {
+	if a := w.Apps[0]; show(a.Inputs) != "PICTURE UINT8 [-1,1,64,64]" ||
+		show(a.Outputs) != "LABEL INT64 [-1,1], SCORES FP32 [-1,9]" || !a.Batched {
 		t.Errorf("%+v", a)
 	}
 	for _, i := range w.Placement {
 		name := w.Spec.Stages[i.Stage].Name
-		if slots := map[string]int{"reader": 2}[name]; i.Slots != max(slots, 1) || i.Limit != map[string]int{"detector": 4}[name] {
+		if slots := map[string]int{"reader": 2}[name]; i.Slots != max(slots, 1) ||
+			i.Limit != map[string]int{"detector": 4}[name] {
 			t.Errorf("placement of %s: %+v", name, i)
 		}
 	}
-	for _, want := range []string{`ensemble "scenes": config.pbtxt: response_cache (line 26) is not read`, `max_queue_delay_microseconds has no counterpart`, `model "reader" is a step of ensemble "scenes"`} {
-		if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, want) }) || !strings.Contains(string(text), want) {
+	for _, want := range []string{
+		`ensemble "scenes": config.pbtxt: response_cache (line 26) is not read`,
+		`max_queue_delay_microseconds has no counterpart`, `model "reader" is a step of ensemble "scenes"`,
+	} {
+		if !slices.ContainsFunc(notes, func(n string) bool {
+			return strings.Contains(n, want)
+		}) || !strings.Contains(string(text), want) {
 			t.Errorf("notes %q lack %q", notes, want)
 		}
 	}
@@ -98,7 +110,9 @@ func TestImportedPathsStartFromTheFile(t *testing.T) {
 	root := tritonRepository(t)
 	t.Chdir(root)
 	for _, c := range []struct{ dir, out, want string }{
-		{"models", filepath.Join("etc", "sluice.yaml"), "repository: ../models"}, {filepath.Join(root, "models"), "sluice.yaml", "repository: " + filepath.Join(root, "models")},
+		{"models", filepath.Join("etc", "sluice.yaml"), "repository: ../models"}, {
+			filepath.Join(root, "models"), "sluice.yaml", "repository: " + filepath.Join(root, "models"),
+		},
 	} {
 		text, _, err := ImportTriton(c.dir, c.out)
 		if err != nil || !strings.Contains(string(text), c.want+"\n") {
@@ -110,23 +124,62 @@ func TestImportedPathsStartFromTheFile(t *testing.T) {
 // TestWhatHasNoCounterpart spoils the ensemble in one place.
 func TestWhatHasNoCounterpart(t *testing.T) {
 	for _, c := range []struct{ file, old, new, want string }{
-		{"scenes", `model_name: "reader"`, `model_name: "raeder"`, `ensemble "scenes" is left out: step[0]: model "raeder": not found in`},
-		{"scenes", `model_name: "reader"`, `model_name: "x/../reader"`, `step[0]: model name "x/../reader" holds '/', which is not allowed`},
+		{
+			"scenes", `model_name: "reader"`, `model_name: "raeder"`,
+			`ensemble "scenes" is left out: step[0]: model "raeder": not found in`,
+		},
+		{
+			"scenes", `model_name: "reader"`, `model_name: "x/../reader"`,
+			`step[0]: model name "x/../reader" holds '/', which is not allowed`,
+		},
 		{"scenes", `model_name: "reader"`, `model_name: "outside"`, `ensemble "scenes" is left out: step[0]: `},
-		{"scenes", `model_name: "reader"`, `model_name: "scenes"`, `step[0]: model "scenes" is an ensemble itself: put its steps in its place`},
+		{
+			"scenes", `model_name: "reader"`, `model_name: "scenes"`,
+			`step[0]: model "scenes" is an ensemble itself: put its steps in its place`,
+		},
 		{"scenes", `model_version: 1`, `model_version: 7`, `version "7": not found or not served`},
 		{"scenes", `value: "FOUND" }
       output_map { key: "label"`, `value: "FUND" }
-      output_map { key: "label"`, `step[0]: input_map: neither a request nor a step gives tensor "FUND" (did you mean "FOUND"?)`},
-		{"scenes", `input_map { key: "patch"`, `input_map { key: "path"`, `step[0]: input_map: input "patch" of model "reader" is not given`},
-		{"scenes", `input_map { key: "patch" value: "FOUND" }`, `input_map { key: "patch" value: "FOUND" } input_map { key: "more" value: "FOUND" }`, `step[0]: input_map: "more" is no input of model "reader", which has patch`},
-		{"scenes", `output_map { key: "label"`, `output_map { key: "lable"`, `step[0]: output_map: "lable" is no output of model "reader", which has label`},
-		{"scenes", `output_map { key: "label" value: "LABEL" }`, `output_map { key: "label" value: "FOUND" }`, `step[1]: output_map: tensor "FOUND" is given twice`},
-		{"scenes", `key: "image" value: "PICTURE"`, `key: "image" value: "LABEL"`, `its steps wait for each other: look at "reader" or "detector"`},
-		{"scenes", `{ name: "SCORES" data_type`, `{ name: "SCORE" data_type`, `output[1]: no step gives tensor "SCORE"`},
-		{"scenes", `dims: [ 9 ]`, `dims: [ -1, -1 ]`, `output "SCORES" is not in the answer: step "detector" gives it, which is not among the last, and its shape [-1 -1] is too open`},
-		{"scenes", `max_batch_size: 8`, `max_batch_size: 4`, `max_batch_size is 4, and that of its first model "detector" is 8`},
-		{"reader", `instance_group`, `sequence_batching { control_input [ { name: "START" } ] } instance_group`, `model "reader": sequence_batching is not supported`},
+      output_map { key: "label"`,
+			`step[0]: input_map: neither a request nor a step gives tensor "FUND" (did you mean "FOUND"?)`},
+		{
+			"scenes", `input_map { key: "patch"`, `input_map { key: "path"`,
+			`step[0]: input_map: input "patch" of model "reader" is not given`,
+		},
+		{
+			"scenes", `input_map { key: "patch" value: "FOUND" }`,
+			`input_map { key: "patch" value: "FOUND" } input_map { key: "more" value: "FOUND" }`,
+			`step[0]: input_map: "more" is no input of model "reader", which has patch`,
+		},
+		{
+			"scenes", `output_map { key: "label"`, `output_map { key: "lable"`,
+			`step[0]: output_map: "lable" is no output of model "reader", which has label`,
+		},
+		{
+			"scenes", `output_map { key: "label" value: "LABEL" }`, `output_map { key: "label" value: "FOUND" }`,
+			`step[1]: output_map: tensor "FOUND" is given twice`,
+		},
+		{
+			"scenes", `key: "image" value: "PICTURE"`, `key: "image" value: "LABEL"`,
+			`its steps wait for each other: look at "reader" or "detector"`,
+		},
+		{
+			"scenes", `{ name: "SCORES" data_type`, `{ name: "SCORE" data_type`,
+			`output[1]: no step gives tensor "SCORE"`,
+		},
+		{
+			"scenes", `dims: [ 9 ]`, `dims: [ -1, -1 ]`,
+			`output "SCORES" is not in the answer: step "detector" gives it, which is not among the last, and its ` +
+				`shape [-1 -1] is too open`,
+		},
+		{
+			"scenes", `max_batch_size: 8`, `max_batch_size: 4`,
+			`max_batch_size is 4, and that of its first model "detector" is 8`,
+		},
+		{
+			"reader", `instance_group`, `sequence_batching { control_input [ { name: "START" } ] } instance_group`,
+			`model "reader": sequence_batching is not supported`,
+		},
 		{"reader", `KIND_CPU`, `KIND_GPU`, `model "reader": instance_group asks for GPUs`},
 		{"reader", `count: 2`, `count: -2`, `instance_group[0].count is -2`},
 		{"detector", `dims: [ 1, 28, 28 ]`, `dims: [ 1, 27, 28 ]`, `model "detector"`},
@@ -148,26 +201,34 @@ func TestWhatHasNoCounterpart(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant %s", c.new, all, c.want)
 		}
 	}
-	if _, _, err := ImportTriton(t.TempDir(), "sluice.yaml"); err == nil || !strings.Contains(err.Error(), "nothing of model repository") {
+	if _, _, err := ImportTriton(t.TempDir(), "sluice.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "nothing of model repository") {
 		t.Errorf("an empty repository: %v", err)
 	}
 }
 
-// TestModelsThatTritonGoesOnRunning: steps that are not ONNX have the whole pipeline ask a Triton, and two that could begin together
-// do so one after the other. A step by itself keeps the ensemble's names.
+// TestModelsThatTritonGoesOnRunning: steps that are not ONNX have the whole pipeline ask a Triton, and two that could
+// begin together do so one after the other. A step by itself keeps the ensemble's names.
 func TestModelsThatTritonGoesOnRunning(t *testing.T) {
 	root := t.TempDir()
 	step := func(model, in, out string) string {
-		return fmt.Sprintf(`step { model_name: %q model_version: -1 input_map { key: "x" value: %q } output_map { key: "y" value: %q } }`, model, in, out)
+		return fmt.Sprintf(
+			`step { model_name: %q model_version: -1 input_map { key: "x" value: %q } output_map { key: "y" value: `+
+				`%q } }`, model, in, out)
 	}
 	whole := func(outs string, steps ...string) string {
-		return `platform: "ensemble" input { name: "IN" data_type: TYPE_FP32 dims: [ 3 ] } output [` + outs + `] ensemble_scheduling { ` + strings.Join(steps, " ") + ` }`
+		return `platform: "ensemble" input { name: "IN" data_type: TYPE_FP32 dims: [ 3 ] } output [` + outs +
+			`] ensemble_scheduling { ` + strings.Join(steps, " ") + ` }`
 	}
 	out := func(name string) string { return `{ name: "` + name + `" data_type: TYPE_FP32 dims: [ 3 ] }` }
-	write(t, root, "m/py/config.pbtxt", `backend: "python" max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } output { name: "y" data_type: TYPE_FP32 dims: [ 3 ] }`)
-	write(t, root, "m/both/config.pbtxt", whole(out("B")+","+out("C"), step("py", "IN", "B"), step("py", "IN", "C"), step("py", "C", "D")))
+	write(t, root, "m/py/config.pbtxt",
+		`backend: "python" max_batch_size: 4 input { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } output { name: "y" `+
+			`data_type: TYPE_FP32 dims: [ 3 ] }`)
+	write(t, root, "m/both/config.pbtxt", whole(out("B")+","+out("C"), step("py", "IN", "B"), step("py", "IN", "C"),
+		step("py", "C", "D")))
 	write(t, root, "m/one/config.pbtxt", whole(out("OUT"), step("py", "IN", "OUT")))
-	write(t, root, "m/pass/config.pbtxt", whole(out("y"), strings.Replace(step("py", "x", "y"), `"IN"`, `"x"`, 1))) // no tensor of the request is called x
+	// no tensor of the request is called x
+	write(t, root, "m/pass/config.pbtxt", whole(out("y"), strings.Replace(step("py", "x", "y"), `"IN"`, `"x"`, 1)))
 	text, notes, err := ImportTriton(filepath.Join(root, "m"), filepath.Join(root, "sluice.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -186,28 +247,36 @@ func TestModelsThatTritonGoesOnRunning(t *testing.T) {
 			got = append(got, w.Spec.Apps[st.App].Name+": "+st.Name+" -> "+w.Spec.Stages[e.To].Name)
 		}
 	}
-	if want := []string{"both: py -> py-2", "both: py -> answer-B", "both: py-2 -> py-3", "both: py-2 -> answer-C", "one: py -> answer-OUT"}; !slices.Equal(got, want) {
+	if want := []string{
+		"both: py -> py-2", "both: py -> answer-B", "both: py-2 -> py-3", "both: py-2 -> answer-C",
+		"one: py -> answer-OUT",
+	}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if b := w.Backends[0]; b.Kind != "openinference" {
 		t.Errorf("%+v", b)
 	}
-	for _, want := range []string{`steps "py" and "py-2" could begin together`, `model "py" is not run by ONNX Runtime`, `ensemble "pass" is left out: step[0]: input_map: neither a request nor a step gives tensor "x"`} {
+	for _, want := range []string{
+		`steps "py" and "py-2" could begin together`, `model "py" is not run by ONNX Runtime`,
+		`ensemble "pass" is left out: step[0]: input_map: neither a request nor a step gives tensor "x"`,
+	} {
 		if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, want) }) {
 			t.Errorf("notes %q lack %q", notes, want)
 		}
 	}
 }
 
-// FuzzEnsemble imports ensembles of any text over two models. Nothing may panic, and what is made of one is a file that can be read or
-// is refused with a reason.
+// FuzzEnsemble imports ensembles of any text over two models. Nothing may panic, and what is made of one is a file that
+// can be read or is refused with a reason.
 func FuzzEnsemble(f *testing.F) {
 	data, err := os.ReadFile("testdata/triton/scenes/config.pbtxt")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(string(data))
-	f.Add(`input { name: "I" data_type: TYPE_FP32 dims: 3 } output { name: "O" data_type: TYPE_FP32 dims: 3 } ensemble_scheduling { step { model_name: "a" input_map { key: "x" value: "I" } output_map { key: "y" value: "O" } } }`)
+	f.Add(`input { name: "I" data_type: TYPE_FP32 dims: 3 } output { name: "O" data_type: TYPE_FP32 dims: 3 } ` +
+		`ensemble_scheduling { step { model_name: "a" input_map { key: "x" value: "I" } output_map { key: "y" value: ` +
+		`"O" } } }`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		c, unknown, err := repository.Parse([]byte(text))

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/models/repository/pb"
 )
 
-// ensemble makes an app of an ensemble. A step is a stage, which every item passes on its own; the tensors of the ensemble are those
-// of the query.
+// ensemble makes an app of an ensemble. A step is a stage, which every item passes on its own; the tensors of the
+// ensemble are those of the query.
 func (im *importer) ensemble(c *repository.Model) (App, error) {
 	config := c.Config
 	for _, u := range c.Unknown {
@@ -48,7 +48,9 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		if err := im.usable(m); err != nil {
 			return a, fmt.Errorf("step[%d]: model %q: %w", k, s.ModelName, err)
 		}
-		a.Stages = append(a.Stages, Stage{Name: stageName(a.Stages, s.ModelName), Inputs: s.InputMap, Outputs: maps.Clone(s.OutputMap)})
+		a.Stages = append(a.Stages, Stage{
+			Name: stageName(a.Stages, s.ModelName), Inputs: s.InputMap, Outputs: maps.Clone(s.OutputMap),
+		})
 		st := &a.Stages[k]
 		st.Variants = []Variant{m.variant(st.Name, s.ModelVersion)}
 		if err := g.gives(k, s, m); err != nil {
@@ -66,12 +68,14 @@ func (im *importer) ensemble(c *repository.Model) (App, error) {
 		return a, err
 	}
 	for _, k := range later {
-		im.notef("ensemble %q: steps %q and %q could begin together; an app has one first stage, so that %q begins when %q is done",
+		im.notef("ensemble %q: steps %q and %q could begin together; an app has one first stage, so that %q begins "+
+			"when %q is done",
 			c.Name, a.Stages[g.first].Name, a.Stages[k].Name, a.Stages[k].Name, a.Stages[g.first].Name)
 	}
 	first := im.members[steps[g.first].ModelName]
 	if limit, own := config.GetMaxBatchSize(), first.Config.GetMaxBatchSize(); limit > 0 && own > limit {
-		im.notef("ensemble %q: max_batch_size is %d, and that of its first model %q is %d, which is what bounds a request", c.Name, limit, first.Name, own)
+		im.notef("ensemble %q: max_batch_size is %d, and that of its first model %q is %d, which is what bounds a "+
+			"request", c.Name, limit, first.Name, own)
 	}
 	return a, im.answer(&a, &g, config)
 }
@@ -85,7 +89,8 @@ func stageName(have []Stage, model string) string {
 	return name
 }
 
-// hide gives outputs of a model that the ensemble drops names of their own where they would pass for tensors of the ensemble.
+// hide gives outputs of a model that the ensemble drops names of their own where they would pass for tensors of the
+// ensemble.
 func (im *importer) hide(s *Stage, g *flow, m *member) {
 	for _, out := range m.outputs {
 		if _, taken := g.given[out]; !taken || s.Outputs[out] != "" {
@@ -103,9 +108,9 @@ func (im *importer) hide(s *Stage, g *flow, m *member) {
 	}
 }
 
-// answer has the app give what the ensemble gives. The outputs of final stages are answers as they are. What another step gives is
-// handed to a final stage that passes it on: a reshape to the shape that it has. So are all that a single step gives under other
-// names, because tensors are renamed between stages only.
+// answer has the app give what the ensemble gives. The outputs of final stages are answers as they are. What another
+// step gives is handed to a final stage that passes it on: a reshape to the shape that it has. So are all that a single
+// step gives under other names, because tensors are renamed between stages only.
 func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
 	var final []int
 	renames := func(m map[string]string) bool {
@@ -137,12 +142,14 @@ func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
 			}
 		}
 		if open > 1 || len(dims) > 8 {
-			im.notef("ensemble %q: output %q is not in the answer: step %q gives it, which is not among the last, and its shape %v is too open to pass it on",
+			im.notef("ensemble %q: output %q is not in the answer: step %q gives it, which is not among the last, "+
+				"and its shape %v is too open to pass it on",
 				a.Name, out.Name, a.Stages[from].Name, out.Dims)
 			a.Outputs = slices.DeleteFunc(a.Outputs, func(t Tensor) bool { return t.Name == out.Name })
 			continue
 		}
-		s := Stage{Name: stageName(a.Stages, "answer-"+out.Name), Function: "reshape", With: map[string]string{"shape": strings.Join(dims, ",")},
+		s := Stage{Name: stageName(a.Stages, "answer-"+out.Name), Function: "reshape",
+			With:   map[string]string{"shape": strings.Join(dims, ",")},
 			Inputs: map[string]string{"tensor": out.Name}, Outputs: map[string]string{"tensor": out.Name}}
 		if c.GetMaxBatchSize() == 0 {
 			s.With["whole"] = "true"

@@ -11,12 +11,16 @@ import (
 
 // write puts the file together.
 func (im *importer) write(b *bytes.Buffer, dir string, m machine) {
-	b.WriteString("# Made from a Triton model repository by `sluice import triton`. docs/pipelines.md and docs/configuration.md explain the settings;\n" +
-		"# check this file with `sluice config check`.\n")
+	b.WriteString(
+		"# Made from a Triton model repository by `sluice import triton`. docs/pipelines.md and " +
+			"docs/configuration.md explain the settings;\n" +
+			"# check this file with `sluice config check`.\n")
 	if len(im.notes) > 0 {
 		b.WriteString("#\n# What has no counterpart:\n")
 		for _, n := range im.notes {
-			fmt.Fprintf(b, "#   - %s\n", strings.Join(strings.FieldsFunc(n, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }), " "))
+			fmt.Fprintf(b, "#   - %s\n", strings.Join(strings.FieldsFunc(n, func(r rune) bool {
+				return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
+			}), " "))
 		}
 	}
 	b.WriteString("version: 1\n\n")
@@ -37,14 +41,18 @@ workers:
 		}
 		fmt.Fprintf(b, "workers:\n  - name: here\n    backend: {kind: onnx}\nmodels:\n  repository: %s\n", quote(dir))
 	}
-	b.WriteString("\n# Measured latencies. Write this file with `sluice profile` and take the mark away.\n# profiles: [profile.json]\n\nsystem: sluice\n\napps:\n")
+	b.WriteString(
+		"\n# Measured latencies. Write this file with `sluice profile` and take the mark away.\n# profiles: " +
+			"[profile.json]\n\nsystem: sluice\n\napps:\n")
 	for i := range im.apps {
 		writeImported(b, &im.apps[i])
 	}
 	if !im.placed {
 		return
 	}
-	b.WriteString("\n# As instance_group and dynamic_batching have it. Systems that plan by themselves need no such list.\nplacement:\n")
+	b.WriteString(
+		"\n# As instance_group and dynamic_batching have it. Systems that plan by themselves need no such " +
+			"list.\nplacement:\n")
 	worker := "here"
 	if im.remote {
 		worker = "triton"
@@ -73,7 +81,8 @@ func writeImported(b *bytes.Buffer, a *App) {
 			for d, n := range t.Shape {
 				shape[d] = strconv.FormatInt(n, 10)
 			}
-			fmt.Fprintf(b, "      - {name: %s, datatype: %s, shape: [%s]}\n", quote(t.Name), t.DataType, strings.Join(shape, ", "))
+			fmt.Fprintf(b, "      - {name: %s, datatype: %s, shape: [%s]}\n", quote(t.Name), t.DataType,
+				strings.Join(shape, ", "))
 		}
 	}
 	for i := range a.Variants {

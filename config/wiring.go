@@ -10,8 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// wiring finds out which tensors travel through the stages of an app, and what is known of them. A stage sees the tensors of the
-// request and those of the stages on the way to it; of one name it takes that of the latest in topological order.
+// wiring finds out which tensors travel through the stages of an app, and what is known of them. A stage sees the
+// tensors of the request and those of the stages on the way to it; of one name it takes that of the latest in
+// topological order.
 type wiring struct {
 	r     *resolver
 	file  *App
@@ -109,8 +110,8 @@ func (w *wiring) visible(k int) (out []string) {
 	return out
 }
 
-// missing is met where a stage takes a tensor that nobody is known to give: the request must bring it, if the file does not list
-// what it brings.
+// missing is met where a stage takes a tensor that nobody is known to give: the request must bring it, if the file does
+// not list what it brings.
 func (w *wiring) missing(k int, input string, spec tensor.Spec) {
 	at := w.path2(k, "inputs", input)
 	switch {
@@ -121,10 +122,13 @@ func (w *wiring) missing(k int, input string, spec tensor.Spec) {
 				hint = ": there is " + oneOf(seen)
 			}
 		}
-		w.r.c.addf(at, "neither the request nor a stage before this one gives a tensor %q, which input %q is%s", spec.Name, input, hint)
+		w.r.c.addf(at, "neither the request nor a stage before this one gives a tensor %q, which input %q is%s",
+			spec.Name, input, hint)
 	case w.unknown:
 	case spec.DType == tensor.Invalid:
-		w.r.c.addf(w.path+".inputs", "is missing: stage %q takes tensor %q of the request, and cannot tell of which datatype it is", w.views[k].Name, spec.Name)
+		w.r.c.addf(w.path+".inputs",
+			"is missing: stage %q takes tensor %q of the request, and cannot tell of which datatype it is",
+			w.views[k].Name, spec.Name)
 	default:
 		w.requested = append(w.requested, spec)
 		w.asked = append(w.asked, asked{k, input, spec.Name})
@@ -146,9 +150,12 @@ func (w *wiring) doubts() {
 		from := slices.IndexFunc(w.gives, func(n namespace) bool { return n.find(a.name) != nil })
 		switch {
 		case from >= 0 && from != a.stage:
-			w.r.c.addf(w.path2(a.stage, "inputs", a.input), "input %q is tensor %q, which stage %q gives, but no way leads from there to this stage", a.input, a.name, w.views[from].Name)
+			w.r.c.addf(w.path2(a.stage, "inputs", a.input),
+				"input %q is tensor %q, which stage %q gives, but no way leads from there to this stage", a.input,
+				a.name, w.views[from].Name)
 		default:
-			w.r.w.warnf("%s: no stage gives tensor %q, which stage %q takes: every request must bring it", w.path, a.name, w.views[a.stage].Name)
+			w.r.w.warnf("%s: no stage gives tensor %q, which stage %q takes: every request must bring it", w.path,
+				a.name, w.views[a.stage].Name)
 		}
 	}
 }
@@ -237,7 +244,8 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 			known = append(known, s.Name)
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.names)) {
-			w.r.c.known(name, known, join(v.path+"."+m.key, shown(name)), strings.TrimSuffix(m.key, "s")+" of the models of this stage")
+			w.r.c.known(name, known, join(v.path+"."+m.key, shown(name)), strings.TrimSuffix(m.key, "s")+
+				" of the models of this stage")
 		}
 	}
 	for _, in := range info.Inputs {
@@ -251,7 +259,8 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 			w.missing(k, in.Name, spec)
 		case found != nil && found.DType != tensor.Invalid:
 			if found.DType != in.DType || !fits(found.Shape, in.Shape) {
-				w.r.c.addf(w.path2(k, "inputs", in.Name), "tensor %s is not what the models take as %s", show([]tensor.Spec{*found}), show([]tensor.Spec{in}))
+				w.r.c.addf(w.path2(k, "inputs", in.Name), "tensor %s is not what the models take as %s",
+					show([]tensor.Spec{*found}), show([]tensor.Spec{in}))
 			}
 		}
 	}
@@ -296,8 +305,8 @@ func (w *wiring) rows(k int) {
 	}
 }
 
-// batched tells whether the first dimension of all of a request's tensors counts items: not when the request brings boxes beside the
-// one picture that they are in.
+// batched tells whether the first dimension of all of a request's tensors counts items: not when the request brings
+// boxes beside the one picture that they are in.
 func (w *wiring) batched() bool {
 	first := func(name string) bool {
 		return slices.ContainsFunc(w.brought, func(a asked) bool { return a.stage == 0 && a.name == name })

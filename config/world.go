@@ -3,10 +3,10 @@ package config
 import (
 	"fmt"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // World is a file with every name resolved: the tables that deciding code works on, and beside them what only the code
@@ -27,8 +27,8 @@ type AppInfo struct {
 	System System
 	Demand float64            // queries/s that the first plan is made for; 0 when not known
 	Items  workload.ItemsSpec // sizes of queries to expect
-	// Inputs and Outputs are what requests and answers carry. Nil when neither the file nor the repository says: a remote
-	// server may know.
+	// Inputs and Outputs are what requests and answers carry. Nil when neither the file nor the repository says: a
+	// remote server may know.
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
 	// Batched tells whether the first dimension of the tensors counts items.
@@ -37,8 +37,8 @@ type AppInfo struct {
 
 // StageInfo says by which names a stage takes and gives tensors, and what is known of them.
 type StageInfo struct {
-	// Takes maps inputs of the stage's model or function to tensors of the query, Gives maps outputs to the names they have there.
-	// Inputs and outputs that are not in them have the same name in both.
+	// Takes maps inputs of the stage's model or function to tensors of the query, Gives maps outputs to the names they
+	// have there. Inputs and outputs that are not in them have the same name in both.
 	Takes, Gives map[string]string
 	// Inputs and Outputs are what the stage takes and gives, by its own names; nil when it is not known.
 	Inputs, Outputs []tensor.Spec

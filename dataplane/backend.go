@@ -35,13 +35,13 @@ type InstanceSpec struct {
 // Runner is one live instance. Run may be called by up to Slots goroutines at once; the other methods by one at a time,
 // also while batches run.
 type Runner interface {
-	// Load makes one more variant ready, and warm for batches of up to limit items. Larger ones may come later, when a plan
-	// raises the limit: they must run, if colder.
+	// Load makes one more variant ready, and warm for batches of up to limit items. Larger ones may come later, when a
+	// plan raises the limit: they must run, if colder.
 	Load(ctx context.Context, v serving.VariantID, limit int) error
 	// Unload releases a variant. No batch of it is running or will be.
 	Unload(ctx context.Context, v serving.VariantID) error
-	// Run answers every part of the batch, setting its Outputs, or returns an error and the whole batch counts as failed.
-	// Outputs stay valid after Run returns and belong to the parts; inputs must not be kept.
+	// Run answers every part of the batch, setting its Outputs, or returns an error and the whole batch counts as
+	// failed. Outputs stay valid after Run returns and belong to the parts; inputs must not be kept.
 	Run(ctx context.Context, b *Batch) error
 	// Close releases everything. No batch is running.
 	Close() error
@@ -56,16 +56,17 @@ type Batch struct {
 }
 
 // Part is one query's share of a batch: its inputs have Items rows in their first dimension (or, for a model without a
-// batch dimension, the batch has exactly one part with Items 1), and its outputs must have the same number. At stages of apps of
-// several stages there may be more: inputs that are no rows of the items but something that all of them need, such as the image that
-// they lie in, and outputs with any number of rows, such as what was found.
+// batch dimension, the batch has exactly one part with Items 1), and its outputs must have the same number. At stages
+// of apps of several stages there may be more: inputs that are no rows of the items but something that all of them
+// need, such as the image that they lie in, and outputs with any number of rows, such as what was found.
 type Part struct {
 	Query   serving.QueryID
 	Items   int
 	Offset  int // first of the query's items at this stage; not 0 only where a stage's input was split
 	Inputs  []tensor.Tensor
 	Outputs []tensor.Tensor
-	// State is, at a stateful stage, what the runner knew of the query's stream when the query before it had ended, nil at the start;
-	// and then what it is to know from now on, nil for nothing. A runner replaces it and does not change its bytes.
+	// State is, at a stateful stage, what the runner knew of the query's stream when the query before it had ended, nil
+	// at the start; and then what it is to know from now on, nil for nothing. A runner replaces it and does not change
+	// its bytes.
 	State []byte
 }

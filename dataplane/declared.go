@@ -26,13 +26,13 @@ type opened struct {
 const (
 	// mostStreams bounds the streams that may be open at a time.
 	mostStreams = 10_000
-	// silence is how long nothing may come of a stream that was declared by a query before its client counts as gone. A machine is paid for
-	// as long; a stream that pauses and comes back is a reason for two plans.
+	// silence is how long nothing may come of a stream that was declared by a query before its client counts as gone. A
+	// machine is paid for as long; a stream that pauses and comes back is a reason for two plans.
 	silence = 30 * time.Second
 )
 
-// OpenStream tells that a client of an app will send the queries of a stream at a rate in queries/s, until CloseStream: plans are made
-// for that. A rate of 0 says nothing of it. Opening a stream that is open changes its rate.
+// OpenStream tells that a client of an app will send the queries of a stream at a rate in queries/s, until CloseStream:
+// plans are made for that. A rate of 0 says nothing of it. Opening a stream that is open changes its rate.
 func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error {
 	switch {
 	case app < 0 || int(app) >= len(p.spec().Apps):
@@ -40,7 +40,8 @@ func (p *Plane) OpenStream(app serving.AppID, stream string, rate float64) error
 	case stream == "":
 		return errors.New("dataplane: a stream that is opened needs a name")
 	case !(rate >= 0) || math.IsInf(rate, 0):
-		return fmt.Errorf("dataplane: stream %.64q declares %v queries/s, want a finite number of at least 0", stream, rate)
+		return fmt.Errorf("dataplane: stream %.64q declares %v queries/s, want a finite number of at least 0", stream,
+			rate)
 	}
 	key := session{app, StreamNumber(stream)}
 	p.mu.Lock()
@@ -68,7 +69,12 @@ func (p *Plane) CloseStream(app serving.AppID, stream string) {
 // declare hands a rate to the engine. The caller holds the lock.
 func (p *Plane) declare(key session, rate float64) {
 	p.open[key].rate = rate
-	p.hand(message{in: engine.Input{Kind: engine.StreamOpened, Query: serving.Query{App: key.app, Stream: key.stream}, Rate: rate, Variant: serving.None}})
+	p.hand(message{
+		in: engine.Input{
+			Kind: engine.StreamOpened, Query: serving.Query{App: key.app, Stream: key.stream}, Rate: rate,
+			Variant: serving.None,
+		},
+	})
 }
 
 // leave closes a stream, if it is open. The caller holds the lock.
@@ -81,11 +87,15 @@ func (p *Plane) leave(key session) {
 		p.leased.Add(-1)
 	}
 	delete(p.open, key)
-	p.hand(message{in: engine.Input{Kind: engine.StreamClosed, Query: serving.Query{App: key.app, Stream: key.stream}, Variant: serving.None}})
+	p.hand(message{
+		in: engine.Input{
+			Kind: engine.StreamClosed, Query: serving.Query{App: key.app, Stream: key.stream}, Variant: serving.None,
+		},
+	})
 }
 
-// heard takes note of a query of a stream: what it declares, that its client is there, and that it is the last. Where as many streams are
-// open as may be, one more is served and its declaration left. The caller holds the lock.
+// heard takes note of a query of a stream: what it declares, that its client is there, and that it is the last. Where
+// as many streams are open as may be, one more is served and its declaration left. The caller holds the lock.
 func (p *Plane) heard(r *Request, q *serving.Query) {
 	if q.Stream == 0 || q.App < 0 || int(q.App) >= len(p.spec().Apps) {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 )
 
-// A query may say at which rate its stream will send. That holds until the stream ends, says otherwise, or has been silent for long.
+// A query may say at which rate its stream will send. That holds until the stream ends, says otherwise, or has been
+// silent for long.
 func TestRatesDeclaredByQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := remembering(t, counter, dataplane.Config{})

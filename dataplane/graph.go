@@ -71,10 +71,12 @@ func newGraph(spec *serving.Spec, wiring []Wiring, a serving.AppID) (*graph, err
 			to := &g.nodes[at[e.To]]
 			switch {
 			case e.Rows == "" && e.FanOut != 1:
-				return nil, fmt.Errorf("dataplane: app %q: stage %q sends %v items to %q for each it gets: a live stage sends one, or as many as a tensor has rows: name the tensor as rows",
+				return nil, fmt.Errorf("dataplane: app %q: stage %q sends %v items to %q for each it gets: a live "+
+					"stage sends one, or as many as a tensor has rows: name the tensor as rows",
 					app.Name, st.Name, e.FanOut, spec.Stages[e.To].Name)
 			case e.Rows != "" && n.outputs != nil && !n.has(e.Rows):
-				return nil, fmt.Errorf("dataplane: app %q: stage %q sends the rows of %q to %q, but gives %v", app.Name, st.Name, e.Rows, spec.Stages[e.To].Name, names(n.outputs))
+				return nil, fmt.Errorf("dataplane: app %q: stage %q sends the rows of %q to %q, but gives %v", app.Name,
+					st.Name, e.Rows, spec.Stages[e.To].Name, names(n.outputs))
 			}
 			n.counts = n.counts || e.Rows != ""
 			n.edges = append(n.edges, link{to: at[e.To], rows: e.Rows})
@@ -178,8 +180,9 @@ func (g *graph) node(s serving.StageID) int {
 	return slices.IndexFunc(g.nodes, func(n node) bool { return n.id == s })
 }
 
-// Interface returns what an app of several stages takes and gives, from what is known of its stages: the inputs of its first stage,
-// those tensors that later stages take and no stage before them gives, and the outputs of its final stages. What is not known is nil.
+// Interface returns what an app of several stages takes and gives, from what is known of its stages: the inputs of its
+// first stage, those tensors that later stages take and no stage before them gives, and the outputs of its final
+// stages. What is not known is nil.
 func Interface(spec *serving.Spec, wiring []Wiring, a serving.AppID) (inputs, outputs []tensor.Spec, err error) {
 	g, err := newGraph(spec, wiring, a)
 	if err != nil || g == nil {
@@ -203,7 +206,9 @@ func Interface(spec *serving.Spec, wiring []Wiring, a serving.AppID) (inputs, ou
 		}
 		for _, s := range w.Inputs {
 			name := renamed(w.Takes, s.Name)
-			given := slices.ContainsFunc(n.before, func(b int) bool { return g.nodes[b].outputs == nil || g.nodes[b].has(name) })
+			given := slices.ContainsFunc(n.before, func(b int) bool {
+				return g.nodes[b].outputs == nil || g.nodes[b].has(name)
+			})
 			if !given {
 				inputs = add(inputs, s, name)
 			}

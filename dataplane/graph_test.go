@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// script is what every stage is to be handed and is to give for one query of a random graph, worked out stage by stage, without
-// batches and without parts.
+// script is what every stage is to be handed and is to give for one query of a random graph, worked out stage by stage,
+// without batches and without parts.
 type script struct {
 	items  int
 	stages []scene
@@ -40,8 +40,8 @@ type line struct {
 	byItem bool
 }
 
-// play is a random graph with its script by query. A stage gives v and its number, and r and its number where an edge of it sends
-// rows on.
+// play is a random graph with its script by query. A stage gives v and its number, and r and its number where an edge
+// of it sends rows on.
 type play struct {
 	cluster *simtest.Cluster
 	wiring  []dataplane.Wiring
@@ -107,7 +107,10 @@ func newPlay(seed uint64, queries int) *play {
 func (p *play) write(rng *rand.Rand) (q script, clear bool) {
 	stages := p.cluster.Spec.Stages
 	clear = true
-	q = script{items: 1 + rng.IntN(min(4, p.cluster.Spec.Variants[0].MaxBatch)), stages: make([]scene, len(stages)), answer: map[string][]uint64{}}
+	q = script{
+		items: 1 + rng.IntN(min(4, p.cluster.Spec.Variants[0].MaxBatch)), stages: make([]scene, len(stages)),
+		answer: map[string][]uint64{},
+	}
 	draw := func(n int) []uint64 {
 		out := make([]uint64, n)
 		for k := range out {
@@ -210,13 +213,15 @@ func (p *play) perform(s int, part *dataplane.Part) error {
 		handed[part.Inputs[k].Name] = numbers(&part.Inputs[k])
 	}
 	if len(handed) != len(here.in) || len(part.Inputs) != len(here.in) {
-		return fmt.Errorf("query %d, stage %d: handed %d tensors, want %d", part.Query, s, len(part.Inputs), len(here.in))
+		return fmt.Errorf("query %d, stage %d: handed %d tensors, want %d", part.Query, s, len(part.Inputs),
+			len(here.in))
 	}
 	offset := -1
 	for k, l := range here.in {
 		if l.byItem {
 			if got := handed[k]; len(got) != part.Items {
-				return fmt.Errorf("query %d, stage %d: %q has %d rows for %d of %d items", part.Query, s, k, len(got), part.Items, here.items)
+				return fmt.Errorf("query %d, stage %d: %q has %d rows for %d of %d items", part.Query, s, k, len(got),
+					part.Items, here.items)
 			}
 			offset = slices.Index(l.rows, handed[k][0])
 		}
@@ -248,9 +253,9 @@ func (p *play) perform(s int, part *dataplane.Part) error {
 	return nil
 }
 
-// Random graphs with joins, with stages that find 0, 1, 3 or 17 things in every item, whose inputs run in batches with those of other
-// queries: every stage is handed exactly the rows that belong to its items, what is no row of them in whole, and the answer is that of
-// a run stage by stage.
+// Random graphs with joins, with stages that find 0, 1, 3 or 17 things in every item, whose inputs run in batches with
+// those of other queries: every stage is handed exactly the rows that belong to its items, what is no row of them in
+// whole, and the answer is that of a run stage by stage.
 func TestRandomGraphs(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		const queries = 40
@@ -263,7 +268,8 @@ func TestRandomGraphs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plane, err := dataplane.New(dataplane.Config{Spec: p.cluster.Spec, Engine: e, Initial: p.cluster.Plan, Wiring: p.wiring, Rows: 1 << 20,
+		plane, err := dataplane.New(dataplane.Config{Spec: p.cluster.Spec, Engine: e, Initial: p.cluster.Plan,
+			Wiring: p.wiring, Rows: 1 << 20,
 			Backend: func(serving.WorkerID) dataplane.Backend { return &runtime{run: p.Run} }})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -277,7 +283,9 @@ func TestRandomGraphs(t *testing.T) {
 			q := &p.queries[k]
 			answers[k] = make(chan answer, 1)
 			plane.Submit(&dataplane.Request{Items: q.items, Variant: serving.None,
-				Inputs: []tensor.Tensor{values("x", q.stages[0].in["x"].rows), values("whole", q.stages[0].in["whole"].rows)}},
+				Inputs: []tensor.Tensor{
+					values("x", q.stages[0].in["x"].rows), values("whole", q.stages[0].in["whole"].rows),
+				}},
 				func(r *dataplane.Response, err error) { answers[k] <- answer{r, err} })
 		}
 		for k := range answers {
@@ -294,11 +302,13 @@ func TestRandomGraphs(t *testing.T) {
 			}
 			for n, want := range p.queries[k].answer {
 				if !slices.Equal(got[n], want) {
-					t.Errorf("seed %d, query %d: answer %q has %d rows, or others, want %d", seed, k+1, n, len(got[n]), len(want))
+					t.Errorf("seed %d, query %d: answer %q has %d rows, or others, want %d", seed, k+1, n, len(got[n]),
+						len(want))
 				}
 			}
 			if len(got) != len(p.queries[k].answer) {
-				t.Errorf("seed %d, query %d: the answer has %d tensors, want %d", seed, k+1, len(got), len(p.queries[k].answer))
+				t.Errorf("seed %d, query %d: the answer has %d tensors, want %d", seed, k+1, len(got),
+					len(p.queries[k].answer))
 			}
 		}
 		plane.Close()

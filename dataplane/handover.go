@@ -50,7 +50,9 @@ func (p *Plane) handOver(d *engine.Decision) *handOver {
 func (h *handOver) begin(k int, c *call, part *Part) ([]tensor.Tensor, error) {
 	if h.memories != nil {
 		h.memories[k] = memory{
-			key: StateKey{App: h.spec.Apps[h.stage.App].Name, Stage: h.stage.Name, Stream: c.request.Stream}, begins: c.request.Begins, ends: c.request.Ends,
+			key: StateKey{
+				App: h.spec.Apps[h.stage.App].Name, Stage: h.stage.Name, Stream: c.request.Stream,
+			}, begins: c.request.Begins, ends: c.request.Ends,
 		}
 	}
 	if h.graph == nil {
@@ -62,7 +64,8 @@ func (h *handOver) begin(k int, c *call, part *Part) ([]tensor.Tensor, error) {
 	return c.journey.inputs(h.node, part.Offset, part.Items)
 }
 
-// embark makes a call one of an app of several stages. The request's tensors are let go one by one, as nobody needs them any more.
+// embark makes a call one of an app of several stages. The request's tensors are let go one by one, as nobody needs
+// them any more.
 func (c *call) embark(g *graph) {
 	c.journey = newJourney(g, c.request)
 	bare := *c.request
@@ -110,8 +113,8 @@ func (p *Plane) endStream(r *Request, id serving.QueryID) {
 	}
 }
 
-// check looks at what a runner has made of a batch, before anything of it counts. Of parts of queries that have ended meanwhile only
-// the state of their stream counts, for the next query of it to find.
+// check looks at what a runner has made of a batch, before anything of it counts. Of parts of queries that have ended
+// meanwhile only the state of their stream counts, for the next query of it to find.
 func (p *Plane) check(j *job) error {
 	var errs []error
 	h := j.hand
@@ -145,8 +148,8 @@ func (p *Plane) check(j *job) error {
 	return errors.Join(errs...)
 }
 
-// deliver hands on what a batch has made, and returns how many items each part sends along each edge of its stage; nil when all hand
-// their items on as they are.
+// deliver hands on what a batch has made, and returns how many items each part sends along each edge of its stage; nil
+// when all hand their items on as they are.
 func (p *Plane) deliver(j *job) []int32 {
 	h := j.hand
 	from := len(p.sent)

@@ -47,13 +47,19 @@ type job struct {
 func (p *Plane) launch(d *engine.Decision) {
 	l := d.Launch
 	ctx, cancel := context.WithCancel(p.ctx)
-	i := &instance{id: d.Instance, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx, cancel: cancel}
+	i := &instance{
+		id: d.Instance, jobs: make(chan *job, l.Slots), ops: &operations{more: make(chan struct{}, 1)}, ctx: ctx,
+		cancel: cancel,
+	}
 	p.instances[d.Instance] = i
 	cores := l.Cores
 	if cores == 0 {
 		cores = p.spec().DeviceTypes[l.DeviceType].Cores // it shares the worker: a run may use all of it
 	}
-	spec := InstanceSpec{ID: d.Instance, Worker: l.Key.Worker, DeviceType: l.DeviceType, Variants: l.Variants[:1], BatchLimit: l.BatchLimit, Slots: l.Slots, Cores: cores}
+	spec := InstanceSpec{
+		ID: d.Instance, Worker: l.Key.Worker, DeviceType: l.DeviceType, Variants: l.Variants[:1],
+		BatchLimit: l.BatchLimit, Slots: l.Slots, Cores: cores,
+	}
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()
@@ -72,7 +78,8 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 	done()
 	if err != nil {
 		if ctx.Err() == nil {
-			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.spec().Workers[spec.Worker].Name, err))
+			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.spec().Workers[spec.Worker].Name,
+				err))
 			if errors.Is(err, ErrInstanceLost) || errors.Is(err, context.DeadlineExceeded) {
 				changed(engine.Lost, serving.None) // the worker's fault, not the model's
 			} else {
@@ -121,7 +128,8 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 			load(op.variant, op.limit)
 		default:
 			if err := runner.Unload(ctx, op.variant); err != nil {
-				p.c.Trouble(fmt.Errorf("unload of variant %q on instance %d: %w", p.spec().Variants[op.variant].Name, i.id, err))
+				p.c.Trouble(fmt.Errorf("unload of variant %q on instance %d: %w", p.spec().Variants[op.variant].Name,
+					i.id, err))
 			}
 		}
 	}
@@ -235,24 +243,29 @@ func (p *Plane) finish(m *message) {
 		in.Emitted = p.deliver(j)
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
-		in = engine.Input{Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None}
+		in = engine.Input{
+			Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None,
+		}
 	default:
 		in.Result = engine.Broken
 	}
 	p.in = append(p.in, in)
 }
 
-// overrun reports instances lost on which a batch has run for longer than RunTimeout: a runtime that hangs must not hold
-// queries for ever. Stopping the instance ends its context.
+// overrun reports instances lost on which a batch has run for longer than RunTimeout: a runtime that hangs must not
+// hold queries for ever. Stopping the instance ends its context.
 func (p *Plane) overrun(now serving.Time) {
 	for id, j := range p.jobs {
 		if now.Sub(j.started) <= p.c.RunTimeout {
 			continue
 		}
 		delete(p.jobs, id)
-		in := engine.Input{Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None}
+		in := engine.Input{
+			Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None,
+		}
 		if !engine.Stale(p.c.Engine, &in) {
-			p.c.Trouble(fmt.Errorf("instance %d: batch %d has not ended in %v, counted as lost", j.instance.id, id, p.c.RunTimeout))
+			p.c.Trouble(fmt.Errorf("instance %d: batch %d has not ended in %v, counted as lost", j.instance.id, id,
+				p.c.RunTimeout))
 			p.in = append(p.in, in)
 		}
 	}

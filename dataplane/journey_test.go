@@ -22,7 +22,10 @@ func scenes() (*serving.Spec, []Wiring) {
 		},
 	}
 	return spec, []Wiring{
-		{Takes: map[string]string{"pixels": "image"}, Gives: map[string]string{"b": "boxes"}, Inputs: specs("pixels"), Outputs: specs("b", "score", "count")},
+		{
+			Takes: map[string]string{"pixels": "image"}, Gives: map[string]string{"b": "boxes"},
+			Inputs: specs("pixels"), Outputs: specs("b", "score", "count"),
+		},
 		{Inputs: specs("image", "boxes"), Outputs: specs("crops")},
 		{Takes: map[string]string{"digit": "crops"}, Inputs: specs("digit"), Outputs: specs("labels")},
 	}
@@ -72,8 +75,8 @@ func written(tensors []tensor.Tensor) string {
 	return strings.TrimSpace(b.String())
 }
 
-// An image of 3 rows and 3 boxes in it: boxes are cut to the items of a part, the image is not, although it has as many rows.
-// Parts may end in any order. What nobody needs any more is let go.
+// An image of 3 rows and 3 boxes in it: boxes are cut to the items of a part, the image is not, although it has as many
+// rows. Parts may end in any order. What nobody needs any more is let go.
 func TestJourney(t *testing.T) {
 	spec, w := scenes()
 	image := rows("image", 50, 3)
@@ -137,10 +140,12 @@ func TestJourneyNothing(t *testing.T) {
 	}
 }
 
-// A tensor of the same name that a later stage gives takes the place of the earlier one, also while branches run side by side, and
-// then the earlier one is let go.
+// A tensor of the same name that a later stage gives takes the place of the earlier one, also while branches run side
+// by side, and then the earlier one is let go.
 func TestJourneyLatest(t *testing.T) {
-	spec := &serving.Spec{Apps: []serving.App{{Name: "a", Stages: []serving.StageID{0, 1, 2, 3}}}, Stages: []serving.Stage{
+	spec := &serving.Spec{Apps: []serving.App{
+		{Name: "a", Stages: []serving.StageID{0, 1, 2, 3}},
+	}, Stages: []serving.Stage{
 		{Name: "s0", Next: []serving.Edge{{To: 1, FanOut: 1}, {To: 2, FanOut: 1}}},
 		{Name: "s1", Joins: 1, Next: []serving.Edge{{To: 3, FanOut: 1}}},
 		{Name: "s2", Joins: 1, Next: []serving.Edge{{To: 3, FanOut: 1}}},
@@ -184,15 +189,18 @@ func TestJourneyRefuses(t *testing.T) {
 		`101 rows for "cut", of one query at most 100 are taken (server.limits.rows)`: {rows("b", 0, 101)},
 	} {
 		j := travel(t, spec, w, rows("image", 1, 2))
-		if _, err := j.check(0, &Part{Items: 1, Outputs: outputs}, 100, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := j.check(0, &Part{Items: 1, Outputs: outputs}, 100, nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 	j := travel(t, spec, w, rows("picture", 1, 2))
-	if _, err := j.inputs(0, 0, 1); err == nil || !strings.Contains(err.Error(), `takes tensor "image" as its input "pixels"`) {
+	if _, err := j.inputs(0, 0, 1); err == nil ||
+		!strings.Contains(err.Error(), `takes tensor "image" as its input "pixels"`) {
 		t.Error(err)
 	}
-	// Parts of one query that cannot be joined, be they of one batch or of two; and rows that are too many only together.
+	// Parts of one query that cannot be joined, be they of one batch or of two; and rows that are too many only
+	// together.
 	j = travel(t, spec, w, rows("image", 1, 2))
 	pass(t, j, 0, 0, 1, rows("b", 1, 3), rows("score", 20, 3), rows("count", 9, 1))
 	wide := rows("crops", 1, 1)
@@ -201,11 +209,13 @@ func TestJourneyRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, []result{first}); err == nil || !strings.Contains(err.Error(), "only the first dimension may differ") {
+	if _, err := j.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, []result{first}); err == nil ||
+		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)
 	}
 	j.keep(1, 0, 1, first)
-	if _, err := j.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, nil); err == nil || !strings.Contains(err.Error(), "only the first dimension may differ") {
+	if _, err := j.check(1, &Part{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, nil); err == nil ||
+		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)
 	}
 	if _, err := j.check(1, &Part{Items: 2, Outputs: nil}, 100, nil); err == nil {
@@ -218,7 +228,8 @@ func TestJourneyRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 41)}}, 100, []result{first}); err == nil || !strings.Contains(err.Error(), "101 rows") {
+	if _, err := j.check(1, &Part{Items: 1, Outputs: []tensor.Tensor{rows("crops", 1, 41)}}, 100,
+		[]result{first}); err == nil || !strings.Contains(err.Error(), "101 rows") {
 		t.Error(err)
 	}
 }
@@ -226,10 +237,18 @@ func TestJourneyRefuses(t *testing.T) {
 func TestWiringRefuses(t *testing.T) {
 	for want, change := range map[string]func(*serving.Spec, []Wiring){
 		`sends 2 items to "cut"`: func(s *serving.Spec, _ []Wiring) { s.Stages[0].Next[0].Rows = "" },
-		`sends the rows of "b" to "cut", but gives [boxes score count]`: func(s *serving.Spec, _ []Wiring) { s.Stages[0].Next[0].Rows = "b" },
-		`stage "cut": "img" is no input of its model`:                   func(_ *serving.Spec, w []Wiring) { w[1].Takes = map[string]string{"img": "image"} },
-		`stage "read": "label" is no output of its model`:               func(_ *serving.Spec, w []Wiring) { w[2].Gives = map[string]string{"label": "x"} },
-		`two of its outputs are called "score"`:                         func(_ *serving.Spec, w []Wiring) { w[0].Gives = map[string]string{"count": "score", "b": "boxes"} },
+		`sends the rows of "b" to "cut", but gives [boxes score count]`: func(s *serving.Spec, _ []Wiring) {
+			s.Stages[0].Next[0].Rows = "b"
+		},
+		`stage "cut": "img" is no input of its model`: func(_ *serving.Spec, w []Wiring) {
+			w[1].Takes = map[string]string{"img": "image"}
+		},
+		`stage "read": "label" is no output of its model`: func(_ *serving.Spec, w []Wiring) {
+			w[2].Gives = map[string]string{"label": "x"}
+		},
+		`two of its outputs are called "score"`: func(_ *serving.Spec, w []Wiring) {
+			w[0].Gives = map[string]string{"count": "score", "b": "boxes"}
+		},
 	} {
 		spec, w := scenes()
 		change(spec, w)

@@ -157,7 +157,8 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 			outputs = c.journey.answer()
 		}
 		r := &Response{
-			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue, Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
+			Query: d.Query, Outputs: outputs, Variant: d.Variant, Accuracy: d.Accuracy, Queue: d.Queue,
+			Total: now.Sub(c.arrived), BatchSize: int(d.Items), Late: d.Late,
 		}
 		if c.request.Timings {
 			r.Stages = timings(p.spec(), d, c.arrived, now)

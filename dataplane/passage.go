@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// journey is a query on its way through an app of several stages: the tensors that its later stages and its answer need.
+// journey is a query on its way through an app of several stages: the tensors that its later stages and its answer
+// need.
 type journey struct {
 	graph   *graph
 	request []tensor.Tensor
@@ -15,16 +16,17 @@ type journey struct {
 	stages  []passage
 }
 
-// passage is a query's progress at one stage. How many items a stage works on is counted as the engine counts it: a join takes the
-// most that any edge delivers, and a stage that is sent nothing is passed over.
+// passage is a query's progress at one stage. How many items a stage works on is counted as the engine counts it: a
+// join takes the most that any edge delivers, and a stage that is sent nothing is passed over.
 type passage struct {
-	edges   int // that have delivered
-	items   int
-	done    int // items whose parts have ended
-	over    bool
-	sent    []int // by edge
-	parts   []stagePart
-	outputs []tensor.Tensor // joined, once over, by the query's names; those that nobody needs any more have lost their data
+	edges int // that have delivered
+	items int
+	done  int // items whose parts have ended
+	over  bool
+	sent  []int // by edge
+	parts []stagePart
+	// joined, once over, by the query's names; those that nobody needs any more have lost their data
+	outputs []tensor.Tensor
 }
 
 type stagePart struct {
@@ -33,7 +35,9 @@ type stagePart struct {
 }
 
 func newJourney(g *graph, r *Request) *journey {
-	j := &journey{graph: g, request: slices.Clone(r.Inputs), items: max(r.Items, 1), stages: make([]passage, len(g.nodes))}
+	j := &journey{
+		graph: g, request: slices.Clone(r.Inputs), items: max(r.Items, 1), stages: make([]passage, len(g.nodes)),
+	}
 	edges := 0
 	for k := range g.nodes {
 		edges += len(g.nodes[k].edges)
@@ -86,7 +90,8 @@ func (j *journey) inputs(at, offset, items int) ([]tensor.Tensor, error) {
 		have := j.tensors(from)
 		i := find(have, x.name)
 		if i < 0 {
-			return nil, fmt.Errorf("stage %q takes tensor %q as its input %q: neither the request nor a stage before it gives one of that name, which inputs of the stage may change", n.name, x.name, x.input)
+			return nil, fmt.Errorf("stage %q takes tensor %q as its input %q: neither the request nor a stage before "+
+				"it gives one of that name, which inputs of the stage may change", n.name, x.name, x.input)
 		}
 		t, err := j.cut(at, from, &have[i], offset, items)
 		if err != nil {
@@ -98,8 +103,8 @@ func (j *journey) inputs(at, offset, items int) ([]tensor.Tensor, error) {
 	return out, nil
 }
 
-// everything is what a stage is handed of which nothing is known: the request at the first, and at the others all that the stages
-// that feed it give; of one name the latest.
+// everything is what a stage is handed of which nothing is known: the request at the first, and at the others all that
+// the stages that feed it give; of one name the latest.
 func (j *journey) everything(at, offset, items int) ([]tensor.Tensor, error) {
 	from := j.graph.nodes[at].feeds
 	if at == 0 {
@@ -123,7 +128,8 @@ func (j *journey) everything(at, offset, items int) ([]tensor.Tensor, error) {
 	return out, nil
 }
 
-// cut returns the rows of a tensor that belong to some items of a stage; a tensor whose rows are not the stage's items as a whole.
+// cut returns the rows of a tensor that belong to some items of a stage; a tensor whose rows are not the stage's items
+// as a whole.
 func (j *journey) cut(at, from int, t *tensor.Tensor, offset, items int) (tensor.Tensor, error) {
 	if offset == 0 && items == j.stages[at].items || !j.aligned(at, from, t) {
 		return *t, nil
@@ -131,8 +137,8 @@ func (j *journey) cut(at, from int, t *tensor.Tensor, offset, items int) (tensor
 	return t.Rows(int64(offset), int64(offset+items))
 }
 
-// aligned tells whether the rows of a tensor are the items of a stage: not because they are as many, but because the items have
-// come from the same rows. An image of 3 channels is not the 3 boxes that were found in it.
+// aligned tells whether the rows of a tensor are the items of a stage: not because they are as many, but because the
+// items have come from the same rows. An image of 3 channels is not the 3 boxes that were found in it.
 func (j *journey) aligned(at, from int, t *tensor.Tensor) bool {
 	total := j.stages[at].items
 	if len(t.Shape) == 0 || t.Shape[0] != int64(total) {
@@ -169,8 +175,8 @@ type result struct {
 	sent    []int32         // by edge; nil when every edge hands the items on as they are
 }
 
-// check looks at what a runner made of a part of a query: with an error nothing of it counts. before are the results of the parts
-// of the same query in the same batch.
+// check looks at what a runner made of a part of a query: with an error nothing of it counts. before are the results of
+// the parts of the same query in the same batch.
 func (j *journey) check(at int, part *Part, limit int, before []result) (result, error) {
 	n, p := &j.graph.nodes[at], &j.stages[at]
 	r := result{outputs: n.given(part.Outputs)}
@@ -198,9 +204,11 @@ func (j *journey) check(at int, part *Part, limit int, before []result) (result,
 		}
 		switch {
 		case rows < 0:
-			return r, fmt.Errorf("stage %q gives no tensor %q with rows that it could send to %q", n.name, e.rows, j.graph.nodes[e.to].name)
+			return r, fmt.Errorf("stage %q gives no tensor %q with rows that it could send to %q", n.name, e.rows,
+				j.graph.nodes[e.to].name)
 		case e.rows != "" && rows > int64(limit)-total:
-			return r, fmt.Errorf("stage %q: tensor %q has %d rows for %q, of one query at most %d are taken (server.limits.rows): have an earlier stage keep fewer",
+			return r, fmt.Errorf("stage %q: tensor %q has %d rows for %q, of one query at most %d are taken "+
+				"(server.limits.rows): have an earlier stage keep fewer",
 				n.name, e.rows, total+rows, j.graph.nodes[e.to].name, limit)
 		}
 		r.sent[k] = int32(rows)
@@ -208,8 +216,8 @@ func (j *journey) check(at int, part *Part, limit int, before []result) (result,
 	return r, nil
 }
 
-// sends is how many items go along an edge for some items of a stage and what was made of them, by the query's names; -1 when that
-// cannot be told.
+// sends is how many items go along an edge for some items of a stage and what was made of them, by the query's names;
+// -1 when that cannot be told.
 func sends(n *node, edge, items int, outputs []tensor.Tensor) int64 {
 	rows := n.edges[edge].rows
 	if rows == "" {
@@ -240,7 +248,9 @@ func joinable(first, next []tensor.Tensor, several bool) error {
 	}
 	for k := range next {
 		if len(next[k].Shape) == 0 {
-			return fmt.Errorf("output %q has no rows, and the items of the query run in several batches: nothing can be joined", next[k].Name)
+			return fmt.Errorf(
+				"output %q has no rows, and the items of the query run in several batches: nothing can be joined",
+				next[k].Name)
 		}
 	}
 	if first == nil {
@@ -252,7 +262,9 @@ func joinable(first, next []tensor.Tensor, several bool) error {
 	for k := range next {
 		a, b := &first[k], &next[k]
 		if a.Name != b.Name || a.DType != b.DType || !slices.Equal(a.Shape[1:], b.Shape[1:]) {
-			return fmt.Errorf("output %q is %s%v for some items of a query, and %q is %s%v for others: only the first dimension may differ", a.Name, a.DType, a.Shape, b.Name, b.DType, b.Shape)
+			return fmt.Errorf(
+				"output %q is %s%v for some items of a query, and %q is %s%v for others: only the first dimension "+
+					"may differ", a.Name, a.DType, a.Shape, b.Name, b.DType, b.Shape)
 		}
 	}
 	return nil

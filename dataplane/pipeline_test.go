@@ -16,7 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-func staged(t testing.TB, stages []serving.Stage, run func(context.Context, *dataplane.Batch) error, slo time.Duration, limit int, c dataplane.Config) *dataplane.Plane {
+func staged(t testing.TB, stages []serving.Stage, run func(context.Context, *dataplane.Batch) error, slo time.Duration,
+	limit int, c dataplane.Config) *dataplane.Plane {
 	t.Helper()
 	w := simtest.Staged(stages, 1, time.Millisecond, time.Millisecond, slo, limit)
 	s, err := systems.Get("sluice")
@@ -107,13 +108,15 @@ func TestWrongOutputsFailTheirQuery(t *testing.T) {
 		answers := make(chan error, 5)
 		for _, n := range []byte{1, 2, 21, 20, 0} {
 			p.Submit(holding(n), func(r *dataplane.Response, err error) {
-				if n == 21 {
-					if outcome(err) != serving.Failed || !strings.Contains(err.Error(), `21 rows for "read", of one query at most 20 are taken`) {
+				switch {
+				case n == 21:
+					if outcome(err) != serving.Failed ||
+						!strings.Contains(err.Error(), `21 rows for "read", of one query at most 20 are taken`) {
 						t.Errorf("%v", err)
 					}
-				} else if err != nil {
+				case err != nil:
 					t.Errorf("%d rows: %v", n, err)
-				} else if n > 0 && r.Outputs[0].Shape[0] != int64(n) {
+				case n > 0 && r.Outputs[0].Shape[0] != int64(n):
 					t.Errorf("%d rows: answered %v", n, r.Outputs[0].Shape)
 				}
 				answers <- err
@@ -144,7 +147,11 @@ func TestTimings(t *testing.T) {
 		}
 		ms := time.Millisecond
 		// Three things found, read in two batches one after the other.
-		want := []dataplane.StageTime{{Stage: "find", Variant: "find", Items: 1, Batch: 1, Run: 10 * ms}, {Stage: "read", Variant: "read", Items: 3, Batch: 1, Ready: 10 * ms, Queue: 20 * ms, Run: 20 * ms}}
+		want := []dataplane.StageTime{
+			{Stage: "find", Variant: "find", Items: 1, Batch: 1, Run: 10 * ms}, {
+				Stage: "read", Variant: "read", Items: 3, Batch: 1, Ready: 10 * ms, Queue: 20 * ms, Run: 20 * ms,
+			},
+		}
 		if !slices.Equal(a.Stages, want) {
 			t.Errorf("%+v, want %+v", a.Stages, want)
 		}
@@ -164,8 +171,14 @@ func TestTimings(t *testing.T) {
 func TestBranchesRunSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := []serving.Edge{{To: 3, FanOut: 1}}
-		p := staged(t, []serving.Stage{{Name: "a", Next: []serving.Edge{{To: 1, FanOut: 1}, {To: 2, FanOut: 1}}}, {Name: "b", Next: one}, {Name: "c", Next: one}, {Name: "d"}},
-			func(ctx context.Context, b *dataplane.Batch) error { time.Sleep(time.Second); return echo(ctx, b) }, time.Minute, 1, dataplane.Config{})
+		p := staged(t, []serving.Stage{
+			{Name: "a", Next: []serving.Edge{{To: 1, FanOut: 1}, {To: 2, FanOut: 1}}}, {Name: "b", Next: one},
+			{Name: "c", Next: one}, {Name: "d"},
+		},
+			func(ctx context.Context, b *dataplane.Batch) error {
+				time.Sleep(time.Second)
+				return echo(ctx, b)
+			}, time.Minute, 1, dataplane.Config{})
 		begun := time.Now()
 		if _, err := p.Infer(t.Context(), holding(1)); err != nil {
 			t.Error(err)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -38,18 +38,19 @@ type Config struct {
 	Outcome func(report.Outcome)
 	// Observe sees every step, on the owner goroutine; nil for none. The slices must not be kept.
 	Observe func(now serving.Time, in []engine.Input, out []engine.Decision)
-	// Trouble is told of failures that no query's answer reports: launches that failed, runtimes that were lost. Nil for
-	// none.
+	// Trouble is told of failures that no query's answer reports: launches that failed, runtimes that were lost. Nil
+	// for none.
 	Trouble func(error)
 	// Rows is how many rows of a tensor a stage may send on for one query (default 1024).
 	Rows int
-	// States keeps the states of stateful stages; nil keeps them in memory alone. State bounds one of them, in bytes (default 1 MiB),
-	// StatesHeld those that are in memory (default 256 MiB): the ones unused for longest are left to States, or forgotten without it.
+	// States keeps the states of stateful stages; nil keeps them in memory alone. State bounds one of them, in bytes
+	// (default 1 MiB), StatesHeld those that are in memory (default 256 MiB): the ones unused for longest are left to
+	// States, or forgotten without it.
 	States     StateStore
 	State      int
 	StatesHeld int64
-	// Settle, for tests, is called after every wake-up and returns when all that happens at this instant has been handed
-	// in; nil takes what is there.
+	// Settle, for tests, is called after every wake-up and returns when all that happens at this instant has been
+	// handed in; nil takes what is there.
 	Settle func()
 }
 
@@ -135,7 +136,8 @@ func New(c Config) (*Plane, error) {
 	}
 	p := &Plane{
 		c: c, start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		calls: make(map[serving.QueryID]*call), open: make(map[session]*opened), instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
+		calls: make(map[serving.QueryID]*call), open: make(map[session]*opened),
+		instances: make(map[serving.InstanceID]*instance), jobs: make(map[serving.BatchID]*job),
 		graphs: graphs, states: newStates(c.States, c.State, c.StatesHeld, c.Trouble),
 	}
 	p.world.Store(c.Spec)
@@ -147,8 +149,8 @@ func New(c Config) (*Plane, error) {
 // spec returns the tables in force. They only ever grow, so that what was looked up in older ones stays true.
 func (p *Plane) spec() *serving.Spec { return p.world.Load() }
 
-// Grow puts a larger world into force. Whoever submits afterwards may ask for what is new in it. It fails when the world does not
-// grow out of the one in force.
+// Grow puts a larger world into force. Whoever submits afterwards may ask for what is new in it. It fails when the
+// world does not grow out of the one in force.
 func (p *Plane) Grow(g *engine.Growth) error {
 	if err := g.Spec.Validate(); err != nil {
 		return err
@@ -210,14 +212,19 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	p.lastID++
 	id := p.lastID
 	now := p.Now()
-	q := serving.Query{ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority, MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.Stream)}
+	q := serving.Query{
+		ID: id, App: r.App, Arrived: now, Items: int32(max(r.Items, 1)), Priority: r.Priority,
+		MinAccuracy: r.MinAccuracy, Variant: r.Variant, Stream: StreamNumber(r.Stream),
+	}
 	timeout := r.Timeout
 	if timeout <= 0 && r.App >= 0 && int(r.App) < len(p.spec().Apps) {
 		timeout = p.spec().Apps[r.App].SLO.Latency
 	}
 	q.Deadline = now.Add(timeout)
 	p.heard(r, &q)
-	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply}})
+	p.inbox = append(p.inbox, message{
+		in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply},
+	})
 	p.mu.Unlock()
 	if r.Queued != nil {
 		r.Queued()
@@ -290,7 +297,9 @@ func (p *Plane) Lose(w serving.WorkerID) {
 	p.send(message{ask: func(e *engine.Engine) {
 		for _, i := range e.Fleet().Live() {
 			if i.Key.Worker == w {
-				p.in = append(p.in, engine.Input{Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None})
+				p.in = append(p.in, engine.Input{
+					Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None,
+				})
 			}
 		}
 	}})
@@ -313,8 +322,8 @@ func (p *Plane) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends the plane at once: queries that have not ended are refused, instances are released. It returns when nothing
-// of the plane runs any more.
+// Close ends the plane at once: queries that have not ended are refused, instances are released. It returns when
+// nothing of the plane runs any more.
 func (p *Plane) Close() {
 	p.mu.Lock()
 	p.draining = true

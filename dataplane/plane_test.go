@@ -66,7 +66,11 @@ func plane(t *testing.T, r *runtime, slo time.Duration, c dataplane.Config) *dat
 }
 
 func one() *dataplane.Request {
-	return &dataplane.Request{Items: 1, Variant: serving.None, Inputs: []tensor.Tensor{{Name: "x", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{7}}}}
+	return &dataplane.Request{
+		Items: 1, Variant: serving.None, Inputs: []tensor.Tensor{
+			{Name: "x", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{7}},
+		},
+	}
 }
 
 func outcome(err error) serving.Outcome {
@@ -84,7 +88,8 @@ func TestInfer(t *testing.T) {
 	if err != nil || a.Outputs[0].Data[0] != 7 || a.BatchSize != 1 || a.Query != 1 || a.Accuracy != 0.9 {
 		t.Errorf("%+v %v", a, err)
 	}
-	if _, err := p.Infer(t.Context(), &dataplane.Request{App: 5}); outcome(err) != serving.Refused || !strings.Contains(err.Error(), "no such app") {
+	if _, err := p.Infer(t.Context(), &dataplane.Request{App: 5}); outcome(err) != serving.Refused ||
+		!strings.Contains(err.Error(), "no such app") {
 		t.Errorf("unknown app: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,7 +124,8 @@ func TestRuntimePanics(t *testing.T) {
 		return echo(ctx, b)
 	}}, time.Second, dataplane.Config{})
 	defer p.Close()
-	if _, err := p.Infer(t.Context(), one()); outcome(err) != serving.Failed || !strings.Contains(err.Error(), "on purpose") {
+	if _, err := p.Infer(t.Context(), one()); outcome(err) != serving.Failed ||
+		!strings.Contains(err.Error(), "on purpose") {
 		t.Errorf("%v", err)
 	}
 	if _, err := p.Infer(t.Context(), one()); err != nil {
@@ -140,7 +146,9 @@ func TestRuntimeHangs(t *testing.T) {
 			return echo(ctx, b)
 		}}
 		var trouble atomic.Int32
-		p := plane(t, r, time.Minute, dataplane.Config{RunTimeout: 5 * time.Second, Trouble: func(error) { trouble.Add(1) }})
+		p := plane(t, r, time.Minute, dataplane.Config{RunTimeout: 5 * time.Second, Trouble: func(error) {
+			trouble.Add(1)
+		}})
 		begun := time.Now()
 		if _, err := p.Infer(t.Context(), one()); err != nil {
 			t.Errorf("%v", err)
@@ -224,7 +232,10 @@ func TestOpenStream(t *testing.T) {
 			stream string
 			rate   float64
 			want   string
-		}{{1, "a", 1, "does not exist"}, {-1, "a", 1, "does not exist"}, {0, "", 1, "needs a name"}, {0, "a", -1, "finite"}, {0, "a", math.NaN(), "finite"}, {0, "a", math.Inf(1), "finite"}} {
+		}{
+			{1, "a", 1, "does not exist"}, {-1, "a", 1, "does not exist"}, {0, "", 1, "needs a name"},
+			{0, "a", -1, "finite"}, {0, "a", math.NaN(), "finite"}, {0, "a", math.Inf(1), "finite"},
+		} {
 			if err := p.OpenStream(c.app, c.stream, c.rate); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v: %v", c, err)
 			}

@@ -18,14 +18,14 @@ type Request struct {
 	Priority    int32
 	MinAccuracy float64           // in [0, 1]
 	Variant     serving.VariantID // serving.None lets the system choose
-	// Stream names what the query is a part of, a camera or a call; "" is none. Stateful stages serve the queries of a stream of an
-	// app one after the other and remember it from one to the next.
+	// Stream names what the query is a part of, a camera or a call; "" is none. Stateful stages serve the queries of a
+	// stream of an app one after the other and remember it from one to the next.
 	Stream string
-	// Begins says that the query is the first of its stream: what is remembered of an earlier one of that name is not for it. Ends
-	// says that it is the last: its stream is forgotten.
+	// Begins says that the query is the first of its stream: what is remembered of an earlier one of that name is not
+	// for it. Ends says that it is the last: its stream is forgotten.
 	Begins, Ends bool
-	// Rate is at which rate, in queries/s, the client will send the queries of the stream, until one Ends it or nothing has come of
-	// it for half a minute: plans are made for that. 0 leaves what was declared before.
+	// Rate is at which rate, in queries/s, the client will send the queries of the stream, until one Ends it or nothing
+	// has come of it for half a minute: plans are made for that. 0 leaves what was declared before.
 	Rate float64
 	// Timings asks for Response.Stages.
 	Timings bool

@@ -9,20 +9,22 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// StateStore keeps what stateful stages know of their streams, beyond the life of a plane. It is called by several goroutines.
+// StateStore keeps what stateful stages know of their streams, beyond the life of a plane. It is called by several
+// goroutines.
 type StateStore interface {
 	// Get returns a state, nil when there is none. The plane does not change it.
 	Get(StateKey) ([]byte, error)
-	// Keep writes states, all or none of them; a nil state is deleted. The states must not be kept or changed. A store that is full
-	// forgets those that were written longest ago.
+	// Keep writes states, all or none of them; a nil state is deleted. The states must not be kept or changed. A store
+	// that is full forgets those that were written longest ago.
 	Keep(map[StateKey][]byte) error
 }
 
 // StateKey says whose a state is, by the names that outlive a run.
 type StateKey struct{ App, Stage, Stream string }
 
-// states holds the states of streams in memory and writes them to the store behind the queries' backs: an answer does not wait for
-// the disk, and what was not written yet is lost with the process, though not with an instance or a worker.
+// states holds the states of streams in memory and writes them to the store behind the queries' backs: an answer does
+// not wait for the disk, and what was not written yet is lost with the process, though not with an instance or a
+// worker.
 type states struct {
 	store   StateStore // nil: memory alone
 	most    int        // bytes of one
@@ -53,8 +55,9 @@ const stateCost = 256
 const again = time.Second
 
 func newStates(store StateStore, most int, room int64, trouble func(error)) *states {
-	s := &states{store: store, most: most, room: room, trouble: trouble, held: make(map[StateKey]*list.Element), unsaved: make(map[StateKey]*state),
-		more: make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}
+	s := &states{store: store, most: most, room: room, trouble: trouble, held: make(map[StateKey]*list.Element),
+		unsaved: make(map[StateKey]*state),
+		more:    make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}
 	if store == nil {
 		close(s.over)
 	} else {
@@ -94,12 +97,14 @@ func (s *states) load(key StateKey) ([]byte, error) {
 // accepts tells what keeps a state from being taken.
 func (s *states) accepts(key StateKey, data []byte) error {
 	if len(data) > s.most {
-		return fmt.Errorf("stage %q keeps %d bytes of a stream, at most %d are taken (server.limits.state)", key.Stage, len(data), s.most)
+		return fmt.Errorf("stage %q keeps %d bytes of a stream, at most %d are taken (server.limits.state)", key.Stage,
+			len(data), s.most)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting+int64(len(data)) > s.room {
-		return fmt.Errorf("stage %q: %d bytes of states wait for the store, more are not taken: is it slow, or full?", key.Stage, s.waiting)
+		return fmt.Errorf("stage %q: %d bytes of states wait for the store, more are not taken: is it slow, or full?",
+			key.Stage, s.waiting)
 	}
 	return nil
 }
@@ -135,7 +140,8 @@ func (s *states) await(x *state) {
 	s.waiting += int64(len(x.data))
 }
 
-// hold puts a state into memory, and lets go of those that were not used for longest and that the store has. mu is held.
+// hold puts a state into memory, and lets go of those that were not used for longest and that the store has. mu is
+// held.
 func (s *states) hold(x *state) {
 	if e := s.held[x.key]; e != nil {
 		s.drop(e)

@@ -35,7 +35,9 @@ func counter(_ context.Context, b *dataplane.Batch) error {
 // remembering is a plane of a stateless stage followed by a stateful one.
 func remembering(t *testing.T, run func(context.Context, *dataplane.Batch) error, c dataplane.Config) *dataplane.Plane {
 	t.Helper()
-	return staged(t, []serving.Stage{{Name: "see", Next: []serving.Edge{{To: 1, FanOut: 1}}}, {Name: "follow", Stateful: true}}, func(ctx context.Context, b *dataplane.Batch) error {
+	return staged(t, []serving.Stage{
+		{Name: "see", Next: []serving.Edge{{To: 1, FanOut: 1}}}, {Name: "follow", Stateful: true},
+	}, func(ctx context.Context, b *dataplane.Batch) error {
 		if b.Variant == 0 {
 			return echo(ctx, b)
 		}
@@ -112,8 +114,8 @@ func TestStreamEndsUnseen(t *testing.T) {
 	})
 }
 
-// An instance is lost while it works on a stream: what it had made of the state by then does not count, and another one goes on from
-// where the stream was.
+// An instance is lost while it works on a stream: what it had made of the state by then does not count, and another one
+// goes on from where the stream was.
 func TestStateOutlivesInstance(t *testing.T) {
 	var runs atomic.Int32
 	p := remembering(t, func(ctx context.Context, b *dataplane.Batch) error {
@@ -185,8 +187,8 @@ func (s *shelf) Keep(more map[dataplane.StateKey][]byte) error {
 	return nil
 }
 
-// Streams go on after a restart where they were, also where more of them are under way than memory has room for; one that has ended
-// before is new.
+// Streams go on after a restart where they were, also where more of them are under way than memory has room for; one
+// that has ended before is new.
 func TestStatesOutliveThePlane(t *testing.T) {
 	store := &shelf{have: map[dataplane.StateKey][]byte{}}
 	const streams = 50
@@ -231,8 +233,8 @@ func TestStatesAreBounded(t *testing.T) {
 	expect(t, p, of("b"), 1)
 }
 
-// A state that is too large, and a store that cannot be read, fail the query that needs them; a store that cannot be written is told of,
-// and written again later.
+// A state that is too large, and a store that cannot be read, fail the query that needs them; a store that cannot be
+// written is told of, and written again later.
 func TestStateTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelf{have: map[dataplane.StateKey][]byte{}}
@@ -247,14 +249,16 @@ func TestStateTroubles(t *testing.T) {
 		expect(t, p, of("a"), 1)
 		large := of("a")
 		large.Inputs[0].Data = []byte{9}
-		if _, err := count(t, p, large); outcome(err) != serving.Failed || !strings.Contains(err.Error(), "101 bytes of a stream, at most 100 are taken (server.limits.state)") {
+		if _, err := count(t, p, large); outcome(err) != serving.Failed ||
+			!strings.Contains(err.Error(), "101 bytes of a stream, at most 100 are taken (server.limits.state)") {
 			t.Error(err)
 		}
 		expect(t, p, of("a"), 2)
 		synctest.Wait()
 		store.fail.Store(true)
 		expect(t, p, of("a"), 3) // from memory
-		if _, err := count(t, p, of("b")); outcome(err) != serving.Failed || !strings.Contains(err.Error(), "the disk is gone") {
+		if _, err := count(t, p, of("b")); outcome(err) != serving.Failed ||
+			!strings.Contains(err.Error(), "the disk is gone") {
 			t.Error(err)
 		}
 		synctest.Wait()

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// StageTime is what became of an answered query at one stage. Where the stage's input ran in several batches, everything but Items is
-// of the one that ended last.
+// StageTime is what became of an answered query at one stage. Where the stage's input ran in several batches,
+// everything but Items is of the one that ended last.
 type StageTime struct {
 	Stage, Variant string
 	Items          int           // of the query
@@ -22,14 +22,16 @@ type StageTime struct {
 func timings(spec *serving.Spec, d *engine.Decision, arrived, now serving.Time) []StageTime {
 	if len(d.Stages) == 0 {
 		return []StageTime{{
-			Stage: spec.Stages[spec.Source(d.App)].Name, Variant: spec.Variants[d.Variant].Name, Items: int(d.Brought), Batch: int(d.Items),
+			Stage: spec.Stages[spec.Source(d.App)].Name, Variant: spec.Variants[d.Variant].Name, Items: int(d.Brought),
+			Batch: int(d.Items),
 			Queue: d.Queue, Run: now.Sub(arrived) - d.Queue,
 		}}
 	}
 	out := make([]StageTime, len(d.Stages))
 	for k, x := range d.Stages {
 		out[k] = StageTime{
-			Stage: spec.Stages[x.Stage].Name, Variant: spec.Variants[x.Variant].Name, Items: int(x.Items), Batch: int(x.Batch),
+			Stage: spec.Stages[x.Stage].Name, Variant: spec.Variants[x.Variant].Name, Items: int(x.Items),
+			Batch: int(x.Batch),
 			Ready: x.Ready.Sub(arrived), Queue: x.Started.Sub(x.Ready), Run: x.Done.Sub(x.Started),
 		}
 	}

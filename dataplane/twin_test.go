@@ -20,14 +20,14 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // world is one random cluster with its load and its accidents: the same for both drivers.
@@ -59,19 +59,27 @@ func newWorld(system systems.System, seed uint64) *world {
 	w.load, w.truth = renumbered(w.cluster.Load(rng, 200)), w.cluster.Profile
 	end := int64(w.load[len(w.load)-1].At) + 1
 	for range rng.IntN(3) {
-		w.faults = append(w.faults, sim.Fault{At: serving.Time(rng.Int64N(end)), Worker: serving.WorkerID(rng.IntN(len(w.cluster.Spec.Workers)))})
+		w.faults = append(w.faults, sim.Fault{
+			At: serving.Time(rng.Int64N(end)), Worker: serving.WorkerID(rng.IntN(len(w.cluster.Spec.Workers))),
+		})
 	}
 	slices.SortFunc(w.faults, func(a, b sim.Fault) int { return int(a.At - b.At) })
 	for id := range w.load {
 		if rng.IntN(20) == 0 {
-			w.cancels = append(w.cancels, sim.Cancel{At: w.load[id].At.Add(time.Duration(rng.IntN(30)) * time.Millisecond), Query: serving.QueryID(id + 1)})
+			w.cancels = append(w.cancels, sim.Cancel{
+				At: w.load[id].At.Add(time.Duration(rng.IntN(30)) * time.Millisecond), Query: serving.QueryID(id + 1),
+			})
 		}
 	}
 	slices.SortStableFunc(w.cancels, func(a, b sim.Cancel) int { return int(a.At - b.At) })
 	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
 		clients := rand.New(rand.NewPCG(seed, stream))
 		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
-		w.stays = append(w.stays, workload.Stay{App: serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))), Stream: dataplane.StreamNumber(named(1 + stream)), Rate: 100 * clients.Float64(), From: min(from, until), Until: max(from, until)})
+		w.stays = append(w.stays, workload.Stay{
+			App:    serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))),
+			Stream: dataplane.StreamNumber(named(1 + stream)), Rate: 100 * clients.Float64(), From: min(from, until),
+			Until: max(from, until),
+		})
 	}
 	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
 		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
@@ -152,8 +160,10 @@ func (w *world) simulated(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	_, err = sim.Run(sim.Config{
-		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load), Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Stays: w.stays, Content: w.content, Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
+		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load),
+		Faults: w.faults, Cancels: w.cancels,
+		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Stays: w.stays, Content: w.content,
+		Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})
 	if err != nil {
@@ -175,7 +185,9 @@ func (w *world) live(t *testing.T) []byte {
 		}
 		begun := time.Now()
 		p, err := dataplane.New(dataplane.Config{
-			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend { return w }, Initial: w.cluster.Plan, Recalled: w.recalls,
+			Spec: w.cluster.Spec, Engine: w.engine(), Backend: func(serving.WorkerID) dataplane.Backend {
+				return w
+			}, Initial: w.cluster.Plan, Recalled: w.recalls,
 			Planner: slowly{w.planner}, RunTimeout: time.Hour, Rows: 1 << 20, Settle: synctest.Wait,
 			Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 		})
@@ -223,7 +235,10 @@ func (w *world) live(t *testing.T) []byte {
 		answers := make(chan error, len(w.load))
 		for _, a := range w.load {
 			until(a.At)
-			p.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: names[a.Stream]},
+			p.Submit(&dataplane.Request{
+				App: a.App, Items: int(a.Items), Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy,
+				Variant: a.Variant, Stream: names[a.Stream],
+			},
 				func(_ *dataplane.Response, err error) { answers <- err })
 		}
 		for range w.load {
@@ -259,7 +274,8 @@ func renumbered(load []workload.Arrival) []workload.Arrival {
 	return load
 }
 
-// twins are the seeds of the tests below. The race detector takes twenty times as long: two are enough to find what races there are.
+// twins are the seeds of the tests below. The race detector takes twenty times as long: two are enough to find what
+// races there are.
 func twins() []uint64 {
 	if testing.Short() {
 		return []uint64{1, 4}
@@ -267,9 +283,9 @@ func twins() []uint64 {
 	return []uint64{1, 2, 3, 4}
 }
 
-// Simulator and data plane are one system: for every router with every batcher, on random worlds full of ties, failures,
-// cancellations and lost workers, both make the same decisions at the same times. Then replay: the recorded journal,
-// fed to a fresh engine, gives the same decisions again. SLUICE_SEED runs one seed.
+// Simulator and data plane are one system: for every router with every batcher, on random worlds full of ties,
+// failures, cancellations and lost workers, both make the same decisions at the same times. Then replay: the recorded
+// journal, fed to a fresh engine, gives the same decisions again. SLUICE_SEED runs one seed.
 func TestTwin(t *testing.T) {
 	seeds := twins()
 	if s := os.Getenv("SLUICE_SEED"); s != "" {
@@ -286,7 +302,8 @@ func TestTwin(t *testing.T) {
 					w := newWorld(systems.System{Name: "twin", Router: router, Batcher: batcher}, seed)
 					a, b := w.simulated(t), w.live(t)
 					if !bytes.Equal(eventful(a), eventful(b)) {
-						t.Fatalf("seed %d: simulator and data plane differ:\n%s", seed, firstDifference(eventful(a), eventful(b)))
+						t.Fatalf("seed %d: simulator and data plane differ:\n%s", seed,
+							firstDifference(eventful(a), eventful(b)))
 					}
 					r, err := journal.NewReader(bytes.NewReader(a))
 					if err != nil {
@@ -315,7 +332,8 @@ func (s slowly) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	return s.Planner.Plan(ctx, r)
 }
 
-// trusting plans the placement by what the request says is believed, for the mix it says, and puts its prices on record.
+// trusting plans the placement by what the request says is believed, for the mix it says, and puts its prices on
+// record.
 type trusting struct{ *simtest.Planner }
 
 func (p trusting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
@@ -328,8 +346,8 @@ func (p trusting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	return made, err
 }
 
-// The same with latency that is learned while serving, from what was measured or from nothing, with prices that change and
-// with plans made from all of that: both drivers learn the same, and a replay learns it again.
+// The same with latency that is learned while serving, from what was measured or from nothing, with prices that change
+// and with plans made from all of that: both drivers learn the same, and a replay learns it again.
 func TestTwinLearning(t *testing.T) {
 	plans, requests := 0, 0
 	for _, router := range systems.Routers() {
@@ -340,7 +358,9 @@ func TestTwinLearning(t *testing.T) {
 				w := newWorld(system, seed)
 				w.planner, w.known = trusting{w.cluster.Planner}, seed%2 == 0
 				middle := w.load[len(w.load)/2].At
-				w.prices = []sim.PriceChange{{At: middle, Price: 0.25}, {At: middle, Price: 0.5}, {At: middle + 5e8, Price: 0.5}}
+				w.prices = []sim.PriceChange{
+					{At: middle, Price: 0.25}, {At: middle, Price: 0.5}, {At: middle + 5e8, Price: 0.5},
+				}
 				w.header.Learn, w.header.Scaler, w.header.Replan = true, system.Scaler, system.Options.Replan
 				if !w.known {
 					w.header.Measurements = serving.Measurements{}
@@ -358,8 +378,8 @@ func TestTwinLearning(t *testing.T) {
 	}
 }
 
-// The same where batches take three times as long as was measured, and plans and early drops follow that; what a plan drops is kept
-// for a while.
+// The same where batches take three times as long as was measured, and plans and early drops follow that; what a plan
+// drops is kept for a while.
 func TestTwinContent(t *testing.T) {
 	ballooned, planned := 0, 0
 	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish", "matching"} {
@@ -379,7 +399,8 @@ func TestTwinContent(t *testing.T) {
 				if w.truth, err = profile.NewTable(w.cluster.Spec, m, profile.P95); err != nil {
 					t.Fatal(err)
 				}
-				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
+				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan,
+					system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				ballooned += bytes.Count(a, []byte("ballooning ["))
@@ -412,10 +433,14 @@ func TestTwinScaling(t *testing.T) {
 				w.faults, w.cancels, w.planner = nil, nil, w.cluster.Planner
 				if seed%2 == 0 { // as if all apps had been called shortly before the start
 					for a := range w.cluster.Spec.Apps {
-						w.recalls = append(w.recalls, engine.Recalled{App: serving.AppID(a), Memory: []byte("keepalive\x00"), Older: time.Millisecond, Idle: 5 * time.Millisecond})
+						w.recalls = append(w.recalls, engine.Recalled{
+							App: serving.AppID(a), Memory: []byte("keepalive\x00"), Older: time.Millisecond,
+							Idle: 5 * time.Millisecond,
+						})
 					}
 				}
-				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan, system.Options.Settings()
+				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan,
+					system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				let += bytes.Count(a, []byte("no longer in the plan"))
@@ -430,8 +455,8 @@ func TestTwinScaling(t *testing.T) {
 	}
 }
 
-// alike fails when the journals of simulator and data plane differ, or when a replay through the recorded system does, with its
-// invariants checked after every step.
+// alike fails when the journals of simulator and data plane differ, or when a replay through the recorded system does,
+// with its invariants checked after every step.
 func alike(t *testing.T, what string, a, b []byte) {
 	t.Helper()
 	if !bytes.Equal(eventful(a), eventful(b)) {
@@ -469,8 +494,10 @@ func TestTwinGrowing(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 9))
 				worlds := w.cluster.Grown(rng, 6)
 				for k, g := range worlds {
-					// Between the microseconds at which queries come; every second one while what the one before ordered is being loaded.
-					at := serving.Time(k/2+1)*serving.Time(1400*time.Millisecond) + serving.Time(k%2)*serving.Time(20*time.Millisecond) + 500
+					// Between the microseconds at which queries come; every second one while what the one before
+					// ordered is being loaded.
+					at := serving.Time(k/2+1)*serving.Time(1400*time.Millisecond) +
+						serving.Time(k%2)*serving.Time(20*time.Millisecond) + 500
 					w.growths = append(w.growths, sim.Growth{At: at, Growth: g})
 				}
 				w.faults = nil

@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// scenery is content that depends on the query alone: 0 to 17 things in every item, and batches that take up to three times as long.
+// scenery is content that depends on the query alone: 0 to 17 things in every item, and batches that take up to three
+// times as long.
 type scenery struct{}
 
 type sight serving.QueryID
@@ -43,14 +44,16 @@ func (w *world) shows(b *dataplane.Batch, took time.Duration) time.Duration {
 		p.Outputs = nil
 		for e, edge := range w.cluster.Spec.Stages[stage].Next {
 			n := truth.Sent(f, stage, e, int32(p.Offset), int32(p.Items))
-			p.Outputs = append(p.Outputs, tensor.Tensor{Name: edge.Rows, DType: tensor.Uint8, Shape: []int64{int64(n)}, Data: make([]byte, n)})
+			p.Outputs = append(p.Outputs, tensor.Tensor{
+				Name: edge.Rows, DType: tensor.Uint8, Shape: []int64{int64(n)}, Data: make([]byte, n),
+			})
 		}
 	}
 	return truth.Ballooned(took, balloon/float64(b.Items))
 }
 
-// The same where stages find 0 to 17 things in an item: what the simulator draws from content is what the data plane counts in tensors,
-// edge by edge and part by part, joins and stages that are passed over among them.
+// The same where stages find 0 to 17 things in an item: what the simulator draws from content is what the data plane
+// counts in tensors, edge by edge and part by part, joins and stages that are passed over among them.
 func TestTwinRows(t *testing.T) {
 	sent, several := 0, 0
 	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish"} {
@@ -80,6 +83,7 @@ func TestTwinRows(t *testing.T) {
 		fewest, fewestSeveral = 100, 5
 	}
 	if sent < fewest || several < fewestSeveral {
-		t.Errorf("only %d batches sent rows on, %d of them several for their first part: too few to tell", sent, several)
+		t.Errorf("only %d batches sent rows on, %d of them several for their first part: too few to tell", sent,
+			several)
 	}
 }

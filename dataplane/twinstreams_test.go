@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// The same where every stage is stateful and almost all queries are of three streams, so that most wait for their turn, in apps of
-// several stages among them: both drivers keep the same order, and a replay keeps it again.
+// The same where every stage is stateful and almost all queries are of three streams, so that most wait for their turn,
+// in apps of several stages among them: both drivers keep the same order, and a replay keeps it again.
 func TestTwinStreams(t *testing.T) {
 	waited := 0
 	for _, router := range []string{"weighted", "fcfs", "earliestfinish"} {

@@ -1,7 +1,7 @@
 package engine
 
-// beginTogether lets batches that began in this step where they share a machine count for each other, whichever of them was started
-// first: what is believed of them, and what is learned from them, is of so many at once.
+// beginTogether lets batches that began in this step where they share a machine count for each other, whichever of them
+// was started first: what is believed of them, and what is learned from them, is of so many at once.
 func (e *Engine) beginTogether() {
 	for k := range e.out {
 		d := &e.out[k]

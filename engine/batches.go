@@ -44,7 +44,9 @@ func (e *Engine) route(s serving.StageID) {
 		e.timeStage(s)
 		return
 	}
-	e.routing = route.View{Now: e.now, Stage: s, Fleet: e.fleet, Plan: e.plan, Monitor: e.monitor, Touched: e.routing.Touched[:0]}
+	e.routing = route.View{
+		Now: e.now, Stage: s, Fleet: e.fleet, Plan: e.plan, Monitor: e.monitor, Touched: e.routing.Touched[:0],
+	}
 	e.router.Route(&e.routing)
 	for _, i := range e.routing.Touched {
 		e.touch(i)
@@ -93,8 +95,8 @@ func (e *Engine) fill(i *fleet.Instance) {
 	}
 }
 
-// look prepares the batcher's view of the head of i's queue. When nothing on i can serve the head any more (its variant is
-// gone), the head goes back to its stage and look returns false.
+// look prepares the batcher's view of the head of i's queue. When nothing on i can serve the head any more (its variant
+// is gone), the head goes back to its stage and look returns false.
 func (e *Engine) look(i *fleet.Instance) bool {
 	q := &i.Queue
 	head := e.fleet.Task(q.Head())
@@ -107,13 +109,15 @@ func (e *Engine) look(i *fleet.Instance) bool {
 	app := &e.spec.Apps[e.spec.Stages[i.Stage].App]
 	v := &e.batching
 	*v = batch.View{
-		Now: e.now, Fleet: e.fleet, Plan: e.plan, Monitor: e.monitor, Instance: i, SLO: app.SLO.Latency, MayDrop: app.Late == serving.DropLate,
+		Now: e.now, Fleet: e.fleet, Plan: e.plan, Monitor: e.monitor, Instance: i, SLO: app.SLO.Latency,
+		MayDrop: app.Late == serving.DropLate,
 		Variant: i.Variants[at].Variant, Limit: i.Variants[at].Limit, Ready: q.Len(), Items: q.Items(),
 	}
 	if q.Plain() {
 		return true
 	}
-	v.MayDrop = v.MayDrop && (head.Patient == 0 || head.Patient < e.now) // one that waited for a start is late, and answered all the same
+	// one that waited for a start is late, and answered all the same
+	v.MayDrop = v.MayDrop && (head.Patient == 0 || head.Patient < e.now)
 	// Queries with requirements of their own wait here: the batch ends at the first that cannot join it.
 	v.Ready, v.Items = 0, 0
 	for r := q.Head(); r != fleet.Nil && v.Items <= v.Limit; r = e.fleet.Next(r) {
@@ -144,8 +148,8 @@ func (e *Engine) sendBack(ref fleet.Ref) {
 	e.wait(ref)
 }
 
-// start begins a batch, after checking that the batcher's wish is legal; an illegal one is reported by Check and cut down
-// to what is legal.
+// start begins a batch, after checking that the batcher's wish is legal; an illegal one is reported by Check and cut
+// down to what is legal.
 func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 	v := &e.batching
 	at := i.Find(d.Variant)
@@ -166,7 +170,8 @@ func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 		}
 	}
 	if !legal {
-		e.blame(fmt.Errorf("engine: batcher %q asked for %d queries on variant %d; %d are ready, %d items may run", e.rule.Name(), d.N, d.Variant, v.Ready, v.Limit))
+		e.blame(fmt.Errorf("engine: batcher %q asked for %d queries on variant %d; %d are ready, %d items may run",
+			e.rule.Name(), d.N, d.Variant, v.Ready, v.Limit))
 		d.Variant = v.Variant
 		n, _ := v.Fit(v.Limit)
 		d.N = max(min(d.N, n), 1)
@@ -177,7 +182,10 @@ func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 	for range d.N {
 		t := e.fleet.Task(r)
 		items += int(t.Items)
-		e.parts = append(e.parts, Part{Query: t.Query, Items: t.Items, Offset: t.Offset, Turn: t.Turned.Sub(t.Ready), Route: t.Queued.Sub(t.Turned), Queue: e.now.Sub(t.Ready)})
+		e.parts = append(e.parts, Part{
+			Query: t.Query, Items: t.Items, Offset: t.Offset, Turn: t.Turned.Sub(t.Ready),
+			Route: t.Queued.Sub(t.Turned), Queue: e.now.Sub(t.Ready),
+		})
 		r = e.fleet.Next(r)
 	}
 	e.waiting[e.spec.Stages[i.Stage].App] -= d.N
@@ -185,7 +193,8 @@ func (e *Engine) start(i *fleet.Instance, d batch.Decision) {
 	expected := e.profile.Latency(d.Variant, i.DeviceType, items, e.fleet.AtOnce(i)+1)
 	b := e.fleet.Start(i, e.nextBatch, d.Variant, d.N, e.now, expected)
 	e.out = append(e.out, Decision{
-		Kind: StartBatch, Reason: Reason(d.Reason), Instance: i.ID, Stage: i.Stage, Batch: b.ID, Variant: d.Variant, Items: int32(items),
+		Kind: StartBatch, Reason: Reason(d.Reason), Instance: i.ID, Stage: i.Stage, Batch: b.ID, Variant: d.Variant,
+		Items:    int32(items),
 		Expected: expected, Parts: e.parts[first:len(e.parts):len(e.parts)],
 	})
 }
@@ -197,7 +206,8 @@ func (e *Engine) batchDone(in *Input) {
 	}
 	b, ok := e.fleet.Finish(i, in.Batch, e.now)
 	if !ok {
-		e.blame(fmt.Errorf("engine: batch %d reported done on instance %d, where it does not run", in.Batch, in.Instance))
+		e.blame(fmt.Errorf("engine: batch %d reported done on instance %d, where it does not run", in.Batch,
+			in.Instance))
 		return
 	}
 	if e.learner != nil && in.Result == OK {
@@ -247,17 +257,19 @@ func (e *Engine) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, emitte
 		e.finished(rec.query.App)
 		e.ids.remove(rec.query.ID)
 		e.out = append(e.out, Decision{
-			Kind: EndQuery, Outcome: serving.Served, Reason: Answered, Late: e.now > rec.query.Deadline, Query: rec.query.ID, App: rec.query.App,
+			Kind: EndQuery, Outcome: serving.Served, Reason: Answered, Late: e.now > rec.query.Deadline,
+			Query: rec.query.ID, App: rec.query.App,
 			Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items,
-			Variant: b.Variant, Instance: i.ID, Batch: b.ID, Items: int32(b.Items), Queue: b.Started.Sub(t.Ready), Accuracy: rec.accuracy,
-			Stages: e.stageTimes(r),
+			Variant: b.Variant, Instance: i.ID, Batch: b.ID, Items: int32(b.Items), Queue: b.Started.Sub(t.Ready),
+			Accuracy: rec.accuracy,
+			Stages:   e.stageTimes(r),
 		})
 	}
 	e.release(ref)
 }
 
-// failed sends a task whose batch broke back to wait, alone from now on: one bad query must not fail those that happened
-// to share its batch. Alone already, it has failed.
+// failed sends a task whose batch broke back to wait, alone from now on: one bad query must not fail those that
+// happened to share its batch. Alone already, it has failed.
 func (e *Engine) failed(ref fleet.Ref, alone bool, v serving.VariantID) {
 	t := e.fleet.Task(ref)
 	rec := &e.records[t.Record]

@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// What plans are made from besides the demand, and how it changes: latencies that are learned, sizes of queries, prices.
+// What plans are made from besides the demand, and how it changes: latencies that are learned, sizes of queries,
+// prices.
 
 const (
 	// counted is how many queries of an app are seen before their sizes count for more than those that were expected.
@@ -24,7 +25,9 @@ func (d *Decision) Asks() plan.Request {
 	if d.Fans != nil {
 		spec = spec.WithFans(d.Fans)
 	}
-	return plan.Request{Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices}
+	return plan.Request{
+		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices,
+	}
 }
 
 // believe takes up a change of what is believed of latency. Changes that do not move the learner's epoch are left: when
@@ -55,9 +58,9 @@ func (e *Engine) retime() {
 	}
 }
 
-// tries tells whether a query that is believed to be hopeless on arrival is run all the same. Where latency is learned, or a stage
-// was seen to balloon, a belief that is too long would never be corrected: nothing would run that could correct it. So now and then one may
-// try, if an instance stands idle that could take it.
+// tries tells whether a query that is believed to be hopeless on arrival is run all the same. Where latency is learned,
+// or a stage was seen to balloon, a belief that is too long would never be corrected: nothing would run that could
+// correct it. So now and then one may try, if an instance stands idle that could take it.
 func (e *Engine) tries(ref fleet.Ref) bool {
 	t := e.fleet.Task(ref)
 	if !e.suspects(t.Stage) || t.Deadline <= e.now {
@@ -79,7 +82,8 @@ func (e *Engine) tries(ref fleet.Ref) bool {
 func (e *Engine) reprice(in *Input) {
 	d := int(in.DeviceType)
 	if d < 0 || d >= len(e.spec.DeviceTypes) || !(in.Price >= 0) || math.IsInf(in.Price, 0) {
-		e.blame(fmt.Errorf("engine: %v $/h for device type %d: the price must be a finite number of at least 0, and there are %d types", in.Price, d, len(e.spec.DeviceTypes)))
+		e.blame(fmt.Errorf("engine: %v $/h for device type %d: the price must be a finite number of at least 0, and "+
+			"there are %d types", in.Price, d, len(e.spec.DeviceTypes)))
 		return
 	}
 	if e.Price(in.DeviceType) == in.Price {

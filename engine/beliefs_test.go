@@ -39,10 +39,14 @@ func (b *bench) step(in ...engine.Input) {
 	for _, d := range b.e.Step(b.now, in) {
 		switch d.Kind {
 		case engine.LaunchInstance:
-			next = append(next, engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Variant: d.Launch.Variants[0]})
+			next = append(next, engine.Input{
+				Kind: engine.InstanceChanged, Instance: d.Instance, Variant: d.Launch.Variants[0],
+			})
 		case engine.StartBatch:
 			b.now = b.now.Add(b.takes)
-			next = append(next, engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: b.takes})
+			next = append(next, engine.Input{
+				Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: b.takes,
+			})
 		case engine.RequestPlan:
 			b.asked = append(b.asked, d)
 		case engine.EndQuery:
@@ -62,7 +66,11 @@ func (b *bench) ask(items int32, slo time.Duration) {
 	b.Helper()
 	b.query++
 	b.now += 1e6
-	b.step(engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: b.query, Arrived: b.now, Deadline: b.now.Add(slo), Items: items, Variant: serving.None}})
+	b.step(engine.Input{
+		Kind: engine.QueryArrived, Query: serving.Query{
+			ID: b.query, Arrived: b.now, Deadline: b.now.Add(slo), Items: items, Variant: serving.None,
+		},
+	})
 }
 
 func learning() systems.System {
@@ -71,8 +79,8 @@ func learning() systems.System {
 	return s
 }
 
-// A spell in which everything takes too long makes every query look hopeless. Some are run all the same, so that the end of
-// the spell is noticed.
+// A spell in which everything takes too long makes every query look hopeless. Some are run all the same, so that the
+// end of the spell is noticed.
 func TestWhatLooksHopelessIsTried(t *testing.T) {
 	const slo = 100 * time.Millisecond
 	b := newBench(t, learning(), simtest.Uniform(1, time.Millisecond, time.Millisecond, slo, 8))
@@ -114,9 +122,20 @@ func TestBrokenBatchesTeachNothing(t *testing.T) {
 	before := e.Fleet().Profile.Latency(0, 0, 1, 1)
 	for n := range serving.Time(50) {
 		at := 10 + 10*n
-		for _, d := range e.Step(at, []engine.Input{{Kind: engine.QueryArrived, Query: serving.Query{ID: serving.QueryID(n + 1), Arrived: at, Deadline: at + 1e9, Items: 1, Variant: serving.None}}}) {
+		for _, d := range e.Step(at, []engine.Input{
+			{
+				Kind: engine.QueryArrived, Query: serving.Query{
+					ID: serving.QueryID(n + 1), Arrived: at, Deadline: at + 1e9, Items: 1, Variant: serving.None,
+				},
+			},
+		}) {
 			if d.Kind == engine.StartBatch {
-				e.Step(at+1, []engine.Input{{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Result: engine.Broken, Took: time.Minute}})
+				e.Step(at+1, []engine.Input{
+					{
+						Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Result: engine.Broken,
+						Took: time.Minute,
+					},
+				})
 			}
 		}
 	}
@@ -125,8 +144,8 @@ func TestBrokenBatchesTeachNothing(t *testing.T) {
 	}
 }
 
-// Plans are asked for with the sizes that were seen, the latencies that were learned and the prices of the hour, and a change
-// of each leads to a request.
+// Plans are asked for with the sizes that were seen, the latencies that were learned and the prices of the hour, and a
+// change of each leads to a request.
 func TestRequestsSayWhatWasSeen(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 64)
 	c.Spec.DeviceTypes[0].PricePerHour = 0.5
@@ -142,7 +161,8 @@ func TestRequestsSayWhatWasSeen(t *testing.T) {
 		t.Fatalf("%d requests after latency was learned, want 1", len(b.asked))
 	}
 	r := b.asked[0].Asks()
-	if r.Beliefs == nil || r.Beliefs.Latency(0, 0, 4, 1) != 10*time.Millisecond || r.Mix(0).Largest() != 7 || r.Price(0) != 0.5 || r.Snapshot == nil {
+	if r.Beliefs == nil || r.Beliefs.Latency(0, 0, 4, 1) != 10*time.Millisecond || r.Mix(0).Largest() != 7 ||
+		r.Price(0) != 0.5 || r.Snapshot == nil {
 		t.Errorf("the first request says %+v", r)
 	}
 	answer := func() {
@@ -180,7 +200,9 @@ func TestRequestsSayWhatWasSeen(t *testing.T) {
 	if l := b.asked[1].Beliefs.Latency(0, 0, 4, 1); l != 10*time.Millisecond {
 		t.Errorf("what the second request said has changed to %v", l)
 	}
-	for _, x := range []engine.Input{{DeviceType: 1, Price: 1}, {DeviceType: -1, Price: 1}, {Price: -1}, {Price: math.NaN()}, {Price: math.Inf(1)}} {
+	for _, x := range []engine.Input{
+		{DeviceType: 1, Price: 1}, {DeviceType: -1, Price: 1}, {Price: -1}, {Price: math.NaN()}, {Price: math.Inf(1)},
+	} {
 		x.Kind = engine.PriceChanged
 		b.e.Step(b.now, []engine.Input{x})
 		if b.e.Price(0) != 0.2 || b.e.Check() == nil {
@@ -192,13 +214,19 @@ func TestRequestsSayWhatWasSeen(t *testing.T) {
 // Prices come after instance changes and before plans.
 func TestPricesInOrder(t *testing.T) {
 	p := simtest.Uniform(1, 1, 1, 1e6, 1).Plan
-	in := []engine.Input{{Kind: engine.QueryArrived}, {Kind: engine.PlanReady, Plan: p}, {Kind: engine.PriceChanged, DeviceType: 1}, {Kind: engine.PriceChanged}, {Kind: engine.InstanceChanged}, {Kind: engine.BatchDone}}
+	in := []engine.Input{
+		{Kind: engine.QueryArrived}, {Kind: engine.PlanReady, Plan: p}, {Kind: engine.PriceChanged, DeviceType: 1},
+		{Kind: engine.PriceChanged}, {Kind: engine.InstanceChanged}, {Kind: engine.BatchDone},
+	}
 	engine.Sort(in)
 	var got []engine.InputKind
 	for _, x := range in {
 		got = append(got, x.Kind)
 	}
-	if !slices.Equal(got, []engine.InputKind{engine.BatchDone, engine.InstanceChanged, engine.PriceChanged, engine.PriceChanged, engine.PlanReady, engine.QueryArrived}) || in[2].DeviceType != 0 {
+	if !slices.Equal(got, []engine.InputKind{
+		engine.BatchDone, engine.InstanceChanged, engine.PriceChanged, engine.PriceChanged, engine.PlanReady,
+		engine.QueryArrived,
+	}) || in[2].DeviceType != 0 {
 		t.Errorf("%v", got)
 	}
 }

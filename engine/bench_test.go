@@ -12,13 +12,16 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// A whole matching round: a step in which some batches end, as many queries arrive, and about as many queries as there are
-// instances wait and are matched with all of them. ns/op is the time of the step.
+// A whole matching round: a step in which some batches end, as many queries arrive, and about as many queries as there
+// are instances wait and are matched with all of them. ns/op is the time of the step.
 func BenchmarkMatchingRound(b *testing.B) {
 	for _, ends := range []int{1, 4} {
 		b.Run(fmt.Sprintf("20x20/ends=%d", ends), func(b *testing.B) {
 			const slo = 1500 * time.Millisecond
-			c := simtest.Typed([]int{4, 6, 10}, [][2]time.Duration{{5 * time.Millisecond, 256 * time.Microsecond}, {5 * time.Millisecond, 390 * time.Microsecond}, {5 * time.Millisecond, 400 * time.Microsecond}}, slo, 1000)
+			c := simtest.Typed([]int{4, 6, 10}, [][2]time.Duration{
+				{5 * time.Millisecond, 256 * time.Microsecond}, {5 * time.Millisecond, 390 * time.Microsecond},
+				{5 * time.Millisecond, 400 * time.Microsecond},
+			}, slo, 1000)
 			d := newDriver(b, c, "matching", "single")
 			d.step(1)
 			for _, x := range d.due {
@@ -29,7 +32,12 @@ func BenchmarkMatchingRound(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			arrive := func(now serving.Time) {
 				d.next++
-				d.in = append(d.in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: d.next, Arrived: now, Deadline: now.Add(slo), Items: 10 * (1 + rng.Int32N(60)), Variant: serving.None}})
+				d.in = append(d.in, engine.Input{
+					Kind: engine.QueryArrived, Query: serving.Query{
+						ID: d.next, Arrived: now, Deadline: now.Add(slo), Items: 10 * (1 + rng.Int32N(60)),
+						Variant: serving.None,
+					},
+				})
 			}
 			for range 40 {
 				arrive(3)

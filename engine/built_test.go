@@ -13,22 +13,37 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// A plan with another number of slots takes up an instance that was built for as many, and launches another where it was not.
+// A plan with another number of slots takes up an instance that was built for as many, and launches another where it
+// was not.
 func TestSlotsWithoutALoad(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
-		Apps:     []serving.App{{Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 10, Stages: []serving.StageID{0}}},
+		Apps: []serving.App{
+			{
+				Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 10,
+				Stages: []serving.StageID{0},
+			},
+		},
 		Stages:   []serving.Stage{{Name: "s", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "v", Accuracy: 1, MaxBatch: 4}},
 	}
 	e, err := engine.New(engine.Config{
-		Spec: spec, Profile: profile.Constant{Base: 10 * time.Millisecond}, Router: &route.ShortestQueue{}, Batcher: batch.Greedy{}, Scaler: scale.Fixed{},
+		Spec: spec, Profile: profile.Constant{Base: 10 * time.Millisecond}, Router: &route.ShortestQueue{},
+		Batcher: batch.Greedy{}, Scaler: scale.Fixed{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	with := func(at serving.Time, slots, built int) (launched int) {
-		in := []engine.Input{{Kind: engine.PlanReady, Plan: &plan.Plan{Instances: []plan.Instance{{Slots: slots, Built: built, Share: 1, Variants: []plan.Variant{{Limit: 1}}}}}}}
+		in := []engine.Input{
+			{
+				Kind: engine.PlanReady, Plan: &plan.Plan{
+					Instances: []plan.Instance{
+						{Slots: slots, Built: built, Share: 1, Variants: []plan.Variant{{Limit: 1}}},
+					},
+				},
+			},
+		}
 		for _, d := range e.Step(at, in) {
 			if d.Kind == engine.LaunchInstance {
 				launched++

@@ -26,7 +26,8 @@ func (e *Engine) Check() error {
 		for ref := rec.first; ref != fleet.Nil; ref = e.fleet.Sibling(ref) {
 			t := e.fleet.Task(ref)
 			if t.Record != fleet.Ref(r) || t.Place == fleet.Free {
-				return fmt.Errorf("query %d: task in place %d belongs to record %d, not %d", rec.query.ID, t.Place, t.Record, r)
+				return fmt.Errorf("query %d: task in place %d belongs to record %d, not %d", rec.query.ID, t.Place,
+					t.Record, r)
 			}
 			if t.Place != fleet.Running {
 				waiting[rec.query.App]++
@@ -52,7 +53,8 @@ func (e *Engine) Check() error {
 	}
 	for a := range waiting {
 		if open[a] != e.pending[a] {
-			return fmt.Errorf("app %q counts %d queries that have not ended, has %d", e.spec.Apps[a].Name, e.pending[a], open[a])
+			return fmt.Errorf("app %q counts %d queries that have not ended, has %d", e.spec.Apps[a].Name, e.pending[a],
+				open[a])
 		}
 		if waiting[a] != e.waiting[a] {
 			return fmt.Errorf("app %q counts %d waiting tasks, has %d", e.spec.Apps[a].Name, e.waiting[a], waiting[a])
@@ -73,7 +75,8 @@ func (e *Engine) Check() error {
 		}
 		// A free slot beside waiting queries must have somebody to wake it.
 		if _, ok := e.timers.Key(len(e.spec.Stages) + int(i.ID)); !ok && i.Queue.Len() > 0 && i.FreeSlots() > 0 {
-			return fmt.Errorf("instance %d has a free slot and %d tasks queued, and nothing will wake it", i.ID, i.Queue.Len())
+			return fmt.Errorf("instance %d has a free slot and %d tasks queued, and nothing will wake it", i.ID,
+				i.Queue.Len())
 		}
 	}
 	return nil

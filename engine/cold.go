@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Apps that nobody calls may be let go to the last instance, where the scaler starts them again (scale.Waker): their queries
-// then wait for a start.
+// Apps that nobody calls may be let go to the last instance, where the scaler starts them again (scale.Waker): their
+// queries then wait for a start.
 
 // Wakes tells whether apps that nothing runs of are started by their queries.
 func (e *Engine) Wakes() bool { return e.waker != nil }
@@ -50,8 +50,8 @@ func (e *Engine) patience(q *serving.Query, s serving.StageID) serving.Time {
 	return 0
 }
 
-// starts tells whether what was found wanting for a query is only that nothing runs or comes up at a stage, and the scaler
-// starts what is called.
+// starts tells whether what was found wanting for a query is only that nothing runs or comes up at a stage, and the
+// scaler starts what is called.
 func (e *Engine) starts(s serving.StageID, lacking Reason) bool {
 	if e.waker == nil || lacking != NothingLoaded {
 		return false
@@ -67,8 +67,8 @@ func (e *Engine) starts(s serving.StageID, lacking Reason) bool {
 // roomWait is how long a query that may wait for ever waits for a plan with an instance for it.
 const roomWait = 10 * time.Second
 
-// turnAway ends, when the planner has answered, what nothing would ever end: queries that no late policy gives up, for which nothing
-// runs or is to be started, and which have waited for plans for long enough.
+// turnAway ends, when the planner has answered, what nothing would ever end: queries that no late policy gives up, for
+// which nothing runs or is to be started, and which have waited for plans for long enough.
 func (e *Engine) turnAway() {
 	if e.waker == nil {
 		return
@@ -78,6 +78,8 @@ func (e *Engine) turnAway() {
 		if app := &e.spec.Apps[e.spec.Stages[s].App]; app.Drops() {
 			continue
 		}
-		e.endWaiting(id, NoRoom, func(t *fleet.Task, _ Reason) bool { return e.now.Sub(t.Ready) >= roomWait && !e.planServes(t) })
+		e.endWaiting(id, NoRoom, func(t *fleet.Task, _ Reason) bool {
+			return e.now.Sub(t.Ready) >= roomWait && !e.planServes(t)
+		})
 	}
 }

@@ -34,7 +34,10 @@ const (
 	ResumeInstance
 )
 
-var decisionNames = [...]string{"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan", "keep-instance", "resume-instance"}
+var decisionNames = [...]string{
+	"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan",
+	"keep-instance", "resume-instance",
+}
 
 // String returns the kind's name in journals.
 func (k DecisionKind) String() string { return decisionNames[k] }
@@ -68,10 +71,13 @@ const (
 )
 
 var reasonNames = [...]string{
-	"answered", "the queue is full", "no variant of the app meets the accuracy or version asked for", "more items than any loaded variant takes in one batch",
-	"nothing that could serve it is loaded", "no such app", "items must be at least 1 and the deadline after the arrival", "deadline cannot be met on arrival",
+	"answered", "the queue is full", "no variant of the app meets the accuracy or version asked for",
+	"more items than any loaded variant takes in one batch",
+	"nothing that could serve it is loaded", "no such app",
+	"items must be at least 1 and the deadline after the arrival", "deadline cannot be met on arrival",
 	"deadline can no longer be met", "the model failed on it", "failed on several instances", "cancelled by the client",
-	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan", "no longer wanted by the plan", "asked by the scaler",
+	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan",
+	"no longer wanted by the plan", "asked by the scaler",
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
 }
 
@@ -93,8 +99,8 @@ type Part struct {
 	Queue  time.Duration // waited in total since the stage could begin
 }
 
-// StageTime is what became of an answered query at one stage. Where the stage's input was split, times, variant and batch are those
-// of the part that ended last.
+// StageTime is what became of an answered query at one stage. Where the stage's input was split, times, variant and
+// batch are those of the part that ended last.
 type StageTime struct {
 	Stage   serving.StageID
 	Variant serving.VariantID
@@ -128,7 +134,8 @@ type Decision struct {
 	Variant  serving.VariantID // StartBatch, EndQuery (that answered, or that failed on it), LoadVariant, UnloadVariant
 	Instance serving.InstanceID
 	Stage    serving.StageID // StartBatch
-	Items    int32           // StartBatch: of the batch; EndQuery: of its last batch; LoadVariant: the variant's batch limit
+	// StartBatch: of the batch; EndQuery: of its last batch; LoadVariant: the variant's batch limit
+	Items    int32
 	Batch    serving.BatchID // StartBatch; EndQuery: its last batch
 	Query    serving.QueryID // EndQuery
 	App      serving.AppID   // EndQuery
@@ -138,18 +145,21 @@ type Decision struct {
 	Expected time.Duration   // StartBatch: believed run time
 	Queue    time.Duration   // EndQuery: waited at its last stage
 	Accuracy float64         // EndQuery: product over the stages
-	Stages   []StageTime     // EndQuery of a served query of several stages: those it went through, in the order of App.Stages; valid until the next Step
+	// EndQuery of a served query of several stages: those it went through, in the order of App.Stages; valid until the
+	// next Step
+	Stages   []StageTime
 	Parts    []Part          // StartBatch; valid until the next Step
 	Launch   *Launch         // LaunchInstance
 	Spec     *serving.Spec   // RequestPlan: to plan for
 	Snapshot *fleet.Snapshot // RequestPlan
 	Rates    []float64       // RequestPlan: demand by app, queries/s
 	Mixes    []serving.Mix   // RequestPlan: sizes of queries by app
-	Beliefs  profile.Profile // RequestPlan: of latency now, where it is learned, Spec has grown or batches have ballooned; nil otherwise
-	Prices   []float64       // RequestPlan: by device type, in $/h, once one has changed; nil before
-	// Fans and Ballooning are, for RequestPlan, the observed factors that a plan is to be made with: by stage the items that each of
-	// its edges sends for each item served, and the time that batches take for each second believed. Nil for those of Spec, and
-	// for none. Beliefs balloon already.
+	// RequestPlan: of latency now, where it is learned, Spec has grown or batches have ballooned; nil otherwise
+	Beliefs profile.Profile
+	Prices  []float64 // RequestPlan: by device type, in $/h, once one has changed; nil before
+	// Fans and Ballooning are, for RequestPlan, the observed factors that a plan is to be made with: by stage the items
+	// that each of its edges sends for each item served, and the time that batches take for each second believed. Nil
+	// for those of Spec, and for none. Beliefs balloon already.
 	Fans       [][]float64
 	Ballooning []float64
 }

@@ -28,8 +28,8 @@ type Config struct {
 	Provides plan.Sections
 	// Attempts is how often a query may run before it counts as failed; 0 means 3.
 	Attempts int
-	// TurnOff is how long an instance that a plan has dropped stays loaded and idle, so that a later plan can take it up again
-	// without a load (Scrooge §3.6); 0 stops it at once.
+	// TurnOff is how long an instance that a plan has dropped stays loaded and idle, so that a later plan can take it
+	// up again without a load (Scrooge §3.6); 0 stops it at once.
 	TurnOff time.Duration
 }
 
@@ -139,20 +139,28 @@ func New(c Config) (*Engine, error) {
 	for _, part := range []struct {
 		kind, name string
 		needs      plan.Sections
-	}{{"router", c.Router.Name(), c.Router.Needs()}, {"batcher", c.Batcher.Name(), c.Batcher.Needs()}, {"scaler", c.Scaler.Name(), c.Scaler.Needs()}} {
+	}{
+		{"router", c.Router.Name(), c.Router.Needs()}, {"batcher", c.Batcher.Name(), c.Batcher.Needs()},
+		{"scaler", c.Scaler.Name(), c.Scaler.Needs()},
+	} {
 		if lacks := part.needs &^ c.Provides; lacks != 0 {
-			return nil, fmt.Errorf("engine: %s %q needs the plan's %v, which this planner does not provide: choose another planner or %s", part.kind, part.name, lacks, part.kind)
+			return nil, fmt.Errorf("engine: %s %q needs the plan's %v, which this planner does not provide: choose "+
+				"another planner or %s", part.kind, part.name, lacks, part.kind)
 		}
 	}
 	if c.Attempts <= 0 {
 		c.Attempts = 3
 	}
 	e := &Engine{
-		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler, attempts: uint8(min(c.Attempts, 255)), turnOff: c.TurnOff,
+		spec: c.Spec, profile: c.Profile, router: c.Router, rule: c.Batcher, scaler: c.Scaler,
+		attempts: uint8(min(c.Attempts, 255)), turnOff: c.TurnOff,
 		fleet: fleet.New(c.Spec, c.Profile), monitor: monitor.NewRates(len(c.Spec.Apps)), ids: newTable(),
-		waiting: make([]int, len(c.Spec.Apps)), pending: make([]int, len(c.Spec.Apps)), idle: make([]serving.Time, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))}, place: make([]int, len(c.Spec.Stages)),
+		waiting: make([]int, len(c.Spec.Apps)), pending: make([]int, len(c.Spec.Apps)),
+		idle: make([]serving.Time, len(c.Spec.Apps)), used: usage{workers: make([]worker, len(c.Spec.Workers))},
+		place:   make([]int, len(c.Spec.Stages)),
 		planned: make(map[fleet.Key]plan.Instance), failures: make(map[fleet.Key]int), scaleDirty: true,
-		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)), machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
+		holders: make(map[fleet.Key]*fleet.Instance), workers: make([][]*fleet.Instance, len(c.Spec.Workers)),
+		machines: make([]health, len(c.Spec.Workers)), models: make([]health, len(c.Spec.Variants)),
 	}
 	e.learner, _ = c.Profile.(profile.Learner)
 	e.waker, _ = c.Scaler.(scale.Waker)
@@ -192,8 +200,8 @@ func (e *Engine) Pending() int { return e.ids.n }
 // Waiting returns how many tasks of an app wait.
 func (e *Engine) Waiting(a serving.AppID) int { return e.waiting[a] }
 
-// Step takes the inputs of one instant, in the order of Sort, and returns what is to be done. It never blocks and, in the
-// steady state, does not allocate. The returned slice is valid until the next Step.
+// Step takes the inputs of one instant, in the order of Sort, and returns what is to be done. It never blocks and, in
+// the steady state, does not allocate. The returned slice is valid until the next Step.
 func (e *Engine) Step(now serving.Time, in []Input) []Decision {
 	if now < e.now {
 		e.blame(fmt.Errorf("engine: now went back from %v to %v", e.now, now))
@@ -333,7 +341,8 @@ func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
 		if t := e.fleet.Task(r); t.DropAt < e.now {
 			e.end(t.Record, serving.Dropped, WaitedTooLong)
 			if moves {
-				next = q.Head() // ending a query removes its other tasks and gives one of its stream the turn, next perhaps among them
+				// ending a query removes its other tasks and gives one of its stream the turn, next perhaps among them
+				next = q.Head()
 			}
 		} else if alike {
 			break
@@ -342,7 +351,8 @@ func (e *Engine) dropExpired(q *fleet.Queue, s serving.StageID) {
 	}
 }
 
-// timeStage sets the timer of what waits at a stage: the first instant at which its first hopeless query is to be dropped.
+// timeStage sets the timer of what waits at a stage: the first instant at which its first hopeless query is to be
+// dropped.
 func (e *Engine) timeStage(s serving.StageID) {
 	if !e.spec.Apps[e.spec.Stages[s].App].Drops() {
 		return
@@ -387,19 +397,26 @@ func (e *Engine) rescale() {
 		return
 	}
 	e.scaleDirty = false
-	e.scaling = scale.View{Now: e.now, Spec: e.spec, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk, Shifted: e.shifted, Waiting: e.waiting, Idle: e.idle, Factors: e.content.factors}
+	e.scaling = scale.View{
+		Now: e.now, Spec: e.spec, Fleet: e.fleet, Monitor: e.monitor, Plan: e.plan, Asked: e.asked, LastAsk: e.lastAsk,
+		Shifted: e.shifted, Waiting: e.waiting, Idle: e.idle, Factors: e.content.factors,
+	}
 	replan, again := e.scaler.Decide(&e.scaling)
 	e.scaleAt = again
 	if again <= e.now {
-		e.blame(fmt.Errorf("engine: scaler %q asked to be called again at %v, which is not after %v", e.scaler.Name(), again, e.now))
+		e.blame(fmt.Errorf("engine: scaler %q asked to be called again at %v, which is not after %v", e.scaler.Name(),
+			again, e.now))
 		e.scaleAt = serving.Never
 	}
-	if !(replan || overdue) || e.asked {
+	if (!replan && !overdue) || e.asked {
 		return
 	}
 	e.request++
 	e.asked, e.lastAsk = true, e.now
-	d := Decision{Kind: RequestPlan, Reason: Asked, Spec: e.spec, Snapshot: e.snapshot(), Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices)}
+	d := Decision{
+		Kind: RequestPlan, Reason: Asked, Spec: e.spec, Snapshot: e.snapshot(),
+		Rates: make([]float64, len(e.spec.Apps)), Mixes: e.mixes(), Prices: slices.Clone(e.prices),
+	}
 	e.scaler.Demand(&e.scaling, d.Rates)
 	e.observed(&d)
 	e.raise(d.Rates)
@@ -440,7 +457,8 @@ func (e *Engine) least(s serving.StageID) time.Duration {
 	return best
 }
 
-// tailsOf is by stage what is to be left of a query's time when the stage is done: what later stages need, and the slack.
+// tailsOf is by stage what is to be left of a query's time when the stage is done: what later stages need, and the
+// slack.
 func (e *Engine) tailsOf(need func(serving.StageID) time.Duration) []time.Duration {
 	tails := make([]time.Duration, len(e.spec.Stages))
 	for _, a := range e.spec.Apps {

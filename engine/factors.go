@@ -11,10 +11,11 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// What the content of queries makes of a graph (Scrooge §3.5), for scalers that follow it: factors are counted when batches end, and
-// go out with every request for a plan. From a request on, batches are believed to take as long as they were seen to: what later
-// stages must be left, and when a query is hopeless, follows from that (§3.6, "recently observed execution latency"). Where latency
-// is learned, it is learned that batches take longer, and no ballooning is counted.
+// What the content of queries makes of a graph (Scrooge §3.5), for scalers that follow it: factors are counted when
+// batches end, and go out with every request for a plan. From a request on, batches are believed to take as long as
+// they were seen to: what later stages must be left, and when a query is hopeless, follows from that (§3.6, "recently
+// observed execution latency"). Where latency is learned, it is learned that batches take longer, and no ballooning is
+// counted.
 
 // complexity is what an engine follows content with. The zero value follows nothing.
 type complexity struct {

@@ -6,33 +6,48 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// followed returns an engine whose scaler follows the content of an app of two stages, with a plan for so many queries/s, and what
-// its planner is.
+// followed returns an engine whose scaler follows the content of an app of two stages, with a plan for so many
+// queries/s, and what its planner is.
 func followed(t *testing.T, demand float64) (*engine.Engine, *plan.Plan, *static.Planner) {
 	t.Helper()
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu"}}, Workers: []serving.Worker{{Name: "a"}, {Name: "b"}},
-		Apps: []serving.App{{Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 100, Stages: []serving.StageID{0, 1}}},
-		Stages: []serving.Stage{
-			{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 2}}}, {Name: "read", Variants: []serving.VariantID{1}, Joins: 1},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1,
+				QueueLimit: 100, Stages: []serving.StageID{0, 1},
+			},
 		},
-		Variants: []serving.Variant{{Name: "d", Accuracy: 1, MaxBatch: 16}, {Name: "r", Stage: 1, Accuracy: 1, MaxBatch: 16}},
+		Stages: []serving.Stage{
+			{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 2}}}, {
+				Name: "read", Variants: []serving.VariantID{1}, Joins: 1,
+			},
+		},
+		Variants: []serving.Variant{
+			{Name: "d", Accuracy: 1, MaxBatch: 16}, {Name: "r", Stage: 1, Accuracy: 1, MaxBatch: 16},
+		},
 	}
 	p := profile.Constant{Base: 2 * time.Millisecond, PerItem: 500 * time.Microsecond}
-	planner := &static.Planner{Profile: p, Instances: []static.Instance{{Worker: 0, Variants: []serving.VariantID{0}}, {Worker: 1, Stage: 1, Variants: []serving.VariantID{1}}}}
+	planner := &static.Planner{
+		Profile: p, Instances: []static.Instance{
+			{Worker: 0, Variants: []serving.VariantID{0}}, {Worker: 1, Stage: 1, Variants: []serving.VariantID{1}},
+		},
+	}
 	first, err := planner.Plan(context.Background(), plan.Request{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.Demand = []float64{demand}
-	e, err := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: "complexity"}.Engine(spec, p, planner.Provides())
+	e, err := systems.System{
+		Router: "weighted", Batcher: "earlydrop", Scaler: "complexity",
+	}.Engine(spec, p, planner.Provides())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +68,25 @@ func TestFollowingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A request says what was observed: its graph has other fan-outs, its beliefs are inflated at one stage; a plan that was asked for with
-// them says so, and the spec of the run is as it was.
+// A request says what was observed: its graph has other fan-outs, its beliefs are inflated at one stage; a plan that
+// was asked for with them says so, and the spec of the run is as it was.
 func TestRequestsCarryFactors(t *testing.T) {
 	e, first, planner := followed(t, 200)
 	e.Step(0, []engine.Input{{Kind: engine.PlanReady, Plan: first}})
-	e.Step(1, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Variant: 0}, {Kind: engine.InstanceChanged, Instance: 2, Variant: 1}})
+	e.Step(1, []engine.Input{
+		{
+			Kind: engine.InstanceChanged, Instance: 1, Variant: 0,
+		}, {Kind: engine.InstanceChanged, Instance: 2, Variant: 1},
+	})
 	var asked *engine.Decision
 	var done []engine.Input
 	for now := serving.Time(10e6); asked == nil && now < 20e9; now += 20e6 {
-		out := e.Step(now, append(done, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: serving.QueryID(now), Arrived: now, Deadline: now.Add(100 * time.Millisecond), Items: 1, Variant: serving.None}}))
+		out := e.Step(now, append(done, engine.Input{
+			Kind: engine.QueryArrived, Query: serving.Query{
+				ID: serving.QueryID(now), Arrived: now, Deadline: now.Add(100 * time.Millisecond), Items: 1,
+				Variant: serving.None,
+			},
+		}))
 		done = nil
 		for k := range out {
 			switch d := out[k]; d.Kind {
@@ -88,21 +112,24 @@ func TestRequestsCarryFactors(t *testing.T) {
 	if asked == nil {
 		t.Fatal("nothing was asked")
 	}
-	if len(asked.Fans) != 2 || len(asked.Fans[0]) != 1 || asked.Fans[0][0] != 5 || len(asked.Ballooning) != 2 || asked.Ballooning[0] != 1 || asked.Ballooning[1] < 2.9 || asked.Ballooning[1] > 3.1 {
+	if len(asked.Fans) != 2 || len(asked.Fans[0]) != 1 || asked.Fans[0][0] != 5 || len(asked.Ballooning) != 2 ||
+		asked.Ballooning[0] != 1 || asked.Ballooning[1] < 2.9 || asked.Ballooning[1] > 3.1 {
 		t.Fatalf("fan-outs %v, ballooning %v, want 5, and 1 and 3", asked.Fans, asked.Ballooning)
 	}
 	r := asked.Asks()
 	if r.Spec.Stages[0].Next[0].FanOut != 5 || e.Spec().Stages[0].Next[0].FanOut != 2 {
 		t.Errorf("the request's graph sends %v, that of the run %v", r.Spec.Stages[0].Next, e.Spec().Stages[0].Next)
 	}
-	if a, b := r.Beliefs.Latency(0, 0, 4, 1), r.Beliefs.Latency(1, 0, 4, 1); a != 4*time.Millisecond || b < 11*time.Millisecond || b > 13*time.Millisecond {
+	if a, b := r.Beliefs.Latency(0, 0, 4, 1), r.Beliefs.Latency(1, 0, 4, 1); a != 4*time.Millisecond ||
+		b < 11*time.Millisecond || b > 13*time.Millisecond {
 		t.Errorf("4 items are believed to take %v and %v, want 4ms and 12ms", a, b)
 	}
 	made, err := planner.Plan(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if was, is := first.Instances[1].Variants[0].Limit, made.Instances[1].Variants[0].Limit; was != 16 || is != 12 { // 6 ms + 12 x 1.5 ms in 25 ms
+	// 6 ms + 12 x 1.5 ms in 25 ms
+	if was, is := first.Instances[1].Variants[0].Limit, made.Instances[1].Variants[0].Limit; was != 16 || is != 12 {
 		t.Errorf("batches to read hold %d, before %d, want 12 and 16", is, was)
 	}
 	e.Step(21e9, []engine.Input{{Kind: engine.PlanReady, Plan: made}})

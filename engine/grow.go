@@ -14,7 +14,8 @@ import (
 // planAgain is how long after a failure a plan for a world that has grown is asked for again.
 const planAgain = time.Second
 
-// grow takes up a larger world. A plan that is being made for the smaller one will be dropped, as one from an old snapshot is.
+// grow takes up a larger world. A plan that is being made for the smaller one will be dropped, as one from an old
+// snapshot is.
 func (e *Engine) grow(g *Growth) {
 	if g == nil || g.Spec == nil || g.Profile == nil && e.learner == nil {
 		e.blame(errors.New("engine: growth without a spec or a profile"))
@@ -26,7 +27,8 @@ func (e *Engine) grow(g *Growth) {
 	}
 	e.shiftTimers(len(e.spec.Stages), len(g.Spec.Stages))
 	for a := range g.Spec.Apps {
-		if id := serving.AppID(a); g.Spec.Apps[a].Closed && a < len(e.pending) && e.pending[a] > 0 && !slices.Contains(e.leaving, id) {
+		if id := serving.AppID(a); g.Spec.Apps[a].Closed && a < len(e.pending) && e.pending[a] > 0 &&
+			!slices.Contains(e.leaving, id) {
 			e.leaving = append(e.leaving, id)
 		}
 	}
@@ -99,8 +101,8 @@ func (e *Engine) awaited(s serving.StageID) bool {
 	return slices.Contains(e.leaving, e.spec.Stages[s].App)
 }
 
-// seeOff follows closed apps until their last query has ended; it tells whether something has changed. What nothing is left to
-// serve, because memory was needed or the last instance was lost, ends here.
+// seeOff follows closed apps until their last query has ended; it tells whether something has changed. What nothing is
+// left to serve, because memory was needed or the last instance was lost, ends here.
 func (e *Engine) seeOff() bool {
 	was, ended := len(e.leaving), len(e.out)
 	for _, a := range e.leaving {

@@ -9,10 +9,10 @@ import (
 // How a plan takes over from the one before without a gap. Three things are kept apart:
 //
 //   - A stage keeps an instance that the plan no longer wants until none of those wanted for it is still loading.
-//   - A worker runs one instance of a place at a time: a successor loads beside its predecessor, then waits (Held) until
-//     that one has finished its last batch, since the two would share a machine that was profiled for one.
-//   - A worker's memory, and what of it is cut into parts: where predecessor and successor do not fit together, the old one goes
-//     first (break before make).
+//   - A worker runs one instance of a place at a time: a successor loads beside its predecessor, then waits (Held)
+//     until that one has finished its last batch, since the two would share a machine that was profiled for one.
+//   - A worker's memory, and what of it is cut into parts: where predecessor and successor do not fit together, the old
+//     one goes first (break before make).
 
 // delayed is a launch that waits for room on its worker.
 type delayed struct {
@@ -48,8 +48,8 @@ func (e *Engine) loaded(i *fleet.Instance) (n int64) {
 	return n
 }
 
-// room tells whether an instance can be launched on a worker now. When nothing on the worker is about to go it says yes even if
-// it does not fit: the plan has oversubscribed the worker, and waiting would not mend it.
+// room tells whether an instance can be launched on a worker now. When nothing on the worker is about to go it says yes
+// even if it does not fit: the plan has oversubscribed the worker, and waiting would not mend it.
 func (e *Engine) room(w serving.WorkerID, want *plan.Instance) bool {
 	d := want.DeviceType(e.spec)
 	worker := &e.spec.DeviceTypes[e.spec.Workers[w].DeviceType]
@@ -69,14 +69,15 @@ func (e *Engine) room(w serving.WorkerID, want *plan.Instance) bool {
 	if !going {
 		return true
 	}
-	if x := &e.spec.DeviceTypes[d]; x.Part && (threads+x.Cores > worker.Cores || x.Percent > 0 && percent+x.Percent > 100) {
+	if x := &e.spec.DeviceTypes[d]; x.Part && (threads+x.Cores > worker.Cores || x.Percent > 0 &&
+		percent+x.Percent > 100) {
 		return false
 	}
 	return more <= 0 || worker.MemoryBytes <= 0 || memory <= worker.MemoryBytes
 }
 
-// roomOn tells whether instance i can load one more variant now, like room: in its part's memory, where that has some of its own,
-// or in its worker's.
+// roomOn tells whether instance i can load one more variant now, like room: in its part's memory, where that has some
+// of its own, or in its worker's.
 func (e *Engine) roomOn(i *fleet.Instance, v plan.Variant) bool {
 	more := need(e.spec, []plan.Variant{v})
 	limit := e.spec.DeviceTypes[i.DeviceType].MemoryBytes
@@ -139,7 +140,9 @@ func (e *Engine) handOver() {
 				l := &i.Variants[v]
 				if l.Delayed && e.roomOn(i, plan.Variant{Variant: l.Variant, Limit: l.Limit}) {
 					l.Delayed = false
-					e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: l.Variant, Items: int32(l.Limit)})
+					e.out = append(e.out, Decision{
+						Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: l.Variant, Items: int32(l.Limit),
+					})
 				}
 			}
 			if i.Held && !e.occupied(i) {
@@ -166,8 +169,9 @@ func (e *Engine) handOver() {
 	e.freed.list = e.freed.list[:0]
 }
 
-// retire drains instances that the plan does not want: those of a stage as soon as none of the stage's wanted ones is still
-// loading, those of a closed app when its queries have ended, those on a worker whose memory is waited for at once.
+// retire drains instances that the plan does not want: those of a stage as soon as none of the stage's wanted ones is
+// still loading, those of a closed app when its queries have ended, those on a worker whose memory is waited for at
+// once.
 func (e *Engine) retire() {
 	if cap(e.coming) < len(e.spec.Stages) {
 		e.coming = make([]bool, len(e.spec.Stages))

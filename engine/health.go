@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Planners leave out a worker that was lost, or a variant that failed to load, badAfter times in a row, until so much time
-// has passed since the last or it comes up after all. One failure is not enough: instances are launched again anyhow.
+// Planners leave out a worker that was lost, or a variant that failed to load, badAfter times in a row, until so much
+// time has passed since the last or it comes up after all. One failure is not enough: instances are launched again
+// anyhow.
 const (
 	badAfter    = 2
 	workerAfter = 30 * time.Second

@@ -12,9 +12,10 @@ import (
 // InputKind says what happened.
 type InputKind uint8
 
-// The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices, growth,
-// recollections, streams that are opened, then those that are closed, plans, arrivals, cancellations; timers come after all of them. Within a kind the smaller identifier comes first. Both drivers
-// use Sort, so that ties are broken the same way in both.
+// The kinds of input, in the order in which those of one instant are applied: completions, instance changes, prices,
+// growth, recollections, streams that are opened, then those that are closed, plans, arrivals, cancellations; timers
+// come after all of them. Within a kind the smaller identifier comes first. Both drivers use Sort, so that ties are
+// broken the same way in both.
 const (
 	BatchDone InputKind = iota
 	InstanceChanged
@@ -29,7 +30,10 @@ const (
 	QueryCancelled
 )
 
-var inputNames = [...]string{"batch-done", "instance-changed", "price-changed", "spec-grown", "idle-recalled", "stream-opened", "stream-closed", "plan-ready", "plan-failed", "query-arrived", "query-cancelled"}
+var inputNames = [...]string{
+	"batch-done", "instance-changed", "price-changed", "spec-grown", "idle-recalled", "stream-opened", "stream-closed",
+	"plan-ready", "plan-failed", "query-arrived", "query-cancelled",
+}
 
 // String returns the kind's name in journals.
 func (k InputKind) String() string { return inputNames[k] }
@@ -62,7 +66,8 @@ func (c Change) String() string { return changeNames[c] }
 type Input struct {
 	Kind InputKind
 
-	Query serving.Query   // QueryArrived; for QueryCancelled only its ID, for StreamOpened and StreamClosed its App and Stream
+	// QueryArrived; for QueryCancelled only its ID, for StreamOpened and StreamClosed its App and Stream
+	Query serving.Query
 	Batch serving.BatchID // BatchDone
 	// Emitted is, for BatchDone of a stage that feeds others, the items each part sends along each edge: part-major,
 	// edges in the order of Stage.Next. Nil means items times the edge's FanOut, rounded.
@@ -88,8 +93,8 @@ type Input struct {
 // Growth is a larger world that takes the place of the one before.
 type Growth struct {
 	Spec *serving.Spec // validated, and Spec.Grows
-	// Profile is what was measured of all of Spec; where latency is learned, what learning begins with for what is new. Nil for
-	// nothing, where latency is learned.
+	// Profile is what was measured of all of Spec; where latency is learned, what learning begins with for what is new.
+	// Nil for nothing, where latency is learned.
 	Profile profile.Profile
 	// Measurements are what Profile was made from, for the record.
 	Measurements serving.Measurements

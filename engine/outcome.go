@@ -9,8 +9,9 @@ import (
 // Ended returns what an EndQuery decision made at now means to the metrics: the same for a simulated and a live run.
 func (d *Decision) Ended(now serving.Time) report.Outcome {
 	return report.Outcome{
-		Query: d.Query, App: d.App, Variant: d.Variant, Outcome: d.Outcome, Arrived: d.Arrived, Done: now, Deadline: d.Deadline,
-		Queue: d.Queue, Items: d.Brought, Batch: d.Items, Accuracy: d.Accuracy, Label: report.LabelUnknown,
+		Query: d.Query, App: d.App, Variant: d.Variant, Outcome: d.Outcome, Arrived: d.Arrived, Done: now,
+		Deadline: d.Deadline,
+		Queue:    d.Queue, Items: d.Brought, Batch: d.Items, Accuracy: d.Accuracy, Label: report.LabelUnknown,
 	}
 }
 
@@ -64,9 +65,10 @@ func (e *Engine) price(w serving.WorkerID, span serving.Time) float64 {
 	return e.spec.DeviceTypes[e.spec.Workers[w].DeviceType].PricePerHour * span.Seconds() / 3600
 }
 
-// Usage returns what has been consumed from the start until now: dollars from the launch of a worker's first instance to
-// the end of its last, slot time from the launch of each instance, busy slot time of its finished and running batches; threads
-// and accelerators of a part while its instance lives, of a machine while any instance is on it as a whole.
+// Usage returns what has been consumed from the start until now: dollars from the launch of a worker's first instance
+// to the end of its last, slot time from the launch of each instance, busy slot time of its finished and running
+// batches; threads and accelerators of a part while its instance lives, of a machine while any instance is on it as a
+// whole.
 func (e *Engine) Usage(now serving.Time) report.Usage {
 	u := e.used
 	for _, i := range e.fleet.Live() {
@@ -88,5 +90,8 @@ func (e *Engine) Usage(now serving.Time) report.Usage {
 			u.hold(&e.spec.DeviceTypes[e.spec.Workers[w].DeviceType], now-u.workers[w].sinceForWhole)
 		}
 	}
-	return report.Usage{Dollars: u.dollars, Busy: u.busy.Sub(0), Slots: u.slots.Sub(0), Threads: u.threads.Sub(0), Percent: u.percent.Sub(0)}
+	return report.Usage{
+		Dollars: u.dollars, Busy: u.busy.Sub(0), Slots: u.slots.Sub(0), Threads: u.threads.Sub(0),
+		Percent: u.percent.Sub(0),
+	}
 }

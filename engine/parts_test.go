@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
@@ -18,27 +18,36 @@ import (
 func cutMachine() *serving.Spec {
 	return &serving.Spec{
 		DeviceTypes: []serving.DeviceType{
-			{Name: "machine", Cores: 4, Accelerators: 1}, {Name: "half", Part: true, Cores: 2, Percent: 50}, {Name: "three", Part: true, Cores: 3}, {Name: "all", Part: true, Cores: 4, Percent: 60},
+			{Name: "machine", Cores: 4, Accelerators: 1}, {Name: "half", Part: true, Cores: 2, Percent: 50},
+			{Name: "three", Part: true, Cores: 3}, {Name: "all", Part: true, Cores: 4, Percent: 60},
 		},
-		Workers:  []serving.Worker{{Name: "w"}},
-		Apps:     []serving.App{{Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 100, Stages: []serving.StageID{0}}},
+		Workers: []serving.Worker{{Name: "w"}},
+		Apps: []serving.App{
+			{
+				Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 100,
+				Stages: []serving.StageID{0},
+			},
+		},
 		Stages:   []serving.Stage{{Name: "a", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "m", Accuracy: 1, MaxBatch: 8}},
 	}
 }
 
-// An instance whose plan gives it another part becomes another instance. It starts beside the old one where the machine has room for
-// both, else when that has gone. What was held is counted by part.
+// An instance whose plan gives it another part becomes another instance. It starts beside the old one where the machine
+// has room for both, else when that has gone. What was held is counted by part.
 func TestPartsAreHandedOver(t *testing.T) {
 	spec := cutMachine()
-	e, err := systems.System{Router: "roundrobin", Batcher: "single"}.Engine(spec, profile.Constant{Base: time.Millisecond}, plan.Shares|plan.Limits)
+	e, err := systems.System{Router: "roundrobin", Batcher: "single"}.Engine(spec,
+		profile.Constant{Base: time.Millisecond}, plan.Shares|plan.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	with := func(parts ...int32) engine.Input {
 		p := &plan.Plan{}
 		for n, d := range parts {
-			p.Instances = append(p.Instances, plan.Instance{Place: int32(n) + 1, Variants: []plan.Variant{{Limit: 1}}, Slots: 1, Share: 1, Part: d + 1})
+			p.Instances = append(p.Instances, plan.Instance{
+				Place: int32(n) + 1, Variants: []plan.Variant{{Limit: 1}}, Slots: 1, Share: 1, Part: d + 1,
+			})
 		}
 		return engine.Input{Kind: engine.PlanReady, Plan: p}
 	}
@@ -80,7 +89,9 @@ func TestPartsAreHandedOver(t *testing.T) {
 		}
 	}
 	// Two halves for 5 s and 2 s, three threads for 2 s, all for 3 s.
-	want := report.Usage{Slots: 12 * time.Second, Threads: (10 + 4 + 6 + 12) * time.Second, Percent: (250 + 100 + 180) * time.Second}
+	want := report.Usage{
+		Slots: 12 * time.Second, Threads: (10 + 4 + 6 + 12) * time.Second, Percent: (250 + 100 + 180) * time.Second,
+	}
 	if got := e.Usage(10 * second); got != want {
 		t.Errorf("usage %+v, want %+v", got, want)
 	}
@@ -89,13 +100,16 @@ func TestPartsAreHandedOver(t *testing.T) {
 // Instances that have a whole machine hold it once, from the first to the last.
 func TestUsageOfWholeMachines(t *testing.T) {
 	spec := cutMachine()
-	e, err := systems.System{Router: "roundrobin", Batcher: "single"}.Engine(spec, profile.Constant{Base: time.Millisecond}, plan.Shares|plan.Limits)
+	e, err := systems.System{Router: "roundrobin", Batcher: "single"}.Engine(spec,
+		profile.Constant{Base: time.Millisecond}, plan.Shares|plan.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	one := plan.Instance{Variants: []plan.Variant{{Limit: 1}}, Slots: 1, Share: 1}
 	for n, instances := range [][]plan.Instance{{one}, {one, one}, {one}, nil, {one}} {
-		e.Step(serving.Time(n)*serving.Time(time.Second), []engine.Input{{Kind: engine.PlanReady, Plan: &plan.Plan{Instances: slices.Clone(instances)}}})
+		e.Step(serving.Time(n)*serving.Time(time.Second), []engine.Input{
+			{Kind: engine.PlanReady, Plan: &plan.Plan{Instances: slices.Clone(instances)}},
+		})
 	}
 	// The second instance is kept for a second more, since the first is never ready.
 	want := report.Usage{Slots: 6 * time.Second, Threads: 16 * time.Second, Percent: 400 * time.Second}

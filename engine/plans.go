@@ -23,8 +23,8 @@ type relaunch struct {
 	at  serving.Time
 }
 
-// adopt puts a plan into force: instances that the plan names and that run are adjusted, missing ones launched, the rest
-// drained once their replacements are ready. A plan made from an older snapshot than the last request is dropped.
+// adopt puts a plan into force: instances that the plan names and that run are adjusted, missing ones launched, the
+// rest drained once their replacements are ready. A plan made from an older snapshot than the last request is dropped.
 func (e *Engine) adopt(p *plan.Plan) {
 	if p.Snapshot < e.request || p.Validate(e.spec) != nil {
 		if p.Snapshot == e.request {
@@ -100,8 +100,14 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 		return
 	}
 	device := want.DeviceType(e.spec)
-	i := fleet.Instance{Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Built: want.Built, Cores: want.Cores, Accelerator: want.Accelerator, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up}
-	l := &Launch{Key: k, Stage: want.Stage, DeviceType: device, Slots: max(want.Slots, want.Built), Cores: want.Cores, Part: want.Part}
+	i := fleet.Instance{
+		Key: k, DeviceType: device, Stage: want.Stage, Slots: want.Slots, Built: want.Built, Cores: want.Cores,
+		Accelerator: want.Accelerator, Share: want.Share, Hold: want.Hold, Low: want.Low, Up: want.Up,
+	}
+	l := &Launch{
+		Key: k, Stage: want.Stage, DeviceType: device, Slots: max(want.Slots, want.Built), Cores: want.Cores,
+		Part: want.Part,
+	}
 	for _, v := range want.Variants {
 		i.Variants = append(i.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true})
 		l.Variants = append(l.Variants, v.Variant)
@@ -112,7 +118,9 @@ func (e *Engine) launch(k fleet.Key, why Reason) {
 	e.workers[k.Worker] = append(e.workers[k.Worker], live)
 	e.launched(live)
 	e.batchers = append(e.batchers, e.rule.New())
-	e.out = append(e.out, Decision{Kind: LaunchInstance, Reason: why, Instance: live.ID, Stage: want.Stage, Variant: serving.None, Launch: l})
+	e.out = append(e.out, Decision{
+		Kind: LaunchInstance, Reason: why, Instance: live.ID, Stage: want.Stage, Variant: serving.None, Launch: l,
+	})
 }
 
 // adjust brings a running instance to what the plan wants of it. The variant in use serves on until its successor is
@@ -123,7 +131,9 @@ func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
 		i.Variants[at].Wanted = false
 	}
 	i.Variants = slices.DeleteFunc(i.Variants, func(l fleet.Loaded) bool {
-		return l.Delayed && !slices.ContainsFunc(want.Variants, func(v plan.Variant) bool { return v.Variant == l.Variant })
+		return l.Delayed && !slices.ContainsFunc(want.Variants, func(v plan.Variant) bool {
+			return v.Variant == l.Variant
+		})
 	})
 	tight := false
 	for _, v := range want.Variants {
@@ -132,11 +142,16 @@ func (e *Engine) adjust(i *fleet.Instance, want plan.Instance) {
 			tight = tight || i.Variants[at].Delayed
 			continue
 		}
-		l := fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true, Delayed: !e.yield(i.Key.Worker, func() bool { return e.roomOn(i, v) })}
+		l := fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true,
+			Delayed: !e.yield(i.Key.Worker, func() bool {
+				return e.roomOn(i, v)
+			})}
 		i.Variants = append(i.Variants, l)
 		tight = tight || l.Delayed
 		if !l.Delayed {
-			e.out = append(e.out, Decision{Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: v.Variant, Items: int32(v.Limit)})
+			e.out = append(e.out, Decision{
+				Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: v.Variant, Items: int32(v.Limit),
+			})
 		}
 	}
 	if at := i.Find(want.Variants[0].Variant); i.Variants[at].Warm {
@@ -229,8 +244,8 @@ func (e *Engine) warm(i *fleet.Instance, v serving.VariantID) {
 	e.stages.add(int(i.Stage))
 }
 
-// lose takes an instance that is gone out of the fleet; what waited or ran there waits centrally again, and what ran has
-// used up an attempt. If the plan wants the instance it is launched again after a back-off.
+// lose takes an instance that is gone out of the fleet; what waited or ran there waits centrally again, and what ran
+// has used up an attempt. If the plan wants the instance it is launched again after a back-off.
 func (e *Engine) lose(i *fleet.Instance) {
 	for len(i.Running) > 0 {
 		b, _ := e.fleet.Finish(i, i.Running[0].ID, e.now)

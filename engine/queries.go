@@ -83,7 +83,8 @@ func (e *Engine) floorMet(app *serving.App, floor float64) bool {
 // task is the work of query q at stage s.
 func (e *Engine) task(q *serving.Query, s serving.StageID, items int32) fleet.Task {
 	t := fleet.Task{
-		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Last: q.Deadline.Add(-e.needs[s]), Ready: e.now, Turned: e.now,
+		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Last: q.Deadline.Add(-e.needs[s]),
+		Ready: e.now, Turned: e.now,
 		Pin: serving.None, MinAccuracy: q.MinAccuracy, Patient: e.patience(q, s),
 	}
 	if q.Variant >= 0 && int(q.Variant) < len(e.spec.Variants) && e.spec.Variants[q.Variant].Stage == s {
@@ -154,9 +155,12 @@ func (e *Engine) planServes(t *fleet.Task) bool {
 }
 
 // sweep ends what waits at a stage and nothing will come to serve: the plan has no instance for it and none will be
-// started for it, or the ones it has keep failing (hopeless). Without it such queries would wait for ever under serve-late.
+// started for it, or the ones it has keep failing (hopeless). Without it such queries would wait for ever under
+// serve-late.
 func (e *Engine) sweep(s serving.StageID, hopeless bool) {
-	e.endWaiting(s, NothingLoaded, func(t *fleet.Task, lacking Reason) bool { return hopeless || !e.starts(s, lacking) && !e.planServes(t) })
+	e.endWaiting(s, NothingLoaded, func(t *fleet.Task, lacking Reason) bool {
+		return hopeless || !e.starts(s, lacking) && !e.planServes(t)
+	})
 }
 
 // endWaiting ends what waits at a stage and nothing there could serve, where lost says so.
@@ -175,7 +179,8 @@ func (e *Engine) endWaiting(s serving.StageID, why Reason, lost func(t *fleet.Ta
 }
 
 func (e *Engine) refuse(q *serving.Query, why Reason, retry bool) {
-	e.out = append(e.out, Decision{Kind: EndQuery, Outcome: serving.Refused, Reason: why, Retry: retry, Query: q.ID, App: q.App,
+	e.out = append(e.out, Decision{Kind: EndQuery, Outcome: serving.Refused, Reason: why, Retry: retry, Query: q.ID,
+		App:     q.App,
 		Arrived: q.Arrived, Deadline: q.Deadline, Brought: q.Items, Variant: serving.None})
 }
 
@@ -207,8 +212,8 @@ func (e *Engine) add(r fleet.Ref, t fleet.Task) fleet.Ref {
 	return ref
 }
 
-// wait puts a task into its stage's central queue, to be routed at the end of the step; where its stream is served in order it waits
-// for its turn first.
+// wait puts a task into its stage's central queue, to be routed at the end of the step; where its stream is served in
+// order it waits for its turn first.
 func (e *Engine) wait(ref fleet.Ref) {
 	t := e.fleet.Task(ref)
 	e.waiting[e.spec.Stages[t.Stage].App]++

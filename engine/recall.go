@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What a scaler has learned of an app's idle times may outlive the run: the driver asks for it now and then, keeps it, and tells a
-// later engine of it.
+// What a scaler has learned of an app's idle times may outlive the run: the driver asks for it now and then, keeps it,
+// and tells a later engine of it.
 
 // Recalled is what was learned of an app in an earlier run.
 type Recalled struct {
@@ -18,8 +18,8 @@ type Recalled struct {
 	Idle   time.Duration // that the app has had nothing to do, at least Older
 }
 
-// Learned counts what the scaler has learned of an app, and tells since when the app has had nothing to do, serving.Never while it
-// has. What Remember returns is another when one of them has changed.
+// Learned counts what the scaler has learned of an app, and tells since when the app has had nothing to do,
+// serving.Never while it has. What Remember returns is another when one of them has changed.
 func (e *Engine) Learned(a serving.AppID) (n int, idle serving.Time) {
 	if r, ok := e.scaler.(scale.Recaller); ok {
 		n = r.Learned(a)
@@ -35,8 +35,8 @@ func (e *Engine) Remember(a serving.AppID, now serving.Time) []byte {
 	return nil
 }
 
-// recall takes up what was learned before, of an app that was not called since. What the scaler cannot read is as if it had not been
-// there: the driver asks it before.
+// recall takes up what was learned before, of an app that was not called since. What the scaler cannot read is as if it
+// had not been there: the driver asks it before.
 func (e *Engine) recall(x *Recalled) {
 	r, ok := e.scaler.(scale.Recaller)
 	if !ok || x == nil || x.App < 0 || int(x.App) >= len(e.idle) || r.Learned(x.App) > 0 {

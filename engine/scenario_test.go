@@ -20,7 +20,8 @@ import (
 // Scenarios: scripts with recorded output in testdata. Run with -rewrite to record anew, and commit the change only if
 // you understand what caused it.
 //
-//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed] [replan=30s] [memory=BYTES] [cold_wait=0s] [keep=RULE] [alive=5m] [turnoff=0s] [change=0.25]
+//	world router=R batcher=B [slo=100ms] [late=drop|serve-late] [give_up=0s] [slack=0s] [queue=100] [scaler=fixed]
+//	      [replan=30s] [memory=BYTES] [cold_wait=0s] [keep=RULE] [alive=5m] [turnoff=0s] [change=0.25]
 //	stage NAME [next=NAME:FANOUT,...] [stateful=1]    stages in topological order
 //	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME] [memory=BYTES] [each=BYTES]
 //	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME] [low=0] [up=0] [place=N]
@@ -32,7 +33,8 @@ import (
 //	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q / plan / unplanned
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
-// The output is every decision, with the times of its stages where a query had several and of waiting for its stream, then when the engine wants to be woken.
+// The output is every decision, with the times of its stages where a query had several and of waiting for its stream,
+// then when the engine wants to be woken.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s scenario
@@ -98,8 +100,16 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	for _, a := range d.CmdArgs {
 		head[a.Key] = a.Vals[0]
 	}
-	*s = scenario{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d", MemoryBytes: int64(number(head["memory"], 0))}}}}
-	app := serving.App{Name: "app", Weight: 1, SLO: serving.SLO{Latency: duration(head["slo"], 100*time.Millisecond), Percentile: 99}, QueueLimit: number(head["queue"], 100)}
+	*s = scenario{
+		spec: &serving.Spec{
+			DeviceTypes: []serving.DeviceType{{Name: "d", MemoryBytes: int64(number(head["memory"], 0))}},
+		},
+	}
+	app := serving.App{
+		Name: "app", Weight: 1, SLO: serving.SLO{
+			Latency: duration(head["slo"], 100*time.Millisecond), Percentile: 99,
+		}, QueueLimit: number(head["queue"], 100),
+	}
 	app.Slack, _ = time.ParseDuration(head["slack"])
 	app.ColdWait, _ = time.ParseDuration(head["cold_wait"])
 	if head["late"] == "serve-late" {
@@ -130,10 +140,14 @@ func (s *scenario) build(d *datadriven.TestData) error {
 			}
 			st := s.stage(args["stage"])
 			id := serving.VariantID(len(s.spec.Variants))
-			s.spec.Variants = append(s.spec.Variants, serving.Variant{Name: name[1], Stage: st, Accuracy: float(args["accuracy"], 0.9), MaxBatch: number(args["max"], 8),
-				MemoryBytes: int64(number(args["memory"], 0)), ItemBytes: int64(number(args["each"], 0))})
+			s.spec.Variants = append(s.spec.Variants,
+				serving.Variant{Name: name[1], Stage: st, Accuracy: float(args["accuracy"], 0.9),
+					MaxBatch:    number(args["max"], 8),
+					MemoryBytes: int64(number(args["memory"], 0)), ItemBytes: int64(number(args["each"], 0))})
 			s.spec.Stages[st].Variants = append(s.spec.Stages[st].Variants, id)
-			s.profile = append(s.profile, [2]time.Duration{duration(args["base"], 10*time.Millisecond), duration(args["item"], 5*time.Millisecond)})
+			s.profile = append(s.profile, [2]time.Duration{
+				duration(args["base"], 10*time.Millisecond), duration(args["item"], 5*time.Millisecond),
+			})
 		case "instance":
 			placed = append(placed, line)
 		}
@@ -151,7 +165,8 @@ func (s *scenario) build(d *datadriven.TestData) error {
 	s.keeping = systems.Keeping{Rule: head["keep"], Alive: duration(head["alive"], 0)}
 	var err error
 	s.engine, err = systems.System{Router: head["router"], Batcher: head["batcher"], Scaler: head["scaler"],
-		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0), Replan: duration(head["replan"], 0),
+		Options: systems.Options{Timeout: duration(head["timeout"], 0), BatchSize: number(head["size"], 0),
+			Replan:    duration(head["replan"], 0),
 			Following: systems.Following{TurnOff: duration(head["turnoff"], 0), Change: float(head["change"], 0)},
 			Keeping:   s.keeping}}.
 		Engine(s.spec, s.profile, plan.Shares|plan.Limits|plan.Holds|plan.Bands)
@@ -173,7 +188,8 @@ func (s *scenario) instances(text string) string {
 			s.plan.Demand = []float64{float(args["demand"], 0)}
 			continue
 		}
-		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]), Slots: number(args["slots"], 1), Share: float(args["share"], 1), Place: int32(number(args["place"], 0)),
+		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]),
+			Slots: number(args["slots"], 1), Share: float(args["share"], 1), Place: int32(number(args["place"], 0)),
 			Low: float(args["low"], 0), Up: float(args["up"], 0)}
 		for _, v := range strings.Split(args["variants"], ",") {
 			i.Variants = append(i.Variants, plan.Variant{Variant: s.variant(v), Limit: number(args["limit"], 8)})
@@ -216,12 +232,17 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		switch name[0] {
 		case "arrive":
 			x.Kind = engine.QueryArrived
-			x.Query = serving.Query{ID: serving.QueryID(id), Arrived: at, Deadline: at.Add(duration(args["due"], s.spec.Apps[0].SLO.Latency)), Items: int32(number(args["items"], 1)),
-				Priority: int32(number(args["priority"], 0)), MinAccuracy: float(args["floor"], 0), Variant: s.variant(args["pin"]), Stream: uint64(number(args["stream"], 0))}
+			x.Query = serving.Query{ID: serving.QueryID(id), Arrived: at,
+				Deadline: at.Add(duration(args["due"], s.spec.Apps[0].SLO.Latency)),
+				Items:    int32(number(args["items"], 1)),
+				Priority: int32(number(args["priority"], 0)), MinAccuracy: float(args["floor"], 0),
+				Variant: s.variant(args["pin"]), Stream: uint64(number(args["stream"], 0))}
 		case "cancel":
 			x.Kind, x.Query.ID = engine.QueryCancelled, serving.QueryID(id)
 		case "ready", "failed", "lost":
-			x.Kind, x.Instance, x.Change = engine.InstanceChanged, serving.InstanceID(id), map[string]engine.Change{"ready": engine.VariantReady, "failed": engine.LoadFailed, "lost": engine.Lost}[name[0]]
+			x.Kind, x.Instance, x.Change = engine.InstanceChanged, serving.InstanceID(id), map[string]engine.Change{
+				"ready": engine.VariantReady, "failed": engine.LoadFailed, "lost": engine.Lost,
+			}[name[0]]
 			if len(name) > 2 {
 				x.Variant = s.variant(name[2])
 			}
@@ -255,7 +276,9 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 				keeper.Called(now, 0, every)
 			}
 			idle := duration(args["idle"], 0)
-			x.Kind, x.Recalled = engine.IdleRecalled, &engine.Recalled{Memory: keeper.Remember(0, now), Older: idle, Idle: idle}
+			x.Kind, x.Recalled = engine.IdleRecalled, &engine.Recalled{
+				Memory: keeper.Remember(0, now), Older: idle, Idle: idle,
+			}
 		default:
 			return nil, fmt.Errorf("unknown input %q", name[0])
 		}
@@ -285,11 +308,13 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 		fmt.Fprintln(&b, text)
 		for _, x := range out[k].Parts {
 			if x.Turn > 0 {
-				fmt.Fprintf(&b, "  q%d has waited %v for its stream, %v for an instance, %v in all\n", x.Query, x.Turn, x.Route, x.Queue)
+				fmt.Fprintf(&b, "  q%d has waited %v for its stream, %v for an instance, %v in all\n", x.Query, x.Turn,
+					x.Route, x.Queue)
 			}
 		}
 		for _, x := range out[k].Stages {
-			fmt.Fprintf(&b, "  %s on %s: %d items in a batch of %d, ready %v, started %v, done %v\n", s.spec.Stages[x.Stage].Name, s.spec.Variants[x.Variant].Name,
+			fmt.Fprintf(&b, "  %s on %s: %d items in a batch of %d, ready %v, started %v, done %v\n",
+				s.spec.Stages[x.Stage].Name, s.spec.Variants[x.Variant].Name,
 				x.Items, x.Batch, x.Ready, x.Started, x.Done)
 		}
 	}

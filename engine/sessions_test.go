@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// When a client joins or leaves, every scaler that plans at all asks for a plan at once, for what the clients who are there have declared,
-// though not a query has come; with a rate that changes nothing it is left alone.
+// When a client joins or leaves, every scaler that plans at all asks for a plan at once, for what the clients who are
+// there have declared, though not a query has come; with a rate that changes nothing it is left alone.
 func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 	asking := 0
 	for _, scaler := range systems.Scalers() {
@@ -64,7 +64,8 @@ func TestJoiningAndLeavingAsksForAPlan(t *testing.T) {
 		if rate != 40 {
 			t.Errorf("%s: a plan for %v/s, want the 40/s declared", scaler, rate)
 		}
-		if rate, asked = step(append(change(engine.StreamOpened, 2, 60), change(engine.StreamClosed, 1, 0)...)...); !asked || rate != 60 {
+		if rate, asked = step(append(change(engine.StreamOpened, 2, 60),
+			change(engine.StreamClosed, 1, 0)...)...); !asked || rate != 60 {
 			t.Errorf("%s: one has come and one gone, asked %v for %v/s, want 60/s", scaler, asked, rate)
 		}
 		if _, asked = step(change(engine.StreamOpened, 2, 60)...); asked {
@@ -88,7 +89,9 @@ func TestBadStreams(t *testing.T) {
 		{Kind: engine.StreamOpened, Query: serving.Query{Stream: 1}, Rate: -1},
 	} {
 		c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
-		e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(c.Spec, c.Profile, c.Planner.Provides())
+		e, err := systems.System{
+			Router: "shortestqueue", Batcher: "greedy",
+		}.Engine(c.Spec, c.Profile, c.Planner.Provides())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,8 +102,8 @@ func TestBadStreams(t *testing.T) {
 	}
 }
 
-// Of what happens at one instant streams are opened before they are closed, both before plans and queries; two apps that call their
-// streams alike are told apart.
+// Of what happens at one instant streams are opened before they are closed, both before plans and queries; two apps
+// that call their streams alike are told apart.
 func TestSortStreams(t *testing.T) {
 	in := []engine.Input{
 		{Kind: engine.QueryArrived, Query: serving.Query{ID: 1}},
@@ -116,7 +119,11 @@ func TestSortStreams(t *testing.T) {
 		kind   engine.InputKind
 		app    serving.AppID
 		stream uint64
-	}{{engine.PriceChanged, 0, 0}, {engine.StreamOpened, 3, 2}, {engine.StreamOpened, 0, 7}, {engine.StreamClosed, 0, 1}, {engine.StreamClosed, 1, 1}, {engine.PlanFailed, 0, 0}, {engine.QueryArrived, 0, 0}} {
+	}{
+		{engine.PriceChanged, 0, 0}, {engine.StreamOpened, 3, 2}, {engine.StreamOpened, 0, 7},
+		{engine.StreamClosed, 0, 1}, {engine.StreamClosed, 1, 1}, {engine.PlanFailed, 0, 0},
+		{engine.QueryArrived, 0, 0},
+	} {
 		if q := in[k].Query; in[k].Kind != want.kind || q.App != want.app || q.Stream != want.stream {
 			t.Errorf("input %d is %v of stream %d of app %d, want %+v", k, in[k].Kind, q.Stream, q.App, want)
 		}

@@ -15,8 +15,9 @@ type flow struct {
 
 // passage is a query's progress at one stage.
 type passage struct {
-	edges int     // incoming edges that have delivered
-	items int32   // the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
+	edges int // incoming edges that have delivered
+	// the stage works on; a join takes the most that any edge delivers, since its branches saw the same things
+	items int32
 	left  int     // tasks not yet done
 	done  bool    // or passed over
 	right float64 // accuracy of the variants that served it, weighted by their items
@@ -48,8 +49,8 @@ func (e *Engine) newFlow(stages int) int32 {
 }
 
 // taskDone advances a query whose task ended well, and reports whether the whole query is served. emitted are the items
-// the task sends along each edge of its stage, or nil. The query's accuracy is the product over its stages of the mean over a
-// stage's items of the accuracy of the variants.
+// the task sends along each edge of its stage, or nil. The query's accuracy is the product over its stages of the mean
+// over a stage's items of the accuracy of the variants.
 func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, emitted []int32) bool {
 	rec := &e.records[r]
 	accuracy := e.spec.Variants[b.Variant].Accuracy
@@ -73,7 +74,10 @@ func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, emitted []
 	}
 	p.right += accuracy * float64(t.Items)
 	p.total += float64(t.Items)
-	p.last = StageTime{Stage: s, Variant: b.Variant, Items: p.items, Batch: int32(b.Items), Ready: t.Ready, Started: b.Started, Done: e.now}
+	p.last = StageTime{
+		Stage: s, Variant: b.Variant, Items: p.items, Batch: int32(b.Items), Ready: t.Ready, Started: b.Started,
+		Done: e.now,
+	}
 	p.left--
 	if p.left > 0 {
 		return false
@@ -83,7 +87,8 @@ func (e *Engine) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, emitted []
 	return e.flows[rec.flow].done == len(e.spec.Apps[rec.query.App].Stages)
 }
 
-// stageTimes are those of the stages that a query went through: none for an app of one stage, whose decision says it all.
+// stageTimes are those of the stages that a query went through: none for an app of one stage, whose decision says it
+// all.
 func (e *Engine) stageTimes(r fleet.Ref) []StageTime {
 	at := e.records[r].flow
 	if at < 0 {
@@ -130,8 +135,9 @@ func (e *Engine) leave(r fleet.Ref, s serving.StageID) {
 // mostTasks bounds the tasks that a query has at a stage.
 const mostTasks = 256
 
-// open makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances are next and fill
-// batches whatever their number; of more items than mostTasks several together, but no more than the largest batch that anything takes.
+// open makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances
+// are next and fill batches whatever their number; of more items than mostTasks several together, but no more than the
+// largest batch that anything takes.
 func (e *Engine) open(r fleet.Ref, s serving.StageID, p *passage) {
 	largest := 1
 	for _, i := range e.fleet.Live() {

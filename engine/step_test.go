@@ -45,9 +45,17 @@ func (d *driver) step(now serving.Time) {
 	for _, x := range d.e.Step(now, d.in) {
 		switch x.Kind {
 		case engine.StartBatch:
-			d.due = append(d.due, due{now.Add(x.Expected), engine.Input{Kind: engine.BatchDone, Batch: x.Batch, Instance: x.Instance, Took: x.Expected}})
+			d.due = append(d.due, due{
+				now.Add(x.Expected), engine.Input{
+					Kind: engine.BatchDone, Batch: x.Batch, Instance: x.Instance, Took: x.Expected,
+				},
+			})
 		case engine.LaunchInstance:
-			d.due = append(d.due, due{now + 1, engine.Input{Kind: engine.InstanceChanged, Instance: x.Instance, Variant: x.Launch.Variants[0]}})
+			d.due = append(d.due, due{
+				now + 1, engine.Input{
+					Kind: engine.InstanceChanged, Instance: x.Instance, Variant: x.Launch.Variants[0],
+				},
+			})
 		}
 	}
 	d.in = d.in[:0]
@@ -105,7 +113,10 @@ func TestOrderOfOneInstantDoesNotMatter(t *testing.T) {
 	for seed := uint64(1); seed <= 30; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		c := simtest.Random(rng)
-		system := systems.System{Router: systems.Routers()[rng.IntN(len(systems.Routers()))], Batcher: systems.Batchers()[rng.IntN(len(systems.Batchers()))]}
+		system := systems.System{
+			Router:  systems.Routers()[rng.IntN(len(systems.Routers()))],
+			Batcher: systems.Batchers()[rng.IntN(len(systems.Batchers()))],
+		}
 		var engines [2]*engine.Engine
 		for k := range engines {
 			e, err := system.Engine(c.Spec, c.Profile, c.Planner.Provides())
@@ -119,7 +130,9 @@ func TestOrderOfOneInstantDoesNotMatter(t *testing.T) {
 		var open []running
 		for _, i := range engines[0].Fleet().Live() {
 			for _, v := range i.Variants {
-				open = append(open, running{engine.Input{Kind: engine.InstanceChanged, Instance: i.ID, Variant: v.Variant}})
+				open = append(open, running{
+					engine.Input{Kind: engine.InstanceChanged, Instance: i.ID, Variant: v.Variant},
+				})
 			}
 		}
 		load := c.Load(rng, 200)
@@ -130,11 +143,15 @@ func TestOrderOfOneInstantDoesNotMatter(t *testing.T) {
 			for n := rng.IntN(6); n > 0 && next < len(load); n-- {
 				a := load[next]
 				next++
-				in = append(in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: serving.QueryID(next), App: a.App, Arrived: now, Deadline: now.Add(c.Spec.Apps[a.App].SLO.Latency),
-					Items: a.Items, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream}})
+				in = append(in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: serving.QueryID(next),
+					App: a.App, Arrived: now, Deadline: now.Add(c.Spec.Apps[a.App].SLO.Latency),
+					Items: a.Items, Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant,
+					Stream: a.Stream}})
 			}
 			if next > 0 && rng.IntN(4) == 0 {
-				in = append(in, engine.Input{Kind: engine.QueryCancelled, Query: serving.Query{ID: serving.QueryID(1 + rng.IntN(next))}})
+				in = append(in, engine.Input{
+					Kind: engine.QueryCancelled, Query: serving.Query{ID: serving.QueryID(1 + rng.IntN(next))},
+				})
 			}
 			open = slices.DeleteFunc(open, func(r running) bool {
 				if rng.IntN(2) == 0 {
@@ -149,11 +166,14 @@ func TestOrderOfOneInstantDoesNotMatter(t *testing.T) {
 			engine.Sort(shuffled)
 			x, y := engines[0].Step(now, in), engines[1].Step(now, shuffled)
 			if fmt.Sprint(texts(x)) != fmt.Sprint(texts(y)) {
-				t.Fatalf("seed %d, %s + %s, step %d: decisions depend on the order of the inputs:\n%v\n%v", seed, system.Router, system.Batcher, step, texts(x), texts(y))
+				t.Fatalf("seed %d, %s + %s, step %d: decisions depend on the order of the inputs:\n%v\n%v", seed,
+					system.Router, system.Batcher, step, texts(x), texts(y))
 			}
 			for k := range x {
 				if x[k].Kind == engine.StartBatch {
-					open = append(open, running{engine.Input{Kind: engine.BatchDone, Batch: x[k].Batch, Instance: x[k].Instance}})
+					open = append(open, running{
+						engine.Input{Kind: engine.BatchDone, Batch: x[k].Batch, Instance: x[k].Instance},
+					})
 				}
 			}
 			if err := engines[0].Check(); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Stateful stages keep something from one query of a stream to the next (Scrooge §3.1), so that they serve those of a stream one at a
-// time and in the order of their arrival, whichever comes first to the stage. At each, one task of a stream has its turn: it waits
-// for an instance, or runs. The others wait for theirs (fleet.Turn), those of later queries until the earlier ones are through:
-// served there, passed over, or ended in whatever way. A batch that runs for a query which has ended is waited for all the same: the
-// next must find what it leaves behind.
+// Stateful stages keep something from one query of a stream to the next (Scrooge §3.1), so that they serve those of a
+// stream one at a time and in the order of their arrival, whichever comes first to the stage. At each, one task of a
+// stream has its turn: it waits for an instance, or runs. The others wait for theirs (fleet.Turn), those of later
+// queries until the earlier ones are through: served there, passed over, or ended in whatever way. A batch that runs
+// for a query which has ended is waited for all the same: the next must find what it leaves behind.
 
 // streams follows the queries of every stream through the stateful stages of its app.
 type streams struct {
@@ -52,8 +52,8 @@ func (x *streams) grow(spec *serving.Spec) {
 	}
 }
 
-// laneKey spreads the names of streams, which clients choose, over a table's slots. It is one to one (the finalizer of MurmurHash3) and
-// 0 only for 0, which names none.
+// laneKey spreads the names of streams, which clients choose, over a table's slots. It is one to one (the finalizer of
+// MurmurHash3) and 0 only for 0, which names none.
 func laneKey(stream uint64) serving.QueryID {
 	stream ^= stream >> 33
 	stream *= 0xff51afd7ed558ccd
@@ -183,19 +183,22 @@ func (e *Engine) through(r fleet.Ref, s serving.StageID) bool {
 	return rec.ended || rec.flow >= 0 && e.flows[rec.flow].stages[e.place[s]].done
 }
 
-// firstPart returns, of the tasks of a query that wait for their turn at a stage, that of its first items; Nil where there is none.
+// firstPart returns, of the tasks of a query that wait for their turn at a stage, that of its first items; Nil where
+// there is none.
 func (e *Engine) firstPart(r fleet.Ref, s serving.StageID) fleet.Ref {
 	first := fleet.Nil
 	for ref := e.records[r].first; ref != fleet.Nil; ref = e.fleet.Sibling(ref) {
-		if t := e.fleet.Task(ref); t.Stage == s && t.Place == fleet.Turn && (first == fleet.Nil || t.Offset < e.fleet.Task(first).Offset) {
+		if t := e.fleet.Task(ref); t.Stage == s && t.Place == fleet.Turn &&
+			(first == fleet.Nil || t.Offset < e.fleet.Task(first).Offset) {
 			first = ref
 		}
 	}
 	return first
 }
 
-// checkStreams walks every lane: queries in the order of arrival, each in the lane of its stream; at every stateful stage the first that
-// is not through has the turn, and one task of the stream at most is elsewhere than waiting for it.
+// checkStreams walks every lane: queries in the order of arrival, each in the lane of its stream; at every stateful
+// stage the first that is not through has the turn, and one task of the stream at most is elsewhere than waiting for
+// it.
 func (e *Engine) checkStreams() error {
 	x := &e.streams
 	inLanes := 0
@@ -207,19 +210,23 @@ func (e *Engine) checkStreams() error {
 			}
 			l := &x.lanes[t.refs[slot]]
 			if l.app != serving.AppID(a) || laneKey(l.stream) != key || l.first == fleet.Nil {
-				return fmt.Errorf("stream %d of app %d is found as one of app %d, or without queries", l.stream, l.app, a)
+				return fmt.Errorf("stream %d of app %d is found as one of app %d, or without queries", l.stream, l.app,
+					a)
 			}
 			before := fleet.Nil
 			for r := l.first; r != fleet.Nil; r = e.records[r].after {
 				rec := &e.records[r]
-				if rec.query.App != l.app || rec.query.Stream != l.stream || rec.before != before || before != fleet.Nil && e.records[before].query.ID >= rec.query.ID {
-					return fmt.Errorf("query %d stands in the wrong place of stream %d of app %d", rec.query.ID, l.stream, l.app)
+				if rec.query.App != l.app || rec.query.Stream != l.stream || rec.before != before ||
+					before != fleet.Nil && e.records[before].query.ID >= rec.query.ID {
+					return fmt.Errorf("query %d stands in the wrong place of stream %d of app %d", rec.query.ID,
+						l.stream, l.app)
 				}
 				before = r
 				inLanes++
 			}
 			if l.last != before {
-				return fmt.Errorf("stream %d of app %d ends with query %d, not with its last", l.stream, l.app, e.records[before].query.ID)
+				return fmt.Errorf("stream %d of app %d ends with query %d, not with its last", l.stream, l.app,
+					e.records[before].query.ID)
 			}
 			for _, s := range x.held[a] {
 				if err := e.checkSeat(l, s); err != nil {
@@ -263,7 +270,8 @@ func (e *Engine) checkSeat(l *lane, s serving.StageID) error {
 	case turn != x.turn:
 		return fmt.Errorf("it is the turn of record %d, want %d", x.turn, turn)
 	case there > 1 || task != x.task:
-		return fmt.Errorf("%d tasks have their turn at once, task %d among them, want at most task %d", there, task, x.task)
+		return fmt.Errorf("%d tasks have their turn at once, task %d among them, want at most task %d", there, task,
+			x.task)
 	case turn != fleet.Nil && task == fleet.Nil && e.firstPart(turn, s) != fleet.Nil:
 		return fmt.Errorf("query %d waits for a turn that nobody has", e.records[turn].query.ID)
 	}

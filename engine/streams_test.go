@@ -12,7 +12,8 @@ import (
 
 // Streams that come and go, and queries that wait for their turn, take no memory either in the steady state.
 func TestStreamsDoNotAllocate(t *testing.T) {
-	for _, streams := range []uint64{10, 1000} { // some wait for each other all the time; or each is forgotten between two of its queries
+	// some wait for each other all the time; or each is forgotten between two of its queries
+	for _, streams := range []uint64{10, 1000} {
 		c := simtest.Uniform(8, 2*time.Millisecond, time.Millisecond, 100*time.Millisecond, 16)
 		c.Spec.Stages[0].Stateful = true
 		d := newDriver(t, c, "shortestqueue", "greedy")
@@ -40,7 +41,8 @@ func TestStreamsOfAppsDoNotMix(t *testing.T) {
 	c.Spec.Stages[0].Stateful = true
 	spec, a, v := c.Spec.WithApp(c.Spec.Apps[0], c.Spec.Variants[0])
 	spec.Stages[spec.Source(a)].Stateful = true
-	e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(spec, latencies{{1, 1}, {1, 1}}, c.Planner.Provides())
+	e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(spec, latencies{{1, 1}, {1, 1}},
+		c.Planner.Provides())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +56,17 @@ func TestStreamsOfAppsDoNotMix(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Step(0, []engine.Input{{Kind: engine.PlanReady, Plan: &p}})
-	e.Step(1, []engine.Input{{Kind: engine.InstanceChanged, Instance: 1}, {Kind: engine.InstanceChanged, Instance: 2, Variant: v}})
+	e.Step(1, []engine.Input{
+		{Kind: engine.InstanceChanged, Instance: 1}, {Kind: engine.InstanceChanged, Instance: 2, Variant: v},
+	})
 	var in []engine.Input
 	for id, app := range []serving.AppID{0, 0, a} {
-		in = append(in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: serving.QueryID(id + 1), App: app, Arrived: 2, Deadline: 1e9, Items: 1, Variant: serving.None, Stream: 5}})
+		in = append(in, engine.Input{
+			Kind: engine.QueryArrived, Query: serving.Query{
+				ID: serving.QueryID(id + 1), App: app, Arrived: 2, Deadline: 1e9, Items: 1, Variant: serving.None,
+				Stream: 5,
+			},
+		})
 	}
 	var began []serving.QueryID
 	for _, d := range e.Step(2, in) {

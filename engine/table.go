@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// table finds the record of a live query: open addressing with linear probing, indexed by the low bits of the ID. IDs are
-// handed out in sequence, so that live ones hardly ever collide; at most half of the slots are in use.
+// table finds the record of a live query: open addressing with linear probing, indexed by the low bits of the ID. IDs
+// are handed out in sequence, so that live ones hardly ever collide; at most half of the slots are in use.
 type table struct {
 	ids  []serving.QueryID // 0 is free
 	refs []fleet.Ref
@@ -71,8 +71,8 @@ func (t *table) remove(id serving.QueryID) {
 		t.away--
 	}
 	mask := len(t.ids) - 1
-	// Backward shift: whatever was pushed past the hole moves into it. IDs in sequence lie in one long run, each in its home
-	// slot, and that run must not be walked for nothing.
+	// Backward shift: whatever was pushed past the hole moves into it. IDs in sequence lie in one long run, each in its
+	// home slot, and that run must not be walked for nothing.
 	for next := (s + 1) & mask; t.away > 0 && t.ids[next] != 0; next = (next + 1) & mask {
 		if h := t.home(t.ids[next]); (next-h)&mask >= (next-s)&mask {
 			t.ids[s], t.refs[s] = t.ids[next], t.refs[next]

@@ -14,7 +14,8 @@ func (d *Decision) String() string {
 	b.WriteString(d.Kind.String())
 	switch d.Kind {
 	case StartBatch:
-		fmt.Fprintf(&b, " b%d on i%d variant %d, %d items, expected %v:", d.Batch, d.Instance, d.Variant, d.Items, d.Expected)
+		fmt.Fprintf(&b, " b%d on i%d variant %d, %d items, expected %v:", d.Batch, d.Instance, d.Variant, d.Items,
+			d.Expected)
 		for _, p := range d.Parts {
 			fmt.Fprintf(&b, " q%d", p.Query)
 			if p.Items != 1 || p.Offset != 0 {
@@ -32,7 +33,8 @@ func (d *Decision) String() string {
 			b.WriteString(", may be tried again")
 		}
 	case LaunchInstance:
-		fmt.Fprintf(&b, " i%d worker %d.%d stage %d variants %v limit %d slots %d", d.Instance, d.Launch.Key.Worker, d.Launch.Key.Ordinal, d.Launch.Stage, d.Launch.Variants, d.Launch.BatchLimit, d.Launch.Slots)
+		fmt.Fprintf(&b, " i%d worker %d.%d stage %d variants %v limit %d slots %d", d.Instance, d.Launch.Key.Worker,
+			d.Launch.Key.Ordinal, d.Launch.Stage, d.Launch.Variants, d.Launch.BatchLimit, d.Launch.Slots)
 		if d.Launch.Part > 0 {
 			fmt.Fprintf(&b, " part %d", d.Launch.Part-1)
 		}

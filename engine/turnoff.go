@@ -8,21 +8,24 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// The turn-off delay (Scrooge §3.6): an instance that a plan drops stays loaded for a while, without queries. Its worker is paid for
-// until it goes. A plan that wants its variant on its worker takes it up without a load, whatever number it goes by there; one that
-// wants its room has it go at once. The demand that plans are made for may linger besides (scale.RateBands); what is kept here
-// serves nobody.
+// The turn-off delay (Scrooge §3.6): an instance that a plan drops stays loaded for a while, without queries. Its
+// worker is paid for until it goes. A plan that wants its variant on its worker takes it up without a load, whatever
+// number it goes by there; one that wants its room has it go at once. The demand that plans are made for may linger
+// besides (scale.RateBands); what is kept here serves nobody.
 
-// rest has an instance that drains stay loaded for the turn-off delay. It does not when there is none, when nothing of it is loaded
-// or will be of use again, and when its room is waited for.
+// rest has an instance that drains stay loaded for the turn-off delay. It does not when there is none, when nothing of
+// it is loaded or will be of use again, and when its room is waited for.
 func (e *Engine) rest(i *fleet.Instance) bool {
-	if e.turnOff <= 0 || e.tight(i.Key.Worker) || e.spec.Apps[e.spec.Stages[i.Stage].App].Closed || e.machines[i.Key.Worker].failures > 0 {
+	if e.turnOff <= 0 || e.tight(i.Key.Worker) || e.spec.Apps[e.spec.Stages[i.Stage].App].Closed ||
+		e.machines[i.Key.Worker].failures > 0 {
 		return false
 	}
 	if _, wanted := e.planned[i.Key]; wanted {
 		return false // something else takes its place
 	}
-	if !slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool { return l.Warm && !e.spec.Variants[l.Variant].Retired }) {
+	if !slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool {
+		return l.Warm && !e.spec.Variants[l.Variant].Retired
+	}) {
 		return false
 	}
 	i.Kept = e.now.Add(e.turnOff)
@@ -40,8 +43,8 @@ func (e *Engine) goes(i *fleet.Instance) {
 	}
 }
 
-// reuse takes up an instance that rests on the worker of a place in the plan and has what the plan wants first there. One that
-// goes by the same number comes first; another one of that number goes.
+// reuse takes up an instance that rests on the worker of a place in the plan and has what the plan wants first there.
+// One that goes by the same number comes first; another one of that number goes.
 func (e *Engine) reuse(k fleet.Key) {
 	want := e.planned[k]
 	var found, there *fleet.Instance
@@ -52,7 +55,8 @@ func (e *Engine) reuse(k fleet.Key) {
 				return // a predecessor that still runs: see handOver
 			}
 		}
-		if i.Kept == 0 || i.Stage != want.Stage || i.Built < want.Slots || i.Cores != want.Cores || i.DeviceType != want.DeviceType(e.spec) || i.Accelerator != want.Accelerator {
+		if i.Kept == 0 || i.Stage != want.Stage || i.Built < want.Slots || i.Cores != want.Cores ||
+			i.DeviceType != want.DeviceType(e.spec) || i.Accelerator != want.Accelerator {
 			continue
 		}
 		if at := i.Find(want.Variants[0].Variant); at >= 0 && i.Variants[at].Warm && (found == nil || i.Key == k) {
@@ -110,7 +114,10 @@ func (e *Engine) tight(w serving.WorkerID) bool {
 // outdated has everything go that rests and is of no use in a world that has grown.
 func (e *Engine) outdated() {
 	for _, i := range slices.Clone(e.fleet.Live()) {
-		if i.Kept > 0 && (e.spec.Apps[e.spec.Stages[i.Stage].App].Closed || !slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool { return !e.spec.Variants[l.Variant].Retired })) {
+		if i.Kept > 0 && (e.spec.Apps[e.spec.Stages[i.Stage].App].Closed ||
+			!slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool {
+				return !e.spec.Variants[l.Variant].Retired
+			})) {
 			e.goes(i)
 		}
 	}

@@ -30,8 +30,8 @@ func NewLab(r Request) *Lab {
 	return &Lab{Request: r, byKey: make(map[string]*Task)}
 }
 
-// Do wants something done with the seeds 1 to seeds; tasks of one key are one. heavy is a guess of the time it takes: the
-// heaviest begin first, and progress is counted in it.
+// Do wants something done with the seeds 1 to seeds; tasks of one key are one. heavy is a guess of the time it takes:
+// the heaviest begin first, and progress is counted in it.
 func (l *Lab) Do(key string, heavy, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *Task {
 	if t := l.byKey[key]; t != nil {
 		return t

@@ -6,14 +6,14 @@ import (
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// Live runs on the data plane, on the real clock, what a source would have arrive in a simulation, when it would: a client sends it
-// from when every instance of the first plan is ready. Live returns when all of it has ended, with the first trouble of
-// the data plane if there was any.
+// Live runs on the data plane, on the real clock, what a source would have arrive in a simulation, when it would: a
+// client sends it from when every instance of the first plan is ready. Live returns when all of it has ended, with the
+// first trouble of the data plane if there was any.
 func Live(ctx context.Context, c dataplane.Config, source workload.Source) error {
 	trouble := make(chan error, 1)
 	c.Trouble = func(err error) {
@@ -39,7 +39,9 @@ func Live(ctx context.Context, c dataplane.Config, source workload.Source) error
 		if err := until(ctx, plane, begun+a.At); err != nil {
 			return err
 		}
-		plane.Submit(&dataplane.Request{App: a.App, Items: int(a.Items), Variant: a.Variant}, func(*dataplane.Response, error) {})
+		plane.Submit(&dataplane.Request{
+			App: a.App, Items: int(a.Items), Variant: a.Variant,
+		}, func(*dataplane.Response, error) {})
 	}
 	if err := plane.Drain(ctx); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package reproduce holds the papers' experiments, one folder each, run from numbers carried there; and the shape in which
-// every one of them answers: what was published beside what was measured.
+// Package reproduce holds the papers' experiments, one folder each, run from numbers carried there; and the shape in
+// which every one of them answers: what was published beside what was measured.
 package reproduce
 
 import (
@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/planner/ramsis"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	"github.com/sluice-serving/sluice/planner/ramsis"
 )
 
 // Row is one number.
@@ -39,11 +39,11 @@ type Request struct {
 	Seeds    int      // runs of everything that draws by chance: seeds 1 to Seeds; at least 1
 	Parallel int      // runs at once
 	Solver   milp.Solver
-	// Arrivals is a folder with the authors' own arrival times, where the paper's licence keeps them out of this project;
-	// empty draws them anew from what is carried.
+	// Arrivals is a folder with the authors' own arrival times, where the paper's licence keeps them out of this
+	// project; empty draws them anew from what is carried.
 	Arrivals string
-	// Policies keeps the policies that RAMSIS makes in advance, which take far longer than what is simulated with them; nil
-	// makes them anew.
+	// Policies keeps the policies that RAMSIS makes in advance, which take far longer than what is simulated with them;
+	// nil makes them anew.
 	Policies ramsis.Store
 	// Runtime brings up what runs models, for figures about real ones; nil where there is none.
 	Runtime  func() (operators.Runtime, error)

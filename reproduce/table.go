@@ -9,8 +9,9 @@ import (
 	"text/tabwriter"
 )
 
-// Table writes rows as text, a block for each figure and setting: a line for each system, a column for each quantity, what
-// was published in brackets behind what was measured. Rows of one setting come together, where the first of them stands.
+// Table writes rows as text, a block for each figure and setting: a line for each system, a column for each quantity,
+// what was published in brackets behind what was measured. Rows of one setting come together, where the first of them
+// stands.
 func Table(w io.Writer, rows []Row) error {
 	rows = together(rows)
 	for at := 0; at < len(rows); {

@@ -2,8 +2,8 @@ package serving
 
 import "slices"
 
-// WithFans returns s with other fan-outs, by stage in the order of Stage.Next: those that were observed. Stages that fans leaves out
-// keep theirs. Everything but the stages is shared with s.
+// WithFans returns s with other fan-outs, by stage in the order of Stage.Next: those that were observed. Stages that
+// fans leaves out keep theirs. Everything but the stages is shared with s.
 func (s *Spec) WithFans(fans [][]float64) *Spec {
 	c := *s
 	c.Stages = slices.Clone(s.Stages)
@@ -24,7 +24,8 @@ func (s *Spec) Fanned(other *Spec) bool {
 	if s == other {
 		return true
 	}
-	return s != nil && other != nil && same(s.Apps, other.Apps) && same(s.Variants, other.Variants) && same(s.Workers, other.Workers) &&
+	return s != nil && other != nil && same(s.Apps, other.Apps) && same(s.Variants, other.Variants) &&
+		same(s.Workers, other.Workers) &&
 		same(s.DeviceTypes, other.DeviceTypes) && len(s.Stages) == len(other.Stages)
 }
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Grows tells whether s may take the place of old in a run: everything of old is there under its identifier, machines are
-// the same, stages of old apps differ in added variants only, and what was closed or retired stays so. Objectives and limits
-// of apps may change.
+// Grows tells whether s may take the place of old in a run: everything of old is there under its identifier, machines
+// are the same, stages of old apps differ in added variants only, and what was closed or retired stays so. Objectives
+// and limits of apps may change.
 func (s *Spec) Grows(old *Spec) error {
 	if len(s.Apps) < len(old.Apps) || len(s.Stages) < len(old.Stages) || len(s.Variants) < len(old.Variants) {
 		return fmt.Errorf("the tables shrink: %d apps, %d stages and %d variants, there were %d, %d and %d",
@@ -25,8 +25,10 @@ func (s *Spec) Grows(old *Spec) error {
 	}
 	for i := range old.Stages {
 		was, is := &old.Stages[i], &s.Stages[i]
-		if was.App != is.App || was.Stateful != is.Stateful || !slices.Equal(was.Next, is.Next) || len(is.Variants) < len(was.Variants) || !slices.Equal(was.Variants, is.Variants[:len(was.Variants)]) {
-			return fmt.Errorf("stages[%d] %q: variants are added at the end; its edges stay, and whether it is stateful", i, was.Name)
+		if was.App != is.App || was.Stateful != is.Stateful || !slices.Equal(was.Next, is.Next) ||
+			len(is.Variants) < len(was.Variants) || !slices.Equal(was.Variants, is.Variants[:len(was.Variants)]) {
+			return fmt.Errorf(
+				"stages[%d] %q: variants are added at the end; its edges stay, and whether it is stateful", i, was.Name)
 		}
 	}
 	for v := range old.Variants {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Worlds that grow at random are valid and grow out of each other, forwards only; their open part is valid, holds nothing that
-// is closed or retired, and is numbered both ways alike.
+// Worlds that grow at random are valid and grow out of each other, forwards only; their open part is valid, holds
+// nothing that is closed or retired, and is numbered both ways alike.
 func TestGrownWorlds(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -47,7 +47,8 @@ func TestGrownWorlds(t *testing.T) {
 			}
 			for v, x := range o.Spec.Variants {
 				was := g.Spec.Variants[o.Variants[v]]
-				if was.Name != x.Name || x.Retired || o.VariantOf[o.Variants[v]] != serving.VariantID(v) || o.Stages[x.Stage] != was.Stage {
+				if was.Name != x.Name || x.Retired || o.VariantOf[o.Variants[v]] != serving.VariantID(v) ||
+					o.Stages[x.Stage] != was.Stage {
 					t.Errorf("seed %d: variant %q is numbered wrongly", seed, x.Name)
 				}
 			}
@@ -56,7 +57,9 @@ func TestGrownWorlds(t *testing.T) {
 }
 
 func TestGrowsRefuses(t *testing.T) {
-	base, a, _ := (&serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}}}).
+	base, a, _ := (&serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
+	}).
 		WithApp(serving.App{Name: "f"}, serving.Variant{Name: "f.1", MaxBatch: 1})
 	shut := base.WithClosed(a)
 	for want, s := range map[string]func() (*serving.Spec, *serving.Spec){

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Mix is how large queries are: the shares of the sizes that occur. The zero value is a mix in which every query brings one
-// item.
+// Mix is how large queries are: the shares of the sizes that occur. The zero value is a mix in which every query brings
+// one item.
 type Mix struct {
 	Sizes  []int32   // items, at least 1, ascending
 	Shares []float64 // of the queries, by position in Sizes, more than 0, adding up to 1

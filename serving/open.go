@@ -15,7 +15,10 @@ type Open struct {
 
 // Open leaves out what is closed and retired.
 func (s *Spec) Open() *Open {
-	o := &Open{AppOf: make([]AppID, len(s.Apps)), StageOf: make([]StageID, len(s.Stages)), VariantOf: make([]VariantID, len(s.Variants))}
+	o := &Open{
+		AppOf: make([]AppID, len(s.Apps)), StageOf: make([]StageID, len(s.Stages)),
+		VariantOf: make([]VariantID, len(s.Variants)),
+	}
 	c := &Spec{DeviceTypes: s.DeviceTypes, Workers: s.Workers}
 	for a := range s.Apps {
 		if o.AppOf[a] = None; !s.Apps[a].Closed {

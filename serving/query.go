@@ -9,15 +9,15 @@ type Query struct {
 	Deadline Time
 	// Items is the number of inputs the query carries (its own batch dimension), at least 1.
 	Items int32
-	// Priority orders queries before deadlines do: 1 is the highest, larger numbers wait behind smaller ones, and 0 is the
-	// default, behind every explicit one.
+	// Priority orders queries before deadlines do: 1 is the highest, larger numbers wait behind smaller ones, and 0 is
+	// the default, behind every explicit one.
 	Priority int32
 	// MinAccuracy is the accuracy in [0, 1] below which the client does not want an answer.
 	MinAccuracy float64
 	// Variant pins the query to one variant, or is None.
 	Variant VariantID
-	// Stream names what the query is a part of (a camera, a call); 0 is none. Stateful stages serve the queries of a stream one
-	// after the other in the order of their arrival.
+	// Stream names what the query is a part of (a camera, a call); 0 is none. Stateful stages serve the queries of a
+	// stream one after the other in the order of their arrival.
 	Stream uint64
 }
 
@@ -25,15 +25,15 @@ type Query struct {
 type Outcome uint8
 
 const (
-	// Served: an answer was produced (in time or late).
+	// Served means that an answer was produced, in time or late.
 	Served Outcome = iota
-	// Dropped: it was given up because its deadline had passed or was certain to pass.
+	// Dropped means that it was given up because its deadline had passed or was certain to pass.
 	Dropped
-	// Refused: it was turned away on arrival (queue full, or nothing can ever serve it).
+	// Refused means that it was turned away on arrival: the queue was full, or nothing can ever serve it.
 	Refused
-	// Failed: it was accepted, but every attempt to run it failed.
+	// Failed means that it was accepted, but every attempt to run it failed.
 	Failed
-	// Cancelled: the client went away.
+	// Cancelled means that the client went away.
 	Cancelled
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Resized returns a copy of s with change[d] workers of every device type d more or, where it is negative, fewer; the last
-// ones of a type go first. moved is, by WorkerID of s, the worker's id in the copy, None when it is gone. It fails when more
-// are to go than there are, or for a part of a machine. The copy shares everything but its workers with s.
+// Resized returns a copy of s with change[d] workers of every device type d more or, where it is negative, fewer; the
+// last ones of a type go first. moved is, by WorkerID of s, the worker's id in the copy, None when it is gone. It fails
+// when more are to go than there are, or for a part of a machine. The copy shares everything but its workers with s.
 func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	left := make([]int, len(s.DeviceTypes))
 	for _, w := range s.Workers {
@@ -15,10 +15,12 @@ func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	}
 	for d, n := range change {
 		if n != 0 && s.DeviceTypes[d].Part {
-			return nil, nil, fmt.Errorf("device type %q is a part of a machine: no worker is of it", s.DeviceTypes[d].Name)
+			return nil, nil, fmt.Errorf("device type %q is a part of a machine: no worker is of it",
+				s.DeviceTypes[d].Name)
 		}
 		if left[d] += n; left[d] < 0 {
-			return nil, nil, fmt.Errorf("%d workers of device type %q cannot go: there are %d", -n, s.DeviceTypes[d].Name, left[d]-n)
+			return nil, nil, fmt.Errorf("%d workers of device type %q cannot go: there are %d", -n,
+				s.DeviceTypes[d].Name, left[d]-n)
 		}
 	}
 	c := *s
@@ -44,14 +46,16 @@ func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 	return &c, moved, nil
 }
 
-// Rented returns the world with other workers: as many of each type, by DeviceTypeID, as counts says. Workers of type T are
-// called T-0, T-1 and so on, in the order of the types.
+// Rented returns the world with other workers: as many of each type, by DeviceTypeID, as counts says. Workers of type T
+// are called T-0, T-1 and so on, in the order of the types.
 func (s *Spec) Rented(counts []int) *Spec {
 	c := *s
 	c.Workers = nil
 	for d, n := range counts {
 		for k := range n {
-			c.Workers = append(c.Workers, Worker{Name: fmt.Sprintf("%s-%d", s.DeviceTypes[d].Name, k), DeviceType: DeviceTypeID(d)})
+			c.Workers = append(c.Workers, Worker{
+				Name: fmt.Sprintf("%s-%d", s.DeviceTypes[d].Name, k), DeviceType: DeviceTypeID(d),
+			})
 		}
 	}
 	return &c

@@ -33,7 +33,8 @@ func TestResized(t *testing.T) {
 	if err := out.Validate(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := s.Resized([]int{0, -2}); err == nil || !strings.Contains(err.Error(), `2 workers of device type "b" cannot go: there are 1`) {
+	if _, _, err := s.Resized([]int{0, -2}); err == nil ||
+		!strings.Contains(err.Error(), `2 workers of device type "b" cannot go: there are 1`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Spec is the world a run starts from: machines, apps, stages and variants as plain data. It is read-only once validated
-// and is shared by planners, the engine and both drivers.
+// Spec is the world a run starts from: machines, apps, stages and variants as plain data. It is read-only once
+// validated and is shared by planners, the engine and both drivers.
 type Spec struct {
 	DeviceTypes []DeviceType
 	Workers     []Worker
@@ -24,12 +24,14 @@ type DeviceType struct {
 	PricePerHour float64 // $/h
 	Cores        int
 	MemoryBytes  int64
-	// Most is how many machines of the type can be had when machines are chosen; 0 sets no limit. It does not bound Workers.
+	// Most is how many machines of the type can be had when machines are chosen; 0 sets no limit. It does not bound
+	// Workers.
 	Most int
 	// Accelerators is how many accelerators a machine has.
 	Accelerators int
-	// Part marks a share of a machine that an instance gets by itself, not a machine (INFless §3.2: instances of one function may
-	// differ in it): Cores of its threads, Percent of one of its accelerators, and MemoryBytes. No worker is of such a type.
+	// Part marks a share of a machine that an instance gets by itself, not a machine (INFless §3.2: instances of one
+	// function may differ in it): Cores of its threads, Percent of one of its accelerators, and MemoryBytes. No worker
+	// is of such a type.
 	Part    bool
 	Percent int // of one accelerator, in [0, 100]; of parts only
 }
@@ -71,8 +73,9 @@ type App struct {
 	SLO    SLO
 	Late   LatePolicy
 	GiveUp time.Duration // with ServeLate: how long after its deadline a query may still start; 0 means for ever
-	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets apps go that nobody
-	// calls: such a query waits for a start, which takes longer than most objectives. 0 leaves it to Late.
+	// ColdWait is how long after its arrival a query may still start that found nothing ready, where the scaler lets
+	// apps go that nobody calls: such a query waits for a start, which takes longer than most objectives. 0 leaves it
+	// to Late.
 	ColdWait time.Duration
 	// Slack is kept free before every deadline, for what profiles do not know of: the way to a query and back.
 	Slack      time.Duration
@@ -83,7 +86,8 @@ type App struct {
 	Stages     []StageID // in a topological order; the first is the only source
 	// Closed marks an app that takes no queries any more; it stays, so that identifiers keep their meaning.
 	Closed bool
-	// Least and Most bound the instances of each stage of the app, for planners that choose their number; 0 sets no bound.
+	// Least and Most bound the instances of each stage of the app, for planners that choose their number; 0 sets no
+	// bound.
 	Least, Most int
 }
 
@@ -97,8 +101,8 @@ type Stage struct {
 	Variants []VariantID // ordered as configured
 	Next     []Edge      // stages fed by this one
 	Joins    int         // number of edges that lead here; a stage with more than one waits for all of them
-	// Stateful marks a stage that keeps something from query to query of a stream (Scrooge §3.1): it serves the queries of one
-	// stream one at a time, in the order of their arrival.
+	// Stateful marks a stage that keeps something from query to query of a stream (Scrooge §3.1): it serves the queries
+	// of one stream one at a time, in the order of their arrival.
 	Stateful bool
 }
 
@@ -106,8 +110,8 @@ type Stage struct {
 type Edge struct {
 	To     StageID
 	FanOut float64 // expected items sent per item served, >= 0; a run may report the real number
-	// Rows names the output tensor of a live run whose rows become the items of the next stage: as many as there are rows. Empty
-	// hands every item on as one.
+	// Rows names the output tensor of a live run whose rows become the items of the next stage: as many as there are
+	// rows. Empty hands every item on as one.
 	Rows string
 }
 
@@ -128,7 +132,8 @@ func (s *Spec) Hosts(part DeviceTypeID) (out []WorkerID) {
 	d := &s.DeviceTypes[part]
 	for w := range s.Workers {
 		has := &s.DeviceTypes[s.Workers[w].DeviceType]
-		if d.Cores <= has.Cores && (d.Percent == 0 || has.Accelerators > 0) && (has.MemoryBytes == 0 || d.MemoryBytes <= has.MemoryBytes) {
+		if d.Cores <= has.Cores && (d.Percent == 0 || has.Accelerators > 0) &&
+			(has.MemoryBytes == 0 || d.MemoryBytes <= has.MemoryBytes) {
 			out = append(out, WorkerID(w))
 		}
 	}
@@ -146,8 +151,10 @@ func (s *Spec) Validate() error {
 		if !(d.PricePerHour >= 0) || math.IsInf(d.PricePerHour, 0) {
 			bad("device_types[%d] %q: price_per_hour is %v, want a finite number >= 0", i, d.Name, d.PricePerHour)
 		}
-		if d.Accelerators < 0 || d.Percent < 0 || d.Percent > 100 || d.Part && d.Accelerators > 0 || !d.Part && d.Percent > 0 {
-			bad("device_types[%d] %q: %d accelerators and %d per cent of one: machines have at least 0 and no per cent, parts none and 0 to 100", i, d.Name, d.Accelerators, d.Percent)
+		if d.Accelerators < 0 || d.Percent < 0 || d.Percent > 100 || d.Part && d.Accelerators > 0 || !d.Part &&
+			d.Percent > 0 {
+			bad("device_types[%d] %q: %d accelerators and %d per cent of one: machines have at least 0 and no per "+
+				"cent, parts none and 0 to 100", i, d.Name, d.Accelerators, d.Percent)
 		}
 		if d.Most < 0 {
 			bad("device_types[%d] %q: most is %d, want at least 0", i, d.Name, d.Most)
@@ -176,7 +183,9 @@ func (s *Spec) Validate() error {
 		if len(st.Variants) == 0 {
 			bad("stages[%d] %q: has no variant", i, st.Name)
 		}
-		if open := func(v VariantID) bool { return v >= 0 && int(v) < len(s.Variants) && !s.Variants[v].Retired }; len(st.Variants) > 0 && !slices.ContainsFunc(st.Variants, open) {
+		if open := func(v VariantID) bool {
+			return v >= 0 && int(v) < len(s.Variants) && !s.Variants[v].Retired
+		}; len(st.Variants) > 0 && !slices.ContainsFunc(st.Variants, open) {
 			bad("stages[%d] %q: all its variants are retired", i, st.Name)
 		}
 		for _, v := range st.Variants {
@@ -190,7 +199,8 @@ func (s *Spec) Validate() error {
 				continue
 			}
 			if !(e.FanOut >= 0) || math.IsInf(e.FanOut, 0) {
-				bad("stages[%d] %q: fan_out to %q is %v, want a finite number >= 0", i, st.Name, s.Stages[e.To].Name, e.FanOut)
+				bad("stages[%d] %q: fan_out to %q is %v, want a finite number >= 0", i, st.Name, s.Stages[e.To].Name,
+					e.FanOut)
 			}
 			joins[e.To]++
 		}
@@ -209,7 +219,8 @@ func (s *Spec) Validate() error {
 			bad("apps[%d] %q: mix: %w", i, a.Name, err)
 		}
 		if a.Least < 0 || a.Most < 0 || a.Most > 0 && a.Least > a.Most || a.ColdWait < 0 {
-			bad("apps[%d] %q: %d to %d instances, cold wait %v: want 0 <= least <= most and no negative time", i, a.Name, a.Least, a.Most, a.ColdWait)
+			bad("apps[%d] %q: %d to %d instances, cold wait %v: want 0 <= least <= most and no negative time", i,
+				a.Name, a.Least, a.Most, a.ColdWait)
 		}
 		if !(a.Weight > 0) {
 			bad("apps[%d] %q: weight is %v, want more than 0", i, a.Name, a.Weight)
@@ -228,16 +239,19 @@ func (s *Spec) Validate() error {
 			}
 			place[st] = at
 			if (joins[st] == 0) != (at == 0) {
-				bad("apps[%d] %q: stage %q must be fed by an edge exactly when it is not the first", i, a.Name, s.Stages[st].Name)
+				bad("apps[%d] %q: stage %q must be fed by an edge exactly when it is not the first", i, a.Name,
+					s.Stages[st].Name)
 			}
 			if joins[st] != s.Stages[st].Joins {
-				bad("apps[%d] %q: stage %q counts %d incoming edges, there are %d", i, a.Name, s.Stages[st].Name, s.Stages[st].Joins, joins[st])
+				bad("apps[%d] %q: stage %q counts %d incoming edges, there are %d", i, a.Name, s.Stages[st].Name,
+					s.Stages[st].Joins, joins[st])
 			}
 		}
 		for st, at := range place {
 			for _, e := range s.Stages[st].Next {
 				if to, ok := place[e.To]; ok && to <= at {
-					bad("apps[%d] %q: edge %q -> %q goes backwards: stages must be in topological order", i, a.Name, s.Stages[st].Name, s.Stages[e.To].Name)
+					bad("apps[%d] %q: edge %q -> %q goes backwards: stages must be in topological order", i, a.Name,
+						s.Stages[st].Name, s.Stages[e.To].Name)
 				}
 			}
 		}

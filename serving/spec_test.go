@@ -11,8 +11,12 @@ import (
 func good() *Spec {
 	return &Spec{
 		DeviceTypes: []DeviceType{{Name: "d"}}, Workers: []Worker{{Name: "w"}},
-		Apps:     []App{{Name: "a", SLO: SLO{time.Second, 99}, Weight: 1, QueueLimit: 1, Stages: []StageID{0, 1}}},
-		Stages:   []Stage{{Name: "s", Variants: []VariantID{0}, Next: []Edge{{To: 1, FanOut: 1}}}, {Name: "t", Variants: []VariantID{1}, Joins: 1}},
+		Apps: []App{{Name: "a", SLO: SLO{time.Second, 99}, Weight: 1, QueueLimit: 1, Stages: []StageID{0, 1}}},
+		Stages: []Stage{
+			{
+				Name: "s", Variants: []VariantID{0}, Next: []Edge{{To: 1, FanOut: 1}},
+			}, {Name: "t", Variants: []VariantID{1}, Joins: 1},
+		},
 		Variants: []Variant{{Name: "v", Accuracy: 0.5, MaxBatch: 1}, {Name: "w", Stage: 1, Accuracy: 1, MaxBatch: 1}},
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Time is an instant in nanoseconds since the run began. Drivers own the clock; deciding code only ever receives a Time.
+// Time is an instant in nanoseconds since the run began. Drivers own the clock; deciding code only ever receives a
+// Time.
 type Time int64
 
 // Never is later than every instant of a run: the wake-up time of something that waits for nothing.

@@ -9,16 +9,16 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// banded is what a run of the example of INFless §3.2 came to: batches of four in 50 ms, an objective of 200 ms, so that every
-// instance is to get 28 to 80 queries/s; three seconds to start one.
+// banded is what a run of the example of INFless §3.2 came to: batches of four in 50 ms, an objective of 200 ms, so
+// that every instance is to get 28 to 80 queries/s; three seconds to start one.
 type banded struct {
 	asked            []serving.Time
 	demands          []float64
@@ -58,7 +58,9 @@ func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, unt
 		t.Fatal(err)
 	}
 	planner := &simtest.Rated{Limit: 4, Low: 28, Up: 80, Hold: 150 * time.Millisecond}
-	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands", Options: systems.Options{Keeping: keep}}.
+	e, err := systems.System{
+		Router: "bands", Batcher: "filltimeout", Scaler: "ratebands", Options: systems.Options{Keeping: keep},
+	}.
 		Engine(c.Spec, p, planner.Provides())
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +69,13 @@ func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, unt
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &banded{most: make([]int, until/1e9+1), arrived: make([]serving.Time, len(load)), ended: make([]serving.Time, len(load)), served: make([]bool, len(load))}
+	out := &banded{
+		most: make([]int, until/1e9+1), arrived: make([]serving.Time, len(load)),
+		ended: make([]serving.Time, len(load)), served: make([]bool, len(load)),
+	}
 	_, err = Run(Config{
-		Spec: c.Spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner, PlanDelay: 50 * time.Millisecond, Check: until <= 60e9, Limit: until,
+		Spec: c.Spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner,
+		PlanDelay: 50 * time.Millisecond, Check: until <= 60e9, Limit: until,
 		Observe: func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
 			for i := range decisions {
 				switch d := &decisions[i]; d.Kind {
@@ -96,8 +102,8 @@ func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, unt
 	return out
 }
 
-// between returns how many plans were asked for in a span of seconds, and the share of the queries that arrived in it and were
-// not answered in time.
+// between returns how many plans were asked for in a span of seconds, and the share of the queries that arrived in it
+// and were not answered in time.
 func (b *banded) between(from, to serving.Time) (plans int, late float64) {
 	n := 0.0
 	for _, at := range b.asked {
@@ -125,8 +131,8 @@ func (b *banded) instances(from, to int) int {
 	return n
 }
 
-// A load that steps up and down is followed within seconds with what it needs, and left alone while it stays; when it is over
-// the app is let go, and a query that comes then is answered.
+// A load that steps up and down is followed within seconds with what it needs, and left alone while it stays; when it
+// is over the app is let go, and a query that comes then is answered.
 func TestBandsFollowTheLoad(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -144,7 +150,8 @@ func TestBandsFollowTheLoad(t *testing.T) {
 		} {
 			plans, late := b.between(s.from, s.to)
 			if n := b.instances(int(s.from), int(s.to)); plans > s.plans || late > s.late || n < s.least || n > s.most {
-				t.Errorf("seed %d, %d to %d s: %d plans, %.2f %% late, %d instances", seed, s.from, s.to, plans, 100*late, n)
+				t.Errorf("seed %d, %d to %d s: %d plans, %.2f %% late, %d instances", seed, s.from, s.to, plans,
+					100*late, n)
 			}
 		}
 		if n := b.instances(560, 890); n != 0 {
@@ -160,13 +167,15 @@ func TestBandsFollowTheLoad(t *testing.T) {
 	}
 }
 
-// Instances stay for as long as they are to linger after the load has fallen, not much longer, and the last for as long as the app is kept:
-// 600 queries/s need eight instances and more, 100 two.
+// Instances stay for as long as they are to linger after the load has fallen, not much longer, and the last for as long
+// as the app is kept: 600 queries/s need eight instances and more, 100 two.
 func TestBandsLinger(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		for _, linger := range []int{0, 30, 60} {
 			rng := rand.New(rand.NewPCG(seed, 11))
-			b := runKeeping(t, systems.Keeping{Linger: time.Duration(linger) * time.Second}, stepped(rng, 600, 60, 100, 120), 180e9)
+			b := runKeeping(t, systems.Keeping{
+				Linger: time.Duration(linger) * time.Second,
+			}, stepped(rng, 600, 60, 100, 120), 180e9)
 			stays := max(linger, 10)
 			least := math.MaxInt
 			for _, n := range b.most[60 : 60+stays] {
@@ -182,7 +191,8 @@ func TestBandsLinger(t *testing.T) {
 	}
 }
 
-// A load that jumps to many times what runs is answered with a plan for half of it at least within half a second, not after the usual pause.
+// A load that jumps to many times what runs is answered with a plan for half of it at least within half a second, not
+// after the usual pause.
 func TestBandsSeeJumps(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 12))
@@ -199,8 +209,8 @@ func TestBandsSeeJumps(t *testing.T) {
 	}
 }
 
-// What piled up during a start is not taken for load: from nothing to a steady rate, never more is planned than that rate
-// and chance need, and all of it is answered that can be.
+// What piled up during a start is not taken for load: from nothing to a steady rate, never more is planned than that
+// rate and chance need, and all of it is answered that can be.
 func TestBandsDoNotTakeTheQueueForLoad(t *testing.T) {
 	for seed := uint64(1); seed <= 10; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -235,15 +245,22 @@ func TestBandsDoNotOscillate(t *testing.T) {
 	t.Logf("%d plans in 20 minutes of steady loads", total)
 }
 
-// Instances of different sizes each get the rate of INFless §3.2, case ii, and run batches of their own size: of four and of
-// two, 100 queries/s between 42 and 120.
+// Instances of different sizes each get the rate of INFless §3.2, case ii, and run batches of their own size: of four
+// and of two, 100 queries/s between 42 and 120.
 func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 	c := simtest.Uniform(2, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
 	bands := &plan.Plan{Instances: []plan.Instance{
-		{Worker: 0, Slots: 1, Share: 0.5, Hold: 150 * time.Millisecond, Low: 28, Up: 80, Variants: []plan.Variant{{Limit: 4}}},
-		{Worker: 1, Slots: 1, Share: 0.5, Hold: 152 * time.Millisecond, Low: 14, Up: 40, Variants: []plan.Variant{{Limit: 2}}},
+		{
+			Worker: 0, Slots: 1, Share: 0.5, Hold: 150 * time.Millisecond, Low: 28, Up: 80,
+			Variants: []plan.Variant{{Limit: 4}},
+		},
+		{
+			Worker: 1, Slots: 1, Share: 0.5, Hold: 152 * time.Millisecond, Low: 14, Up: 40,
+			Variants: []plan.Variant{{Limit: 2}},
+		},
 	}}
-	e, err := systems.System{Router: "bands", Batcher: "filltimeout"}.Engine(c.Spec, c.Profile, plan.Limits|plan.Holds|plan.Bands)
+	e, err := systems.System{Router: "bands", Batcher: "filltimeout"}.Engine(c.Spec, c.Profile,
+		plan.Limits|plan.Holds|plan.Bands)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +271,8 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 	var batches, queries, full [3]float64
 	late, all := 0.0, 0.0
 	_, err = Run(Config{
-		Spec: c.Spec, Engine: e, Truth: tr, Initial: bands, Warm: true, Check: true, Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(1, 11)), 100, 100)),
+		Spec: c.Spec, Engine: e, Truth: tr, Initial: bands, Warm: true, Check: true,
+		Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(1, 11)), 100, 100)),
 		Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
 			for i := range out {
 				switch d := &out[i]; d.Kind {
@@ -277,9 +295,11 @@ func TestBandsFillEveryInstancesOwnBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	share, want := queries[1]/(queries[1]+queries[2]), (80-20.0/78*52)/100
-	t.Logf("%.1f %% to the larger, %.0f and %.0f %% of the batches full, %.2f %% late", 100*share, 100*full[1]/batches[1], 100*full[2]/batches[2], 100*late/all)
+	t.Logf("%.1f %% to the larger, %.0f and %.0f %% of the batches full, %.2f %% late", 100*share,
+		100*full[1]/batches[1], 100*full[2]/batches[2], 100*late/all)
 	if math.Abs(share-want) > 0.02 || full[1] < 0.7*batches[1] || full[2] < 0.7*batches[2] || late > 0.03*all {
-		t.Errorf("%.1f %% to the larger, want %.1f; %v of %v batches full, %v of %v queries late", 100*share, 100*want, full[1:], batches[1:], late, all)
+		t.Errorf("%.1f %% to the larger, want %.1f; %v of %v batches full, %v of %v queries late", 100*share, 100*want,
+			full[1:], batches[1:], late, all)
 	}
 }
 
@@ -290,8 +310,8 @@ func (roomless) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	return plan.Nothing("roomless", r.Snapshot), nil
 }
 
-// Queries that no late policy gives up, for an app that no plan has room for, fail after ten seconds and some, each of them, and plans are asked
-// for ever more seldom.
+// Queries that no late policy gives up, for an app that no plan has room for, fail after ten seconds and some, each of
+// them, and plans are asked for ever more seldom.
 func TestBandsWithoutRoom(t *testing.T) {
 	c := simtest.Uniform(1, 46*time.Millisecond, time.Millisecond, 200*time.Millisecond, 4)
 	c.Spec.Apps[0].Late = serving.ServeLate
@@ -300,7 +320,9 @@ func TestBandsWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	planner := roomless{&simtest.Rated{Limit: 4, Low: 28, Up: 80}}
-	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands"}.Engine(c.Spec, p, planner.Provides())
+	e, err := systems.System{
+		Router: "bands", Batcher: "filltimeout", Scaler: "ratebands",
+	}.Engine(c.Spec, p, planner.Provides())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +333,8 @@ func TestBandsWithoutRoom(t *testing.T) {
 	load := stepped(rand.New(rand.NewPCG(1, 13)), 2, 120)
 	asked, failed, least, most := 0, 0, time.Duration(math.MaxInt64), time.Duration(0)
 	_, err = Run(Config{
-		Spec: c.Spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner, PlanDelay: 20 * time.Millisecond, Check: true,
+		Spec: c.Spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner,
+		PlanDelay: 20 * time.Millisecond, Check: true,
 		Observe: func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
 			for i := range decisions {
 				switch d := &decisions[i]; d.Kind {
@@ -331,7 +354,8 @@ func TestBandsWithoutRoom(t *testing.T) {
 	}
 	// 0.1, 0.2, 0.4 ... s apart, and then ten.
 	if failed != len(load) || least < 10*time.Second || most > 21*time.Second || asked > 8+130/10 {
-		t.Errorf("%d of %d queries failed, after %v to %v; %d plans were asked for", failed, len(load), least, most, asked)
+		t.Errorf("%d of %d queries failed, after %v to %v; %d plans were asked for", failed, len(load), least, most,
+			asked)
 	}
 	t.Logf("%d plans, queries fail after %v to %v", asked, least, most)
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Whole simulated traffic: arrivals, routing, batching, service and outcomes, at 80 % of what the instances carry.
@@ -29,7 +29,10 @@ func BenchmarkTraffic(b *testing.B) {
 			if learns {
 				believed = profile.NewLearned(c.Spec, c.Profile)
 			}
-			e, err := engine.New(engine.Config{Spec: c.Spec, Profile: believed, Router: route.NewWeighted(), Batcher: batch.Adaptive{}, Provides: c.Planner.Provides()})
+			e, err := engine.New(engine.Config{
+				Spec: c.Spec, Profile: believed, Router: route.NewWeighted(), Batcher: batch.Adaptive{},
+				Provides: c.Planner.Provides(),
+			})
 			if err != nil {
 				b.Fatal(err)
 			}

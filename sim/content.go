@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// ran returns how long a batch takes and what it sends, by what is in its queries: the run time balloons by the mean over its items.
+// ran returns how long a batch takes and what it sends, by what is in its queries: the run time balloons by the mean
+// over its items.
 func (s *simulation) ran(d *engine.Decision, took time.Duration) (time.Duration, []int32) {
 	if s.Content == nil {
 		return took, nil

@@ -7,10 +7,10 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // told is content that a test says, by query.
@@ -27,7 +27,11 @@ func (f seen) Balloon(serving.StageID) float64  { return f.balloon }
 func TestContentOfQueries(t *testing.T) {
 	c := simtest.Uniform(2, 10*time.Millisecond, time.Millisecond, time.Second, 8)
 	spec := *c.Spec
-	spec.Stages = []serving.Stage{{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 1}}}, {Name: "read", Joins: 1, Variants: []serving.VariantID{1}}}
+	spec.Stages = []serving.Stage{
+		{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 1}}}, {
+			Name: "read", Joins: 1, Variants: []serving.VariantID{1},
+		},
+	}
 	spec.Apps[0].Stages = []serving.StageID{0, 1}
 	spec.Variants = append(spec.Variants[:1:1], spec.Variants[0])
 	spec.Variants[1].Stage = 1
@@ -44,7 +48,9 @@ func TestContentOfQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := systems.System{Router: "shortestqueue", Batcher: "greedy"}.Engine(&spec, truthful{tr}, c.Planner.Provides())
+	e, err := systems.System{
+		Router: "shortestqueue", Batcher: "greedy",
+	}.Engine(&spec, truthful{tr}, c.Planner.Provides())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +62,8 @@ func TestContentOfQueries(t *testing.T) {
 	started := make(map[serving.BatchID]engine.Decision)
 	got := make(map[serving.QueryID]int32)
 	mixed := 0
-	_, err = Run(Config{Spec: &spec, Engine: e, Truth: tr, Content: content, Initial: &p, Warm: true, Check: true, Source: workload.FromSlice(load),
+	_, err = Run(Config{Spec: &spec, Engine: e, Truth: tr, Content: content, Initial: &p, Warm: true, Check: true,
+		Source: workload.FromSlice(load),
 		Observe: func(_ serving.Time, in []engine.Input, out []engine.Decision) {
 			for i := range in {
 				if in[i].Kind != engine.BatchDone {

@@ -7,15 +7,16 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// What planners are told to plan for is what a run brings: where every edge sends a whole number of items for each, every stage of
-// random graphs gets exactly as many for a query as capacity.Ask says, joins and stages that are passed over among them.
+// What planners are told to plan for is what a run brings: where every edge sends a whole number of items for each,
+// every stage of random graphs gets exactly as many for a query as capacity.Ask says, joins and stages that are passed
+// over among them.
 func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 	joins, passed := 0, 0
 	for seed := uint64(1); seed <= 40; seed++ {
@@ -35,9 +36,13 @@ func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 		for k := range queries {
 			a := serving.AppID(rng.IntN(len(c.Spec.Apps)))
 			came[a]++
-			load = append(load, workload.Arrival{At: serving.Time(k) * serving.Time(5*time.Millisecond), App: a, Items: 1, Variant: serving.None})
+			load = append(load, workload.Arrival{
+				At: serving.Time(k) * serving.Time(5*time.Millisecond), App: a, Items: 1, Variant: serving.None,
+			})
 		}
-		e, err := systems.System{Router: "earliestfinish", Batcher: "greedy"}.Engine(c.Spec, c.Profile, c.Planner.Provides())
+		e, err := systems.System{
+			Router: "earliestfinish", Batcher: "greedy",
+		}.Engine(c.Spec, c.Profile, c.Planner.Provides())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +51,8 @@ func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := make([]float64, len(c.Spec.Stages))
-		_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true, Source: workload.FromSlice(load), Check: true,
+		_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true,
+			Source: workload.FromSlice(load), Check: true,
 			Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 				for i := range out {
 					if d := &out[i]; d.Kind == engine.StartBatch {
@@ -61,7 +67,8 @@ func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 		}
 		for s, asked := range capacity.Ask(c.Spec, nil) {
 			if want := asked.Fan * came[asked.App]; got[s] != want {
-				t.Errorf("seed %d, stage %q: %v items for %v queries, want %v", seed, c.Spec.Stages[s].Name, got[s], came[asked.App], want)
+				t.Errorf("seed %d, stage %q: %v items for %v queries, want %v", seed, c.Spec.Stages[s].Name, got[s],
+					came[asked.App], want)
 			}
 			if c.Spec.Stages[s].Joins > 1 && asked.Fan > 1 {
 				joins++

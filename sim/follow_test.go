@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/scrooge"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// ballooning is a truth in which batches of one stage take longer for a while: from is told at every batch what time it is.
+// ballooning is a truth in which batches of one stage take longer for a while: from is told at every batch what time it
+// is.
 type ballooning struct {
 	*truth.Table
 	now    *serving.Time
@@ -34,9 +35,10 @@ func (b ballooning) Service(v serving.VariantID, d serving.DeviceTypeID, items, 
 	return took
 }
 
-// Batches that take three times as long for half a minute are planned for as soon as they tell, with as many more instances, and no more
-// when it is over: queries are answered in time meanwhile. Where they take thirty times as long, so that nothing is believed
-// to be in time and nothing runs any more, that is believed again after a while, which tells when it is over.
+// Batches that take three times as long for half a minute are planned for as soon as they tell, with as many more
+// instances, and no more when it is over: queries are answered in time meanwhile. Where they take thirty times as long,
+// so that nothing is believed to be in time and nothing runs any more, that is believed again after a while, which
+// tells when it is over.
 func TestPlansFollowBallooning(t *testing.T) {
 	for _, by := range []float64{3, 30} {
 		spec, m := pipeline(30, 1)
@@ -57,7 +59,8 @@ func TestPlansFollowBallooning(t *testing.T) {
 		all := make([]int, 3)
 		most := 0
 		_, err = Run(Config{
-			Spec: spec, Engine: e, Truth: ballooning{tr, &now, 1, [2]serving.Time{from, until}, by}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Spec: spec, Engine: e, Truth: ballooning{tr, &now, 1, [2]serving.Time{from, until}, by}, Initial: first,
+			Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
 			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(uint64(by), 4)), 100, 100)),
 			Observe: func(at serving.Time, _ []engine.Input, out []engine.Decision) {
 				now = at
@@ -74,7 +77,9 @@ func TestPlansFollowBallooning(t *testing.T) {
 							ended = at
 						}
 					case engine.EndQuery:
-						for k, span := range [][2]serving.Time{{0, from - 2e9}, {from + 8e9, until - 2e9}, {until + 25e9, serving.Never}} {
+						for k, span := range [][2]serving.Time{
+							{0, from - 2e9}, {from + 8e9, until - 2e9}, {until + 25e9, serving.Never},
+						} {
 							if d.Arrived >= span[0] && d.Arrived < span[1] {
 								all[k]++
 								if d.Outcome != serving.Served || d.Late {
@@ -89,8 +94,10 @@ func TestPlansFollowBallooning(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("by %v: asked with ballooning at %v, without at %v, at most %d instances, missed %v of %v", by, began, ended, most, missed, all)
-		seen := from.Add(time.Second + 4*time.Duration(by*float64(p.Latency(1, 0, 4, 1)))) // a batch tells when it ends, and three of them tell that it is no chance
+		t.Logf("by %v: asked with ballooning at %v, without at %v, at most %d instances, missed %v of %v", by, began,
+			ended, most, missed, all)
+		// a batch tells when it ends, and three of them tell that it is no chance
+		seen := from.Add(time.Second + 4*time.Duration(by*float64(p.Latency(1, 0, 4, 1))))
 		if began < from || began > seen || ended < until || ended > until.Add(20*time.Second) {
 			t.Errorf("by %v from %v to %v: asked with ballooning at %v, without at %v", by, from, until, began, ended)
 		}
@@ -110,9 +117,9 @@ func (b busier) Frame(q *serving.Query) truth.Frame {
 	return seen{1, 1}
 }
 
-// A stage that is suddenly sent eight times as much gets instances for it within a second and a load, and gives them back some time
-// after that is over; a scaler that does not follow content never does. Only the first edge is seen to change: the second
-// stage hands on each thing as one.
+// A stage that is suddenly sent eight times as much gets instances for it within a second and a load, and gives them
+// back some time after that is over; a scaler that does not follow content never does. Only the first edge is seen to
+// change: the second stage hands on each thing as one.
 func TestPlansFollowFanOut(t *testing.T) {
 	missed := make(map[string]int)
 	for _, scaler := range []string{"complexity", "replan"} {
@@ -122,13 +129,16 @@ func TestPlansFollowFanOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		planner := rows{limit: 16, up: 250, workers: 10, believed: p}
-		e, tr, first := begun(t, spec, m, p, systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler}, planner, 120)
+		e, tr, first := begun(t, spec, m, p, systems.System{
+			Router: "weighted", Batcher: "earlydrop", Scaler: scaler,
+		}, planner, 120)
 		from, until := serving.Time(20*time.Second), serving.Time(50*time.Second)
 		var seen serving.Time
 		soon, last := 0, 0 // instances of the second stage three seconds after the change, and in the end
 		content := []float64{}
 		_, err = Run(Config{
-			Spec: spec, Engine: e, Truth: tr, Content: once{busier{from, until}}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Spec: spec, Engine: e, Truth: tr, Content: once{busier{from, until}}, Initial: first, Warm: true,
+			Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
 			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(5, 4)), 100, 100)),
 			Observe: func(at serving.Time, _ []engine.Input, out []engine.Decision) {
 				if last = len(e.Fleet().Ready(1)); at < from+3e9 {
@@ -157,7 +167,8 @@ func TestPlansFollowFanOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: seen at %v, fan-outs %.1f, %d instances soon, %d in the end, missed %d", scaler, seen, content, soon, last, missed[scaler])
+		t.Logf("%s: seen at %v, fan-outs %.1f, %d instances soon, %d in the end, missed %d", scaler, seen, content,
+			soon, last, missed[scaler])
 		if scaler == "complexity" && (seen < from || seen > from.Add(time.Second) || soon < 3 || last != 1) {
 			t.Errorf("from %v on: seen at %v, %d instances soon after, %d in the end", from, seen, soon, last)
 		}
@@ -191,8 +202,8 @@ func (w waves) Frame(q *serving.Query) truth.Frame {
 	return seen{1, 1}
 }
 
-// Scrooge's planner with the scaler that follows content serves waves of it, which it cannot without; and with a turn-off delay that
-// reaches from one wave to the next it loads less and misses less, for more money (§3.6).
+// Scrooge's planner with the scaler that follows content serves waves of it, which it cannot without; and with a
+// turn-off delay that reaches from one wave to the next it loads less and misses less, for more money (§3.6).
 func TestScroogeFollowsWaves(t *testing.T) {
 	type outcome struct {
 		loads, resumed, missed, all int
@@ -205,10 +216,15 @@ func TestScroogeFollowsWaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		planner := &scrooge.Planner{Profile: p}
-		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: scaler, Options: systems.Options{Following: systems.Following{TurnOff: delay}}}
+		system := systems.System{
+			Router: "weighted", Batcher: "earlydrop", Scaler: scaler, Options: systems.Options{
+				Following: systems.Following{TurnOff: delay},
+			},
+		}
 		e, tr, first := begun(t, spec, m, p, system, planner, 120)
 		res, err := Run(Config{
-			Spec: spec, Engine: e, Truth: tr, Content: once{waves{40 * time.Second}}, Initial: first, Warm: true, Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Spec: spec, Engine: e, Truth: tr, Content: once{waves{40 * time.Second}}, Initial: first, Warm: true,
+			Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
 			Source: workload.FromSlice(stepped(rand.New(rand.NewPCG(5, 4)), 100, 160)),
 			Observe: func(_ serving.Time, _ []engine.Input, decisions []engine.Decision) {
 				for k := range decisions {
@@ -237,13 +253,16 @@ func TestScroogeFollowsWaves(t *testing.T) {
 	if 5*blind.missed < blind.all || 50*following.missed > following.all {
 		t.Errorf("missed %d without following and %d with, of %d", blind.missed, following.missed, following.all)
 	}
-	if following.resumed > 0 || kept.resumed == 0 || kept.loads >= following.loads || kept.missed >= following.missed || kept.dollars <= following.dollars {
+	if following.resumed > 0 || kept.resumed == 0 || kept.loads >= following.loads || kept.missed >= following.missed ||
+		kept.dollars <= following.dollars {
 		t.Errorf("without a delay %+v, with one %+v", following, kept)
 	}
 }
 
-// begun is what a run starts with: the engine of a system, machines that are exactly as measured, and a plan for a rate in queries/s.
-func begun(t *testing.T, spec *serving.Spec, m serving.Measurements, p profile.Profile, system systems.System, planner plan.Planner, rate float64) (*engine.Engine, *truth.Table, *plan.Plan) {
+// begun is what a run starts with: the engine of a system, machines that are exactly as measured, and a plan for a rate
+// in queries/s.
+func begun(t *testing.T, spec *serving.Spec, m serving.Measurements, p profile.Profile, system systems.System,
+	planner plan.Planner, rate float64) (*engine.Engine, *truth.Table, *plan.Plan) {
 	t.Helper()
 	e, err := system.Engine(spec, p, planner.Provides())
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // counted counts what a planner was asked and what it answered.
@@ -67,12 +67,17 @@ func TestGreedyPlansKeepTheInvariants(t *testing.T) {
 				t.Fatal(err)
 			}
 			load := c.Load(rng, 1500)
-			fault := Fault{At: serving.Time(rng.Int64N(int64(load[len(load)-1].At) + 1)), Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers)))}
+			fault := Fault{
+				At:     serving.Time(rng.Int64N(int64(load[len(load)-1].At) + 1)),
+				Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers))),
+			}
 			fault.Until = fault.At.Add(3 * time.Second)
 			ended := make(map[serving.QueryID]bool)
 			_, err = Run(Config{
-				Spec: c.Spec, Engine: e, Truth: tr, Initial: first, Source: workload.FromSlice(load), Faults: []Fault{fault},
-				Planner: asked, PlanDelay: time.Duration(rng.IntN(300)) * time.Millisecond, Check: true, Limit: serving.Time(10 * time.Minute),
+				Spec: c.Spec, Engine: e, Truth: tr, Initial: first, Source: workload.FromSlice(load),
+				Faults:  []Fault{fault},
+				Planner: asked, PlanDelay: time.Duration(rng.IntN(300)) * time.Millisecond, Check: true,
+				Limit: serving.Time(10 * time.Minute),
 				Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 					for i := range out {
 						if d := &out[i]; d.Kind == engine.EndQuery {

@@ -10,13 +10,13 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // believing is a truth that is what a profile says.
@@ -26,14 +26,17 @@ func (b believing) Service(v serving.VariantID, d serving.DeviceTypeID, items, c
 	return b.Latency(v, d, items, concurrency)
 }
 
-// In worlds that grow at random while workers are lost, the invariants hold after every step, every query ends, and what is
-// closed or retired is gone in the end.
+// In worlds that grow at random while workers are lost, the invariants hold after every step, every query ends, and
+// what is closed or retired is gone in the end.
 func TestRandomGrowth(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		c := simtest.Random(rng)
 		routers, batchers := systems.Routers(), systems.Batchers()
-		s := systems.System{Router: routers[rng.IntN(len(routers))], Batcher: batchers[rng.IntN(len(batchers))], Scaler: []string{"fixed", "replan", "mixshift"}[rng.IntN(3)]}
+		s := systems.System{
+			Router: routers[rng.IntN(len(routers))], Batcher: batchers[rng.IntN(len(batchers))],
+			Scaler: []string{"fixed", "replan", "mixshift"}[rng.IntN(3)],
+		}
 		if seed%4 == 0 {
 			s.Scaler = "complexity"
 		}
@@ -50,7 +53,9 @@ func TestRandomGrowth(t *testing.T) {
 		}
 		var faults []Fault
 		for k := range rng.IntN(4) {
-			faults = append(faults, Fault{At: end / 5 * serving.Time(k+1), Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers)))})
+			faults = append(faults, Fault{
+				At: end / 5 * serving.Time(k+1), Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers))),
+			})
 		}
 		planner, err := systems.NewOpen(c.Profile, c.Spreading)
 		if err != nil {
@@ -61,9 +66,13 @@ func TestRandomGrowth(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The run ends with the last query; what drains then needs a moment more.
-		load = append(load, workload.Arrival{At: end.Add(20 * time.Second), Variant: serving.None, Items: 1, Timeout: 2 * time.Second})
-		_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: believing{worlds[len(worlds)-1].Profile}, Source: workload.FromSlice(load), Initial: c.Plan, Planner: planner,
-			PlanDelay: 3 * time.Millisecond, Growths: growths, Faults: faults, Check: true, Limit: serving.Time(10 * time.Minute)})
+		load = append(load, workload.Arrival{
+			At: end.Add(20 * time.Second), Variant: serving.None, Items: 1, Timeout: 2 * time.Second,
+		})
+		_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: believing{worlds[len(worlds)-1].Profile},
+			Source: workload.FromSlice(load), Initial: c.Plan, Planner: planner,
+			PlanDelay: 3 * time.Millisecond, Growths: growths, Faults: faults, Check: true,
+			Limit: serving.Time(10 * time.Minute)})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -79,20 +88,28 @@ func TestRandomGrowth(t *testing.T) {
 			}
 			for _, l := range i.Variants {
 				if last.Spec.Variants[l.Variant].Retired && l.Warm {
-					t.Errorf("%s: retired variant %q is still loaded on instance %d", name, last.Spec.Variants[l.Variant].Name, i.ID)
+					t.Errorf("%s: retired variant %q is still loaded on instance %d", name,
+						last.Spec.Variants[l.Variant].Name, i.ID)
 				}
 			}
 		}
 	}
 }
 
-// function runs a function that takes 4 ms for a query and 200 ms to load, on one worker of the given memory, from time 0. Worlds
-// that growths makes of it come a second apart; queries every 5 ms from 0.5 s until the end. It returns how queries ended, and
-// everything that was decided.
-func function(t *testing.T, memory int64, end time.Duration, growths func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec) (ended map[string]int, said []string) {
+// function runs a function that takes 4 ms for a query and 200 ms to load, on one worker of the given memory, from time
+// 0. Worlds that growths makes of it come a second apart; queries every 5 ms from 0.5 s until the end. It returns how
+// queries ended, and everything that was decided.
+func function(t *testing.T, memory int64, end time.Duration, growths func(spec *serving.Spec, a serving.AppID,
+	v serving.Variant) []*serving.Spec) (ended map[string]int, said []string) {
 	t.Helper()
-	base := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 2, MemoryBytes: memory}}, Workers: []serving.Worker{{Name: "w"}}}
-	app := serving.App{Name: "f", Weight: 1, QueueLimit: 100, SLO: serving.SLO{Latency: 50 * time.Millisecond, Percentile: 99}}
+	base := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{
+			{Name: "cpu", Cores: 2, MemoryBytes: memory},
+		}, Workers: []serving.Worker{{Name: "w"}},
+	}
+	app := serving.App{
+		Name: "f", Weight: 1, QueueLimit: 100, SLO: serving.SLO{Latency: 50 * time.Millisecond, Percentile: 99},
+	}
 	v := serving.Variant{Name: "f.1", Accuracy: 1, MaxBatch: 4, MemoryBytes: 60}
 	spec, a, _ := base.WithApp(app, v)
 	p := profile.Constant{Base: 3 * time.Millisecond, PerItem: time.Millisecond, LoadTime: 200 * time.Millisecond}
@@ -107,14 +124,17 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 	}
 	list := []Growth{{Growth: &engine.Growth{Spec: spec, Profile: p}}}
 	for k, s := range growths(spec, a, v) {
-		list = append(list, Growth{At: serving.Time(k+1) * serving.Time(time.Second), Growth: &engine.Growth{Spec: s, Profile: p}})
+		list = append(list, Growth{
+			At: serving.Time(k+1) * serving.Time(time.Second), Growth: &engine.Growth{Spec: s, Profile: p},
+		})
 	}
 	var load []workload.Arrival
 	for at := 500 * time.Millisecond; at < end; at += 5 * time.Millisecond {
 		load = append(load, workload.Arrival{At: serving.Time(at), App: a, Items: 1, Variant: serving.None})
 	}
 	ended = make(map[string]int)
-	_, err = Run(Config{Spec: base, Engine: e, Truth: believing{p}, Source: workload.FromSlice(load), Planner: planner, PlanDelay: time.Millisecond, Growths: list, Check: true,
+	_, err = Run(Config{Spec: base, Engine: e, Truth: believing{p}, Source: workload.FromSlice(load), Planner: planner,
+		PlanDelay: time.Millisecond, Growths: list, Check: true,
 		Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
 			for k := range out {
 				said = append(said, fmt.Sprintf("%v %s", now, &out[k]))
@@ -131,11 +151,12 @@ func function(t *testing.T, memory int64, end time.Duration, growths func(spec *
 
 // A function that is replaced under load: every query is served in time, by the old version until the new one is warm.
 func TestUpdateFailsNothing(t *testing.T) {
-	ended, said := function(t, 0, 2500*time.Millisecond, func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
-		v.Name = "f.2"
-		next, _ := spec.WithVersion(a, spec.Apps[a], v)
-		return []*serving.Spec{next}
-	})
+	ended, said := function(t, 0, 2500*time.Millisecond,
+		func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
+			v.Name = "f.2"
+			next, _ := spec.WithVersion(a, spec.Apps[a], v)
+			return []*serving.Spec{next}
+		})
 	old, fresh := ended["served answered variant 0 late false"], ended["served answered variant 1 late false"]
 	if old < 130 || fresh < 250 || old+fresh != 400 {
 		t.Errorf("%v: want 400 queries, all served in time, those of the first 0.7 s by variant 0", ended)
@@ -145,14 +166,15 @@ func TestUpdateFailsNothing(t *testing.T) {
 	}
 }
 
-// Where a worker's memory does not hold both versions, the old one goes first, and what waits too long meanwhile is dropped, not
-// failed.
+// Where a worker's memory does not hold both versions, the old one goes first, and what waits too long meanwhile is
+// dropped, not failed.
 func TestUpdateInTightMemory(t *testing.T) {
-	ended, _ := function(t, 100, 2500*time.Millisecond, func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
-		v.Name = "f.2"
-		next, _ := spec.WithVersion(a, spec.Apps[a], v)
-		return []*serving.Spec{next}
-	})
+	ended, _ := function(t, 100, 2500*time.Millisecond,
+		func(spec *serving.Spec, a serving.AppID, v serving.Variant) []*serving.Spec {
+			v.Name = "f.2"
+			next, _ := spec.WithVersion(a, spec.Apps[a], v)
+			return []*serving.Spec{next}
+		})
 	for how, n := range ended {
 		if !strings.HasPrefix(how, "served") && !strings.HasPrefix(how, "dropped") {
 			t.Errorf("%d queries: %s", n, how)
@@ -165,10 +187,12 @@ func TestUpdateInTightMemory(t *testing.T) {
 
 // Queries that wait when their function is deleted are answered, later ones refused; its instance is released.
 func TestDeletedFunctionAnswersWhatItAccepted(t *testing.T) {
-	ended, said := function(t, 0, 1500*time.Millisecond, func(spec *serving.Spec, a serving.AppID, _ serving.Variant) []*serving.Spec {
-		return []*serving.Spec{spec.WithClosed(a)}
-	})
-	if ended["served answered variant 0 late false"] != 100 || ended["refused the function was deleted variant -1 late false"] != 100 {
+	ended, said := function(t, 0, 1500*time.Millisecond,
+		func(spec *serving.Spec, a serving.AppID, _ serving.Variant) []*serving.Spec {
+			return []*serving.Spec{spec.WithClosed(a)}
+		})
+	if ended["served answered variant 0 late false"] != 100 ||
+		ended["refused the function was deleted variant -1 late false"] != 100 {
 		t.Errorf("%v: want 100 served and 100 refused", ended)
 	}
 	if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "stop-instance i1") }) {

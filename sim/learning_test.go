@@ -9,40 +9,52 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // twoTypes is two machines that answer everything in time and six that answer small queries in time.
 func twoTypes(t *testing.T) (*serving.Spec, serving.Measurements, *plan.Plan) {
 	t.Helper()
 	spec := &serving.Spec{
-		DeviceTypes: []serving.DeviceType{{Name: "accelerator", PricePerHour: 0.5}, {Name: "processor", PricePerHour: 0.15}},
-		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{0}}},
-		Stages:      []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
-		Variants:    []serving.Variant{{Name: "v", Accuracy: 1, MaxBatch: 500}},
+		DeviceTypes: []serving.DeviceType{
+			{Name: "accelerator", PricePerHour: 0.5}, {Name: "processor", PricePerHour: 0.15},
+		},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1,
+				QueueLimit: 1000, Stages: []serving.StageID{0},
+			},
+		},
+		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
+		Variants: []serving.Variant{{Name: "v", Accuracy: 1, MaxBatch: 500}},
 	}
 	p := &plan.Plan{}
 	for w := range serving.WorkerID(8) {
 		spec.Workers = append(spec.Workers, serving.Worker{DeviceType: serving.DeviceTypeID(min(w/2, 1))})
-		p.Instances = append(p.Instances, plan.Instance{Worker: w, Slots: 1, Share: 0.125, Variants: []plan.Variant{{Limit: 500}}})
+		p.Instances = append(p.Instances, plan.Instance{
+			Worker: w, Slots: 1, Share: 0.125, Variants: []plan.Variant{{Limit: 500}},
+		})
 	}
 	var m serving.Measurements
 	for _, items := range []int{1, 10, 50, 100, 200, 350, 500} {
-		for d, of := range []time.Duration{10*time.Millisecond + time.Duration(items)*100*time.Microsecond, 5*time.Millisecond + time.Duration(items)*800*time.Microsecond} {
+		for d, of := range []time.Duration{
+			10*time.Millisecond + time.Duration(items)*100*time.Microsecond,
+			5*time.Millisecond + time.Duration(items)*800*time.Microsecond,
+		} {
 			m.Latency = append(m.Latency, simtest.Point(0, serving.DeviceTypeID(d), items, 1, of, of/50))
 		}
 	}
 	return spec, m, p
 }
 
-// What learning from nothing costs: against the same system that knows all latencies, a few queries of the first hundred, and
-// nothing after.
+// What learning from nothing costs: against the same system that knows all latencies, a few queries of the first
+// hundred, and nothing after.
 func TestLearningCostsLittle(t *testing.T) {
 	const queries, first = 10000, 200
 	var lost [2][2]int // known, learned; among the first queries and the rest
@@ -53,7 +65,10 @@ func TestLearningCostsLittle(t *testing.T) {
 		at := serving.Time(0)
 		for range queries {
 			at += serving.Time(rng.ExpFloat64() * 1e9 / 160)
-			load = append(load, workload.Arrival{At: at, Items: int32(min(max(math.Exp(3.5+1.1*rng.NormFloat64()), 1), 500)), Variant: serving.None, Sample: -1})
+			load = append(load, workload.Arrival{
+				At: at, Items: int32(min(max(math.Exp(3.5+1.1*rng.NormFloat64()), 1), 500)), Variant: serving.None,
+				Sample: -1,
+			})
 		}
 		for k, learns := range []bool{false, true} {
 			spec, m, p := twoTypes(t)
@@ -74,7 +89,8 @@ func TestLearningCostsLittle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Run(Config{Spec: spec, Engine: e, Truth: tr, Initial: p, Warm: true, Source: workload.FromSlice(load), Check: seed == 1,
+			_, err = Run(Config{Spec: spec, Engine: e, Truth: tr, Initial: p, Warm: true,
+				Source: workload.FromSlice(load), Check: seed == 1,
 				Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 					for i := range out {
 						if d := &out[i]; d.Kind == engine.EndQuery && (d.Outcome != serving.Served || d.Late) {
@@ -88,13 +104,15 @@ func TestLearningCostsLittle(t *testing.T) {
 		}
 	}
 	share := func(k, of, n int) float64 { return 100 * float64(lost[k][of]) / float64(seeds*n) }
-	t.Logf("late or dropped: of the first %d queries %.1f %% when all is known, %.1f %% when it is learned from nothing; of the others %.2f and %.2f %%",
+	t.Logf("late or dropped: of the first %d queries %.1f %% when all is known, %.1f %% when it is learned from "+
+		"nothing; of the others %.2f and %.2f %%",
 		first, share(0, 0, first), share(1, 0, first), share(0, 1, queries-first), share(1, 1, queries-first))
 	if share(1, 0, first) > share(0, 0, first)+15 {
 		t.Errorf("learning costs %.1f %% of the first %d queries", share(1, 0, first)-share(0, 0, first), first)
 	}
 	if share(1, 1, queries-first) > share(0, 1, queries-first)+0.5 {
-		t.Errorf("of the later queries %.2f %% are late where latency is learned, %.2f %% where it is known", share(1, 1, queries-first), share(0, 1, queries-first))
+		t.Errorf("of the later queries %.2f %% are late where latency is learned, %.2f %% where it is known",
+			share(1, 1, queries-first), share(0, 1, queries-first))
 	}
 }
 
@@ -135,7 +153,9 @@ func TestRentingFromNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	system := systems.System{Name: "test", Planner: "kairos", Router: "earliestfinish", Batcher: "single", Scaler: "mixshift"}
+	system := systems.System{
+		Name: "test", Planner: "kairos", Router: "earliestfinish", Batcher: "single", Scaler: "mixshift",
+	}
 	system.Options.Learn, system.Options.Renting.Budget = true, 2
 	planner := func(known profile.Profile) plan.Planner {
 		p, err := system.NewPlanner(systems.World{Profile: known})
@@ -172,7 +192,8 @@ func TestRentingFromNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	prices := []float64{0.5, 1}
-	_, err = Run(Config{Spec: spec, Engine: e, Truth: tr, Initial: first, Warm: true, Source: workload.FromSlice(load), Check: true, Planner: live, PlanDelay: 100 * time.Millisecond,
+	_, err = Run(Config{Spec: spec, Engine: e, Truth: tr, Initial: first, Warm: true, Source: workload.FromSlice(load),
+		Check: true, Planner: live, PlanDelay: 100 * time.Millisecond,
 		Prices:  []PriceChange{{At: cheap, DeviceType: 1, Price: prices[1]}},
 		Observe: func(at serving.Time, _ []engine.Input, _ []engine.Decision) { now = at }})
 	if err != nil {
@@ -187,7 +208,9 @@ func TestRentingFromNothing(t *testing.T) {
 		prices []float64
 	}{{small, 0, nil}, {cheap, 1, nil}, {cheap + 30e9, 1, prices}} {
 		mix := serving.CountMix(sizes[c.mix])
-		want, err := planner(table).Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{120}, Mixes: []serving.Mix{mix}, Prices: c.prices})
+		want, err := planner(table).Plan(t.Context(), plan.Request{
+			Spec: spec, Rates: []float64{120}, Mixes: []serving.Mix{mix}, Prices: c.prices,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

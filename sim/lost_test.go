@@ -8,18 +8,24 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// pipeline is an app of three stages, each feeding the next, on workers of one type: a frame has so many things to crop, each of which
-// is read. Batches take base and a millisecond an item, loads half a second.
+// pipeline is an app of three stages, each feeding the next, on workers of one type: a frame has so many things to
+// crop, each of which is read. Batches take base and a millisecond an item, loads half a second.
 func pipeline(workers int, fan float64) (*serving.Spec, serving.Measurements) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "gpu", PricePerHour: 3.6}},
-		Apps:        []serving.App{{Name: "traffic", SLO: serving.SLO{Latency: 600 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 1000}},
+		Apps: []serving.App{
+			{
+				Name: "traffic", SLO: serving.SLO{
+					Latency: 600 * time.Millisecond, Percentile: 99,
+				}, Weight: 1, QueueLimit: 1000,
+			},
+		},
 	}
 	for w := range workers {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", w)})
@@ -33,17 +39,20 @@ func pipeline(workers int, fan float64) (*serving.Spec, serving.Measurements) {
 		}
 		spec.Apps[0].Stages = append(spec.Apps[0].Stages, serving.StageID(s))
 		spec.Stages = append(spec.Stages, st)
-		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: serving.StageID(s), Accuracy: 0.9, MaxBatch: 32})
+		spec.Variants = append(spec.Variants, serving.Variant{
+			Name: name, Stage: serving.StageID(s), Accuracy: 0.9, MaxBatch: 32,
+		})
 		for b := 1; b <= 32; b *= 2 {
-			m.Latency = append(m.Latency, simtest.Point(id, 0, b, 1, 10*time.Millisecond+time.Duration(b)*time.Millisecond, 0))
+			m.Latency = append(m.Latency, simtest.Point(id, 0, b, 1,
+				10*time.Millisecond+time.Duration(b)*time.Millisecond, 0))
 		}
 		m.Load = append(m.Load, serving.LoadPoint{Variant: id, Load: 500 * time.Millisecond})
 	}
 	return spec, m
 }
 
-// A worker that is lost and stays away is left out of the next plan, which is made at once; what it ran is run elsewhere, and every
-// query from soon after the loss on is answered in time, by planners that place for themselves.
+// A worker that is lost and stays away is left out of the next plan, which is made at once; what it ran is run
+// elsewhere, and every query from soon after the loss on is answered in time, by planners that place for themselves.
 func TestPipelineLosesAWorker(t *testing.T) {
 	for _, planner := range []string{"infaas", "static", "scrooge"} {
 		for lost := range serving.WorkerID(3) {
@@ -53,7 +62,9 @@ func TestPipelineLosesAWorker(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				system := systems.System{Planner: planner, Router: "weighted", Batcher: "earlydrop", Scaler: "complexity"}
+				system := systems.System{
+					Planner: planner, Router: "weighted", Batcher: "earlydrop", Scaler: "complexity",
+				}
 				made, err := system.NewPlanner(systems.World{Profile: p, Spread: true})
 				if err != nil {
 					t.Fatal(err)
@@ -65,8 +76,11 @@ func TestPipelineLosesAWorker(t *testing.T) {
 				ended, missed := 0, 0
 				load := stepped(rng, 20, 60)
 				_, err = Run(Config{
-					Spec: spec, Engine: e, Truth: tr, Initial: first, Warm: true, Source: workload.FromSlice(load), Planner: made, PlanDelay: 100 * time.Millisecond, Check: true,
-					Faults: []Fault{{At: at, Worker: lost, Until: serving.Time(time.Hour)}}, Limit: serving.Time(70 * time.Second),
+					Spec: spec, Engine: e, Truth: tr, Initial: first, Warm: true, Source: workload.FromSlice(load),
+					Planner: made, PlanDelay: 100 * time.Millisecond, Check: true,
+					Faults: []Fault{
+						{At: at, Worker: lost, Until: serving.Time(time.Hour)},
+					}, Limit: serving.Time(70 * time.Second),
 					Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) {
 						for k := range in {
 							if x := &in[k]; x.Kind == engine.PlanReady && now > at && planned == 0 {
@@ -82,9 +96,11 @@ func TestPipelineLosesAWorker(t *testing.T) {
 							if d := &out[k]; d.Kind == engine.EndQuery {
 								ended++
 								late := d.Outcome != serving.Served || d.Late
-								if settled := planned.Add(2 * time.Second); late && (d.Arrived < at-serving.Time(time.Second) || planned > 0 && d.Arrived > settled) {
+								if settled := planned.Add(2 * time.Second); late &&
+									(d.Arrived < at-serving.Time(time.Second) || planned > 0 && d.Arrived > settled) {
 									missed++
-									t.Errorf("at %v, query of %v: %v (%v); the plan without the worker came at %v", now, d.Arrived, d.Outcome, d.Reason, planned)
+									t.Errorf("at %v, query of %v: %v (%v); the plan without the worker came at %v", now,
+										d.Arrived, d.Outcome, d.Reason, planned)
 								}
 							}
 						}

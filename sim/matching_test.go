@@ -9,13 +9,14 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// sized is Poisson arrivals of queries of different sizes: the mixture that Kairos's authors draw from, in steps of ten.
+// sized is Poisson arrivals of queries of different sizes: the mixture that Kairos's authors draw from, in steps of
+// ten.
 type sized struct {
 	poisson
 	sizes *rand.Rand
@@ -38,11 +39,12 @@ func (s *sized) Next() (workload.Arrival, bool) {
 	return a, ok
 }
 
-// heterogeneous serves n queries of different sizes at a rate on instances of three types, like Kairos's RM2 with its objective of
-// 350 ms, where only the first type can serve the largest, and returns the part that was not in time.
+// heterogeneous serves n queries of different sizes at a rate on instances of three types, like Kairos's RM2 with its
+// objective of 350 ms, where only the first type can serve the largest, and returns the part that was not in time.
 func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int, rate float64, n int) float64 {
 	c := simtest.Typed(counts, [][2]time.Duration{
-		{3 * time.Millisecond, 258 * time.Microsecond}, {time.Millisecond, 387 * time.Microsecond}, {2 * time.Millisecond, 402 * time.Microsecond},
+		{3 * time.Millisecond, 258 * time.Microsecond}, {time.Millisecond, 387 * time.Microsecond},
+		{2 * time.Millisecond, 402 * time.Microsecond},
 	}, 350*time.Millisecond, 1000)
 	c.Spec.Apps[0].Late = serving.ServeLate
 	s, err := systems.Get(system)
@@ -61,7 +63,11 @@ func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int
 	late := 0
 	_, err = Run(Config{
 		Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true,
-		Source: &sized{poisson{rng: workload.Stream(1, "arrivals"), gap: float64(time.Second) / rate, left: n}, workload.Stream(1, "sizes")},
+		Source: &sized{
+			poisson{
+				rng: workload.Stream(1, "arrivals"), gap: float64(time.Second) / rate, left: n,
+			}, workload.Stream(1, "sizes"),
+		},
 		Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
 			for i := range out {
 				if d := &out[i]; d.Kind == engine.EndQuery && (d.Outcome != serving.Served || now > d.Deadline) {
@@ -76,8 +82,8 @@ func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int
 	return float64(late) / float64(n)
 }
 
-// On the pool that Kairos's authors start from, two base instances and nine cheap ones, near what matching carries, it loses less than
-// half as many queries as each of the other rules does.
+// On the pool that Kairos's authors start from, two base instances and nine cheap ones, near what matching carries, it
+// loses less than half as many queries as each of the other rules does.
 func TestMatchingCarriesMore(t *testing.T) {
 	lost := make(map[string]float64)
 	for _, s := range []string{"kairos", "fcfs", "clkwrk", "drs"} {
@@ -105,7 +111,8 @@ func TestMatchingInCells(t *testing.T) {
 	}
 }
 
-// What cells save and what they lose, near what 400 instances carry. ns/op is the time of a query on one core, everything included.
+// What cells save and what they lose, near what 400 instances carry. ns/op is the time of a query on one core,
+// everything included.
 func BenchmarkMatchingCells(b *testing.B) {
 	for _, cells := range []int{1, 4, 16} {
 		b.Run(fmt.Sprintf("instances=400/cells=%d", cells), func(b *testing.B) {

@@ -9,18 +9,21 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// Every system that packs instances, planning again and again on random clusters with failures: the invariants hold after every
-// step, every query ends, and plans are legal.
+// Every system that packs instances, planning again and again on random clusters with failures: the invariants hold
+// after every step, every query ends, and plans are legal.
 func TestPackingKeepsTheInvariants(t *testing.T) {
 	plans := 0
-	for _, name := range []string{"infless", "infless-balanced", "infless-dense", "infless-release", "infless-without-batching", "batch", "batch+rs"} {
+	for _, name := range []string{
+		"infless", "infless-balanced", "infless-dense", "infless-release", "infless-without-batching", "batch",
+		"batch+rs",
+	} {
 		system, err := systems.Get(name)
 		if err != nil {
 			t.Fatal(err)
@@ -48,8 +51,14 @@ func TestPackingKeepsTheInvariants(t *testing.T) {
 			}
 			ended := 0
 			_, err = Run(Config{
-				Spec: c.Spec, Engine: e, Truth: tr, Initial: initial, Source: workload.FromSlice(load), Planner: checked{t, planner, &plans}, PlanDelay: 20 * time.Millisecond, Check: true,
-				Faults: []Fault{{At: serving.Time(rng.Int64N(int64(load[len(load)-1].At) + 1)), Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers)))}}, Limit: serving.Time(10 * time.Minute),
+				Spec: c.Spec, Engine: e, Truth: tr, Initial: initial, Source: workload.FromSlice(load),
+				Planner: checked{t, planner, &plans}, PlanDelay: 20 * time.Millisecond, Check: true,
+				Faults: []Fault{
+					{
+						At:     serving.Time(rng.Int64N(int64(load[len(load)-1].At) + 1)),
+						Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers))),
+					},
+				}, Limit: serving.Time(10 * time.Minute),
 				Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 					for i := range out {
 						if out[i].Kind == engine.EndQuery {

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Config is a run: together with the seeds inside its parts it determines every byte of the result.
@@ -89,10 +89,12 @@ type Result struct {
 	Usage   report.Usage
 }
 
-// Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing will
-// ever end, when a planner is missing, or when an invariant is broken.
+// Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing
+// will ever end, when a planner is missing, or when an invariant is broken.
 func Run(c Config) (Result, error) {
-	s := &simulation{Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame)}
+	s := &simulation{
+		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
+	}
 	return s.run()
 }
 
@@ -153,7 +155,9 @@ func (s *simulation) run() (Result, error) {
 			now = min(now, s.streams[0].at)
 		}
 		if now == serving.Never {
-			return s.result, fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
+			return s.result,
+				fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant "+
+					"that may serve them in the plan?", s.Engine.Pending(), s.result.End)
 		}
 		if s.Limit > 0 && now > s.Limit {
 			break
@@ -177,7 +181,9 @@ func (s *simulation) run() (Result, error) {
 			s.arrive()
 		}
 		for ; s.cancels < len(s.Cancels) && s.Cancels[s.cancels].At <= now; s.cancels++ {
-			s.in = append(s.in, engine.Input{Kind: engine.QueryCancelled, Query: serving.Query{ID: s.Cancels[s.cancels].Query}})
+			s.in = append(s.in, engine.Input{
+				Kind: engine.QueryCancelled, Query: serving.Query{ID: s.Cancels[s.cancels].Query},
+			})
 		}
 		for ; s.prices < len(s.Prices) && s.Prices[s.prices].At <= now; s.prices++ {
 			p := &s.Prices[s.prices]
@@ -196,7 +202,10 @@ func (s *simulation) run() (Result, error) {
 func (s *simulation) arrive() {
 	a := &s.next
 	s.queries++
-	q := serving.Query{ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority, MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream}
+	q := serving.Query{
+		ID: s.queries, App: a.App, Arrived: a.At, Items: max(a.Items, 1), Priority: a.Priority,
+		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream,
+	}
 	limit := a.Timeout
 	if limit <= 0 && int(a.App) < len(s.Spec.Apps) && a.App >= 0 {
 		limit = s.Spec.Apps[a.App].SLO.Latency
@@ -218,7 +227,9 @@ func (s *simulation) strike(now serving.Time) {
 		}
 		for _, i := range s.Engine.Fleet().Live() {
 			if i.Key.Worker == s.Faults[s.faults].Worker {
-				s.in = append(s.in, engine.Input{Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None})
+				s.in = append(s.in, engine.Input{
+					Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None,
+				})
 			}
 		}
 	}
@@ -270,23 +281,30 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		at := now
 		if w := d.Launch.Key.Worker; int(w) < len(s.back) && s.back[w] > now {
 			at = at.Add(s.Truth.Load(d.Launch.Variants[0], d.Launch.DeviceType))
-			s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.Lost, Variant: serving.None})
+			s.events.push(at, &engine.Input{
+				Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.Lost, Variant: serving.None,
+			})
 			break
 		}
 		for _, v := range d.Launch.Variants {
 			if !warm {
 				at = at.Add(s.Truth.Load(v, d.Launch.DeviceType))
 			}
-			s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: v})
+			s.events.push(at, &engine.Input{
+				Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: v,
+			})
 		}
 		s.loading[d.Instance] = at
 	case engine.StopInstance:
 		delete(s.loading, d.Instance)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType)) // after what is being loaded there
+		// after what is being loaded there
+		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType))
 		s.loading[d.Instance] = at
-		s.events.push(at, &engine.Input{Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant})
+		s.events.push(at, &engine.Input{
+			Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant,
+		})
 	case engine.RequestPlan:
 		return s.plan(now, d)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // streamChange is the opening or the closing of a stream.
@@ -20,7 +20,9 @@ func streamChanges(stays []workload.Stay) []streamChange {
 	var out []streamChange
 	for _, s := range stays {
 		q := serving.Query{App: s.App, Stream: s.Stream}
-		out = append(out, streamChange{s.From, engine.Input{Kind: engine.StreamOpened, Query: q, Rate: s.Rate, Variant: serving.None}},
+		out = append(out, streamChange{
+			s.From, engine.Input{Kind: engine.StreamOpened, Query: q, Rate: s.Rate, Variant: serving.None},
+		},
 			streamChange{s.Until, engine.Input{Kind: engine.StreamClosed, Query: q, Variant: serving.None}})
 	}
 	slices.SortStableFunc(out, func(a, b streamChange) int { return cmp.Compare(a.at, b.at) })

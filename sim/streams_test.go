@@ -7,15 +7,20 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// Clients of a session join and leave: the engine is told when, and every plan is asked for what those who are there send at least.
+// Clients of a session join and leave: the engine is told when, and every plan is asked for what those who are there
+// send at least.
 func TestSessionsAreDeclared(t *testing.T) {
-	load := workload.Spec{Seed: 1, DurationS: 60, Apps: []workload.AppSpec{{App: "app", Process: "sessions", Sessions: workload.SessionsSpec{Clients: 12, RateMin: 2, RateMax: 5}}}}
+	load := workload.Spec{
+		Seed: 1, DurationS: 60, Apps: []workload.AppSpec{
+			{App: "app", Process: "sessions", Sessions: workload.SessionsSpec{Clients: 12, RateMin: 2, RateMax: 5}},
+		},
+	}
 	resolve := func(string) (serving.AppID, error) { return 0, nil }
 	src, err := load.Source(resolve)
 	if err != nil {
@@ -37,7 +42,8 @@ func TestSessionsAreDeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened, closed, asked := 0, 0, 0
-	_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true, Source: src, Stays: stays, Planner: c.Planner, Check: true,
+	_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true, Source: src, Stays: stays,
+		Planner: c.Planner, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) {
 			for i := range in {
 				switch in[i].Kind {
@@ -70,9 +76,9 @@ func TestSessionsAreDeclared(t *testing.T) {
 	}
 }
 
-// Seen from outside, on random graphs, loads and failures with every router: at a stateful stage never two batches hold queries of one
-// stream at a time, no batch holds two, and queries begin in the order in which they came. Where nothing fails every query of a
-// stream that is not dropped ends.
+// Seen from outside, on random graphs, loads and failures with every router: at a stateful stage never two batches hold
+// queries of one stream at a time, no batch holds two, and queries begin in the order in which they came. Where nothing
+// fails every query of a stream that is not dropped ends.
 func TestStreamsAreServedInOrder(t *testing.T) {
 	kept, waited := 0, 0
 	for seed := uint64(1); seed <= 60; seed++ {
@@ -107,11 +113,14 @@ func TestStreamsAreServedInOrder(t *testing.T) {
 		}
 		var faults []Fault
 		if seed%3 == 0 {
-			faults = append(faults, Fault{At: load[len(load)/2].At, Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers)))})
+			faults = append(faults, Fault{
+				At: load[len(load)/2].At, Worker: serving.WorkerID(rng.IntN(len(c.Spec.Workers))),
+			})
 		}
 		ended := 0
 		_, err = Run(Config{
-			Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Source: workload.FromSlice(load), Faults: faults, Check: true, Limit: serving.Time(10 * time.Minute),
+			Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Source: workload.FromSlice(load), Faults: faults,
+			Check: true, Limit: serving.Time(10 * time.Minute),
 			Breaks: func(serving.BatchID) bool { return seed%2 == 0 && rng.IntN(30) == 0 },
 			Observe: func(_ serving.Time, in []engine.Input, out []engine.Decision) {
 				for i := range in {
@@ -141,10 +150,12 @@ func TestStreamsAreServedInOrder(t *testing.T) {
 							continue
 						}
 						if b, busy := running[k]; busy {
-							t.Fatalf("seed %d: stage %d runs query %d of stream %d in batch %d while batch %d holds one", seed, d.Stage, p.Query, k.stream, d.Batch, b)
+							t.Fatalf("seed %d: stage %d runs query %d of stream %d in batch %d, and so does batch %d",
+								seed, d.Stage, p.Query, k.stream, d.Batch, b)
 						}
 						if p.Query < last[k] {
-							t.Fatalf("seed %d: stage %d runs query %d of stream %d after query %d", seed, d.Stage, p.Query, k.stream, last[k])
+							t.Fatalf("seed %d: stage %d runs query %d of stream %d after query %d", seed, d.Stage,
+								p.Query, k.stream, last[k])
 						}
 						running[k], last[k] = d.Batch, p.Query
 						held[d.Batch] = append(held[d.Batch], k)

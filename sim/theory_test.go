@@ -9,11 +9,11 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // erlangC is the probability that an arrival waits in M/M/c with offered load a = lambda/mu.
@@ -32,11 +32,10 @@ func mmcWait(c int, rho float64) float64 {
 	return erlangC(c, rho*float64(c)) / (float64(c) * (1 - rho))
 }
 
-// mdcWait is the mean wait in M/D/c in units of the service time, by Crommelin's exact series
-// (C. D. Crommelin, "Delay probability formulae when the holding times are constant", P.O. Electrical Engineers Journal
-// 25, 1932): W = sum over k >= 1 of exp(-k c rho) * [ sum over j > kc of (k c rho)^j / j! - 1/rho * the same from j > kc+... ].
-// In the form used here, with y = k c rho:
-// W = sum_k e^-y * ( sum_{j>=kc} y^j/j! - (1/rho) * sum_{j>=kc+1} y^j/j! ).
+// mdcWait is the mean wait in M/D/c in units of the service time, by Crommelin's exact series (C. D. Crommelin, "Delay
+// probability formulae when the holding times are constant", P.O. Electrical Engineers Journal 25, 1932): W = sum over
+// k >= 1 of exp(-k c rho) * [ sum over j > kc of (k c rho)^j / j! - 1/rho * the same from j > kc+... ]. In the form
+// used here, with y = k c rho: W = sum_k e^-y * ( sum_{j>=kc} y^j/j! - (1/rho) * sum_{j>=kc+1} y^j/j! ).
 func mdcWait(c int, rho float64) float64 {
 	w := 0.0
 	for k := 1; k < 4000; k++ {
@@ -80,7 +79,10 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 					const seed = 1
 					cl := simtest.Uniform(c, 0, service, time.Hour, 1)
 					cl.Spec.Apps[0].Late = serving.ServeLate
-					e, err := engine.New(engine.Config{Spec: cl.Spec, Profile: cl.Profile, Router: route.NewFCFS(), Batcher: batch.Single{}, Provides: cl.Planner.Provides()})
+					e, err := engine.New(engine.Config{
+						Spec: cl.Spec, Profile: cl.Profile, Router: route.NewFCFS(), Batcher: batch.Single{},
+						Provides: cl.Planner.Provides(),
+					})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -91,7 +93,9 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 					var wait, count float64
 					_, err = Run(Config{
 						Spec: cl.Spec, Engine: e, Truth: tr, Initial: cl.Plan, Warm: true,
-						Source: &poisson{rng: workload.Stream(seed, "arrivals"), gap: float64(service) / (rho * float64(c)), left: n},
+						Source: &poisson{
+							rng: workload.Stream(seed, "arrivals"), gap: float64(service) / (rho * float64(c)), left: n,
+						},
 						Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 							for i := range out {
 								if out[i].Kind == engine.EndQuery {
@@ -106,7 +110,8 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 					}
 					got := wait / count / float64(service)
 					if math.Abs(got-want) > 0.03*want {
-						t.Errorf("seed %d: mean wait %.5f service times over %d queries, theory says %.5f (%+.2f %%)", seed, got, n, want, 100*(got-want)/want)
+						t.Errorf("seed %d: mean wait %.5f service times over %d queries, theory says %.5f (%+.2f %%)",
+							seed, got, n, want, 100*(got-want)/want)
 					}
 				})
 			}
@@ -124,7 +129,8 @@ func queriesFor(wait, rho float64) int {
 	return int(min(n, 6_000_000))
 }
 
-// The textbook formulas themselves: M/M/1 and M/D/1 have closed forms, and M/D/c tends to half of M/M/c near saturation.
+// The textbook formulas themselves: M/M/1 and M/D/1 have closed forms, and M/D/c tends to half of M/M/c near
+// saturation.
 func TestTheory(t *testing.T) {
 	for _, rho := range []float64{0.3, 0.5, 0.9} {
 		if got, want := mmcWait(1, rho), rho/(1-rho); math.Abs(got-want) > 1e-9 {

@@ -6,20 +6,25 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // everywhere is a world of n workers and three models, each about twice as slow and better than the one before.
 func everywhere(n int) (*serving.Spec, serving.Measurements) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 1}},
-		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Late: serving.ServeLate, Weight: 1, QueueLimit: 1 << 20, Stages: []serving.StageID{0}}},
-		Stages:      []serving.Stage{{Name: "app"}},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Late: serving.ServeLate,
+				Weight: 1, QueueLimit: 1 << 20, Stages: []serving.StageID{0},
+			},
+		},
+		Stages: []serving.Stage{{Name: "app"}},
 	}
 	for range n {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: "w"})
@@ -28,7 +33,9 @@ func everywhere(n int) (*serving.Spec, serving.Measurements) {
 	for v, accuracy := range []float64{0.6, 0.75, 0.83} {
 		id := serving.VariantID(v)
 		spec.Stages[0].Variants = append(spec.Stages[0].Variants, id)
-		spec.Variants = append(spec.Variants, serving.Variant{Name: string(rune('a' + v)), Accuracy: accuracy, MaxBatch: 16})
+		spec.Variants = append(spec.Variants, serving.Variant{
+			Name: string(rune('a' + v)), Accuracy: accuracy, MaxBatch: 16,
+		})
 		for b := 1; b <= 16; b++ {
 			takes := time.Duration(1<<v) * (10*time.Millisecond + time.Duration(b)*8*time.Millisecond)
 			m.Latency = append(m.Latency, simtest.Point(id, 0, b, 1, takes, 0))
@@ -37,8 +44,8 @@ func everywhere(n int) (*serving.Spec, serving.Measurements) {
 	return spec, m
 }
 
-// What tidal promises, it keeps, and it comes near what is possible: through the whole engine, at loads from an idle pool to a
-// full one, whether it knows the load or has to estimate it. Every query ends, and a second run is the same.
+// What tidal promises, it keeps, and it comes near what is possible: through the whole engine, at loads from an idle
+// pool to a full one, whether it knows the load or has to estimate it. Every query ends, and a second run is the same.
 func TestTidalKeepsItsPromise(t *testing.T) {
 	const workers = 24
 	spec, m := everywhere(workers)
@@ -77,7 +84,9 @@ func TestTidalKeepsItsPromise(t *testing.T) {
 				}
 				sum := 0.0
 				r, err := Run(Config{Spec: spec, Engine: e, Truth: tr, Initial: p, Warm: true,
-					Source: &poisson{rng: workload.Stream(3, "arrivals"), gap: float64(time.Second) / rate, left: int(20 * rate)},
+					Source: &poisson{
+						rng: workload.Stream(3, "arrivals"), gap: float64(time.Second) / rate, left: int(20 * rate),
+					},
 					Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 						for i := range out {
 							if d := &out[i]; d.Kind == engine.EndQuery {
@@ -103,7 +112,8 @@ func TestTidalKeepsItsPromise(t *testing.T) {
 				t.Errorf("at %v of what the pool carries: two runs differ", part)
 			}
 			if accuracy < p.Forecast.Accuracy-0.008 || accuracy > p.Forecast.Accuracy+0.008 {
-				t.Errorf("at %v of what the pool carries, load known: %v: accuracy %.4f, promised %.4f", part, known, accuracy, p.Forecast.Accuracy)
+				t.Errorf("at %v of what the pool carries, load known: %v: accuracy %.4f, promised %.4f", part, known,
+					accuracy, p.Forecast.Accuracy)
 			}
 			if float64(late) > 0.001*float64(all) {
 				t.Errorf("at %v of what the pool carries, load known: %v: %d of %d late", part, known, late, all)

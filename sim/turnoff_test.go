@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// rows gives every stage of an app a row of workers and uses the first of them, as many as the rate needs where one carries up, and
-// more where batches of the limit are believed to take longer than was measured.
+// rows gives every stage of an app a row of workers and uses the first of them, as many as the rate needs where one
+// carries up, and more where batches of the limit are believed to take longer than was measured.
 type rows struct {
 	limit, workers int
 	up             float64
@@ -47,13 +47,14 @@ func (p rows) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		}
 	}
 	for s := range r.Spec.Stages {
-		out.Budgets = append(out.Budgets, r.Spec.Apps[r.Spec.Stages[s].App].SLO.Latency/time.Duration(len(r.Spec.Stages)))
+		out.Budgets = append(out.Budgets,
+			r.Spec.Apps[r.Spec.Stages[s].App].SLO.Latency/time.Duration(len(r.Spec.Stages)))
 	}
 	return out, out.Validate(r.Spec)
 }
 
-// With a turn-off delay, load that comes back within it finds instances warm: fewer loads and fewer queries missed, for more money
-// (Scrooge §3.6, Figure 14). A worker costs until its last instance has gone, the delay included.
+// With a turn-off delay, load that comes back within it finds instances warm: fewer loads and fewer queries missed, for
+// more money (Scrooge §3.6, Figure 14). A worker costs until its last instance has gone, the delay included.
 func TestTurnOffDelay(t *testing.T) {
 	type outcome struct {
 		loads, missed int
@@ -73,7 +74,11 @@ func TestTurnOffDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		planner := rows{limit: 8, up: 40, workers: 6, believed: p}
-		system := systems.System{Router: "weighted", Batcher: "earlydrop", Scaler: "complexity", Options: systems.Options{Following: systems.Following{TurnOff: delay}}}
+		system := systems.System{
+			Router: "weighted", Batcher: "earlydrop", Scaler: "complexity", Options: systems.Options{
+				Following: systems.Following{TurnOff: delay},
+			},
+		}
 		e, err := system.Engine(spec, p, planner.Provides())
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +93,8 @@ func TestTurnOffDelay(t *testing.T) {
 		on := make(map[serving.InstanceID]serving.WorkerID)
 		rented := 0.0
 		res, err := Run(Config{
-			Spec: spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner, PlanDelay: 100 * time.Millisecond, Check: true,
+			Spec: spec, Engine: e, Truth: tr, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: planner,
+			PlanDelay: 100 * time.Millisecond, Check: true,
 			Observe: func(now serving.Time, _ []engine.Input, decisions []engine.Decision) {
 				gone = now
 				for k := range decisions {
@@ -137,7 +143,8 @@ func TestTurnOffDelay(t *testing.T) {
 			t.Errorf("seed %d: without a delay %+v, with a minute %+v", seed, none, long)
 		}
 		if half.dollars < none.dollars || half.dollars > long.dollars {
-			t.Errorf("seed %d: %v $ without a delay, %v with ten seconds, %v with a minute", seed, none.dollars, half.dollars, long.dollars)
+			t.Errorf("seed %d: %v $ without a delay, %v with ten seconds, %v with a minute", seed, none.dollars,
+				half.dollars, long.dollars)
 		}
 	}
 }

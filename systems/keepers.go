@@ -36,8 +36,8 @@ func newRateBands(o Options) scale.Scaler {
 	return s
 }
 
-// Settings are the options that the parts of an engine need to decide the same again, by their names in configurations; those
-// that a journal gives a field of its own are left out.
+// Settings are the options that the parts of an engine need to decide the same again, by their names in configurations;
+// those that a journal gives a field of its own are left out.
 func (o Options) Settings() map[string]string {
 	out := make(map[string]string)
 	number := func(name string, x float64) {

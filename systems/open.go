@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Open is a planner for a world that grows while it runs: it asks a planner about what is open of the world, and makes a new
-// one when the world is another. It is the one place where what is closed or retired is left out of plans. It must not be
-// asked twice at once.
+// Open is a planner for a world that grows while it runs: it asks a planner about what is open of the world, and makes
+// a new one when the world is another. It is the one place where what is closed or retired is left out of plans. It
+// must not be asked twice at once.
 type Open struct {
 	make    func(profile.Profile) (plan.Planner, error)
 	profile profile.Profile

@@ -42,16 +42,18 @@ type Following struct {
 type Packing struct {
 	Headroom float64 // the demand is multiplied with it; 0 means the planner's own
 	Latency  float64 // execution times are multiplied with it; 0 means 1
-	Merge    float64 // part of its resources that replacing a function's instances must save; 0 means the planner's own, negative never replaces any
-	Balanced bool    // packed by what the load makes scarce instead of by Algorithm 1
-	Dense    bool    // the same onto the fewest machines
-	Release  bool    // instances compared as the authors' code does it
-	Exact    bool    // rates of batches are not rounded
-	Single   bool    // batches of one
-	Fastest  bool    // the fastest part for each batch size, on the first machine with room
-	Uniform  bool    // one batch size and part for all instances of a function, the cheapest for each query
-	First    bool    // instances go to the first machine with room
-	Threads  int     // only the part with so many threads and Percent of an accelerator; 0 for all parts
+	// part of its resources that replacing a function's instances must save; 0 means the planner's own, negative never
+	// replaces any
+	Merge    float64
+	Balanced bool // packed by what the load makes scarce instead of by Algorithm 1
+	Dense    bool // the same onto the fewest machines
+	Release  bool // instances compared as the authors' code does it
+	Exact    bool // rates of batches are not rounded
+	Single   bool // batches of one
+	Fastest  bool // the fastest part for each batch size, on the first machine with room
+	Uniform  bool // one batch size and part for all instances of a function, the cheapest for each query
+	First    bool // instances go to the first machine with room
+	Threads  int  // only the part with so many threads and Percent of an accelerator; 0 for all parts
 	Percent  int
 }
 
@@ -64,8 +66,9 @@ type Keeping struct {
 	Alive   time.Duration // of keepalive; 0 means the rule's own
 	Tracked time.Duration // of hybridhistogram: how long it looks back; 0 means the rule's own
 	Price   time.Duration // of cheapest: the idle time that a cold start is worth; 0 means the rule's own
-	Linger  time.Duration // of ratebands: how long instances stay that a fallen load needs no more; 0 means the rule's own
-	Alpha   float64       // of ratebands: where in the band scaling in begins; 0 means the rule's own
+	// of ratebands: how long instances stay that a fallen load needs no more; 0 means the rule's own
+	Linger time.Duration
+	Alpha  float64 // of ratebands: where in the band scaling in begins; 0 means the rule's own
 }
 
 // Routing tunes the routers that take parameters.
@@ -94,7 +97,8 @@ type Planning struct {
 type Renting struct {
 	Budget float64 // $/h; 0 for none
 	Bound  string  // paper (default) or fluid: what pools are compared by
-	Late   float64 // part of the queries that the bound fluid leaves out; 0 means what the objective allows, negative none
+	// part of the queries that the bound fluid leaves out; 0 means what the objective allows, negative none
+	Late float64
 }
 
 // String lists what is not a default, as name=value.

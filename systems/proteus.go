@@ -5,27 +5,31 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its part of the queries (§4);
-// queries follow those shares; batches wait for as long as their first query allows (§5); it plans again at an interval and
-// when the demand bursts (§3).
+// Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its part of the queries
+// (§4); queries follow those shares; batches wait for as long as their first query allows (§5); it plans again at an
+// interval and when the demand bursts (§3).
 var proteusSystems = []System{
 	{
-		Name: "proteus", Doc: "plans variants, places and shares for the highest mean accuracy that carries the demand; adaptive batches",
+		Name: "proteus",
+		Doc: "plans variants, places and shares for the highest mean accuracy that carries the demand; adaptive " +
+			"batches",
 		Source: "Proteus §3-§5", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
 		Options: Options{Replan: proteusInterval},
 	},
 	{
 		Name: "proteus-fair", Doc: "proteus for the highest smallest accuracy of an app",
-		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive",
+		Scaler:  "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Goal: "fairness"}},
 	},
 	{
 		Name: "proteus-blend", Doc: "proteus for one half of the mean and one half of the smallest accuracy",
-		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
+		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive",
+		Scaler:  "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Goal: "blend"}},
 	},
 	{
@@ -70,7 +74,8 @@ func newProteus(w World, o Options) (plan.Planner, error) {
 	}
 	p := &o.Planning
 	out := &proteus.Planner{Profile: w.Profile, Solver: w.Solver, Options: proteus.Options{
-		Headroom: p.Headroom, Gap: p.Gap, Lambda: p.Lambda, Tolerance: p.Tolerance, Slack: p.Slack, Single: p.Single, Uniform: p.Uniform, Batches: w.Batches,
+		Headroom: p.Headroom, Gap: p.Gap, Lambda: p.Lambda, Tolerance: p.Tolerance, Slack: p.Slack, Single: p.Single,
+		Uniform: p.Uniform, Batches: w.Batches,
 	}}
 	var ok [3]bool
 	out.Options.Select, ok[0] = selections[cmp.Or(p.Select, "any")]
@@ -90,6 +95,7 @@ var (
 	}
 	placements = map[string]proteus.Placement{"free": proteus.Free, "fixed": proteus.Fixed}
 	goals      = map[string]proteus.Goal{
-		"accuracy": proteus.Accuracy, "fairness": proteus.Fairness, "blend": proteus.Blend, "throughput": proteus.Throughput,
+		"accuracy": proteus.Accuracy, "fairness": proteus.Fairness, "blend": proteus.Blend,
+		"throughput": proteus.Throughput,
 	}
 )

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/route"
 )
 
@@ -20,7 +20,8 @@ var ramsisSystems = []System{
 	},
 	{
 		Name: "ramsis-shortestqueue", Doc: "the same with the shortest queue in the place of round robin",
-		Source: "RAMSIS App. I", Planner: "ramsis", Router: "shortestqueue", Batcher: "policytable", Scaler: "uncovered",
+		Source: "RAMSIS App. I", Planner: "ramsis", Router: "shortestqueue", Batcher: "policytable",
+		Scaler:  "uncovered",
 		Options: Options{Policies: Policies{Balance: route.NewShortestQueue().Name()}},
 	},
 	{
@@ -39,7 +40,8 @@ type Policies struct {
 	Shape    float64 // of gamma gaps between arrivals; 0 means Poisson
 	Step     float64 // accuracy by which neighbouring policies may differ; 0 means the planner's own
 	Alone    bool    // one policy, for the demand that is asked for
-	Rates    string  // ascending, in queries/s, separated by commas: the rates to make policies for; "" leaves it to the planner
+	// ascending, in queries/s, separated by commas: the rates to make policies for; "" leaves it to the planner
+	Rates string
 }
 
 func newRamsis(w World, o Options) (plan.Planner, error) {
@@ -49,7 +51,8 @@ func newRamsis(w World, o Options) (plan.Planner, error) {
 		return nil, err
 	}
 	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, Told: w.Made, Options: ramsis.Options{
-		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates, Alone: p.Alone,
+		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
+		Alone: p.Alone,
 	}}
 	switch p.Balance {
 	case "", "roundrobin":

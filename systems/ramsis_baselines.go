@@ -1,24 +1,29 @@
 package systems
 
 import (
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/loadwise"
+	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// What RAMSIS was measured against (§7, App. H) and what it argues against (§2.2): selection by the load alone, and by nothing
-// but the batch at hand. All variants are loaded on every worker; workers of the first three take from one queue.
+// What RAMSIS was measured against (§7, App. H) and what it argues against (§2.2): selection by the load alone, and by
+// nothing but the batch at hand. All variants are loaded on every worker; workers of the first three take from one
+// queue.
 var ramsisBaselines = []System{
 	{
 		Name: "jellyfish+", Doc: "the most accurate variant that carries the load in batches of half the objective",
-		Source: "Jellyfish, RTSS 2022; RAMSIS §7", Planner: "jellyfish", Router: "eager", Batcher: "policytable", Scaler: "fixed",
+		Source: "Jellyfish, RTSS 2022; RAMSIS §7", Planner: "jellyfish", Router: "eager", Batcher: "policytable",
+		Scaler: "fixed",
 	},
 	{
-		Name: "modelswitching", Doc: "the most accurate variant whose simulated response latency meets the objective at the load",
-		Source: "ModelSwitching, HotCloud 2020; RAMSIS §7", Planner: "modelswitching", Router: "eager", Batcher: "policytable", Scaler: "fixed",
+		Name:   "modelswitching",
+		Doc:    "the most accurate variant whose simulated response latency meets the objective at the load",
+		Source: "ModelSwitching, HotCloud 2020; RAMSIS §7", Planner: "modelswitching", Router: "eager",
+		Batcher: "policytable", Scaler: "fixed",
 	},
 	{
 		Name: "infaas-target", Doc: "the fastest variant that reaches the app's accuracy floor",
-		Source: "INFaaS, ATC 2021; RAMSIS App. H", Planner: "infaas-target", Router: "eager", Batcher: "policytable", Scaler: "fixed",
+		Source: "INFaaS, ATC 2021; RAMSIS App. H", Planner: "infaas-target", Router: "eager", Batcher: "policytable",
+		Scaler: "fixed",
 	},
 	{
 		Name: "greedy", Doc: "all that waits on the most accurate variant that is in time, whatever comes after",
@@ -33,7 +38,10 @@ func newLoadwise(rule func(*Planning) loadwise.Rule) func(World, Options) (plan.
 		if err != nil {
 			return nil, err
 		}
-		return &loadwise.Planner{Profile: w.Profile, Rule: rule(&o.Planning), Options: loadwise.Options{Rates: rates, Alone: o.Policies.Alone}}, nil
+		return &loadwise.Planner{
+			Profile: w.Profile, Rule: rule(&o.Planning),
+			Options: loadwise.Options{Rates: rates, Alone: o.Policies.Alone},
+		}, nil
 	}
 }
 

@@ -17,5 +17,7 @@ func Recorded(h journal.Header) (*engine.Engine, error) {
 	if err := o.Set(h.Settings); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	return System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler, Options: o}.Engine(h.Spec, measured, h.Provides)
+	return System{
+		Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler, Options: o,
+	}.Engine(h.Spec, measured, h.Provides)
 }

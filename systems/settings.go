@@ -83,7 +83,10 @@ var settings = []setting{
 		return among(v, "exact", "as-written", "greedy", "brute")
 	}},
 	{"placement", func(o *Options, v string) error { o.Pipelines.Placement = v; return among(v, "rented", "paper") }},
-	{"spatial", func(o *Options, v string) error { o.Pipelines.Alone = v == "false"; return among(v, "true", "false") }},
+	{"spatial", func(o *Options, v string) error {
+		o.Pipelines.Alone = v == "false"
+		return among(v, "true", "false")
+	}},
 	{"within", func(o *Options, v string) (err error) { o.Pipelines.Within, err = number(v, 0.1, 1); return err }},
 	{"frontends", func(o *Options, v string) error {
 		x, err := number(v, 1, 1e6)
@@ -101,8 +104,14 @@ var settings = []setting{
 	{"tail", func(o *Options, v string) (err error) { o.Keeping.Tail, err = number(v, 0.0001, 1); return err }},
 	{"alive", func(o *Options, v string) (err error) { o.Keeping.Alive, err = span(v, 7*24*time.Hour); return err }},
 	{"linger", func(o *Options, v string) (err error) { o.Keeping.Linger, err = span(v, 7*24*time.Hour); return err }},
-	{"tracked", func(o *Options, v string) (err error) { o.Keeping.Tracked, err = span(v, 28*24*time.Hour); return err }},
-	{"cold_price", func(o *Options, v string) (err error) { o.Keeping.Price, err = span(v, 7*24*time.Hour); return err }},
+	{"tracked", func(o *Options, v string) (err error) {
+		o.Keeping.Tracked, err = span(v, 28*24*time.Hour)
+		return err
+	}},
+	{"cold_price", func(o *Options, v string) (err error) {
+		o.Keeping.Price, err = span(v, 7*24*time.Hour)
+		return err
+	}},
 	{"alpha", func(o *Options, v string) (err error) { o.Keeping.Alpha, err = number(v, 0.001, 1); return err }},
 	{"change", func(o *Options, v string) (err error) { o.Following.Change, err = number(v, 0.01, 10); return err }},
 	{"turnoff", func(o *Options, v string) (err error) {

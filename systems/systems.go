@@ -27,12 +27,15 @@ type System struct {
 // All lists the systems, in the order in which help shows them.
 func All() []System { return slices.Clone(all) }
 
-var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems, kairosSystems, inflessSystems, scroogeSystems)
+var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems,
+	kairosSystems, inflessSystems, scroogeSystems)
 
 // general need no solver.
 var general = []System{
 	{
-		Name: "sluice", Doc: "the default: each query where it ends first, on the most accurate variant that lets all that waits be in time",
+		Name: "sluice",
+		Doc: "the default: each query where it ends first, on the most accurate variant that lets all that waits " +
+			"be in time",
 		Source: "ours", Planner: "static", Router: "earliestfinish", Batcher: "mostaccurate", Scaler: "fixed",
 	},
 	{
@@ -41,21 +44,26 @@ var general = []System{
 	},
 	{
 		Name: "clipper", Doc: "planned shares and additive-increase, multiplicative-decrease batches",
-		Source: "Clipper, NSDI 2017, §4.3; Proteus §6.1", Planner: "static", Router: "weighted", Batcher: "aimd", Scaler: "fixed",
+		Source: "Clipper, NSDI 2017, §4.3; Proteus §6.1", Planner: "static", Router: "weighted", Batcher: "aimd",
+		Scaler: "fixed",
 	},
 	{
 		Name: "nexus-batching", Doc: "planned shares and early-drop batches",
-		Source: "Nexus, SOSP 2019, §4.3; Proteus §6.4", Planner: "static", Router: "weighted", Batcher: "earlydrop", Scaler: "fixed",
+		Source: "Nexus, SOSP 2019, §4.3; Proteus §6.4", Planner: "static", Router: "weighted", Batcher: "earlydrop",
+		Scaler: "fixed",
 	},
 	{
-		Name: "triton-like", Doc: "one queue, batches that fill or time out", Source: "Triton dynamic batcher; INFless §3.2",
+		Name: "triton-like", Doc: "one queue, batches that fill or time out",
+		Source:  "Triton dynamic batcher; INFless §3.2",
 		Planner: "static", Router: "fcfs", Batcher: "filltimeout", Scaler: "fixed",
 	},
 	{
-		Name: "clkwrk", Doc: "every query where it ends first, one at a time", Source: "Kairos §7 (CLKWRK)", Planner: "static", Router: "earliestfinish", Batcher: "single", Scaler: "fixed",
+		Name: "clkwrk", Doc: "every query where it ends first, one at a time", Source: "Kairos §7 (CLKWRK)",
+		Planner: "static", Router: "earliestfinish", Batcher: "single", Scaler: "fixed",
 	},
 	{
-		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)", Planner: "static", Router: "fcfs", Batcher: "single", Scaler: "fixed",
+		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)",
+		Planner: "static", Router: "fcfs", Batcher: "single", Scaler: "fixed",
 		Options: Options{Routing: Routing{Idle: true}},
 	},
 }
@@ -67,13 +75,14 @@ func Names() []string { return names(all, func(s System) string { return s.Name 
 func Get(name string) (System, error) {
 	at := slices.IndexFunc(all, func(s System) bool { return s.Name == name })
 	if at < 0 {
-		return System{}, fmt.Errorf("system %q does not exist: use one of %s, or name a router and a batcher", name, strings.Join(Names(), ", "))
+		return System{}, fmt.Errorf("system %q does not exist: use one of %s, or name a router and a batcher", name,
+			strings.Join(Names(), ", "))
 	}
 	return all[at], nil
 }
 
-// Engine builds a fresh engine of the composition. p is what was measured; nil for nothing, with which only systems that learn
-// can begin.
+// Engine builds a fresh engine of the composition. p is what was measured; nil for nothing, with which only systems
+// that learn can begin.
 func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sections) (*engine.Engine, error) {
 	sc, err := NewScaler(s.Scaler, s.Options)
 	if err != nil {
@@ -83,7 +92,8 @@ func (s System) Engine(spec *serving.Spec, p profile.Profile, provides plan.Sect
 }
 
 // EngineWith builds a fresh engine of the composition with another scaler.
-func (s System) EngineWith(spec *serving.Spec, p profile.Profile, provides plan.Sections, sc scale.Scaler) (*engine.Engine, error) {
+func (s System) EngineWith(spec *serving.Spec, p profile.Profile, provides plan.Sections,
+	sc scale.Scaler) (*engine.Engine, error) {
 	r, err := NewRouter(s.Router, s.Options)
 	if err != nil {
 		return nil, err
@@ -96,7 +106,11 @@ func (s System) EngineWith(spec *serving.Spec, p profile.Profile, provides plan.
 		p = profile.NewLearned(spec, p)
 	}
 	if p == nil {
-		return nil, fmt.Errorf("system %q needs a profile: measure one with 'sluice profile', or give the option learn", s.Name)
+		return nil, fmt.Errorf("system %q needs a profile: measure one with 'sluice profile', or give the option learn",
+			s.Name)
 	}
-	return engine.New(engine.Config{Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides, TurnOff: s.Options.Following.TurnOff})
+	return engine.New(engine.Config{
+		Spec: spec, Profile: p, Router: r, Batcher: b, Scaler: sc, Provides: provides,
+		TurnOff: s.Options.Following.TurnOff,
+	})
 }

@@ -88,7 +88,10 @@ func TestRentingOptions(t *testing.T) {
 
 // What is said of keeping apps warm is shown, is what a journal carries, and makes the rule that is named.
 func TestKeepingOptions(t *testing.T) {
-	given := map[string]string{"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "linger": "20s", "tracked": "2h0m0s", "cold_price": "10m0s", "alpha": "0.5", "cells": "3"}
+	given := map[string]string{
+		"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "linger": "20s",
+		"tracked": "2h0m0s", "cold_price": "10m0s", "alpha": "0.5", "cells": "3",
+	}
 	var o Options
 	if err := o.Set(given); err != nil {
 		t.Fatal(err)
@@ -118,7 +121,9 @@ func TestKeepingOptions(t *testing.T) {
 func TestPipelineOptions(t *testing.T) {
 	c := simtest.Uniform(3, time.Millisecond, time.Millisecond, time.Second, 8)
 	var o Options
-	if err := o.Set(map[string]string{"method": "greedy", "placement": "paper", "spatial": "false", "frontends": "3", "alike": "cpu"}); err != nil {
+	if err := o.Set(map[string]string{
+		"method": "greedy", "placement": "paper", "spatial": "false", "frontends": "3", "alike": "cpu",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if got := o.String(); got != "method=greedy placement=paper spatial=false frontends=3 alike=cpu" {
@@ -130,7 +135,8 @@ func TestPipelineOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := p.Plan(context.Background(), r); err != nil || len(out.Instances) != 1 || out.Forecast.CostPerHour != 1 {
+		if out, err := p.Plan(context.Background(), r); err != nil || len(out.Instances) != 1 ||
+			out.Forecast.CostPerHour != 1 {
 			t.Errorf("%s: %+v, %v", name, out, err)
 		}
 	}

@@ -1,14 +1,16 @@
 package systems
 
 import (
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/tidal"
+	"github.com/sluice-serving/sluice/policy/plan"
 )
 
 // Ours, for the setting of RAMSIS: what it leaves open is the objective by query rather than by decision, and pooling.
 var tidalSystems = []System{
 	{
-		Name: "tidal", Doc: "one queue for all workers; batches by their accuracy and by what they leave the pool worth, late ones as rare as asked",
+		Name: "tidal",
+		Doc: "one queue for all workers; batches by their accuracy and by what they leave the pool worth, late " +
+			"ones as rare as asked",
 		Source: "ours", Planner: "tidal", Router: "tidal", Batcher: "asrouted", Scaler: "fixed",
 	},
 }

@@ -1,6 +1,6 @@
 // Package tensor is the payload type that front ends, backends and clients exchange: a named, typed, shaped block of
-// little-endian bytes, laid out as the binary form of the Open Inference Protocol lays it out, so that most requests are
-// never converted at all.
+// little-endian bytes, laid out as the binary form of the Open Inference Protocol lays it out, so that most requests
+// are never converted at all.
 package tensor
 
 import (
@@ -31,7 +31,10 @@ const (
 	Bytes
 )
 
-var names = [...]string{"INVALID", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64", "BYTES"}
+var names = [...]string{
+	"INVALID", "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32",
+	"FP64", "BYTES",
+}
 var sizes = [...]int{0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 0}
 
 // String returns the protocol's name, such as FP32.
@@ -79,8 +82,8 @@ type Tensor struct {
 	Data  []byte
 }
 
-// Elements returns the product of shape, or an error for a negative dimension or a product beyond limit (bytes, elements:
-// whatever the caller bounds). A scalar, shape [], has one element; a zero dimension makes the product zero.
+// Elements returns the product of shape, or an error for a negative dimension or a product beyond limit (bytes,
+// elements: whatever the caller bounds). A scalar, shape [], has one element; a zero dimension makes the product zero.
 func Elements(shape []int64, limit int64) (int64, error) {
 	n := int64(1)
 	for i, d := range shape {
@@ -115,7 +118,8 @@ func (t *Tensor) Validate() error {
 	if t.DType != Bytes {
 		size := int64(t.DType.Size())
 		if n > math.MaxInt64/size || int64(len(t.Data)) != n*size {
-			return fmt.Errorf("tensor %q: %d bytes of data, but shape %v of %s needs %d elements of %d bytes", t.Name, len(t.Data), t.Shape, t.DType, n, size)
+			return fmt.Errorf("tensor %q: %d bytes of data, but shape %v of %s needs %d elements of %d bytes", t.Name,
+				len(t.Data), t.Shape, t.DType, n, size)
 		}
 		return nil
 	}
@@ -173,7 +177,8 @@ func EachBytes(data []byte, f func(element []byte)) error {
 	return nil
 }
 
-// Rows returns the tensor made of rows [from, to) of the first dimension. Data aliases t. BYTES rows are found by a scan.
+// Rows returns the tensor made of rows [from, to) of the first dimension. Data aliases t. BYTES rows are found by a
+// scan.
 func (t *Tensor) Rows(from, to int64) (Tensor, error) {
 	if len(t.Shape) == 0 || from < 0 || to < from || to > t.Shape[0] {
 		return Tensor{}, fmt.Errorf("tensor %q: rows [%d, %d) of shape %v do not exist", t.Name, from, to, t.Shape)

@@ -13,10 +13,12 @@ func TestElements(t *testing.T) {
 		err   string
 	}{
 		{nil, 1, ""}, {[]int64{2, 3}, 6, ""}, {[]int64{0, 1 << 62}, 0, ""}, {[]int64{5, 0, -1}, 0, "negative"},
-		{[]int64{16, 1152921504606846978}, 0, "limit"}, {[]int64{1 << 32, 1 << 32}, 0, "limit"}, {[]int64{1001}, 0, "limit of 1000"},
+		{[]int64{16, 1152921504606846978}, 0, "limit"}, {[]int64{1 << 32, 1 << 32}, 0, "limit"},
+		{[]int64{1001}, 0, "limit of 1000"},
 	} {
 		got, err := Elements(c.shape, 1000)
-		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+		if c.err == "" && (err != nil || got != c.want) || c.err != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%v: %d, %v; want %d, %q", c.shape, got, err, c.want, c.err)
 		}
 	}
@@ -44,7 +46,8 @@ func TestRows(t *testing.T) {
 	}
 	y := Tensor{Name: "y", DType: Bytes, Shape: []int64{4}, Data: s}
 	r, err := y.Rows(1, 3)
-	if n, _ := CountBytes(r.Data); err != nil || n != 2 || !bytes.Equal(r.Data, []byte("\x02\x00\x00\x00bb\x00\x00\x00\x00")) {
+	if n, _ := CountBytes(r.Data); err != nil || n != 2 ||
+		!bytes.Equal(r.Data, []byte("\x02\x00\x00\x00bb\x00\x00\x00\x00")) {
 		t.Errorf("%q %v", r.Data, err)
 	}
 	if _, err := x.Rows(2, 4); err == nil {

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // smallFleet is a world in which every way to use the workers can be tried.
@@ -25,15 +25,20 @@ type smallFleet struct {
 
 const headroom = 1.05
 
-// newSmallFleet makes one to three device types with up to three workers each and one to three stages with up to three variants.
+// newSmallFleet makes one to three device types with up to three workers each and one to three stages with up to three
+// variants.
 func newSmallFleet(rng *rand.Rand) *smallFleet {
 	f := &smallFleet{spec: &serving.Spec{}, slope: make(map[[2]int][2]time.Duration)}
 	s := f.spec
 	types := 1 + rng.IntN(3)
 	for d := range types {
-		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), PricePerHour: float64(1+rng.IntN(400)) / 100, Cores: 1})
+		s.DeviceTypes = append(s.DeviceTypes, serving.DeviceType{
+			Name: fmt.Sprintf("d%d", d), PricePerHour: float64(1+rng.IntN(400)) / 100, Cores: 1,
+		})
 		for range rng.IntN(3) + rng.IntN(2) {
-			s.Workers = append(s.Workers, serving.Worker{Name: fmt.Sprintf("w%d", len(s.Workers)), DeviceType: serving.DeviceTypeID(d)})
+			s.Workers = append(s.Workers, serving.Worker{
+				Name: fmt.Sprintf("w%d", len(s.Workers)), DeviceType: serving.DeviceTypeID(d),
+			})
 		}
 	}
 	if len(s.Workers) == 0 {
@@ -43,7 +48,11 @@ func newSmallFleet(rng *rand.Rand) *smallFleet {
 	stages := 1 + rng.IntN(3)
 	for len(s.Stages) < stages {
 		a := serving.AppID(len(s.Apps))
-		app := serving.App{Name: fmt.Sprintf("app%d", a), SLO: serving.SLO{Latency: time.Duration(80+rng.IntN(300)) * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 100}
+		app := serving.App{
+			Name: fmt.Sprintf("app%d", a), SLO: serving.SLO{
+				Latency: time.Duration(80+rng.IntN(300)) * time.Millisecond, Percentile: 99,
+			}, Weight: 1, QueueLimit: 100,
+		}
 		chain := 1
 		if stages-len(s.Stages) > 1 && rng.IntN(4) == 0 {
 			chain = 2
@@ -57,20 +66,28 @@ func newSmallFleet(rng *rand.Rand) *smallFleet {
 			}
 			for range 1 + rng.IntN(3) {
 				v := len(s.Variants)
-				s.Variants = append(s.Variants, serving.Variant{Name: fmt.Sprintf("v%d", v), Stage: st, Accuracy: 0.5 + float64(rng.IntN(50))/100, MaxBatch: 1 + rng.IntN(32)})
+				s.Variants = append(s.Variants, serving.Variant{
+					Name: fmt.Sprintf("v%d", v), Stage: st, Accuracy: 0.5 + float64(rng.IntN(50))/100,
+					MaxBatch: 1 + rng.IntN(32),
+				})
 				s.Stages[st].Variants = append(s.Stages[st].Variants, serving.VariantID(v))
 				for d := range types {
 					if rng.IntN(12) == 0 {
 						continue // not measured there
 					}
-					base, each := time.Duration(rng.IntN(20000))*time.Microsecond, time.Duration(500+rng.IntN(15000))*time.Microsecond
+					base, each := time.Duration(rng.IntN(20000))*time.Microsecond,
+						time.Duration(500+rng.IntN(15000))*time.Microsecond
 					if rng.IntN(2) == 0 { // worth filling batches
-						base, each = time.Duration(5+rng.IntN(60))*time.Millisecond, time.Duration(200+rng.IntN(2000))*time.Microsecond
+						base, each = time.Duration(5+rng.IntN(60))*time.Millisecond,
+							time.Duration(200+rng.IntN(2000))*time.Microsecond
 					}
 					f.slope[[2]int{v, d}] = [2]time.Duration{base, each}
 					for items := 1; items <= s.Variants[v].MaxBatch; items++ {
 						l := base + time.Duration(items)*each
-						m.Latency = append(m.Latency, serving.LatencyPoint{Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Items: items, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
+						m.Latency = append(m.Latency, serving.LatencyPoint{
+							Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Items: items,
+							Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l,
+						})
 					}
 				}
 			}
@@ -98,8 +115,8 @@ func newSmallFleet(rng *rand.Rand) *smallFleet {
 	return f
 }
 
-// fastest is, by stage and device type, the highest rate in items/s of a worker that serves the stage: of the largest batch
-// that takes less than half the stage's part of the objective, of a variant that is not below the floor.
+// fastest is, by stage and device type, the highest rate in items/s of a worker that serves the stage: of the largest
+// batch that takes less than half the stage's part of the objective, of a variant that is not below the floor.
 func (f *smallFleet) fastest(spec *serving.Spec) [][]float64 {
 	out := make([][]float64, len(spec.Stages))
 	for s := range out {
@@ -176,8 +193,8 @@ func ways(fastest [][]float64, workers []int, visit func(got []float64)) {
 	give(0, 0, workers[0])
 }
 
-// multiple is the largest multiple of the stages' demand for which scaled says so, while all others but those that are left out
-// get theirs; -1 when they cannot.
+// multiple is the largest multiple of the stages' demand for which scaled says so, while all others but those that are
+// left out get theirs; -1 when they cannot.
 func multiple(fastest [][]float64, workers []int, asked []float64, scaled, left func(s int) bool) float64 {
 	best := -1.0
 	ways(fastest, workers, func(got []float64) {
@@ -219,12 +236,19 @@ func TestDiagnoseAgainstEverything(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		c := &checking{T: t, f: f, p: p, seed: seed, seen: seen, asked: f.asked(), workers: f.workers(), fastest: f.fastest(f.spec)}
+		c := &checking{
+			T: t, f: f, p: p, seed: seed, seen: seen, asked: f.asked(), workers: f.workers(),
+			fastest: f.fastest(f.spec),
+		}
 		c.diagnosis(d)
 	}
-	for what, least := range map[string]int{"carried": 10, "not carried": 50, "unserved": 5, "bottleneck": 20, "one type": 50, "mix": 3, "cheapest": 30, "floor": 5, "slo": 10, "demand": 20} {
+	for what, least := range map[string]int{
+		"carried": 10, "not carried": 50, "unserved": 5, "bottleneck": 20, "one type": 50, "mix": 3, "cheapest": 30,
+		"floor": 5, "slo": 10, "demand": 20,
+	} {
 		if seen[what] < least {
-			t.Errorf("%d cases of %q were checked, want at least %d for the test to mean something", seen[what], what, least)
+			t.Errorf("%d cases of %q were checked, want at least %d for the test to mean something", seen[what], what,
+				least)
 		}
 	}
 	t.Log(seen)
@@ -324,7 +348,8 @@ func (c *checking) unserved(d *proteus.Diagnosis) {
 		if u.Floor != floor {
 			c.bad("stage %d is served with a floor of %v, want %v", s, u.Floor, floor)
 		}
-		if (u.SLO == 0) != (shortest == 0) || u.SLO > 0 && (u.SLO <= shortest || float64(u.SLO) > 1.02*float64(shortest)+1e5) {
+		if (u.SLO == 0) != (shortest == 0) || u.SLO > 0 &&
+			(u.SLO <= shortest || float64(u.SLO) > 1.02*float64(shortest)+1e5) {
 			c.bad("stage %d is served within an SLO of %v, want a little more than %v", s, u.SLO, shortest)
 		}
 	}
@@ -503,7 +528,9 @@ func (c *checking) demands(d *proteus.Diagnosis) {
 		named[b.App] = true
 	}
 	for a := range c.f.spec.Apps {
-		want := multiple(c.fastest, c.workers, c.asked, func(s int) bool { return c.f.spec.Stages[s].App == serving.AppID(a) }, none) * c.f.rates[a]
+		want := multiple(c.fastest, c.workers, c.asked, func(s int) bool {
+			return c.f.spec.Stages[s].App == serving.AppID(a)
+		}, none) * c.f.rates[a]
 		got, ok := said[a]
 		if ok && !near(got, want) || !ok && want > 1e-9 && (named[serving.AppID(a)] || len(named) == 0) {
 			c.bad("app %d may ask for %v, want %v", a, got, want)
@@ -565,7 +592,8 @@ func TestFrontierAgainstEverything(t *testing.T) {
 		}
 		const points = 6
 		n, last, end := 0, -1.0, 0.0
-		for x, err := range proteus.Frontier(context.Background(), p, plan.Request{Spec: f.spec, Rates: f.rates}, points) {
+		for x, err := range proteus.Frontier(context.Background(), p, plan.Request{Spec: f.spec, Rates: f.rates},
+			points) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
@@ -579,7 +607,8 @@ func TestFrontierAgainstEverything(t *testing.T) {
 			}
 			value := x.Plan.Bound / (1 + x.Plan.Gap)
 			if value < last-1e-9 {
-				t.Errorf("seed %d: at %v the goal is %v, less than %v with more to carry", seed, x.Multiple, value, last)
+				t.Errorf("seed %d: at %v the goal is %v, less than %v with more to carry", seed, x.Multiple, value,
+					last)
 			}
 			last = max(last, value)
 			if x.Plan.Gap > 0.005+1e-9 {
@@ -594,7 +623,8 @@ func TestFrontierAgainstEverything(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			if alone.Shed == nil && value < alone.Bound/(1+alone.Gap)-0.005 {
-				t.Errorf("seed %d: at %v the goal is %v, alone it is %v", seed, x.Multiple, value, alone.Bound/(1+alone.Gap))
+				t.Errorf("seed %d: at %v the goal is %v, alone it is %v", seed, x.Multiple, value,
+					alone.Bound/(1+alone.Gap))
 			}
 		}
 		if n != points || !near(end, want) {

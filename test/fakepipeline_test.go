@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// A graph on fake workers under load, over gRPC: branches, a join, a stage that is sent 3 items for each and one that is sent none. Every
-// query is answered, and tells of the stages that it went through.
+// A graph on fake workers under load, over gRPC: branches, a join, a stage that is sent 3 items for each and one that
+// is sent none. Every query is answered, and tells of the stages that it went through.
 func TestPipelineOfFakes(t *testing.T) {
 	web, port := freePort(t), freePort(t)
 	file := write(t, t.TempDir(), "sluice.yaml", `
@@ -27,7 +27,8 @@ apps:
     slo: {latency: 2s}
     inputs: [{name: image, datatype: FP32, shape: [-1, 4]}]
     stages:
-      - {name: find, variants: [{name: find, max_batch: 8}], next: [{to: left, rows: boxes, fan_out: 3}, {to: right, rows: boxes, fan_out: 3}, {to: never, rows: none, fan_out: 0}]}
+      - {name: find, variants: [{name: find, max_batch: 8}], next: [{to: left, rows: boxes, fan_out: 3}, {to: right,
+          rows: boxes, fan_out: 3}, {to: never, rows: none, fan_out: 0}]}
       - {name: left, variants: [{name: left, max_batch: 8}], next: [{to: both}]}
       - {name: right, variants: [{name: right, max_batch: 8}], next: [{to: both}]}
       - {name: both, variants: [{name: both, max_batch: 8}]}
@@ -51,7 +52,10 @@ server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
 	var load []workload.Arrival
 	const n = 100
 	for k := range n {
-		load = append(load, workload.Arrival{At: serving.Time(k/5) * serving.Time(20*time.Millisecond), Items: 1, Variant: serving.None, Sample: -1, Stream: uint64(k % 3)})
+		load = append(load, workload.Arrival{
+			At: serving.Time(k/5) * serving.Time(20*time.Millisecond), Items: 1, Variant: serving.None, Sample: -1,
+			Stream: uint64(k % 3),
+		})
 	}
 	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/v2/models/scenes", web))
 	if err != nil {
@@ -66,7 +70,9 @@ server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "off"}
 		_, err := client.Infer(t.Context(), &loadgen.Request{Model: "scenes", Inputs: samples.Tensors(0, 1)})
 		return err == nil
 	})
-	r, err := loadgen.Run(t.Context(), client, []loadgen.App{{Name: "scenes", SLO: serving.SLO{Latency: 2 * time.Second, Percentile: 99}, Samples: samples}}, workload.FromSlice(load),
+	r, err := loadgen.Run(t.Context(), client, []loadgen.App{
+		{Name: "scenes", SLO: serving.SLO{Latency: 2 * time.Second, Percentile: 99}, Samples: samples},
+	}, workload.FromSlice(load),
 		loadgen.Options{StageTimings: true})
 	if err != nil {
 		t.Fatal(err)

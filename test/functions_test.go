@@ -21,8 +21,8 @@ import (
 
 	"github.com/sluice-serving/sluice/cli"
 	"github.com/sluice-serving/sluice/host/functions"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
 // serverless is a server of functions in a process of its own.
@@ -59,12 +59,15 @@ func (s *serverless) start(t *testing.T) *exec.Cmd {
 func (s *serverless) adds(t *testing.T, name string, number float32, more string) string {
 	t.Helper()
 	file := fmt.Sprintf("%s-%v", name, number)
-	g := onnxmodel.NewGraph("adds").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).Initializer("number", []float32{number}, 1).
+	g := onnxmodel.NewGraph("adds").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).Initializer("number",
+		[]float32{number}, 1).
 		Node("Add", []string{"x", "number"}, []string{"y"}).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2)
 	if err := g.Write(filepath.Join(s.dir, file+".onnx")); err != nil {
 		t.Fatal(err)
 	}
-	return write(t, s.dir, file+".yaml", "name: %s\nmodel: %s.onnx\nslo: {latency: 1s}\nmax_batch: 2\nlabels: {adds: \"%v\"}\n%s", name, file, number, more)
+	return write(t, s.dir, file+".yaml",
+		"name: %s\nmodel: %s.onnx\nslo: {latency: 1s}\nmax_batch: 2\nlabels: {adds: \"%v\"}\n%s", name, file, number,
+		more)
 }
 
 // run runs a command of the program against the server.
@@ -77,7 +80,8 @@ func (s *serverless) run(t *testing.T, args ...string) (status int, out, errs st
 func (s *serverless) infer(name string) (status int, y float64, text string) {
 	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v2/models/"+name+"/infer", strings.NewReader(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,1]}]}`))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v2/models/"+name+"/infer",
+		strings.NewReader(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[1,1]}]}`))
 	if err != nil {
 		return 0, 0, err.Error()
 	}
@@ -104,8 +108,8 @@ func (s *serverless) list(t *testing.T) []functions.Status {
 	return all
 }
 
-// A server that starts with no apps at all: functions are deployed, called, replaced under load without a failed query, deleted,
-// and after a kill all that were acknowledged are back.
+// A server that starts with no apps at all: functions are deployed, called, replaced under load without a failed query,
+// deleted, and after a kill all that were acknowledged are back.
 func TestFunctions(t *testing.T) {
 	s := newServerless(t)
 	c := s.start(t)
@@ -113,14 +117,16 @@ func TestFunctions(t *testing.T) {
 		t.Errorf("%d %s", status, out)
 	}
 	for name, number := range map[string]float32{"one": 1, "ten": 10} {
-		if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, name, number, "")); status != 0 || !strings.Contains(out, "version 1 is ready") {
+		if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, name, number, "")); status != 0 ||
+			!strings.Contains(out, "version 1 is ready") {
 			t.Fatalf("deploy %s: %d %s%s", name, status, out, errs)
 		}
 		if status, y, text := s.infer(name); status != 200 || y != 1+float64(number) {
 			t.Fatalf("%s: %d %s", name, status, text)
 		}
 	}
-	if all := s.list(t); len(all) != 2 || all[0].Name != "one" || all[0].State != functions.Ready || all[0].Version != 1 || all[1].Labels["adds"] != "10" || all[1].LatencyMS != 1000 {
+	if all := s.list(t); len(all) != 2 || all[0].Name != "one" || all[0].State != functions.Ready ||
+		all[0].Version != 1 || all[1].Labels["adds"] != "10" || all[1].LatencyMS != 1000 {
 		t.Errorf("%+v", all)
 	}
 	if status, out, errs := s.run(t, "list"); status != 0 || !strings.Contains(out, "p99 1s") {
@@ -144,7 +150,8 @@ func TestFunctions(t *testing.T) {
 			}
 		})
 	}
-	if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, "one", 2, "max_instances: 3\n")); status != 0 || !strings.Contains(out, "version 2 is ready") {
+	if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, "one", 2, "max_instances: 3\n")); status != 0 ||
+		!strings.Contains(out, "version 2 is ready") {
 		t.Errorf("update: %d %s%s", status, out, errs)
 	}
 	until(t, func() bool { return fresh.Load() > 20 })
@@ -163,11 +170,13 @@ func TestFunctions(t *testing.T) {
 		"name: two\nmodel: junk.onnx\nslo: {latency: 1s}\n":     "model",
 		"name: two\nmodel: other.onnx\nslo: {latency: 100ns}\n": "no plan",
 	} {
-		if status, out, errs := s.run(t, "deploy", "-f", write(t, s.dir, "bad.yaml", "%s", text)); status != cli.ExitFailed || !strings.Contains(errs, want) {
+		if status, out, errs := s.run(t, "deploy", "-f", write(t, s.dir, "bad.yaml", "%s", text)); status !=
+			cli.ExitFailed || !strings.Contains(errs, want) {
 			t.Errorf("%q: %d %s%s, want a refusal with %q", text, status, out, errs, want)
 		}
 	}
-	if status, _, errs := s.run(t, "deploy", "-f", write(t, s.dir, "bad.yaml", "name: two\nmodell: x\n")); status != cli.ExitConfig || !strings.Contains(errs, "bad.yaml:2: modell: unknown key") {
+	if status, _, errs := s.run(t, "deploy", "-f", write(t, s.dir, "bad.yaml", "name: two\nmodell: x\n")); status !=
+		cli.ExitConfig || !strings.Contains(errs, "bad.yaml:2: modell: unknown key") {
 		t.Errorf("%d %s", status, errs)
 	}
 
@@ -177,7 +186,8 @@ func TestFunctions(t *testing.T) {
 			t.Errorf("logs: %d %s%s\nwant %q in it", status, out, errs, want)
 		}
 	}
-	if status, out, _ := s.run(t, "logs", "one", "--json", "-n", "1"); status != 0 || strings.Count(out, "\n") != 1 || !json.Valid([]byte(out)) {
+	if status, out, _ := s.run(t, "logs", "one", "--json", "-n", "1"); status != 0 || strings.Count(out, "\n") != 1 ||
+		!json.Valid([]byte(out)) {
 		t.Errorf("logs --json: %d %s", status, out)
 	}
 
@@ -190,7 +200,9 @@ func TestFunctions(t *testing.T) {
 		t.Errorf("the token's file: %v %v", st.Mode(), err)
 	}
 	for _, x := range []struct{ method, path, authorization string }{
-		{"GET", functions.PathFunctions, ""}, {"DELETE", functions.PathFunctions + "one", "Bearer wrong"}, {"PUT", functions.PathFunctions + "one", "Basic " + strings.TrimSpace(string(token))}, {"PUT", "/prices", ""},
+		{"GET", functions.PathFunctions, ""}, {"DELETE", functions.PathFunctions + "one", "Bearer wrong"}, {
+			"PUT", functions.PathFunctions + "one", "Basic " + strings.TrimSpace(string(token)),
+		}, {"PUT", "/prices", ""},
 	} {
 		if status := s.ask(t, x.method, x.path, x.authorization); status != http.StatusUnauthorized {
 			t.Errorf("%s %s with %q: %d, want 401", x.method, x.path, x.authorization, status)
@@ -208,7 +220,8 @@ func TestFunctions(t *testing.T) {
 	if status, _, _ := s.infer("ten"); status != 404 {
 		t.Errorf("a deleted function answers %d", status)
 	}
-	if status, _, errs := s.run(t, "delete", "ten"); status != cli.ExitFailed || !strings.Contains(errs, "no function") {
+	if status, _, errs := s.run(t, "delete", "ten"); status != cli.ExitFailed ||
+		!strings.Contains(errs, "no function") {
 		t.Errorf("deleted twice: %d %s", status, errs)
 	}
 
@@ -224,7 +237,8 @@ func TestFunctions(t *testing.T) {
 	if status, y, text := s.infer("one"); status != 200 || y != 3 {
 		t.Errorf("after the kill: %d %s", status, text)
 	}
-	if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, "ten", 11, "")); status != 0 || !strings.Contains(out, "version 2 is ready") {
+	if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, "ten", 11, "")); status != 0 ||
+		!strings.Contains(out, "version 2 is ready") {
 		t.Errorf("a deleted name deployed again: %d %s%s", status, out, errs)
 	}
 }
@@ -236,7 +250,8 @@ func TestFunctionsReplay(t *testing.T) {
 	c := sluice(t, "serve", "-f", s.file, "--journal", journal)
 	listening(t, s.admin)
 	for _, x := range [][]string{
-		{"deploy", "-f", s.adds(t, "one", 1, "")}, {"deploy", "-f", s.adds(t, "two", 2, "min_instances: 2\n")}, {"deploy", "-f", s.adds(t, "one", 3, "")}, {"delete", "one"},
+		{"deploy", "-f", s.adds(t, "one", 1, "")}, {"deploy", "-f", s.adds(t, "two", 2, "min_instances: 2\n")},
+		{"deploy", "-f", s.adds(t, "one", 3, "")}, {"delete", "one"},
 	} {
 		if status, out, errs := s.run(t, x...); status != 0 {
 			t.Fatalf("%v: %d %s%s", x, status, out, errs)
@@ -280,13 +295,15 @@ func (s *serverless) ask(t *testing.T, method, path, authorization string) int {
 	return w.StatusCode
 }
 
-// A server that is killed with SIGKILL at random instants while functions are deployed, replaced and deleted: after every start
-// each acknowledged deployment is there and answers with its own model, no deleted function is back, and what was under way is
-// there in whole or not at all. SLUICE_SEED chooses the instants, SLUICE_KILLS how many.
+// A server that is killed with SIGKILL at random instants while functions are deployed, replaced and deleted: after
+// every start each acknowledged deployment is there and answers with its own model, no deleted function is back, and
+// what was under way is there in whole or not at all. SLUICE_SEED chooses the instants, SLUICE_KILLS how many.
 func TestKilledWhileDeploying(t *testing.T) {
 	s := newServerless(t)
 	seed, kills := uint64(time.Now().UnixNano()), 6
-	for name, to := range map[string]func(uint64){"SLUICE_SEED": func(n uint64) { seed = n }, "SLUICE_KILLS": func(n uint64) { kills = int(n) }} {
+	for name, to := range map[string]func(uint64){"SLUICE_SEED": func(n uint64) {
+		seed = n
+	}, "SLUICE_KILLS": func(n uint64) { kills = int(n) }} {
 		if v := os.Getenv(name); v != "" {
 			n, err := strconv.ParseUint(v, 10, 64)
 			if err != nil {
@@ -319,7 +336,8 @@ func TestKilledWhileDeploying(t *testing.T) {
 			}
 			is, err := strconv.ParseFloat(there[at].Labels["adds"], 32)
 			if err != nil || float32(is) != x.number && float32(is) != x.pending {
-				t.Fatalf("seed %d, kill %d: function %s adds %v, acknowledged was %v and %v was under way", seed, k, name, is, x.number, x.pending)
+				t.Fatalf("seed %d, kill %d: function %s adds %v, acknowledged was %v and %v was under way", seed, k,
+					name, is, x.number, x.pending)
 			}
 			x.number, x.pending = float32(is), 0
 			status, y, text := s.infer(name)
@@ -365,7 +383,8 @@ func TestKilledWhileDeploying(t *testing.T) {
 	there := s.list(t)
 	files, _ := os.ReadDir(filepath.Join(s.dir, "data", "models"))
 	if len(files) > len(there) {
-		t.Errorf("%d model files for %d functions after a start: what was cut short was not removed", len(files), len(there))
+		t.Errorf("%d model files for %d functions after a start: what was cut short was not removed", len(files),
+			len(there))
 	}
 }
 
@@ -396,8 +415,9 @@ func TestTheTokenIsNotLogged(t *testing.T) {
 	}
 }
 
-// A function is deployed with latencies that its operators tell, is up, and is measured when nothing is served. What its operators take
-// lies in the store, also after the server was killed: the same model under another name asks for none to be measured.
+// A function is deployed with latencies that its operators tell, is up, and is measured when nothing is served. What
+// its operators take lies in the store, also after the server was killed: the same model under another name asks for
+// none to be measured.
 func TestFunctionPredicted(t *testing.T) {
 	s := newServerless(t)
 	c := s.start(t)

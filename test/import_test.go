@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// An ensemble of a Triton repository, imported and served: clients call it by the same name with the same tensors, and get the outputs
-// of last steps and of others.
+// An ensemble of a Triton repository, imported and served: clients call it by the same name with the same tensors, and
+// get the outputs of last steps and of others.
 func TestImportedEnsembleAnswers(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
@@ -30,11 +30,14 @@ func TestImportedEnsembleAnswers(t *testing.T) {
 input { name: "ONE" data_type: TYPE_FP32 dims: 2 }
 output [ { name: "TWO" data_type: TYPE_FP32 dims: 2 }, { name: "FOUR" data_type: TYPE_FP32 dims: 2 } ]
 ensemble_scheduling {
-  step { model_name: "double" model_version: -1 input_map { key: "x" value: "TWO" } output_map { key: "y" value: "FOUR" } }
-  step { model_name: "double" model_version: -1 input_map { key: "x" value: "ONE" } output_map { key: "y" value: "TWO" } }
+  step { model_name: "double" model_version: -1 input_map { key: "x" value: "TWO" }
+      output_map { key: "y" value: "FOUR" } }
+  step { model_name: "double" model_version: -1 input_map { key: "x" value: "ONE" }
+      output_map { key: "y" value: "TWO" } }
 }`)
 	file := filepath.Join(dir, "sluice.yaml")
-	if status, out, errs := run(t.Context(), "import", "triton", filepath.Join(dir, "models"), "--out", file); status != 0 {
+	if status, out, errs := run(t.Context(), "import", "triton", filepath.Join(dir, "models"), "--out", file); status !=
+		0 {
 		t.Fatalf("import: %d %s %s", status, out, errs)
 	}
 	text, err := os.ReadFile(file)
@@ -42,14 +45,16 @@ ensemble_scheduling {
 		t.Fatal(err)
 	}
 	write(t, dir, "sluice.yaml", "%s", strings.Replace(string(text), "# profiles:", "profiles:", 1))
-	if status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"), "--max-batch", "1", "--max-time", "20ms"); status != 0 {
+	if status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"),
+		"--max-batch", "1", "--max-time", "20ms"); status != 0 {
 		t.Fatalf("profile: %d %s %s", status, out, errs)
 	}
 	port := freePort(t)
 	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
-	resp, err := http.Post(base+"/v2/models/fourfold/infer", "application/json", strings.NewReader(`{"inputs":[{"name":"ONE","datatype":"FP32","shape":[2,2],"data":[1,2,3,4]}]}`))
+	resp, err := http.Post(base+"/v2/models/fourfold/infer", "application/json",
+		strings.NewReader(`{"inputs":[{"name":"ONE","datatype":"FP32","shape":[2,2],"data":[1,2,3,4]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

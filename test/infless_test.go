@@ -30,8 +30,8 @@ type packed struct {
 	profile string
 }
 
-// newPacked says of the app's model that it takes longer than it does, so that what is planned does not hang on the machine of
-// the test: one thread carries 64 queries/s in batches of four.
+// newPacked says of the app's model that it takes longer than it does, so that what is planned does not hang on the
+// machine of the test: one thread carries 64 queries/s in batches of four.
 func newPacked(t *testing.T, options string) *packed {
 	t.Helper()
 	needsONNX(t)
@@ -40,11 +40,16 @@ func newPacked(t *testing.T, options string) *packed {
 	var points, loads []string
 	for device, times := range map[string][]int{"local": {24, 30, 40}, "one": {30, 40, 60}, "two": {24, 30, 40}} {
 		for k, ms := range times {
-			points = append(points, fmt.Sprintf(`{"variant": "heavy", "device_type": %q, "batch": %d, "concurrency": 1, "samples": 9, "mean_us": %[3]d, "stddev_us": 9, "p50_us": %[3]d, "p90_us": %[3]d, "p95_us": %[3]d, "p99_us": %[3]d}`, device, 1<<k, 1000*ms))
+			points = append(points, fmt.Sprintf(
+				`{"variant": "heavy", "device_type": %q, "batch": %d, "concurrency": 1, "samples": 9, "mean_us": `+
+					`%[3]d, "stddev_us": 9, "p50_us": %[3]d, "p90_us": %[3]d, "p95_us": %[3]d, "p99_us": %[3]d}`,
+				device, 1<<k, 1000*ms))
 		}
 		loads = append(loads, fmt.Sprintf(`{"variant": "heavy", "device_type": %q, "load_ms": 100}`, device))
 	}
-	p.profile = write(t, p.dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s], "loads": [%s]}`, strings.Join(points, ","), strings.Join(loads, ","))
+	p.profile = write(t, p.dir, "profile.json",
+		`{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [%s], "loads": [%s]}`, strings.Join(points, ","),
+		strings.Join(loads, ","))
 	port, admin := freePort(t), freePort(t)
 	p.base, p.admin = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", admin)
 	p.file = write(t, p.dir, "sluice.yaml", `
@@ -73,7 +78,8 @@ func (p *packed) call(ctx context.Context) (status int, text string) {
 	}
 	ctx, done := context.WithTimeout(ctx, 40*time.Second)
 	defer done()
-	body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[%s]}]}`, width, strings.Join(row, ","))
+	body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[%s]}]}`, width,
+		strings.Join(row, ","))
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+"/v2/models/heavy/infer", strings.NewReader(body))
 	if err != nil {
 		return 0, err.Error()
@@ -84,7 +90,8 @@ func (p *packed) call(ctx context.Context) (status int, text string) {
 	}
 	defer w.Body.Close()
 	b, _ := io.ReadAll(w.Body)
-	if want := fmt.Sprintf("[%d,%d,", width-turned+1, width-turned+2); w.StatusCode == 200 && !strings.Contains(string(b), want) {
+	if want := fmt.Sprintf("[%d,%d,", width-turned+1, width-turned+2); w.StatusCode == 200 &&
+		!strings.Contains(string(b), want) {
 		return 0, fmt.Sprintf("a wrong answer: %.300s", b)
 	}
 	return w.StatusCode, string(b)
@@ -92,7 +99,8 @@ func (p *packed) call(ctx context.Context) (status int, text string) {
 
 var onPart = regexp.MustCompile(`launch-instance i(\d+) worker 0\.\d+ stage (\d+) .* part (\d+)`)
 
-// live reads from the decisions a server lists how many instances a stage has, on how many threads, and how many it ever had.
+// live reads from the decisions a server lists how many instances a stage has, on how many threads, and how many it
+// ever had.
 func (p *packed) live(t *testing.T, stage int) (instances, threads, ever int) {
 	t.Helper()
 	resp, err := http.Get("http://" + p.admin + "/debug/decisions?limit=100000")
@@ -120,9 +128,9 @@ func (p *packed) live(t *testing.T, stage int) (instances, threads, ever int) {
 	return len(has), threads, ever
 }
 
-// INFless over real models on one machine: an app that nothing runs of is started by its first query, which waits for it; a burst
-// brings it larger parts or more; silence lets it go; the next query starts it again. So does it go with a function that is deployed
-// meanwhile, whose latency is measured on the parts. The journal replays.
+// INFless over real models on one machine: an app that nothing runs of is started by its first query, which waits for
+// it; a burst brings it larger parts or more; silence lets it go; the next query starts it again. So does it go with a
+// function that is deployed meanwhile, whose latency is measured on the parts. The journal replays.
 func TestInflessLive(t *testing.T) {
 	p := newPacked(t, "keep: keepalive, alive: 2s")
 	recorded := filepath.Join(p.dir, "run.journal")
@@ -138,7 +146,8 @@ func TestInflessLive(t *testing.T) {
 		t.Fatalf("the first query: %d %s", status, text)
 	}
 	if _, threads, ever := p.live(t, heavy); ever == before || threads > 1 {
-		t.Errorf("the first query has started %d instances, and %d threads are taken, want 1 at most", ever-before, threads)
+		t.Errorf("the first query has started %d instances, and %d threads are taken, want 1 at most", ever-before,
+			threads)
 	}
 
 	// A burst of 100 queries/s, until the machine is all the app's.
@@ -200,7 +209,8 @@ func TestInflessLive(t *testing.T) {
 	if text, err := os.ReadFile(recorded); err != nil || !strings.Contains(string(text), `"Part":`) {
 		t.Errorf("no plan of the journal gives a part of a machine: %v", err)
 	}
-	if status, out, errs := run(t.Context(), "replay", recorded); status != 0 || !strings.Contains(out, "all the same") {
+	if status, out, errs := run(t.Context(), "replay", recorded); status != 0 ||
+		!strings.Contains(out, "all the same") {
 		t.Errorf("replay: %d %s%s", status, out, errs)
 	}
 }

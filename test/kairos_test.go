@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/engine/journal"
 	"github.com/sluice-serving/sluice/measure/loadgen"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // placed is a batch as a journal has it, and on which kind of machine it ran.
@@ -91,9 +91,10 @@ func brought(t *testing.T, path string, from, to int32) (n int) {
 	return n
 }
 
-// Kairos over real models on mixed machines: some in this process, others behind another server. It begins without a profile,
-// tries what the budget allows of both kinds, learns how fast they are, and rents what serves most for the money; each query
-// goes where its size can be served in time for the least, and a price that changes leads to another pool.
+// Kairos over real models on mixed machines: some in this process, others behind another server. It begins without a
+// profile, tries what the budget allows of both kinds, learns how fast they are, and rents what serves most for the
+// money; each query goes where its size can be served in time for the least, and a price that changes leads to another
+// pool.
 func TestKairosLive(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
@@ -118,7 +119,8 @@ func TestKairosLive(t *testing.T) {
 	}
 	a := &asking{t: t, client: client, random: rand.New(rand.NewPCG(1, 1))}
 	t.Cleanup(a.wait.Wait)
-	// So many at once that every machine gets one: what a machine was never given, it could hide for as long as others do.
+	// So many at once that every machine gets one: what a machine was never given, it could hide for as long as others
+	// do.
 	for range 12 {
 		a.bring(largest)
 	}
@@ -132,7 +134,8 @@ func TestKairosLive(t *testing.T) {
 	a.wait.Wait()
 	// The load generator brings the sizes that the configuration says.
 	arrivals := filepath.Join(dir, "run.jsonl")
-	status, text, errs := run(t.Context(), "load", "-f", file, "-u", fmt.Sprintf("grpc://127.0.0.1:%d", port), "--request-rate-range", "15", "--duration", "3s", "--record", arrivals, "--json")
+	status, text, errs := run(t.Context(), "load", "-f", file, "-u", fmt.Sprintf("grpc://127.0.0.1:%d", port),
+		"--request-rate-range", "15", "--duration", "3s", "--record", arrivals, "--json")
 	var results []struct {
 		Report struct{ Overall struct{ Offered, Served int } }
 	}
@@ -160,7 +163,9 @@ func TestKairosLive(t *testing.T) {
 	if last := plans[len(plans)-1]; last.pool != repriced || last.cost < 0.659 || last.cost > 0.661 {
 		t.Errorf("the last plan is for %v at %v $/h, want %v at the new price", last.pool, last.cost, repriced)
 	}
-	if !slices.ContainsFunc(plans, func(p rented) bool { return p.pool == learned && p.cost > 0.679 && p.cost < 0.681 }) {
+	if !slices.ContainsFunc(plans, func(p rented) bool {
+		return p.pool == learned && p.cost > 0.679 && p.cost < 0.681
+	}) {
 		t.Errorf("no plan for %v at the first prices", learned)
 	}
 	if sent := a.sent + loaded.Offered; len(all) != sent {
@@ -191,7 +196,8 @@ func TestKairosLive(t *testing.T) {
 	if larges < 10 || 5*largesThere > larges {
 		t.Errorf("%d of %d large queries ran on cheap machines, which cannot serve them in time", largesThere, larges)
 	}
-	if status, out, errs := run(t.Context(), "replay", recorded); status != 0 || !strings.Contains(out, "all the same") {
+	if status, out, errs := run(t.Context(), "replay", recorded); status != 0 ||
+		!strings.Contains(out, "all the same") {
 		t.Errorf("replay: %d %s%s", status, out, errs)
 	}
 }

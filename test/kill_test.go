@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // A model server that is killed with SIGKILL in the middle of a load: every query is answered or refused with an error,
@@ -48,8 +48,10 @@ apps:
 server: {http: "off", grpc: "127.0.0.1:%d", admin: "off", drain_timeout: 5s}
 `, remotePort, frontPort)
 	write(t, dir, "profile.json", `{"version": 1, "created": "2026-01-01T00:00:00Z", "points": [
-  {"variant": "echo", "device_type": "any", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 2000, "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000, "interpolated": false},
-  {"variant": "echo", "device_type": "any", "batch": 8, "concurrency": 1, "samples": 100, "mean_us": 2500, "stddev_us": 500, "p50_us": 2500, "p90_us": 3500, "p95_us": 4000, "p99_us": 5000, "interpolated": false}],
+  {"variant": "echo", "device_type": "any", "batch": 1, "concurrency": 1, "samples": 100, "mean_us": 2000,
+      "stddev_us": 500, "p50_us": 2000, "p90_us": 3000, "p95_us": 3500, "p99_us": 4000, "interpolated": false},
+  {"variant": "echo", "device_type": "any", "batch": 8, "concurrency": 1, "samples": 100, "mean_us": 2500,
+      "stddev_us": 500, "p50_us": 2500, "p90_us": 3500, "p95_us": 4000, "p99_us": 5000, "interpolated": false}],
  "loads": []}`)
 	backend := sluice(t, "serve", "-f", remote)
 	listening(t, fmt.Sprintf("127.0.0.1:%d", remotePort))
@@ -81,7 +83,9 @@ server: {http: "off", grpc: "127.0.0.1:%d", admin: "off", drain_timeout: 5s}
 		time.Sleep(time.Second)
 		sluice(t, "serve", "-f", remote)
 	}()
-	r, err := loadgen.Run(t.Context(), client, []loadgen.App{{Name: "app", SLO: serving.SLO{Latency: 300 * time.Millisecond, Percentile: 99}, Samples: samples}}, src,
+	r, err := loadgen.Run(t.Context(), client, []loadgen.App{
+		{Name: "app", SLO: serving.SLO{Latency: 300 * time.Millisecond, Percentile: 99}, Samples: samples},
+	}, src,
 		loadgen.Options{Duration: 8 * time.Second, Timeout: 10 * time.Second})
 	<-killed
 	if err != nil {
@@ -113,7 +117,8 @@ server: {http: "off", grpc: "127.0.0.1:%d", admin: "off", drain_timeout: 5s}
 	if float64(after) < 0.8*float64(before) {
 		var b bytes.Buffer
 		_ = r.Report.Table(&b)
-		t.Errorf("%d queries answered in the second before the kill, %d in the last second: the rate did not recover\n%s", before, after, b.String())
+		t.Errorf("%d queries answered in the second before the kill, %d in the last second: the rate did not "+
+			"recover\n%s", before, after, b.String())
 	}
 }
 
@@ -123,7 +128,11 @@ func answers(t *testing.T, client loadgen.Target) {
 	var last error
 	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
 		ctx, done := context.WithTimeout(t.Context(), time.Second)
-		_, last = client.Infer(ctx, &loadgen.Request{Model: "app", Inputs: []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 4}, Data: make([]byte, 16)}}})
+		_, last = client.Infer(ctx, &loadgen.Request{
+			Model: "app", Inputs: []tensor.Tensor{
+				{Name: "x", DType: tensor.FP32, Shape: []int64{1, 4}, Data: make([]byte, 16)},
+			},
+		})
 		done()
 		if last == nil {
 			return
@@ -132,9 +141,10 @@ func answers(t *testing.T, client loadgen.Target) {
 	t.Fatalf("the server does not answer: %v", last)
 }
 
-// What was learned of an app's idle times outlives kill -9. Calls came every 90 seconds, as an earlier server has saved, and the last was
-// 48 seconds before this one starts: nobody calls, and the app comes up shortly before the next call is due. A server that is killed then
-// is followed by one that has it warm at once. A call that this one has answered is in the store after it, too, is killed.
+// What was learned of an app's idle times outlives kill -9. Calls came every 90 seconds, as an earlier server has
+// saved, and the last was 48 seconds before this one starts: nobody calls, and the app comes up shortly before the next
+// call is due. A server that is killed then is followed by one that has it warm at once. A call that this one has
+// answered is in the store after it, too, is killed.
 func TestKilledServerRemembers(t *testing.T) {
 	p := newPacked(t, "keep: lsth")
 	learned := scale.NewRateBands(func() scale.Keeper { return scale.NewLSTH() })
@@ -200,7 +210,8 @@ func TestKilledServerRemembers(t *testing.T) {
 		t.Fatalf("%s: %v, want what was learned after %v", b, err, called)
 	}
 	before, after := scale.NewRateBands(nil), scale.NewRateBands(nil)
-	if err := errors.Join(before.Recall(heavy, learned.Remember(heavy, now), 0, 0), after.Recall(heavy, r.Memory, 0, 0)); err != nil {
+	if err := errors.Join(before.Recall(heavy, learned.Remember(heavy, now), 0, 0),
+		after.Recall(heavy, r.Memory, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if x, y := before.Remember(heavy, 0), after.Remember(heavy, 0); bytes.Equal(x, y) {

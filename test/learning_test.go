@@ -59,9 +59,9 @@ func batches(t *testing.T, path string) []ran {
 	return slices.DeleteFunc(out, func(b ran) bool { return b.took == 0 })
 }
 
-// A server that knows nothing of the latency of its two machines, of which one is better for small queries and the other for
-// large ones: it begins to serve at once, learns, and sends every query where it ends first. What is learned is held
-// against what was measured in this very run. Prices can be changed meanwhile, and the journal replays.
+// A server that knows nothing of the latency of its two machines, of which one is better for small queries and the
+// other for large ones: it begins to serve at once, learns, and sends every query where it ends first. What is learned
+// is held against what was measured in this very run. Prices can be changed meanwhile, and the journal replays.
 func TestLearningLive(t *testing.T) {
 	dir := t.TempDir()
 	web, admin := freePort(t), freePort(t)
@@ -84,7 +84,8 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 	base := fmt.Sprintf("http://127.0.0.1:%d", web)
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 	ask := func(items int) {
-		body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[%d,1],"data":[%s]}]}`, items, strings.TrimSuffix(strings.Repeat("1,", items), ","))
+		body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[%d,1],"data":[%s]}]}`, items,
+			strings.TrimSuffix(strings.Repeat("1,", items), ","))
 		resp, err := http.Post(base+"/v2/models/app/infer", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +117,8 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 		DeviceType   string  `json:"device_type"`
 		PricePerHour float64 `json:"price_per_hour"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&listed); err != nil || len(listed) != 2 || listed[0].PricePerHour != 0.5 || listed[1].PricePerHour != 0.03 {
+	if err := json.NewDecoder(resp.Body).Decode(&listed); err != nil || len(listed) != 2 ||
+		listed[0].PricePerHour != 0.5 || listed[1].PricePerHour != 0.03 {
 		t.Errorf("prices: %v %v", listed, err)
 	}
 	if code := get(fmt.Sprintf("http://127.0.0.1:%d/debug/decisions?limit=4000", admin)); code != 200 {
@@ -156,11 +158,14 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 			}
 		}
 		if m := median(best, items); there > 0 && (believed < m*8/10 || believed > m*12/10) {
-			t.Errorf("%d items on instance %d are believed to take %v, the median measured is %v", items, best, believed, m)
+			t.Errorf("%d items on instance %d are believed to take %v, the median measured is %v", items, best,
+				believed, m)
 		}
-		t.Logf("%d items: instance %d, measured %v and %v on the two, %d of the last %d queries went there", items, best, median(1, items), median(2, items), there, last)
+		t.Logf("%d items: instance %d, measured %v and %v on the two, %d of the last %d queries went there", items,
+			best, median(1, items), median(2, items), there, last)
 		if there < last*3/4 {
-			t.Errorf("%d of the last %d queries of %d items went to instance %d, where they end first", there, last, items, best)
+			t.Errorf("%d of the last %d queries of %d items went to instance %d, where they end first", there, last,
+				items, best)
 		}
 	}
 	if status, out, errs := run(t.Context(), "replay", recorded); status != 0 {
@@ -190,7 +195,8 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 	if _, err := os.Stat(filepath.Join(dir, "sluice.profile.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the server has measured its model: %v", err)
 	}
-	body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[%s]}]}`, width, strings.TrimSuffix(strings.Repeat("1,", width), ","))
+	body := fmt.Sprintf(`{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[%s]}]}`, width,
+		strings.TrimSuffix(strings.Repeat("1,", width), ","))
 	for range 8 {
 		resp, err := http.Post(base+"/v2/models/app/infer", "application/json", strings.NewReader(body))
 		if err != nil {
@@ -209,6 +215,7 @@ server: {http: "127.0.0.1:%d", grpc: "off", admin: "127.0.0.1:%d"}
 	}
 	all := batches(t, recorded)
 	if n := len(all); n != 8 || all[0].expected >= all[0].took || all[n-1].expected < 10*all[0].expected {
-		t.Errorf("%d batches: the first was believed to take %v and took %v, the last %v and %v", n, all[0].expected, all[0].took, all[n-1].expected, all[n-1].took)
+		t.Errorf("%d batches: the first was believed to take %v and took %v, the last %v and %v", n, all[0].expected,
+			all[0].took, all[n-1].expected, all[n-1].took)
 	}
 }

@@ -52,7 +52,9 @@ func sluice(t *testing.T, args ...string) *exec.Cmd {
 // run runs a command of the program inside the test.
 func run(ctx context.Context, args ...string) (status int, out, errs string) {
 	var o, e lockedBuffer
-	status = cli.Main(cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Getenv: os.Getenv, Context: ctx})
+	status = cli.Main(cli.Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Getenv: os.Getenv, Context: ctx,
+	})
 	return status, o.String(), e.String()
 }
 

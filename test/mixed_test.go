@@ -20,12 +20,12 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// turned is by how many columns the models of this test turn the rows they are given: whatever a machine has to do for it, the
-// answer can be checked to the last bit.
+// turned is by how many columns the models of this test turn the rows they are given: whatever a machine has to do for
+// it, the answer can be checked to the last bit.
 const turned = 8
 
-// turning writes a model that turns rows by one column so many times, and before that multiplies matrices for every query,
-// however many rows it brings. Products with permutations are exact.
+// turning writes a model that turns rows by one column so many times, and before that multiplies matrices for every
+// query, however many rows it brings. Products with permutations are exact.
 func turning(t *testing.T, path string, times, before int) {
 	t.Helper()
 	const wide = 512 // of the matrices for every query
@@ -36,7 +36,8 @@ func turning(t *testing.T, path string, times, before int) {
 		}
 		return out
 	}
-	g := onnxmodel.NewGraph("turning").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, width).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, width).
+	g := onnxmodel.NewGraph("turning").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, width).Output("y",
+		onnxmodel.Float32, onnxmodel.Symbolic, width).
 		Initializer("turn", permutation(width), width, width)
 	from := "x"
 	if before > 0 {
@@ -65,8 +66,8 @@ func turning(t *testing.T, path string, times, before int) {
 	}
 }
 
-// The mixed machines of this test: two that answer any query soon, and two that are far cheaper, reached over the network, which
-// answer only small queries in time.
+// The mixed machines of this test: two that answer any query soon, and two that are far cheaper, reached over the
+// network, which answer only small queries in time.
 const (
 	quick, cheap = 0, 1    // device types
 	small        = 8       // rows of a query that cheap machines have time for, at most
@@ -76,8 +77,8 @@ const (
 	mixedSpan    = "200ms" // the objective
 )
 
-// mixed writes the configurations of a server over mixed machines and of the remote one that is its cheap machines. It returns the
-// server's file, and starts the remote one.
+// mixed writes the configurations of a server over mixed machines and of the remote one that is its cheap machines. It
+// returns the server's file, and starts the remote one.
 func mixed(t *testing.T, dir string, port, web, admin int) string {
 	t.Helper()
 	turning(t, filepath.Join(dir, "models", "ranking", "1", "model.onnx"), turned, 1)
@@ -101,7 +102,8 @@ device_types:
   - {name: cheap, price_per_hour: 0.08, cores: 1}
 workers:
   - {name: local, device_type: quick, count: 2}
-  - {name: remote, device_type: cheap, count: 2, backend: {kind: openinference, addresses: ["127.0.0.1:%[1]d", "127.0.0.1:%[1]d"]}}
+  - {name: remote, device_type: cheap, count: 2, backend: {kind: openinference, addresses: ["127.0.0.1:%[1]d",
+      "127.0.0.1:%[1]d"]}}
 models: {repository: models}
 system: {name: kairos, budget: %[2]v, late: serve-late, replan: 1s}
 apps:
@@ -146,7 +148,11 @@ func (a *asking) bring(rows int) {
 	}
 	a.sent++
 	a.wait.Go(func() {
-		answer, err := a.client.Infer(a.t.Context(), &loadgen.Request{Model: "ranking", Inputs: []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{int64(rows), width}, Data: data}}})
+		answer, err := a.client.Infer(a.t.Context(), &loadgen.Request{
+			Model: "ranking", Inputs: []tensor.Tensor{
+				{Name: "x", DType: tensor.FP32, Shape: []int64{int64(rows), width}, Data: data},
+			},
+		})
 		if err != nil {
 			a.t.Errorf("%d rows: %v", rows, err)
 			return
@@ -184,7 +190,8 @@ func (a *asking) count(n int) {
 	a.while(func() bool { return a.sent-from >= n })
 }
 
-var launched, stopped = regexp.MustCompile(`launch-instance i(\d+) worker (\d+)\.`), regexp.MustCompile(`stop-instance i(\d+) `)
+var launched, stopped = regexp.MustCompile(`launch-instance i(\d+) worker (\d+)\.`),
+	regexp.MustCompile(`stop-instance i(\d+) `)
 
 // pool is how many quick and cheap machines there are of each.
 type pool [2]int

@@ -17,12 +17,13 @@ import (
 )
 
 // A model repository as a newcomer has it, from `config init` to an answer: real ONNX Runtime, real sockets, a real
-// process that measures its models at the first start, serves, explains what it did, drains on SIGTERM, and whose journal
-// replays to the same decisions.
+// process that measures its models at the first start, serves, explains what it did, drains on SIGTERM, and whose
+// journal replays to the same decisions.
 func TestFromRepositoryToAnswer(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
-	if err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 3).Write(filepath.Join(dir, "models", "echo", "1", "model.onnx")); err != nil {
+	if err := onnxmodel.Identity(onnxmodel.Float32, onnxmodel.Symbolic, 3).Write(filepath.Join(dir, "models", "echo",
+		"1", "model.onnx")); err != nil {
 		t.Fatal(err)
 	}
 	status, text, errs := run(t.Context(), "config", "init", filepath.Join(dir, "models"))
@@ -35,11 +36,14 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 	}
 	port, admin := freePort(t), freePort(t)
 	journal := filepath.Join(dir, "run.journal")
-	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", fmt.Sprintf("127.0.0.1:%d", admin), "--journal", journal)
+	c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin",
+		fmt.Sprintf("127.0.0.1:%d", admin), "--journal", journal)
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 
-	resp, err := http.Post(base+"/v2/models/echo/infer", "application/json", strings.NewReader(`{"id":"1","inputs":[{"name":"input","datatype":"FP32","shape":[2,3],"data":[[1,2,3],[4,5,6]]}]}`))
+	resp, err := http.Post(base+"/v2/models/echo/infer", "application/json",
+		strings.NewReader(
+			`{"id":"1","inputs":[{"name":"input","datatype":"FP32","shape":[2,3],"data":[[1,2,3],[4,5,6]]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +65,14 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 	if fmt.Sprint(answer.Outputs[0].Data) != "[1 2 3 4 5 6]" || answer.Parameters.Variant != "echo" {
 		t.Errorf("the answer: %s", body)
 	}
-	status, text, errs = run(t.Context(), "explain", fmt.Sprint(answer.Parameters.QueryID), "--server", fmt.Sprintf("127.0.0.1:%d", admin))
-	if status != 0 || !strings.Contains(text, "2 item(s), because: instance free") || !strings.Contains(text, "served after") {
+	status, text, errs = run(t.Context(), "explain", fmt.Sprint(answer.Parameters.QueryID), "--server",
+		fmt.Sprintf("127.0.0.1:%d", admin))
+	if status != 0 || !strings.Contains(text, "2 item(s), because: instance free") ||
+		!strings.Contains(text, "served after") {
 		t.Errorf("explain: %d %s %s", status, text, errs)
 	}
-	status, text, errs = run(t.Context(), "load", "-f", file, "-u", base, "--request-rate-range", "50", "--duration", "1s", "--batch-size", "3")
+	status, text, errs = run(t.Context(), "load", "-f", file, "-u", base, "--request-rate-range", "50", "--duration",
+		"1s", "--batch-size", "3")
 	if status != 0 || !strings.Contains(text, "SLO violations") {
 		t.Errorf("load over http: %d %s %s", status, text, errs)
 	}
@@ -79,7 +86,9 @@ func TestFromRepositoryToAnswer(t *testing.T) {
 	if status != 0 || !strings.Contains(text, "all the same") {
 		t.Errorf("replay: %d %s %s", status, text, errs)
 	}
-	if status, text, errs := run(t.Context(), "simulate", "-f", file, "--profile", filepath.Join(dir, "sluice.profile.json"), "--request-rate-range", "50", "--duration", "10s", "--json"); status != 0 || !strings.Contains(text, `"violation_ratio"`) {
+	if status, text, errs := run(t.Context(), "simulate", "-f", file, "--profile",
+		filepath.Join(dir, "sluice.profile.json"), "--request-rate-range", "50", "--duration", "10s",
+		"--json"); status != 0 || !strings.Contains(text, `"violation_ratio"`) {
 		t.Errorf("simulate: %d %.300s %s", status, text, errs)
 	}
 	if st, err := os.Stat(journal); err != nil || st.Mode().Perm() != 0o600 {

@@ -14,8 +14,9 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// pipelineModels writes two models whose answers can be told in advance. The detector finds the four quarters of a picture of 8 x 8
-// pixels, each with its mean as score; the reader tells which of the 16 pixels of a patch is the brightest.
+// pipelineModels writes two models whose answers can be told in advance. The detector finds the four quarters of a
+// picture of 8 x 8 pixels, each with its mean as score; the reader tells which of the 16 pixels of a patch is the
+// brightest.
 func pipelineModels(t *testing.T, dir string) {
 	t.Helper()
 	const n = onnxmodel.Symbolic
@@ -29,7 +30,8 @@ func pipelineModels(t *testing.T, dir string) {
 	d.Initializer("nothing", []float32{0}, 1)
 	d.InitializerInt64("row", []int64{-1, 4}, 2)
 	d.InitializerInt64("column", []int64{-1, 4, 1}, 3)
-	d.Node("AveragePool", []string{"image"}, []string{"means"}, onnxmodel.AttrInts("kernel_shape", 4, 4), onnxmodel.AttrInts("strides", 4, 4))
+	d.Node("AveragePool", []string{"image"}, []string{"means"}, onnxmodel.AttrInts("kernel_shape", 4, 4),
+		onnxmodel.AttrInts("strides", 4, 4))
 	d.Node("Reshape", []string{"means", "row"}, []string{"scores"})
 	d.Node("Reshape", []string{"means", "column"}, []string{"columns"})
 	d.Node("Mul", []string{"columns", "nothing"}, []string{"zeros"})
@@ -37,7 +39,8 @@ func pipelineModels(t *testing.T, dir string) {
 	put("detector", d.Output("rects", onnxmodel.Float32, n, 4, 4).Output("scores", onnxmodel.Float32, n, 4))
 	r := onnxmodel.NewGraph("reader").Input("patch", onnxmodel.Float32, n, 1, 4, 4)
 	r.Node("Flatten", []string{"patch"}, []string{"flat"})
-	r.Node("ArgMax", []string{"flat"}, []string{"label"}, onnxmodel.AttrInt("axis", 1), onnxmodel.AttrInt("keepdims", 0))
+	r.Node("ArgMax", []string{"flat"}, []string{"label"}, onnxmodel.AttrInt("axis", 1),
+		onnxmodel.AttrInt("keepdims", 0))
 	put("reader", r.Output("label", onnxmodel.Int64, n))
 }
 
@@ -56,8 +59,8 @@ func scene(lit map[int][2]int) []float32 {
 	return out
 }
 
-// A pipeline of models and functions over real ONNX Runtime and real sockets: what a detector finds is cut out and read, as many
-// patches as there are; beside this, things are followed from picture to picture of a stream.
+// A pipeline of models and functions over real ONNX Runtime and real sockets: what a detector finds is cut out and
+// read, as many patches as there are; beside this, things are followed from picture to picture of a stream.
 func TestPipelineOfModelsAndFunctions(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
@@ -88,7 +91,8 @@ apps:
         inputs: {patch: patches}
       - {name: follow, function: track}
 `)
-	status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"), "--max-batch", "2", "--max-time", "20ms")
+	status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"),
+		"--max-batch", "2", "--max-time", "20ms")
 	if status != 0 || strings.Count(out, "keep") < 2 || strings.Count(out, "detector") < 2 {
 		t.Fatalf("profile: %d %s %s", status, out, errs)
 	}
@@ -104,7 +108,9 @@ apps:
 			t.Fatal(err)
 		}
 		resp, err := http.Post(base+"/v2/models/scenes/infer", "application/json",
-			strings.NewReader(fmt.Sprintf(`{"parameters":{%s},"inputs":[{"name":"image","datatype":"FP32","shape":[%d,1,8,8],"data":%s}]}`, parameters, len(scenes), data)))
+			strings.NewReader(fmt.Sprintf(
+				`{"parameters":{%s},"inputs":[{"name":"image","datatype":"FP32","shape":[%d,1,8,8],"data":%s}]}`,
+				parameters, len(scenes), data)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,13 +141,16 @@ apps:
 		t.Errorf("read %v in the dark", got)
 	}
 	// More than a batch of the reader holds.
-	if got := ask("", busy, busy, busy, busy); len(got["label"]) != 12 || !slices.Equal(got["label"][9:], []int{12, 9, 3}) {
+	if got := ask("", busy, busy, busy, busy); len(got["label"]) != 12 ||
+		!slices.Equal(got["label"][9:], []int{12, 9, 3}) {
 		t.Errorf("read %v", got)
 	}
-	// In a stream things keep their ids, whatever the order in which they are found; in another stream they have their own.
+	// In a stream things keep their ids, whatever the order in which they are found; in another stream they have their
+	// own.
 	first, then := scene(map[int][2]int{0: {5, 3}, 3: {1, 4}}), scene(map[int][2]int{0: {1, 3}, 3: {5, 4}})
 	for k, want := range [][]int{{1, 2}, {2, 1}} {
-		if got := ask(fmt.Sprintf(`"sequence_id":7,"sequence_start":%v`, k == 0), [][]float32{first, then}[k]); !slices.Equal(got["ids"], want) {
+		if got := ask(fmt.Sprintf(`"sequence_id":7,"sequence_start":%v`, k == 0),
+			[][]float32{first, then}[k]); !slices.Equal(got["ids"], want) {
 			t.Errorf("picture %d: ids %v, want %v", k, got["ids"], want)
 		}
 	}

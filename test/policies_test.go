@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/loadgen"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // width of the rows that the models of this test take.
@@ -31,7 +31,8 @@ func products(t *testing.T, path string, times int) {
 	for i := range matrix {
 		matrix[i] = float32((i*7)%13-6) / 100
 	}
-	g := onnxmodel.NewGraph("products").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, width).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, width).
+	g := onnxmodel.NewGraph("products").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, width).Output("y",
+		onnxmodel.Float32, onnxmodel.Symbolic, width).
 		Initializer("w", matrix, width, width)
 	from := "x"
 	for k := range times {
@@ -54,19 +55,24 @@ func poisson(t *testing.T, client loadgen.Target, columns int64, rate float64, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := workload.Spec{Seed: 1, DurationS: span.Seconds(), Apps: []workload.AppSpec{{App: "app", Rate: rate, Samples: 8}}}
+	spec := workload.Spec{
+		Seed: 1, DurationS: span.Seconds(), Apps: []workload.AppSpec{{App: "app", Rate: rate, Samples: 8}},
+	}
 	src, err := spec.Source(func(string) (serving.AppID, error) { return 0, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := loadgen.Run(t.Context(), client, []loadgen.App{{Name: "app", SLO: serving.SLO{Latency: 200 * time.Millisecond, Percentile: 99}, Samples: samples}}, src,
+	r, err := loadgen.Run(t.Context(), client, []loadgen.App{
+		{Name: "app", SLO: serving.SLO{Latency: 200 * time.Millisecond, Percentile: 99}, Samples: samples},
+	}, src,
 		loadgen.Options{Duration: span, Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &r.Report.Overall
 	if s.Offered == 0 || s.Served+s.Dropped != s.Offered || s.Latency.Max > 15_000 {
-		t.Errorf("at %.0f/s: %d offered, %d served, %d dropped, %d refused, %d failed, the slowest took %.0f ms: want every query answered or given up for its deadline",
+		t.Errorf("at %.0f/s: %d offered, %d served, %d dropped, %d refused, %d failed, the slowest took %.0f ms: "+
+			"want every query answered or given up for its deadline",
 			rate, s.Offered, s.Served, s.Dropped, s.Refused, s.Failed, s.Latency.Max)
 	}
 	return r.Report
@@ -103,8 +109,8 @@ func metric(t *testing.T, admin int, series string) float64 {
 	return 0
 }
 
-// A server of system ramsis over real models: it measures them at its first start, makes policies for what it measured and
-// keeps them, answers everything, and answers with the better model for as long as the load lets it.
+// A server of system ramsis over real models: it measures them at its first start, makes policies for what it measured
+// and keeps them, answers everything, and answers with the better model for as long as the load lets it.
 func TestPoliciesLive(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
@@ -141,14 +147,17 @@ server: {http: "127.0.0.1:%d", grpc: "127.0.0.1:%d", admin: "127.0.0.1:%d"}
 	low := metric(t, admin, `sluice_policy_rate{app="app"}`)
 	busy := poisson(t, client, width, min(2*big, 1500), 5*time.Second)
 	high := metric(t, admin, `sluice_policy_rate{app="app"}`)
-	t.Logf("big carries %.0f/s and gives %.3f and %.3f of the answers; policies for %v and %v/s", big, share(calm, "big"), share(busy, "big"), low, high)
+	t.Logf("big carries %.0f/s and gives %.3f and %.3f of the answers; policies for %v and %v/s", big,
+		share(calm, "big"), share(busy, "big"), low, high)
 	if c, b := share(calm, "big"), share(busy, "big"); !(c > b) {
-		t.Errorf("the big model, which carries %.0f/s, gives %.1f %% of the answers when there is little to do and %.1f %% when there is too much for it", big, 100*c, 100*b)
+		t.Errorf("the big model, which carries %.0f/s, gives %.1f %% of the answers when there is little to do and "+
+			"%.1f %% when there is too much for it", big, 100*c, 100*b)
 	}
 	if !(high > low) {
 		t.Errorf("the policy in force is for %v/s after little load and for %v/s after much", low, high)
 	}
-	if n, a := metric(t, admin, `sluice_promised_queries_total{app="app"}`), metric(t, admin, `sluice_promised_accuracy_sum{app="app"}`); n < float64(calm.Overall.Served) || !(a > 0) {
+	if n, a := metric(t, admin, `sluice_promised_queries_total{app="app"}`),
+		metric(t, admin, `sluice_promised_accuracy_sum{app="app"}`); n < float64(calm.Overall.Served) || !(a > 0) {
 		t.Errorf("%v queries were promised an accuracy, %v in sum", n, a)
 	}
 	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/debug/decisions?limit=4000", admin))

@@ -15,12 +15,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// learns is how many calls LSTH is to have seen before it knows when the next comes: five idle times between calls are the fewest that a
-// histogram says something with.
+// learns is how many calls LSTH is to have seen before it knows when the next comes: five idle times between calls are
+// the fewest that a histogram says something with.
 const learns = 6
 
-// An app that is called every 90 seconds is let go after each call and started before the next, once LSTH has seen the calls
-// come: no call waits for a start from then on. In the simulator, since histograms of idle times count in minutes.
+// An app that is called every 90 seconds is let go after each call and started before the next, once LSTH has seen the
+// calls come: no call waits for a start from then on. In the simulator, since histograms of idle times count in
+// minutes.
 func TestInflessPrewarms(t *testing.T) {
 	p := newPacked(t, "keep: lsth")
 	recorded := filepath.Join(p.dir, "run.journal")
@@ -29,7 +30,8 @@ func TestInflessPrewarms(t *testing.T) {
 		fmt.Fprintln(&calls, 90_000*(n+1))
 	}
 	trace := write(t, p.dir, "calls.txt", "%s", calls.String())
-	if status, out, errs := run(t.Context(), "simulate", "-f", p.file, "--request-distribution", "trace", "--trace", trace, "--duration", "30m", "--journal", recorded); status != 0 {
+	if status, out, errs := run(t.Context(), "simulate", "-f", p.file, "--request-distribution", "trace", "--trace",
+		trace, "--duration", "30m", "--journal", recorded); status != 0 {
 		t.Fatalf("%d %s%s", status, out, errs)
 	}
 	if n := prewarmed(t, recorded); n != 13 {
@@ -72,8 +74,8 @@ var (
 	stops  = regexp.MustCompile(`^stop-instance i\d+ `)
 )
 
-// prewarmed reads a journal of calls that come one at a time, and returns how many came after LSTH had learned. Before each of
-// them the instances of the call before have to be gone and another has to be there, and it has to run at once.
+// prewarmed reads a journal of calls that come one at a time, and returns how many came after LSTH had learned. Before
+// each of them the instances of the call before have to be gone and another has to be there, and it has to run at once.
 func prewarmed(t *testing.T, path string) (calls int) {
 	t.Helper()
 	seen, live, gone, cold := 0, 0, false, 0
@@ -93,9 +95,11 @@ func prewarmed(t *testing.T, path string) (calls int) {
 			}
 			calls++
 			if !gone || live == 0 {
-				t.Errorf("call %d at %v: the app was let go before: %v, %d instances are there", seen, time.Duration(s.At), gone, live)
+				t.Errorf("call %d at %v: the app was let go before: %v, %d instances are there", seen,
+					time.Duration(s.At), gone, live)
 			}
-			t.Logf("call %d at %v finds an instance that was started %v before", seen, time.Duration(s.At), s.At.Sub(launched))
+			t.Logf("call %d at %v finds an instance that was started %v before", seen, time.Duration(s.At),
+				s.At.Sub(launched))
 		}
 		for _, text := range s.Out {
 			switch {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 )
 
 // impatient is a solver that ends the context after so many solves, as a data plane does whose patience is over.
@@ -73,8 +73,8 @@ func TestProteusAnytime(t *testing.T) {
 	}
 }
 
-// Plans from rounding alone leave out no more than a quarter of any app where everything can be served, and where they leave out
-// nothing are within 15 % of the best accuracy.
+// Plans from rounding alone leave out no more than a quarter of any app where everything can be served, and where they
+// leave out nothing are within 15 % of the best accuracy.
 func TestProteusRounding(t *testing.T) {
 	carried, lost, lack, worst, sum := 0, 0, 0.0, 0.0, 0.0
 	for seed := range uint64(100) {
@@ -116,7 +116,8 @@ func TestProteusRounding(t *testing.T) {
 			t.Errorf("seed %d: rounding has %v, the search %v", seed, value(rounded), value(best))
 		}
 	}
-	t.Logf("%d demands that can be carried; rounding sheds %.2f %% at most in %d, and loses %.2f %% of the accuracy of the others, %.2f %% at most", carried, 100*lack, lost, 100*sum/float64(carried-lost), 100*worst)
+	t.Logf("%d demands that can be carried; rounding sheds %.2f %% at most in %d, and loses %.2f %% of the accuracy "+
+		"of the others, %.2f %% at most", carried, 100*lack, lost, 100*sum/float64(carried-lost), 100*worst)
 	if carried < 60 || lost > carried/5 {
 		t.Errorf("%d demands can be carried, rounding alone sheds some of %d", carried, lost)
 	}

@@ -7,30 +7,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Plans of Proteus to a gap of 0.5 %: 20 demands from 30 to 130 % of what the fleet carries, of two mixes in turn, from nothing
-// and from the plan for the demand before. Published (§6.8): 4.2 s on average for the first size, to a gap of 50 %.
+// Plans of Proteus to a gap of 0.5 %: 20 demands from 30 to 130 % of what the fleet carries, of two mixes in turn, from
+// nothing and from the plan for the demand before. Published (§6.8): 4.2 s on average for the first size, to a gap of
+// 50 %.
 func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct {
 		name string
 		make func(b *testing.B) (*serving.Spec, serving.Measurements)
 	}{
-		{"devices=40/variants=46/apps=9", func(b *testing.B) (*serving.Spec, serving.Measurements) { return measured(b, 1) }},
+		{"devices=40/variants=46/apps=9", func(b *testing.B) (*serving.Spec, serving.Measurements) {
+			return measured(b, 1)
+		}},
 		{"devices=160/variants=450/apps=17", func(b *testing.B) (*serving.Spec, serving.Measurements) {
 			return multiplied(b, rand.New(rand.NewPCG(1, 7)), 160, 17, 450)
 		}},
-		{"devices=2000/variants=46/apps=9", func(b *testing.B) (*serving.Spec, serving.Measurements) { return measured(b, 50) }},
+		{"devices=2000/variants=46/apps=9", func(b *testing.B) (*serving.Spec, serving.Measurements) {
+			return measured(b, 50)
+		}},
 		{"devices=2000/variants=450/apps=17", func(b *testing.B) (*serving.Spec, serving.Measurements) {
 			return multiplied(b, rand.New(rand.NewPCG(2, 7)), 2000, 17, 450)
 		}},
 	} {
 		b.Run(size.name, func(b *testing.B) {
 			spec, m := size.make(b)
-			p := &proteus.Planner{Profile: believed(b, spec, m), Solver: theSolver(b), Options: proteus.Options{Batches: []int{1, 2, 4, 8}}}
+			p := &proteus.Planner{
+				Profile: believed(b, spec, m), Solver: theSolver(b),
+				Options: proteus.Options{Batches: []int{1, 2, 4, 8}},
+			}
 			var mixes [][]float64 // each as much as is carried of it
 			for n := range 2 {
 				mix := zipf(len(spec.Apps), 5*n)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 )
 
 // exactly are options under which a plan is an optimum of the program and of nothing else.
@@ -16,9 +16,10 @@ func exactly() proteus.Options {
 	return proteus.Options{Headroom: 1, Gap: 1e-9, Nodes: 5000, Tolerance: -1, Slack: -1}
 }
 
-// equations is the program of Proteus §4 as it stands there: x by device and variant (binary), y by device and application, z
-// by device and application. The product of x and z in effective accuracy is w by device and variant, which is at most P
-// times x and adds up to z. The objective is over the demand, with the apps' weights, so that it is the mean normalised accuracy.
+// equations is the program of Proteus §4 as it stands there: x by device and variant (binary), y by device and
+// application, z by device and application. The product of x and z in effective accuracy is w by device and variant,
+// which is at most P times x and adds up to z. The objective is over the demand, with the apps' weights, so that it is
+// the mean normalised accuracy.
 func (w planWorld) equations(demand []float64) *milp.Program {
 	p := &milp.Program{Maximize: true}
 	total := 0.0
@@ -36,7 +37,9 @@ func (w planWorld) equations(demand []float64) *milp.Program {
 			z[d] = append(z[d], p.Column(milp.Column{Upper: milp.Inf}))
 		}
 		for v := range variants {
-			part[d] = append(part[d], p.Column(milp.Column{Objective: w.spec.Apps[w.spec.Variants[v].Stage].Weight * w.value(v) / total, Upper: milp.Inf}))
+			part[d] = append(part[d], p.Column(milp.Column{
+				Objective: w.spec.Apps[w.spec.Variants[v].Stage].Weight * w.value(v) / total, Upper: milp.Inf,
+			}))
 		}
 	}
 	for d := range devices {
@@ -76,8 +79,8 @@ func (w planWorld) equations(demand []float64) *milp.Program {
 	return p
 }
 
-// The plan of small worlds is as accurate as the best of all assignments of variants to workers, and as the optimum of the
-// paper's own program. What is compared is read off the plan's shares.
+// The plan of small worlds is as accurate as the best of all assignments of variants to workers, and as the optimum of
+// the paper's own program. What is compared is read off the plan's shares.
 func TestProteusIsOptimal(t *testing.T) {
 	carried, short := 0, 0
 	for seed := range uint64(150) {
@@ -102,13 +105,15 @@ func TestProteusIsOptimal(t *testing.T) {
 		if math.IsInf(best, -1) {
 			short++
 			if s.Status != milp.Infeasible || got.Shed == nil {
-				t.Fatalf("seed %d: no assignment serves everything; the paper's program is %v, the plan sheds %v", seed, s.Status, got.Shed)
+				t.Fatalf("seed %d: no assignment serves everything; the paper's program is %v, the plan sheds %v", seed,
+					s.Status, got.Shed)
 			}
 			continue
 		}
 		carried++
 		if s.Status != milp.Optimal || !within(s.Objective, best) {
-			t.Fatalf("seed %d: the paper's program is %v with %v, the best assignment has %v", seed, s.Status, s.Objective, best)
+			t.Fatalf("seed %d: the paper's program is %v with %v, the best assignment has %v", seed, s.Status,
+				s.Objective, best)
 		}
 		values := accuracies(w.spec, got)
 		for a := range values {
@@ -119,7 +124,8 @@ func TestProteusIsOptimal(t *testing.T) {
 			t.Fatalf("seed %d: the plan has %v and sheds %v, the best assignment has %v", seed, value, got.Shed, best)
 		}
 		if !got.Proven || got.Bound < best-2e-6 || got.Bound > best+2e-6 || got.Gap > 2e-6 {
-			t.Fatalf("seed %d: proven %v, bound %v, gap %v; the best assignment has %v", seed, got.Proven, got.Bound, got.Gap, best)
+			t.Fatalf("seed %d: proven %v, bound %v, gap %v; the best assignment has %v", seed, got.Proven, got.Bound,
+				got.Gap, best)
 		}
 	}
 	t.Logf("%d worlds carried, %d short", carried, short)
@@ -128,8 +134,8 @@ func TestProteusIsOptimal(t *testing.T) {
 	}
 }
 
-// Where not all can be served, the worst served app of each weight gets as much as any plan can give it, the heavier ones
-// first, and then as many queries are served as can be. All assignments are tried.
+// Where not all can be served, the worst served app of each weight gets as much as any plan can give it, the heavier
+// ones first, and then as many queries are served as can be. All assignments are tried.
 func TestProteusShedsTheLeast(t *testing.T) {
 	lacking, weighed, starved := 0, 0, 0
 	for seed := range uint64(150) {
@@ -175,7 +181,8 @@ func TestProteusShedsTheLeast(t *testing.T) {
 		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
 		got := planned(t, fmt.Sprint("seed ", seed), p, plan.Request{Spec: w.spec, Rates: demand})
 		if got.Shed == nil {
-			t.Fatalf("seed %d: the plan says it sheds nothing; the best assignment serves %v and %v", seed, most[1], most[2])
+			t.Fatalf("seed %d: the plan says it sheds nothing; the best assignment serves %v and %v", seed, most[1],
+				most[2])
 		}
 		items := make([]float64, len(demand))
 		for a := range items {
@@ -185,12 +192,14 @@ func TestProteusShedsTheLeast(t *testing.T) {
 		able, _ := w.served(hostsOf(w.spec, got), demand)
 		for a := range items {
 			if !within(items[a], able[a]) {
-				t.Fatalf("seed %d, app %d: the plan says it serves %v, its instances serve %v", seed, a, items[a], able[a])
+				t.Fatalf("seed %d, app %d: the plan says it serves %v, its instances serve %v", seed, a, items[a],
+					able[a])
 			}
 		}
 		least, part := judge(items)
 		if !within(least[1], most[1]) || !within(least[2], most[2]) || !within(part, mostPart) {
-			t.Fatalf("seed %d: by weight the worst served apps have %v and %v, all %v; the best assignment %v, %v and %v", seed, least[1], least[2], part, most[1], most[2], mostPart)
+			t.Fatalf("seed %d: by weight the worst served apps have %v and %v, all %v; the best assignment %v, %v "+
+				"and %v", seed, least[1], least[2], part, most[1], most[2], mostPart)
 		}
 		lacking++
 		if most[1] < most[2]-0.01 {
@@ -200,14 +209,16 @@ func TestProteusShedsTheLeast(t *testing.T) {
 			starved++
 		}
 	}
-	t.Logf("%d worlds lack workers, %d of them apps of the lesser weight only, %d leave an app without any", lacking, weighed, starved)
+	t.Logf("%d worlds lack workers, %d of them apps of the lesser weight only, %d leave an app without any", lacking,
+		weighed, starved)
 	if lacking < 60 || weighed < 10 || starved < 5 {
-		t.Errorf("%d worlds lack workers, %d let the lighter apps lack more, %d leave out some: too few", lacking, weighed, starved)
+		t.Errorf("%d worlds lack workers, %d let the lighter apps lack more, %d leave out some: too few", lacking,
+			weighed, starved)
 	}
 }
 
-// Each goal's plan reaches what that goal can reach over all assignments. Whatever rates are best for the mean are best for
-// the smallest accuracy as well, since apps share no worker.
+// Each goal's plan reaches what that goal can reach over all assignments. Whatever rates are best for the mean are best
+// for the smallest accuracy as well, since apps share no worker.
 func TestProteusGoals(t *testing.T) {
 	carried, apart := 0, 0
 	for seed := range uint64(80) {
@@ -253,8 +264,10 @@ func TestProteusGoals(t *testing.T) {
 		for a := range demand {
 			able = min(able, got.Capacity[a]/demand[a])
 		}
-		if able < multiple*0.999 || !got.Proven || got.Bound < multiple*(1-1e-6) || !within(got.Bound/(1+got.Gap), able) {
-			t.Fatalf("seed %d: carries %v times the demand, says %v with a gap of %v (proven %v); the best assignment carries %v", seed, able, got.Bound, got.Gap, got.Proven, multiple)
+		if able < multiple*0.999 || !got.Proven || got.Bound < multiple*(1-1e-6) ||
+			!within(got.Bound/(1+got.Gap), able) {
+			t.Fatalf("seed %d: carries %v times the demand, says %v with a gap of %v (proven %v); the best "+
+				"assignment carries %v", seed, able, got.Bound, got.Gap, got.Proven, multiple)
 		}
 		if best[0] < 0 {
 			continue
@@ -270,8 +283,10 @@ func TestProteusGoals(t *testing.T) {
 				values[a] *= demand[a]
 			}
 			smallest = append(smallest, least)
-			if v := g.value(w.mean(values, demand), least); !within(v, best[k]) || !got.Proven || !within(got.Bound/(1+got.Gap), v) {
-				t.Fatalf("seed %d, goal %d: %v, bound %v, gap %v, proven %v; the best assignment has %v", seed, g.goal, v, got.Bound, got.Gap, got.Proven, best[k])
+			if v := g.value(w.mean(values, demand), least); !within(v, best[k]) || !got.Proven ||
+				!within(got.Bound/(1+got.Gap), v) {
+				t.Fatalf("seed %d, goal %d: %v, bound %v, gap %v, proven %v; the best assignment has %v", seed, g.goal,
+					v, got.Bound, got.Gap, got.Proven, best[k])
 			}
 		}
 		if smallest[1] < smallest[0]-1e-6 {
@@ -287,17 +302,20 @@ func TestProteusGoals(t *testing.T) {
 	}
 }
 
-// Three equal workers, two apps that ask for 50/s each: a has a model of accuracy 0.8 that carries 20/s and one of 0.4 with
-// 100/s, b has both and one of 0.72 with 80/s, which is worth 0.72 / 0.8 = 0.9. A worker each leaves a at 0.5 and b at 0.9. The
-// third, with the slow model, lifts a to (20 + 30 * 0.5) / 50 = 0.7 or b to (20 + 30 * 0.9) / 50 = 0.94: fairness gives it to
-// a, and so does the mean, unless b weighs ten times as much: 0.2 < 10 * 0.04.
+// Three equal workers, two apps that ask for 50/s each: a has a model of accuracy 0.8 that carries 20/s and one of 0.4
+// with 100/s, b has both and one of 0.72 with 80/s, which is worth 0.72 / 0.8 = 0.9. A worker each leaves a at 0.5 and
+// b at 0.9. The third, with the slow model, lifts a to (20 + 30 * 0.5) / 50 = 0.7 or b to (20 + 30 * 0.9) / 50 = 0.94:
+// fairness gives it to a, and so does the mean, unless b weighs ten times as much: 0.2 < 10 * 0.04.
 func TestProteusFairnessByHand(t *testing.T) {
 	w := handMade(3, [][]handOffer{{{0.4, 10}, {0.8, 50}}, {{0.4, 10}, {0.72, 12.5}, {0.8, 50}}})
 	for _, c := range []struct {
 		goal   proteus.Goal
 		weight float64
 		want   []float64
-	}{{proteus.Accuracy, 10, []float64{0.5, 0.94}}, {proteus.Accuracy, 1, []float64{0.7, 0.9}}, {proteus.Fairness, 10, []float64{0.7, 0.9}}} {
+	}{
+		{proteus.Accuracy, 10, []float64{0.5, 0.94}}, {proteus.Accuracy, 1, []float64{0.7, 0.9}},
+		{proteus.Fairness, 10, []float64{0.7, 0.9}},
+	} {
 		w.spec.Apps[1].Weight = c.weight
 		p := &proteus.Planner{Profile: w.profile, Solver: highsSolver(t), Options: exactly()}
 		p.Options.Goal = c.goal

@@ -12,14 +12,16 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 // solver is one for all benchmarks: its module is compiled once.
-var solver = sync.OnceValues(func() (*highs.Solver, error) { return highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()}) })
+var solver = sync.OnceValues(func() (*highs.Solver, error) {
+	return highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
+})
 
 func theSolver(t testing.TB) *highs.Solver {
 	t.Helper()
@@ -30,8 +32,8 @@ func theSolver(t testing.TB) *highs.Solver {
 	return s
 }
 
-// measured is the fleet of Proteus (§6.1.5) and what its authors measured: 46 variants of 9 families on 20 CPUs and 10 of
-// each of two kinds of GPU, each scaled times.
+// measured is the fleet of Proteus (§6.1.5) and what its authors measured: 46 variants of 9 families on 20 CPUs and 10
+// of each of two kinds of GPU, each scaled times.
 func measured(t testing.TB, scale int) (*serving.Spec, serving.Measurements) {
 	t.Helper()
 	f, err := os.Open("../reproduce/proteus/data/profile.csv")
@@ -50,7 +52,9 @@ func measured(t testing.TB, scale int) (*serving.Spec, serving.Measurements) {
 	for d, n := range []int{20, 10, 10} {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: names[d], Cores: 1})
 		for range n * scale {
-			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", len(spec.Workers)), DeviceType: serving.DeviceTypeID(d)})
+			spec.Workers = append(spec.Workers, serving.Worker{
+				Name: fmt.Sprintf("w%d", len(spec.Workers)), DeviceType: serving.DeviceTypeID(d),
+			})
 		}
 	}
 	for _, r := range rows[1:] {
@@ -74,14 +78,16 @@ func measured(t testing.TB, scale int) (*serving.Spec, serving.Measurements) {
 	return spec, m
 }
 
-// multiplied makes more apps and variants of the measured ones: every app gets variants of several families, with accuracies
-// and latencies moved by some hundredths. Objectives differ by app.
+// multiplied makes more apps and variants of the measured ones: every app gets variants of several families, with
+// accuracies and latencies moved by some hundredths. Objectives differ by app.
 func multiplied(t testing.TB, rng *rand.Rand, workers, apps, variants int) (*serving.Spec, serving.Measurements) {
 	t.Helper()
 	from, took := measured(t, 1)
 	spec, m := &serving.Spec{DeviceTypes: from.DeviceTypes}, serving.Measurements{}
 	for n := range workers {
-		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", n), DeviceType: []serving.DeviceTypeID{0, 1, 0, 2}[n%4]})
+		spec.Workers = append(spec.Workers, serving.Worker{
+			Name: fmt.Sprintf("w%d", n), DeviceType: []serving.DeviceTypeID{0, 1, 0, 2}[n%4],
+		})
 	}
 	for a := range apps {
 		addApp(spec, fmt.Sprintf("app%d", a), []time.Duration{200, 300, 400, 600}[rng.IntN(4)]*time.Millisecond)
@@ -90,7 +96,8 @@ func multiplied(t testing.TB, rng *rand.Rand, workers, apps, variants int) (*ser
 		a := len(spec.Variants) % apps
 		like := rng.IntN(len(from.Variants))
 		x := &from.Variants[like]
-		v := addVariant(spec, a, fmt.Sprintf("v%d", len(spec.Variants)), min(1, x.Accuracy*(0.97+0.03*rng.Float64())), x.MaxBatch)
+		v := addVariant(spec, a, fmt.Sprintf("v%d", len(spec.Variants)), min(1, x.Accuracy*(0.97+0.03*rng.Float64())),
+			x.MaxBatch)
 		slower := 0.8 + 0.4*rng.Float64()
 		for _, p := range took.Latency {
 			if int(p.Variant) == like {
@@ -104,7 +111,8 @@ func multiplied(t testing.TB, rng *rand.Rand, workers, apps, variants int) (*ser
 func addApp(spec *serving.Spec, name string, objective time.Duration) int {
 	a := len(spec.Apps)
 	spec.Apps = append(spec.Apps, serving.App{
-		Name: name, Weight: 1, QueueLimit: 1000, SLO: serving.SLO{Latency: objective, Percentile: 99}, Stages: []serving.StageID{serving.StageID(len(spec.Stages))},
+		Name: name, Weight: 1, QueueLimit: 1000, SLO: serving.SLO{Latency: objective, Percentile: 99},
+		Stages: []serving.StageID{serving.StageID(len(spec.Stages))},
 	})
 	spec.Stages = append(spec.Stages, serving.Stage{Name: name, App: serving.AppID(a)})
 	return a
@@ -120,7 +128,10 @@ func addVariant(spec *serving.Spec, a int, name string, accuracy float64, batch 
 
 func measurement(v serving.VariantID, d, items int, ms float64) serving.LatencyPoint {
 	l := time.Duration(ms * float64(time.Millisecond))
-	return serving.LatencyPoint{Variant: v, DeviceType: serving.DeviceTypeID(d), Items: items, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l}
+	return serving.LatencyPoint{
+		Variant: v, DeviceType: serving.DeviceTypeID(d), Items: items, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l,
+		P99: l,
+	}
 }
 
 func believed(t testing.TB, spec *serving.Spec, m serving.Measurements) *profile.Table {
@@ -140,8 +151,9 @@ func running(p *plan.Plan, spec *serving.Spec) *fleet.Snapshot {
 	s := &fleet.Snapshot{Seq: p.Snapshot + 1}
 	for n, i := range p.Instances {
 		x := fleet.InstanceSnapshot{
-			ID: serving.InstanceID(n), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place}, DeviceType: spec.Workers[i.Worker].DeviceType,
-			Stage: i.Stage, State: fleet.Ready, Slots: i.Slots, Cores: i.Cores, Share: i.Share,
+			ID: serving.InstanceID(n), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place},
+			DeviceType: spec.Workers[i.Worker].DeviceType,
+			Stage:      i.Stage, State: fleet.Ready, Slots: i.Slots, Cores: i.Cores, Share: i.Share,
 		}
 		for _, v := range i.Variants {
 			x.Variants = append(x.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Warm: true, Wanted: true})
@@ -151,7 +163,8 @@ func running(p *plan.Plan, spec *serving.Spec) *fleet.Snapshot {
 	return s
 }
 
-// zipf is rates of so many apps that add up to 1: the apps in turn, from the n-th on, are half, a third, a fourth as popular.
+// zipf is rates of so many apps that add up to 1: the apps in turn, from the n-th on, are half, a third, a fourth as
+// popular.
 func zipf(apps, n int) []float64 {
 	out, sum := make([]float64, apps), 0.0
 	for a := range out {

@@ -9,22 +9,25 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Plans over random clusters with graphs of stages, one after the other while the demand moves, workers fail and variants
-// break, for every goal: each keeps the rules, says of itself what is recomputed here from its instances, and comes out the
-// same twice.
+// Plans over random clusters with graphs of stages, one after the other while the demand moves, workers fail and
+// variants break, for every goal: each keeps the rules, says of itself what is recomputed here from its instances, and
+// comes out the same twice.
 func TestProteusPlansAreSound(t *testing.T) {
 	plans, whole, shed, refused := 0, 0, 0, 0
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		c := simtest.Random(rng)
 		for range rng.IntN(8) {
-			c.Spec.Workers = append(c.Spec.Workers, serving.Worker{Name: fmt.Sprintf("more%d", len(c.Spec.Workers)), DeviceType: serving.DeviceTypeID(rng.IntN(len(c.Spec.DeviceTypes)))})
+			c.Spec.Workers = append(c.Spec.Workers, serving.Worker{
+				Name:       fmt.Sprintf("more%d", len(c.Spec.Workers)),
+				DeviceType: serving.DeviceTypeID(rng.IntN(len(c.Spec.DeviceTypes))),
+			})
 		}
 		for a := range c.Spec.Apps {
 			if rng.IntN(3) == 0 {
@@ -82,9 +85,11 @@ func TestProteusPlansAreSound(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d plans, %d of them serve everything and are proven, %d shed; %d requests that no plan can answer", plans, whole, shed, refused)
+	t.Logf("%d plans, %d of them serve everything and are proven, %d shed; %d requests that no plan can answer", plans,
+		whole, shed, refused)
 	if whole < 40 || shed < 15 || refused == 0 {
-		t.Errorf("%d plans, %d serve everything and are proven, %d shed, %d requests were refused: too few of one kind", plans, whole, shed, refused)
+		t.Errorf("%d plans, %d serve everything and are proven, %d shed, %d requests were refused: too few of one kind",
+			plans, whole, shed, refused)
 	}
 }
 
@@ -121,7 +126,8 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 	down, broken := capacity.Unfit(spec, r.Snapshot)
 	before := capacity.Running(r.Snapshot)
 	stages := len(spec.Stages)
-	carries, shares, right, normal, able := make([]float64, stages), make([]float64, stages), make([]float64, stages), make([]float64, stages), make([]float64, stages)
+	carries, shares, right, normal, able := make([]float64, stages), make([]float64, stages), make([]float64, stages),
+		make([]float64, stages), make([]float64, stages)
 	for s := range able {
 		able[s] = math.Inf(1)
 	}
@@ -133,9 +139,11 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		x := &spec.Variants[v]
 		limit, rate := rule.Of(p.Profile, spec, v, d, ask[i.Stage].Within)
 		if used[i.Worker] || down[i.Worker] || broken[v] || limit == 0 || i.Variants[0].Limit != limit {
-			t.Fatalf("%s: %+v: worker used twice %v, down %v, variant broken %v, limit should be %d", at, i, used[i.Worker], down[i.Worker], broken[v], limit)
+			t.Fatalf("%s: %+v: worker used twice %v, down %v, variant broken %v, limit should be %d", at, i,
+				used[i.Worker], down[i.Worker], broken[v], limit)
 		}
-		if x.Accuracy < spec.Apps[spec.Stages[i.Stage].App].Floor || x.MemoryBytes+int64(limit)*x.ItemBytes > spec.DeviceTypes[d].MemoryBytes {
+		if x.Accuracy < spec.Apps[spec.Stages[i.Stage].App].Floor ||
+			x.MemoryBytes+int64(limit)*x.ItemBytes > spec.DeviceTypes[d].MemoryBytes {
 			t.Fatalf("%s: %+v: accuracy %v below the floor, or does not fit", at, i, x.Accuracy)
 		}
 		used[i.Worker] = true

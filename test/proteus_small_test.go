@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
 var sharedHiGHS = sync.OnceValues(func() (*highs.Solver, error) {
@@ -32,24 +32,28 @@ func highsSolver(t testing.TB) milp.Solver {
 	return s
 }
 
-// planWorld is apps of one stage on workers that take single items: everything a plan depends on as plain numbers, so that a
-// test can try all plans without the planner's own arithmetic.
+// planWorld is apps of one stage on workers that take single items: everything a plan depends on as plain numbers, so
+// that a test can try all plans without the planner's own arithmetic.
 type planWorld struct {
 	spec    *serving.Spec
 	profile *profile.Table
 	rate    [][]float64 // items/s by variant and device type; 0 where it cannot be planned
 }
 
-// randomPlanWorld draws device types, workers and apps. More accurate variants are slower, not by the same factor everywhere;
-// some are too slow for the objective on some device types.
+// randomPlanWorld draws device types, workers and apps. More accurate variants are slower, not by the same factor
+// everywhere; some are too slow for the objective on some device types.
 func randomPlanWorld(rng *rand.Rand, devices, workers, apps int) planWorld {
 	var w planWorld
 	w.spec = &serving.Spec{}
 	for d := range devices {
-		w.spec.DeviceTypes = append(w.spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), Cores: 1, PricePerHour: 1})
+		w.spec.DeviceTypes = append(w.spec.DeviceTypes, serving.DeviceType{
+			Name: fmt.Sprintf("d%d", d), Cores: 1, PricePerHour: 1,
+		})
 	}
 	for n := range workers {
-		w.spec.Workers = append(w.spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", n), DeviceType: serving.DeviceTypeID(rng.IntN(devices))})
+		w.spec.Workers = append(w.spec.Workers, serving.Worker{
+			Name: fmt.Sprintf("w%d", n), DeviceType: serving.DeviceTypeID(rng.IntN(devices)),
+		})
 	}
 	var offered [][]handOffer
 	took := make([][][]time.Duration, apps)
@@ -106,18 +110,26 @@ func (w *planWorld) fill(apps [][]handOffer, took [][][]time.Duration) {
 		for n, o := range offers {
 			v := serving.VariantID(len(w.spec.Variants))
 			st.Variants = append(st.Variants, v)
-			w.spec.Variants = append(w.spec.Variants, serving.Variant{Name: fmt.Sprintf("%s.v%d", name, n), Stage: s, Accuracy: o.accuracy, MaxBatch: 1})
+			w.spec.Variants = append(w.spec.Variants, serving.Variant{
+				Name: fmt.Sprintf("%s.v%d", name, n), Stage: s, Accuracy: o.accuracy, MaxBatch: 1,
+			})
 			rates := make([]float64, len(took[a][n]))
 			for d, l := range took[a][n] {
 				if l < planWithin/2 {
 					rates[d] = 1 / l.Seconds()
 				}
-				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: v, DeviceType: serving.DeviceTypeID(d), Items: 1, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
+				m.Latency = append(m.Latency, serving.LatencyPoint{
+					Variant: v, DeviceType: serving.DeviceTypeID(d), Items: 1, Concurrency: 1, Mean: l, P50: l, P90: l,
+					P95: l, P99: l,
+				})
 			}
 			w.rate = append(w.rate, rates)
 		}
 		w.spec.Stages = append(w.spec.Stages, st)
-		w.spec.Apps = append(w.spec.Apps, serving.App{Name: name, Weight: 1, QueueLimit: 100, SLO: serving.SLO{Latency: planWithin, Percentile: 99}, Stages: []serving.StageID{s}})
+		w.spec.Apps = append(w.spec.Apps, serving.App{
+			Name: name, Weight: 1, QueueLimit: 100, SLO: serving.SLO{Latency: planWithin, Percentile: 99},
+			Stages: []serving.StageID{s},
+		})
 	}
 	err := w.spec.Validate()
 	if err == nil {
@@ -186,8 +198,8 @@ func (w planWorld) assignments(f func(hosts []int)) {
 	next(0)
 }
 
-// served returns how much of each app's demand is served by an assignment in items/s, and the sum of the values of what is:
-// the best a router can do is to fill the most accurate workers first.
+// served returns how much of each app's demand is served by an assignment in items/s, and the sum of the values of what
+// is: the best a router can do is to fill the most accurate workers first.
 func (w planWorld) served(hosts []int, demand []float64) (items, values []float64) {
 	items, values = make([]float64, len(demand)), make([]float64, len(demand))
 	for a, left := range demand {
@@ -195,7 +207,8 @@ func (w planWorld) served(hosts []int, demand []float64) (items, values []float6
 		for left > 0 {
 			best := -1
 			for n, v := range hosts {
-				if v >= 0 && !used[n] && int(w.spec.Variants[v].Stage) == a && (best < 0 || w.value(v) > w.value(hosts[best])) {
+				if v >= 0 && !used[n] && int(w.spec.Variants[v].Stage) == a &&
+					(best < 0 || w.value(v) > w.value(hosts[best])) {
 					best = n
 				}
 			}
@@ -243,8 +256,11 @@ func (w planWorld) everything(app int) []float64 {
 func inForce(p *plan.Plan) *fleet.Snapshot {
 	out := &fleet.Snapshot{Seq: p.Snapshot + 1}
 	for n, i := range p.Instances {
-		out.Instances = append(out.Instances, fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place},
-			Stage: i.Stage, State: fleet.Ready, Slots: 1, Share: i.Share, Variants: []fleet.Loaded{{Variant: i.Variants[0].Variant, Limit: i.Variants[0].Limit, Warm: true, Wanted: true}}})
+		out.Instances = append(out.Instances, fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1),
+			Key:   fleet.Key{Worker: i.Worker, Ordinal: i.Place},
+			Stage: i.Stage, State: fleet.Ready, Slots: 1, Share: i.Share, Variants: []fleet.Loaded{
+				{Variant: i.Variants[0].Variant, Limit: i.Variants[0].Limit, Warm: true, Wanted: true},
+			}})
 	}
 	return out
 }

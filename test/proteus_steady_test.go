@@ -6,13 +6,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// A plan from whatever runs loads as little as any way to put the same variants on workers of the same types does; all are
-// tried. The same demand again loads nothing, a little less of it neither.
+// A plan from whatever runs loads as little as any way to put the same variants on workers of the same types does; all
+// are tried. The same demand again loads nothing, a little less of it neither.
 func TestProteusLoadsTheLeast(t *testing.T) {
 	moved := 0
 	for seed := range uint64(60) {
@@ -46,7 +46,8 @@ func TestProteusLoadsTheLeast(t *testing.T) {
 			}
 			again := planned(t, at, p, r)
 			if again.Loads != 0 || !slices.Equal(hostsOf(w.spec, again), wanted) {
-				t.Fatalf("seed %d: %v times the same demand loads %d variants: %v -> %v", seed, part, again.Loads, wanted, hostsOf(w.spec, again))
+				t.Fatalf("seed %d: %v times the same demand loads %d variants: %v -> %v", seed, part, again.Loads,
+					wanted, hostsOf(w.spec, again))
 			}
 			r.Snapshot = inForce(again)
 		}
@@ -57,7 +58,10 @@ func TestProteusLoadsTheLeast(t *testing.T) {
 }
 
 func instanceOf(w planWorld, worker, v int) plan.Instance {
-	return plan.Instance{Worker: serving.WorkerID(worker), Place: 1, Slots: 1, Stage: w.spec.Variants[v].Stage, Variants: []plan.Variant{{Variant: serving.VariantID(v), Limit: 1}}}
+	return plan.Instance{
+		Worker: serving.WorkerID(worker), Place: 1, Slots: 1, Stage: w.spec.Variants[v].Stage,
+		Variants: []plan.Variant{{Variant: serving.VariantID(v), Limit: 1}},
+	}
 }
 
 // leastLoads tries every permutation of the wanted variants among the workers of each device type.
@@ -87,9 +91,9 @@ func leastLoads(w planWorld, now, wanted []int) int {
 	return best
 }
 
-// Demands that wander by 3 % around one at which the best plan changes, app by app: without the tolerance models are loaded with
-// nearly every plan. The default, a tenth of a point, is less than what one worker's model is worth in a fleet of this size and
-// saves a quarter; a point settles it, for less than a point of accuracy.
+// Demands that wander by 3 % around one at which the best plan changes, app by app: without the tolerance models are
+// loaded with nearly every plan. The default, a tenth of a point, is less than what one worker's model is worth in a
+// fleet of this size and saves a quarter; a point settles it, for less than a point of accuracy.
 func TestProteusHysteresis(t *testing.T) {
 	const plans, seed = 200, 0
 	rng := rand.New(rand.NewPCG(seed, 52))
@@ -119,7 +123,8 @@ func TestProteusHysteresis(t *testing.T) {
 		}
 		loads, accuracy = append(loads, l), append(accuracy, a)
 	}
-	t.Logf("loads in %d plans: %d without tolerance, %d with the default, %d with a point; accuracy %.4f, %.4f, %.4f", plans, loads[0], loads[1], loads[2], accuracy[0], accuracy[1], accuracy[2])
+	t.Logf("loads in %d plans: %d without tolerance, %d with the default, %d with a point; accuracy %.4f, %.4f, %.4f",
+		plans, loads[0], loads[1], loads[2], accuracy[0], accuracy[1], accuracy[2])
 	if loads[0] < plans || loads[1] > loads[0]*9/10 || loads[2] > loads[0]/10 || accuracy[2] < accuracy[0]-0.01 {
 		t.Errorf("loads %v, accuracies %v: without tolerance, with the default, with a point", loads, accuracy)
 	}

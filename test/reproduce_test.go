@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
-// Proteus's experiments, in part: the same request gives the same bytes, whatever runs at once, and of the systems that scale
-// accuracy Proteus loses least and violates least.
+// Proteus's experiments, in part: the same request gives the same bytes, whatever runs at once, and of the systems that
+// scale accuracy Proteus loses least and violates least.
 func TestReproduceProteus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -68,14 +68,15 @@ func TestReproduceProteus(t *testing.T) {
 	}
 	rows, _ = run(2, "6")
 	for _, r := range rows {
-		if r.Quantity == "violations over adaptive's" && r.Setting["arrivals"] == "Poisson" && r.Setting["load"] == "100 %" && r.Measured < 1.2 {
+		if r.Quantity == "violations over adaptive's" && r.Setting["arrivals"] == "Poisson" &&
+			r.Setting["load"] == "100 %" && r.Measured < 1.2 {
 			t.Errorf("%s has only %.2f times adaptive's violations at capacity", r.System, r.Measured)
 		}
 	}
 }
 
-// RAMSIS's experiments, in part: the artifact's evaluation comes out as published, as do the bounds; and the same request gives
-// the same bytes.
+// RAMSIS's experiments, in part: the artifact's evaluation comes out as published, as do the bounds; and the same
+// request gives the same bytes.
 func TestReproduceRamsis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
@@ -87,7 +88,9 @@ func TestReproduceRamsis(t *testing.T) {
 	defer s.Close()
 	paper := ramsis.Paper()
 	run := func(parallel int, figure string) *reproduce.Outcome {
-		o, err := paper.Run(t.Context(), reproduce.Request{Figures: []string{figure}, Seeds: 1, Parallel: parallel, Solver: s})
+		o, err := paper.Run(t.Context(), reproduce.Request{
+			Figures: []string{figure}, Seeds: 1, Parallel: parallel, Solver: s,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

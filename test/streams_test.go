@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// A server whose last stage follows things from frame to frame is killed and started again, and then stopped and started again: streams
-// go on where they were, and one that has ended begins anew. Answers tell of every stage when asked.
+// A server whose last stage follows things from frame to frame is killed and started again, and then stopped and
+// started again: streams go on where they were, and one that has ended begins anew. Answers tell of every stage when
+// asked.
 func TestStreamsOutliveTheServer(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, dir, "sluice.yaml", `version: 1
@@ -30,13 +31,15 @@ apps:
       - {name: keep, function: nms, with: {score: 0.5}, next: [{to: follow}]}
       - {name: follow, function: track}
 `)
-	if status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"), "--max-batch", "1", "--max-time", "20ms"); status != 0 {
+	if status, out, errs := run(t.Context(), "profile", "-f", file, "-o", filepath.Join(dir, "profile.json"),
+		"--max-batch", "1", "--max-time", "20ms"); status != 0 {
 		t.Fatalf("profile: %d %s %s", status, out, errs)
 	}
 	port := freePort(t)
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
 	start := func() (stop func(how syscall.Signal)) {
-		c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin", "off")
+		c := sluice(t, "serve", "-f", file, "--http", fmt.Sprintf("127.0.0.1:%d", port), "--grpc", "off", "--admin",
+			"off")
 		until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
 		return func(how syscall.Signal) {
 			if err := c.Process.Signal(how); err != nil {
@@ -55,7 +58,8 @@ apps:
 		}
 		n := len(places)
 		resp, err := http.Post(base+"/v2/models/things/infer", "application/json", strings.NewReader(fmt.Sprintf(
-			`{"parameters":{%s},"inputs":[{"name":"boxes","datatype":"FP32","shape":[1,%d,4],"data":[%s]},{"name":"scores","datatype":"FP32","shape":[1,%d],"data":[%s]}]}`,
+			`{"parameters":{%s},"inputs":[{"name":"boxes","datatype":"FP32","shape":[1,%d,4],`+
+				`"data":[%s]},{"name":"scores","datatype":"FP32","shape":[1,%d],"data":[%s]}]}`,
 			parameters, n, strings.Join(boxes, ","), n, strings.Join(scores, ","))))
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +108,9 @@ apps:
 	expect(`"sequence_id":"yard"`, []int{2}, []int{2})
 	expect(`"sequence_id":"door","sequence_start":true`, []int{3, 2}, []int{1, 1})
 	_, said := ask(`"sequence_id":"door","stage_timings":true`, 3, 2)
-	for _, x := range []string{"stage.keep.run_us", "stage.follow.run_us", "stage.follow.queue_us", "stage.follow.ready_us"} {
+	for _, x := range []string{
+		"stage.keep.run_us", "stage.follow.run_us", "stage.follow.queue_us", "stage.follow.ready_us",
+	} {
 		if v, ok := said[x].(float64); !ok || v < 0 {
 			t.Errorf("%s is %v", x, said[x])
 		}

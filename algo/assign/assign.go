@@ -1,12 +1,12 @@
-// Package assign is rectangular minimum-cost assignment: as many rows and columns as there are pairs for, each at most once,
-// so that the costs of the pairs add up to the least.
+// Package assign is rectangular minimum-cost assignment: as many rows and columns as there are pairs for, each at most
+// once, so that the costs of the pairs add up to the least.
 //
 // It is the algorithm of R. Jonker and A. Volgenant ("A shortest augmenting path algorithm for dense and sparse linear
-// assignment problems", Computing 38, 1987) without its column reduction, which holds for square matrices only: D. F. Crouse ("On
-// implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the rest needs no more than prices of
-// columns that are at most zero and are zero where a column stays free. With more rows than columns he solves the transpose, which is
-// good while columns want different rows; otherwise the rows that are too many come here after a square and compete with those
-// that have a column, which takes fewer searches.
+// assignment problems", Computing 38, 1987) without its column reduction, which holds for square matrices only: D. F.
+// Crouse ("On implementing 2D rectangular assignment algorithms", IEEE TAES 52, 2016) shows that the rest needs no more
+// than prices of columns that are at most zero and are zero where a column stays free. With more rows than columns he
+// solves the transpose, which is good while columns want different rows; otherwise the rows that are too many come here
+// after a square and compete with those that have a column, which takes fewer searches.
 package assign
 
 import (
@@ -18,8 +18,8 @@ import (
 
 // Solver holds the memory of a solution, so that solving allocates nothing once it has grown. The zero value is ready.
 type Solver struct {
-	// Warm begins with the prices of the last solution where there are as many columns as then and no fewer rows. It is faster when
-	// problems follow each other that are much alike, and slower when they are not.
+	// Warm begins with the prices of the last solution where there are as many columns as then and no fewer rows. It is
+	// faster when problems follow each other that are much alike, and slower when they are not.
 	Warm bool
 
 	turned []float64 // the matrix with rows and columns exchanged
@@ -37,14 +37,16 @@ type Solver struct {
 	queue []int32
 }
 
-// Solve fills match, one entry a row, with the column of each row, or -1 where there are fewer columns than rows, and returns the
-// sum of the costs. cost[r*cols+c] is the cost of row r in column c; all must be finite.
+// Solve fills match, one entry a row, with the column of each row, or -1 where there are fewer columns than rows, and
+// returns the sum of the costs. cost[r*cols+c] is the cost of row r in column c; all must be finite.
 //
-// Of several assignments that cost the same up to rounding (2^-43 of the largest cost), it is the one that comes first when they
-// are compared row by row: the first row has the lowest column it can have, then the second, and no column is last.
+// Of several assignments that cost the same up to rounding (2^-43 of the largest cost), it is the one that comes first
+// when they are compared row by row: the first row has the lowest column it can have, then the second, and no column is
+// last.
 func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, error) {
 	if rows < 0 || cols < 0 || len(cost) != rows*cols || len(match) != rows {
-		return 0, fmt.Errorf("assign: %d costs and %d places in match do not make a matrix of %d rows and %d columns", len(cost), len(match), rows, cols)
+		return 0, fmt.Errorf("assign: %d costs and %d places in match do not make a matrix of %d rows and %d columns",
+			len(cost), len(match), rows, cols)
 	}
 	most := largest(cost)
 	if math.IsInf(most, 0) || math.IsNaN(most) {
@@ -69,10 +71,12 @@ func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, 
 	return total, nil
 }
 
-// Duals returns the prices of rows and columns that prove the last solution; see Certify. They hold until the next call of Solve.
+// Duals returns the prices of rows and columns that prove the last solution; see Certify. They hold until the next call
+// of Solve.
 func (s *Solver) Duals() (rows, cols []float64) { return s.u, s.v }
 
-// largest returns the largest magnitude, as integers: an infinity and what is not a number are larger than every number.
+// largest returns the largest magnitude, as integers: an infinity and what is not a number are larger than every
+// number.
 func largest(cost []float64) float64 {
 	var most uint64
 	for _, x := range cost {
@@ -86,14 +90,16 @@ func largest(cost []float64) float64 {
 func refuse(cols int, cost []float64) error {
 	for at, x := range cost {
 		if math.IsInf(x, 0) || math.IsNaN(x) {
-			return fmt.Errorf("assign: the cost of row %d in column %d is %v: use a large number for a pair to be avoided", at/cols, at%cols, x)
+			return fmt.Errorf(
+				"assign: the cost of row %d in column %d is %v: use a large number for a pair to be avoided", at/cols,
+				at%cols, x)
 		}
 	}
 	return nil
 }
 
-// apart tells whether a few columns, looked at as a sample, have their smallest costs in different rows. Then the transpose is solved
-// with few searches; when all columns want the same rows, it takes one for nearly each of them.
+// apart tells whether a few columns, looked at as a sample, have their smallest costs in different rows. Then the
+// transpose is solved with few searches; when all columns want the same rows, it takes one for nearly each of them.
 func apart(rows, cols int, cost []float64) bool {
 	const sample = 8
 	var best [sample]int

@@ -39,7 +39,8 @@ func bruteForce(rows, cols int, cost []float64) (float64, []int32) {
 	return best, first
 }
 
-// drawn fills a matrix in one of the ways that the tests use: whole numbers with many ties or few, some negative, and fractions.
+// drawn fills a matrix in one of the ways that the tests use: whole numbers with many ties or few, some negative, and
+// fractions.
 func drawn(rng *rand.Rand, kind, rows, cols int) []float64 {
 	cost := make([]float64, rows*cols)
 	for k := range cost {
@@ -69,7 +70,8 @@ func TestAgainstBruteForce(t *testing.T) {
 				got, err := s.Solve(rows, cols, cost, match)
 				want, first := bruteForce(rows, cols, cost)
 				if err != nil || math.Abs(got-want) > 1e-6 || !slices.Equal(match, first) {
-					t.Fatalf("%d x %d, matrix %d: %v %v (%v), want %v %v\n%v", rows, cols, n, got, match, err, want, first, cost)
+					t.Fatalf("%d x %d, matrix %d: %v %v (%v), want %v %v\n%v", rows, cols, n, got, match, err, want,
+						first, cost)
 				}
 				u, v := s.Duals()
 				if err := Certify(rows, cols, cost, match, u, v, 1e-6); err != nil {
@@ -84,7 +86,9 @@ func TestAgainstBruteForce(t *testing.T) {
 func TestCertificate(t *testing.T) {
 	var s Solver
 	rng := rand.New(rand.NewPCG(2, 1))
-	for _, shape := range [][2]int{{300, 300}, {300, 20}, {20, 300}, {299, 300}, {300, 299}, {150, 40}, {1, 300}, {300, 1}} {
+	for _, shape := range [][2]int{
+		{300, 300}, {300, 20}, {20, 300}, {299, 300}, {300, 299}, {150, 40}, {1, 300}, {300, 1},
+	} {
 		for kind := range 5 {
 			rows, cols := shape[0], shape[1]
 			var cost []float64
@@ -177,7 +181,8 @@ func TestRefuses(t *testing.T) {
 	var s Solver
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		cost := []float64{1, 2, 3, 4, 5, x}
-		if _, err := s.Solve(2, 3, cost, make([]int32, 2)); err == nil || !strings.Contains(err.Error(), "row 1 in column 2") {
+		if _, err := s.Solve(2, 3, cost, make([]int32, 2)); err == nil ||
+			!strings.Contains(err.Error(), "row 1 in column 2") {
 			t.Errorf("%v: %v", x, err)
 		}
 	}
@@ -220,7 +225,10 @@ func TestWorkspace(t *testing.T) {
 		}
 	}
 	cost := drawn(rng, 2, 40, 30)
-	if n := testing.AllocsPerRun(20, func() { used.Solve(40, 30, cost, match[:40]); used.Solve(30, 40, cost, match[:30]) }); n > 0 {
+	if n := testing.AllocsPerRun(20, func() {
+		used.Solve(40, 30, cost, match[:40])
+		used.Solve(30, 40, cost, match[:30])
+	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -246,8 +254,8 @@ func FuzzSolve(f *testing.F) {
 	})
 }
 
-// likeKairos makes costs as a matching of queries to instances has them: a size by row, a speed by kind of column, what is left of
-// a column's work, and a penalty where that would be too late.
+// likeKairos makes costs as a matching of queries to instances has them: a size by row, a speed by kind of column, what
+// is left of a column's work, and a penalty where that would be too late.
 func likeKairos(rng *rand.Rand, rows, cols int) []float64 {
 	cost := make([]float64, rows*cols)
 	base, slope := []float64{20, 60, 30}, []float64{0.2, 0.6, 1.1}

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// Certify tells whether match is a cheapest assignment, by prices that prove it: no pair costs less than the prices of its row and
-// column together, those that are matched cost exactly that, and what is left free has price zero and nothing on its side a price
-// above. All up to tolerance. It takes the prices for what they are and knows nothing of how they were found.
+// Certify tells whether match is a cheapest assignment, by prices that prove it: no pair costs less than the prices of
+// its row and column together, those that are matched cost exactly that, and what is left free has price zero and
+// nothing on its side a price above. All up to tolerance. It takes the prices for what they are and knows nothing of
+// how they were found.
 func Certify(rows, cols int, cost []float64, match []int32, u, v []float64, tolerance float64) error {
 	taken := make([]bool, cols)
 	pairs := 0
@@ -41,7 +42,8 @@ func Certify(rows, cols int, cost []float64, match []int32, u, v []float64, tole
 func free(what string, longer bool, price []float64, tolerance float64, left func(int) bool) error {
 	for at, p := range price {
 		if longer && (p > tolerance || left(at) && p < -tolerance) {
-			return fmt.Errorf("assign: %s %d has price %v: want none above zero, and zero where it is free", what, at, p)
+			return fmt.Errorf("assign: %s %d has price %v: want none above zero, and zero where it is free", what, at,
+				p)
 		}
 	}
 	return nil

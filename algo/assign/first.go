@@ -1,9 +1,9 @@
 package assign
 
-// first turns an optimal assignment into the first of all that are as good: those are the ones that use only pairs without reduced
-// cost and leave free only rows and columns whose price is zero. Row by row it tries lower columns; the column's owner must then find
-// another place, by driving out a later row, and so on, until the one that the row leaves is taken. What is free belongs to nobody,
-// a row of its own, at number rows, which any column without a price suits.
+// first turns an optimal assignment into the first of all that are as good: those are the ones that use only pairs
+// without reduced cost and leave free only rows and columns whose price is zero. Row by row it tries lower columns; the
+// column's owner must then find another place, by driving out a later row, and so on, until the one that the row leaves
+// is taken. What is free belongs to nobody, a row of its own, at number rows, which any column without a price suits.
 func (s *Solver) first(rows, cols int, cost []float64, tolerance float64) {
 	s.seen, s.from = sized(s.seen, rows+1), sized(s.from, rows+1)
 	clear(s.seen)

@@ -4,10 +4,11 @@ import "math"
 
 // solve gives every row a column, or every column a row.
 //
-// As long as there are columns for the rows, prices of columns start at zero and only fall, and only of columns that have a row; such
-// a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Where every column gets a row, any
-// prices will do to begin with, as long as they are not out of proportion. Rows beyond the number of columns come one at a time and
-// drive one out, or themselves: to go without is open to every row at the price of the worst off.
+// As long as there are columns for the rows, prices of columns start at zero and only fall, and only of columns that
+// have a row; such a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Where
+// every column gets a row, any prices will do to begin with, as long as they are not out of proportion. Rows beyond the
+// number of columns come one at a time and drive one out, or themselves: to go without is open to every row at the
+// price of the worst off.
 func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	s.column, s.row = sized(s.column, rows), sized(s.row, cols)
 	if !s.Warm || rows < cols || len(s.v) != cols || largest(s.v) > 2*most {
@@ -56,7 +57,8 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	}
 }
 
-// cheapest moves the rows to the front that have the smallest costs, as many as there are columns: most of them will stay.
+// cheapest moves the rows to the front that have the smallest costs, as many as there are columns: most of them will
+// stay.
 func (s *Solver) cheapest(cols int, cost []float64) {
 	s.u = sized(s.u, len(s.waits))
 	for r := range s.u {
@@ -94,8 +96,9 @@ func (s *Solver) cheapest(cols int, cost []float64) {
 	}
 }
 
-// bid is the augmenting row reduction: each row that waits takes its best column and lowers the column's price until its second best
-// is as good; who is driven out bids next. Where a bid would not move the price, the row waits for a search.
+// bid is the augmenting row reduction: each row that waits takes its best column and lowers the column's price until
+// its second best is as good; who is driven out bids next. Where a bid would not move the price, the row waits for a
+// search.
 func (s *Solver) bid(cols int, cost []float64) {
 	price, owner := s.v[:cols], s.row[:cols]
 	left, tries := s.waits[:0], 4*len(s.waits)
@@ -150,8 +153,8 @@ type place struct {
 	distance float64
 }
 
-// insert gives row r a column along the shortest path, by reduced costs, to a column that is free, or to a row that goes without, at
-// the price without. It may be r itself.
+// insert gives row r a column along the shortest path, by reduced costs, to a column that is free, or to a row that
+// goes without, at the price without. It may be r itself.
 func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
 	distance, before := s.distance[:cols], s.before[:cols]
 	price, owner := s.v[:cols], s.row[:cols]

@@ -76,7 +76,8 @@ func TestWorked(t *testing.T) {
 			}
 			tree := check(t, c.after, time, sum)
 			if tree.Parallel(time) != c.parallel || tree.Kind != c.kind || tree.Knots() != c.knots {
-				t.Errorf("parallel %v, kind %d, knots %d; want %v, %d, %d", tree.Parallel(time), tree.Kind, tree.Knots(), c.parallel, c.kind, c.knots)
+				t.Errorf("parallel %v, kind %d, knots %d; want %v, %d, %d", tree.Parallel(time), tree.Kind,
+					tree.Knots(), c.parallel, c.kind, c.knots)
 			}
 		})
 	}

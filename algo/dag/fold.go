@@ -14,16 +14,16 @@ type edge struct {
 	gone     bool
 }
 
-// folder holds the graph while it is folded. Every task is an edge between a point where it may begin and one where it has
-// ended; a dependency is an empty edge from one task's end to another's beginning. Point 0 is the beginning of all.
+// folder holds the graph while it is folded. Every task is an edge between a point where it may begin and one where it
+// has ended; a dependency is an empty edge from one task's end to another's beginning. Point 0 is the beginning of all.
 type folder struct {
 	edges   []edge
 	in, out [][]int // of every point: edges, gone ones included until they are looked at
 }
 
-// Fold folds tasks, given those that each waits for. It finds all graphs that are series-parallel between points (Valdes,
-// Tarjan and Lawler, 1982): it joins parts between the same points and parts that meet where nothing else does, until one is
-// left. What is left otherwise is a knot.
+// Fold folds tasks, given those that each waits for. It finds all graphs that are series-parallel between points
+// (Valdes, Tarjan and Lawler, 1982): it joins parts between the same points and parts that meet where nothing else
+// does, until one is left. What is left otherwise is a knot.
 func Fold(after [][]int) (*Tree, error) {
 	order, err := topological(after)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package dag deconstructs a graph of tasks into chains, that run one after the other, and branches, that may run side by
-// side.
+// Package dag deconstructs a graph of tasks into chains, that run one after the other, and branches, that may run side
+// by side.
 //
-// The rule is INFless's (§3.3, combined operator profiling): the time of a chain is the sum of its parts, that of branches
-// the longest of them. It holds for whoever runs branches side by side; one that runs a task at a time takes the sum of all.
+// The rule is INFless's (§3.3, combined operator profiling): the time of a chain is the sum of its parts, that of
+// branches the longest of them. It holds for whoever runs branches side by side; one that runs a task at a time takes
+// the sum of all.
 package dag
 
 // Kind is what a Tree is.
@@ -22,7 +23,8 @@ type Tree struct {
 	Kind  Kind
 	Task  int // of a Task
 	Parts []*Tree
-	// ends has the points that the parts of a Knot lie between. They are numbered in an order in which every part leads up.
+	// ends has the points that the parts of a Knot lie between. They are numbered in an order in which every part leads
+	// up.
 	ends   [][2]int
 	points int
 }

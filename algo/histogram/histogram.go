@@ -4,8 +4,8 @@ package histogram
 
 import "math"
 
-// Sliding counts the values of the last slices of time. What is older is forgotten a whole slice at once, so that the span
-// looked back on is between all slices but one and all of them.
+// Sliding counts the values of the last slices of time. What is older is forgotten a whole slice at once, so that the
+// span looked back on is between all slices but one and all of them.
 type Sliding struct {
 	width, slice    int64
 	counts          []int32 // by bin, over all slices
@@ -85,8 +85,8 @@ func (s *Sliding) Inside() int64 { return s.inside }
 // Outside returns how many values lie beyond the bins.
 func (s *Sliding) Outside() int64 { return s.outside }
 
-// Quantile returns the first bin up to which the bins hold at least the share p of what they hold together; -1 when they hold
-// nothing.
+// Quantile returns the first bin up to which the bins hold at least the share p of what they hold together; -1 when
+// they hold nothing.
 func (s *Sliding) Quantile(p float64) int {
 	if s.inside == 0 {
 		return -1
@@ -101,8 +101,8 @@ func (s *Sliding) Quantile(p float64) int {
 	return len(s.counts) - 1
 }
 
-// Spread returns the coefficient of variation of the bins' counts, which is large where values crowd into few bins and 0
-// where all bins hold as much; 0 when they hold nothing.
+// Spread returns the coefficient of variation of the bins' counts, which is large where values crowd into few bins and
+// 0 where all bins hold as much; 0 when they hold nothing.
 func (s *Sliding) Spread() float64 {
 	if s.inside == 0 {
 		return 0

@@ -43,7 +43,8 @@ func TestAgainstRecorded(t *testing.T) {
 			}
 			slices.Sort(inside)
 			if s.Inside() != int64(len(inside)) || s.Outside() != outside || s.Bins() != bins {
-				t.Fatalf("seed %d at %d: %d inside and %d outside, recorded %d and %d", seed, now, s.Inside(), s.Outside(), len(inside), outside)
+				t.Fatalf("seed %d at %d: %d inside and %d outside, recorded %d and %d", seed, now, s.Inside(),
+					s.Outside(), len(inside), outside)
 			}
 			mean, squares := float64(len(inside))/float64(bins), 0.0
 			for bin, c := range counts {
@@ -83,8 +84,8 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// A histogram that is written down and taken up again by one whose time began anew goes on as if nothing had happened, but for
-// where slices end; bytes that are no histogram are refused and change nothing.
+// A histogram that is written down and taken up again by one whose time began anew goes on as if nothing had happened,
+// but for where slices end; bytes that are no histogram are refused and change nothing.
 func TestMemory(t *testing.T) {
 	for seed := uint64(1); seed <= 100; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -109,13 +110,16 @@ func TestMemory(t *testing.T) {
 			value := rng.Int64N(int64(bins) + 2)
 			whole.Add(at+away+now, value)
 			second.Add(now, value)
-			if whole.Inside() != second.Inside() || whole.Outside() != second.Outside() || whole.Quantile(0.7) != second.Quantile(0.7) || math.Abs(whole.Spread()-second.Spread()) > 1e-9 {
-				t.Fatalf("seed %d, %d after: %d and %d, without a break %d and %d", seed, now, second.Inside(), second.Outside(), whole.Inside(), whole.Outside())
+			if whole.Inside() != second.Inside() || whole.Outside() != second.Outside() ||
+				whole.Quantile(0.7) != second.Quantile(0.7) || math.Abs(whole.Spread()-second.Spread()) > 1e-9 {
+				t.Fatalf("seed %d, %d after: %d and %d, without a break %d and %d", seed, now, second.Inside(),
+					second.Outside(), whole.Inside(), whole.Outside())
 			}
 		}
 		cut := b[1 : 1+rng.IntN(len(b)-1)]
 		third := New(1, bins, slice, count)
-		if rest, err := third.Take(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 || third.Inside() > 0 && err != nil {
+		if rest, err := third.Take(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 || third.Inside() > 0 &&
+			err != nil {
 			t.Fatalf("seed %d: of %d bytes %d were taken: %v", seed, len(b)-1, len(cut), err)
 		}
 		if small := New(1, 1, slice, 1); bins > 1 && first.Count(1) > 0 {

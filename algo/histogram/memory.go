@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// Append appends what the histogram holds at a time to b, in a form that does not depend on when its time began: by age.
+// Append appends what the histogram holds at a time to b, in a form that does not depend on when its time began: by
+// age.
 func (s *Sliding) Append(b []byte, at int64) []byte {
 	s.Advance(at)
 	used := 0
@@ -38,8 +39,8 @@ func (s *Sliding) Append(b []byte, at int64) []byte {
 
 var errMemory = errors.New("histogram: what is to be taken up is cut off, or of a histogram of another size")
 
-// Take adds what Append wrote of a histogram of the same size, which is older by now: by what has passed since it was written.
-// It returns what follows it in b. After an error the histogram is as it was.
+// Take adds what Append wrote of a histogram of the same size, which is older by now: by what has passed since it was
+// written. It returns what follows it in b. After an error the histogram is as it was.
 func (s *Sliding) Take(b []byte, at, older int64) ([]byte, error) {
 	s.Advance(at)
 	next := func() (n int64, ok bool) {

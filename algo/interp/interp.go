@@ -4,9 +4,9 @@ package interp
 import "sort"
 
 // Linear returns the value at x of the piecewise linear function through (xs[i], ys[i]). xs must be strictly increasing
-// and as long as ys, with at least one point. Beyond the last point the last segment is continued (its slope never taken
-// below zero), which is how a latency behaves; before the first point the first value holds. measured is true exactly when
-// x is one of xs.
+// and as long as ys, with at least one point. Beyond the last point the last segment is continued (its slope never
+// taken below zero), which is how a latency behaves; before the first point the first value holds. measured is true
+// exactly when x is one of xs.
 func Linear(xs, ys []float64, x float64) (y float64, measured bool) {
 	n := len(xs)
 	i := sort.SearchFloat64s(xs, x)

@@ -9,9 +9,10 @@ import (
 // direct is up to how many nodes a stationary distribution is found by elimination: its time grows with their cube.
 const direct = 1500
 
-// Stationary returns the share of decisions that a policy takes in each state in the long run when it begins in a given one
-// (Puterman App. A). With few enough nodes it is the solution of the balance equations between nodes; otherwise, or when
-// the policy leaves several recurrent parts, power iteration until a step moves less than within, or so many steps are done.
+// Stationary returns the share of decisions that a policy takes in each state in the long run when it begins in a given
+// one (Puterman App. A). With few enough nodes it is the solution of the balance equations between nodes; otherwise, or
+// when the policy leaves several recurrent parts, power iteration until a step moves less than within, or so many steps
+// are done.
 func (p *Process) Stationary(policy Policy, from int, within float64, steps int) []float64 {
 	if p.Spread != nil && p.Spread.Len() <= direct {
 		if share := p.balance(policy); share != nil {
@@ -61,8 +62,8 @@ func (p *Process) balance(policy Policy) []float64 {
 	return share
 }
 
-// power moves a share of one on from a state, half of every step staying in place, so that a chain with a period settles as
-// well.
+// power moves a share of one on from a state, half of every step staying in place, so that a chain with a period
+// settles as well.
 func (p *Process) power(policy Policy, from int, within float64, steps int) []float64 {
 	share, next := make([]float64, p.States()), make([]float64, p.States())
 	share[from] = 1

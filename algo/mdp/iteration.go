@@ -7,7 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrSeveral tells that a policy leaves the process in several separate parts, so that there is no one long-run average.
+// ErrSeveral tells that a policy leaves the process in several separate parts, so that there is no one long-run
+// average.
 var ErrSeveral = errors.New("mdp: under some policy the process has several recurrent parts")
 
 // evaluate returns the long-run reward per unit of time of a policy and the relative values of the states, exactly: the
@@ -44,8 +45,9 @@ func (p *Process) evaluate(policy Policy) (average float64, values []float64, er
 	return x.AtVec(0), values, nil
 }
 
-// Iterate returns an optimal policy, the largest reward per unit of time and the relative values by policy iteration (Howard
-// 1960; Puterman §8.6, §11.4.3). It takes time in the cube of the states: for small processes and as a check on PerTime.
+// Iterate returns an optimal policy, the largest reward per unit of time and the relative values by policy iteration
+// (Howard 1960; Puterman §8.6, §11.4.3). It takes time in the cube of the states: for small processes and as a check on
+// PerTime.
 func (p *Process) Iterate() (Policy, float64, []float64, error) {
 	policy := make(Policy, p.States())
 	copy(policy, p.First)

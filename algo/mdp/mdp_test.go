@@ -22,8 +22,9 @@ func build(states ...[][]float64) *Process {
 	return p
 }
 
-// Howard's taxicab (Dynamic Programming and Markov Processes, 1960, chapter 5): three towns, and whether to cruise, to go to
-// the nearest stand or to wait for a call. The best policy drives to the stand everywhere and brings 13.34 a trip.
+// Howard's taxicab (Dynamic Programming and Markov Processes, 1960, chapter 5): three towns, and whether to cruise, to
+// go to the nearest stand or to wait for a call. The best policy drives to the stand everywhere and brings 13.34 a
+// trip.
 func taxicab() *Process {
 	mean := func(p, r []float64) float64 { return p[0]*r[0] + p[1]*r[1] + p[2]*r[2] }
 	row := func(p, r []float64) []float64 { return append([]float64{mean(p, r), 1}, p...) }
@@ -69,8 +70,8 @@ func TestTaxicab(t *testing.T) {
 	}
 }
 
-// A machine that works two hours for 6 and then wants either a quick repair (1 hour for 3, breaks again at once) or a good
-// one (3 hours for 4). Renewal by hand: per cycle (6-3)/(2+1) = 1 an hour, or (6-4)/(2+3) = 0.4.
+// A machine that works two hours for 6 and then wants either a quick repair (1 hour for 3, breaks again at once) or a
+// good one (3 hours for 4). Renewal by hand: per cycle (6-3)/(2+1) = 1 an hour, or (6-4)/(2+3) = 0.4.
 func TestTimesCount(t *testing.T) {
 	p := build([][]float64{{6, 2, 0, 1}}, [][]float64{{-3, 1, 1, 0}, {-4, 3, 1, 0}})
 	_, average, _, err := p.Iterate()
@@ -80,8 +81,8 @@ func TestTimesCount(t *testing.T) {
 	if a := p.PerTime(1e-9, 10000, nil); math.Abs(a.Low-1) > 1e-8 || math.Abs(a.High-1) > 1e-8 || a.Policy[1] != 1 {
 		t.Errorf("value iteration: %+v", a)
 	}
-	// Over decisions instead of hours, the dearer repair never pays either, and the discounted sum is known in closed form:
-	// V0 = 6 + b V1, V1 = -3 + b V0.
+	// Over decisions instead of hours, the dearer repair never pays either, and the discounted sum is known in closed
+	// form: V0 = 6 + b V1, V1 = -3 + b V0.
 	policy, values := p.Discounted(0.9, 1e-10)
 	if v := (6 - 0.9*3) / (1 - 0.81); math.Abs(values[0]-v) > 1e-8 || policy[1] != 1 {
 		t.Errorf("discounted %v, want %v", values[0], v)
@@ -189,16 +190,19 @@ func TestAgainstAllPolicies(t *testing.T) {
 		for name, x := range map[string]*Process{"one step": p, "two steps": two} {
 			found, average, _, err := x.Iterate()
 			if err != nil || math.Abs(average-best) > 1e-7 {
-				t.Errorf("seed %d, %s: policy iteration brings %v, the best of all policies %v (%v)", seed, name, average, best, err)
+				t.Errorf("seed %d, %s: policy iteration brings %v, the best of all policies %v (%v)", seed, name,
+					average, best, err)
 			}
 			if a := x.PerTime(1e-8, 200000, nil); a.Low > best+1e-7 || a.High < best-1e-7 || a.High-a.Low > 1e-8 {
-				t.Errorf("seed %d, %s: value iteration says between %v and %v, want %v", seed, name, a.Low, a.High, best)
+				t.Errorf("seed %d, %s: value iteration says between %v and %v, want %v", seed, name, a.Low, a.High,
+					best)
 			}
 			// What a policy brings follows from its stationary distribution as well.
 			share := x.Stationary(found, 0, 1e-13, 100000)
 			for s, y := range x.power(found, 0, 1e-13, 100000) {
 				if math.Abs(y-share[s]) > 1e-8 {
-					t.Errorf("seed %d, %s: state %d has %v of the decisions, by power iteration %v", seed, name, s, share[s], y)
+					t.Errorf("seed %d, %s: state %d has %v of the decisions, by power iteration %v", seed, name, s,
+						share[s], y)
 				}
 			}
 			reward := x.Mean(found, share, func(a int32) float64 { return x.Reward[a] })

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Process is a finite decision process: in every state one of its actions is taken, which brings a reward, takes a time and
-// leads to another state by chance.
+// Process is a finite decision process: in every state one of its actions is taken, which brings a reward, takes a time
+// and leads to another state by chance.
 //
-// Chance may come in two steps, from an action to a node and from a node to a state: where many actions share what happens
-// after their first step, that saves most of the memory and of the time.
+// Chance may come in two steps, from an action to a node and from a node to a state: where many actions share what
+// happens after their first step, that saves most of the memory and of the time.
 type Process struct {
 	// First is by state the index of its first action; one more entry at the end is the number of actions.
 	First []int32
@@ -34,7 +34,8 @@ const tolerance = 1e-9
 // Validate reports the first thing that makes p no decision process.
 func (p *Process) Validate() error {
 	if len(p.First) < 2 || p.First[0] != 0 || int(p.First[len(p.First)-1]) != len(p.Reward) {
-		return errors.New("mdp: the first action of the first state is 0, and the last entry of First is the number of actions")
+		return errors.New(
+			"mdp: the first action of the first state is 0, and the last entry of First is the number of actions")
 	}
 	for s := range p.States() {
 		if p.First[s] >= p.First[s+1] {
@@ -106,8 +107,8 @@ func (p *Process) nodes() []float64 {
 // Policy is by state the action to take.
 type Policy []int32
 
-// Best returns in every state the action with the largest reward plus discounted value of what follows, the first of equals,
-// and that sum.
+// Best returns in every state the action with the largest reward plus discounted value of what follows, the first of
+// equals, and that sum.
 func (p *Process) Best(values []float64, discount float64) (Policy, []float64) {
 	policy, out := make(Policy, p.States()), make([]float64, p.States())
 	p.sweep(p.expect(values, p.nodes()), discount, policy, out)

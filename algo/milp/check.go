@@ -15,7 +15,8 @@ const (
 // Check reports the first thing about the program that is not well formed.
 func (p *Program) Check() error {
 	if len(p.Columns) > MaxColumns || len(p.Rows) > MaxRows {
-		return fmt.Errorf("program: %d columns and %d rows, at most %d and %d are taken", len(p.Columns), len(p.Rows), MaxColumns, MaxRows)
+		return fmt.Errorf("program: %d columns and %d rows, at most %d and %d are taken", len(p.Columns), len(p.Rows),
+			MaxColumns, MaxRows)
 	}
 	for j, c := range p.Columns {
 		if !finite(c.Objective) {
@@ -39,7 +40,8 @@ func (p *Program) Check() error {
 				return fmt.Errorf("program: row %d names column %d of %d", i, t.Column, len(p.Columns))
 			}
 			if !finite(t.Coef) {
-				return fmt.Errorf("program: row %d, column %d: coefficient is %v, want a finite number", i, t.Column, t.Coef)
+				return fmt.Errorf("program: row %d, column %d: coefficient is %v, want a finite number", i, t.Column,
+					t.Coef)
 			}
 			if seen[t.Column] == i+1 {
 				return fmt.Errorf("program: row %d names column %d twice", i, t.Column)
@@ -59,8 +61,8 @@ func bounds(lower, upper float64) error {
 	return nil
 }
 
-// Violation returns by how much a point breaks the worst of the program's rows and bounds, relative to the size of what is
-// compared (at least 1). Integrality is not looked at.
+// Violation returns by how much a point breaks the worst of the program's rows and bounds, relative to the size of what
+// is compared (at least 1). Integrality is not looked at.
 func (p *Program) Violation(values []float64) float64 {
 	worst := 0.0
 	note := func(v, lower, upper, size float64) {

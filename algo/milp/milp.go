@@ -12,8 +12,8 @@ import (
 // Inf is a bound that does not bind; use -Inf below.
 var Inf = math.Inf(1)
 
-// Program is: minimise (or maximise) the sum of Objective times column, subject to Lower <= row <= Upper for every row and
-// Lower <= column <= Upper for every column, integer columns being whole numbers.
+// Program is: minimise (or maximise) the sum of Objective times column, subject to Lower <= row <= Upper for every row
+// and Lower <= column <= Upper for every column, integer columns being whole numbers.
 type Program struct {
 	Maximize bool
 	Columns  []Column
@@ -54,8 +54,8 @@ func (p *Program) Row(lower, upper float64, terms ...Term) int {
 // Limits end a solve early. They count work, not time, so that a result does not depend on the machine; time is the
 // context's business.
 type Limits struct {
-	// Gap is the relative distance between incumbent and bound at which the incumbent is good enough; 0 asks for an optimum
-	// within the solver's own tolerance.
+	// Gap is the relative distance between incumbent and bound at which the incumbent is good enough; 0 asks for an
+	// optimum within the solver's own tolerance.
 	Gap float64
 	// Distance is the same as an absolute distance; either is enough.
 	Distance float64
@@ -71,15 +71,16 @@ type Limits struct {
 type Status uint8
 
 const (
-	// Optimal: Values are within Limits.Gap or Limits.Distance of the best there is.
+	// Optimal says that Values are within Limits.Gap or Limits.Distance of the best there is.
 	Optimal Status = iota
-	// Feasible: a limit ended the search; Values satisfy every constraint and Gap says how good they are proven to be.
+	// Feasible says that a limit ended the search; Values satisfy every constraint and Gap says how good they are
+	// proven to be.
 	Feasible
-	// Infeasible: no point satisfies the constraints.
+	// Infeasible says that no point satisfies the constraints.
 	Infeasible
-	// Unbounded: the objective has no limit.
+	// Unbounded says that the objective has no limit.
 	Unbounded
-	// NoSolution: a limit ended the search before any feasible point was found. There may be one.
+	// NoSolution says that a limit ended the search before any feasible point was found. There may be one.
 	NoSolution
 )
 
@@ -101,7 +102,8 @@ type Solution struct {
 	Bound     float64   // no feasible point is better than this
 	Gap       float64   // |Bound - Objective| / max(|Objective|, 1e-9)
 	Nodes     int64
-	Prices    []float64 // by row, with Limits.Relax only: what Objective changes by when the bounds of the row grow by one
+	// by row, with Limits.Relax only: what Objective changes by when the bounds of the row grow by one
+	Prices []float64
 }
 
 // ErrMemory tells that a program needs more memory than the solver was given.

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Cooling holds the schedule of simulated annealing: after n evaluations the temperature is Hot * Keep^n times the difference
-// of the highest and the lowest value so far, so that it fits values of every size.
+// Cooling holds the schedule of simulated annealing: after n evaluations the temperature is Hot * Keep^n times the
+// difference of the highest and the lowest value so far, so that it fits values of every size.
 type Cooling struct {
 	Hot  float64 // 0 is 0.3
 	Keep float64 // 0 is 0.95
@@ -27,9 +27,10 @@ type annealing struct {
 }
 
 // Annealing returns the search by simulated annealing. A neighbour has one machine more or less, or one of another type
-// instead. A point is evaluated when the walk considers it first; later its known value decides. A pruned one is no neighbour
-// any more: it is worth no more than a point that has been evaluated, but nobody knows what. When all neighbours are pruned or
-// the walk keeps to known points for long, it goes on from a random open one, so that it ends only when none is left.
+// instead. A point is evaluated when the walk considers it first; later its known value decides. A pruned one is no
+// neighbour any more: it is worth no more than a point that has been evaluated, but nobody knows what. When all
+// neighbours are pruned or the walk keeps to known points for long, it goes on from a random open one, so that it ends
+// only when none is left.
 func Annealing(space *Space, with Cooling, rng *rand.Rand) *Search {
 	if with.Hot <= 0 {
 		with.Hot = 0.3
@@ -99,8 +100,8 @@ func (a *annealing) told(point int) {
 	}
 }
 
-// around returns the points of the space that have one more or less than point i in one coordinate, or one more in one and
-// one less in another.
+// around returns the points of the space that have one more or less than point i in one coordinate, or one more in one
+// and one less in another.
 func around(s *Space, i int) []int {
 	p := append([]int(nil), s.points[i]...)
 	out := make([]int, 0, 2*len(p)+len(p)*(len(p)-1))

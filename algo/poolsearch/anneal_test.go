@@ -66,7 +66,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// Nearly without heat the walk climbs: on a line with one peak it reaches it from any start after passing each place once.
+// Nearly without heat the walk climbs: on a line with one peak it reaches it from any start after passing each place
+// once.
 func TestColdWalkClimbs(t *testing.T) {
 	var points [][]int
 	for x := range 30 {

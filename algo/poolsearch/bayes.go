@@ -8,17 +8,17 @@ import (
 // Surrogate holds the parameters of Bayesian optimisation.
 type Surrogate struct {
 	Starts int // random points before the model is asked; 0 is 2
-	// Margin is by how much a point must be expected to pass the best value, in the values' unit. Ribbon has 0.1 for values
-	// between 0 and 1.
+	// Margin is by how much a point must be expected to pass the best value, in the values' unit. Ribbon has 0.1 for
+	// values between 0 and 1.
 	Margin float64
-	// Lengths are the length scales that the model may have, in machines; of them it has the one under which the values seen so
-	// far are likeliest. None is 1/2, 1, 2, .., 32.
+	// Lengths are the length scales that the model may have, in machines; of them it has the one under which the values
+	// seen so far are likeliest. None is 1/2, 1, 2, .., 32.
 	Lengths []float64
 }
 
-// bayes is Ribbon's search (Li et al., SC 2021): a Gaussian process over whole counts, and next the point with the largest
-// expected improvement. Ribbon's library finds the length scale by gradient; a grid has no local optima and needs no
-// tolerance, and the model barely moves between powers of two.
+// bayes is Ribbon's search (Li et al., SC 2021): a Gaussian process over whole counts, and next the point with the
+// largest expected improvement. Ribbon's library finds the length scale by gradient; a grid has no local optima and
+// needs no tolerance, and the model barely moves between powers of two.
 type bayes struct {
 	space   *Space
 	with    Surrogate
@@ -94,8 +94,8 @@ func (b *bayes) next() int {
 	return out
 }
 
-// moments returns by what the values are brought to mean 0 and deviation 1 before they are believed to come from a process
-// with these.
+// moments returns by what the values are brought to mean 0 and deviation 1 before they are believed to come from a
+// process with these.
 func (b *bayes) moments() (mean, deviation float64) {
 	n := float64(b.values)
 	mean = b.sum / n

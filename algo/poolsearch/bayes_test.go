@@ -80,7 +80,8 @@ func TestAgainstDense(t *testing.T) {
 				wantV := deviation * deviation * max(0, 1-mat.Dot(cross, &solved))
 				gotM, gotD := b.models[g].predict(i, m, d)
 				if math.Abs(gotM+b.origin-wantM) > 1e-6*scale || math.Abs(gotD*gotD-wantV) > 1e-7*deviation*deviation {
-					t.Fatalf("seed %d, length %v, %v: mean %v and variance %v, want %v and %v", seed, length, p, gotM+b.origin, gotD*gotD, wantM, wantV)
+					t.Fatalf("seed %d, length %v, %v: mean %v and variance %v, want %v and %v", seed, length, p,
+						gotM+b.origin, gotD*gotD, wantM, wantV)
 				}
 			}
 		}

@@ -19,8 +19,8 @@ func hill(points [][]int) []float64 {
 	return value
 }
 
-// One whole search: on Kairos's pools of four types for 2.5 $/h with at least one machine of the base type, and on the box
-// of Ribbon's largest table, there with at most 200 evaluations.
+// One whole search: on Kairos's pools of four types for 2.5 $/h with at least one machine of the base type, and on the
+// box of Ribbon's largest table, there with at most 200 evaluations.
 func BenchmarkSearch(b *testing.B) {
 	kairos := priced([]int{5, 6, 17, 15}, []float64{0.526, 0.432, 0.149, 0.1664}, 2.5)
 	kairos = slices.DeleteFunc(kairos, func(p []int) bool { return p[0] == 0 })

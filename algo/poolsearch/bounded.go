@@ -7,24 +7,26 @@ import (
 	"slices"
 )
 
-// bounded is KAIROS+ (Kairos, Algorithm 1): from the highest upper bound down, and whenever a better value is found, all
-// points whose bound is not above it are pruned.
+// bounded is KAIROS+ (Kairos, Algorithm 1): from the highest upper bound down, and whenever a better value is found,
+// all points whose bound is not above it are pruned.
 type bounded struct {
 	space  *Space
 	bounds []float64
 	order  []int // points, highest bound first
 }
 
-// Bounded returns the search by an upper bound for every point's value, which finds the best point when the bounds hold and
-// the space's rule is right. Equal bounds are taken in the order of the points.
+// Bounded returns the search by an upper bound for every point's value, which finds the best point when the bounds hold
+// and the space's rule is right. Equal bounds are taken in the order of the points.
 func Bounded(space *Space, bounds []float64) (*Search, error) {
 	if len(bounds) != len(space.points) {
-		return nil, fmt.Errorf("poolsearch: %d bounds for %d points: give each point one", len(bounds), len(space.points))
+		return nil, fmt.Errorf("poolsearch: %d bounds for %d points: give each point one", len(bounds),
+			len(space.points))
 	}
 	b := &bounded{space: space, bounds: bounds, order: make([]int, len(bounds))}
 	for i, v := range bounds {
 		if math.IsNaN(v) {
-			return nil, fmt.Errorf("poolsearch: the bound of point %d is no number: use +Inf for one that is not known", i)
+			return nil, fmt.Errorf("poolsearch: the bound of point %d is no number: use +Inf for one that is not known",
+				i)
 		}
 		b.order[i] = i
 	}

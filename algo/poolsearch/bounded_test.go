@@ -44,7 +44,8 @@ func TestBoundedRefuses(t *testing.T) {
 		"1 bounds for 2 points":             {1},
 		"the bound of point 1 is no number": {1, math.NaN()},
 	} {
-		if _, err := Bounded(space(t, [][]int{{1}, {2}}, Below), bounds); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Bounded(space(t, [][]int{{1}, {2}}, Below), bounds); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q", bounds, err, want)
 		}
 	}

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// Climb searches the whole numbers of an interval by hill climbing: it moves by a step as long as a value grows, then halves
-// the step. Where values rise to one peak and fall behind it, it finds the peak. DeepRecSys finds its threshold of sizes by hill
-// climbing too, with a fixed step; halving gets by with a number of evaluations that grows with the logarithm of the interval.
+// Climb searches the whole numbers of an interval by hill climbing: it moves by a step as long as a value grows, then
+// halves the step. Where values rise to one peak and fall behind it, it finds the peak. DeepRecSys finds its threshold
+// of sizes by hill climbing too, with a fixed step; halving gets by with a number of evaluations that grows with the
+// logarithm of the interval.
 type Climb struct {
 	low, high int
 	step      int

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Rising to a peak and falling behind it, with random slopes: the climb ends at the peak, evaluates no place twice, and takes
-// a number of evaluations that is logarithmic in the interval when its first step is of the interval's size.
+// Rising to a peak and falling behind it, with random slopes: the climb ends at the peak, evaluates no place twice, and
+// takes a number of evaluations that is logarithmic in the interval when its first step is of the interval's size.
 func TestClimbFindsPeak(t *testing.T) {
 	for seed := uint64(1); seed <= 300; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -44,8 +44,8 @@ func TestClimbFindsPeak(t *testing.T) {
 	}
 }
 
-// From 10 by steps of 4 with the peak at 17: 14 and 18 rise, 22 falls, 14 is known; by 2, 20 and 16 are below; by 1, 19 is
-// below and 17 above, on whose other side 16 is known.
+// From 10 by steps of 4 with the peak at 17: 14 and 18 rise, 22 falls, 14 is known; by 2, 20 and 16 are below; by 1, 19
+// is below and 17 above, on whose other side 16 is known.
 func TestClimbByHand(t *testing.T) {
 	c, err := NewClimb(0, 100, 10, 4)
 	if err != nil {

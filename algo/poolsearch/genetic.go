@@ -6,14 +6,16 @@ import (
 	"slices"
 )
 
-// Evolution holds the parameters of a genetic algorithm. Kairos (§8.3) compares with one and does not say its parameters.
+// Evolution holds the parameters of a genetic algorithm. Kairos (§8.3) compares with one and does not say its
+// parameters.
 type Evolution struct {
 	Population int     // parents, and children of a generation; 0 is 10
 	Tournament int     // parents drawn for each of the two places of which the best gets it; 0 is 2
 	Mutation   float64 // probability that a coordinate moves by one; 0 is one coordinate of a point on average
 }
 
-// genetic keeps the best points as parents. A child takes each coordinate from one of two parents, and some move by one.
+// genetic keeps the best points as parents. A child takes each coordinate from one of two parents, and some move by
+// one.
 type genetic struct {
 	space    *Space
 	rng      *rand.Rand
@@ -24,8 +26,9 @@ type genetic struct {
 	child    []int
 }
 
-// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point of the space
-// becomes the nearest one, so that every child costs an evaluation that teaches something and the search comes to an end.
+// Genetic returns the search by a genetic algorithm. The first generation is random. A child that is no open point of
+// the space becomes the nearest one, so that every child costs an evaluation that teaches something and the search
+// comes to an end.
 func Genetic(space *Space, with Evolution, rng *rand.Rand) *Search {
 	if with.Population <= 0 {
 		with.Population = 10

@@ -63,7 +63,8 @@ func TestChild(t *testing.T) {
 			for c, x := range g.child {
 				off := min(max(x-5, 5-x), max(x-15, 15-x))
 				if want := int(math.Round(mutation)); off != want {
-					t.Fatalf("mutation %v: coordinate %d of child %v is %d off, want %d", mutation, c, g.child, off, want)
+					t.Fatalf("mutation %v: coordinate %d of child %v is %d off, want %d", mutation, c, g.child, off,
+						want)
 				}
 			}
 		}

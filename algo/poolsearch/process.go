@@ -6,16 +6,16 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// noise is the variance, as a share of the values', that is allowed to measuring. It keeps the factor of nearly equal points
-// positive; Ribbon's library has the same.
+// noise is the variance, as a share of the values', that is allowed to measuring. It keeps the factor of nearly equal
+// points positive; Ribbon's library has the same.
 const noise = 1e-6
 
-// process is a Gaussian process with a Matern kernel of smoothness 5/2 over all points of a space (Rasmussen and Williams,
-// Gaussian Processes for Machine Learning, 2006, Eqs. 2.25, 2.26, 2.30 and 4.17).
+// process is a Gaussian process with a Matern kernel of smoothness 5/2 over all points of a space (Rasmussen and
+// Williams, Gaussian Processes for Machine Learning, 2006, Eqs. 2.25, 2.26, 2.30 and 4.17).
 //
-// It holds the Cholesky factor of the kernel matrix of what has been observed, extended to all points: rows[k] is the k-th row
-// of L^-1 K, of which the entry at a point observed later is that point's entry in L. A further observation adds one row;
-// what is predicted everywhere is kept as sums.
+// It holds the Cholesky factor of the kernel matrix of what has been observed, extended to all points: rows[k] is the
+// k-th row of L^-1 K, of which the entry at a point observed later is that point's entry in L. A further observation
+// adds one row; what is predicted everywhere is kept as sums.
 type process struct {
 	kernel []float64   // by squared distance
 	rows   [][]float64 // by observation, then point
@@ -67,8 +67,8 @@ func (p *process) observe(point int, value float64, away []int) {
 	p.rows = append(p.rows, row)
 }
 
-// predict returns the mean and the deviation of a point's value, when the values are taken for the given mean and deviation
-// times the process.
+// predict returns the mean and the deviation of a point's value, when the values are taken for the given mean and
+// deviation times the process.
 func (p *process) predict(point int, mean, deviation float64) (m, d float64) {
 	return mean + p.values[point] - mean*p.ones[point], deviation * math.Sqrt(max(p.left[point], 0))
 }

@@ -1,6 +1,6 @@
-// Package poolsearch finds the best of a finite set of integer points, such as pools of so many machines of each type, when
-// learning a point's value is dear. Every search asks which point to evaluate and is told its value, so that the values may come
-// from a simulation, from a live system or from a table.
+// Package poolsearch finds the best of a finite set of integer points, such as pools of so many machines of each type,
+// when learning a point's value is dear. Every search asks which point to evaluate and is told its value, so that the
+// values may come from a simulation, from a live system or from a table.
 package poolsearch
 
 // Search asks for values one at a time. Once it has ended, its space's best point is the answer.
@@ -23,8 +23,8 @@ func newSearch(space *Space, way way) *Search { return &Search{space: space, way
 // Space returns what has been learned.
 func (s *Search) Space() *Space { return s.space }
 
-// Next returns the index of the point to be evaluated, the same one until its value is told. ok is false when the search has
-// ended: all points are evaluated or pruned, or the limit is reached.
+// Next returns the index of the point to be evaluated, the same one until its value is told. ok is false when the
+// search has ended: all points are evaluated or pruned, or the limit is reached.
 func (s *Search) Next() (point int, ok bool) {
 	if s.asked < 0 {
 		if s.space.ended() {
@@ -35,8 +35,8 @@ func (s *Search) Next() (point int, ok bool) {
 	return s.asked, true
 }
 
-// Tell says what the point that Next named is worth. A value that is no finite number says that it could not be evaluated;
-// it will not be asked for again.
+// Tell says what the point that Next named is worth. A value that is no finite number says that it could not be
+// evaluated; it will not be asked for again.
 func (s *Search) Tell(value float64) {
 	if s.asked < 0 {
 		panic("poolsearch: Tell without a point that Next has named")

@@ -30,8 +30,8 @@ func priced(most []int, price []float64, budget float64) [][]int {
 	}
 }
 
-// monotone draws values that do not fall in any coordinate: each is what the best point below it is worth and sometimes more.
-// The points must be listed such that those below stand before.
+// monotone draws values that do not fall in any coordinate: each is what the best point below it is worth and sometimes
+// more. The points must be listed such that those below stand before.
 func monotone(rng *rand.Rand, points [][]int) []float64 {
 	value := make([]float64, len(points))
 	for i, p := range points {
@@ -82,8 +82,8 @@ func space(t testing.TB, points [][]int, rule Rule) *Space {
 	return s
 }
 
-// Searches with sub-configuration pruning, run to the end on values that never fall in any coordinate, against the largest
-// of all values; after every evaluation nothing that has been pruned is better than the best known.
+// Searches with sub-configuration pruning, run to the end on values that never fall in any coordinate, against the
+// largest of all values; after every evaluation nothing that has been pruned is better than the best known.
 func TestFindsBest(t *testing.T) {
 	for _, k := range kinds {
 		for seed := uint64(1); seed <= 60; seed++ {
@@ -115,11 +115,13 @@ func TestFindsBest(t *testing.T) {
 				}
 				open, tried, pruned := s.Count()
 				if open+tried+pruned != len(points) || tried != n+1 || sum != tried+pruned {
-					t.Fatalf("%s, seed %d: %d open, %d evaluated, %d pruned of %d; trials sum to %d", k.name, seed, open, tried, pruned, len(points), sum)
+					t.Fatalf("%s, seed %d: %d open, %d evaluated, %d pruned of %d; trials sum to %d", k.name, seed,
+						open, tried, pruned, len(points), sum)
 				}
 				for j := range points {
 					if !s.Open(j) && value[j] > best {
-						t.Fatalf("%s, seed %d: %v with %v has been pruned, best is %v", k.name, seed, points[j], value[j], best)
+						t.Fatalf("%s, seed %d: %v with %v has been pruned, best is %v", k.name, seed, points[j],
+							value[j], best)
 					}
 				}
 			}

@@ -9,8 +9,8 @@ import (
 // Rule prunes what need not be evaluated any more now that a point's value is known. It is called once for every value.
 type Rule func(s *Space, point int, value float64)
 
-// Below prunes all points that are at most the evaluated one in every coordinate: with fewer machines nothing can be better
-// (Kairos, Algorithm 1 and §5.2). It is right for values that do not fall in any coordinate.
+// Below prunes all points that are at most the evaluated one in every coordinate: with fewer machines nothing can be
+// better (Kairos, Algorithm 1 and §5.2). It is right for values that do not fall in any coordinate.
 func Below(s *Space, point int, _ float64) { s.PruneBelow(point) }
 
 // Space is a finite set of points with what a search has learned about them. One search owns it.
@@ -44,8 +44,8 @@ type Trial struct {
 	Pruned int     // how many points its value made superfluous
 }
 
-// NewSpace returns the space of these points, which it keeps. They must have one dimension, no negative coordinate and no
-// duplicates. A nil rule prunes nothing.
+// NewSpace returns the space of these points, which it keeps. They must have one dimension, no negative coordinate and
+// no duplicates. A nil rule prunes nothing.
 func NewSpace(points [][]int, rule Rule) (*Space, error) {
 	s := &Space{
 		points: points, rule: rule, index: make(map[string]int, len(points)),
@@ -53,7 +53,8 @@ func NewSpace(points [][]int, rule Rule) (*Space, error) {
 	}
 	for i, p := range points {
 		if len(p) != len(points[0]) {
-			return nil, fmt.Errorf("poolsearch: point %d has %d coordinates and point 0 has %d: give all the same", i, len(p), len(points[0]))
+			return nil, fmt.Errorf("poolsearch: point %d has %d coordinates and point 0 has %d: give all the same", i,
+				len(p), len(points[0]))
 		}
 		for c, x := range p {
 			if x < 0 {
@@ -152,8 +153,8 @@ func (s *Space) ended() bool {
 	return s.open == 0 || s.Limit > 0 && len(s.trials) >= s.Limit
 }
 
-// record keeps the value of an open point and prunes. A value that is no finite number says that evaluating failed: the point
-// is spent and proves nothing.
+// record keeps the value of an open point and prunes. A value that is no finite number says that evaluating failed: the
+// point is spent and proves nothing.
 func (s *Space) record(i int, value float64) {
 	if math.IsInf(value, 0) {
 		value = math.NaN()

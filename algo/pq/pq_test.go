@@ -34,7 +34,8 @@ func TestAgainstScan(t *testing.T) {
 			}
 			got, key, ok := h.Min()
 			if ok != found || found && (got != best || key != keys[best]) || h.Len() != len(keys) {
-				t.Fatalf("seed %d op %d: Min = %d, %d, %v; a scan says %d, %d, %v", seed, op, got, key, ok, best, keys[best], found)
+				t.Fatalf("seed %d op %d: Min = %d, %d, %v; a scan says %d, %d, %v", seed, op, got, key, ok, best,
+					keys[best], found)
 			}
 			if k, ok := h.Key(i); ok != (func() bool { _, in := keys[i]; return in })() || ok && k != keys[i] {
 				t.Fatalf("seed %d op %d: Key(%d) = %d, %v", seed, op, i, k, ok)

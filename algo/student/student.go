@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Margin returns the mean of independent values and by how much that of their distribution may differ from it to one side,
-// wrong with the given chance. Of fewer than two values nothing can be said: the margin is +Inf.
+// Margin returns the mean of independent values and by how much that of their distribution may differ from it to one
+// side, wrong with the given chance. Of fewer than two values nothing can be said: the margin is +Inf.
 func Margin(x []float64, chance float64) (mean, margin float64) {
 	n := float64(len(x))
 	for _, v := range x {

@@ -42,8 +42,8 @@ func (c Code) HTTP() int { return codeTable[c].http }
 // GRPC returns the status of the class over gRPC.
 func (c Code) GRPC() codes.Code { return codeTable[c].grpc }
 
-// Error is what a client is told. Field names the part of the request that is wrong, in the protocol's own words, such as
-// inputs[0].shape; it may be empty.
+// Error is what a client is told. Field names the part of the request that is wrong, in the protocol's own words, such
+// as inputs[0].shape; it may be empty.
 type Error struct {
 	Code  Code
 	Field string

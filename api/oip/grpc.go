@@ -19,8 +19,8 @@ const (
 	MaxElements = 1 << 31
 )
 
-// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw tells in
-// which form the inputs came, which is the form that answers should have.
+// DecodeRequest returns the inputs of a request. Raw contents are not copied: the tensors alias the message. raw tells
+// in which form the inputs came, which is the form that answers should have.
 func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, err error) {
 	if len(r.Inputs) == 0 {
 		return nil, false, invalid("inputs", "is empty, want at least one")
@@ -30,14 +30,16 @@ func DecodeRequest(r *pb.ModelInferRequest) (inputs []tensor.Tensor, raw bool, e
 	}
 	raw = len(r.RawInputContents) > 0
 	if raw && len(r.RawInputContents) != len(r.Inputs) {
-		return nil, raw, invalid("raw_input_contents", "has %d entries for %d inputs: give one for each, in their order", len(r.RawInputContents), len(r.Inputs))
+		return nil, raw, invalid("raw_input_contents",
+			"has %d entries for %d inputs: give one for each, in their order", len(r.RawInputContents), len(r.Inputs))
 	}
 	inputs = make([]tensor.Tensor, len(r.Inputs))
 	for k, in := range r.Inputs {
 		var block []byte
 		if raw {
 			if in.GetContents() != nil {
-				return nil, raw, invalid(inputField(k, in.GetName(), "contents"), "is given beside raw_input_contents: use one of them for all inputs")
+				return nil, raw, invalid(inputField(k, in.GetName(), "contents"),
+					"is given beside raw_input_contents: use one of them for all inputs")
 			}
 			block = r.RawInputContents[k]
 		}
@@ -68,7 +70,8 @@ func tensorField(list string, k int, name, field string) string {
 	return s
 }
 
-func decodeTensor(k int, list, name, datatype string, shape []int64, contents *pb.InferTensorContents, block []byte, raw bool) (tensor.Tensor, error) {
+func decodeTensor(k int, list, name, datatype string, shape []int64, contents *pb.InferTensorContents, block []byte,
+	raw bool) (tensor.Tensor, error) {
 	t := tensor.Tensor{Name: name, DType: tensor.ParseDType(datatype), Shape: shape}
 	fail := func(format string, args ...any) error {
 		return invalid(tensorField(list, k, name, ""), format, args...)
@@ -101,9 +104,12 @@ func decodeTensor(k int, list, name, datatype string, shape []int64, contents *p
 
 // contentsField names the field that carries a type's elements; "" for the types that only travel raw.
 var contentsField = [...]string{
-	tensor.Bool: "bool_contents", tensor.Int8: "int_contents", tensor.Int16: "int_contents", tensor.Int32: "int_contents", tensor.Int64: "int64_contents",
-	tensor.Uint8: "uint_contents", tensor.Uint16: "uint_contents", tensor.Uint32: "uint_contents", tensor.Uint64: "uint64_contents",
-	tensor.FP16: "", tensor.BF16: "", tensor.FP32: "fp32_contents", tensor.FP64: "fp64_contents", tensor.Bytes: "bytes_contents",
+	tensor.Bool: "bool_contents", tensor.Int8: "int_contents", tensor.Int16: "int_contents",
+	tensor.Int32: "int_contents", tensor.Int64: "int64_contents",
+	tensor.Uint8: "uint_contents", tensor.Uint16: "uint_contents", tensor.Uint32: "uint_contents",
+	tensor.Uint64: "uint64_contents",
+	tensor.FP16:   "", tensor.BF16: "", tensor.FP32: "fp32_contents", tensor.FP64: "fp64_contents",
+	tensor.Bytes: "bytes_contents",
 }
 
 // packContents turns typed contents into a block: INT8 and INT16 travel in int_contents and so on, one element each.
@@ -112,8 +118,11 @@ func packContents(field string, d tensor.DType, n int64, c *pb.InferTensorConten
 		name string
 		n    int
 	}{
-		{"bool_contents", len(c.GetBoolContents())}, {"int_contents", len(c.GetIntContents())}, {"int64_contents", len(c.GetInt64Contents())},
-		{"uint_contents", len(c.GetUintContents())}, {"uint64_contents", len(c.GetUint64Contents())}, {"fp32_contents", len(c.GetFp32Contents())},
+		{"bool_contents", len(c.GetBoolContents())}, {"int_contents", len(c.GetIntContents())},
+		{"int64_contents", len(c.GetInt64Contents())},
+		{"uint_contents", len(c.GetUintContents())}, {
+			"uint64_contents", len(c.GetUint64Contents()),
+		}, {"fp32_contents", len(c.GetFp32Contents())},
 		{"fp64_contents", len(c.GetFp64Contents())}, {"bytes_contents", len(c.GetBytesContents())},
 	}
 	want := contentsField[d]
@@ -297,11 +306,16 @@ func EncodeOutputs(to *pb.ModelInferResponse, outputs []tensor.Tensor, raw bool)
 }
 
 // EncodeRequest makes a request with raw contents. The message aliases the tensors.
-func EncodeRequest(model, version, id string, inputs []tensor.Tensor, params map[string]*pb.InferParameter) *pb.ModelInferRequest {
+func EncodeRequest(
+	model, version, id string, inputs []tensor.Tensor, params map[string]*pb.InferParameter,
+) *pb.ModelInferRequest {
 	r := &pb.ModelInferRequest{ModelName: model, ModelVersion: version, Id: id, Parameters: params,
-		Inputs: make([]*pb.ModelInferRequest_InferInputTensor, len(inputs)), RawInputContents: make([][]byte, len(inputs))}
+		Inputs:           make([]*pb.ModelInferRequest_InferInputTensor, len(inputs)),
+		RawInputContents: make([][]byte, len(inputs))}
 	for k := range inputs {
-		r.Inputs[k] = &pb.ModelInferRequest_InferInputTensor{Name: inputs[k].Name, Datatype: inputs[k].DType.String(), Shape: inputs[k].Shape}
+		r.Inputs[k] = &pb.ModelInferRequest_InferInputTensor{
+			Name: inputs[k].Name, Datatype: inputs[k].DType.String(), Shape: inputs[k].Shape,
+		}
 		r.RawInputContents[k] = inputs[k].Data
 	}
 	return r
@@ -311,7 +325,8 @@ func EncodeRequest(model, version, id string, inputs []tensor.Tensor, params map
 func DecodeOutputs(r *pb.ModelInferResponse) ([]tensor.Tensor, error) {
 	raw := len(r.RawOutputContents) > 0
 	if raw && len(r.RawOutputContents) != len(r.Outputs) {
-		return nil, invalid("raw_output_contents", "has %d entries for %d outputs", len(r.RawOutputContents), len(r.Outputs))
+		return nil, invalid("raw_output_contents", "has %d entries for %d outputs", len(r.RawOutputContents),
+			len(r.Outputs))
 	}
 	if len(r.Outputs) > MaxTensors {
 		return nil, invalid("outputs", "has %d tensors, at most %d are taken", len(r.Outputs), MaxTensors)

@@ -10,7 +10,9 @@ import (
 )
 
 func typed(datatype string, shape []int64, c *pb.InferTensorContents) *pb.ModelInferRequest {
-	return &pb.ModelInferRequest{Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: "x", Datatype: datatype, Shape: shape, Contents: c}}}
+	return &pb.ModelInferRequest{
+		Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: "x", Datatype: datatype, Shape: shape, Contents: c}},
+	}
 }
 
 func TestGRPCTraps(t *testing.T) {
@@ -29,13 +31,32 @@ func TestGRPCTraps(t *testing.T) {
 		r    *pb.ModelInferRequest
 		err  string
 	}{
-		{"14 int8 in int_contents", typed("INT8", []int64{2}, &pb.InferTensorContents{IntContents: []int32{-128, 127}}), ""},
-		{"14 out of range", typed("INT8", []int64{1}, &pb.InferTensorContents{IntContents: []int32{128}}), "int_contents[0] is 128"},
-		{"14 uint16 out of range", typed("UINT16", []int64{1}, &pb.InferTensorContents{UintContents: []uint32{65536}}), "UINT16"},
-		{"14 wrong field", typed("INT64", []int64{1}, &pb.InferTensorContents{IntContents: []int32{1}}), "int64_contents"},
-		{"14 two kinds", typed("INT8", []int64{1}, &pb.InferTensorContents{IntContents: []int32{1}, Fp32Contents: []float32{1}}), "fp32_contents"},
+		{
+			"14 int8 in int_contents", typed("INT8", []int64{2},
+				&pb.InferTensorContents{IntContents: []int32{-128, 127}}), "",
+		},
+		{
+			"14 out of range", typed("INT8", []int64{1}, &pb.InferTensorContents{IntContents: []int32{128}}),
+			"int_contents[0] is 128",
+		},
+		{
+			"14 uint16 out of range", typed("UINT16", []int64{1},
+				&pb.InferTensorContents{UintContents: []uint32{65536}}), "UINT16",
+		},
+		{
+			"14 wrong field", typed("INT64", []int64{1}, &pb.InferTensorContents{IntContents: []int32{1}}),
+			"int64_contents",
+		},
+		{
+			"14 two kinds", typed("INT8", []int64{1}, &pb.InferTensorContents{
+				IntContents: []int32{1}, Fp32Contents: []float32{1},
+			}), "fp32_contents",
+		},
 		{"14 too few", typed("FP32", []int64{2}, &pb.InferTensorContents{Fp32Contents: []float32{1}}), "1 elements"},
-		{"8 half precision only raw", typed("FP16", []int64{1}, &pb.InferTensorContents{Fp32Contents: []float32{1}}), "raw_input_contents"},
+		{
+			"8 half precision only raw", typed("FP16", []int64{1}, &pb.InferTensorContents{Fp32Contents: []float32{1}}),
+			"raw_input_contents",
+		},
 		{"15 raw", raw, ""},
 		{"15 raw beside typed", both, "beside raw_input_contents"},
 		{"15 raw of the wrong size", few, `"x"`},
@@ -63,7 +84,9 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 		typed("INT8", []int64{2}, &pb.InferTensorContents{IntContents: []int32{1, 2}}),
 		typed("BYTES", []int64{1, 1}, &pb.InferTensorContents{BytesContents: [][]byte{[]byte("a")}}),
 		{Parameters: map[string]*pb.InferParameter{"timeout": Int(5), "min_accuracy": Double(.5), "x": String("y")},
-			Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: "x", Datatype: "FP32", Shape: []int64{1, 2}}}, RawInputContents: [][]byte{make([]byte, 8)}},
+			Inputs: []*pb.ModelInferRequest_InferInputTensor{
+				{Name: "x", Datatype: "FP32", Shape: []int64{1, 2}},
+			}, RawInputContents: [][]byte{make([]byte, 8)}},
 	} {
 		b, err := proto.Marshal(r)
 		if err != nil {
@@ -96,9 +119,12 @@ func FuzzDecodeGRPCRequest(f *testing.F) {
 
 // The same for HTTP bodies.
 func FuzzDecodeHTTPRequest(f *testing.F) {
-	f.Add([]byte(`{"id":"1","inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[[1.5,NaN]]}],"outputs":[{"name":"y","parameters":{"binary_data":true}}]}`), -1)
-	f.Add([]byte(`{"inputs":[{"name":"x","datatype":"INT64","shape":[1],"parameters":{"binary_data_size":8}}]}12345678`), 92)
-	f.Add([]byte(`{"parameters":{"timeout":5},"inputs":[{"name":"s","datatype":"BYTES","shape":[2],"data":["a","\u00e9"]}]}`), -1)
+	f.Add([]byte(`{"id":"1","inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[[1.5,NaN]]}],`+
+		`"outputs":[{"name":"y","parameters":{"binary_data":true}}]}`), -1)
+	f.Add([]byte(`{"inputs":[{"name":"x","datatype":"INT64","shape":[1],`+
+		`"parameters":{"binary_data_size":8}}]}12345678`), 92)
+	f.Add([]byte(`{"parameters":{"timeout":5},"inputs":[{"name":"s","datatype":"BYTES","shape":[2],"data":["a",`+
+		`"\u00e9"]}]}`), -1)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		r, err := DecodeREST(b, n, nil)
 		if err != nil {
@@ -123,7 +149,8 @@ func FuzzDecodeHTTPRequest(f *testing.F) {
 
 // FuzzDecodeHTTPResponse is the client's side: a hostile server must not take it down.
 func FuzzDecodeHTTPResponse(f *testing.F) {
-	f.Add([]byte(`{"model_name":"m","parameters":{"accuracy":0.5},"outputs":[{"name":"y","datatype":"INT8","shape":[2],"data":[1,2]}]}`), -1)
+	f.Add([]byte(`{"model_name":"m","parameters":{"accuracy":0.5},"outputs":[{"name":"y","datatype":"INT8",`+
+		`"shape":[2],"data":[1,2]}]}`), -1)
 	f.Add([]byte(`{"outputs":[{"name":"y","datatype":"INT8","shape":[2],"parameters":{"binary_data_size":2}}]}ab`), 87)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		r, err := DecodeRESTResponse(b, n)

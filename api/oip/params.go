@@ -8,19 +8,22 @@ import (
 	"github.com/sluice-serving/sluice/api/oip/pb"
 )
 
-// Params are the request parameters that sluice acts upon. Others are passed over, as the protocol wants of parameters a
-// server does not know.
+// Params are the request parameters that sluice acts upon. Others are passed over, as the protocol wants of parameters
+// a server does not know.
 type Params struct {
 	Timeout     time.Duration // "timeout", in microseconds on the wire; 0 means the app's objective
 	Priority    int32         // "priority": 1 the highest, 0 the default
 	MinAccuracy float64       // "min_accuracy" in [0, 1]
-	// Sequence is "sequence_id", a name or a number in decimal digits, of Triton's sequence extension: what the request is a part of;
-	// "" is none. SequenceStart and SequenceEnd are "sequence_start" and "sequence_end": the first and the last of it.
+	// Sequence is "sequence_id", a name or a number in decimal digits, of Triton's sequence extension: what the request
+	// is a part of; "" is none. SequenceStart and SequenceEnd are "sequence_start" and "sequence_end": the first and
+	// the last of it.
 	Sequence                   string
 	SequenceStart, SequenceEnd bool
-	// SequenceRate is "sequence_rate", ours: how many requests of the sequence the client will send in a second; 0 does not say.
+	// SequenceRate is "sequence_rate", ours: how many requests of the sequence the client will send in a second; 0 does
+	// not say.
 	SequenceRate float64
-	// StageTimings is "stage_timings": the answer is to tell of every stage when it was ready, and how long it waited and ran.
+	// StageTimings is "stage_timings": the answer is to tell of every stage when it was ready, and how long it waited
+	// and ran.
 	StageTimings bool
 }
 
@@ -88,7 +91,8 @@ func (p *Params) Set(name string, v any) error {
 // check tells what is wrong with the parameters together.
 func (p *Params) check() error {
 	if (p.SequenceStart || p.SequenceEnd || p.SequenceRate > 0) && p.Sequence == "" {
-		return invalid("parameters.sequence_id", "is missing: sequence_start, sequence_end and sequence_rate are about a sequence")
+		return invalid("parameters.sequence_id",
+			"is missing: sequence_start, sequence_end and sequence_rate are about a sequence")
 	}
 	return nil
 }
@@ -120,7 +124,8 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// sequenceNumber is the number that the name of a sequence is in decimal digits, if it is one: Triton's models tell numbers from names.
+// sequenceNumber is the number that the name of a sequence is in decimal digits, if it is one: Triton's models tell
+// numbers from names.
 func sequenceNumber(name string) (uint64, bool) {
 	n, err := strconv.ParseUint(name, 10, 64)
 	return n, err == nil && strconv.FormatUint(n, 10) == name

@@ -106,9 +106,9 @@ func parse(head []byte) (*restMessage, error) {
 	return &m, restore(m.Outputs)
 }
 
-// DecodeREST reads a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw gives
-// the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary tensors alias
-// body.
+// DecodeREST reads a request. headerLength is the value of HeaderLength, or NoBinary when the header is absent. raw
+// gives the model's only input for a request that is one raw block (headerLength 0); nil refuses those. Binary tensors
+// alias body.
 func DecodeREST(body []byte, headerLength int, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
 	if headerLength == 0 {
 		return decodeRaw(body, raw)
@@ -194,8 +194,8 @@ func plain(v json.RawMessage) any {
 	return string(v)
 }
 
-// decodeRaw reads a request whose whole body is the one input of a model: batch 1, at most one variable dimension, which
-// the size decides; a BYTES input is one element of shape [1].
+// decodeRaw reads a request whose whole body is the one input of a model: batch 1, at most one variable dimension,
+// which the size decides; a BYTES input is one element of shape [1].
 func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, error) {
 	if raw == nil {
 		return nil, invalid(HeaderLength, "is 0, but this model does not take raw requests")
@@ -208,7 +208,8 @@ func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, erro
 	if s.DType == tensor.Bytes {
 		for k := range t.Shape {
 			if t.Shape[k] > 1 {
-				return nil, invalid(HeaderLength, "is 0, but a raw BYTES request has one element and input %q has shape %v", s.Name, s.Shape)
+				return nil, invalid(HeaderLength,
+					"is 0, but a raw BYTES request has one element and input %q has shape %v", s.Name, s.Shape)
 			}
 			t.Shape[k] = 1
 		}
@@ -223,7 +224,8 @@ func decodeRaw(body []byte, raw func() (tensor.Spec, error)) (*RESTRequest, erro
 			case t.Shape[k] < 0 && open < 0:
 				open = k
 			case t.Shape[k] < 0:
-				return nil, invalid(HeaderLength, "is 0, but input %q has more than one variable dimension: %v", s.Name, s.Shape)
+				return nil, invalid(HeaderLength, "is 0, but input %q has more than one variable dimension: %v", s.Name,
+					s.Shape)
 			default:
 				fixed *= t.Shape[k]
 			}

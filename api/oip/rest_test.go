@@ -23,19 +23,49 @@ func TestRESTTraps(t *testing.T) {
 		want       string // of the data, "" where an error is wanted
 		err        string
 	}{
-		{"5 binary block", input("INT8", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02\x03", -2, "\x01\x02\x03", ""},
-		{"5 block too short", input("INT8", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02", -2, "", "binary_data_size"},
-		{"5 bytes left over", input("INT8", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02\x03\x04", -2, "", "1 bytes are left"},
-		{"5 size against shape", input("INT16", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02\x03", -2, "", "needs 3 elements of 2 bytes"},
+		{
+			"5 binary block", input("INT8", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02\x03", -2,
+			"\x01\x02\x03", "",
+		},
+		{
+			"5 block too short", input("INT8", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02", -2, "",
+			"binary_data_size",
+		},
+		{
+			"5 bytes left over", input("INT8", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02\x03\x04", -2,
+			"", "1 bytes are left",
+		},
+		{
+			"5 size against shape", input("INT16", "[3]", `"parameters":{"binary_data_size":3}`) + "\x01\x02\x03", -2,
+			"", "needs 3 elements of 2 bytes",
+		},
 		{"5 header beyond the body", `{}`, 10, "", HeaderLength},
-		{"5 data and binary", input("INT8", "[1]", `"data":[1],"parameters":{"binary_data_size":1}`) + "\x01", -2, "", "use one of them"},
-		{"7 bytes are UTF-8 strings", input("BYTES", "[2]", `"data":["a","\u00e9\u0000"]`), -1, "\x01\x00\x00\x00a\x03\x00\x00\x00\xc3\xa9\x00", ""},
-		{"7 nested equals flat", input("BYTES", "[2,1]", `"data":[["a"],["b"]]`), -1, "\x01\x00\x00\x00a\x01\x00\x00\x00b", ""},
+		{
+			"5 data and binary", input("INT8", "[1]", `"data":[1],"parameters":{"binary_data_size":1}`) + "\x01", -2,
+			"", "use one of them",
+		},
+		{
+			"7 bytes are UTF-8 strings", input("BYTES", "[2]", `"data":["a","\u00e9\u0000"]`), -1,
+			"\x01\x00\x00\x00a\x03\x00\x00\x00\xc3\xa9\x00", "",
+		},
+		{
+			"7 nested equals flat", input("BYTES", "[2,1]", `"data":[["a"],["b"]]`), -1,
+			"\x01\x00\x00\x00a\x01\x00\x00\x00b", "",
+		},
 		{"7 booleans", input("BOOL", "[3]", `"data":[true,false,1]`), -1, "\x01\x00\x01", ""},
 		{"8 half precision only binary", input("FP16", "[1]", `"data":[1]`), -1, "", "binary"},
-		{"9 int64 exact", input("INT64", "[2]", `"data":[9007199254740993,-9223372036854775808]`), -1, "\x01\x00\x00\x00\x00\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x80", ""},
-		{"9 uint64 exact", input("UINT64", "[1]", `"data":[18446744073709551615]`), -1, "\xff\xff\xff\xff\xff\xff\xff\xff", ""},
-		{"9 bare NaN and Infinity", input("FP32", "[3]", `"data":[NaN,Infinity,-Infinity]`), -1, "\x00\x00\xc0\x7f\x00\x00\x80\x7f\x00\x00\x80\xff", ""},
+		{
+			"9 int64 exact", input("INT64", "[2]", `"data":[9007199254740993,-9223372036854775808]`), -1,
+			"\x01\x00\x00\x00\x00\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x80", "",
+		},
+		{
+			"9 uint64 exact", input("UINT64", "[1]", `"data":[18446744073709551615]`), -1,
+			"\xff\xff\xff\xff\xff\xff\xff\xff", "",
+		},
+		{
+			"9 bare NaN and Infinity", input("FP32", "[3]", `"data":[NaN,Infinity,-Infinity]`), -1,
+			"\x00\x00\xc0\x7f\x00\x00\x80\x7f\x00\x00\x80\xff", "",
+		},
 		{"9 out of range", input("INT8", "[1]", `"data":[128]`), -1, "", "INT8"},
 		{"9 negative unsigned", input("UINT8", "[1]", `"data":[-1]`), -1, "", "UINT8"},
 		{"9 fraction in an integer", input("INT32", "[1]", `"data":[1.5]`), -1, "", "INT32"},
@@ -50,20 +80,42 @@ func TestRESTTraps(t *testing.T) {
 		{"10 zero dimension", input("INT8", "[0,4]", `"data":[]`), -1, "", ""},
 		{"10 scalar", input("INT8", "[]", `"data":[7]`), -1, "\x07", ""},
 		{"10 fractional dimension", input("INT8", "[1.5]", `"data":[7]`), -1, "", "shape"},
-		{"12 classification", `{"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}],"outputs":[{"name":"y","parameters":{"classification":3}}]}`, -1, "", "classification"},
-		{"12 timeout must be a number", `{"parameters":{"timeout":"soon"},"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}]}`, -1, "", "parameters.timeout"},
-		{"12 unknown parameters are passed over", `{"parameters":{"sequence_id":4,"triton_x":true},"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1],"extra":{"data":5}}]}`, -1, "\x01", ""},
+		{
+			"12 classification",
+			`{"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}],"outputs":[{"name":"y",` +
+				`"parameters":{"classification":3}}]}`, -1, "", "classification",
+		},
+		{
+			"12 timeout must be a number",
+			`{"parameters":{"timeout":"soon"},"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]}]}`, -1,
+			"", "parameters.timeout",
+		},
+		{
+			"12 unknown parameters are passed over",
+			`{"parameters":{"sequence_id":4,"triton_x":true},"inputs":[{"name":"x","datatype":"INT8","shape":[1],` +
+				`"data":[1],"extra":{"data":5}}]}`, -1, "\x01", "",
+		},
 		{"hostile: not JSON", `{"inputs":`, -1, "", "JSON"},
-		{"hostile: deep nesting", input("INT8", "[1]", `"data":`+strings.Repeat("[", 100)+"1"+strings.Repeat("]", 100)), -1, "", "deep"},
+		{
+			"hostile: deep nesting", input("INT8", "[1]", `"data":`+strings.Repeat("[", 100)+"1"+strings.Repeat("]",
+				100)), -1, "", "deep",
+		},
 		{"hostile: unknown type", input("FLOAT", "[1]", `"data":[1]`), -1, "", "datatype"},
-		{"hostile: same name twice", `{"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]},{"name":"x","datatype":"INT8","shape":[1],"data":[1]}]}`, -1, "", "name of inputs[0]"},
+		{
+			"hostile: same name twice",
+			`{"inputs":[{"name":"x","datatype":"INT8","shape":[1],"data":[1]},{"name":"x","datatype":"INT8",` +
+				`"shape":[1],"data":[1]}]}`, -1, "", "name of inputs[0]",
+		},
 		{"hostile: no inputs", `{"inputs":[]}`, -1, "", "inputs"},
 		{"hostile: no name", `{"inputs":[{"datatype":"INT8","shape":[1],"data":[1]}]}`, -1, "", "no name"},
 		{"hostile: no data", input("INT8", "[1]", `"parameters":{}`), -1, "", "neither"},
 		{"hostile: trailing comma", input("INT8", "[1]", `"data":[1,]`), -1, "", "comma"},
 		{"hostile: missing comma", input("INT8", "[2]", `"data":[1 2]`), -1, "", "comma"},
 		{"hostile: huge shape, small body", input("INT8", "[2000000000]", `"data":[1]`), -1, "", "needs 2000000000"},
-		{"a key called data elsewhere", `{"data":3,"inputs":[{"name":"data","datatype":"INT8","shape":[1],"data":[1]}]}`, -1, "\x01", ""},
+		{
+			"a key called data elsewhere",
+			`{"data":3,"inputs":[{"name":"data","datatype":"INT8","shape":[1],"data":[1]}]}`, -1, "\x01", "",
+		},
 	} {
 		header := c.header
 		if header == -2 {
@@ -95,7 +147,8 @@ func TestRawRequests(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(r.Inputs[0].Shape, []int64{1, 6}) || !r.BinaryOutputs {
 		t.Errorf("24 bytes of FP32 [-1,-1]: %+v, %v", r, err)
 	}
-	if r, err = DecodeREST([]byte("hello"), 0, raw(tensor.Bytes, 1)); err != nil || string(r.Inputs[0].Data) != "\x05\x00\x00\x00hello" {
+	if r, err = DecodeREST([]byte("hello"), 0, raw(tensor.Bytes, 1)); err != nil ||
+		string(r.Inputs[0].Data) != "\x05\x00\x00\x00hello" {
 		t.Errorf("BYTES: %+v, %v", r, err)
 	}
 	if _, err = DecodeREST(make([]byte, 7), 0, raw(tensor.FP32, -1, 2)); err == nil {
@@ -139,7 +192,8 @@ func sameTensors(t *testing.T, what string, got, want []tensor.Tensor) {
 		t.Fatalf("%s: %d tensors, want %d", what, len(got), len(want))
 	}
 	for k := range want {
-		if got[k].Name != want[k].Name || got[k].DType != want[k].DType || !reflect.DeepEqual(got[k].Shape, want[k].Shape) || !bytes.Equal(got[k].Data, want[k].Data) {
+		if got[k].Name != want[k].Name || got[k].DType != want[k].DType ||
+			!reflect.DeepEqual(got[k].Shape, want[k].Shape) || !bytes.Equal(got[k].Data, want[k].Data) {
 			t.Fatalf("%s: %+v, want %+v", what, got[k], want[k])
 		}
 	}
@@ -161,7 +215,12 @@ func TestRoundTrips(t *testing.T) {
 			if binary {
 				in = all
 			}
-			want := &RESTRequest{ID: "7", Inputs: in, BinaryOutputs: binary, Params: Params{Timeout: 5e6, Priority: 2, MinAccuracy: 0.5, Sequence: `a "b"`, SequenceStart: binary, SequenceEnd: !binary, StageTimings: true}, Outputs: []RequestedOutput{{Name: "y"}}}
+			want := &RESTRequest{
+				ID: "7", Inputs: in, BinaryOutputs: binary, Params: Params{
+					Timeout: 5e6, Priority: 2, MinAccuracy: 0.5, Sequence: `a "b"`, SequenceStart: binary,
+					SequenceEnd: !binary, StageTimings: true,
+				}, Outputs: []RequestedOutput{{Name: "y"}},
+			}
 			body, n, err := EncodeRESTRequest(want, binary)
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +233,11 @@ func TestRoundTrips(t *testing.T) {
 			if got.ID != "7" || got.Params != want.Params || got.BinaryOutputs != binary || len(got.Outputs) != 1 {
 				t.Fatalf("seed %d: %+v", seed, got)
 			}
-			answer := &RESTResponse{ModelName: "m", ModelVersion: "1", ID: "7", Outputs: in, Params: []Param{{"accuracy", 0.25}, {"batch_size", int64(4)}, {"variant", "v"}}}
+			answer := &RESTResponse{
+				ModelName: "m", ModelVersion: "1", ID: "7", Outputs: in, Params: []Param{
+					{"accuracy", 0.25}, {"batch_size", int64(4)}, {"variant", "v"},
+				},
+			}
 			body, n, err = EncodeREST(answer, &RESTRequest{BinaryOutputs: binary})
 			if err != nil {
 				t.Fatal(err)
@@ -184,7 +247,8 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatalf("seed %d: %v\n%s", seed, err, body)
 			}
 			sameTensors(t, "answer", back.Outputs, in)
-			if !reflect.DeepEqual(back.Params, answer.Params) || back.ModelName != "m" || back.ModelVersion != "1" || back.ID != "7" {
+			if !reflect.DeepEqual(back.Params, answer.Params) || back.ModelName != "m" || back.ModelVersion != "1" ||
+				back.ID != "7" {
 				t.Fatalf("seed %d: %+v", seed, back)
 			}
 		}
@@ -210,12 +274,17 @@ func TestRoundTrips(t *testing.T) {
 }
 
 func TestOutputsInJSON(t *testing.T) {
-	bad := []tensor.Tensor{{Name: "y", DType: tensor.Bytes, Shape: []int64{1}, Data: tensor.AppendBytes(nil, []byte{0xff})}}
-	if _, _, err := EncodeREST(&RESTResponse{Outputs: bad}, &RESTRequest{}); err == nil || !strings.Contains(err.Error(), "binary") {
+	bad := []tensor.Tensor{
+		{Name: "y", DType: tensor.Bytes, Shape: []int64{1}, Data: tensor.AppendBytes(nil, []byte{0xff})},
+	}
+	if _, _, err := EncodeREST(&RESTResponse{Outputs: bad}, &RESTRequest{}); err == nil ||
+		!strings.Contains(err.Error(), "binary") {
 		t.Errorf("not UTF-8: %v", err)
 	}
 	no := false
-	body, n, err := EncodeREST(&RESTResponse{Outputs: []tensor.Tensor{{Name: "y", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{3}}}},
+	body, n, err := EncodeREST(&RESTResponse{
+		Outputs: []tensor.Tensor{{Name: "y", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{3}}},
+	},
 		&RESTRequest{BinaryOutputs: true, Outputs: []RequestedOutput{{Name: "y", Binary: &no}}})
 	if err != nil || n != NoBinary || !bytes.Contains(body, []byte(`"data":[3]`)) {
 		t.Errorf("binary_data false must win over binary_data_output true: %s, %d, %v", body, n, err)

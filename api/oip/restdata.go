@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// cutData replaces the value of every "data" key of a tensor (an object three levels down: message, list, tensor) by its
-// index in the returned list, so that encoding/json never sees tensor data.
+// cutData replaces the value of every "data" key of a tensor (an object three levels down: message, list, tensor) by
+// its index in the returned list, so that encoding/json never sees tensor data.
 func cutData(head []byte) (lean []byte, data []json.RawMessage, err error) {
 	lean = make([]byte, 0, min(len(head), 4096))
 	depth, copied := 0, 0
@@ -114,8 +114,8 @@ func skipValue(b []byte, at int) (end int, err error) {
 	return 0, invalid("", "tensor data does not end")
 }
 
-// scanData turns a JSON array, flat or nested in any way, into a block of n elements. Whole numbers are exact to 64 bits;
-// floating-point types take bare NaN, Infinity and -Infinity.
+// scanData turns a JSON array, flat or nested in any way, into a block of n elements. Whole numbers are exact to 64
+// bits; floating-point types take bare NaN, Infinity and -Infinity.
 func scanData(d tensor.DType, n int64, b []byte) ([]byte, error) {
 	if d == tensor.FP16 || d == tensor.BF16 {
 		return nil, fmt.Errorf("%s has no JSON form: send it as binary data", d)
@@ -199,7 +199,8 @@ func appendElement(out []byte, d tensor.DType, b []byte, at int) ([]byte, int, e
 		return tensor.AppendBytes(out, []byte(s)), end, nil
 	}
 	end := at
-	for end < len(b) && b[end] != ',' && b[end] != ']' && b[end] != ' ' && b[end] != '\n' && b[end] != '\r' && b[end] != '\t' && b[end] != '[' {
+	for end < len(b) && b[end] != ',' && b[end] != ']' && b[end] != ' ' && b[end] != '\n' && b[end] != '\r' &&
+		b[end] != '\t' && b[end] != '[' {
 		end++
 	}
 	word := string(b[at:end])
@@ -266,11 +267,11 @@ func float(word string, bits int) (float64, bool) {
 	case "-Infinity":
 		return math.Inf(-1), true
 	}
-	if word == "" || !(word[0] == '-' || word[0] >= '0' && word[0] <= '9') {
+	if word == "" || (word[0] != '-' && (word[0] < '0' || word[0] > '9')) {
 		return 0, false // strconv knows hexadecimal, inf and more
 	}
 	for k := range len(word) {
-		if c := word[k]; !(c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E') {
+		if c := word[k]; (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return 0, false
 		}
 	}

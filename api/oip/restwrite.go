@@ -82,7 +82,10 @@ func EncodeRESTRequest(r *RESTRequest, binary bool) (body []byte, headerLength i
 	for _, p := range []struct {
 		name string
 		set  bool
-	}{{"sequence_start", r.Params.SequenceStart}, {"sequence_end", r.Params.SequenceEnd}, {"stage_timings", r.Params.StageTimings}} {
+	}{
+		{"sequence_start", r.Params.SequenceStart}, {"sequence_end", r.Params.SequenceEnd},
+		{"stage_timings", r.Params.StageTimings},
+	} {
 		if p.set {
 			b = append(b, `,"`...)
 			b = append(b, p.name...)

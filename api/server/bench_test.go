@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/sluice-serving/sluice/runtime/fake"
-	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
 	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -31,8 +31,13 @@ type bare struct {
 
 func (bare) ModelInfer(_ context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
 	return &pb.ModelInferResponse{ModelName: r.ModelName, ModelVersion: "1", Id: r.Id,
-		Parameters: map[string]*pb.InferParameter{"variant": oip.String("model"), "accuracy": oip.Double(0.9), "queue_us": oip.Int(1), "batch_size": oip.Int(1), "query_id": oip.Int(1)},
-		Outputs:    []*pb.ModelInferResponse_InferOutputTensor{{Name: "input", Datatype: "FP32", Shape: r.Inputs[0].Shape}}, RawOutputContents: r.RawInputContents}, nil
+		Parameters: map[string]*pb.InferParameter{
+			"variant": oip.String("model"), "accuracy": oip.Double(0.9), "queue_us": oip.Int(1),
+			"batch_size": oip.Int(1), "query_id": oip.Int(1),
+		},
+		Outputs: []*pb.ModelInferResponse_InferOutputTensor{
+			{Name: "input", Datatype: "FP32", Shape: r.Inputs[0].Shape},
+		}, RawOutputContents: r.RawInputContents}, nil
 }
 
 // client connects n times to a server.
@@ -93,12 +98,17 @@ func startSluice(tb testing.TB, system string) string {
 		tb.Fatal(err)
 	}
 	told := telemetry.New(c.Spec, telemetry.Options{})
-	p, err := dataplane.New(dataplane.Config{Spec: c.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend { return b }, Initial: c.Plan,
+	p, err := dataplane.New(dataplane.Config{Spec: c.Spec, Engine: e,
+		Backend: func(serving.WorkerID) dataplane.Backend {
+			return b
+		}, Initial: c.Plan,
 		Observe: told.Observe, Outcome: told.Outcome})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m := &server.Model{Name: "app", Batched: true, MaxBatch: 32, Versions: []server.Version{{Name: "model", Version: "1", Accuracy: 0.9}},
+	m := &server.Model{Name: "app", Batched: true, MaxBatch: 32, Versions: []server.Version{
+		{Name: "model", Version: "1", Accuracy: 0.9},
+	},
 		Inputs: []tensor.Spec{{Name: "input", DType: tensor.FP32, Shape: []int64{-1, 16}}}}
 	srv, err := server.New(server.Config{GRPC: "127.0.0.1:0"}, &live{plane: p, model: m})
 	if err != nil {
@@ -118,7 +128,9 @@ func startSluice(tb testing.TB, system string) string {
 }
 
 func message() *pb.ModelInferRequest {
-	return oip.EncodeRequest("app", "", "", []tensor.Tensor{{Name: "input", DType: tensor.FP32, Shape: []int64{1, 16}, Data: make([]byte, 64)}}, nil)
+	return oip.EncodeRequest("app", "", "", []tensor.Tensor{
+		{Name: "input", DType: tensor.FP32, Shape: []int64{1, 16}, Data: make([]byte, 64)},
+	}, nil)
 }
 
 // fire sends n requests from many callers and returns how long it took.
@@ -142,8 +154,9 @@ func fire(tb testing.TB, to []pb.GRPCInferenceServiceClient, callers, n int) tim
 	return time.Since(begun)
 }
 
-// BenchmarkGRPC compares the whole path, with a runtime that takes no time, with a bare handler: both in one run, in turns
-// of a tenth, so that a drifting machine drifts under both. ratio is the rate of the whole path over that of the bare one.
+// BenchmarkGRPC compares the whole path, with a runtime that takes no time, with a bare handler: both in one run, in
+// turns of a tenth, so that a drifting machine drifts under both. ratio is the rate of the whole path over that of the
+// bare one.
 func BenchmarkGRPC(b *testing.B) {
 	for _, system := range []string{"sluice", "clkwrk", "nexus-batching"} {
 		b.Run(system, func(b *testing.B) {

@@ -25,8 +25,8 @@ type Config struct {
 	ReadTimeout  time.Duration // for a request to arrive; 30 s
 	IdleTimeout  time.Duration // of a silent connection; 2 min
 	DrainTimeout time.Duration // for accepted requests to finish; 30 s
-	// NotReady is how long the server says that it is not ready before it stops to accept, so that load balancers notice;
-	// 0 for none.
+	// NotReady is how long the server says that it is not ready before it stops to accept, so that load balancers
+	// notice; 0 for none.
 	NotReady time.Duration
 
 	// AdminHandlers are served on the admin address by path. /metrics is served on the HTTP address, too.
@@ -76,7 +76,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("server.admin: %w", err)
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return c, fmt.Errorf("server.admin: %q can be reached from other machines and has no authentication: use 127.0.0.1:PORT", c.Admin)
+			return c, fmt.Errorf("server.admin: %q can be reached from other machines and has no authentication: use "+
+				"127.0.0.1:PORT", c.Admin)
 		}
 	}
 	return c, nil

@@ -26,7 +26,10 @@ import (
 const serverName = "sluice"
 
 // extensions of the protocol that the server has.
-var extensions = []string{"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters", "sequence", "sequence(string_id)"}
+var extensions = []string{
+	"model_repository", "model_configuration", "statistics", "binary_tensor_data", "parameters", "sequence",
+	"sequence(string_id)",
+}
 
 // grpcOptions are the settings of a server for existing clients: the default limit of 4 MiB and the default keep-alive
 // enforcement turn many of them away.
@@ -37,18 +40,23 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(uint32(c.Streams)),
 		grpc.MaxHeaderListSize(uint32(c.MaxHeader)),
 		grpc.ConnectionTimeout(c.ReadTimeout),
-		grpc.SharedWriteBuffer(true),
 		grpc.WaitForHandlers(true),
-		grpc.UnaryInterceptor(func(ctx context.Context, r any, i *grpc.UnaryServerInfo, next grpc.UnaryHandler) (out any, err error) {
+		grpc.UnaryInterceptor(func(ctx context.Context, r any, i *grpc.UnaryServerInfo,
+			next grpc.UnaryHandler) (out any, err error) {
 			defer survive(c, i.FullMethod, &err)
 			return next(ctx, r)
 		}),
-		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
+			next grpc.StreamHandler) (err error) {
 			defer survive(c, i.FullMethod, &err)
 			return next(srv, s)
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.IdleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: 10 * time.Second, PermitWithoutStream: true,
+		}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: c.IdleTimeout, Time: 30 * time.Second, Timeout: 20 * time.Second,
+		}),
 	}
 }
 
@@ -109,7 +117,8 @@ func (g *grpcService) ServerMetadata(context.Context, *pb.ServerMetadataRequest)
 }
 
 // ModelMetadata implements the protocol.
-func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse, error) {
+func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse,
+	error) {
 	m, err := g.model(r.GetName())
 	if err == nil {
 		_, err = g.s.version(m, r.GetVersion())
@@ -117,7 +126,9 @@ func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequ
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
-	out := &pb.ModelMetadataResponse{Name: m.Name, Platform: m.Platform, Inputs: describe(m.Inputs), Outputs: describe(m.Outputs)}
+	out := &pb.ModelMetadataResponse{
+		Name: m.Name, Platform: m.Platform, Inputs: describe(m.Inputs), Outputs: describe(m.Outputs),
+	}
 	for _, v := range m.Versions {
 		out.Versions = append(out.Versions, v.Version)
 	}
@@ -142,7 +153,8 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 }
 
 // infer answers a request; queued is called when its query has its place among others, if any is to know.
-func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse, error) {
+func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse,
+	error) {
 	m, err := g.model(r.ModelName)
 	if err != nil {
 		return nil, err
@@ -165,7 +177,8 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 		for k, o := range r.Outputs {
 			names[k] = o.GetName()
 			if o.GetParameters()["classification"] != nil {
-				return nil, oip.Errorf(oip.Unsupported, "outputs["+strconv.Itoa(k)+"] classification", "is not supported: ask for the scores")
+				return nil, oip.Errorf(oip.Unsupported, "outputs["+strconv.Itoa(k)+"] classification",
+					"is not supported: ask for the scores")
 			}
 		}
 		if err := wanted(m, names); err != nil {
@@ -183,10 +196,12 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 		return nil, err
 	}
 	v, _ := m.Version(answer.Variant)
-	out := &pb.ModelInferResponse{ModelName: m.Name, ModelVersion: v.Version, Id: r.Id, Parameters: map[string]*pb.InferParameter{
-		"variant": oip.String(v.Name), "accuracy": oip.Double(answer.Accuracy), "queue_us": oip.Int(answer.Queue.Microseconds()),
-		"batch_size": oip.Int(int64(answer.BatchSize)), "query_id": oip.Int(int64(answer.Query)),
-	}}
+	out := &pb.ModelInferResponse{ModelName: m.Name, ModelVersion: v.Version, Id: r.Id,
+		Parameters: map[string]*pb.InferParameter{
+			"variant": oip.String(v.Name), "accuracy": oip.Double(answer.Accuracy),
+			"queue_us":   oip.Int(answer.Queue.Microseconds()),
+			"batch_size": oip.Int(int64(answer.BatchSize)), "query_id": oip.Int(int64(answer.Query)),
+		}}
 	for _, p := range stageTimings(answer.Stages) {
 		switch x := p.Value.(type) {
 		case string:
@@ -202,8 +217,9 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 // streamDepth is how many requests of one stream run at once; a client that sends more waits.
 const streamDepth = 64
 
-// ModelStreamInfer implements the protocol: answers come in the order in which they are ready, each with its request's id;
-// errors travel inside the stream. Requests of sequences are queued in the order in which they come, others as they are decoded.
+// ModelStreamInfer implements the protocol: answers come in the order in which they are ready, each with its request's
+// id; errors travel inside the stream. Requests of sequences are queued in the order in which they come, others as they
+// are decoded.
 func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStreamInferServer) error {
 	ctx := stream.Context()
 	slots := make(chan struct{}, streamDepth)
@@ -239,7 +255,11 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 			out, err := g.guarded(ctx, r, queued)
 			if err != nil {
 				e, _ := told(err)
-				answers <- &pb.ModelStreamInferResponse{ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{Id: r.GetId(), ModelName: r.GetModelName()}}
+				answers <- &pb.ModelStreamInferResponse{
+					ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{
+						Id: r.GetId(), ModelName: r.GetModelName(),
+					},
+				}
 				return
 			}
 			answers <- &pb.ModelStreamInferResponse{InferResponse: out}
@@ -256,7 +276,8 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 }
 
 // guarded is infer on a goroutine of its own, out of reach of the interceptors.
-func (g *grpcService) guarded(ctx context.Context, r *pb.ModelInferRequest, queued func()) (out *pb.ModelInferResponse, err error) {
+func (g *grpcService) guarded(ctx context.Context, r *pb.ModelInferRequest, queued func()) (out *pb.ModelInferResponse,
+	err error) {
 	if queued != nil {
 		defer queued() // also where it fails before that
 	}
@@ -303,7 +324,8 @@ func (m *Model) item(shape []int64) []int64 {
 }
 
 // ModelStatistics implements Triton's extension; without a name it covers all models.
-func (g *grpcService) ModelStatistics(ctx context.Context, r *pb.ModelStatisticsRequest) (*pb.ModelStatisticsResponse, error) {
+func (g *grpcService) ModelStatistics(ctx context.Context, r *pb.ModelStatisticsRequest) (*pb.ModelStatisticsResponse,
+	error) {
 	list, err := g.s.statistics(r.GetName(), r.GetVersion())
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -316,16 +338,20 @@ func (g *grpcService) ModelStatistics(ctx context.Context, r *pb.ModelStatistics
 }
 
 // RepositoryIndex implements Triton's extension.
-func (g *grpcService) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRequest) (*pb.RepositoryIndexResponse, error) {
+func (g *grpcService) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRequest) (*pb.RepositoryIndexResponse,
+	error) {
 	out := &pb.RepositoryIndexResponse{}
 	for _, x := range g.s.index(r.GetReady()) {
-		out.Models = append(out.Models, &pb.RepositoryIndexResponse_ModelIndex{Name: x.Name, Version: x.Version, State: x.State, Reason: x.Reason})
+		out.Models = append(out.Models, &pb.RepositoryIndexResponse_ModelIndex{
+			Name: x.Name, Version: x.Version, State: x.State, Reason: x.Reason,
+		})
 	}
 	return out, nil
 }
 
 // RepositoryModelLoad implements Triton's extension.
-func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (*pb.RepositoryModelLoadResponse, error) {
+func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (
+	*pb.RepositoryModelLoadResponse, error) {
 	m, err := g.model(r.GetModelName())
 	if err == nil {
 		err = g.mayControl(ctx)
@@ -340,7 +366,8 @@ func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryM
 }
 
 // RepositoryModelUnload implements Triton's extension.
-func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (*pb.RepositoryModelUnloadResponse, error) {
+func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.RepositoryModelUnloadRequest) (
+	*pb.RepositoryModelUnloadResponse, error) {
 	m, err := g.model(r.GetModelName())
 	if err == nil {
 		err = g.mayControl(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// routes are the HTTP paths of the protocol and of Triton's extensions. Query strings are ignored everywhere: clients add
-// their own.
+// routes are the HTTP paths of the protocol and of Triton's extensions. Query strings are ignored everywhere: clients
+// add their own.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
@@ -21,7 +21,9 @@ func (s *Server) routes() http.Handler {
 		s.handle(mux, http.MethodPost, path, h)
 	}
 	get("/v2", s.getServer)
-	get("/v2/health/live", func(w http.ResponseWriter, _ *http.Request) error { return reply(w, map[string]bool{"live": true}) })
+	get("/v2/health/live", func(w http.ResponseWriter, _ *http.Request) error {
+		return reply(w, map[string]bool{"live": true})
+	})
 	get("/v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error { return readiness(w, s.Ready()) })
 	get("/v2/models/stats", s.getAllStats)
 	for _, p := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
@@ -51,7 +53,7 @@ func (s *Server) routes() http.Handler {
 // handle mounts one method of one path; other methods are answered 405.
 func (s *Server) handle(mux *http.ServeMux, method, path string, h func(http.ResponseWriter, *http.Request) error) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != method && !(method == http.MethodGet && r.Method == http.MethodHead) {
+		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
 			w.Header().Set("Allow", method)
 			writeError(w, http.StatusMethodNotAllowed, "use "+method+" here")
 			return
@@ -145,7 +147,10 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	for k, v := range m.Versions {
 		versions[k] = v.Version
 	}
-	return reply(w, map[string]any{"name": m.Name, "versions": versions, "platform": m.Platform, "inputs": jsonTensors(m.Inputs), "outputs": jsonTensors(m.Outputs)})
+	return reply(w, map[string]any{
+		"name": m.Name, "versions": versions, "platform": m.Platform, "inputs": jsonTensors(m.Inputs),
+		"outputs": jsonTensors(m.Outputs),
+	})
 }
 
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
@@ -177,7 +182,10 @@ func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	if m.Batched {
 		most = m.MaxBatch
 	}
-	return reply(w, map[string]any{"name": m.Name, "platform": m.Platform, "backend": m.backend(), "max_batch_size": most, "input": list(m.Inputs), "output": list(m.Outputs)})
+	return reply(w, map[string]any{
+		"name": m.Name, "platform": m.Platform, "backend": m.backend(), "max_batch_size": most, "input": list(m.Inputs),
+		"output": list(m.Outputs),
+	})
 }
 
 func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {

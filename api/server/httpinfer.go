@@ -29,7 +29,8 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	}
 	req, err := oip.DecodeREST(body, headerLength, func() (tensor.Spec, error) {
 		if len(m.Inputs) != 1 {
-			return tensor.Spec{}, oip.Errorf(oip.Invalid, oip.HeaderLength, "is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
+			return tensor.Spec{}, oip.Errorf(oip.Invalid, oip.HeaderLength,
+				"is 0, which only models with one input take; model %q has %d", m.Name, len(m.Inputs))
 		}
 		return m.Inputs[0], nil
 	})
@@ -59,8 +60,11 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	v, _ := m.Version(answer.Variant)
 	out, length, err := oip.EncodeREST(&oip.RESTResponse{
 		ModelName: m.Name, ModelVersion: v.Version, ID: req.ID, Outputs: outputs,
-		Params: append([]oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy}, {Name: "queue_us", Value: answer.Queue.Microseconds()},
-			{Name: "batch_size", Value: int64(answer.BatchSize)}, {Name: "query_id", Value: int64(answer.Query)}}, stageTimings(answer.Stages)...),
+		Params: append([]oip.Param{{Name: "variant", Value: v.Name}, {Name: "accuracy", Value: answer.Accuracy},
+			{Name: "queue_us", Value: answer.Queue.Microseconds()},
+			{Name: "batch_size", Value: int64(answer.BatchSize)}, {
+				Name: "query_id", Value: int64(answer.Query),
+			}}, stageTimings(answer.Stages)...),
 	}, req)
 	if err != nil {
 		return err
@@ -110,14 +114,16 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		}
 		in = z
 	default:
-		return nil, oip.Errorf(oip.Unsupported, "Content-Encoding", "%.40q is not supported: use gzip, deflate or none", r.Header.Get("Content-Encoding"))
+		return nil, oip.Errorf(oip.Unsupported, "Content-Encoding", "%.40q is not supported: use gzip, deflate or none",
+			r.Header.Get("Content-Encoding"))
 	}
 	b, err := io.ReadAll(io.LimitReader(in, s.config.MaxRequest+1))
 	if err != nil {
 		return nil, oip.Errorf(oip.Invalid, "Content-Encoding", "%v", err)
 	}
 	if int64(len(b)) > s.config.MaxRequest {
-		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server", s.config.MaxRequest)
+		return nil, oip.Errorf(oip.TooLarge, "", "the request unpacks to more than %d bytes, the limit of this server",
+			s.config.MaxRequest)
 	}
 	return b, nil
 }

@@ -42,15 +42,19 @@ func (s *Server) stats(w http.ResponseWriter, name, version string) error {
 	out := make([]jsonStats, len(list))
 	for k, x := range list {
 		out[k] = jsonStats{
-			Name: x.model.Name, Version: x.Version, LastInference: x.LastInference, InferenceCount: x.InferenceCount, ExecutionCount: x.ExecutionCount,
+			Name: x.model.Name, Version: x.Version, LastInference: x.LastInference, InferenceCount: x.InferenceCount,
+			ExecutionCount: x.ExecutionCount,
 			InferenceStats: map[string]jsonDuration{
 				"success": {x.Success, x.SuccessNS}, "fail": {x.Fail, x.FailNS}, "queue": {x.Queue, x.QueueNS},
-				"compute_input": {x.Compute, 0}, "compute_infer": {x.Compute, x.ComputeNS}, "compute_output": {x.Compute, 0},
+				"compute_input": {x.Compute, 0}, "compute_infer": {x.Compute, x.ComputeNS},
+				"compute_output": {x.Compute, 0},
 			},
 			BatchStats: []jsonBatch{},
 		}
 		for _, b := range x.Batches {
-			out[k].BatchStats = append(out[k].BatchStats, jsonBatch{b.Size, jsonDuration{b.Count, 0}, jsonDuration{b.Count, b.NS}, jsonDuration{b.Count, 0}})
+			out[k].BatchStats = append(out[k].BatchStats, jsonBatch{
+				b.Size, jsonDuration{b.Count, 0}, jsonDuration{b.Count, b.NS}, jsonDuration{b.Count, 0},
+			})
 		}
 	}
 	return reply(w, map[string]any{"model_stats": out})

@@ -17,7 +17,8 @@ var errControl = oip.Errorf(oip.Unsupported, "", "models can be loaded and unloa
 // version checks that a model has a version.
 func (s *Server) version(m *Model, version string) (string, error) {
 	if _, ok := m.Pin(version); !ok {
-		return "", oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out", version, m.Name, versions(m))
+		return "", oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out",
+			version, m.Name, versions(m))
 	}
 	return version, nil
 }
@@ -53,14 +54,20 @@ func duration(count, ns uint64) *pb.StatisticDuration {
 
 func (x *modelStatistics) proto() *pb.ModelStatistics {
 	out := &pb.ModelStatistics{
-		Name: x.model.Name, Version: x.Version, LastInference: uint64(x.LastInference), InferenceCount: x.InferenceCount, ExecutionCount: x.ExecutionCount,
+		Name: x.model.Name, Version: x.Version, LastInference: uint64(x.LastInference),
+		InferenceCount: x.InferenceCount, ExecutionCount: x.ExecutionCount,
 		InferenceStats: &pb.InferStatistics{
-			Success: duration(x.Success, x.SuccessNS), Fail: duration(x.Fail, x.FailNS), Queue: duration(x.Queue, x.QueueNS),
-			ComputeInput: duration(x.Compute, 0), ComputeInfer: duration(x.Compute, x.ComputeNS), ComputeOutput: duration(x.Compute, 0),
+			Success: duration(x.Success, x.SuccessNS), Fail: duration(x.Fail, x.FailNS),
+			Queue:        duration(x.Queue, x.QueueNS),
+			ComputeInput: duration(x.Compute, 0), ComputeInfer: duration(x.Compute, x.ComputeNS),
+			ComputeOutput: duration(x.Compute, 0),
 		},
 	}
 	for _, b := range x.Batches {
-		out.BatchStats = append(out.BatchStats, &pb.InferBatchStatistics{BatchSize: b.Size, ComputeInput: duration(b.Count, 0), ComputeInfer: duration(b.Count, b.NS), ComputeOutput: duration(b.Count, 0)})
+		out.BatchStats = append(out.BatchStats, &pb.InferBatchStatistics{
+			BatchSize: b.Size, ComputeInput: duration(b.Count, 0), ComputeInfer: duration(b.Count, b.NS),
+			ComputeOutput: duration(b.Count, 0),
+		})
 	}
 	return out
 }

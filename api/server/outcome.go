@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/serving"
 )
 

@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/api/server"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/systems"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// letters is a runtime of four stages: split finds the letters of words, upper and double look at every letter, sum writes down
-// both and counts the queries of the stream.
+// letters is a runtime of four stages: split finds the letters of words, upper and double look at every letter, sum
+// writes down both and counts the queries of the stream.
 type letters struct{}
 
 func (letters) Launch(context.Context, dataplane.InstanceSpec) (dataplane.Runner, error) {
@@ -72,11 +72,15 @@ func (letters) Run(_ context.Context, b *dataplane.Batch) error {
 	return nil
 }
 
-// A diamond over a real data plane, seen by an HTTP client: metadata of the whole, rows of 0, 1, 3 and 17, streams, timings.
+// A diamond over a real data plane, seen by an HTTP client: metadata of the whole, rows of 0, 1, 3 and 17, streams,
+// timings.
 func TestPipelineOverHTTP(t *testing.T) {
 	join := []serving.Edge{{To: 3, FanOut: 1}}
-	w := simtest.Staged([]serving.Stage{{Name: "split", Next: []serving.Edge{{To: 1, FanOut: 3, Rows: "letters"}, {To: 2, FanOut: 3, Rows: "letters"}}},
-		{Name: "upper", Next: join}, {Name: "double", Next: join}, {Name: "sum", Stateful: true}}, 2, time.Microsecond, time.Microsecond, time.Minute, 4)
+	w := simtest.Staged([]serving.Stage{{
+		Name: "split", Next: []serving.Edge{{To: 1, FanOut: 3, Rows: "letters"}, {To: 2, FanOut: 3, Rows: "letters"}},
+	},
+		{Name: "upper", Next: join}, {Name: "double", Next: join}, {Name: "sum", Stateful: true}}, 2, time.Microsecond,
+		time.Microsecond, time.Minute, 4)
 	words := func(names ...string) (out []tensor.Spec) {
 		for _, n := range names {
 			out = append(out, tensor.Spec{Name: n, DType: tensor.Bytes, Shape: []int64{-1}})
@@ -84,8 +88,12 @@ func TestPipelineOverHTTP(t *testing.T) {
 		return out
 	}
 	letter := map[string]string{"letter": "letters"}
-	wiring := []dataplane.Wiring{{Inputs: words("word"), Outputs: words("letters")}, {Inputs: words("letter"), Takes: letter, Outputs: words("big")},
-		{Inputs: words("letter"), Takes: letter, Outputs: words("twice")}, {Inputs: words("big", "twice"), Outputs: words("sum"), Gives: map[string]string{"sum": "found"}}}
+	wiring := []dataplane.Wiring{{Inputs: words("word"), Outputs: words("letters")}, {
+		Inputs: words("letter"), Takes: letter, Outputs: words("big"),
+	},
+		{Inputs: words("letter"), Takes: letter, Outputs: words("twice")}, {
+			Inputs: words("big", "twice"), Outputs: words("sum"), Gives: map[string]string{"sum": "found"},
+		}}
 	sys, err := systems.Get("sluice")
 	if err != nil {
 		t.Fatal(err)
@@ -94,12 +102,17 @@ func TestPipelineOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := dataplane.New(dataplane.Config{Spec: w.Spec, Engine: e, Initial: w.Plan, Wiring: wiring, Rows: 20, Backend: func(serving.WorkerID) dataplane.Backend { return letters{} }})
+	p, err := dataplane.New(dataplane.Config{Spec: w.Spec, Engine: e, Initial: w.Plan, Wiring: wiring, Rows: 20,
+		Backend: func(serving.WorkerID) dataplane.Backend {
+			return letters{}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	m := &server.Model{Name: "spell", Batched: true, MaxBatch: 4, Versions: []server.Version{{Variant: 3, Name: "sum", Version: "1"}}}
+	m := &server.Model{
+		Name: "spell", Batched: true, MaxBatch: 4, Versions: []server.Version{{Variant: 3, Name: "sum", Version: "1"}},
+	}
 	if m.Inputs, m.Outputs, err = dataplane.Interface(w.Spec, wiring, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +134,16 @@ func TestPipelineOverHTTP(t *testing.T) {
 		return r.StatusCode, string(b)
 	}
 	url := "http://" + srv.HTTPAddr() + "/v2/models/spell"
-	if _, meta := get(http.Get(url)); !strings.Contains(meta, `"inputs":[{"name":"word","datatype":"BYTES","shape":[-1]}]`) || !strings.Contains(meta, `"outputs":[{"name":"found",`) {
+	if _, meta := get(http.Get(url)); !strings.Contains(meta,
+		`"inputs":[{"name":"word","datatype":"BYTES","shape":[-1]}]`) ||
+		!strings.Contains(meta, `"outputs":[{"name":"found",`) {
 		t.Errorf("metadata: %s", meta)
 	}
 	ask := func(parameters, words string, n int) (int, string) {
-		return get(http.Post(url+"/infer", "application/json", strings.NewReader(fmt.Sprintf(`{"parameters":{%s},"inputs":[{"name":"word","datatype":"BYTES","shape":[%d],"data":[%s]}]}`, parameters, n, words))))
+		return get(http.Post(url+"/infer", "application/json",
+			strings.NewReader(fmt.Sprintf(
+				`{"parameters":{%s},"inputs":[{"name":"word","datatype":"BYTES","shape":[%d],"data":[%s]}]}`,
+				parameters, n, words))))
 	}
 	turn := ""
 	for _, word := range []string{"", "a", "abc", "abcdefghijklmnopq"} {
@@ -160,14 +178,17 @@ func TestPipelineOverHTTP(t *testing.T) {
 			t.Errorf("%q: %v, want %v", word, o, want)
 		}
 		turn = strings.Repeat("+", len(turn)+max((len(want)+3)/4-1, 0))
-		if len(want) > 0 && got.Parameters["stage.sum.items"] != float64(len(want)) || len(want) == 0 && got.Parameters["stage.sum.items"] != nil || got.Parameters["stage.split.items"] != 1.0 {
+		if len(want) > 0 && got.Parameters["stage.sum.items"] != float64(len(want)) || len(want) == 0 &&
+			got.Parameters["stage.sum.items"] != nil || got.Parameters["stage.split.items"] != 1.0 {
 			t.Errorf("%q: %v", word, got.Parameters)
 		}
 	}
-	if code, body := ask("", `"more than twenty letters"`, 1); code != 500 || !strings.Contains(body, `at most 20 are taken`) {
+	if code, body := ask("", `"more than twenty letters"`, 1); code != 500 ||
+		!strings.Contains(body, `at most 20 are taken`) {
 		t.Errorf("%d %s", code, body)
 	}
-	if code, body := ask("", `"ab","","c"`, 3); code != 200 || !strings.Contains(body, `"data":["Aaa+","Bbb+","Ccc+"]`) {
+	if code, body := ask("", `"ab","","c"`, 3); code != 200 ||
+		!strings.Contains(body, `"data":["Aaa+","Bbb+","Ccc+"]`) {
 		t.Errorf("%d %s", code, body)
 	}
 }

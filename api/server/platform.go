@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Platform is what the front ends need of the rest of the program. An app is the protocol's model; its variants are what
-// model_version may pin. Its methods may be called by any number of goroutines.
+// Platform is what the front ends need of the rest of the program. An app is the protocol's model; its variants are
+// what model_version may pin. Its methods may be called by any number of goroutines.
 type Platform interface {
 	// Ready tells whether the server as a whole takes queries. It stays true while a variant loads.
 	Ready() bool
@@ -36,8 +36,9 @@ type Model struct {
 	Versions []Version
 	Former   []Version // that were replaced: they cannot be pinned, and may answer until their successor is ready
 	// Within are the variants of a pipeline's other stages. One of them may be the last to end; none can be asked for.
-	Within   []Version
-	Inputs   []tensor.Spec // with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
+	Within []Version
+	// with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
+	Inputs   []tensor.Spec
 	Outputs  []tensor.Spec
 	Batched  bool // the first dimension counts items
 	MaxBatch int  // most items of one request

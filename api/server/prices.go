@@ -19,8 +19,8 @@ type Price struct {
 	PricePerHour float64 `json:"price_per_hour"`
 }
 
-// Prices is the handler of an admin address that answers GET with all prices and takes a new one, a Price, by PUT. set answers
-// false when there is no such device type.
+// Prices is the handler of an admin address that answers GET with all prices and takes a new one, a Price, by PUT. set
+// answers false when there is no such device type.
 func Prices(list func() []Price, set func(Price) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
@@ -66,7 +66,8 @@ func readPrice(w http.ResponseWriter, r *http.Request) (Price, error) {
 	case errors.As(err, &large):
 		return Price{}, oip.Errorf(oip.TooLarge, "", "a price has at most %d bytes", mostPrice)
 	case err != nil:
-		return Price{}, oip.Errorf(oip.Invalid, "", "the body is not {\"device_type\": NAME, \"price_per_hour\": NUMBER}: %v", err)
+		return Price{}, oip.Errorf(oip.Invalid, "",
+			"the body is not {\"device_type\": NAME, \"price_per_hour\": NUMBER}: %v", err)
 	case p.DeviceType == nil:
 		return Price{}, oip.Errorf(oip.Invalid, "device_type", "is missing")
 	case p.PricePerHour == nil:

@@ -12,7 +12,9 @@ import (
 
 func TestPrices(t *testing.T) {
 	now := map[string]float64{"gpu": 0.526, "cpu": 0.15}
-	h := server.Prices(func() []server.Price { return []server.Price{{"gpu", now["gpu"]}, {"cpu", now["cpu"]}} }, func(p server.Price) bool {
+	h := server.Prices(func() []server.Price {
+		return []server.Price{{"gpu", now["gpu"]}, {"cpu", now["cpu"]}}
+	}, func(p server.Price) bool {
 		if _, ok := now[p.DeviceType]; !ok {
 			return false
 		}
@@ -52,7 +54,8 @@ func TestPrices(t *testing.T) {
 	}
 	status, text := ask(http.MethodGet, "", "")
 	var got []server.Price
-	if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 || len(got) != 2 || got[0] != (server.Price{"gpu", 0}) || got[1] != (server.Price{"cpu", 0.06}) {
+	if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 || len(got) != 2 ||
+		got[0] != (server.Price{"gpu", 0}) || got[1] != (server.Price{"cpu", 0.06}) {
 		t.Errorf("%d %s", status, text)
 	}
 }

@@ -32,7 +32,8 @@ type Server struct {
 	grpcL         net.Listener
 }
 
-// New checks the configuration and binds the addresses, so that port 0 gives a free one; nothing is answered before Serve.
+// New checks the configuration and binds the addresses, so that port 0 gives a free one; nothing is answered before
+// Serve.
 func New(c Config, p Platform) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -46,7 +47,7 @@ func New(c Config, p Platform) (*Server, error) {
 		if !on(x.address) {
 			continue
 		}
-		l, err := net.Listen("tcp", x.address)
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", x.address)
 		if err != nil {
 			s.closeListeners()
 			return nil, err
@@ -68,7 +69,8 @@ func (s *Server) closeListeners() {
 func (s *Server) build() {
 	c := &s.config
 	timed := func(h http.Handler) *http.Server {
-		return &http.Server{Handler: h, ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
+		return &http.Server{Handler: h, ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout,
+			IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
 			ErrorLog: quiet(c.Log)}
 	}
 	if s.httpL != nil {
@@ -151,8 +153,9 @@ func (s *Server) watchHealth(ctx context.Context) {
 	}
 }
 
-// Serve answers until ctx ends. Then, in this order: the server turns not ready in all protocols; after Config.NotReady it
-// stops to accept connections and calls; calls that were accepted are answered, for DrainTimeout at the most; it returns.
+// Serve answers until ctx ends. Then, in this order: the server turns not ready in all protocols; after Config.NotReady
+// it stops to accept connections and calls; calls that were accepted are answered, for DrainTimeout at the most; it
+// returns.
 func (s *Server) Serve(ctx context.Context) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	failed, fail := context.WithCancelCause(ctx)
@@ -160,7 +163,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	running.Go(func() { s.watchHealth(watching) })
 	serve := func(what func() error) {
 		running.Go(func() {
-			if err := what(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
+			if err := what(); err != nil && !errors.Is(err, http.ErrServerClosed) &&
+				!errors.Is(err, grpc.ErrServerStopped) {
 				fail(err)
 			}
 		})

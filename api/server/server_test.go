@@ -26,10 +26,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
 	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -49,9 +49,17 @@ type platform struct {
 func newPlatform() *platform {
 	return &platform{ready: true, model: server.Model{
 		Name: "digits/v1", Platform: "onnxruntime_onnx", Batched: true, MaxBatch: 4,
-		Versions: []server.Version{{Variant: 0, Name: "small", Version: "1", Accuracy: 0.8}, {Variant: 1, Name: "large", Version: "2", Accuracy: 0.9}},
-		Inputs:   []tensor.Spec{{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 2}}},
-		Outputs:  []tensor.Spec{{Name: "y", DType: tensor.FP32, Shape: []int64{-1, 2}}, {Name: "s", DType: tensor.Bytes, Shape: []int64{-1}}},
+		Versions: []server.Version{
+			{
+				Variant: 0, Name: "small", Version: "1", Accuracy: 0.8,
+			}, {Variant: 1, Name: "large", Version: "2", Accuracy: 0.9},
+		},
+		Inputs: []tensor.Spec{{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 2}}},
+		Outputs: []tensor.Spec{
+			{
+				Name: "y", DType: tensor.FP32, Shape: []int64{-1, 2},
+			}, {Name: "s", DType: tensor.Bytes, Shape: []int64{-1}},
+		},
 	}}
 }
 
@@ -69,7 +77,12 @@ func (p *platform) Load(context.Context, *server.Model) error   { p.set(false); 
 func (p *platform) Unload(context.Context, *server.Model) error { p.set(true); return nil }
 func (p *platform) set(v bool)                                  { p.mu.Lock(); p.unloaded = v; p.mu.Unlock() }
 func (p *platform) Statistics(*server.Model) []server.VersionStatistics {
-	return []server.VersionStatistics{{Version: "1", InferenceCount: 3, ExecutionCount: 2, Success: 3, SuccessNS: 30, Batches: []server.BatchStatistics{{Size: 2, Count: 1, NS: 7}}}}
+	return []server.VersionStatistics{
+		{
+			Version: "1", InferenceCount: 3, ExecutionCount: 2, Success: 3, SuccessNS: 30,
+			Batches: []server.BatchStatistics{{Size: 2, Count: 1, NS: 7}},
+		},
+	}
 }
 
 func (p *platform) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
@@ -88,8 +101,11 @@ func (p *platform) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.
 	if r.Variant >= 0 {
 		v = r.Variant
 	}
-	return &dataplane.Response{Query: 42, Variant: v, Accuracy: 0.9, Queue: 1500 * time.Microsecond, BatchSize: 3, Outputs: []tensor.Tensor{
-		{Name: "y", DType: tensor.FP32, Shape: r.Inputs[0].Shape, Data: r.Inputs[0].Data}, {Name: "s", DType: tensor.Bytes, Shape: []int64{int64(r.Items)}, Data: names}}}, nil
+	return &dataplane.Response{Query: 42, Variant: v, Accuracy: 0.9, Queue: 1500 * time.Microsecond, BatchSize: 3,
+		Outputs: []tensor.Tensor{
+			{Name: "y", DType: tensor.FP32, Shape: r.Inputs[0].Shape, Data: r.Inputs[0].Data}, {
+				Name: "s", DType: tensor.Bytes, Shape: []int64{int64(r.Items)}, Data: names,
+			}}}, nil
 }
 
 type running struct {
@@ -165,7 +181,10 @@ const (
 )
 
 func TestHTTPPaths(t *testing.T) {
-	s := start(t, server.Config{AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") })}})
+	s := start(t, server.Config{AdminHandlers: map[string]http.Handler{"/metrics": http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "metrics")
+		})}})
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -197,14 +216,32 @@ func TestHTTPPaths(t *testing.T) {
 		{"GET", "/v1/models", "", 404, `there is nothing at`},
 		{"POST", "/v2/systemsharedmemory/region/x/register", "{}", 501, `not supported`},
 		{"POST", model + "/infer", `{`, 400, `error`},
-		{"POST", model + "/infer", strings.Replace(two, "FP32", "INT32", 1), 400, `datatype is INT32, model \"digits/v1\" takes FP32`},
+		{
+			"POST", model + "/infer", strings.Replace(two, "FP32", "INT32", 1), 400,
+			`datatype is INT32, model \"digits/v1\" takes FP32`,
+		},
 		{"POST", model + "/infer", strings.Replace(two, `[1,2],"data"`, `[2,1],"data"`, 1), 400, `takes [-1 2]`},
 		{"POST", model + "/infer", strings.Replace(two, `"x"`, `"z"`, 1), 400, `is no input of model`},
-		{"POST", model + "/infer", `{"inputs":[{"name":"x","datatype":"FP32","shape":[5,2],"data":[1,2,3,4,5,6,7,8,9,10]}]}`, 400, `at most 4`},
-		{"POST", model + "/infer", `{"inputs":[{"name":"x","datatype":"FP32","shape":[0,2],"data":[]}]}`, 400, `no items`},
-		{"POST", model + "/infer", strings.Replace(two, `"id"`, `"outputs":[{"name":"q"}],"id"`, 1), 400, `\"q\" is no output`},
-		{"POST", model + "/infer", strings.Replace(two, `"id"`, `"outputs":[{"name":"s"}],"id"`, 1), 200, `"data":["é\u0000"]`},
-		{"POST", model + "/infer", strings.Replace(two, `"id"`, `"parameters":{"min_accuracy":2},"id"`, 1), 400, `parameters.min_accuracy`},
+		{
+			"POST", model + "/infer",
+			`{"inputs":[{"name":"x","datatype":"FP32","shape":[5,2],"data":[1,2,3,4,5,6,7,8,9,10]}]}`, 400, `at most 4`,
+		},
+		{
+			"POST", model + "/infer", `{"inputs":[{"name":"x","datatype":"FP32","shape":[0,2],"data":[]}]}`, 400,
+			`no items`,
+		},
+		{
+			"POST", model + "/infer", strings.Replace(two, `"id"`, `"outputs":[{"name":"q"}],"id"`, 1), 400,
+			`\"q\" is no output`,
+		},
+		{
+			"POST", model + "/infer", strings.Replace(two, `"id"`, `"outputs":[{"name":"s"}],"id"`, 1), 200,
+			`"data":["é\u0000"]`,
+		},
+		{
+			"POST", model + "/infer", strings.Replace(two, `"id"`, `"parameters":{"min_accuracy":2},"id"`, 1), 400,
+			`parameters.min_accuracy`,
+		},
 	} {
 		code, h, body := s.do(t, c.method, c.path, c.body)
 		if code != c.status || !strings.Contains(body, c.want) {
@@ -212,7 +249,8 @@ func TestHTTPPaths(t *testing.T) {
 		}
 		if code >= 400 {
 			var e struct{ Error *string }
-			if json.Unmarshal([]byte(body), &e) != nil || e.Error == nil || *e.Error == "" || h.Get("Content-Type") != "application/json" {
+			if json.Unmarshal([]byte(body), &e) != nil || e.Error == nil || *e.Error == "" ||
+				h.Get("Content-Type") != "application/json" {
 				t.Errorf("%s %s: the error is not {\"error\": string}: %s", c.method, c.path, body)
 			}
 		}
@@ -221,9 +259,13 @@ func TestHTTPPaths(t *testing.T) {
 
 func TestInferCarriesEverything(t *testing.T) {
 	s := start(t, server.Config{})
-	body := strings.Replace(two, `"id"`, `"parameters":{"timeout":250000,"priority":3,"min_accuracy":0.85,"sequence_id":1},"id"`, 1)
+	body := strings.Replace(two, `"id"`,
+		`"parameters":{"timeout":250000,"priority":3,"min_accuracy":0.85,"sequence_id":1},"id"`, 1)
 	code, _, out := s.do(t, "POST", model+"/versions/large/infer", body)
-	for _, want := range []string{`"model_version":"2"`, `"id":"a"`, `"variant":"large"`, `"accuracy":0.9`, `"queue_us":1500`, `"batch_size":3`, `"query_id":42`} {
+	for _, want := range []string{
+		`"model_version":"2"`, `"id":"a"`, `"variant":"large"`, `"accuracy":0.9`, `"queue_us":1500`, `"batch_size":3`,
+		`"query_id":42`,
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%d: %s lacks %s", code, out, want)
 		}
@@ -232,12 +274,15 @@ func TestInferCarriesEverything(t *testing.T) {
 	if q.Timeout != 250*time.Millisecond || q.Priority != 3 || q.MinAccuracy != 0.85 || q.Variant != 1 || q.Items != 1 {
 		t.Errorf("the query: %+v", q)
 	}
-	r, err := s.client(t).ModelInfer(t.Context(), oip.EncodeRequest("digits/v1", "1", "b", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{2, 2}, Data: make([]byte, 16)}},
+	r, err := s.client(t).ModelInfer(t.Context(), oip.EncodeRequest("digits/v1", "1", "b", []tensor.Tensor{
+		{Name: "x", DType: tensor.FP32, Shape: []int64{2, 2}, Data: make([]byte, 16)},
+	},
 		map[string]*pb.InferParameter{"timeout": oip.Int(1000), "priority": oip.Int(1)}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Id != "b" || r.ModelVersion != "1" || r.Parameters["variant"].GetStringParam() != "small" || r.Parameters["queue_us"].GetInt64Param() != 1500 || len(r.RawOutputContents) != 2 {
+	if r.Id != "b" || r.ModelVersion != "1" || r.Parameters["variant"].GetStringParam() != "small" ||
+		r.Parameters["queue_us"].GetInt64Param() != 1500 || len(r.RawOutputContents) != 2 {
 		t.Errorf("the answer: %v", r)
 	}
 	if q := s.p.last; q.Timeout != time.Millisecond || q.Items != 2 || q.Variant != 0 || q.Priority != 1 {
@@ -248,18 +293,22 @@ func TestInferCarriesEverything(t *testing.T) {
 // The bodies that the Python client of Triton sends: binary input, no outputs named, binary_data_output true.
 func TestBinaryExtension(t *testing.T) {
 	s := start(t, server.Config{})
-	head := `{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","parameters":{"binary_data_size":8}}],"parameters":{"binary_data_output":true}}`
-	code, h, body := s.do(t, "POST", model+"/infer", head+"\x00\x00\x80?\x00\x00\x00@", "Inference-Header-Content-Length", strconv.Itoa(len(head)))
+	head := `{"inputs":[{"name":"x","shape":[1,2],"datatype":"FP32","parameters":{"binary_data_size":8}}],` +
+		`"parameters":{"binary_data_output":true}}`
+	code, h, body := s.do(t, "POST", model+"/infer", head+"\x00\x00\x80?\x00\x00\x00@",
+		"Inference-Header-Content-Length", strconv.Itoa(len(head)))
 	n, err := strconv.Atoi(h.Get("Inference-Header-Content-Length"))
 	if code != 200 || err != nil || n > len(body) || !strings.HasPrefix(body[n:], "\x00\x00\x80?\x00\x00\x00@") {
 		t.Fatalf("%d %v %v %q", code, h, err, body)
 	}
 	for _, bad := range []string{"-1", "x", "99999"} {
-		if code, _, body := s.do(t, "POST", model+"/infer", head, "Inference-Header-Content-Length", bad); code != 400 || !strings.Contains(body, "Inference-Header-Content-Length") {
+		if code, _, body := s.do(t, "POST", model+"/infer", head, "Inference-Header-Content-Length", bad); code !=
+			400 || !strings.Contains(body, "Inference-Header-Content-Length") {
 			t.Errorf("header %q: %d %s", bad, code, body)
 		}
 	}
-	if code, _, body := s.do(t, "POST", model+"/infer", "\x00\x00\x80?\x00\x00\x00@", "Inference-Header-Content-Length", "0"); code != 200 {
+	if code, _, body := s.do(t, "POST", model+"/infer", "\x00\x00\x80?\x00\x00\x00@", "Inference-Header-Content-Length",
+		"0"); code != 200 {
 		t.Errorf("raw request: %d %s", code, body)
 	}
 }
@@ -278,7 +327,8 @@ func TestCompression(t *testing.T) {
 	if code, _, body := s.do(t, "POST", model+"/infer", pack(zip, two), "Content-Encoding", "gzip"); code != 200 {
 		t.Errorf("gzip: %d %s", code, body)
 	}
-	if code, _, body := s.do(t, "POST", model+"/infer", pack(deflate, two), "Content-Encoding", "deflate"); code != 200 {
+	if code, _, body := s.do(t, "POST", model+"/infer", pack(deflate, two), "Content-Encoding", "deflate"); code !=
+		200 {
 		t.Errorf("deflate: %d %s", code, body)
 	}
 	if code, _, _ := s.do(t, "POST", model+"/infer", two, "Content-Encoding", "br"); code != 501 {
@@ -288,10 +338,12 @@ func TestCompression(t *testing.T) {
 		t.Errorf("broken gzip: %d", code)
 	}
 	bomb := pack(zip, strings.Repeat(" ", 1<<24))
-	if code, _, body := s.do(t, "POST", model+"/infer", bomb, "Content-Encoding", "gzip"); code != 413 || !strings.Contains(body, "65536") {
+	if code, _, body := s.do(t, "POST", model+"/infer", bomb, "Content-Encoding", "gzip"); code != 413 ||
+		!strings.Contains(body, "65536") {
 		t.Errorf("bomb of %d bytes: %d %s", len(bomb), code, body)
 	}
-	if code, _, body := s.do(t, "POST", model+"/infer", strings.Repeat(" ", 1<<17)); code != 413 || !strings.Contains(body, "65536") {
+	if code, _, body := s.do(t, "POST", model+"/infer", strings.Repeat(" ", 1<<17)); code != 413 ||
+		!strings.Contains(body, "65536") {
 		t.Errorf("large body: %d %s", code, body)
 	}
 	code, h, body := s.do(t, "POST", model+"/infer", two, "Accept-Encoding", "gzip")
@@ -312,12 +364,20 @@ func TestOutcomes(t *testing.T) {
 		http int
 		grpc codes.Code
 	}{
-		{dataplane.Error{Outcome: serving.Refused, Reason: "full", RetryAfter: 1500 * time.Millisecond}, 503, codes.Unavailable},
+		{
+			dataplane.Error{
+				Outcome: serving.Refused, Reason: "full", RetryAfter: 1500 * time.Millisecond,
+			}, 503, codes.Unavailable,
+		},
 		{dataplane.Error{Outcome: serving.Refused, Reason: "never"}, 400, codes.InvalidArgument},
 		{dataplane.Error{Outcome: serving.Dropped, Reason: "late"}, 504, codes.DeadlineExceeded},
 		{dataplane.Error{Outcome: serving.Failed, Reason: "broken"}, 500, codes.Internal},
 		{dataplane.Error{Outcome: serving.Cancelled, Reason: "gone"}, 400, codes.Canceled},
-		{dataplane.Error{Outcome: serving.Cancelled, Reason: "out of time", Cause: context.DeadlineExceeded}, 504, codes.DeadlineExceeded},
+		{
+			dataplane.Error{
+				Outcome: serving.Cancelled, Reason: "out of time", Cause: context.DeadlineExceeded,
+			}, 504, codes.DeadlineExceeded,
+		},
 	} {
 		s.p.mu.Lock()
 		s.p.infer = func(context.Context, *dataplane.Request) (*dataplane.Response, error) { return nil, &x.e }
@@ -330,7 +390,9 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("Retry-After is %q, want 2 (seconds, rounded up)", h.Get("Retry-After"))
 		}
 		var trailer metadata.MD
-		_, err := c.ModelInfer(t.Context(), oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}}, nil), grpc.Trailer(&trailer))
+		_, err := c.ModelInfer(t.Context(), oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{
+			{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)},
+		}, nil), grpc.Trailer(&trailer))
 		if status.Code(err) != x.grpc {
 			t.Errorf("%v: %v, want %v", x.e.Outcome, err, x.grpc)
 		}
@@ -352,26 +414,32 @@ func TestGRPCCalls(t *testing.T) {
 	if _, err := c.ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: "none"}); status.Code(err) != codes.NotFound {
 		t.Errorf("17: metadata of an unknown model: %v", err)
 	}
-	if r, err := c.ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: "digits/v1"}); err != nil || r.Inputs[0].Datatype != "FP32" || len(r.Versions) != 2 {
+	if r, err := c.ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: "digits/v1"}); err != nil ||
+		r.Inputs[0].Datatype != "FP32" || len(r.Versions) != 2 {
 		t.Error(r, err)
 	}
-	if r, err := c.ModelConfig(ctx, &pb.ModelConfigRequest{Name: "digits/v1"}); err != nil || r.Config.MaxBatchSize != 4 || r.Config.Output[1].DataType != pb.DataType_TYPE_STRING {
+	if r, err := c.ModelConfig(ctx, &pb.ModelConfigRequest{Name: "digits/v1"}); err != nil ||
+		r.Config.MaxBatchSize != 4 || r.Config.Output[1].DataType != pb.DataType_TYPE_STRING {
 		t.Error(r, err)
 	}
-	if r, err := c.ModelStatistics(ctx, &pb.ModelStatisticsRequest{}); err != nil || r.ModelStats[0].InferenceCount != 3 || r.ModelStats[0].BatchStats[0].BatchSize != 2 {
+	if r, err := c.ModelStatistics(ctx, &pb.ModelStatisticsRequest{}); err != nil ||
+		r.ModelStats[0].InferenceCount != 3 || r.ModelStats[0].BatchStats[0].BatchSize != 2 {
 		t.Error(r, err)
 	}
 	if _, err := c.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: "digits/v1"}); err != nil {
 		t.Error(err)
 	}
-	if r, err := c.RepositoryIndex(ctx, &pb.RepositoryIndexRequest{}); err != nil || r.Models[0].State != "UNAVAILABLE" {
+	if r, err := c.RepositoryIndex(ctx, &pb.RepositoryIndexRequest{}); err != nil ||
+		r.Models[0].State != "UNAVAILABLE" {
 		t.Error(r, err)
 	}
 	stream, err := c.ModelStreamInfer(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := oip.EncodeRequest("digits/v1", "", "g", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}}, nil)
+	good := oip.EncodeRequest("digits/v1", "", "g", []tensor.Tensor{
+		{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)},
+	}, nil)
 	for _, r := range []*pb.ModelInferRequest{good, {ModelName: "none", Id: "n"}} {
 		if err := stream.Send(r); err != nil {
 			t.Fatal(err)
@@ -383,7 +451,7 @@ func TestGRPCCalls(t *testing.T) {
 	seen := map[string]string{}
 	for {
 		r, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -400,7 +468,9 @@ func TestGRPCCalls(t *testing.T) {
 func TestPanicsAreContained(t *testing.T) {
 	s := start(t, server.Config{})
 	s.p.infer = func(context.Context, *dataplane.Request) (*dataplane.Response, error) { panic("on purpose") }
-	r := oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}}, nil)
+	r := oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{
+		{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)},
+	}, nil)
 	if _, err := s.client(t).ModelInfer(t.Context(), r); status.Code(err) != codes.Internal {
 		t.Error(err)
 	}
@@ -433,7 +503,9 @@ func TestCancellation(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := s.client(t).ModelInfer(ctx, oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}}, nil))
+	_, err := s.client(t).ModelInfer(ctx, oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{
+		{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)},
+	}, nil))
 	if status.Code(err) != codes.DeadlineExceeded {
 		t.Error(err)
 	}
@@ -468,7 +540,9 @@ func TestDrain(t *testing.T) {
 	})
 	answers := make(chan error, 2)
 	go func() {
-		_, err := s.client(t).ModelInfer(context.Background(), oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)}}, nil))
+		_, err := s.client(t).ModelInfer(context.Background(), oip.EncodeRequest("digits/v1", "", "", []tensor.Tensor{
+			{Name: "x", DType: tensor.FP32, Shape: []int64{1, 2}, Data: make([]byte, 8)},
+		}, nil))
 		answers <- err
 	}()
 	go func() {
@@ -489,7 +563,8 @@ func TestDrain(t *testing.T) {
 	if code, _, _ := s.do(t, "GET", "/v2/health/ready", ""); code != 503 {
 		t.Errorf("while it drains it says %d", code)
 	}
-	if r, err := health.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil || r.Status != healthpb.HealthCheckResponse_NOT_SERVING {
+	if r, err := health.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil ||
+		r.Status != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("while it drains grpc.health says %v, %v", r, err)
 	}
 	waitFor(t, func() bool {
@@ -529,7 +604,10 @@ func waitFor(t *testing.T, f func() bool) {
 // Hostile clients: slow ones are cut off, large headers refused; the server stays up.
 func TestHostileClients(t *testing.T) {
 	s := start(t, server.Config{ReadTimeout: 200 * time.Millisecond, MaxHeader: 8192})
-	for _, what := range []string{"GET /v2/health/live HTTP/1.1\r\nHost: x\r\nX: ", "POST " + model + "/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"} {
+	for _, what := range []string{
+		"GET /v2/health/live HTTP/1.1\r\nHost: x\r\nX: ",
+		"POST " + model + "/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{",
+	} {
 		c, err := net.Dial("tcp", s.HTTPAddr())
 		if err != nil {
 			t.Fatal(err)
@@ -561,7 +639,8 @@ func TestHostileClients(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if _, err := server.New(server.Config{Admin: "0.0.0.0:0"}, newPlatform()); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+	if _, err := server.New(server.Config{Admin: "0.0.0.0:0"}, newPlatform()); err == nil ||
+		!strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("an admin address that others can reach: %v", err)
 	}
 	if _, err := server.New(server.Config{HTTP: "nonsense"}, newPlatform()); err == nil {

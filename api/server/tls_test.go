@@ -27,8 +27,10 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
+			x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +47,12 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 // Both protocols over TLS, and clients without the certificate that is demanded of them.
 func TestTLS(t *testing.T) {
 	pair, pool := certificate(t)
-	s := start(t, server.Config{TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}})
+	s := start(t, server.Config{
+		TLS: &tls.Config{
+			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: pool,
+			ClientAuth: tls.RequireAndVerifyClientCert,
+		},
+	})
 	for _, c := range []struct {
 		name   string
 		config *tls.Config
@@ -56,7 +63,9 @@ func TestTLS(t *testing.T) {
 		{"that does not trust the server", &tls.Config{Certificates: []tls.Certificate{pair}}, false},
 	} {
 		transport := &http.Transport{TLSClientConfig: c.config.Clone(), DisableKeepAlives: true}
-		resp, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Get("https://" + s.HTTPAddr() + "/v2/health/live")
+		resp, err := (&http.Client{
+			Transport: transport, Timeout: 10 * time.Second,
+		}).Get("https://" + s.HTTPAddr() + "/v2/health/live")
 		if err == nil {
 			resp.Body.Close()
 		}

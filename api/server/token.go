@@ -20,7 +20,8 @@ const (
 	mostToken  = 4096
 )
 
-// Token reads the token in a file. Where there is no file it makes one that only its owner can read, with a new token in it.
+// Token reads the token in a file. Where there is no file it makes one that only its owner can read, with a new token
+// in it.
 func Token(path string) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +37,8 @@ func Token(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < leastToken || len(b) > mostToken {
-		return "", fmt.Errorf("admin token: %s holds no token of %d to %d bytes: remove it, and a new one is made", path, leastToken, mostToken)
+		return "", fmt.Errorf("admin token: %s holds no token of %d to %d bytes: remove it, and a new one is made",
+			path, leastToken, mostToken)
 	}
 	return token, nil
 }
@@ -62,8 +64,8 @@ func newToken(path string) (string, error) {
 	return token, nil
 }
 
-// Guard lets through only who shows the token: Authorization: Bearer TOKEN. Reading is free where reads says so. Without a token
-// everybody is let through.
+// Guard lets through only who shows the token: Authorization: Bearer TOKEN. Reading is free where reads says so.
+// Without a token everybody is let through.
 func Guard(token string, reads bool, h http.Handler) http.Handler {
 	if token == "" {
 		return h
@@ -75,7 +77,9 @@ func Guard(token string, reads bool, h http.Handler) http.Handler {
 			got := sha256.Sum256([]byte(strings.TrimSpace(shown)))
 			if !strings.EqualFold(kind, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="sluice admin"`)
-				writeError(w, http.StatusUnauthorized, "the admin token is missing or wrong: send Authorization: Bearer TOKEN, with the token of the server's admin_token file")
+				writeError(w, http.StatusUnauthorized,
+					"the admin token is missing or wrong: send Authorization: Bearer TOKEN, with the token of the "+
+						"server's admin_token file")
 				return
 			}
 		}

@@ -63,7 +63,8 @@ func TestGuard(t *testing.T) {
 		if w.Code != x.want {
 			t.Errorf("%+v: %d", x, w.Code)
 		}
-		if w.Code == 401 && (x.token != "" && strings.Contains(w.Body.String(), x.token) || w.Header().Get("WWW-Authenticate") == "") {
+		if w.Code == 401 && (x.token != "" && strings.Contains(w.Body.String(), x.token) ||
+			w.Header().Get("WWW-Authenticate") == "") {
 			t.Errorf("%+v: answered %q", x, w.Body)
 		}
 	}

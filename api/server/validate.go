@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -14,14 +14,17 @@ import (
 func request(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
 	pin, ok := m.Pin(version)
 	if !ok {
-		return nil, oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out", version, m.Name, versions(m))
+		return nil, oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out",
+			version, m.Name, versions(m))
 	}
 	items, err := check(m, inputs, limit)
 	if err != nil {
 		return nil, err
 	}
-	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority, MinAccuracy: p.MinAccuracy, Variant: pin,
-		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Rate: p.SequenceRate, Timings: p.StageTimings}, nil
+	return &dataplane.Request{App: m.App, Inputs: inputs, Items: items, Timeout: p.Timeout, Priority: p.Priority,
+		MinAccuracy: p.MinAccuracy, Variant: pin,
+		Stream: p.Sequence, Begins: p.SequenceStart, Ends: p.SequenceEnd, Rate: p.SequenceRate,
+		Timings: p.StageTimings}, nil
 }
 
 func versions(m *Model) string {
@@ -44,14 +47,17 @@ func check(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
 		if m.Inputs != nil {
 			at := slices.IndexFunc(m.Inputs, func(s tensor.Spec) bool { return s.Name == t.Name })
 			if at < 0 {
-				return 0, oip.Errorf(oip.Invalid, field(), "is no input of model %q, which takes %s", m.Name, inputNames(m))
+				return 0, oip.Errorf(oip.Invalid, field(), "is no input of model %q, which takes %s", m.Name,
+					inputNames(m))
 			}
 			want := &m.Inputs[at]
 			if t.DType != want.DType {
-				return 0, oip.Errorf(oip.Invalid, field(), "datatype is %s, model %q takes %s", t.DType, m.Name, want.DType)
+				return 0, oip.Errorf(oip.Invalid, field(), "datatype is %s, model %q takes %s", t.DType, m.Name,
+					want.DType)
 			}
 			if !fits(t.Shape, want.Shape) {
-				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", t.Shape, m.Name, want.Shape)
+				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", t.Shape, m.Name,
+					want.Shape)
 			}
 		}
 		if !m.Batched {
@@ -62,21 +68,26 @@ func check(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
 		}
 		switch rows := t.Shape[0]; {
 		case rows < 1:
-			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has no items: the first dimension must be at least 1", t.Shape)
+			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has no items: the first dimension must be at least 1",
+				t.Shape)
 		case k == 0 && rows > int64(limit):
-			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, at most %d are taken in one request", t.Shape, rows, limit)
+			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, at most %d are taken in one request",
+				t.Shape, rows, limit)
 		case k == 0 && rows > int64(m.MaxBatch):
-			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, model %q takes at most %d in one request", t.Shape, rows, m.Name, m.MaxBatch)
+			return 0, oip.Errorf(oip.Invalid, field(),
+				"shape %v has %d items, model %q takes at most %d in one request", t.Shape, rows, m.Name, m.MaxBatch)
 		case k == 0:
 			items = int(rows)
 		case rows != int64(items):
-			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, inputs[0] has %d: they must be the same", t.Shape, rows, items)
+			return 0, oip.Errorf(oip.Invalid, field(), "shape %v has %d items, inputs[0] has %d: they must be the same",
+				t.Shape, rows, items)
 		}
 	}
 	if m.Inputs != nil && len(inputs) < len(m.Inputs) {
 		for _, want := range m.Inputs {
 			if !slices.ContainsFunc(inputs, func(t tensor.Tensor) bool { return t.Name == want.Name }) {
-				return 0, oip.Errorf(oip.Invalid, "inputs", "lacks %q: model %q takes %s", want.Name, m.Name, inputNames(m))
+				return 0, oip.Errorf(oip.Invalid, "inputs", "lacks %q: model %q takes %s", want.Name, m.Name,
+					inputNames(m))
 			}
 		}
 	}
@@ -115,7 +126,8 @@ func choose(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.Tensor,
 	for k, name := range names {
 		at := slices.IndexFunc(outputs, func(t tensor.Tensor) bool { return t.Name == name })
 		if at < 0 {
-			return nil, oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "%q is no output of model %q", name, m.Name)
+			return nil, oip.Errorf(oip.Invalid, fmt.Sprintf("outputs[%d]", k), "%q is no output of model %q", name,
+				m.Name)
 		}
 		out = append(out, outputs[at])
 	}

@@ -1,5 +1,5 @@
-// Package journal records what an engine was told and what it decided, one JSON object a line: write, read, replay, diff.
-// A journal carries the whole world of its run (spec, measurements, parts), so that a bug report is one file.
+// Package journal records what an engine was told and what it decided, one JSON object a line: write, read, replay,
+// diff. A journal carries the whole world of its run (spec, measurements, parts), so that a bug report is one file.
 package journal
 
 import (
@@ -48,7 +48,8 @@ const (
 	mostAtOnce = 1 << 16
 )
 
-// Believed is what the recorded run believed of a world that was measured; nil where it learned and nothing was measured.
+// Believed is what the recorded run believed of a world that was measured; nil where it learned and nothing was
+// measured.
 func (h *Header) Believed(spec *serving.Spec, m serving.Measurements) (profile.Profile, error) {
 	statistic, err := profile.ParseStatistic(h.Statistic)
 	if err != nil || h.Learn && len(m.Latency) == 0 {
@@ -64,7 +65,8 @@ func (h *Header) Believed(spec *serving.Spec, m serving.Measurements) (profile.P
 	}
 	for i, p := range m.Latency {
 		if p.Concurrency > mostAtOnce {
-			return nil, fmt.Errorf("latency point %d is of %d batches at once, more than %d", i, p.Concurrency, mostAtOnce)
+			return nil, fmt.Errorf("latency point %d is of %d batches at once, more than %d", i, p.Concurrency,
+				mostAtOnce)
 		}
 	}
 	return profile.NewTable(spec, m, statistic)
@@ -135,8 +137,8 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return j, j.err
 }
 
-// Step records a step, also one without inputs and decisions: a scaler that looked and found nothing to do says when it wants to
-// look again, and a replay that did not look then would look at other times.
+// Step records a step, also one without inputs and decisions: a scaler that looked and found nothing to do says when it
+// wants to look again, and a replay that did not look then would look at other times.
 func (j *Writer) Step(now serving.Time, in []engine.Input, out []engine.Decision) error {
 	if j.err != nil {
 		return j.err
@@ -164,7 +166,8 @@ func compact(in *engine.Input) input {
 	c := input{Kind: in.Kind.String()}
 	switch in.Kind {
 	case engine.BatchDone:
-		c.Batch, c.Instance, c.Broken, c.Took, c.Emitted = uint64(in.Batch), int32(in.Instance), in.Result == engine.Broken, in.Took, in.Emitted
+		c.Batch, c.Instance, c.Broken, c.Took, c.Emitted = uint64(in.Batch), int32(in.Instance),
+			in.Result == engine.Broken, in.Took, in.Emitted
 	case engine.InstanceChanged:
 		c.Instance, c.Change, c.Variant = int32(in.Instance), in.Change.String(), int32(in.Variant)+1
 	case engine.PriceChanged:
@@ -172,7 +175,8 @@ func compact(in *engine.Input) input {
 	case engine.SpecGrown:
 		c.Grown = &grown{in.Growth.Spec, in.Growth.Measurements}
 	case engine.IdleRecalled:
-		c.App, c.Memory, c.Older, c.Idle = int32(in.Recalled.App), in.Recalled.Memory, in.Recalled.Older, in.Recalled.Idle
+		c.App, c.Memory, c.Older, c.Idle = int32(in.Recalled.App), in.Recalled.Memory, in.Recalled.Older,
+			in.Recalled.Idle
 	case engine.StreamOpened, engine.StreamClosed:
 		c.App, c.Stream, c.Rate = int32(in.Query.App), in.Query.Stream, in.Rate
 	case engine.PlanReady:
@@ -181,7 +185,8 @@ func compact(in *engine.Input) input {
 		c.Seq = in.Seq
 	case engine.QueryArrived:
 		q := &in.Query
-		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived), int64(q.Deadline), q.Items, q.Priority
+		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived),
+			int64(q.Deadline), q.Items, q.Priority
 		c.Accuracy, c.Variant, c.Stream = q.MinAccuracy, int32(q.Variant)+1, q.Stream
 	case engine.QueryCancelled:
 		c.Query = uint64(in.Query.ID)
@@ -193,13 +198,15 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 	in := engine.Input{Variant: serving.None}
 	switch c.Kind {
 	case engine.BatchDone.String():
-		in.Kind, in.Batch, in.Instance, in.Took, in.Emitted = engine.BatchDone, serving.BatchID(c.Batch), serving.InstanceID(c.Instance), c.Took, c.Emitted
+		in.Kind, in.Batch, in.Instance, in.Took, in.Emitted = engine.BatchDone, serving.BatchID(c.Batch),
+			serving.InstanceID(c.Instance), c.Took, c.Emitted
 		in.Variant = 0
 		if c.Broken {
 			in.Result = engine.Broken
 		}
 	case engine.InstanceChanged.String():
-		in.Kind, in.Instance, in.Variant = engine.InstanceChanged, serving.InstanceID(c.Instance), serving.VariantID(c.Variant-1)
+		in.Kind, in.Instance, in.Variant = engine.InstanceChanged, serving.InstanceID(c.Instance),
+			serving.VariantID(c.Variant-1)
 		switch c.Change {
 		case engine.VariantReady.String():
 			in.Change = engine.VariantReady
@@ -217,15 +224,21 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 			return in, errors.New("spec-grown without a spec")
 		}
 		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
-		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements}
+		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{
+			Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements,
+		}
 		return in, err
 	case engine.IdleRecalled.String():
 		if c.Older < 0 || c.Idle < c.Older {
 			return in, fmt.Errorf("idle times of %v ago of an app idle for %v", c.Older, c.Idle)
 		}
-		in.Kind, in.Recalled = engine.IdleRecalled, &engine.Recalled{App: serving.AppID(c.App), Memory: c.Memory, Older: c.Older, Idle: c.Idle}
+		in.Kind, in.Recalled = engine.IdleRecalled, &engine.Recalled{
+			App: serving.AppID(c.App), Memory: c.Memory, Older: c.Older, Idle: c.Idle,
+		}
 	case engine.StreamOpened.String(), engine.StreamClosed.String():
-		in.Kind, in.Query, in.Rate = engine.StreamOpened, serving.Query{App: serving.AppID(c.App), Stream: c.Stream}, c.Rate
+		in.Kind, in.Query, in.Rate = engine.StreamOpened, serving.Query{
+			App: serving.AppID(c.App), Stream: c.Stream,
+		}, c.Rate
 		if c.Kind == engine.StreamClosed.String() {
 			in.Kind = engine.StreamClosed
 		}
@@ -238,8 +251,10 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 		in.Kind, in.Seq = engine.PlanFailed, c.Seq
 	case engine.QueryArrived.String():
 		in.Kind = engine.QueryArrived
-		in.Query = serving.Query{ID: serving.QueryID(c.Query), App: serving.AppID(c.App), Arrived: serving.Time(c.Arrived), Deadline: serving.Time(c.Deadline),
-			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream}
+		in.Query = serving.Query{ID: serving.QueryID(c.Query), App: serving.AppID(c.App),
+			Arrived: serving.Time(c.Arrived), Deadline: serving.Time(c.Deadline),
+			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1),
+			Stream: c.Stream}
 	case engine.QueryCancelled.String():
 		in.Kind, in.Query.ID = engine.QueryCancelled, serving.QueryID(c.Query)
 	default:
@@ -326,12 +341,13 @@ func (d *Difference) String() string {
 		}
 		return "nothing"
 	}
-	return fmt.Sprintf("journal line %d, at %v, decision %d: recorded %q, decided %q", d.Line, d.At, d.FirstItem, at(d.Recorded), at(d.Decided))
+	return fmt.Sprintf("journal line %d, at %v, decision %d: recorded %q, decided %q", d.Line, d.At, d.FirstItem,
+		at(d.Recorded), at(d.Decided))
 }
 
-// Replay feeds the recorded inputs to a fresh engine and returns the first difference, or nil when every decision is the
-// same. between, where not nil, is called after every step (to check invariants, say). A recorded run is woken at the
-// times at which it acted, so that timers fire as they did.
+// Replay feeds the recorded inputs to a fresh engine and returns the first difference, or nil when every decision is
+// the same. between, where not nil, is called after every step (to check invariants, say). A recorded run is woken at
+// the times at which it acted, so that timers fire as they did.
 func Replay(r *Reader, e *engine.Engine, between func(Step) error) (*Difference, error) {
 	for {
 		st, err := r.Next()

@@ -17,7 +17,9 @@ import (
 func header() Header {
 	return Header{System: "s", Router: "r", Batcher: "b", Statistic: "p95", Spec: &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{}},
-		Apps:   []serving.App{{SLO: serving.SLO{Latency: 1, Percentile: 99}, Weight: 1, QueueLimit: 1, Stages: []serving.StageID{0}}},
+		Apps: []serving.App{
+			{SLO: serving.SLO{Latency: 1, Percentile: 99}, Weight: 1, QueueLimit: 1, Stages: []serving.StageID{0}},
+		},
 		Stages: []serving.Stage{{Variants: []serving.VariantID{0}}}, Variants: []serving.Variant{{MaxBatch: 1}}}}
 }
 
@@ -28,16 +30,32 @@ func written(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	in := []engine.Input{
-		{Kind: engine.BatchDone, Batch: 3, Instance: 2, Result: engine.Broken, Took: time.Second, Emitted: []int32{1, 0}},
+		{
+			Kind: engine.BatchDone, Batch: 3, Instance: 2, Result: engine.Broken, Took: time.Second,
+			Emitted: []int32{1, 0},
+		},
 		{Kind: engine.InstanceChanged, Instance: 1, Change: engine.Lost, Variant: serving.None},
 		{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady, Variant: 0},
 		{Kind: engine.PriceChanged, DeviceType: 1, Price: 0.25},
-		{Kind: engine.IdleRecalled, Variant: serving.None, Recalled: &engine.Recalled{App: 2, Memory: []byte{1, 0, 255}, Older: 3, Idle: 4}},
+		{
+			Kind: engine.IdleRecalled, Variant: serving.None, Recalled: &engine.Recalled{
+				App: 2, Memory: []byte{1, 0, 255}, Older: 3, Idle: 4,
+			},
+		},
 		{Kind: engine.StreamOpened, Variant: serving.None, Query: serving.Query{App: 1, Stream: 4}, Rate: 2.5},
 		{Kind: engine.StreamClosed, Variant: serving.None, Query: serving.Query{Stream: 4}},
-		{Kind: engine.PlanReady, Variant: serving.None, Plan: &plan.Plan{Planner: "p", Instances: []plan.Instance{{Slots: 1, Variants: []plan.Variant{{Limit: 1}}}}}},
+		{
+			Kind: engine.PlanReady, Variant: serving.None, Plan: &plan.Plan{
+				Planner: "p", Instances: []plan.Instance{{Slots: 1, Variants: []plan.Variant{{Limit: 1}}}},
+			},
+		},
 		{Kind: engine.PlanFailed, Seq: 4, Variant: serving.None},
-		{Kind: engine.QueryArrived, Variant: serving.None, Query: serving.Query{ID: 9, App: 1, Arrived: 5, Deadline: 7, Items: 3, Priority: 2, MinAccuracy: 0.5, Variant: serving.None, Stream: 1 << 63}},
+		{
+			Kind: engine.QueryArrived, Variant: serving.None, Query: serving.Query{
+				ID: 9, App: 1, Arrived: 5, Deadline: 7, Items: 3, Priority: 2, MinAccuracy: 0.5, Variant: serving.None,
+				Stream: 1 << 63,
+			},
+		},
 		{Kind: engine.QueryCancelled, Variant: serving.None, Query: serving.Query{ID: 9}},
 	}
 	for _, s := range []Step{{At: 1, In: in}, {At: 2}, {At: 3, In: in[:1]}} {

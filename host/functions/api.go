@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/models/repository"
 )
 
 // Paths of the admin port.
@@ -69,8 +69,10 @@ type Status struct {
 	MaxInstances int               `json:"max_instances,omitempty"`
 	ColdWaitMS   float64           `json:"cold_wait_ms,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
-	Profile      string            `json:"profile,omitempty"` // ByMeasuring or ByPrediction; empty where latency is learned
-	// PredictionError is by how much predicted latencies were off those measured later, as a share of these; null where there were not both.
+	// ByMeasuring or ByPrediction; empty where latency is learned
+	Profile string `json:"profile,omitempty"`
+	// PredictionError is by how much predicted latencies were off those measured later, as a share of these; null where
+	// there were not both.
 	PredictionError *float64 `json:"prediction_error,omitempty"`
 }
 
@@ -124,12 +126,15 @@ func (d *Deployment) record(name string) (store.Function, error) {
 			return bad("labels", "%.40q: want at most %d bytes without control characters", k, mostLabel)
 		}
 	}
-	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Latency: span(d.LatencyMS), Percentile: d.Percentile, MaxBatch: d.MaxBatch, Memory: d.MemoryBytes,
+	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Latency: span(d.LatencyMS),
+		Percentile: d.Percentile, MaxBatch: d.MaxBatch, Memory: d.MemoryBytes,
 		Least: d.MinInstances, Most: d.MaxInstances, ColdWait: span(d.ColdWaitMS), Labels: d.Labels}, nil
 }
 
 func unprintable(s string) bool {
-	return len(s) > mostLabel || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+	return len(s) > mostLabel || strings.ContainsFunc(s, func(r rune) bool {
+		return r < ' ' || r == 0x7f || r == 0xfffd
+	})
 }
 
 func span(ms float64) time.Duration { return time.Duration(math.Round(ms * 1e6)) }

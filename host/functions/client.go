@@ -107,7 +107,8 @@ func (c *Client) Deploy(ctx context.Context, name, model string, d Deployment) (
 	if err != nil {
 		return s, err
 	}
-	return s, c.do(ctx, http.MethodPut, functionPath(name), "application/json", bytes.NewReader(body), int64(len(body)), &s)
+	return s, c.do(ctx, http.MethodPut, functionPath(name), "application/json", bytes.NewReader(body), int64(len(body)),
+		&s)
 }
 
 // List returns all functions.
@@ -122,7 +123,8 @@ func (c *Client) Get(ctx context.Context, name string) (s Status, err error) {
 
 // Logs returns the latest events of a function with a number above after.
 func (c *Client) Logs(ctx context.Context, name string, after uint64, limit int) (out []Event, err error) {
-	return out, c.do(ctx, http.MethodGet, fmt.Sprintf("%s/logs?after=%d&limit=%d", functionPath(name), after, limit), "", nil, 0, &out)
+	return out, c.do(ctx, http.MethodGet, fmt.Sprintf("%s/logs?after=%d&limit=%d", functionPath(name), after, limit),
+		"", nil, 0, &out)
 }
 
 // Delete takes a function out of the server.

@@ -40,7 +40,10 @@ type cold struct {
 }
 
 func newEvents(each int, spec *serving.Spec) *events {
-	return &events{each: each, rings: make(map[string][]Event), spec: spec, instances: make(map[serving.InstanceID]*watched), apps: make(map[serving.AppID]*cold)}
+	return &events{
+		each: each, rings: make(map[string][]Event), spec: spec, instances: make(map[serving.InstanceID]*watched),
+		apps: make(map[serving.AppID]*cold),
+	}
 }
 
 // add keeps an event. The same one again only counts.
@@ -133,7 +136,8 @@ func (e *events) changed(now serving.Time, x *engine.Input) {
 		i.ready = true
 		c := e.app(i.app)
 		if c.ready++; c.ready == 1 && c.waits > 0 {
-			e.say(i.app, "cold start", "%d queries came while no instance was ready, the first %v ago", c.waits, now.Sub(c.since).Round(time.Millisecond))
+			e.say(i.app, "cold start", "%d queries came while no instance was ready, the first %v ago", c.waits,
+				now.Sub(c.since).Round(time.Millisecond))
 			c.waits = 0
 		}
 	case engine.LoadFailed:
@@ -148,7 +152,8 @@ func (e *events) decided(now serving.Time, d *engine.Decision) {
 	case engine.LaunchInstance:
 		a := e.spec.Stages[d.Launch.Stage].App
 		e.instances[d.Instance] = &watched{app: a, launched: now}
-		e.say(a, "launch", "instance %d on %s, %d cores, batches of up to %d: %s", d.Instance, e.spec.Workers[d.Launch.Key.Worker].Name, d.Launch.Cores, d.Launch.BatchLimit, d.Reason)
+		e.say(a, "launch", "instance %d on %s, %d cores, batches of up to %d: %s", d.Instance,
+			e.spec.Workers[d.Launch.Key.Worker].Name, d.Launch.Cores, d.Launch.BatchLimit, d.Reason)
 	case engine.StopInstance:
 		i := e.instances[d.Instance]
 		if i == nil {
@@ -157,7 +162,8 @@ func (e *events) decided(now serving.Time, d *engine.Decision) {
 		if i.ready {
 			e.app(i.app).ready--
 		}
-		e.say(i.app, "stop", "instance %d after %v: %s", d.Instance, now.Sub(i.launched).Round(time.Millisecond), d.Reason)
+		e.say(i.app, "stop", "instance %d after %v: %s", d.Instance, now.Sub(i.launched).Round(time.Millisecond),
+			d.Reason)
 		delete(e.instances, d.Instance)
 	case engine.LoadVariant, engine.UnloadVariant:
 		if i := e.instances[d.Instance]; i != nil {

@@ -10,17 +10,28 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// A cold start is told with the queries that waited for it; what happens in a row is told once; the oldest events go first.
+// A cold start is told with the queries that waited for it; what happens in a row is told once; the oldest events go
+// first.
 func TestEvents(t *testing.T) {
-	spec, a, v := (&serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}}}).WithApp(serving.App{Name: "f"}, serving.Variant{Name: "f-v1", MaxBatch: 1})
+	spec, a, v := (&serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}},
+		Workers: []serving.Worker{{Name: "w"}}}).WithApp(serving.App{Name: "f"},
+		serving.Variant{Name: "f-v1", MaxBatch: 1})
 	e := newEvents(6, &serving.Spec{})
 	ms := func(n int) serving.Time { return serving.Time(n) * serving.Time(time.Millisecond) }
 	arrived := engine.Input{Kind: engine.QueryArrived, Query: serving.Query{App: a}}
 	late := engine.Decision{Kind: engine.EndQuery, App: a, Outcome: serving.Dropped, Reason: engine.WaitedTooLong}
 	e.observe(0, []engine.Input{{Kind: engine.SpecGrown, Growth: &engine.Growth{Spec: spec}}}, nil)
-	e.observe(ms(5), []engine.Input{arrived}, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1, Reason: engine.Planned, Launch: &engine.Launch{Key: fleet.Key{Worker: 0, Ordinal: 1}, Cores: 1, BatchLimit: 4}}})
+	e.observe(ms(5), []engine.Input{arrived}, []engine.Decision{
+		{
+			Kind: engine.LaunchInstance, Instance: 1, Reason: engine.Planned, Launch: &engine.Launch{
+				Key: fleet.Key{Worker: 0, Ordinal: 1}, Cores: 1, BatchLimit: 4,
+			},
+		},
+	})
 	e.observe(ms(6), []engine.Input{arrived, arrived}, []engine.Decision{late, late, late})
-	e.observe(ms(105), []engine.Input{{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady, Variant: v}}, nil)
+	e.observe(ms(105), []engine.Input{
+		{Kind: engine.InstanceChanged, Instance: 1, Change: engine.VariantReady, Variant: v},
+	}, nil)
 	e.observe(ms(106), []engine.Input{arrived}, nil) // finds it ready
 	e.observe(ms(205), nil, []engine.Decision{{Kind: engine.StopInstance, Instance: 1, Reason: engine.Unplanned}})
 	show := func(list []Event) string {

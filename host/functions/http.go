@@ -28,8 +28,12 @@ func Handler(m *Manager, largest int64) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT "+PathModels+"{sum}", answer(h.putModel))
 	mux.HandleFunc("HEAD "+PathModels+"{sum}", answer(h.hasModel))
-	mux.HandleFunc("GET "+PathFunctions+"{$}", answer(func(http.ResponseWriter, *http.Request) (any, error) { return m.List(), nil }))
-	mux.HandleFunc("GET "+PathFunctions+"{name}", answer(func(_ http.ResponseWriter, r *http.Request) (any, error) { return m.Get(r.PathValue("name")) }))
+	mux.HandleFunc("GET "+PathFunctions+"{$}", answer(func(http.ResponseWriter, *http.Request) (any, error) {
+		return m.List(), nil
+	}))
+	mux.HandleFunc("GET "+PathFunctions+"{name}", answer(func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		return m.Get(r.PathValue("name"))
+	}))
 	mux.HandleFunc("PUT "+PathFunctions+"{name}", answer(h.deploy))
 	mux.HandleFunc("DELETE "+PathFunctions+"{name}", answer(h.delete))
 	mux.HandleFunc("GET "+PathFunctions+"{name}/logs", answer(h.logs))
@@ -79,7 +83,8 @@ func (h *handler) putModel(w http.ResponseWriter, r *http.Request) (any, error) 
 		return nil, oip.Errorf(oip.Invalid, "sum", "%.80q is no SHA-256 sum in hexadecimal", sum)
 	}
 	if r.ContentLength > h.largest {
-		return nil, oip.Errorf(oip.TooLarge, "", "the model has %d bytes, the limit of this server (server.limits.model) is %d", r.ContentLength, h.largest)
+		return nil, oip.Errorf(oip.TooLarge, "",
+			"the model has %d bytes, the limit of this server (server.limits.model) is %d", r.ContentLength, h.largest)
 	}
 	if err := h.m.PutModel(sum, awake{r.Body, http.NewResponseController(w)}, h.largest); err != nil {
 		return nil, err

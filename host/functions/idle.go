@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 const (
@@ -18,8 +18,8 @@ const (
 	idleFor = 7 * 24 * time.Hour
 )
 
-// IdleTimes keeps what a server learns of the idle times of its apps, functions and others, in its store, by their names. It is not
-// safe for concurrent use.
+// IdleTimes keeps what a server learns of the idle times of its apps, functions and others, in its store, by their
+// names. It is not safe for concurrent use.
 type IdleTimes struct {
 	store *store.Functions
 	found map[string]idleRecord
@@ -40,7 +40,8 @@ type idleMark struct {
 	idle  serving.Time
 }
 
-// OpenIdleTimes reads what was kept. What cannot be read, or is too old to be of use, is removed, the former with an error in lost.
+// OpenIdleTimes reads what was kept. What cannot be read, or is too old to be of use, is removed, the former with an
+// error in lost.
 func OpenIdleTimes(s *store.Functions, now time.Time) (x *IdleTimes, lost []error, err error) {
 	x = &IdleTimes{store: s, found: make(map[string]idleRecord), saved: make(map[string]idleMark)}
 	gone := make(map[string][]byte)
@@ -62,8 +63,10 @@ func OpenIdleTimes(s *store.Functions, now time.Time) (x *IdleTimes, lost []erro
 	return x, lost, err
 }
 
-// Recall returns what was kept of the open apps of a world, once. What read refuses is left out, with its error in lost.
-func (x *IdleTimes) Recall(spec *serving.Spec, now time.Time, read func(*engine.Recalled) error) (out []engine.Recalled, lost []error) {
+// Recall returns what was kept of the open apps of a world, once. What read refuses is left out, with its error in
+// lost.
+func (x *IdleTimes) Recall(spec *serving.Spec, now time.Time, read func(*engine.Recalled) error) (out []engine.Recalled,
+	lost []error) {
 	for a := range spec.Apps {
 		app := &spec.Apps[a]
 		r, ok := x.found[app.Name]
@@ -83,8 +86,8 @@ func (x *IdleTimes) Recall(spec *serving.Spec, now time.Time, read func(*engine.
 	return out, lost
 }
 
-// Save keeps what has changed since the last time, and forgets apps that are closed. inspect gives a look at the engine, with the time
-// of its clock, and answers whether there still is one.
+// Save keeps what has changed since the last time, and forgets apps that are closed. inspect gives a look at the
+// engine, with the time of its clock, and answers whether there still is one.
 func (x *IdleTimes) Save(inspect func(func(*engine.Engine, serving.Time)) bool, now time.Time) error {
 	for from, more := 0, true; more; {
 		changed := make(map[string][]byte)

@@ -6,30 +6,34 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/systems"
 )
 
 // remembering is an engine of many apps with a store.
 func remembering(t *testing.T, spec *serving.Spec) *engine.Engine {
 	t.Helper()
-	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands"}.Engine(spec, profile.Constant{Base: time.Millisecond}, plan.Bands|plan.Shares|plan.Limits|plan.Holds)
+	e, err := systems.System{Router: "bands", Batcher: "filltimeout", Scaler: "ratebands"}.Engine(spec,
+		profile.Constant{Base: time.Millisecond}, plan.Bands|plan.Shares|plan.Limits|plan.Holds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-// What was learned of more apps than are taken out at once is there after the store was closed, for those that were called; only what
-// has changed is written again; what is closed, damaged or old is forgotten.
+// What was learned of more apps than are taken out at once is there after the store was closed, for those that were
+// called; only what has changed is written again; what is closed, damaged or old is forgotten.
 func TestIdleTimes(t *testing.T) {
 	const apps = 3*idleAtOnce + 5
 	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{}}}
 	for a := range apps {
-		spec, _, _ = spec.WithApp(serving.App{Name: fmt.Sprint("app", a), SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 10, ColdWait: time.Second}, serving.Variant{Name: "v", MaxBatch: 1})
+		spec, _, _ = spec.WithApp(serving.App{
+			Name: fmt.Sprint("app", a), SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1,
+			QueueLimit: 10, ColdWait: time.Second,
+		}, serving.Variant{Name: "v", MaxBatch: 1})
 	}
 	dir := t.TempDir()
 	s, err := store.OpenFunctions(dir)
@@ -46,7 +50,13 @@ func TestIdleTimes(t *testing.T) {
 	call := func(at serving.Time, a int) {
 		clock = at
 		id := serving.QueryID(at) + serving.QueryID(a)
-		e.Step(at, []engine.Input{{Kind: engine.QueryArrived, Query: serving.Query{ID: id, App: serving.AppID(a), Arrived: at, Deadline: at + 1e9, Items: 1, Variant: serving.None}}})
+		e.Step(at, []engine.Input{
+			{
+				Kind: engine.QueryArrived, Query: serving.Query{
+					ID: id, App: serving.AppID(a), Arrived: at, Deadline: at + 1e9, Items: 1, Variant: serving.None,
+				},
+			},
+		})
 		e.Step(at+1, []engine.Input{{Kind: engine.QueryCancelled, Query: serving.Query{ID: id}}})
 		clock++
 	}
@@ -84,7 +94,9 @@ func TestIdleTimes(t *testing.T) {
 		t.Errorf("after app0 was called: %.20s, %.20s", zero, one)
 	}
 	spec = spec.WithClosed(2)
-	e.Step(clock, []engine.Input{{Kind: engine.SpecGrown, Growth: &engine.Growth{Spec: spec, Profile: profile.Constant{Base: time.Millisecond}}}})
+	e.Step(clock, []engine.Input{
+		{Kind: engine.SpecGrown, Growth: &engine.Growth{Spec: spec, Profile: profile.Constant{Base: time.Millisecond}}},
+	})
 	if err := x.Save(look, begun.Add(time.Duration(clock))); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +142,7 @@ func TestIdleTimes(t *testing.T) {
 	if again, _ := x.Recall(spec, later, nil); len(again) != 0 {
 		t.Errorf("%d were recalled twice", len(again))
 	}
-	if x, _, err = OpenIdleTimes(s, later.Add(idleFor)); err != nil || kept() != 0 {
+	if _, _, err = OpenIdleTimes(s, later.Add(idleFor)); err != nil || kept() != 0 {
 		t.Errorf("%d are kept for ever, %v", kept(), err)
 	}
 }

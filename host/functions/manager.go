@@ -12,19 +12,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/models/repository"
-	"github.com/sluice-serving/sluice/api/oip"
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/host/store"
 )
 
 // Predictor tells how long a model takes before anybody has called it.
 type Predictor interface {
-	// Predict returns latencies of the subject's variant, under its name, on the device types of its spec on which it may run.
+	// Predict returns latencies of the subject's variant, under its name, on the device types of its spec on which it
+	// may run.
 	Predict(ctx context.Context, s *Subject) (*profiler.File, error)
 }
 
@@ -38,7 +39,8 @@ type Subject struct {
 
 // Host is the running server in which functions live.
 type Host interface {
-	// Bind says which file a variant is run from, before anything asks for it. It may be said again, of a variant that was never run.
+	// Bind says which file a variant is run from, before anything asks for it. It may be said again, of a variant that
+	// was never run.
 	Bind(v serving.VariantID, path string, batched bool)
 	// Feasible tells why no plan could be made for a world; nil when one can.
 	Feasible(ctx context.Context, g *engine.Growth) error
@@ -86,14 +88,17 @@ type Manager struct {
 	given    map[string]int   // by name: the version whose prediction stays, since measuring has failed
 }
 
-// Restore returns a manager with the functions that the store has. World then is the world with them, and Bind tells the host of
-// their files; nothing runs yet. What cannot be restored, because its file was damaged or its name is that of an app, is left out
-// and listed by Lost.
+// Restore returns a manager with the functions that the store has. World then is the world with them, and Bind tells
+// the host of their files; nothing runs yet. What cannot be restored, because its file was damaged or its name is that
+// of an app, is left out and listed by Lost.
 func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 	if c.Events <= 0 {
 		c.Events = 256
 	}
-	m := &Manager{c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements, live: make(map[string]*Live), lost: make(map[string]error), given: make(map[string]int)}
+	m := &Manager{
+		c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements,
+		live: make(map[string]*Live), lost: make(map[string]error), given: make(map[string]int),
+	}
 	list, err := c.Store.List()
 	if err != nil {
 		return nil, err
@@ -184,8 +189,8 @@ func (m *Manager) take(n *next, l *Live) {
 	delete(m.lost, l.Name)
 }
 
-// added is the world with a function of the store in it, in place of the version before, and the function's latency predicted
-// where the record has none; quickly, if that is possible.
+// added is the world with a function of the store in it, in place of the version before, and the function's latency
+// predicted where the record has none; quickly, if that is possible.
 func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*next, *Live, error) {
 	path := m.c.Store.ModelPath(x.Model.SHA256)
 	d, err := repository.Describe(path)
@@ -195,13 +200,18 @@ func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*nex
 	app := m.c.App
 	app.Name, app.SLO = x.Name, serving.SLO{Latency: x.Latency, Percentile: x.Percentile}
 	app.Least, app.Most, app.ColdWait = x.Least, x.Most, x.ColdWait
-	v := serving.Variant{Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch, MemoryBytes: x.Memory}
+	v := serving.Variant{
+		Name: VariantName(x.Name, x.Version), Accuracy: 1, Version: fmt.Sprint(x.Version), MaxBatch: x.MaxBatch,
+		MemoryBytes: x.Memory,
+	}
 	if v.MaxBatch == 0 {
 		v.MaxBatch = config.FunctionDefaultBatch
 	}
 	if !d.Batched {
 		if x.MaxBatch > 1 {
-			return nil, nil, oip.Errorf(oip.Invalid, "max_batch", "is %d, but the model has no batch dimension: the first dimension of all its tensors would have to be open", x.MaxBatch)
+			return nil, nil, oip.Errorf(oip.Invalid, "max_batch",
+				"is %d, but the model has no batch dimension: the first dimension of all its tensors would have to "+
+					"be open", x.MaxBatch)
 		}
 		v.MaxBatch = 1
 	}
@@ -217,7 +227,9 @@ func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*nex
 	if was := m.live[x.Name]; was != nil {
 		if !reflect.DeepEqual(was.Described, d) {
 			m.mu.Unlock()
-			return nil, nil, oip.Errorf(oip.Invalid, "model", "it takes or gives other tensors than version %d: clients of that would fail. Delete the function first, or give this one another name", was.Version)
+			return nil, nil, oip.Errorf(oip.Invalid, "model",
+				"it takes or gives other tensors than version %d: clients of that would fail. Delete the function "+
+					"first, or give this one another name", was.Version)
 		}
 		l.App = was.App
 		n.spec, l.Variant = m.spec.WithVersion(was.App, app, v)
@@ -263,7 +275,8 @@ func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*nex
 }
 
 // withProfile adds what a record says of a variant's latency to measurements.
-func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurements, record json.RawMessage) (serving.Measurements, error) {
+func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurements,
+	record json.RawMessage) (serving.Measurements, error) {
 	var f profiler.File
 	if err := json.Unmarshal(record, &f); err != nil {
 		return to, fmt.Errorf("its profile: %w", err)
@@ -326,7 +339,8 @@ func (m *Manager) PutModel(sum string, r io.Reader, limit int64) error {
 	err := m.c.Store.PutModel(sum, r, limit)
 	switch {
 	case errors.Is(err, store.ErrTooLarge):
-		return oip.Errorf(oip.TooLarge, "", "the model has more than %d bytes, the limit of this server (server.limits.model)", limit)
+		return oip.Errorf(oip.TooLarge, "",
+			"the model has more than %d bytes, the limit of this server (server.limits.model)", limit)
 	case errors.Is(err, store.ErrSum):
 		return oip.Errorf(oip.Invalid, "", "%v", err)
 	}
@@ -336,8 +350,8 @@ func (m *Manager) PutModel(sum string, r io.Reader, limit int64) error {
 // HasModel tells whether a model has been sent.
 func (m *Manager) HasModel(sum string) bool { return m.c.Store.HasModel(sum) }
 
-// Deploy makes a function of a model that has been sent, in place of the version before. When it returns nil the function is kept,
-// and its instances are being decided on.
+// Deploy makes a function of a model that has been sent, in place of the version before. When it returns nil the
+// function is kept, and its instances are being decided on.
 func (m *Manager) Deploy(ctx context.Context, name string, d *Deployment) error {
 	return m.change(ctx, func() error { return m.deploy(ctx, name, d) })
 }
@@ -348,7 +362,8 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 		return err
 	}
 	if m.named(name) != serving.None {
-		return oip.Errorf(oip.Invalid, "name", "%q is an app of the server's configuration: give the function another name", name)
+		return oip.Errorf(oip.Invalid, "name",
+			"%q is an app of the server's configuration: give the function another name", name)
 	}
 	if !m.HasModel(d.Model) {
 		return oip.Errorf(oip.NotFound, "model_sha256", "there is no model %.80q: send it first", d.Model)
@@ -379,7 +394,8 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 	}
 	// Kept: from here on it goes through, whoever still listens.
 	m.take(n, l)
-	m.log.add(name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", x.Version, x.Model.SHA256, x.Model.Bytes))
+	m.log.add(name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", x.Version, x.Model.SHA256,
+		x.Model.Bytes))
 	return m.grow(g)
 }
 
@@ -461,9 +477,11 @@ func (m *Manager) status(l *Live) Status {
 			profile = ByPrediction
 		}
 	}
-	return Status{Profile: profile, PredictionError: l.Off, Name: l.Name, Version: l.Version, State: state, Instances: ready, Deployed: l.Deployed, Model: l.Model.SHA256, ModelBytes: l.Model.Bytes,
-		LatencyMS: millis(l.Latency), Percentile: l.Percentile, MaxBatch: m.MaxBatch(l), MinInstances: l.Least, MaxInstances: l.Most,
-		ColdWaitMS: millis(l.ColdWait), Labels: l.Labels}
+	return Status{Profile: profile, PredictionError: l.Off, Name: l.Name, Version: l.Version, State: state,
+		Instances: ready, Deployed: l.Deployed, Model: l.Model.SHA256, ModelBytes: l.Model.Bytes,
+		LatencyMS: millis(l.Latency), Percentile: l.Percentile, MaxBatch: m.MaxBatch(l), MinInstances: l.Least,
+		MaxInstances: l.Most,
+		ColdWaitMS:   millis(l.ColdWait), Labels: l.Labels}
 }
 
 // MaxBatch is the most items that a function takes in one request.
@@ -473,8 +491,8 @@ func (m *Manager) MaxBatch(l *Live) int {
 	return m.spec.Variants[l.Variant].MaxBatch
 }
 
-// Logs returns the latest events of a function with a number above after, at most limit of them, oldest first; of one that was
-// deleted, too, while they are kept.
+// Logs returns the latest events of a function with a number above after, at most limit of them, oldest first; of one
+// that was deleted, too, while they are kept.
 func (m *Manager) Logs(name string, after uint64, limit int) ([]Event, error) {
 	out, known := m.log.of(name, after, limit)
 	m.mu.Lock()

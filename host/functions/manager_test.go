@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/host/store"
 )
 
 // host takes note of what it is told.
@@ -61,10 +61,15 @@ func (f *fixed) Predict(_ context.Context, s *Subject) (*profiler.File, error) {
 		return nil, f.err
 	}
 	name, device := s.Spec.Variants[s.Variant].Name, s.Spec.DeviceTypes[0].Name
-	out := &profiler.File{Version: profiler.Version, Created: time.Unix(1, 0), DeviceType: device, Loads: []profiler.Load{}}
+	out := &profiler.File{
+		Version: profiler.Version, Created: time.Unix(1, 0), DeviceType: device, Loads: []profiler.Load{},
+	}
 	for _, b := range []int{1, s.Spec.Variants[s.Variant].MaxBatch} {
 		if us := f.us * float64(b); b == 1 || len(out.Points) == 1 && out.Points[0].Batch != b {
-			out.Points = append(out.Points, profiler.Point{Variant: name, DeviceType: device, Batch: b, Concurrency: 1, Samples: 10, Mean: us, P50: us, P90: us, P95: us, P99: us})
+			out.Points = append(out.Points, profiler.Point{
+				Variant: name, DeviceType: device, Batch: b, Concurrency: 1, Samples: 10, Mean: us, P50: us, P90: us,
+				P95: us, P99: us,
+			})
 		}
 	}
 	return out, nil
@@ -85,10 +90,22 @@ func newRig(t *testing.T, dir string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{host: &host{t: t, bound: make(map[serving.VariantID]string)}, fixed: &fixed{us: 3000}, quick: &fixed{us: 2000}, store: kept}
-	base := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 2, MemoryBytes: 1 << 20}}, Workers: []serving.Worker{{Name: "w"}}}
-	base, _, _ = base.WithApp(serving.App{Name: "base", Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: 1, Percentile: 99}}, serving.Variant{Name: "base", MaxBatch: 1})
-	r.m, err = Restore(t.Context(), Config{Store: kept, Predictor: r.fixed, Quick: r.quick, Statistic: profile.P95, Spec: base, App: serving.App{Weight: 1, QueueLimit: 10}, Events: 5}, r.host)
+	r := &rig{
+		host: &host{t: t, bound: make(map[serving.VariantID]string)}, fixed: &fixed{us: 3000}, quick: &fixed{us: 2000},
+		store: kept,
+	}
+	base := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{
+			{Name: "cpu", Cores: 2, MemoryBytes: 1 << 20},
+		}, Workers: []serving.Worker{{Name: "w"}},
+	}
+	base, _, _ = base.WithApp(serving.App{
+		Name: "base", Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: 1, Percentile: 99},
+	}, serving.Variant{Name: "base", MaxBatch: 1})
+	r.m, err = Restore(t.Context(), Config{
+		Store: kept, Predictor: r.fixed, Quick: r.quick, Statistic: profile.P95, Spec: base,
+		App: serving.App{Weight: 1, QueueLimit: 10}, Events: 5,
+	}, r.host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,16 +125,20 @@ func model(t *testing.T, g *onnxmodel.Graph) string {
 }
 
 func batched(name string) *onnxmodel.Graph {
-	return onnxmodel.NewGraph(name).Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).Node("Identity", []string{"x"}, []string{"y"}).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2)
+	return onnxmodel.NewGraph(name).Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).Node("Identity", []string{"x"},
+		[]string{"y"}).Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2)
 }
 
-var usual = Deployment{LatencyMS: 50, Percentile: 99, MaxBatch: 4, MinInstances: 1, ColdWaitMS: 1.5, Labels: map[string]string{"k": "v"}}
+var usual = Deployment{
+	LatencyMS: 50, Percentile: 99, MaxBatch: 4, MinInstances: 1, ColdWaitMS: 1.5, Labels: map[string]string{"k": "v"},
+}
 
 func TestDeployments(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	r := newRig(t, dir)
 	s, err := r.c.Deploy(ctx, "f", model(t, batched("one")), usual)
-	if err != nil || s.Version != 1 || s.MaxBatch != 4 || s.ColdWaitMS != 1.5 || s.State != Ready || s.Labels["k"] != "v" {
+	if err != nil || s.Version != 1 || s.MaxBatch != 4 || s.ColdWaitMS != 1.5 || s.State != Ready ||
+		s.Labels["k"] != "v" {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if s, err = r.c.Deploy(ctx, "f", model(t, batched("two")), usual); err != nil || s.Version != 2 {
@@ -125,11 +146,14 @@ func TestDeployments(t *testing.T) {
 	}
 	g := r.grown[1]
 	app := g.Spec.Apps[1]
-	if len(g.Spec.Apps) != 2 || !g.Spec.Variants[1].Retired || g.Spec.Variants[2].Retired || app.Least != 1 || app.ColdWait != 1500*time.Microsecond || app.QueueLimit != 10 || r.open[0].Variant != 2 {
+	if len(g.Spec.Apps) != 2 || !g.Spec.Variants[1].Retired || g.Spec.Variants[2].Retired || app.Least != 1 ||
+		app.ColdWait != 1500*time.Microsecond || app.QueueLimit != 10 || r.open[0].Variant != 2 {
 		t.Errorf("%+v", g.Spec)
 	}
-	if g.Profile.Latency(2, 0, 1, 1) != 3*time.Millisecond || g.Profile.Latency(0, 0, 1, 1) != profile.Unknown || r.bound[2] != r.store.ModelPath(s.Model) {
-		t.Errorf("latency %v, of the app without a profile %v; bound to %s", g.Profile.Latency(2, 0, 1, 1), g.Profile.Latency(0, 0, 1, 1), r.bound[2])
+	if g.Profile.Latency(2, 0, 1, 1) != 3*time.Millisecond || g.Profile.Latency(0, 0, 1, 1) != profile.Unknown ||
+		r.bound[2] != r.store.ModelPath(s.Model) {
+		t.Errorf("latency %v, of the app without a profile %v; bound to %s", g.Profile.Latency(2, 0, 1, 1),
+			g.Profile.Latency(0, 0, 1, 1), r.bound[2])
 	}
 	if _, err := r.c.Deploy(ctx, "g", model(t, batched("two")), usual); err != nil {
 		t.Fatal(err)
@@ -145,14 +169,17 @@ func TestDeployments(t *testing.T) {
 		t.Errorf("%+v %v", list, err)
 	}
 	events, err := r.c.Logs(ctx, "g", 0, 10) // also of one that is gone
-	if err != nil || !slices.EqualFunc(events, []string{"deploy", "delete"}, func(e Event, kind string) bool { return e.Kind == kind }) {
+	if err != nil || !slices.EqualFunc(events, []string{"deploy", "delete"}, func(e Event, kind string) bool {
+		return e.Kind == kind
+	}) {
 		t.Errorf("%+v %v", events, err)
 	}
 	if events, err = r.c.Logs(ctx, "g", events[0].Seq, 10); err != nil || len(events) != 1 {
 		t.Errorf("%+v %v", events, err)
 	}
 
-	// Another process finds it as it was, and asks nobody how long it takes. One whose file was damaged is left out, and can be deleted.
+	// Another process finds it as it was, and asks nobody how long it takes. One whose file was damaged is left out,
+	// and can be deleted.
 	if _, err := r.c.Deploy(ctx, "h", model(t, batched("three")), usual); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +192,8 @@ func TestDeployments(t *testing.T) {
 	}
 	again := newRig(t, dir)
 	w, live, err := again.m.World()
-	if err != nil || len(live) != 1 || live[0].Version != 2 || len(w.Spec.Apps) != 2 || w.Profile.Latency(live[0].Variant, 0, 1, 1) != 3*time.Millisecond || again.asked != 0 {
+	if err != nil || len(live) != 1 || live[0].Version != 2 || len(w.Spec.Apps) != 2 ||
+		w.Profile.Latency(live[0].Variant, 0, 1, 1) != 3*time.Millisecond || again.asked != 0 {
 		t.Errorf("%+v, %v, asked %d times", live, err, again.asked)
 	}
 	if lost := again.m.Lost(); len(lost) != 1 || !strings.Contains(lost[0].Error(), `"h"`) {
@@ -220,7 +248,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		_, err := r.c.Deploy(ctx, x.name, x.model, x.d)
 		var refused *Refusal
-		if err == nil || x.status > 0 && (!errors.As(err, &refused) || refused.Status != x.status || !strings.Contains(err.Error(), x.want)) {
+		if err == nil || x.status > 0 && (!errors.As(err, &refused) || refused.Status != x.status ||
+			!strings.Contains(err.Error(), x.want)) {
 			t.Errorf("%s of %s: %v, want %d with %q", x.name, filepath.Base(x.model), err, x.status, x.want)
 		}
 	}
@@ -229,7 +258,8 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	r.refuses, r.err = nil, errors.New("the runtime says no")
-	if _, err := r.c.Deploy(ctx, "g", good, usual); err == nil || !strings.Contains(err.Error(), "the runtime says no") {
+	if _, err := r.c.Deploy(ctx, "g", good, usual); err == nil ||
+		!strings.Contains(err.Error(), "the runtime says no") {
 		t.Error(err)
 	}
 	if len(r.grown) != before {
@@ -259,10 +289,22 @@ func TestHandlerRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"PUT", PathFunctions + "f", "application/json", "{", 400},
 		{"PUT", PathFunctions + "f", "application/json", `{"latency_ms": 1, "more": 2}`, 400},
 		{"PUT", PathFunctions + "f", "application/json", `{"latency_ms": 1} {}`, 400},
-		{"PUT", PathFunctions + "f", "application/json", `{"labels": {"a": "` + strings.Repeat("x", mostBody) + `"}}`, 413},
-		{"PUT", PathFunctions + "f", "application/json", `{"model_sha256": "` + sum + `", "latency_ms": 1, "percentile": 99}`, 404},
-		{"PUT", PathFunctions + "f", "application/json", `{"model_sha256": "../../../etc/passwd", "latency_ms": 1, "percentile": 99}`, 404},
-		{"PUT", PathFunctions + "..%2f..%2fx", "application/json", `{"model_sha256": "` + sum + `", "latency_ms": 1, "percentile": 99}`, 400},
+		{
+			"PUT", PathFunctions + "f", "application/json", `{"labels": {"a": "` + strings.Repeat("x", mostBody) +
+				`"}}`, 413,
+		},
+		{
+			"PUT", PathFunctions + "f", "application/json", `{"model_sha256": "` + sum +
+				`", "latency_ms": 1, "percentile": 99}`, 404,
+		},
+		{
+			"PUT", PathFunctions + "f", "application/json",
+			`{"model_sha256": "../../../etc/passwd", "latency_ms": 1, "percentile": 99}`, 404,
+		},
+		{
+			"PUT", PathFunctions + "..%2f..%2fx", "application/json", `{"model_sha256": "` + sum +
+				`", "latency_ms": 1, "percentile": 99}`, 400,
+		},
 		{"PUT", PathModels + sum, "", "y", 400},
 		{"PUT", PathModels + sum, "", "x", 200},
 		{"PUT", PathModels + strings.ToUpper(sum), "", "x", 400},
@@ -271,7 +313,8 @@ func TestHandlerRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"POST", PathFunctions + "f", "", "", 405},
 		{"DELETE", PathFunctions + "f", "", "", 404},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), x.method, "http://"+r.c.Address+x.path, strings.NewReader(x.body))
+		req, err := http.NewRequestWithContext(t.Context(), x.method, "http://"+r.c.Address+x.path,
+			strings.NewReader(x.body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,8 @@ func (m *Measured) Predict(ctx context.Context, s *Subject) (*profiler.File, err
 	var files []*profiler.File
 	for _, x := range s.places(m.Cores) {
 		id, w, cores := x.device, x.worker, x.cores
-		c := profiler.Config{Spec: s.Spec, Backend: m.Backend(w), Variants: []serving.VariantID{s.Variant}, DeviceType: id, Worker: w, Cores: cores,
+		c := profiler.Config{Spec: s.Spec, Backend: m.Backend(w), Variants: []serving.VariantID{s.Variant},
+			DeviceType: id, Worker: w, Cores: cores,
 			Tensors:   func(serving.VariantID) ([]tensor.Spec, bool, error) { return s.Inputs, s.Batched, nil },
 			MeanWidth: 0.1, P95Width: 0.2, MaxTime: m.Time, MaxSamples: 200, Seed: 1, Host: m.Host}
 		if c.MaxTime <= 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Predicted is a Predictor that sums up what the model's operators take (INFless §3.3), with the paper's tenth on top. Operators that
-// nobody has measured on this host are, once, by themselves.
+// Predicted is a Predictor that sums up what the model's operators take (INFless §3.3), with the paper's tenth on top.
+// Operators that nobody has measured on this host are, once, by themselves.
 type Predicted struct {
 	Runtime operators.Runtime
 	Store   *operators.Store
@@ -23,10 +23,12 @@ type Predicted struct {
 	Runs func(serving.WorkerID) bool
 }
 
-// briefly is how long an operator is measured that nobody has seen, once: somebody waits for it, and the model is measured in whole later.
+// briefly is how long an operator is measured that nobody has seen, once: somebody waits for it, and the model is
+// measured in whole later.
 var briefly = operators.Effort{Time: 5 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 5, Max: 1000}
 
-// Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails where some operator cannot be run by itself.
+// Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails where some operator
+// cannot be run by itself.
 func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, error) {
 	places := s.places(max(p.Cores, 1))
 	if len(places) == 0 {
@@ -42,14 +44,21 @@ func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, er
 		}
 	}
 	v := &s.Spec.Variants[s.Variant]
-	got, err := operators.Predict(ctx, operators.Config{Runtime: p.Runtime, Store: p.Store, Rounds: 1, Effort: briefly}, s.Path, doublings(v.MaxBatch), threads)
+	got, err := operators.Predict(ctx, operators.Config{
+		Runtime: p.Runtime, Store: p.Store, Rounds: 1, Effort: briefly,
+	}, s.Path, doublings(v.MaxBatch), threads)
 	if err != nil {
 		return nil, err
 	}
-	out := &profiler.File{Version: profiler.Version, Created: time.Now().UTC().Truncate(time.Second), Host: p.Host, Points: []profiler.Point{}, Loads: []profiler.Load{}}
+	out := &profiler.File{
+		Version: profiler.Version, Created: time.Now().UTC().Truncate(time.Second), Host: p.Host,
+		Points: []profiler.Point{}, Loads: []profiler.Load{},
+	}
 	for _, x := range places {
 		device := s.Spec.DeviceTypes[x.device].Name
-		out.Loads = append(out.Loads, profiler.Load{Variant: v.Name, DeviceType: device, Load: got.Load.Seconds() * 1e3})
+		out.Loads = append(out.Loads, profiler.Load{
+			Variant: v.Name, DeviceType: device, Load: got.Load.Seconds() * 1e3,
+		})
 		for k := range got.Predictions {
 			if g := &got.Predictions[k]; g.Threads == x.cores {
 				out.Points = append(out.Points, g.Point(v.Name, device))
@@ -76,8 +85,8 @@ type place struct {
 
 var errNoMachine = errors.New("there is no machine to run it on")
 
-// places are the first machine of every type, with so many cores, and for every part the first that has room for it; parts with some of
-// an accelerator are left out: shares of one cannot be given out here.
+// places are the first machine of every type, with so many cores, and for every part the first that has room for it;
+// parts with some of an accelerator are left out: shares of one cannot be given out here.
 func (s *Subject) places(cores int) (out []place) {
 	first := make(map[serving.DeviceTypeID]serving.WorkerID)
 	for w := len(s.Spec.Workers) - 1; w >= 0; w-- {

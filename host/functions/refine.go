@@ -11,15 +11,15 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
-// refineLook is how often it is looked whether a function is to be measured that was deployed by prediction, and quietLooks how many
-// looks in a row have to find nothing to do before that.
+// refineLook is how often it is looked whether a function is to be measured that was deployed by prediction, and
+// quietLooks how many looks in a row have to find nothing to do before that.
 const (
 	refineLook = time.Second
 	quietLooks = 3
 )
 
-// Refine measures, one by one, functions that were deployed with predicted latencies, while quiet says that nothing is served, and puts
-// what was measured in the place of what was predicted. It returns when ctx ends.
+// Refine measures, one by one, functions that were deployed with predicted latencies, while quiet says that nothing is
+// served, and puts what was measured in the place of what was predicted. It returns when ctx ends.
 func (m *Manager) Refine(ctx context.Context, quiet func() bool) {
 	if m.c.Predictor == nil {
 		return
@@ -64,8 +64,8 @@ func (m *Manager) tried(l *Live) {
 	m.given[l.Name] = l.Version
 }
 
-// refine measures a function and plans with that from now on. Where no plan can be made with it, the prediction stays: the function
-// serves, late perhaps, and says so.
+// refine measures a function and plans with that from now on. Where no plan can be made with it, the prediction stays:
+// the function serves, late perhaps, and says so.
 func (m *Manager) refine(ctx context.Context, l *Live) error {
 	return m.change(ctx, func() error {
 		m.mu.Lock()
@@ -74,7 +74,9 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 		if is != l {
 			return nil // replaced or deleted meanwhile
 		}
-		f, err := m.c.Predictor.Predict(ctx, &Subject{Spec: spec, Variant: l.Variant, Path: m.c.Store.ModelPath(l.Model.SHA256), Described: l.Described})
+		f, err := m.c.Predictor.Predict(ctx, &Subject{
+			Spec: spec, Variant: l.Variant, Path: m.c.Store.ModelPath(l.Model.SHA256), Described: l.Described,
+		})
 		if err != nil {
 			return fmt.Errorf("it could not be measured, predicted latencies stay: %w", err)
 		}
@@ -98,7 +100,9 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 			return err
 		}
 		if err := m.host.Feasible(ctx, g); err != nil {
-			return errors.Join(fmt.Errorf("predicted latencies stay, %.0f %% off: no plan can be made with what was measured: %w", 100*off, err), m.stays(l, off))
+			return errors.Join(fmt.Errorf(
+				"predicted latencies stay, %.0f %% off: no plan can be made with what was measured: %w", 100*off, err),
+				m.stays(l, off))
 		}
 		if there, err := m.c.Store.Amend(next.Function); err != nil || !there {
 			return err

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A function that asks for it is deployed with predicted latencies, and measured once nothing is served for a while; both are told, and
-// outlive the server. A model that cannot be predicted is measured at once.
+// A function that asks for it is deployed with predicted latencies, and measured once nothing is served for a while;
+// both are told, and outlive the server. A model that cannot be predicted is measured at once.
 func TestPredictedThenMeasured(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	r := newRig(t, dir)
@@ -28,14 +28,17 @@ func TestPredictedThenMeasured(t *testing.T) {
 	if d := believed(); d != 4*time.Millisecond {
 		t.Errorf("two items are predicted to take %v", d)
 	}
-	if s, err = r.c.Deploy(ctx, "g", path, usual); err != nil || s.Profile != ByMeasuring || r.asked != 1 || r.quick.asked != 1 {
+	if s, err = r.c.Deploy(ctx, "g", path, usual); err != nil || s.Profile != ByMeasuring || r.asked != 1 ||
+		r.quick.asked != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	r.quick.err = errors.New("an operator that cannot be run by itself")
 	if s, err = r.c.Deploy(ctx, "h", path, predicted); err != nil || s.Profile != ByMeasuring || r.asked != 2 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if events, err := r.m.Logs("h", 0, 10); err != nil || !slices.ContainsFunc(events, func(e Event) bool { return e.Kind == "measure" }) {
+	if events, err := r.m.Logs("h", 0, 10); err != nil || !slices.ContainsFunc(events, func(e Event) bool {
+		return e.Kind == "measure"
+	}) {
 		t.Errorf("%+v, %v: nothing says why it was measured", events, err)
 	}
 	r.quick.err = nil
@@ -59,7 +62,8 @@ func TestPredictedThenMeasured(t *testing.T) {
 	})
 	check := func(m *Manager) {
 		s, err := m.Get("f")
-		if err != nil || s.Profile != ByMeasuring || s.PredictionError == nil || math.Abs(*s.PredictionError-1.0/3) > 1e-9 || s.Version != 1 {
+		if err != nil || s.Profile != ByMeasuring || s.PredictionError == nil ||
+			math.Abs(*s.PredictionError-1.0/3) > 1e-9 || s.Version != 1 {
 			t.Errorf("%+v, %v", s, err)
 		}
 	}

@@ -28,10 +28,11 @@ type Function struct {
 	ColdWait   time.Duration     `json:"cold_wait_ns,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 
-	// Profile is what was measured or predicted of the model's latency, as profile files have it; null where it is learned.
+	// Profile is what was measured or predicted of the model's latency, as profile files have it; null where it is
+	// learned.
 	Profile json.RawMessage `json:"profile,omitempty"`
-	// Predicted tells that Profile was predicted, and Off by how much what was predicted was off what was measured later, as a share;
-	// null before that.
+	// Predicted tells that Profile was predicted, and Off by how much what was predicted was off what was measured
+	// later, as a share; null before that.
 	Predicted bool     `json:"predicted,omitempty"`
 	Off       *float64 `json:"prediction_error,omitempty"`
 }
@@ -42,9 +43,9 @@ type Model struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Functions is the registry of a server: a bbolt file and model files beside it. It is safe for concurrent use by one process;
-// a second one is refused. What a method has written is there after a kill at any later instant; what it was writing is there in
-// whole or not at all.
+// Functions is the registry of a server: a bbolt file and model files beside it. It is safe for concurrent use by one
+// process; a second one is refused. What a method has written is there after a kill at any later instant; what it was
+// writing is there in whole or not at all.
 type Functions struct {
 	dir string
 	db  *bbolt.DB
@@ -67,13 +68,14 @@ const (
 	modelsFolder  = "models"
 )
 
-// OpenFunctions opens or makes the registry in a folder. Uploads that were cut short and model files that no function names are
-// removed.
+// OpenFunctions opens or makes the registry in a folder. Uploads that were cut short and model files that no function
+// names are removed.
 func OpenFunctions(dir string) (*Functions, error) {
 	if err := os.MkdirAll(filepath.Join(dir, modelsFolder), 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db, err := openTables(filepath.Join(dir, functionsFile), "a store", functionTable, versionTable, []byte(OperatorTable), []byte(IdleTable))
+	db, err := openTables(filepath.Join(dir, functionsFile), "a store", functionTable, versionTable,
+		[]byte(OperatorTable), []byte(IdleTable))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +131,8 @@ func (f *Functions) Put(x Function) error {
 		if n := last(tx, x.Name); x.Version != n+1 {
 			return fmt.Errorf("store: function %q: version %d follows %d", x.Name, x.Version, n)
 		}
-		return errors.Join(tx.Bucket(functionTable).Put([]byte(x.Name), b), tx.Bucket(versionTable).Put([]byte(x.Name), fmt.Append(nil, x.Version)))
+		return errors.Join(tx.Bucket(functionTable).Put([]byte(x.Name), b), tx.Bucket(versionTable).Put([]byte(x.Name),
+			fmt.Append(nil, x.Version)))
 	})
 }
 
@@ -143,7 +146,7 @@ func (f *Functions) Amend(x Function) (there bool, err error) {
 		var was Function
 		old := tx.Bucket(functionTable).Get([]byte(x.Name))
 		if old == nil || json.Unmarshal(old, &was) != nil || was.Version != x.Version {
-			return nil
+			return nil //nolint:nilerr // a record that cannot be read is not the version that is amended
 		}
 		there = true
 		return tx.Bucket(functionTable).Put([]byte(x.Name), b)

@@ -23,7 +23,8 @@ func put(t *testing.T, f *Functions, name string, model []byte, version int) Fun
 	if err := f.PutModel(sum(model), bytes.NewReader(model), 1000); err != nil {
 		t.Fatal(err)
 	}
-	x := Function{Name: name, Version: version, Deployed: time.Unix(1, 0).UTC(), Model: Model{SHA256: sum(model), Bytes: int64(len(model))}, Latency: time.Second, Percentile: 99,
+	x := Function{Name: name, Version: version, Deployed: time.Unix(1, 0).UTC(),
+		Model: Model{SHA256: sum(model), Bytes: int64(len(model))}, Latency: time.Second, Percentile: 99,
 		Labels: map[string]string{"a": "b"}, Profile: []byte(`{"version":1}`)}
 	if err := f.Put(x); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,10 @@ func TestFunctionsAreKept(t *testing.T) {
 		t.Error("a file that is none of ours was removed")
 	}
 	keys := ""
-	if err := f.Each(OperatorTable, func(k string, v []byte) error { keys += k + string('0'+rune(v[0])); return nil }); err != nil || keys != "x1y2" {
+	if err := f.Each(OperatorTable, func(k string, v []byte) error {
+		keys += k + string('0'+rune(v[0]))
+		return nil
+	}); err != nil || keys != "x1y2" {
 		t.Errorf("%q, %v", keys, err)
 	}
 	if v, err := f.Get(OperatorTable, "y"); err != nil || !bytes.Equal(v, []byte{2}) {

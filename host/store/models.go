@@ -89,8 +89,8 @@ func (f *Functions) CheckModel(m Model) error {
 	return nil
 }
 
-// sweep removes what a process that was killed has left: uploads cut short, models of deployments that never came to be, and
-// models of functions that were deleted or replaced.
+// sweep removes what a process that was killed has left: uploads cut short, models of deployments that never came to
+// be, and models of functions that were deleted or replaced.
 func (f *Functions) sweep() error {
 	list, err := f.List()
 	if err != nil {

@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // lockWait is how long a file that another process has is waited for.
 const lockWait = 2 * time.Second
 
-// openTables opens or makes a bbolt file with its tables. own is what a server has for itself, for whoever finds the file in use.
+// openTables opens or makes a bbolt file with its tables. own is what a server has for itself, for whoever finds the
+// file in use.
 func openTables(path, own string, tables ...[]byte) (*bbolt.DB, error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockWait})
-	if errors.Is(err, bbolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("store: %s is in use by another process: one server has %s for itself", path, own)
 	}
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Policies keeps policy tables in a folder, one file for each, named by the key of what it was made from. A file that cannot
-// be read, or does not hold what its name says, counts as missing: it is made again. It is safe for concurrent use.
+// Policies keeps policy tables in a folder, one file for each, named by the key of what it was made from. A file that
+// cannot be read, or does not hold what its name says, counts as missing: it is made again. It is safe for concurrent
+// use.
 type Policies struct {
 	dir string
 	mu  sync.Mutex
@@ -109,7 +110,8 @@ func (p *Policies) put(key string, x *plan.Policy) error {
 
 // WritePolicy writes a policy in the form of a policy file.
 func WritePolicy(w io.Writer, key string, x *plan.Policy) error {
-	f := policyFile{Format: PolicyFormat, Key: key, Rate: x.Rate, Accuracy: x.Promise.Accuracy, Late: x.Promise.Violation, Median: x.Promise.MedianAccuracy,
+	f := policyFile{Format: PolicyFormat, Key: key, Rate: x.Rate, Accuracy: x.Promise.Accuracy,
+		Late: x.Promise.Violation, Median: x.Promise.MedianAccuracy,
 		Worst: x.Promise.Worst99Accuracy, Busy: x.Promise.Utilization}
 	for _, s := range x.Slacks {
 		f.SlacksNS = append(f.SlacksNS, int64(s))
@@ -124,8 +126,8 @@ func WritePolicy(w io.Writer, key string, x *plan.Policy) error {
 	return json.NewEncoder(w).Encode(&f)
 }
 
-// ReadPolicy reads a policy file; with a key other than "", one that was made from something else is an error. It checks
-// the layout; whether the variants exist is for the plan to check (plan.Plan.Validate).
+// ReadPolicy reads a policy file; with a key other than "", one that was made from something else is an error. It
+// checks the layout; whether the variants exist is for the plan to check (plan.Plan.Validate).
 func ReadPolicy(r io.Reader, key string) (*plan.Policy, error) {
 	var f policyFile
 	if err := json.NewDecoder(io.LimitReader(r, maxPolicy)).Decode(&f); err != nil {
@@ -138,21 +140,30 @@ func ReadPolicy(r io.Reader, key string) (*plan.Policy, error) {
 		return nil, fmt.Errorf("policy: made from %q, want %q", f.Key, key)
 	}
 	if len(f.SlacksNS) == 0 || len(f.Variants) == 0 || len(f.Variants) != len(f.Queries) {
-		return nil, fmt.Errorf("policy: %d slacks, %d rows of variants and %d of queries", len(f.SlacksNS), len(f.Variants), len(f.Queries))
+		return nil, fmt.Errorf("policy: %d slacks, %d rows of variants and %d of queries", len(f.SlacksNS),
+			len(f.Variants), len(f.Queries))
 	}
-	out := &plan.Policy{Rate: f.Rate, Promise: plan.Promise{Accuracy: f.Accuracy, Violation: f.Late, MedianAccuracy: f.Median, Worst99Accuracy: f.Worst, Utilization: f.Busy}}
+	out := &plan.Policy{
+		Rate: f.Rate, Promise: plan.Promise{
+			Accuracy: f.Accuracy, Violation: f.Late, MedianAccuracy: f.Median, Worst99Accuracy: f.Worst,
+			Utilization: f.Busy,
+		},
+	}
 	for _, s := range f.SlacksNS {
 		out.Slacks = append(out.Slacks, time.Duration(s))
 	}
 	for n := range f.Variants {
 		if len(f.Variants[n]) != len(out.Slacks) || len(f.Queries[n]) != len(out.Slacks) {
-			return nil, fmt.Errorf("policy: row %d has %d variants and %d queries for %d slacks", n+1, len(f.Variants[n]), len(f.Queries[n]), len(out.Slacks))
+			return nil, fmt.Errorf("policy: row %d has %d variants and %d queries for %d slacks", n+1,
+				len(f.Variants[n]), len(f.Queries[n]), len(out.Slacks))
 		}
 		for j := range out.Slacks {
 			if q := f.Queries[n][j]; q < 1 || int(q) > n+1 {
 				return nil, fmt.Errorf("policy: takes %d of %d queries", q, n+1)
 			}
-			out.Choices = append(out.Choices, plan.Choice{Variant: serving.VariantID(f.Variants[n][j]), Queries: f.Queries[n][j]})
+			out.Choices = append(out.Choices, plan.Choice{
+				Variant: serving.VariantID(f.Variants[n][j]), Queries: f.Queries[n][j],
+			})
 		}
 	}
 	return out, nil

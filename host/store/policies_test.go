@@ -16,8 +16,13 @@ const key = "0123456789abcdef0123456789abcdef"
 
 func policy() *plan.Policy {
 	return &plan.Policy{Rate: 400, Slacks: []time.Duration{0, 75 * time.Millisecond, 150 * time.Millisecond},
-		Choices: []plan.Choice{{Variant: 0, Queries: 1}, {Variant: 1, Queries: 1}, {Variant: 2, Queries: 1}, {Variant: 0, Queries: 2}, {Variant: 0, Queries: 2}, {Variant: 1, Queries: 1}},
-		Promise: plan.Promise{Accuracy: 0.8, Violation: 0.001, MedianAccuracy: 0.81, Worst99Accuracy: 0.6, Utilization: 0.9}}
+		Choices: []plan.Choice{
+			{Variant: 0, Queries: 1}, {Variant: 1, Queries: 1}, {Variant: 2, Queries: 1}, {Variant: 0, Queries: 2},
+			{Variant: 0, Queries: 2}, {Variant: 1, Queries: 1},
+		},
+		Promise: plan.Promise{
+			Accuracy: 0.8, Violation: 0.001, MedianAccuracy: 0.81, Worst99Accuracy: 0.6, Utilization: 0.9,
+		}}
 }
 
 func TestPolicies(t *testing.T) {

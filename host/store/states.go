@@ -15,9 +15,9 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// States keeps what stateful stages know of their streams: a bbolt file. It is safe for concurrent use by one process; a second one is
-// refused. What Keep has written is there after a kill at any later instant. Together the states take a bounded number of bytes:
-// those that were written longest ago are forgotten.
+// States keeps what stateful stages know of their streams: a bbolt file. It is safe for concurrent use by one process;
+// a second one is refused. What Keep has written is there after a kill at any later instant. Together the states take a
+// bounded number of bytes: those that were written longest ago are forgotten.
 type States struct {
 	db    *bbolt.DB
 	limit int64
@@ -112,7 +112,8 @@ func (s *States) Keep(states map[dataplane.StateKey][]byte) error {
 				return err
 			}
 			number := binary.BigEndian.AppendUint64(nil, n)
-			if err := errors.Join(table.Put(e.key, slices.Concat(number, e.state)), order.Put(number, e.key)); err != nil {
+			if err := errors.Join(table.Put(e.key, slices.Concat(number, e.state)), order.Put(number, e.key)); err !=
+				nil {
 				return fmt.Errorf("store: state %.100q: %w", e.key, err)
 			}
 			total += cost(e.key, len(e.state))
@@ -152,7 +153,8 @@ func size(tx *bbolt.Tx) int64 {
 // keyOf writes a key so that no two are alike: only the stream's name, which clients choose, may hold any byte.
 func keyOf(k dataplane.StateKey) ([]byte, error) {
 	if strings.ContainsRune(k.App+k.Stage, 0) || k.Stream == "" {
-		return nil, fmt.Errorf("store: app %q, stage %q, stream %.64q: names of apps and stages hold no NUL, and a stream has a name", k.App, k.Stage, k.Stream)
+		return nil, fmt.Errorf("store: app %q, stage %q, stream %.64q: names of apps and stages hold no NUL, and a "+
+			"stream has a name", k.App, k.Stage, k.Stream)
 	}
 	return []byte(k.App + "\x00" + k.Stage + "\x00" + k.Stream), nil
 }

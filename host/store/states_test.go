@@ -35,10 +35,14 @@ func TestStates(t *testing.T) {
 			t.Errorf("%+v: %v, %v, want %v", k, got, err, want)
 		}
 	}
-	if err := s.Keep(map[dataplane.StateKey][]byte{stream("x"): {1}, stream("y"): {}, stream("z"): {3}, stream("none"): nil}); err != nil {
+	if err := s.Keep(map[dataplane.StateKey][]byte{
+		stream("x"): {1}, stream("y"): {}, stream("z"): {3}, stream("none"): nil,
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Keep(map[dataplane.StateKey][]byte{stream("x"): {1, 2}, stream("z"): nil, stream("y\x00"): {4}}); err != nil {
+	if err := s.Keep(map[dataplane.StateKey][]byte{
+		stream("x"): {1, 2}, stream("z"): nil, stream("y\x00"): {4},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -65,8 +69,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// Against a list of all that was written, oldest first: the youngest are there as far as they have room, through restarts with other
-// limits.
+// Against a list of all that was written, oldest first: the youngest are there as far as they have room, through
+// restarts with other limits.
 func TestStatesForgetTheOldest(t *testing.T) {
 	const seed = 3
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -119,7 +123,8 @@ func TestStatesForgetTheOldest(t *testing.T) {
 			got, err := s.Get(stream(fmt.Sprint(k)))
 			n, want := here[fmt.Sprint(k)]
 			if err != nil || (got != nil) != want || len(got) != n {
-				t.Fatalf("seed %d, step %d, stream %d: %d bytes, %v, want %d, %v", seed, step, k, len(got), err, n, want)
+				t.Fatalf("seed %d, step %d, stream %d: %d bytes, %v, want %d, %v", seed, step, k, len(got), err, n,
+					want)
 			}
 		}
 	}

@@ -35,7 +35,8 @@ func check(table []row, pkgs []Package) []Violation {
 		} else {
 			if placeOf(exempt, p.Path) < 0 {
 				report(p.Path, "a package without a floor has no direction",
-					"package stands on no floor; add a row to floors in internal/archtest/table.go and to ARCHITECTURE.md")
+					"package stands on no floor; add a row to floors in internal/archtest/table.go and to "+
+						"ARCHITECTURE.md")
 			}
 			continue
 		}
@@ -95,8 +96,9 @@ func checkImport(table []row, from string, floor int, imp Use, report func(at, w
 		report(imp.At, "imports point down only: what decides must not depend on what drives it",
 			"%s (floor %d) imports %s (floor %d)", from, floor, to, above)
 	case above == floor && folder(from) != folder(to) && !listed(sameFloor, from, to):
-		report(imp.At, "neighbours on a floor are blind to each other, so that each can be understood and replaced alone; "+
-			"move what both need down, or give the import a reason in sameFloor in internal/archtest/table.go",
+		report(imp.At,
+			"neighbours on a floor are blind to each other, so that each can be understood and replaced alone; "+
+				"move what both need down, or give the import a reason in sameFloor in internal/archtest/table.go",
 			"%s and %s both stand on floor %d", from, to, floor)
 	}
 }
@@ -128,8 +130,8 @@ func placeOf(table []row, pkg string) int {
 	return best
 }
 
-// match reports whether a package path meets a pattern: "a/b" is that package, "a/*" those one level below a, and "a/..."
-// a itself with all below it. "..." alone is every package.
+// match reports whether a package path meets a pattern: "a/b" is that package, "a/*" those one level below a, and
+// "a/..." a itself with all below it. "..." alone is every package.
 func match(pattern, pkg string) bool {
 	if pattern == "..." {
 		return true

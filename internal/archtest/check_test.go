@@ -37,7 +37,9 @@ func load(t *testing.T, files map[string]string) []Package {
 		dir := path.Dir(name)
 		pkg := path.Base(dir)
 		tree[name] = &fstest.MapFile{Data: []byte("package " + pkg + "\n" + body)}
-		tree[path.Join(dir, "doc.go")] = &fstest.MapFile{Data: []byte(fmt.Sprintf("// Package %s is fake.\npackage %[1]s\n", pkg))}
+		tree[path.Join(dir, "doc.go")] = &fstest.MapFile{
+			Data: []byte(fmt.Sprintf("// Package %s is fake.\npackage %[1]s\n", pkg)),
+		}
 	}
 	pkgs, err := Load(tree)
 	if err != nil {
@@ -68,12 +70,18 @@ func TestRules(t *testing.T) {
 		{"down is fine", "engine/a.go", imports("/serving", "/policy/route", "/serving/fleet"), none},
 		{"up is not", "engine/a.go", imports("/sim"), "engine (floor 3) imports sim (floor 5)"},
 		{"up from policy", "policy/route/a.go", imports("/engine"), "policy/route (floor 2) imports engine (floor 3)"},
-		{"algo does not know serving", "algo/assign/a.go", imports("/serving"), "algorithm is tested against textbooks"},
+		{
+			"algo does not know serving", "algo/assign/a.go", imports("/serving"),
+			"algorithm is tested against textbooks",
+		},
 		{"algo knows algo", "algo/milp/a.go", imports("/algo/dag"), none},
 		{"state does not know who decides", "serving/fleet/a.go", imports("/policy/plan"), "state does not know"},
 		{"planners are blind", "planner/kairos/a.go", imports("/planner/ramsis"), "no silos"},
 		{"planners do not reach for rules", "planner/kairos/a.go", imports("/policy/batch"), "no silos"},
-		{"planners read the plan", "planner/kairos/a.go", imports("/policy/plan", "/algo/assign", "/serving/profile"), none},
+		{
+			"planners read the plan", "planner/kairos/a.go",
+			imports("/policy/plan", "/algo/assign", "/serving/profile"), none,
+		},
 		{"the plan knows no rule", "policy/plan/a.go", imports("/policy/route"), "plain data"},
 		{"routers do not know batchers", "policy/route/a.go", imports("/policy/batch"), "any router"},
 		{"routers do not know planners", "policy/route/a.go", imports("/planner/kairos"), "any router"},
@@ -81,7 +89,10 @@ func TestRules(t *testing.T) {
 		{"engine does not know planners", "engine/a.go", imports("/planner/kairos"), "ports only"},
 		{"engine does not know systems", "engine/a.go", imports("/systems"), "ports only"},
 		{"engine uses a port", "engine/a.go", "import \"" + Module + "/policy/route\"\nvar r route.Router", none},
-		{"engine does not name a rule", "engine/a.go", "import \"" + Module + "/policy/route\"\nvar r = route.NewWeighted()", "constructs a rule"},
+		{
+			"engine does not name a rule", "engine/a.go",
+			"import \"" + Module + "/policy/route\"\nvar r = route.NewWeighted()", "constructs a rule",
+		},
 		{"systems do not know drivers", "systems/a.go", imports("/dataplane"), "must mean the same"},
 		{"truth is not belief", "sim/truth/a.go", imports("/serving/profile"), "confirms itself"},
 		{"truth reads measurements", "sim/truth/a.go", imports("/serving"), none},
@@ -114,7 +125,10 @@ func TestRules(t *testing.T) {
 		{"no locks", "engine/a.go", imports("sync/atomic"), "may not import sync/atomic"},
 		{"no files", "engine/journal/a.go", imports("io/fs"), "may not import io/fs"},
 		{"streams are fine", "engine/journal/a.go", imports("io", "bufio", "encoding/binary"), none},
-		{"effects are fine above", "dataplane/a.go", "import \"time\"\nfunc f(c chan int) { go f(c); _ = time.Now(); <-c }", none},
+		{
+			"effects are fine above", "dataplane/a.go",
+			"import \"time\"\nfunc f(c chan int) { go f(c); _ = time.Now(); <-c }", none,
+		},
 		{"no goroutine", "engine/a.go", "func f() { go f() }", "a go statement"},
 		{"no channel", "engine/a.go", "type c chan int", "a chan type"},
 		{"no select", "engine/a.go", "func f() { select {} }", "a select statement"},
@@ -123,9 +137,18 @@ func TestRules(t *testing.T) {
 		{"no clock under another name", "engine/a.go", "import c \"time\"\nvar now = c.Now", "uses Now"},
 		{"no clock through a dot", "engine/a.go", "import . \"time\"\nvar now = Now", "dot import"},
 		{"durations are fine", "engine/a.go", "import \"time\"\nconst d = 3 * time.Second\nvar e time.Duration", none},
-		{"a variable may be called time", "engine/a.go", "import \"time\"\nvar _ time.Duration\nfunc f(time struct{ Now int }) int { return time.Now }", none},
-		{"no hidden chance", "measure/workload/a.go", "import \"math/rand/v2\"\nvar x = rand.Float64()", "hidden global source"},
-		{"passed chance is fine", "measure/workload/a.go", "import \"math/rand/v2\"\nfunc f(r *rand.Rand) float64 { return r.Float64() }", none},
+		{
+			"a variable may be called time", "engine/a.go",
+			"import \"time\"\nvar _ time.Duration\nfunc f(time struct{ Now int }) int { return time.Now }", none,
+		},
+		{
+			"no hidden chance", "measure/workload/a.go", "import \"math/rand/v2\"\nvar x = rand.Float64()",
+			"hidden global source",
+		},
+		{
+			"passed chance is fine", "measure/workload/a.go",
+			"import \"math/rand/v2\"\nfunc f(r *rand.Rand) float64 { return r.Float64() }", none,
+		},
 		{"what does not compile still counts", "engine/a.go", imports("os") + "func f( {", "may not import os"},
 	}
 	for _, tt := range tests {
@@ -164,8 +187,16 @@ func TestPackageComments(t *testing.T) {
 		files fstest.MapFS
 		want  string
 	}{
-		{"none", fstest.MapFS{"serving/a.go": {Data: []byte("//go:build linux\n\npackage serving\n")}}, "0 package comments"},
-		{"directive only", fstest.MapFS{"serving/a.go": {Data: []byte("//go:generate true\npackage serving\n")}}, "0 package comments"},
+		{
+			"none", fstest.MapFS{
+				"serving/a.go": {Data: []byte("//go:build linux\n\npackage serving\n")},
+			}, "0 package comments",
+		},
+		{
+			"directive only", fstest.MapFS{
+				"serving/a.go": {Data: []byte("//go:generate true\npackage serving\n")},
+			}, "0 package comments",
+		},
 		{"two", fstest.MapFS{
 			"serving/a.go": {Data: []byte("// Package serving a.\npackage serving\n")},
 			"serving/b.go": {Data: []byte("// Package serving b.\npackage serving\n")},
@@ -174,7 +205,11 @@ func TestPackageComments(t *testing.T) {
 			"serving/a.go":      {Data: []byte("// Package serving a.\npackage serving\n")},
 			"serving/a_test.go": {Data: []byte("// Package serving b.\npackage serving\n")},
 		}, ""},
-		{"only tests", fstest.MapFS{"serving/a_test.go": {Data: []byte("// Package serving b.\npackage serving\n")}}, ""},
+		{
+			"only tests", fstest.MapFS{
+				"serving/a_test.go": {Data: []byte("// Package serving b.\npackage serving\n")},
+			}, "",
+		},
 		{"never built", fstest.MapFS{
 			"serving/a.go":   {Data: []byte("// Package serving a.\npackage serving\n")},
 			"serving/gen.go": {Data: []byte("//go:build ignore\n\n// Command gen.\npackage main\nimport \"os\"\n")},

@@ -55,7 +55,8 @@ func TestLinksLead(t *testing.T) {
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", strings.TrimPrefix(page, root+string(filepath.Separator)), m[1])
+				t.Errorf("%s links to %s, which is not there",
+					strings.TrimPrefix(page, root+string(filepath.Separator)), m[1])
 			}
 		}
 	}

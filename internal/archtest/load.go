@@ -166,7 +166,8 @@ func ignored(file *ast.File) bool {
 	return false
 }
 
-// defaultName guesses the name of a package from its path, as goimports does: the last element that is no major version.
+// defaultName guesses the name of a package from its path, as goimports does: the last element that is no major
+// version.
 func defaultName(p string) string {
 	base := path.Base(p)
 	if len(base) > 1 && base[0] == 'v' && strings.Trim(base[1:], "0123456789") == "" {

@@ -70,12 +70,12 @@ var floors = []row{
 	{0, "tensor/ops", false}, // functions of them, for stages without a model
 }
 
-// groups are the folders that only group: what stands in one shares a word and nothing else, and each package in it is a folder of its
-// own to the rules.
+// groups are the folders that only group: what stands in one shares a word and nothing else, and each package in it is
+// a folder of its own to the rules.
 var groups = []string{"api", "host", "measure", "models", "runtime"}
 
-// adapters are the packages that meet the data plane's interfaces. They are named one by one, since a pattern would match the
-// standard library's package runtime.
+// adapters are the packages that meet the data plane's interfaces. They are named one by one, since a pattern would
+// match the standard library's package runtime.
 var adapters = []string{"runtime/onnx", "runtime/openinference", "runtime/builtin", "runtime/fake", "provider/*"}
 
 // exempt packages stand beside the building: nothing that ships imports them.
@@ -114,7 +114,8 @@ type ban struct {
 var bans = []ban{
 	{
 		from: []string{"algo/..."}, to: []string{ours}, except: []string{"algo/..."},
-		why: "an algorithm is tested against textbooks and brute force, so it speaks of matrices and graphs, never of queries",
+		why: "an algorithm is tested against textbooks and brute force, so it speaks of matrices and graphs, never " +
+			"of queries",
 	},
 	{
 		from: []string{"serving/..."}, to: []string{"policy/...", "planner/...", "engine/..."},
@@ -123,7 +124,8 @@ var bans = []ban{
 	{
 		from: []string{"planner/*"}, to: []string{"planner/*", "policy/route", "policy/batch", "policy/scale"},
 		except: []string{"planner/capacity"}, self: true,
-		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to planner/capacity when it is about plans",
+		why: "no silos and no shortcuts: what two planners share moves down to algo or serving/profile, or to " +
+			"planner/capacity when it is about plans",
 	},
 	{
 		from: []string{"policy/plan"}, to: []string{"policy/...", "planner/..."}, self: false,
@@ -144,7 +146,8 @@ var bans = []ban{
 	},
 	{
 		from: []string{"sim/truth"}, to: []string{"serving/profile"},
-		why: "what simulated machines do and what planners believe stay apart, else every experiment confirms itself; " +
+		why: "what simulated machines do and what planners believe stay apart, else every experiment confirms " +
+			"itself; " +
 			"measured tables that both start from are plain data in serving",
 	},
 	{
@@ -202,11 +205,13 @@ var limited = map[string]struct {
 	},
 	"math/rand": {
 		[]string{"Rand", "Source", "Source64", "Zipf", "New", "NewSource", "NewZipf"},
-		"the package's functions draw from a hidden global source; pass a seeded *rand.Rand so that a run can be repeated",
+		"the package's functions draw from a hidden global source; pass a seeded *rand.Rand so that a run can be " +
+			"repeated",
 	},
 	"math/rand/v2": {
 		[]string{"Rand", "Source", "Zipf", "PCG", "ChaCha8", "New", "NewPCG", "NewChaCha8", "NewZipf"},
-		"the package's functions draw from a hidden global source; pass a seeded *rand.Rand so that a run can be repeated",
+		"the package's functions draw from a hidden global source; pass a seeded *rand.Rand so that a run can be " +
+			"repeated",
 	},
 }
 

@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Cluster is a world with a plan for it.
@@ -23,14 +23,19 @@ type Cluster struct {
 	Planner      *Planner
 }
 
-// Uniform returns a cluster of n instances, one per worker of one type, of one app with one variant whose batch of b items
-// takes base + b*perItem, for an SLO.
+// Uniform returns a cluster of n instances, one per worker of one type, of one app with one variant whose batch of b
+// items takes base + b*perItem, for an SLO.
 func Uniform(n int, base, perItem, slo time.Duration, maxBatch int) *Cluster {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu", PricePerHour: 1, Cores: 1}},
-		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1 << 20, Stages: []serving.StageID{0}}},
-		Stages:      []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
-		Variants:    []serving.Variant{{Name: "model", Accuracy: 0.9, MaxBatch: maxBatch}},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1 << 20,
+				Stages: []serving.StageID{0},
+			},
+		},
+		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
+		Variants: []serving.Variant{{Name: "model", Accuracy: 0.9, MaxBatch: maxBatch}},
 	}
 	var place []static.Instance
 	for i := range n {
@@ -44,34 +49,46 @@ func Uniform(n int, base, perItem, slo time.Duration, maxBatch int) *Cluster {
 	return build(spec, m, place)
 }
 
-// Typed returns a cluster like Uniform's with several device types: counts[d] instances of type d, on which b items take
-// latency[d][0] + b*latency[d][1], up to maxBatch at once whatever the objective.
+// Typed returns a cluster like Uniform's with several device types: counts[d] instances of type d, on which b items
+// take latency[d][0] + b*latency[d][1], up to maxBatch at once whatever the objective.
 func Typed(counts []int, latency [][2]time.Duration, slo time.Duration, maxBatch int) *Cluster {
 	spec := &serving.Spec{
-		Apps:     []serving.App{{Name: "app", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1 << 20, Stages: []serving.StageID{0}}},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1 << 20,
+				Stages: []serving.StageID{0},
+			},
+		},
 		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "model", Accuracy: 0.9, MaxBatch: maxBatch}},
 	}
 	var place []static.Instance
 	var m serving.Measurements
 	for d, n := range counts {
-		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), PricePerHour: 1, Cores: 1})
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
+			Name: fmt.Sprintf("d%d", d), PricePerHour: 1, Cores: 1,
+		})
 		for range n {
 			w := serving.WorkerID(len(spec.Workers))
-			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(d)})
+			spec.Workers = append(spec.Workers, serving.Worker{
+				Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(d),
+			})
 			place = append(place, static.Instance{Worker: w, Variants: []serving.VariantID{0}, Limit: maxBatch})
 		}
 		for _, b := range []int{1, maxBatch} {
-			m.Latency = append(m.Latency, Point(0, serving.DeviceTypeID(d), b, 1, latency[d][0]+time.Duration(b)*latency[d][1], 0))
+			m.Latency = append(m.Latency, Point(0, serving.DeviceTypeID(d), b, 1,
+				latency[d][0]+time.Duration(b)*latency[d][1], 0))
 		}
 	}
 	return build(spec, m, place)
 }
 
 // Point is a measurement with the given mean and deviation; percentiles are as of a normal distribution.
-func Point(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, mean, dev time.Duration) serving.LatencyPoint {
+func Point(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, mean,
+	dev time.Duration) serving.LatencyPoint {
 	at := func(z float64) time.Duration { return mean + time.Duration(z*float64(dev)) }
-	return serving.LatencyPoint{Variant: v, DeviceType: d, Items: items, Concurrency: concurrency, Samples: 100, Mean: mean, StdDev: dev,
+	return serving.LatencyPoint{Variant: v, DeviceType: d, Items: items, Concurrency: concurrency, Samples: 100,
+		Mean: mean, StdDev: dev,
 		P50: mean, P90: at(1.2816), P95: at(1.6449), P99: at(2.3263)}
 }
 
@@ -80,25 +97,33 @@ func build(spec *serving.Spec, m serving.Measurements, place []static.Instance) 
 	if err != nil {
 		panic(err)
 	}
-	c := &Cluster{Spec: spec, Measurements: m, Profile: p, Planner: &Planner{static.Planner{Profile: p, Instances: place}}}
+	c := &Cluster{
+		Spec: spec, Measurements: m, Profile: p, Planner: &Planner{static.Planner{Profile: p, Instances: place}},
+	}
 	if c.Plan, err = c.Planner.Plan(context.Background(), plan.Request{Spec: spec}); err != nil {
 		panic(err)
 	}
 	return c
 }
 
-// Random returns a cluster of 1 to 3 apps (some of several stages with branches and joins), 1 to 3 device types, several
-// variants and slots, drop or serve-late, in every other one parts of machines, and in every other one stateful stages.
+// Random returns a cluster of 1 to 3 apps (some of several stages with branches and joins), 1 to 3 device types,
+// several variants and slots, drop or serve-late, in every other one parts of machines, and in every other one stateful
+// stages.
 func Random(rng *rand.Rand) *Cluster {
 	spec := &serving.Spec{}
 	for d := range 1 + rng.IntN(3) {
-		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), PricePerHour: rng.Float64(), Cores: 1 + rng.IntN(4)})
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
+			Name: fmt.Sprintf("d%d", d), PricePerHour: rng.Float64(), Cores: 1 + rng.IntN(4),
+		})
 	}
 	var m serving.Measurements
 	var place []static.Instance
 	for a := range 1 + rng.IntN(3) {
-		app := serving.App{Name: fmt.Sprintf("app%d", a), Weight: 1, QueueLimit: 5 + rng.IntN(200), Late: serving.LatePolicy(rng.IntN(2)),
-			SLO: serving.SLO{Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99}, ColdWait: time.Duration(a) * 700 * time.Millisecond}
+		app := serving.App{Name: fmt.Sprintf("app%d", a), Weight: 1, QueueLimit: 5 + rng.IntN(200),
+			Late: serving.LatePolicy(rng.IntN(2)),
+			SLO: serving.SLO{
+				Latency: time.Duration(50+rng.IntN(400)) * time.Millisecond, Percentile: 99,
+			}, ColdWait: time.Duration(a) * 700 * time.Millisecond}
 		stages := 1
 		if rng.IntN(3) == 0 {
 			stages = 2 + rng.IntN(3)
@@ -111,17 +136,24 @@ func Random(rng *rand.Rand) *Cluster {
 			for v := range 1 + rng.IntN(3) {
 				vid := serving.VariantID(len(spec.Variants))
 				st.Variants = append(st.Variants, vid)
-				spec.Variants = append(spec.Variants, serving.Variant{Name: fmt.Sprintf("%s.v%d", st.Name, v), Stage: id, Accuracy: 0.5 + 0.5*rng.Float64(), MaxBatch: 1 + rng.IntN(16)})
+				spec.Variants = append(spec.Variants, serving.Variant{
+					Name: fmt.Sprintf("%s.v%d", st.Name, v), Stage: id, Accuracy: 0.5 + 0.5*rng.Float64(),
+					MaxBatch: 1 + rng.IntN(16),
+				})
 				for d := range spec.DeviceTypes {
 					base := time.Duration(200+rng.IntN(8000)) * time.Microsecond
 					per := time.Duration(50+rng.IntN(1500)) * time.Microsecond
 					for c := 1; c <= 2; c++ {
 						for b := 1; b <= 16; b *= 2 {
 							mean := (base + time.Duration(b)*per) * time.Duration(c+1) / 2
-							m.Latency = append(m.Latency, Point(vid, serving.DeviceTypeID(d), b, c, mean, mean/time.Duration(5+rng.IntN(40))))
+							m.Latency = append(m.Latency, Point(vid, serving.DeviceTypeID(d), b, c, mean,
+								mean/time.Duration(5+rng.IntN(40))))
 						}
 					}
-					m.Load = append(m.Load, serving.LoadPoint{Variant: vid, DeviceType: serving.DeviceTypeID(d), Load: time.Duration(1+rng.IntN(300)) * time.Millisecond})
+					m.Load = append(m.Load, serving.LoadPoint{
+						Variant: vid, DeviceType: serving.DeviceTypeID(d),
+						Load: time.Duration(1+rng.IntN(300)) * time.Millisecond,
+					})
 				}
 			}
 			if s > 0 { // a random earlier stage feeds it, sometimes two: a join
@@ -130,7 +162,9 @@ func Random(rng *rand.Rand) *Cluster {
 					from = append(from, first)
 				}
 				for _, f := range from {
-					spec.Stages[f].Next = append(spec.Stages[f].Next, serving.Edge{To: id, FanOut: []float64{0, 0.5, 1, 1, 2.5, 7}[rng.IntN(6)]})
+					spec.Stages[f].Next = append(spec.Stages[f].Next, serving.Edge{
+						To: id, FanOut: []float64{0, 0.5, 1, 1, 2.5, 7}[rng.IntN(6)],
+					})
 				}
 				st.Joins = len(from)
 			}
@@ -141,11 +175,15 @@ func Random(rng *rand.Rand) *Cluster {
 				if w > 0 && rng.IntN(3) == 0 {
 					w-- // several instances on one worker
 				} else {
-					spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(rng.IntN(len(spec.DeviceTypes)))})
+					spec.Workers = append(spec.Workers, serving.Worker{
+						Name: fmt.Sprintf("w%d", w), DeviceType: serving.DeviceTypeID(rng.IntN(len(spec.DeviceTypes))),
+					})
 				}
 				i := static.Instance{Worker: w, Stage: id, Slots: 1 + rng.IntN(2), Share: float64(rng.IntN(3))}
 				i.Variants = append(i.Variants, st.Variants...)
-				rng.Shuffle(len(i.Variants), func(x, y int) { i.Variants[x], i.Variants[y] = i.Variants[y], i.Variants[x] })
+				rng.Shuffle(len(i.Variants), func(x, y int) {
+					i.Variants[x], i.Variants[y] = i.Variants[y], i.Variants[x]
+				})
 				i.Variants = i.Variants[:1+rng.IntN(len(i.Variants))]
 				place = append(place, i)
 			}
@@ -167,7 +205,10 @@ func (c *Cluster) Load(rng *rand.Rand, n int) []workload.Arrival {
 		if rng.IntN(4) > 0 {
 			at += serving.Time(rng.ExpFloat64() * float64(gap) / 1000 * 1000)
 		}
-		a := workload.Arrival{At: at / 1000 * 1000, App: serving.AppID(rng.IntN(len(c.Spec.Apps))), Items: 1, Variant: serving.None, Sample: -1}
+		a := workload.Arrival{
+			At: at / 1000 * 1000, App: serving.AppID(rng.IntN(len(c.Spec.Apps))), Items: 1, Variant: serving.None,
+			Sample: -1,
+		}
 		switch rng.IntN(12) {
 		case 0:
 			a.Items = 1 + rng.Int32N(20)

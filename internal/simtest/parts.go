@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cut lets instances of every other world have parts of machines: of some threads and some of an accelerator, slower than the whole.
-// It draws from what it finds, so that all else of a world is the same without it.
+// cut lets instances of every other world have parts of machines: of some threads and some of an accelerator, slower
+// than the whole. It draws from what it finds, so that all else of a world is the same without it.
 func cut(spec *serving.Spec, m *serving.Measurements) {
 	rng := rand.New(rand.NewPCG(uint64(m.Latency[0].Mean), uint64(len(spec.Workers))))
 	if rng.IntN(2) == 0 {
@@ -21,7 +21,9 @@ func cut(spec *serving.Spec, m *serving.Measurements) {
 	}
 	for p := range 1 + rng.IntN(3) {
 		id := serving.DeviceTypeID(len(spec.DeviceTypes))
-		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("part%d", p), Part: true, Cores: 1 + rng.IntN(2), Percent: 40 * rng.IntN(3)})
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
+			Name: fmt.Sprintf("part%d", p), Part: true, Cores: 1 + rng.IntN(2), Percent: 40 * rng.IntN(3),
+		})
 		like := serving.DeviceTypeID(rng.IntN(machines))
 		for _, x := range m.Latency {
 			if x.DeviceType == like {
@@ -36,7 +38,8 @@ func cut(spec *serving.Spec, m *serving.Measurements) {
 	}
 }
 
-// share gives some instances of a plan a part of their worker, as far as there is room, and other ones in the next plan.
+// share gives some instances of a plan a part of their worker, as far as there is room, and other ones in the next
+// plan.
 func share(p *plan.Plan, spec *serving.Spec) {
 	rng := rand.New(rand.NewPCG(6, p.Snapshot))
 	var parts []serving.DeviceTypeID
@@ -51,7 +54,8 @@ func share(p *plan.Plan, spec *serving.Spec) {
 			continue
 		}
 		i.Part = 1 + int32(parts[rng.IntN(len(parts))])
-		if a := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType].Accelerators; a > 0 && spec.DeviceTypes[i.Part-1].Percent > 0 {
+		if a := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType].Accelerators; a > 0 &&
+			spec.DeviceTypes[i.Part-1].Percent > 0 {
 			i.Accelerator = int32(rng.IntN(a))
 		}
 		if p.Validate(spec) != nil {

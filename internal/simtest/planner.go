@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -60,7 +60,10 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Policies = append(out.Policies, set)
 		prices := plan.Prices{Stage: serving.StageID(s), Workers: 1 + rng.IntN(8)}
 		for k := range 1 + rng.IntN(3) {
-			x := plan.Price{Rate: float64(10 * (k + 1)), Rest: 1 + time.Duration(rng.Int64N(int64(time.Second))), Gain: rng.Float64(), Late: 3 * rng.Float64(), PerQuery: 0.1 + rng.Float64()}
+			x := plan.Price{
+				Rate: float64(10 * (k + 1)), Rest: 1 + time.Duration(rng.Int64N(int64(time.Second))),
+				Gain: rng.Float64(), Late: 3 * rng.Float64(), PerQuery: 0.1 + rng.Float64(),
+			}
 			for range 2 + rng.IntN(20) {
 				x.Value = append(x.Value, 3*rng.NormFloat64())
 			}

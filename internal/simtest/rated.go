@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Rated plans as many equal instances for every app as its rate needs, on the first workers that are free: none for none.
+// Rated plans as many equal instances for every app as its rate needs, on the first workers that are free: none for
+// none.
 type Rated struct {
 	Limit   int // of batches
 	Low, Up float64
@@ -38,7 +39,8 @@ func (p *Rated) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		for _, s := range r.Spec.Apps[a].Stages {
 			for k := 0; k < n && w < len(r.Spec.Workers); k, w = k+1, w+1 {
 				out.Instances = append(out.Instances, plan.Instance{
-					Worker: serving.WorkerID(w), Stage: s, Slots: 1, Share: 1 / float64(n), Hold: p.Hold, Low: p.Low, Up: p.Up,
+					Worker: serving.WorkerID(w), Stage: s, Slots: 1, Share: 1 / float64(n), Hold: p.Hold, Low: p.Low,
+					Up:       p.Up,
 					Variants: []plan.Variant{{Variant: r.Spec.Stages[s].Variants[0], Limit: p.Limit}},
 				})
 			}

@@ -3,8 +3,8 @@ package simtest
 import (
 	"math/rand/v2"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // remember makes some stages of every other world stateful. It draws from what it finds, as cut does.

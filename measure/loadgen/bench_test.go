@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // load runs b.N queries at a rate and reports how late they were sent.

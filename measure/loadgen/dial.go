@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Dial returns a Target for an address with a scheme: grpc://HOST:PORT, grpcs://, http:// or https://. Without one it is
-// gRPC. Connections follow DialGRPC and DialHTTP.
+// Dial returns a Target for an address with a scheme: grpc://HOST:PORT, grpcs://, http:// or https://. Without one it
+// is gRPC. Connections follow DialGRPC and DialHTTP.
 func Dial(address string, connections int) (Target, error) {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {

@@ -30,8 +30,8 @@ type grpcTarget struct {
 	next  atomic.Uint64
 }
 
-// DialGRPC returns a Target that speaks gRPC to host:port over so many connections, which requests take in turn; 0 means 2.
-// It connects when first used, and again, within a second, after a loss. A nil config means no TLS.
+// DialGRPC returns a Target that speaks gRPC to host:port over so many connections, which requests take in turn; 0
+// means 2. It connects when first used, and again, within a second, after a loss. A nil config means no TLS.
 func DialGRPC(address string, connections int, config *tls.Config) (Target, error) {
 	if connections <= 0 {
 		connections = 2
@@ -44,7 +44,11 @@ func DialGRPC(address string, connections int, config *tls.Config) (Target, erro
 	for range connections {
 		conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 2 * time.Second}),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff: backoff.Config{
+					BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
+				}, MinConnectTimeout: 2 * time.Second,
+			}),
 			grpc.WithDisableServiceConfig())
 		if err != nil {
 			t.Close()
@@ -82,7 +86,8 @@ func (t *grpcTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 		params["min_accuracy"] = oip.Double(r.MinAccuracy)
 	}
 	var header, trailer metadata.MD
-	answer, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelInfer(ctx, oip.EncodeRequest(r.Model, r.Version, "", r.Inputs, params), grpc.Header(&header), grpc.Trailer(&trailer))
+	answer, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelInfer(ctx,
+		oip.EncodeRequest(r.Model, r.Version, "", r.Inputs, params), grpc.Header(&header), grpc.Trailer(&trailer))
 	if err != nil {
 		return nil, grpcError(err, len(header)+len(trailer) > 0)
 	}
@@ -125,13 +130,16 @@ func grpcError(err error, answered bool) error {
 func (t *grpcTarget) Inputs(ctx context.Context, model string) ([]tensor.Spec, error) {
 	ctx, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
-	m, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: model}, grpc.WaitForReady(true))
+	m, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: model},
+		grpc.WaitForReady(true))
 	if err != nil {
 		return nil, fmt.Errorf("metadata of model %q: %w", model, err)
 	}
 	var specs []tensor.Spec
 	for _, in := range m.GetInputs() {
-		specs = append(specs, tensor.Spec{Name: in.GetName(), DType: tensor.ParseDType(in.GetDatatype()), Shape: in.GetShape()})
+		specs = append(specs, tensor.Spec{
+			Name: in.GetName(), DType: tensor.ParseDType(in.GetDatatype()), Shape: in.GetShape(),
+		})
 	}
 	return specs, nil
 }

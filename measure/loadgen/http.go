@@ -24,8 +24,9 @@ type httpTarget struct {
 	client *http.Client
 }
 
-// DialHTTP returns a Target that speaks HTTP to a base address such as http://127.0.0.1:8000. Tensors travel in the binary
-// form. A request takes a connection of its own while it lasts; at least connections and 1024 of them are kept when idle. A nil config means the system's roots.
+// DialHTTP returns a Target that speaks HTTP to a base address such as http://127.0.0.1:8000. Tensors travel in the
+// binary form. A request takes a connection of its own while it lasts; at least connections and 1024 of them are kept
+// when idle. A nil config means the system's roots.
 func DialHTTP(base string, connections int, config *tls.Config) (Target, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -38,8 +39,10 @@ func DialHTTP(base string, connections int, config *tls.Config) (Target, error) 
 	return &httpTarget{base: strings.TrimRight(base, "/"), client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			MaxIdleConns: connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: time.Minute, DisableCompression: true,
-			TLSClientConfig: config, ResponseHeaderTimeout: time.Hour, WriteBufferSize: 32 << 10, ReadBufferSize: 32 << 10,
+			MaxIdleConns: connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: time.Minute,
+			DisableCompression: true,
+			TLSClientConfig:    config, ResponseHeaderTimeout: time.Hour, WriteBufferSize: 32 << 10,
+			ReadBufferSize: 32 << 10,
 		},
 	}}, nil
 }
@@ -61,8 +64,10 @@ func (t *httpTarget) model(name, version string) string {
 // Infer implements Target.
 func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	// The protocol counts in microseconds: what is less must not become none.
-	ask := &oip.RESTRequest{Inputs: r.Inputs, BinaryOutputs: true, Params: oip.Params{Timeout: r.Timeout, Priority: r.Priority, MinAccuracy: r.MinAccuracy,
-		Sequence: r.Sequence, SequenceStart: r.First, SequenceEnd: r.Last, SequenceRate: r.Rate, StageTimings: r.StageTimings}}
+	ask := &oip.RESTRequest{Inputs: r.Inputs, BinaryOutputs: true,
+		Params: oip.Params{Timeout: r.Timeout, Priority: r.Priority, MinAccuracy: r.MinAccuracy,
+			Sequence: r.Sequence, SequenceStart: r.First, SequenceEnd: r.Last, SequenceRate: r.Rate,
+			StageTimings: r.StageTimings}}
 	if r.Timeout > 0 {
 		ask.Params.Timeout = max(r.Timeout, time.Microsecond)
 	}
@@ -70,7 +75,8 @@ func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.model(r.Model, r.Version)+"/infer", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.model(r.Model, r.Version)+"/infer",
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

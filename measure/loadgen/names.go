@@ -2,8 +2,8 @@ package loadgen
 
 import "sync"
 
-// names numbers the few texts that many answers share. Beyond its bound everything is one name, so that a server that makes
-// up a text for every query cannot fill the memory.
+// names numbers the few texts that many answers share. Beyond its bound everything is one name, so that a server that
+// makes up a text for every query cannot fill the memory.
 type names struct {
 	mu   sync.RWMutex
 	ids  map[string]int32

@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/tensor"
 )
 
 // noise makes up input data: small whole numbers for integers, numbers in [0, 1) for the rest, empty strings.

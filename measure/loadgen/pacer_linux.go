@@ -41,8 +41,8 @@ func newSleeper() sleeper {
 	return &timerfd{f: f, raw: raw}
 }
 
-// sleepUntil waits for the kernel's timer or the runtime's, whichever is first: the one is exact when the process idles,
-// the other when all its processors are busy.
+// sleepUntil waits for the kernel's timer or the runtime's, whichever is first: the one is exact when the process
+// idles, the other when all its processors are busy.
 func (t *timerfd) sleepUntil(at time.Time) {
 	left := time.Until(at)
 	if left <= 0 {

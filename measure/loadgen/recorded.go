@@ -1,18 +1,18 @@
 package loadgen
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/report"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
-// ReadReport computes the report of a recorded run again, from the file that WriteRecords wrote. Apps are those of the run,
-// in the order of their ids; A query of another app is an error. Queries without a recorded outcome
-// are left out.
+// ReadReport computes the report of a recorded run again, from the file that WriteRecords wrote. Apps are those of the
+// run, in the order of their ids; A query of another app is an error. Queries without a recorded outcome are left out.
 func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report.Report, error) {
 	rr, err := workload.NewRecordReader(r)
 	if err != nil {
@@ -26,7 +26,7 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 	var variants names
 	for n := serving.QueryID(1); ; n++ {
 		q, err := rr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -41,9 +41,11 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 			continue
 		}
 		o := report.Outcome{
-			Query: n, App: app, Variant: serving.None, Outcome: outcome, Arrived: serving.Time(q.AtNS), Done: serving.Time(q.AtNS + q.LatencyNS),
-			Deadline: deadline(serving.Time(q.AtNS), time.Duration(q.TimeoutNS), apps[app].SLO), Queue: time.Duration(q.QueueNS),
-			Items: max(1, q.Items), Batch: q.Batch, Accuracy: q.Accuracy, Label: report.LabelUnknown,
+			Query: n, App: app, Variant: serving.None, Outcome: outcome, Arrived: serving.Time(q.AtNS),
+			Done:     serving.Time(q.AtNS + q.LatencyNS),
+			Deadline: deadline(serving.Time(q.AtNS), time.Duration(q.TimeoutNS), apps[app].SLO),
+			Queue:    time.Duration(q.QueueNS),
+			Items:    max(1, q.Items), Batch: q.Batch, Accuracy: q.Accuracy, Label: report.LabelUnknown,
 		}
 		if q.Variant != "" {
 			o.Variant = serving.VariantID(variants.id(q.Variant))
@@ -58,7 +60,8 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 	}
 	h := rr.Header()
 	return rec.Report(report.Meta{
-		Name: h.Name, Seed: h.Seed, Duration: max(0, time.Duration(h.DurationNS)-time.Duration(opt.Warmup)), Variants: variants.list,
+		Name: h.Name, Seed: h.Seed, Duration: max(0, time.Duration(h.DurationNS)-time.Duration(opt.Warmup)),
+		Variants: variants.list,
 	}), nil
 }
 

@@ -27,7 +27,9 @@ func TestReadReport(t *testing.T) {
 			return a, nil
 		}}
 		for _, warmup := range []time.Duration{0, 500 * time.Millisecond} {
-			res, err := Run(t.Context(), f, oneApp(numbers(5)), even(500, 5*time.Millisecond), Options{Name: "live", Seed: 3, Duration: 3 * time.Second, Warmup: warmup, pacer: coarse})
+			res, err := Run(t.Context(), f, oneApp(numbers(5)), even(500, 5*time.Millisecond), Options{
+				Name: "live", Seed: 3, Duration: 3 * time.Second, Warmup: warmup, pacer: coarse,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +38,9 @@ func TestReadReport(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := records.String()
-			infos := []report.AppInfo{{Name: "digits", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 95}, BestAccuracy: 0.95}}
+			infos := []report.AppInfo{
+				{Name: "digits", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 95}, BestAccuracy: 0.95},
+			}
 			again, err := ReadReport(&records, infos, report.Options{Warmup: serving.Time(warmup)})
 			if err != nil {
 				t.Fatal(err)
@@ -51,7 +55,8 @@ func TestReadReport(t *testing.T) {
 				t.Errorf("warm-up %v: read back:\n%s\nwant:\n%s", warmup, got.String(), want.String())
 			}
 			infos[0].Name = "other"
-			if _, err := ReadReport(strings.NewReader(text), infos, report.Options{}); err == nil || !strings.Contains(err.Error(), "digits") {
+			if _, err := ReadReport(strings.NewReader(text), infos, report.Options{}); err == nil ||
+				!strings.Contains(err.Error(), "digits") {
 				t.Errorf("a run of another app: %v", err)
 			}
 		}

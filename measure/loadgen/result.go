@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/report"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // Result is what a run found.
@@ -18,7 +18,8 @@ type Result struct {
 	Report *report.Report `json:"report"`
 	// SendLag tells whether the generator kept up: the time from the scheduled instant to the sending.
 	SendLag report.Percentiles `json:"send_lag"`
-	// ClientRefused counts queries that were not sent because MaxOutstanding were under way. The report has them as refused.
+	// ClientRefused counts queries that were not sent because MaxOutstanding were under way. The report has them as
+	// refused.
 	ClientRefused int64        `json:"client_refused"`
 	Interrupted   bool         `json:"interrupted,omitempty"` // not the whole workload was sent
 	Errors        []ErrorCount `json:"errors,omitempty"`      // the most frequent first
@@ -86,7 +87,8 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 		res.Errors = append(res.Errors, ErrorCount{Outcome: k.outcome.String(), Message: k.message, Count: n})
 	}
 	slices.SortFunc(res.Errors, func(a, b ErrorCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome),
+			cmp.Compare(a.Message, b.Message))
 	})
 	if len(res.Errors) > 20 {
 		res.Errors = res.Errors[:20]
@@ -94,7 +96,9 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 	res.Report = rec.Report(report.Meta{Name: r.opt.Name, Seed: r.opt.Seed, Duration: span, Variants: r.variants.list})
 	for _, a := range res.Report.Apps {
 		for _, v := range a.Variants {
-			res.Variants = append(res.Variants, VariantUse{App: a.Name, Variant: v.Name, Served: v.Served, Accuracy: v.Accuracy})
+			res.Variants = append(res.Variants, VariantUse{
+				App: a.Name, Variant: v.Name, Served: v.Served, Accuracy: v.Accuracy,
+			})
 		}
 	}
 	res.Stages = r.stages.list(r.apps)
@@ -106,15 +110,19 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 func (r *runner) outcome(i int) report.Outcome {
 	a, q := &r.arrivals[i], &r.queries[i]
 	return report.Outcome{
-		Query: serving.QueryID(i + 1), App: a.App, Variant: serving.VariantID(q.variant), Outcome: q.outcome, Arrived: a.At,
-		Done: a.At.Add(q.latency), Deadline: deadline(a.At, a.Timeout, r.apps[a.App].SLO), Queue: q.queue, Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
+		Query: serving.QueryID(i + 1), App: a.App, Variant: serving.VariantID(q.variant), Outcome: q.outcome,
+		Arrived: a.At,
+		Done:    a.At.Add(q.latency), Deadline: deadline(a.At, a.Timeout, r.apps[a.App].SLO), Queue: q.queue,
+		Items: a.Items, Batch: q.batch, Accuracy: q.accuracy, Label: q.label,
 	}
 }
 
 // WriteRecords writes every query as a line of JSON, in the order of the schedule, for a replay.
 func (res *Result) WriteRecords(w io.Writer) error {
 	r := res.run
-	rw, err := workload.NewRecordWriter(w, workload.RecordHeader{Name: r.opt.Name, Seed: r.opt.Seed, DurationNS: int64(res.span)})
+	rw, err := workload.NewRecordWriter(w, workload.RecordHeader{
+		Name: r.opt.Name, Seed: r.opt.Seed, DurationNS: int64(res.span),
+	})
 	if err != nil {
 		return err
 	}
@@ -122,9 +130,11 @@ func (res *Result) WriteRecords(w io.Writer) error {
 		a, q := &r.arrivals[i], &r.queries[i]
 		sample := int32(r.sample(i) % r.apps[a.App].Samples.Count)
 		rec := workload.Record{
-			AtNS: int64(a.At), App: r.apps[a.App].Name, Items: a.Items, Priority: a.Priority, TimeoutNS: int64(a.Timeout), MinAccuracy: a.MinAccuracy, Stream: a.Stream,
-			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)), QueueNS: int64(max(q.queue, 0)),
-			Batch: max(q.batch, 0), Accuracy: q.accuracy, Stages: q.stages,
+			AtNS: int64(a.At), App: r.apps[a.App].Name, Items: a.Items, Priority: a.Priority,
+			TimeoutNS: int64(a.Timeout), MinAccuracy: a.MinAccuracy, Stream: a.Stream,
+			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)),
+			QueueNS: int64(max(q.queue, 0)),
+			Batch:   max(q.batch, 0), Accuracy: q.accuracy, Stages: q.stages,
 		}
 		if a.Variant != serving.None && r.opt.Version != nil {
 			rec.Pinned = r.opt.Version(a.Variant)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // App is what the generator knows of an app: how to call it and how to judge its answers.
@@ -26,8 +26,8 @@ type App struct {
 	Accuracy map[string]float64
 	// Samples are the inputs to send.
 	Samples *Samples
-	// Judge says whether the outputs answer the sample rightly, where comparing with the samples' labels does not; nil compares. It is
-	// called by several goroutines at once.
+	// Judge says whether the outputs answer the sample rightly, where comparing with the samples' labels does not; nil
+	// compares. It is called by several goroutines at once.
 	Judge func(outputs []tensor.Tensor, sample int) (right bool)
 }
 
@@ -39,8 +39,8 @@ type Options struct {
 	// Timeout bounds every request, counted from its scheduled instant; default 30 s. A query that reaches it counts as
 	// dropped.
 	Timeout time.Duration
-	// MaxOutstanding is how many queries may be under way; one that comes on top is not sent and counts as refused. Default
-	// 4096.
+	// MaxOutstanding is how many queries may be under way; one that comes on top is not sent and counts as refused.
+	// Default 4096.
 	MaxOutstanding int
 	Bucket         time.Duration // of the report's time series; default 1 s
 	Warmup         time.Duration // queries scheduled before it are sent but not reported
@@ -109,9 +109,9 @@ type stream struct {
 	number uint64
 }
 
-// Run sends the whole of src to target and waits for the answers. When ctx ends it stops sending, gives up what is under
-// way, and reports what was sent until then. Errors are those of the set-up; a server that fails every query gives a report
-// that says so.
+// Run sends the whole of src to target and waits for the answers. When ctx ends it stops sending, gives up what is
+// under way, and reports what was sent until then. Errors are those of the set-up; a server that fails every query
+// gives a report that says so.
 func Run(ctx context.Context, target Target, apps []App, src workload.Source, opt Options) (*Result, error) {
 	if opt.Timeout <= 0 {
 		opt.Timeout = 30 * time.Second
@@ -141,7 +141,10 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 			return nil, fmt.Errorf("query %d is for app %d, there are %d", i+1, a, len(apps))
 		}
 	}
-	r := &runner{ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals)), rates: make(map[stream]float64)}
+	r := &runner{
+		ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals)),
+		rates: make(map[stream]float64),
+	}
 	for _, s := range opt.Stays {
 		r.rates[stream{s.App, s.Stream}] = s.Rate
 	}
@@ -188,7 +191,10 @@ func (r *runner) send(p *pacer) int {
 		if r.outstanding.Load() >= int64(r.opt.MaxOutstanding) {
 			r.refused++
 			late := time.Since(due)
-			r.queries[i] = query{lag: late, latency: late, outcome: serving.Refused, label: report.LabelUnknown, variant: serving.None, message: r.messages.id(clientFull)}
+			r.queries[i] = query{
+				lag: late, latency: late, outcome: serving.Refused, label: report.LabelUnknown, variant: serving.None,
+				message: r.messages.id(clientFull),
+			}
 			r.done.Add(1)
 			continue
 		}
@@ -225,7 +231,10 @@ func (r *runner) one(i int) {
 	a := &r.arrivals[i]
 	app := &r.apps[a.App]
 	due := r.start.Add(time.Duration(a.At))
-	req := Request{Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy, StageTimings: r.opt.StageTimings}
+	req := Request{
+		Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy,
+		StageTimings: r.opt.StageTimings,
+	}
 	if a.Stream != 0 {
 		s := stream{a.App, a.Stream}
 		req.Sequence, req.First, req.Last = strconv.FormatUint(a.Stream, 10), r.first[s] == i, r.last[s] == i
@@ -312,7 +321,10 @@ func (r *runner) report() (stop func()) {
 	began := time.Now()
 	show := func() {
 		sent := int(r.sent.Load())
-		r.opt.Progress(Progress{Elapsed: time.Since(began), Total: len(r.arrivals), Sent: sent, Done: int(r.done.Load()), Outstanding: int(r.outstanding.Load())})
+		r.opt.Progress(Progress{
+			Elapsed: time.Since(began), Total: len(r.arrivals), Sent: sent, Done: int(r.done.Load()),
+			Outstanding: int(r.outstanding.Load()),
+		})
 	}
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {

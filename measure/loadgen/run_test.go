@@ -15,9 +15,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,13 +52,19 @@ func numbers(n int) *Samples {
 }
 
 func echo(r *Request) *Answer {
-	return &Answer{Variant: "v1", Accuracy: 0.9, Queue: time.Millisecond, Batch: 2, Outputs: []tensor.Tensor{{Name: "label", DType: tensor.Int64, Shape: r.Inputs[0].Shape, Data: r.Inputs[0].Data}}}
+	return &Answer{
+		Variant: "v1", Accuracy: 0.9, Queue: time.Millisecond, Batch: 2, Outputs: []tensor.Tensor{
+			{Name: "label", DType: tensor.Int64, Shape: r.Inputs[0].Shape, Data: r.Inputs[0].Data},
+		},
+	}
 }
 
 func even(n int, gap time.Duration) workload.Source {
 	var a []workload.Arrival
 	for i := range n {
-		a = append(a, workload.Arrival{At: serving.Time(i) * serving.Time(gap), Items: 1, Variant: serving.None, Sample: -1})
+		a = append(a, workload.Arrival{
+			At: serving.Time(i) * serving.Time(gap), Items: 1, Variant: serving.None, Sample: -1,
+		})
 	}
 	return workload.FromSlice(a)
 }
@@ -78,7 +84,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 var coarse = &pacer{s: timerSleeper{}}
 
 func oneApp(s *Samples) []App {
-	return []App{{Name: "digits", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 95}, BestAccuracy: 0.95, Samples: s}}
+	return []App{
+		{
+			Name: "digits", SLO: serving.SLO{
+				Latency: 100 * time.Millisecond, Percentile: 95,
+			}, BestAccuracy: 0.95, Samples: s,
+		},
+	}
 }
 
 // A server that stalls must be charged for every query of the stall, not for the first alone.
@@ -93,7 +105,8 @@ func TestLatencyCountsFromTheSchedule(t *testing.T) {
 			}
 			return echo(r), nil
 		}}
-		res, err := Run(t.Context(), f, oneApp(numbers(5)), even(200, 10*time.Millisecond), Options{Duration: 2 * time.Second, pacer: coarse})
+		res, err := Run(t.Context(), f, oneApp(numbers(5)), even(200, 10*time.Millisecond),
+			Options{Duration: 2 * time.Second, pacer: coarse})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,10 +118,12 @@ func TestLatencyCountsFromTheSchedule(t *testing.T) {
 		if o.Latency.Max != 1000 || res.SendLag.Max != 0 {
 			t.Errorf("longest latency %v ms with a lag of %v ms, want 1000 and 0", o.Latency.Max, res.SendLag.Max)
 		}
-		if o.MeasuredAccuracy == nil || *o.MeasuredAccuracy != 1 || *o.EffectiveAccuracy < 0.899 || *o.MeanBatch != 2 || o.Queue.P50 != 1 {
+		if o.MeasuredAccuracy == nil || *o.MeasuredAccuracy != 1 || *o.EffectiveAccuracy < 0.899 || *o.MeanBatch != 2 ||
+			o.Queue.P50 != 1 {
 			t.Errorf("answers were not read: %+v", o)
 		}
-		if o.Throughput != 100 || res.Interrupted || len(res.Variants) != 1 || res.Variants[0].Variant != "v1" || res.Report.Variants[0].Served != 200 || res.Report.Variants[0].Name != "v1" {
+		if o.Throughput != 100 || res.Interrupted || len(res.Variants) != 1 || res.Variants[0].Variant != "v1" ||
+			res.Report.Variants[0].Served != 200 || res.Report.Variants[0].Name != "v1" {
 			t.Errorf("throughput %v, variants %+v", o.Throughput, res.Report.Variants)
 		}
 	})
@@ -122,14 +137,17 @@ func TestOutstandingIsBounded(t *testing.T) {
 			}
 			return echo(r), nil
 		}}
-		// One query in 10 ms of 95 ms each: ten are under way at most; with room for five, five of every ten are refused.
-		res, err := Run(t.Context(), f, oneApp(numbers(5)), even(100, 10*time.Millisecond), Options{MaxOutstanding: 5, pacer: coarse})
+		// One query in 10 ms of 95 ms each: ten are under way at most; with room for five, five of every ten are
+		// refused.
+		res, err := Run(t.Context(), f, oneApp(numbers(5)), even(100, 10*time.Millisecond),
+			Options{MaxOutstanding: 5, pacer: coarse})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := &res.Report.Overall
 		if o.Offered != 100 || o.Refused != res.ClientRefused || o.Served+o.Refused != 100 || o.Refused != 50 {
-			t.Errorf("%d offered, %d served, %d refused (%d by the client), want 100, 50, 50, 50", o.Offered, o.Served, o.Refused, res.ClientRefused)
+			t.Errorf("%d offered, %d served, %d refused (%d by the client), want 100, 50, 50, 50", o.Offered, o.Served,
+				o.Refused, res.ClientRefused)
 		}
 		if len(res.Errors) != 1 || res.Errors[0].Message != clientFull {
 			t.Errorf("errors: %+v", res.Errors)
@@ -161,7 +179,9 @@ func TestOutcomes(t *testing.T) {
 		}}
 		apps := oneApp(numbers(50))
 		apps[0].Accuracy = map[string]float64{"v1": 0.7}
-		res, err := Run(t.Context(), f, apps, even(50, time.Millisecond), Options{Timeout: 200 * time.Millisecond, pacer: coarse})
+		res, err := Run(t.Context(), f, apps, even(50, time.Millisecond), Options{
+			Timeout: 200 * time.Millisecond, pacer: coarse,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +190,8 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("outcomes: %+v", o)
 		}
 		if *o.EffectiveAccuracy < 0.699 || *o.EffectiveAccuracy > 0.701 || *o.MeasuredAccuracy != 0 {
-			t.Errorf("accuracy %v and %v, want 0.7 from the table and 0 measured", *o.EffectiveAccuracy, *o.MeasuredAccuracy)
+			t.Errorf("accuracy %v and %v, want 0.7 from the table and 0 measured", *o.EffectiveAccuracy,
+				*o.MeasuredAccuracy)
 		}
 		found := false
 		for _, e := range res.Errors {
@@ -200,7 +221,8 @@ func TestInterrupted(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}
-		res, err := Run(ctx, f, oneApp(numbers(5)), even(10_000, 10*time.Millisecond), Options{Duration: 100 * time.Second, pacer: coarse})
+		res, err := Run(ctx, f, oneApp(numbers(5)), even(10_000, 10*time.Millisecond),
+			Options{Duration: 100 * time.Second, pacer: coarse})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,19 +236,26 @@ func TestInterrupted(t *testing.T) {
 func TestRequestsCarryTheArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{infer: func(ctx context.Context, n int, r *Request) (*Answer, error) { return echo(r), nil }}
-		src := workload.FromSlice([]workload.Arrival{{At: 5, App: 1, Items: 3, Priority: 2, Timeout: time.Second, MinAccuracy: 0.5, Variant: 4, Sample: 3}})
+		src := workload.FromSlice([]workload.Arrival{
+			{At: 5, App: 1, Items: 3, Priority: 2, Timeout: time.Second, MinAccuracy: 0.5, Variant: 4, Sample: 3},
+		})
 		apps := append(oneApp(numbers(5)), App{Name: "b", Model: "model-b", Samples: numbers(5)})
 		shown := 0
-		res, err := Run(t.Context(), f, apps, src, Options{Version: func(v serving.VariantID) string { return fmt.Sprint("v", v) }, pacer: coarse, Progress: func(Progress) { shown++ }})
+		res, err := Run(t.Context(), f, apps, src, Options{Version: func(v serving.VariantID) string {
+			return fmt.Sprint("v", v)
+		}, pacer: coarse, Progress: func(Progress) { shown++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := f.seen[0]
-		if r.Model != "model-b" || r.Version != "v4" || r.Timeout != time.Second || r.Priority != 2 || r.MinAccuracy != 0.5 || r.Inputs[0].Shape[0] != 3 {
+		if r.Model != "model-b" || r.Version != "v4" || r.Timeout != time.Second || r.Priority != 2 ||
+			r.MinAccuracy != 0.5 || r.Inputs[0].Shape[0] != 3 {
 			t.Errorf("request %+v", r)
 		}
 		// Samples 3, 4 and, going round, 0.
-		if want := []byte{3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}; !bytes.Equal(r.Inputs[0].Data, want) {
+		if want := []byte{
+			3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		}; !bytes.Equal(r.Inputs[0].Data, want) {
 			t.Errorf("data %v", r.Inputs[0].Data)
 		}
 		if shown == 0 {
@@ -236,11 +265,15 @@ func TestRequestsCarryTheArrival(t *testing.T) {
 		if err := res.WriteRecords(&b); err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := workload.ReadArrivals(&b, func(app string) (serving.AppID, error) { return 1, nil }, func(_ serving.AppID, v string) (serving.VariantID, error) { return 4, nil })
+		got, _, err := workload.ReadArrivals(&b, func(app string) (serving.AppID, error) {
+			return 1, nil
+		}, func(_ serving.AppID, v string) (serving.VariantID, error) { return 4, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		src = workload.FromSlice([]workload.Arrival{{At: 5, App: 1, Items: 3, Priority: 2, Timeout: time.Second, MinAccuracy: 0.5, Variant: 4, Sample: 3}})
+		src = workload.FromSlice([]workload.Arrival{
+			{At: 5, App: 1, Items: 3, Priority: 2, Timeout: time.Second, MinAccuracy: 0.5, Variant: 4, Sample: 3},
+		})
 		if want, _ := src.Next(); !reflect.DeepEqual(got[0], want) {
 			t.Errorf("a replay would send %+v, want %+v", got[0], want)
 		}

@@ -52,8 +52,8 @@ const (
 	maxSampleBytes = 4 << 30
 )
 
-// LoadSamples reads a directory with samples.json and the files that it names, all of which lie in it. An input's file holds
-// count samples one after another, in the protocol's binary layout. The labels' file holds one INT64 for each.
+// LoadSamples reads a directory with samples.json and the files that it names, all of which lie in it. An input's file
+// holds count samples one after another, in the protocol's binary layout. The labels' file holds one INT64 for each.
 func LoadSamples(dir string) (*Samples, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -119,7 +119,8 @@ func loadSamples(root *os.Root) (*Samples, error) {
 			return nil, fmt.Errorf("samples.json: labels: %w", err)
 		}
 		if len(raw) != f.Count*8 {
-			return nil, fmt.Errorf("samples.json: labels: %s has %d bytes, want %d for %d samples", f.Labels.File, len(raw), f.Count*8, f.Count)
+			return nil, fmt.Errorf("samples.json: labels: %s has %d bytes, want %d for %d samples", f.Labels.File,
+				len(raw), f.Count*8, f.Count)
 		}
 		s.labels = make([]int64, f.Count)
 		for i := range s.labels {
@@ -175,8 +176,8 @@ func (c *column) index(count int, per int64) error {
 // Labelled says that the right answers are known.
 func (s *Samples) Labelled() bool { return s.labels != nil }
 
-// Tensors returns the inputs of a query that takes items consecutive samples from first on, going round at the end. Data is
-// shared with the samples wherever the rows lie together.
+// Tensors returns the inputs of a query that takes items consecutive samples from first on, going round at the end.
+// Data is shared with the samples wherever the rows lie together.
 func (s *Samples) Tensors(first, items int) []tensor.Tensor {
 	out := make([]tensor.Tensor, len(s.inputs))
 	shapes := 0
@@ -188,7 +189,10 @@ func (s *Samples) Tensors(first, items int) []tensor.Tensor {
 		c := &s.inputs[i]
 		from := len(room)
 		room = append(append(room, int64(items)), c.shape...)
-		out[i] = tensor.Tensor{Name: c.name, DType: c.dtype, Shape: room[from:len(room):len(room)], Data: c.rows(first%s.Count, items, s.Count)}
+		out[i] = tensor.Tensor{
+			Name: c.name, DType: c.dtype, Shape: room[from:len(room):len(room)],
+			Data: c.rows(first%s.Count, items, s.Count),
+		}
 	}
 	return out
 }
@@ -212,9 +216,9 @@ func (c *column) rows(first, items, count int) []byte {
 	return out
 }
 
-// Right says whether the outputs answer the query of items samples from first on rightly: every row of the label output is
-// the sample's label, or, where a row has several numbers, the place of the largest is. It returns false, false when the
-// outputs do not say.
+// Right says whether the outputs answer the query of items samples from first on rightly: every row of the label output
+// is the sample's label, or, where a row has several numbers, the place of the largest is. It returns false, false when
+// the outputs do not say.
 func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known bool) {
 	if s.labels == nil {
 		return false, false
@@ -287,8 +291,8 @@ func element(d tensor.DType, b []byte) (float64, bool) {
 	return 0, false
 }
 
-// Synthetic returns count samples of made-up inputs for a model: random numbers from the seed, empty strings. Specs are the
-// model's, with the batch dimension first; variable dimensions become 1.
+// Synthetic returns count samples of made-up inputs for a model: random numbers from the seed, empty strings. Specs are
+// the model's, with the batch dimension first; variable dimensions become 1.
 func Synthetic(specs []tensor.Spec, count int, seed uint64) (*Samples, error) {
 	if count < 1 || count > maxSamples {
 		return nil, fmt.Errorf("synthetic samples: count is %d, want a number in [1, %d]", count, maxSamples)

@@ -29,7 +29,8 @@ func labels(v ...int64) []byte {
 	return b
 }
 
-const goodSamples = `{"inputs":[{"name":"image","datatype":"UINT8","shape":[2],"file":"inputs.bin"},{"name":"text","datatype":"BYTES","shape":[1],"file":"text.bin"}],
+const goodSamples = `{"inputs":[{"name":"image","datatype":"UINT8","shape":[2],"file":"inputs.bin"},
+{"name":"text","datatype":"BYTES","shape":[1],"file":"text.bin"}],
 "label_output":"label","labels":{"datatype":"INT64","file":"labels.bin"},"count":3}`
 
 func texts(s ...string) []byte {
@@ -41,7 +42,10 @@ func texts(s ...string) []byte {
 }
 
 func TestLoadSamples(t *testing.T) {
-	s, err := LoadSamples(write(t, t.TempDir(), map[string][]byte{"samples.json": []byte(goodSamples), "inputs.bin": {1, 2, 3, 4, 5, 6}, "text.bin": texts("a", "", "ccc"), "labels.bin": labels(7, 8, 9)}))
+	s, err := LoadSamples(write(t, t.TempDir(), map[string][]byte{
+		"samples.json": []byte(goodSamples), "inputs.bin": {1, 2, 3, 4, 5, 6}, "text.bin": texts("a", "", "ccc"),
+		"labels.bin": labels(7, 8, 9),
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +105,9 @@ func TestLoadSamples(t *testing.T) {
 }
 
 func TestLoadSamplesErrors(t *testing.T) {
-	good := map[string][]byte{"inputs.bin": {1, 2, 3, 4, 5, 6}, "text.bin": texts("a", "", "ccc"), "labels.bin": labels(7, 8, 9)}
+	good := map[string][]byte{
+		"inputs.bin": {1, 2, 3, 4, 5, 6}, "text.bin": texts("a", "", "ccc"), "labels.bin": labels(7, 8, 9),
+	}
 	replace := func(old, new string) string { return strings.Replace(goodSamples, old, new, 1) }
 	for want, text := range map[string]string{
 		"samples.json: unexpected": "",
@@ -150,7 +156,9 @@ func TestSynthetic(t *testing.T) {
 	if _, err := Synthetic(nil, 1, 1); err == nil {
 		t.Error("a model without inputs was accepted")
 	}
-	if _, err := Synthetic([]tensor.Spec{{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 1 << 40}}}, 1, 1); err == nil {
+	if _, err := Synthetic([]tensor.Spec{
+		{Name: "x", DType: tensor.FP32, Shape: []int64{-1, 1 << 40}},
+	}, 1, 1); err == nil {
 		t.Error("a huge input was accepted")
 	}
 }

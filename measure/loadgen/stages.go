@@ -113,10 +113,13 @@ func (u *stageUses) list(apps []App) []StageUse {
 	var out []StageUse
 	for n, t := range u.by {
 		served := float64(len(t.run))
-		out = append(out, StageUse{App: apps[n.app].Name, Stage: n.stage, Served: int64(len(t.run)), Items: float64(t.items) / served, Batch: float64(t.batch) / served,
+		out = append(out, StageUse{App: apps[n.app].Name, Stage: n.stage, Served: int64(len(t.run)),
+			Items: float64(t.items) / served, Batch: float64(t.batch) / served,
 			Queue: report.PercentilesOf(t.queue), Run: report.PercentilesOf(t.run)})
 	}
-	slices.SortFunc(out, func(a, b StageUse) int { return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Stage, b.Stage)) })
+	slices.SortFunc(out, func(a, b StageUse) int {
+		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Stage, b.Stage))
+	})
 	return out
 }
 

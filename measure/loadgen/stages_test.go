@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // What a server says of stages is summed up; dots in their names are no trouble, and made-up ones are bounded.
@@ -33,7 +33,9 @@ func TestStageTimings(t *testing.T) {
 			a.parameter("stage..run_us", "", 1, 1)
 			return a, nil
 		}}
-		res, err := Run(t.Context(), f, oneApp(numbers(10)), even(8, 10*time.Millisecond), Options{StageTimings: true, Warmup: 20 * time.Millisecond, pacer: coarse})
+		res, err := Run(t.Context(), f, oneApp(numbers(10)), even(8, 10*time.Millisecond), Options{
+			StageTimings: true, Warmup: 20 * time.Millisecond, pacer: coarse,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,10 +43,12 @@ func TestStageTimings(t *testing.T) {
 			t.Fatalf("%+v", res.Stages)
 		}
 		find, read := res.Stages[0], res.Stages[1]
-		if find.App != "digits" || find.Stage != "find" || find.Served != 6 || find.Items != 1 || find.Batch != 8 || find.Queue.P50 != 1 || find.Run.P99 != 4 {
+		if find.App != "digits" || find.Stage != "find" || find.Served != 6 || find.Items != 1 || find.Batch != 8 ||
+			find.Queue.P50 != 1 || find.Run.P99 != 4 {
 			t.Errorf("%+v", find)
 		}
-		if read.Stage != "read.v2" || read.Served != 3 || read.Items != 4 || read.Run.Max != 0 { // queries 2, 4 and 6: the first two were warm-up
+		// queries 2, 4 and 6: the first two were warm-up
+		if read.Stage != "read.v2" || read.Served != 3 || read.Items != 4 || read.Run.Max != 0 {
 			t.Errorf("%+v", read)
 		}
 	})
@@ -57,16 +61,21 @@ func TestStageTimings(t *testing.T) {
 	}
 }
 
-// Streams of a workload are sequences; the first and the last query of each say so, and the first of one whose client declares a rate
-// brings it.
+// Streams of a workload are sequences; the first and the last query of each say so, and the first of one whose client
+// declares a rate brings it.
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{infer: func(_ context.Context, _ int, r *Request) (*Answer, error) { return echo(r), nil }}
 		var load []workload.Arrival
 		for k, s := range []uint64{7, 0, 9, 7, 9, 7, 1 << 63} {
-			load = append(load, workload.Arrival{At: serving.Time(k) * serving.Time(time.Millisecond), Items: 1, Variant: serving.None, Sample: -1, Stream: s})
+			load = append(load, workload.Arrival{
+				At: serving.Time(k) * serving.Time(time.Millisecond), Items: 1, Variant: serving.None, Sample: -1,
+				Stream: s,
+			})
 		}
-		if _, err := Run(t.Context(), f, oneApp(numbers(10)), workload.FromSlice(load), Options{pacer: coarse, Stays: []workload.Stay{{Stream: 9, Rate: 4}}}); err != nil {
+		if _, err := Run(t.Context(), f, oneApp(numbers(10)), workload.FromSlice(load), Options{
+			pacer: coarse, Stays: []workload.Stay{{Stream: 9, Rate: 4}},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -76,7 +85,10 @@ func TestStreams(t *testing.T) {
 			}
 			got = append(got, fmt.Sprint(r.Sequence, r.First, r.Last))
 		}
-		want := []string{"7true false", "false false", "9true false", "7false false", "9false true", "7false true", "9223372036854775808true true"}
+		want := []string{
+			"7true false", "false false", "9true false", "7false false", "9false true", "7false true",
+			"9223372036854775808true true",
+		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}

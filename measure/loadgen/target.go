@@ -31,7 +31,8 @@ type Request struct {
 	Timeout     time.Duration // the client's deadline; 0 leaves it to the server
 	Priority    int32
 	MinAccuracy float64
-	// Sequence names what the query is a part of; "" is none. First and Last say that it is the first or the last of it.
+	// Sequence names what the query is a part of; "" is none. First and Last say that it is the first or the last of
+	// it.
 	Sequence    string
 	First, Last bool
 	Rate        float64 // of the sequence, in queries/s, where the client declares one; 0 for none

@@ -30,8 +30,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// protocol is the part of the public protocol that the generator speaks, as descriptors: written down by themselves, so that client and
-// generated code are checked against something else.
+// protocol is the part of the public protocol that the generator speaks, as descriptors: written down by themselves, so
+// that client and generated code are checked against something else.
 const protocol = `
 name: "inference.proto" package: "inference" syntax: "proto3"
 message_type { name: "InferParameter"
@@ -54,8 +54,10 @@ message_type { name: "ModelInferRequest"
   field { name: "model_name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
   field { name: "model_version" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
   field { name: "id" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { name: "parameters" number: 4 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".inference.ModelInferRequest.ParametersEntry" }
-  field { name: "inputs" number: 5 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".inference.ModelInferRequest.InferInputTensor" }
+  field { name: "parameters" number: 4 type: TYPE_MESSAGE label: LABEL_REPEATED
+      type_name: ".inference.ModelInferRequest.ParametersEntry" }
+  field { name: "inputs" number: 5 type: TYPE_MESSAGE label: LABEL_REPEATED
+      type_name: ".inference.ModelInferRequest.InferInputTensor" }
   field { name: "raw_input_contents" number: 7 type: TYPE_BYTES label: LABEL_REPEATED }
   nested_type { name: "ParametersEntry" options { map_entry: true }
     field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
@@ -64,17 +66,21 @@ message_type { name: "ModelInferRequest"
     field { name: "name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
     field { name: "datatype" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
     field { name: "shape" number: 3 type: TYPE_INT64 label: LABEL_REPEATED }
-    field { name: "contents" number: 5 type: TYPE_MESSAGE label: LABEL_OPTIONAL type_name: ".inference.InferTensorContents" } } }
+    field { name: "contents" number: 5 type: TYPE_MESSAGE label: LABEL_OPTIONAL
+        type_name: ".inference.InferTensorContents" } } }
 message_type { name: "ModelInferResponse"
   field { name: "model_name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
   field { name: "model_version" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL }
   field { name: "id" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { name: "parameters" number: 4 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".inference.ModelInferResponse.ParametersEntry" }
-  field { name: "outputs" number: 5 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".inference.ModelInferRequest.InferInputTensor" }
+  field { name: "parameters" number: 4 type: TYPE_MESSAGE label: LABEL_REPEATED
+      type_name: ".inference.ModelInferResponse.ParametersEntry" }
+  field { name: "outputs" number: 5 type: TYPE_MESSAGE label: LABEL_REPEATED
+      type_name: ".inference.ModelInferRequest.InferInputTensor" }
   field { name: "raw_output_contents" number: 6 type: TYPE_BYTES label: LABEL_REPEATED }
   nested_type { name: "ParametersEntry" options { map_entry: true }
     field { name: "key" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-    field { name: "value" number: 2 type: TYPE_MESSAGE label: LABEL_OPTIONAL type_name: ".inference.InferParameter" } } }
+    field { name: "value" number: 2 type: TYPE_MESSAGE label: LABEL_OPTIONAL type_name: ".inference.InferParameter" }
+        } }
 message_type { name: "ModelMetadataRequest"
   field { name: "name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
   field { name: "version" number: 2 type: TYPE_STRING label: LABEL_OPTIONAL } }
@@ -82,8 +88,10 @@ message_type { name: "ModelMetadataResponse"
   field { name: "name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
   field { name: "versions" number: 2 type: TYPE_STRING label: LABEL_REPEATED }
   field { name: "platform" number: 3 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { name: "inputs" number: 4 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".inference.ModelInferRequest.InferInputTensor" }
-  field { name: "outputs" number: 5 type: TYPE_MESSAGE label: LABEL_REPEATED type_name: ".inference.ModelInferRequest.InferInputTensor" } }
+  field { name: "inputs" number: 4 type: TYPE_MESSAGE label: LABEL_REPEATED
+      type_name: ".inference.ModelInferRequest.InferInputTensor" }
+  field { name: "outputs" number: 5 type: TYPE_MESSAGE label: LABEL_REPEATED
+      type_name: ".inference.ModelInferRequest.InferInputTensor" } }
 `
 
 func message(t testing.TB, name string) *dynamicpb.Message {
@@ -114,14 +122,16 @@ func encode(t testing.TB, name, text string) []byte {
 }
 
 const answerText = `model_name: "m" model_version: "7"
-parameters { key: "variant" value { string_param: "large" } } parameters { key: "accuracy" value { double_param: 0.875 } }
+parameters { key: "variant" value { string_param: "large" } }
+    parameters { key: "accuracy" value { double_param: 0.875 } }
 parameters { key: "queue_us" value { int64_param: 1200 } } parameters { key: "batch_size" value { uint64_param: 4 } }
 outputs { name: "label" datatype: "INT64" shape: 1 } outputs { name: "p" datatype: "FP32" shape: 1 shape: 2 }
 raw_output_contents: "\005\000\000\000\000\000\000\000" raw_output_contents: "\000\000\200\077\000\000\000\000"`
 
 func checkAnswer(t *testing.T, a *Answer, variant string) {
 	t.Helper()
-	if a.Variant != variant || len(a.Outputs) != 2 || a.Outputs[0].Name != "label" || a.Outputs[0].Data[0] != 5 || a.Outputs[1].Shape[1] != 2 {
+	if a.Variant != variant || len(a.Outputs) != 2 || a.Outputs[0].Name != "label" || a.Outputs[0].Data[0] != 5 ||
+		a.Outputs[1].Shape[1] != 2 {
 		t.Fatalf("answer %+v", a)
 	}
 	for i := range a.Outputs {
@@ -135,8 +145,10 @@ func checkAnswer(t *testing.T, a *Answer, variant string) {
 }
 
 func FuzzDecodeHTTP(f *testing.F) {
-	f.Add([]byte(`{"outputs":[{"name":"label","datatype":"INT64","shape":[1],"parameters":{"binary_data_size":8}}]}12345678`), "98")
-	f.Add([]byte(`{"parameters":{"batch_size":1e99},"outputs":[{"name":"label","datatype":"FP32","shape":[1],"data":[[1,2],[3]]}]}`), "")
+	f.Add([]byte(`{"outputs":[{"name":"label","datatype":"INT64","shape":[1],`+
+		`"parameters":{"binary_data_size":8}}]}12345678`), "98")
+	f.Add([]byte(`{"parameters":{"batch_size":1e99},"outputs":[{"name":"label","datatype":"FP32","shape":[1],`+
+		`"data":[[1,2],[3]]}]}`), "")
 	f.Fuzz(func(t *testing.T, body []byte, head string) {
 		if a, err := decodeHTTP(body, head); err == nil {
 			numbers(3).Right(a.Outputs, 0, 1)
@@ -157,24 +169,26 @@ func (bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 // serve starts a gRPC server with one answer for every method and returns its address.
-func serve(t testing.TB, handle func(ctx context.Context, method string, m []byte) ([]byte, error)) (address string, s *grpc.Server) {
+func serve(t testing.TB, handle func(ctx context.Context, method string, m []byte) ([]byte, error)) (address string,
+	s *grpc.Server) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
-		method, _ := grpc.MethodFromServerStream(stream)
-		var m []byte
-		if err := stream.RecvMsg(&m); err != nil {
-			return err
-		}
-		out, err := handle(stream.Context(), method, m)
-		if err != nil {
-			return err
-		}
-		return stream.SendMsg(&out)
-	}))
+	s = grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			method, _ := grpc.MethodFromServerStream(stream)
+			var m []byte
+			if err := stream.RecvMsg(&m); err != nil {
+				return err
+			}
+			out, err := handle(stream.Context(), method, m)
+			if err != nil {
+				return err
+			}
+			return stream.SendMsg(&out)
+		}))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -189,7 +203,9 @@ func serve(t testing.TB, handle func(ctx context.Context, method string, m []byt
 
 func TestGRPC(t *testing.T) {
 	reply := encode(t, "ModelInferResponse", answerText)
-	meta := encode(t, "ModelMetadataResponse", `name: "m" inputs { name: "x" datatype: "FP32" shape: -1 shape: 28 } outputs { name: "y" datatype: "INT64" shape: -1 }`)
+	meta := encode(t, "ModelMetadataResponse",
+		`name: "m" inputs { name: "x" datatype: "FP32" shape: -1 shape: 28 } outputs { name: "y" datatype: "INT64" `+
+			`shape: -1 }`)
 	address, server := serve(t, func(ctx context.Context, method string, m []byte) ([]byte, error) {
 		if method == pb.GRPCInferenceService_ModelMetadata_FullMethodName {
 			return meta, nil
@@ -244,7 +260,9 @@ func TestGRPC(t *testing.T) {
 		}
 		return outcomeOf(nil, ctx.Err(), err)
 	}
-	for model, want := range map[string]serving.Outcome{"full": serving.Refused, "late": serving.Dropped, "bad": serving.Failed, "slow": serving.Dropped} {
+	for model, want := range map[string]serving.Outcome{
+		"full": serving.Refused, "late": serving.Dropped, "bad": serving.Failed, "slow": serving.Dropped,
+	} {
 		if got := outcome(model); got != want {
 			t.Errorf("%s counts as %v, want %v", model, got, want)
 		}
@@ -269,29 +287,42 @@ func TestHTTP(t *testing.T) {
 					}
 				}
 			}
-			if err := json.Unmarshal(body[:n], &doc); err != nil || doc.Parameters["binary_data_output"] != true || doc.Parameters["timeout"] != 2000.0 || *doc.Inputs[0].Parameters.Size != 8 || len(body) != n+8 {
+			if err := json.Unmarshal(body[:n], &doc); err != nil || doc.Parameters["binary_data_output"] != true ||
+				doc.Parameters["timeout"] != 2000.0 || *doc.Inputs[0].Parameters.Size != 8 || len(body) != n+8 {
 				http.Error(w, `{"error":"bad request"}`, http.StatusBadRequest)
 				return
 			}
-			text := `{"model_version":"7","parameters":{"variant":"large","accuracy":0.875,"queue_us":1200,"batch_size":4},"outputs":[{"name":"label","datatype":"INT64","shape":[1],"parameters":{"binary_data_size":8}},{"name":"p","datatype":"FP32","shape":[1,2],"data":[[1.0,0]]}]}`
+			text := `{"model_version":"7","parameters":{"variant":"large","accuracy":0.875,"queue_us":1200,` +
+				`"batch_size":4},"outputs":[{"name":"label","datatype":"INT64","shape":[1],` +
+				`"parameters":{"binary_data_size":8}},{"name":"p","datatype":"FP32","shape":[1,2],"data":[[1.0,0]]}]}`
 			w.Header().Set(oip.HeaderLength, strconv.Itoa(len(text)))
 			fmt.Fprint(w, text, "\x05\x00\x00\x00\x00\x00\x00\x00")
 		},
 		"json": func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, `{"model_version":"7","outputs":[{"name":"label","datatype":"INT64","shape":[1],"data":[5]},{"name":"p","datatype":"FP32","shape":[1,2],"data":[1,0]}]}`)
+			fmt.Fprint(w,
+				`{"model_version":"7","outputs":[{"name":"label","datatype":"INT64","shape":[1],`+
+					`"data":[5]},{"name":"p","datatype":"FP32","shape":[1,2],"data":[1,0]}]}`)
 		},
-		"full": func(w http.ResponseWriter, r *http.Request) { http.Error(w, `{"error":"queue full"}`, 503) },
-		"late": func(w http.ResponseWriter, r *http.Request) { http.Error(w, `{"error":"late"}`, 504) },
-		"bad":  func(w http.ResponseWriter, r *http.Request) { http.Error(w, `not json`, 400) },
-		"odd":  func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"outputs":[{"data":[{}]}]}`) },
+		"full": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, `{"error":"queue full"}`, http.StatusServiceUnavailable)
+		},
+		"late": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, `{"error":"late"}`, http.StatusGatewayTimeout)
+		},
+		"bad": func(w http.ResponseWriter, r *http.Request) { http.Error(w, `not json`, 400) },
+		"odd": func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"outputs":[{"data":[{}]}]}`) },
 		"slow": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // the server notices a client that goes only once the body is read
 			<-r.Context().Done()
 		},
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v2/models/{m}/infer", func(w http.ResponseWriter, r *http.Request) { answers[r.PathValue("m")](w, r) })
-	mux.HandleFunc("POST /v2/models/{m}/versions/3/infer", func(w http.ResponseWriter, r *http.Request) { answers[r.PathValue("m")](w, r) })
+	mux.HandleFunc("POST /v2/models/{m}/infer", func(w http.ResponseWriter, r *http.Request) {
+		answers[r.PathValue("m")](w, r)
+	})
+	mux.HandleFunc("POST /v2/models/{m}/versions/3/infer", func(w http.ResponseWriter, r *http.Request) {
+		answers[r.PathValue("m")](w, r)
+	})
 	mux.HandleFunc("GET /v2/models/{m}", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"name":"m","inputs":[{"name":"x","datatype":"INT64","shape":[-1,1]}]}`)
 	})
@@ -307,13 +338,18 @@ func TestHTTP(t *testing.T) {
 		t.Fatalf("inputs %+v, %v", specs, err)
 	}
 	for model, variant := range map[string]string{"binary": "large", "json": "7"} {
-		a, err := target.Infer(t.Context(), &Request{Model: model, Version: "3", Timeout: 2 * time.Millisecond, Inputs: numbers(5).Tensors(2, 1)})
+		a, err := target.Infer(t.Context(), &Request{
+			Model: model, Version: "3", Timeout: 2 * time.Millisecond, Inputs: numbers(5).Tensors(2, 1),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkAnswer(t, a, variant)
 	}
-	for model, want := range map[string]serving.Outcome{"full": serving.Refused, "late": serving.Dropped, "bad": serving.Failed, "odd": serving.Failed, "slow": serving.Dropped} {
+	for model, want := range map[string]serving.Outcome{
+		"full": serving.Refused, "late": serving.Dropped, "bad": serving.Failed, "odd": serving.Failed,
+		"slow": serving.Dropped,
+	} {
 		ctx, cancel := t.Context(), context.CancelFunc(func() {})
 		if model == "slow" {
 			ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
@@ -328,7 +364,8 @@ func TestHTTP(t *testing.T) {
 		cancel()
 	}
 	server.Close()
-	if _, err := target.Infer(t.Context(), &Request{Model: "json"}); err == nil || outcomeOf(nil, nil, err) != serving.Failed {
+	if _, err := target.Infer(t.Context(), &Request{Model: "json"}); err == nil ||
+		outcomeOf(nil, nil, err) != serving.Failed {
 		t.Errorf("a lost server: %v", err)
 	}
 }
@@ -387,7 +424,8 @@ func TestRunOverGRPC(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &res.Report.Overall
-	if o.Served != 500 || o.MeasuredAccuracy == nil || *o.MeasuredAccuracy != 0.1 || *o.EffectiveAccuracy != 0.875 || *o.MeanBatch != 4 || len(res.Errors) != 0 {
+	if o.Served != 500 || o.MeasuredAccuracy == nil || *o.MeasuredAccuracy != 0.1 || *o.EffectiveAccuracy != 0.875 ||
+		*o.MeanBatch != 4 || len(res.Errors) != 0 {
 		t.Errorf("%+v, errors %+v", o, res.Errors)
 	}
 	if len(res.Report.Variants) != 1 || res.Report.Variants[0].Name != "large" {

@@ -22,8 +22,8 @@ type Config struct {
 	// DeviceType and Worker are what the instances are launched on.
 	DeviceType serving.DeviceTypeID
 	Worker     serving.WorkerID
-	// MaxBatch bounds the batch sizes 1, 2, 4, ... and the bound itself; each variant's own MaxBatch does too. 0 means the
-	// variant's alone.
+	// MaxBatch bounds the batch sizes 1, 2, 4, ... and the bound itself; each variant's own MaxBatch does too. 0 means
+	// the variant's alone.
 	MaxBatch int
 	// Slots is the highest concurrency measured, from 1 up; 0 means 1.
 	Slots int
@@ -36,8 +36,8 @@ type Config struct {
 	// the inputs are then random, from Seed, with 1 for every open dimension.
 	Tensors func(v serving.VariantID) (inputs []tensor.Spec, batched bool, err error)
 
-	// Parts makes a batch of so many items out of rng for variants whose inputs are not rows of items alone; nil leaves a variant to
-	// Input or Tensors. A nil function leaves all of them.
+	// Parts makes a batch of so many items out of rng for variants whose inputs are not rows of items alone; nil leaves
+	// a variant to Input or Tensors. A nil function leaves all of them.
 	Parts func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error)
 
 	// MeanWidth and P95Width are how well a point must be known: half the width of the 95 % confidence intervals of its
@@ -49,16 +49,16 @@ type Config struct {
 	MaxTime                time.Duration
 	// Turn is how long a point is measured before the next has its turn; 0 means 50 ms.
 	Turn time.Duration
-	// Bound stops a variant's measurement at the first batch size whose mean exceeds it: no plan would use a larger one.
-	// Nil means four times the SLO of the variant's app; a result of 0 means no bound.
+	// Bound stops a variant's measurement at the first batch size whose mean exceeds it: no plan would use a larger
+	// one. Nil means four times the SLO of the variant's app; a result of 0 means no bound.
 	Bound func(v serving.VariantID) time.Duration
 	// Together is how many variants are loaded at once, and so take turns with each other; 0 means 8.
 	Together int
 	// Seed chooses the order of turns and the random inputs.
 	Seed uint64
 
-	// Partial is a file to which finished points are appended and from which they are taken when Run is called again; empty
-	// means none.
+	// Partial is a file to which finished points are appended and from which they are taken when Run is called again;
+	// empty means none.
 	Partial string
 	// ModelFile names the file whose contents a variant's finished points depend on; nil means that they depend on the
 	// variant's name and version only, as an empty name does.
@@ -94,8 +94,10 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	for name, f := range map[string]float64{
-		"MeanWidth": c.MeanWidth, "P95Width": c.P95Width, "MaxTime": float64(c.MaxTime), "Turn": float64(c.Turn), "MinSamples": float64(c.MinSamples),
-		"MaxSamples": float64(c.MaxSamples), "MaxBatch": float64(c.MaxBatch), "Slots": float64(c.Slots), "Cores": float64(c.Cores), "Together": float64(c.Together),
+		"MeanWidth": c.MeanWidth, "P95Width": c.P95Width, "MaxTime": float64(c.MaxTime), "Turn": float64(c.Turn),
+		"MinSamples": float64(c.MinSamples),
+		"MaxSamples": float64(c.MaxSamples), "MaxBatch": float64(c.MaxBatch), "Slots": float64(c.Slots),
+		"Cores": float64(c.Cores), "Together": float64(c.Together),
 	} {
 		if !(f >= 0) {
 			return c, fmt.Errorf("profiler: %s is %v, want at least 0", name, f)

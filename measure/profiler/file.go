@@ -146,7 +146,8 @@ func (f *File) WriteFile(path string) (err error) {
 
 func (f *File) sort() {
 	slices.SortFunc(f.Points, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType), cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Batch, b.Batch))
+		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType),
+			cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Batch, b.Batch))
 	})
 	slices.SortFunc(f.Loads, func(a, b Load) int {
 		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType))
@@ -165,7 +166,8 @@ func (p *Point) key() pointKey {
 // Validate reports the first value that no measurement can have given.
 func (f *File) Validate() error {
 	if f.Version != Version {
-		return fmt.Errorf("version is %d, this program reads %d: measure again with `sluice profile`", f.Version, Version)
+		return fmt.Errorf("version is %d, this program reads %d: measure again with `sluice profile`", f.Version,
+			Version)
 	}
 	if len(f.Points) > maxPoints || len(f.Loads) > maxPoints {
 		return fmt.Errorf("%d points and %d loads, want at most %d of each", len(f.Points), len(f.Loads), maxPoints)
@@ -177,7 +179,8 @@ func (f *File) Validate() error {
 			return fmt.Errorf("points[%d].%w", i, err)
 		}
 		if at, twice := seen[p.key()]; twice {
-			return fmt.Errorf("points[%d] measures the same as points[%d]: %q on %q, batch %d, concurrency %d", i, at, p.Variant, p.DeviceType, p.Batch, p.Concurrency)
+			return fmt.Errorf("points[%d] measures the same as points[%d]: %q on %q, batch %d, concurrency %d", i, at,
+				p.Variant, p.DeviceType, p.Batch, p.Concurrency)
 		}
 		seen[p.key()] = i
 	}
@@ -221,7 +224,10 @@ func (p *Point) validate() error {
 		name string
 		us   float64
 		rank bool // a percentile, not below the one before it
-	}{{"mean_us", p.Mean, false}, {"p50_us", p.P50, true}, {"p90_us", p.P90, true}, {"p95_us", p.P95, true}, {"p99_us", p.P99, true}} {
+	}{
+		{"mean_us", p.Mean, false}, {"p50_us", p.P50, true}, {"p90_us", p.P90, true}, {"p95_us", p.P95, true},
+		{"p99_us", p.P99, true},
+	} {
 		if !(v.us >= 0.001 && v.us <= maxMicros) {
 			return fmt.Errorf("%s is %v, want a number from 0.001 to %v", v.name, v.us, float64(maxMicros))
 		}
@@ -296,7 +302,8 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 		}
 		m.Latency = append(m.Latency, serving.LatencyPoint{
 			Variant: v, DeviceType: d, Items: p.Batch, Concurrency: p.Concurrency, Samples: p.Samples,
-			Mean: micros(p.Mean), StdDev: micros(p.StdDev), P50: micros(p.P50), P90: micros(p.P90), P95: micros(p.P95), P99: micros(p.P99),
+			Mean: micros(p.Mean), StdDev: micros(p.StdDev), P50: micros(p.P50), P90: micros(p.P90), P95: micros(p.P95),
+			P99: micros(p.P99),
 		})
 	}
 	for i, l := range f.Loads {
@@ -304,7 +311,9 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: loads[%d].%w", i, err)
 		}
-		m.Load = append(m.Load, serving.LoadPoint{Variant: v, DeviceType: d, Load: time.Duration(math.Round(l.Load * 1e6))})
+		m.Load = append(m.Load, serving.LoadPoint{
+			Variant: v, DeviceType: d, Load: time.Duration(math.Round(l.Load * 1e6)),
+		})
 	}
 	return m, nil
 }
@@ -313,8 +322,14 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	ids := resolve(spec)
 	out := *f
-	out.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool { _, _, err := ids.of(p.Variant, p.DeviceType); return err != nil })
-	out.Loads = slices.DeleteFunc(slices.Clone(f.Loads), func(l Load) bool { _, _, err := ids.of(l.Variant, l.DeviceType); return err != nil })
+	out.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool {
+		_, _, err := ids.of(p.Variant, p.DeviceType)
+		return err != nil
+	})
+	out.Loads = slices.DeleteFunc(slices.Clone(f.Loads), func(l Load) bool {
+		_, _, err := ids.of(l.Variant, l.DeviceType)
+		return err != nil
+	})
 	return &out, len(f.Points) - len(out.Points) + len(f.Loads) - len(out.Loads)
 }
 
@@ -341,11 +356,13 @@ func (n names) of(variant, device string) (serving.VariantID, serving.DeviceType
 		return 0, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`", variant)
 	}
 	if len(vs) > 1 {
-		return 0, 0, fmt.Errorf("variant is %q, the name of %d configured variants; give each a name of its own", variant, len(vs))
+		return 0, 0, fmt.Errorf("variant is %q, the name of %d configured variants; give each a name of its own",
+			variant, len(vs))
 	}
 	d, ok := n.devices[device]
 	if !ok {
-		return 0, 0, fmt.Errorf("device_type is %q, which is not configured; measure again with `sluice profile`", device)
+		return 0, 0, fmt.Errorf("device_type is %q, which is not configured; measure again with `sluice profile`",
+			device)
 	}
 	return vs[0], d, nil
 }

@@ -13,12 +13,16 @@ import (
 )
 
 func goodPoint() Point {
-	return Point{Variant: "a", DeviceType: "cpu", Batch: 2, Concurrency: 1, Samples: 99, Mean: 10.5, StdDev: 1, P50: 10, P90: 11, P95: 12, P99: 13}
+	return Point{
+		Variant: "a", DeviceType: "cpu", Batch: 2, Concurrency: 1, Samples: 99, Mean: 10.5, StdDev: 1, P50: 10, P90: 11,
+		P95: 12, P99: 13,
+	}
 }
 
 func goodFile() *File {
 	return &File{
-		Version: Version, Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Host: Host{CPU: "c", Cores: 2, OS: "linux/amd64"}, DeviceType: "cpu",
+		Version: Version, Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Host: Host{CPU: "c", Cores: 2, OS: "linux/amd64"}, DeviceType: "cpu",
 		Points: []Point{goodPoint()}, Loads: []Load{{Variant: "a", DeviceType: "cpu", Load: 12.5}},
 	}
 }
@@ -67,7 +71,7 @@ func TestDecodeNamesTheFault(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`"version": 1`, `"version": 2`, "version is 2"},
 		{`"samples": 99`, `"samples": 0`, "points[0].samples"},
-		{`"samples": 99`, `"smaples": 99`, "smaples"},
+		{`"samples": 99`, `"sample": 99`, "sample"},
 		{`"batch": 2`, `"batch": 0`, "points[0].batch is 0"},
 		{`"batch": 2`, `"batch": 2.5`, "batch"},
 		{`"concurrency": 1`, `"concurrency": -1`, "points[0].concurrency is -1"},
@@ -93,7 +97,8 @@ func TestDecodeNamesTheFault(t *testing.T) {
 	}
 	twice := goodFile()
 	twice.Points = append(twice.Points, goodPoint())
-	if err := twice.Validate(); err == nil || !strings.Contains(err.Error(), "points[1] measures the same as points[0]") {
+	if err := twice.Validate(); err == nil ||
+		!strings.Contains(err.Error(), "points[1] measures the same as points[0]") {
 		t.Errorf("a point measured twice: %v", err)
 	}
 }
@@ -109,20 +114,28 @@ func TestMeasurementsResolveNames(t *testing.T) {
 	}
 	us := time.Microsecond
 	want := serving.Measurements{
-		Latency: []serving.LatencyPoint{{Variant: 1, DeviceType: 1, Items: 2, Concurrency: 1, Samples: 99, Mean: 10500, StdDev: us, P50: 10 * us, P90: 11 * us, P95: 12 * us, P99: 13 * us}},
-		Load:    []serving.LoadPoint{{Variant: 1, DeviceType: 1, Load: 12500 * us}},
+		Latency: []serving.LatencyPoint{
+			{
+				Variant: 1, DeviceType: 1, Items: 2, Concurrency: 1, Samples: 99, Mean: 10500, StdDev: us, P50: 10 * us,
+				P90: 11 * us, P95: 12 * us, P99: 13 * us,
+			},
+		},
+		Load: []serving.LoadPoint{{Variant: 1, DeviceType: 1, Load: 12500 * us}},
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("got %+v, want %+v", m, want)
 	}
-	if _, err := f.Measurements(namedSpec("b")); err == nil || !strings.Contains(err.Error(), `points[0].variant is "a"`) {
+	if _, err := f.Measurements(namedSpec("b")); err == nil ||
+		!strings.Contains(err.Error(), `points[0].variant is "a"`) {
 		t.Errorf("unknown variant: %v", err)
 	}
-	if _, err := f.Measurements(namedSpec("a", "a")); err == nil || !strings.Contains(err.Error(), "2 configured variants") {
+	if _, err := f.Measurements(namedSpec("a", "a")); err == nil ||
+		!strings.Contains(err.Error(), "2 configured variants") {
 		t.Errorf("ambiguous variant: %v", err)
 	}
 	f.Points[0].DeviceType = "tpu"
-	if _, err := f.Measurements(namedSpec("a")); err == nil || !strings.Contains(err.Error(), `points[0].device_type is "tpu"`) {
+	if _, err := f.Measurements(namedSpec("a")); err == nil ||
+		!strings.Contains(err.Error(), `points[0].device_type is "tpu"`) {
 		t.Errorf("unknown device type: %v", err)
 	}
 	kept, left := f.Only(namedSpec("a"))
@@ -143,7 +156,8 @@ func TestMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Points) != 2 || m.Points[0].Mean != 11 || m.Points[1].DeviceType != "gpu" || len(m.Loads) != 1 || m.Loads[0].Load != 1 || m.Host != a.Host || !m.Created.Equal(b.Created) {
+	if len(m.Points) != 2 || m.Points[0].Mean != 11 || m.Points[1].DeviceType != "gpu" || len(m.Loads) != 1 ||
+		m.Loads[0].Load != 1 || m.Host != a.Host || !m.Created.Equal(b.Created) {
 		t.Errorf("got %+v", m)
 	}
 	b.Host.CPU, b.DeviceType = "d", "gpu"
@@ -163,7 +177,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(b.Bytes())
 	f.Add([]byte(`{"version":1,"points":null,"loads":[]}`))
-	f.Add([]byte(`{"version":1,"points":[{"variant":"a","device_type":"d","batch":1,"concurrency":1,"samples":1,"mean_us":1e-3,"p50_us":1,"p90_us":1,"p95_us":1,"p99_us":1e12}]}`))
+	f.Add([]byte(`{"version":1,"points":[{"variant":"a","device_type":"d","batch":1,"concurrency":1,"samples":1,` +
+		`"mean_us":1e-3,"p50_us":1,"p90_us":1,"p95_us":1,"p99_us":1e12}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Decode(bytes.NewReader(data))
 		if err != nil {

@@ -9,7 +9,9 @@ import (
 
 // ThisHost describes the machine the program runs on. onnxruntime is the version of the library, or empty.
 func ThisHost(onnxruntime string) Host {
-	return Host{CPU: cpuName(), Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, ONNXRuntime: onnxruntime}
+	return Host{
+		CPU: cpuName(), Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, ONNXRuntime: onnxruntime,
+	}
 }
 
 // cpuName returns the processor's name as Linux tells it, or the architecture.

@@ -107,7 +107,9 @@ func random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Ten
 	if err != nil {
 		return tensor.Tensor{}, fmt.Errorf("input %q: %w", s.Name, err)
 	}
-	t := tensor.Tensor{Name: s.Name, DType: s.DType, Shape: shape, Data: make([]byte, 0, n*int64(max(1, s.DType.Size())))}
+	t := tensor.Tensor{
+		Name: s.Name, DType: s.DType, Shape: shape, Data: make([]byte, 0, n*int64(max(1, s.DType.Size()))),
+	}
 	for range n {
 		switch s.DType {
 		case tensor.Uint8:

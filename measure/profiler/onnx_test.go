@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
-	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -22,7 +22,8 @@ func TestProfilesRealModels(t *testing.T) {
 	for v, hidden := range []int64{4, 4096} {
 		const width = 256
 		g := onnxmodel.NewGraph("mlp").Input("x", onnxmodel.Float32, -1, width).
-			Initializer("w1", make([]float32, width*hidden), width, hidden).Initializer("w2", make([]float32, hidden*10), hidden, 10).
+			Initializer("w1", make([]float32, width*hidden), width, hidden).Initializer("w2",
+			make([]float32, hidden*10), hidden, 10).
 			Node("MatMul", []string{"x", "w1"}, []string{"h"}).Node("Relu", []string{"h"}, []string{"a"}).
 			Node("MatMul", []string{"a", "w2"}, []string{"y"}).Output("y", onnxmodel.Float32, -1, 10)
 		path := filepath.Join(t.TempDir(), "model.onnx")

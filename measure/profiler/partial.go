@@ -30,8 +30,8 @@ type partial struct {
 	loads  map[string]Load
 }
 
-// openPartial reads what is finished and opens the file for more. A line that a crash cut short, or that a later version
-// wrote, is passed over: what it would have said is measured again.
+// openPartial reads what is finished and opens the file for more. A line that a crash cut short, or that a later
+// version wrote, is passed over: what it would have said is measured again.
 func openPartial(path string) (*partial, error) {
 	p := &partial{path: path, points: map[string]map[pointKey]Point{}, loads: map[string]Load{}}
 	if path == "" {
@@ -110,8 +110,10 @@ func (p *partial) close() error {
 func (c *Config) key(v serving.VariantID) (string, error) {
 	h := sha256.New()
 	vr := &c.Spec.Variants[v]
-	_, _ = fmt.Fprintf(h, "%d %q %q %q %+v\n", Version, vr.Name, vr.Version, c.Spec.DeviceTypes[c.DeviceType].Name, c.Host)
-	_, _ = fmt.Fprintf(h, "%d %d %d %v %v %d %d %v\n", c.maxBatch(v), c.Slots, c.Cores, c.MeanWidth, c.P95Width, c.MinSamples, c.MaxSamples, c.MaxTime)
+	_, _ = fmt.Fprintf(h, "%d %q %q %q %+v\n", Version, vr.Name, vr.Version, c.Spec.DeviceTypes[c.DeviceType].Name,
+		c.Host)
+	_, _ = fmt.Fprintf(h, "%d %d %d %v %v %d %d %v\n", c.maxBatch(v), c.Slots, c.Cores, c.MeanWidth, c.P95Width,
+		c.MinSamples, c.MaxSamples, c.MaxTime)
 	if c.Identity != nil {
 		_, _ = fmt.Fprintf(h, "%q\n", c.Identity(v))
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Paying says how far batches at once pay for one variant at one batch size: Scrooge (§3.2) takes the level at which throughput is
-// highest as the capacity of a machine, since beyond it batches only hold each other up.
+// Paying says how far batches at once pay for one variant at one batch size: Scrooge (§3.2) takes the level at which
+// throughput is highest as the capacity of a machine, since beyond it batches only hold each other up.
 type Paying struct {
 	Variant, DeviceType string
 	Batch               int
@@ -17,15 +17,17 @@ type Paying struct {
 	Took                float64 // mean time of a batch there, in microseconds
 }
 
-// worthwhile is the least relative gain for which more batches at once are taken: means are known to a few per cent, and every batch
-// at once more makes all of them slower.
+// worthwhile is the least relative gain for which more batches at once are taken: means are known to a few per cent,
+// and every batch at once more makes all of them slower.
 const worthwhile = 0.02
 
-// Paying lists, for every variant, device type and batch size measured at several levels of concurrency, where more stops paying.
+// Paying lists, for every variant, device type and batch size measured at several levels of concurrency, where more
+// stops paying.
 func (f *File) Paying() (out []Paying) {
 	points := slices.Clone(f.Points)
 	slices.SortFunc(points, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType), cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Concurrency, b.Concurrency))
+		return cmp.Or(cmp.Compare(a.Variant, b.Variant), cmp.Compare(a.DeviceType, b.DeviceType),
+			cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Concurrency, b.Concurrency))
 	})
 	for _, p := range points {
 		if p.Interpolated {

@@ -2,12 +2,15 @@ package profiler
 
 import "testing"
 
-// SSD-Inception's curve in Scrooge §3.2: 67.52 images/s alone and 77.51 with four batches of 8 at once; a fifth would gain less than
-// the measurement is exact to, a sixth falls.
+// SSD-Inception's curve in Scrooge §3.2: 67.52 images/s alone and 77.51 with four batches of 8 at once; a fifth would
+// gain less than the measurement is exact to, a sixth falls.
 func TestPaying(t *testing.T) {
 	f := &File{}
 	point := func(variant string, batch, concurrency int, rate float64) {
-		f.Points = append(f.Points, Point{Variant: variant, DeviceType: "p100", Batch: batch, Concurrency: concurrency, Mean: float64(batch*concurrency) / rate * 1e6})
+		f.Points = append(f.Points, Point{
+			Variant: variant, DeviceType: "p100", Batch: batch, Concurrency: concurrency,
+			Mean: float64(batch*concurrency) / rate * 1e6,
+		})
 	}
 	point("ssd", 8, 6, 74)
 	point("ssd", 8, 1, 67.52)
@@ -24,7 +27,8 @@ func TestPaying(t *testing.T) {
 	if p := got[0]; p.Variant != "prnet" || p.Best != 1 || p.Levels != 2 {
 		t.Errorf("prnet holds itself up: %+v", p)
 	}
-	if p := got[1]; p.Best != 4 || p.Levels != 6 || p.Alone < 67.5 || p.Alone > 67.6 || p.Throughput < 77.5 || p.Throughput > 77.6 {
+	if p := got[1]; p.Best != 4 || p.Levels != 6 || p.Alone < 67.5 || p.Alone > 67.6 || p.Throughput < 77.5 ||
+		p.Throughput > 77.6 {
 		t.Errorf("ssd pays up to four at once: %+v", p)
 	}
 }

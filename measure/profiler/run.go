@@ -47,9 +47,9 @@ type profiler struct {
 	total    int
 }
 
-// Run measures everything cfg asks for. progress, which may be nil, is called after every finished or skipped point with
-// their count, the count of all, and the point's name. When ctx ends, or a run fails, Run returns the error; what was
-// finished lies in cfg.Partial and is not measured again by the next Run with the same settings and models.
+// Run measures everything cfg asks for. progress, which may be nil, is called after every finished or skipped point
+// with their count, the count of all, and the point's name. When ctx ends, or a run fails, Run returns the error; what
+// was finished lies in cfg.Partial and is not measured again by the next Run with the same settings and models.
 func Run(ctx context.Context, cfg Config, progress func(done, total int, what string)) (_ *File, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -77,7 +77,10 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 			return nil, err
 		}
 	}
-	f := &File{Version: Version, Created: time.Now().UTC().Truncate(time.Second), Host: cfg.Host, DeviceType: cfg.Spec.DeviceTypes[cfg.DeviceType].Name, Points: []Point{}, Loads: []Load{}}
+	f := &File{
+		Version: Version, Created: time.Now().UTC().Truncate(time.Second), Host: cfg.Host,
+		DeviceType: cfg.Spec.DeviceTypes[cfg.DeviceType].Name, Points: []Point{}, Loads: []Load{},
+	}
 	for _, s := range subjects {
 		f.Points = append(f.Points, s.results...)
 		if s.load != nil {
@@ -98,7 +101,10 @@ func (p *profiler) subject(v serving.VariantID) (*subject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("profiler: variant %q: %w", p.cfg.Spec.Variants[v].Name, err)
 	}
-	s := &subject{v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src, batches: map[int]*dataplane.Batch{}}
+	s := &subject{
+		v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src,
+		batches: map[int]*dataplane.Batch{},
+	}
 	if l, ok := p.partial.loads[key]; ok {
 		s.load = &l
 	}
@@ -132,7 +138,8 @@ func (p *profiler) dropSlower(q *point, us float64) {
 		return
 	}
 	for _, o := range s.points {
-		if !o.done && o != q && o.batch >= q.batch && o.concurrency >= q.concurrency && (o.batch > q.batch || o.concurrency > q.concurrency) {
+		if !o.done && o != q && o.batch >= q.batch && o.concurrency >= q.concurrency &&
+			(o.batch > q.batch || o.concurrency > q.concurrency) {
 			o.done, o.samples = true, nil
 			p.done++
 			p.progress(p.done, p.total, o.String()+": skipped, too slow")
@@ -215,7 +222,8 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 	}
 	bring := func(limit int) (dataplane.Runner, error) {
 		r, err := p.cfg.Backend.Launch(ctx, dataplane.InstanceSpec{
-			ID: serving.InstanceID(s.v) + 1, Worker: p.cfg.Worker, DeviceType: p.cfg.DeviceType, Variants: []serving.VariantID{s.v},
+			ID: serving.InstanceID(s.v) + 1, Worker: p.cfg.Worker, DeviceType: p.cfg.DeviceType,
+			Variants:   []serving.VariantID{s.v},
 			BatchLimit: limit, Slots: p.cfg.Slots, Cores: p.cfg.Cores,
 		})
 		if err != nil {
@@ -230,7 +238,10 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 		if err != nil {
 			return err
 		}
-		s.load = &Load{Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name, Load: float64(time.Since(start)) / 1e6}
+		s.load = &Load{
+			Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name,
+			Load: float64(time.Since(start)) / 1e6,
+		}
 		if err := errors.Join(p.partial.add(line{Key: s.key, Load: s.load}), r.Close()); err != nil {
 			return err
 		}
@@ -278,8 +289,10 @@ func (q *point) result(device string) Point {
 	}
 	ps := report.PercentilesOf(values) // in milliseconds
 	return Point{
-		Variant: q.subject.name, DeviceType: device, Batch: q.batch, Concurrency: q.concurrency, Samples: len(q.samples),
-		Mean: nanos(mean), StdDev: nanos(stddev), P50: nanos(ps.P50 * 1e3), P90: nanos(ps.P90 * 1e3), P95: nanos(ps.P95 * 1e3), P99: nanos(ps.P99 * 1e3),
+		Variant: q.subject.name, DeviceType: device, Batch: q.batch, Concurrency: q.concurrency,
+		Samples: len(q.samples),
+		Mean:    nanos(mean), StdDev: nanos(stddev), P50: nanos(ps.P50 * 1e3), P90: nanos(ps.P90 * 1e3),
+		P95: nanos(ps.P95 * 1e3), P99: nanos(ps.P99 * 1e3),
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -36,7 +36,9 @@ func world(variants int, maxBatch int, slo time.Duration) *serving.Spec {
 }
 
 func rows(_ serving.VariantID, items int) []tensor.Tensor {
-	return []tensor.Tensor{{Name: "x", DType: tensor.Uint8, Shape: []int64{int64(items), 2}, Data: make([]byte, 2*items)}}
+	return []tensor.Tensor{
+		{Name: "x", DType: tensor.Uint8, Shape: []int64{int64(items), 2}, Data: make([]byte, 2*items)},
+	}
 }
 
 func backend(t *testing.T, cfg fake.Config) *fake.Backend {
@@ -53,7 +55,9 @@ func TestMeasuresWhatIsThere(t *testing.T) {
 		latency := func(v serving.VariantID, items int) time.Duration {
 			return time.Duration(v+1)*ms + time.Duration(items)*100*time.Microsecond
 		}
-		b := backend(t, fake.Config{Latency: latency, Load: func(v serving.VariantID) time.Duration { return time.Duration(v+1) * time.Second }})
+		b := backend(t, fake.Config{Latency: latency, Load: func(v serving.VariantID) time.Duration {
+			return time.Duration(v+1) * time.Second
+		}})
 		var last, total int
 		f, err := Run(t.Context(), Config{Spec: world(2, 6, time.Second), Backend: b, Slots: 2, Input: rows, Seed: 1},
 			func(done, n int, what string) {
@@ -114,7 +118,8 @@ func TestStopsWhenKnownWellEnough(t *testing.T) {
 	samples := func(mean time.Duration, cfg Config) Point {
 		var p Point
 		synctest.Test(t, func(t *testing.T) {
-			cfg.Spec, cfg.Backend, cfg.Input = world(1, 1, time.Second), backend(t, fake.Config{Latency: noisy(3, ms, mean)}), rows
+			cfg.Spec, cfg.Backend, cfg.Input = world(1, 1, time.Second),
+				backend(t, fake.Config{Latency: noisy(3, ms, mean)}), rows
 			cfg.MaxTime = time.Hour
 			f, err := Run(t.Context(), cfg, nil)
 			if err != nil {
@@ -163,7 +168,9 @@ func TestTimeIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := backend(t, fake.Config{Latency: func(serving.VariantID, int) time.Duration { return time.Second }})
 		start := time.Now()
-		f, err := Run(t.Context(), Config{Spec: world(1, 1, time.Minute), Backend: b, Input: rows, MaxTime: 5 * time.Second}, nil)
+		f, err := Run(t.Context(), Config{
+			Spec: world(1, 1, time.Minute), Backend: b, Input: rows, MaxTime: 5 * time.Second,
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +234,10 @@ func TestResumesAfterCancellation(t *testing.T) {
 			t.Fatal(err)
 		}
 		ran := map[string]int{}
-		cfg := Config{Spec: world(2, 8, time.Second), Input: rows, Partial: partial, ModelFile: func(serving.VariantID) string { return model }}
+		cfg := Config{Spec: world(2, 8, time.Second), Input: rows, Partial: partial,
+			ModelFile: func(serving.VariantID) string {
+				return model
+			}}
 		cfg.Backend = backend(t, fake.Config{Latency: func(v serving.VariantID, items int) time.Duration {
 			ran[fmt.Sprintf("%c%d", 'a'+rune(v), items)]++
 			return time.Duration(items) * ms
@@ -268,7 +278,8 @@ func TestResumesAfterCancellation(t *testing.T) {
 		}
 		clear(ran)
 		again, err := Run(t.Context(), cfg, nil)
-		if err != nil || len(ran) != 0 || !slices.Equal(again.Points, profile.Points) || !slices.Equal(again.Loads, profile.Loads) {
+		if err != nil || len(ran) != 0 || !slices.Equal(again.Points, profile.Points) ||
+			!slices.Equal(again.Loads, profile.Loads) {
 			t.Errorf("third run measured %v, %v", ran, err)
 		}
 		// Another model in the same place is measured anew.
@@ -287,17 +298,44 @@ func TestFailuresAreNamed(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"run":      {Config{Spec: spec, Backend: backend(t, fake.Config{ErrorRate: 1}), Input: rows, Slots: 3}, "a batch 1 concurrency"},
-		"launch":   {Config{Spec: spec, Backend: backend(t, fake.Config{LaunchFailures: 9}), Input: rows}, `launch "a"`},
-		"rows":     {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: func(serving.VariantID, int) []tensor.Tensor { return []tensor.Tensor{{Name: "x"}} }}, "rows [0, 1)"},
-		"tensors":  {Config{Spec: spec, Backend: backend(t, fake.Config{}), Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) { return nil, false, errors.New("no file") }}, "no file"},
-		"model":    {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, ModelFile: func(serving.VariantID) string { return "/no/such" }}, "/no/such"},
-		"partial":  {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Partial: "/dev/null/x"}, "partial"},
-		"spec":     {Config{}, "Spec and Backend"},
-		"input":    {Config{Spec: spec, Backend: backend(t, fake.Config{})}, "Input or Tensors"},
-		"variant":  {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Variants: []serving.VariantID{5}}, "variant 5"},
-		"twice":    {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Variants: []serving.VariantID{0, 0}}, "twice"},
-		"device":   {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, DeviceType: 3}, "device type 3"},
+		"run": {
+			Config{
+				Spec: spec, Backend: backend(t, fake.Config{ErrorRate: 1}), Input: rows, Slots: 3,
+			}, "a batch 1 concurrency",
+		},
+		"launch": {
+			Config{Spec: spec, Backend: backend(t, fake.Config{LaunchFailures: 9}), Input: rows}, `launch "a"`,
+		},
+		"rows": {Config{Spec: spec, Backend: backend(t, fake.Config{}),
+			Input: func(serving.VariantID, int) []tensor.Tensor {
+				return []tensor.Tensor{{Name: "x"}}
+			}}, "rows [0, 1)"},
+		"tensors": {Config{Spec: spec, Backend: backend(t, fake.Config{}),
+			Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) {
+				return nil, false, errors.New("no file")
+			}}, "no file"},
+		"model": {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows,
+			ModelFile: func(serving.VariantID) string {
+				return "/no/such"
+			}}, "/no/such"},
+		"partial": {
+			Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Partial: "/dev/null/x"}, "partial",
+		},
+		"spec":  {Config{}, "Spec and Backend"},
+		"input": {Config{Spec: spec, Backend: backend(t, fake.Config{})}, "Input or Tensors"},
+		"variant": {
+			Config{
+				Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Variants: []serving.VariantID{5},
+			}, "variant 5",
+		},
+		"twice": {
+			Config{
+				Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Variants: []serving.VariantID{0, 0},
+			}, "twice",
+		},
+		"device": {
+			Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, DeviceType: 3}, "device type 3",
+		},
 		"negative": {Config{Spec: spec, Backend: backend(t, fake.Config{}), Input: rows, Slots: -1}, "Slots is -1"},
 	} {
 		f, err := Run(t.Context(), c.cfg, nil)
@@ -340,7 +378,8 @@ func TestRandomInputsAreValidAndRepeatable(t *testing.T) {
 		}
 	}
 	src.batched = false
-	if one, err := src.batch(1); err != nil || len(one.Parts) != 1 || !slices.Equal(one.Parts[0].Inputs[0].Shape, []int64{1, 3, 1}) {
+	if one, err := src.batch(1); err != nil || len(one.Parts) != 1 || !slices.Equal(one.Parts[0].Inputs[0].Shape,
+		[]int64{1, 3, 1}) {
 		t.Errorf("without a batch dimension: %+v, %v", one, err)
 	}
 }
@@ -369,7 +408,9 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 			return nil, nil // is left to Input
 		}
 		asked[items] = true
-		return []dataplane.Part{{Query: 1, Items: items, Inputs: []tensor.Tensor{{Name: "beside", DType: tensor.Uint8, Shape: []int64{0}}}}}, nil
+		return []dataplane.Part{
+			{Query: 1, Items: items, Inputs: []tensor.Tensor{{Name: "beside", DType: tensor.Uint8, Shape: []int64{0}}}},
+		}, nil
 	}
 	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, Parts: parts, MaxSamples: 10, Turn: 1}
 	f, err := Run(t.Context(), cfg, nil)

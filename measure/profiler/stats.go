@@ -24,8 +24,8 @@ func moments(samples []float64) (mean, stddev float64) {
 	return mean, math.Sqrt(m2 / float64(len(samples)-1))
 }
 
-// meanWidth returns half the width of the mean's confidence interval relative to the mean (Student's t), +Inf when it is
-// not known yet.
+// meanWidth returns half the width of the mean's confidence interval relative to the mean (Student's t), +Inf when it
+// is not known yet.
 func meanWidth(n int, mean, stddev float64) float64 {
 	switch {
 	case n < 2:
@@ -58,8 +58,8 @@ func quantileRanks(n int, q float64) (low, high int, ok bool) {
 	return low, high, low > 0 && high > 0
 }
 
-// quantileWidth returns half the width of the q-quantile's confidence interval relative to the quantile's estimate, +Inf
-// while there are too few samples for one. It assumes nothing of the distribution.
+// quantileWidth returns half the width of the q-quantile's confidence interval relative to the quantile's estimate,
+// +Inf while there are too few samples for one. It assumes nothing of the distribution.
 func quantileWidth(samples []float64, q float64) float64 {
 	n := len(samples)
 	low, high, ok := quantileRanks(n, q)

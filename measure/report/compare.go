@@ -2,8 +2,8 @@ package report
 
 import "math"
 
-// Difference is one metric of two reports. Fractions differ in percentage points, everything else by B relative to A in per
-// cent.
+// Difference is one metric of two reports. Fractions differ in percentage points, everything else by B relative to A in
+// per cent.
 type Difference struct {
 	Metric string   `json:"metric"`
 	Unit   Unit     `json:"unit"`

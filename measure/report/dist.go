@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// dist is a distribution of durations. Up to limit values are kept as they are, and percentiles are exact; beyond that they
-// are counted in a log-linear histogram whose cells are at most 1/512 of their value wide, so that a percentile, given as
-// the middle of its cell, is off by less than 0.1 %.
+// dist is a distribution of durations. Up to limit values are kept as they are, and percentiles are exact; beyond that
+// they are counted in a log-linear histogram whose cells are at most 1/512 of their value wide, so that a percentile,
+// given as the middle of its cell, is off by less than 0.1 %.
 type dist struct {
 	limit  int
 	values []int64
@@ -117,7 +117,8 @@ func (d *dist) merge(o *dist) {
 // exact says that percentiles are exact.
 func (d *dist) exact() bool { return d.cells == nil }
 
-// percentile returns the nearest-rank percentile: the smallest value that at least p per cent of the values do not exceed.
+// percentile returns the nearest-rank percentile: the smallest value that at least p per cent of the values do not
+// exceed.
 func (d *dist) percentile(p float64) time.Duration {
 	if d.n == 0 {
 		return 0

@@ -60,11 +60,17 @@ var metrics = []Metric{
 	{"finish_rate", "finish rate", Fraction, 1, number(func(s *Summary) float64 { return s.FinishRate })},
 
 	{"effective_accuracy", "effective accuracy", Fraction, 2, func(s *Summary) *float64 { return s.EffectiveAccuracy }},
-	{"satisfied_accuracy", "accuracy per satisfied", Fraction, 2, func(s *Summary) *float64 { return s.SatisfiedAccuracy }},
+	{"satisfied_accuracy", "accuracy per satisfied", Fraction, 2, func(s *Summary) *float64 {
+		return s.SatisfiedAccuracy
+	}},
 	{"measured_accuracy", "measured accuracy", Fraction, 2, func(s *Summary) *float64 { return s.MeasuredAccuracy }},
-	{"normalised_accuracy", "normalised accuracy", Fraction, 2, func(s *Summary) *float64 { return s.NormalisedAccuracy }},
+	{"normalised_accuracy", "normalised accuracy", Fraction, 2, func(s *Summary) *float64 {
+		return s.NormalisedAccuracy
+	}},
 	{"max_accuracy_drop", "max accuracy drop", Fraction, 2, func(s *Summary) *float64 { return s.MaxAccuracyDrop }},
-	{"normalised_accuracy_drop", "normalised max drop", Fraction, 2, func(s *Summary) *float64 { return s.NormalisedAccuracyDrop }},
+	{"normalised_accuracy_drop", "normalised max drop", Fraction, 2, func(s *Summary) *float64 {
+		return s.NormalisedAccuracyDrop
+	}},
 
 	{"latency_mean_ms", "latency mean", Millis, 3, ofServed(func(s *Summary) float64 { return s.Latency.Mean })},
 	{"latency_p50_ms", "latency p50", Millis, 3, ofServed(func(s *Summary) float64 { return s.Latency.P50 })},

@@ -35,8 +35,8 @@ func (o *Outcome) Late() bool { return o.Outcome == serving.Served && o.Done > o
 // AppInfo is what a report says of an app besides what its queries did.
 type AppInfo struct {
 	Name string
-	// BestAccuracy is the accuracy of the app's most accurate variant, in (0, 1], the yardstick of normalised accuracy and
-	// accuracy drop; 0 when unknown.
+	// BestAccuracy is the accuracy of the app's most accurate variant, in (0, 1], the yardstick of normalised accuracy
+	// and accuracy drop; 0 when unknown.
 	BestAccuracy float64
 	SLO          serving.SLO // zero when unknown
 	Usage        *Usage      // of the app's own instances; nil when unknown or shared

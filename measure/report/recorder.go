@@ -11,8 +11,8 @@ import (
 type Options struct {
 	Bucket time.Duration // of the time series; default 1 s
 	Window time.Duration // of the accuracy drop; default 10 s; rounded to a whole number of buckets
-	// Exact is how many latencies per app are kept as they are; beyond it percentiles come from a histogram and are off by
-	// less than 0.1 %. Default 1<<20 (16 MB an app with queue times).
+	// Exact is how many latencies per app are kept as they are; beyond it percentiles come from a histogram and are off
+	// by less than 0.1 %. Default 1<<20 (16 MB an app with queue times).
 	Exact int
 	// Warmup leaves out every query that arrived before this instant.
 	Warmup serving.Time
@@ -117,7 +117,7 @@ func (r *Recorder) Add(o *Outcome) {
 	r.last = max(r.last, o.Done, o.Arrived)
 	best := r.info[o.App].BestAccuracy
 	late := o.Late()
-	a.totals.add(o, best, late)
+	a.add(o, best, late)
 	a.bucket(r.index(o.Arrived)).arrive(o, best)
 	b := a.bucket(r.index(o.Done))
 	b.done.add(o, best, late)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Report is everything reported of a run, as plain data. Absent values are absent in JSON too: a pointer is nil when the
-// run could not know the number, never 0 in its place.
+// Report is everything reported of a run, as plain data. Absent values are absent in JSON too: a pointer is nil when
+// the run could not know the number, never 0 in its place.
 type Report struct {
 	Name      string  `json:"name,omitempty"`
 	Seed      uint64  `json:"seed,omitempty"`
@@ -83,8 +83,8 @@ type Summary struct {
 	Utilisation    *float64 `json:"utilisation,omitempty"`
 }
 
-// Percentiles are nearest-rank percentiles in milliseconds. Exact says that they are those of the very values; otherwise
-// they are off by less than 0.1 %.
+// Percentiles are nearest-rank percentiles in milliseconds. Exact says that they are those of the very values;
+// otherwise they are off by less than 0.1 %.
 type Percentiles struct {
 	Mean  float64 `json:"mean_ms"`
 	P50   float64 `json:"p50_ms"`
@@ -130,7 +130,9 @@ func (r *Recorder) Report(m Meta) *Report {
 		Name: m.Name, Seed: m.Seed, DurationS: span.Seconds(), BucketS: r.opt.Bucket.Seconds(),
 		WindowS: (time.Duration(window) * r.opt.Bucket).Seconds(), Apps: make([]App, len(r.apps)),
 	}
-	all := appRecord{latency: dist{limit: r.opt.Exact * max(1, len(r.apps))}, queue: dist{limit: r.opt.Exact * max(1, len(r.apps))}}
+	all := appRecord{
+		latency: dist{limit: r.opt.Exact * max(1, len(r.apps))}, queue: dist{limit: r.opt.Exact * max(1, len(r.apps))},
+	}
 	known := len(r.apps) > 0
 	for i := range r.apps {
 		a, info := &r.apps[i], &r.info[i]
@@ -291,7 +293,10 @@ func (a *appRecord) variants(names []string) []VariantUse {
 		if v < len(names) {
 			name = names[v]
 		}
-		out = append(out, VariantUse{Name: name, Served: u.served, Share: float64(u.served) / float64(total), Accuracy: u.accuracy / float64(u.served)})
+		out = append(out, VariantUse{
+			Name: name, Served: u.served, Share: float64(u.served) / float64(total),
+			Accuracy: u.accuracy / float64(u.served),
+		})
 	}
 	return out
 }
@@ -302,8 +307,10 @@ func (a *appRecord) series(size time.Duration, normal bool) []Point {
 		b := &a.buckets[i]
 		t := &b.done
 		p := Point{
-			AtS: (time.Duration(i) * size).Seconds(), Offered: b.offered, Served: t.outcomes[serving.Served], Late: t.late,
-			Dropped: t.outcomes[serving.Dropped], Refused: t.outcomes[serving.Refused], Failed: t.outcomes[serving.Failed],
+			AtS: (time.Duration(i) * size).Seconds(), Offered: b.offered, Served: t.outcomes[serving.Served],
+			Late:    t.late,
+			Dropped: t.outcomes[serving.Dropped], Refused: t.outcomes[serving.Refused],
+			Failed:    t.outcomes[serving.Failed],
 			Cancelled: t.outcomes[serving.Cancelled],
 		}
 		if p.Served > 0 {

@@ -28,8 +28,12 @@ func near(t *testing.T, what string, got *float64, want float64) {
 func TestByHand(t *testing.T) {
 	slo := serving.SLO{Latency: 100 * time.Millisecond, Percentile: 95}
 	r := NewRecorder([]AppInfo{{Name: "a", BestAccuracy: 0.9, SLO: slo}, {Name: "b", BestAccuracy: 0.8}}, Options{})
-	add := func(app serving.AppID, out serving.Outcome, at, latency serving.Time, acc float64, batch int32, label int8) {
-		r.Add(&Outcome{App: app, Outcome: out, Arrived: at, Done: at + latency, Deadline: at + 100*msT, Queue: time.Duration(latency / 2), Items: 1, Batch: batch, Accuracy: acc, Label: label})
+	add := func(app serving.AppID, out serving.Outcome, at, latency serving.Time, acc float64, batch int32,
+		label int8) {
+		r.Add(&Outcome{
+			App: app, Outcome: out, Arrived: at, Done: at + latency, Deadline: at + 100*msT,
+			Queue: time.Duration(latency / 2), Items: 1, Batch: batch, Accuracy: acc, Label: label,
+		})
 	}
 	add(0, serving.Served, 0, 50*msT, 0.9, 2, LabelRight)
 	add(0, serving.Served, 0, 50*msT, 0.9, 2, LabelWrong)
@@ -40,10 +44,15 @@ func TestByHand(t *testing.T) {
 	add(1, serving.Served, 13000*msT, 20*msT, 0.8, 1, LabelUnknown)
 	add(1, serving.Refused, 13000*msT, 0, 0, 0, LabelUnknown)
 	add(1, serving.Failed, 13000*msT, 30*msT, 0, 0, LabelUnknown)
-	rep := r.Report(Meta{Name: "hand", Duration: 20 * time.Second, Usage: &Usage{Dollars: 0.01, Busy: 5 * time.Second, Slots: 40 * time.Second}})
+	rep := r.Report(Meta{
+		Name: "hand", Duration: 20 * time.Second, Usage: &Usage{
+			Dollars: 0.01, Busy: 5 * time.Second, Slots: 40 * time.Second,
+		},
+	})
 
 	o := &rep.Overall
-	if o.Offered != 9 || o.Served != 5 || o.InTime != 4 || o.Late != 1 || o.Dropped != 1 || o.Refused != 1 || o.Failed != 1 || o.Cancelled != 1 {
+	if o.Offered != 9 || o.Served != 5 || o.InTime != 4 || o.Late != 1 || o.Dropped != 1 || o.Refused != 1 ||
+		o.Failed != 1 || o.Cancelled != 1 {
 		t.Errorf("counts: %+v", o)
 	}
 	near(t, "offered rate", &o.OfferedRate, 9.0/20)
@@ -81,7 +90,8 @@ func TestByHand(t *testing.T) {
 	if p := rep.Series[0]; p.Offered != 3 || p.Served != 3 || p.Violations() != 0 || p.AtS != 0 {
 		t.Errorf("first second: %+v", p)
 	}
-	if p := rep.Series[12]; p.Offered != 3 || p.Served != 1 || p.Late != 1 || p.Dropped != 1 || p.Cancelled != 1 || p.Violations() != 2 {
+	if p := rep.Series[12]; p.Offered != 3 || p.Served != 1 || p.Late != 1 || p.Dropped != 1 || p.Cancelled != 1 ||
+		p.Violations() != 2 {
 		t.Errorf("13th second: %+v", p)
 	}
 	if p := rep.Series[5]; p.Accuracy != nil || p.P99 != nil {
@@ -99,8 +109,10 @@ func TestSeriesAddsUp(t *testing.T) {
 		cancelled += p.Cancelled
 	}
 	o := &rep.Overall
-	if offered != o.Offered || served != o.Served || cancelled != o.Cancelled || violations != o.Late+o.Dropped+o.Refused+o.Failed {
-		t.Errorf("series adds up to %d offered, %d served, %d violations, %d cancelled; overall is %+v", offered, served, violations, cancelled, o)
+	if offered != o.Offered || served != o.Served || cancelled != o.Cancelled || violations != o.Late+o.Dropped+
+		o.Refused+o.Failed {
+		t.Errorf("series adds up to %d offered, %d served, %d violations, %d cancelled; overall is %+v", offered,
+			served, violations, cancelled, o)
 	}
 	if d := o.FinishRate + o.ViolationRatio - 1; math.Abs(d) > 1e-12 {
 		t.Errorf("finish rate and violation ratio add up to %v", 1+d)
@@ -145,8 +157,10 @@ func random(seed uint64, n int, opt Options) *Recorder {
 		at := serving.Time(float64(i) / float64(n) * 30e9)
 		latency := serving.Time(20e6 * math.Exp(r.NormFloat64()))
 		o := Outcome{
-			Query: serving.QueryID(i), App: serving.AppID(r.IntN(2)), Arrived: at, Done: at + latency, Deadline: at + 60e6,
-			Queue: time.Duration(latency / 3), Items: 1 + r.Int32N(3), Batch: 4, Accuracy: 0.5 + r.Float64()*0.2, Variant: serving.VariantID(r.IntN(4) - 1), Label: int8(r.IntN(3) - 1),
+			Query: serving.QueryID(i), App: serving.AppID(r.IntN(2)), Arrived: at, Done: at + latency,
+			Deadline: at + 60e6,
+			Queue:    time.Duration(latency / 3), Items: 1 + r.Int32N(3), Batch: 4, Accuracy: 0.5 + r.Float64()*0.2,
+			Variant: serving.VariantID(r.IntN(4) - 1), Label: int8(r.IntN(3) - 1),
 		}
 		if r.IntN(10) == 0 {
 			o.Outcome = serving.Outcome(r.IntN(serving.Outcomes))
@@ -274,7 +288,9 @@ func TestEmptyReport(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	a, b := &Report{}, &Report{}
-	a.Overall = Summary{Throughput: 100, ViolationRatio: 0.05, EffectiveAccuracy: ptr(0.9), Served: 1, Latency: Percentiles{P50: 10}}
+	a.Overall = Summary{
+		Throughput: 100, ViolationRatio: 0.05, EffectiveAccuracy: ptr(0.9), Served: 1, Latency: Percentiles{P50: 10},
+	}
 	b.Overall = Summary{Throughput: 98, ViolationRatio: 0.06, Served: 1, Latency: Percentiles{P50: 12}}
 	d := Compare(a, b)
 	near(t, "throughput", Find(d, "throughput").Percent, -2)
@@ -296,7 +312,8 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	out.Reset()
-	x, y := random(1, 500, Options{}).Report(Meta{Variants: []string{"big", "small"}}), random(2, 500, Options{}).Report(Meta{Variants: []string{"big", "small"}})
+	x, y := random(1, 500, Options{}).Report(Meta{Variants: []string{"big", "small"}}),
+		random(2, 500, Options{}).Report(Meta{Variants: []string{"big", "small"}})
 	if err := SideBySide(&out, []string{"live", "simulated"}, []*Report{x, y}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes the report for a terminal: one row to a metric, the whole run first and then, where there are several, one
-// column to an app. Metrics that no column knows are left out.
+// Table writes the report for a terminal: one row to a metric, the whole run first and then, where there are several,
+// one column to an app. Metrics that no column knows are left out.
 func (r *Report) Table(w io.Writer) error {
 	var cols []*Summary
 	var names []string
@@ -35,8 +35,8 @@ func (r *Report) Table(w io.Writer) error {
 	return grid(w, title, names, cols, false)
 }
 
-// VariantTable writes the share of the served queries that each variant answered, the most accurate variant first. It writes
-// nothing when no variant is known.
+// VariantTable writes the share of the served queries that each variant answered, the most accurate variant first. It
+// writes nothing when no variant is known.
 func (r *Report) VariantTable(w io.Writer) error {
 	return variantTable(w, []string{""}, []*Report{r})
 }
@@ -142,8 +142,8 @@ func variantTable(w io.Writer, names []string, reports []*Report) error {
 	return align(w, rows)
 }
 
-// align writes rows with their columns in line: the first to the left, the others to the right. A nil row is a line between
-// groups, drawn below the head.
+// align writes rows with their columns in line: the first to the left, the others to the right. A nil row is a line
+// between groups, drawn below the head.
 func align(w io.Writer, rows [][]string) error {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -36,9 +36,16 @@ const showEvery = time.Second
 func newComplexity(r *prometheus.Registry, spec *serving.Spec) *complexity {
 	c := &complexity{
 		spec: spec, factors: monitor.NewFactors(spec), running: make(map[serving.BatchID]*followed),
-		scaling: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "sluice_scaling_factor", Help: "Items sent along an edge of an app's graph for each item served, as a plan made now would take it."},
+		scaling: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_scaling_factor",
+			Help: "Items sent along an edge of an app's graph for each item served, as a plan made now would take it.",
+		},
 			[]string{"app", "from", "to"}),
-		ballooned: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "sluice_ballooning_factor", Help: "Time that the batches of a stage take for each second believed, at least 1, as a plan made now would take it."},
+		ballooned: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "sluice_ballooning_factor",
+			Help: "Time that the batches of a stage take for each second believed, at least 1, as a plan made now " +
+				"would take it.",
+		},
 			[]string{"app", "stage"}),
 	}
 	r.MustRegister(c.scaling, c.ballooned)

@@ -9,19 +9,24 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// The gauges show what batches send and how long they take by what is believed of batches that do not balloon, also once the engine
-// expects them to; what is kept is counted apart from what is ready.
+// The gauges show what batches send and how long they take by what is believed of batches that do not balloon, also
+// once the engine expects them to; what is kept is counted apart from what is ready.
 func TestComplexityGauges(t *testing.T) {
 	spec := &serving.Spec{
-		Apps:   []serving.App{{Name: "app", Stages: []serving.StageID{0, 1}}},
-		Stages: []serving.Stage{{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 2}}}, {Name: "read", Variants: []serving.VariantID{1}, Joins: 1}},
+		Apps: []serving.App{{Name: "app", Stages: []serving.StageID{0, 1}}},
+		Stages: []serving.Stage{
+			{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 2}}}, {
+				Name: "read", Variants: []serving.VariantID{1}, Joins: 1,
+			},
+		},
 		Variants: []serving.Variant{
 			{Name: "d", MaxBatch: 4}, {Name: "r", Stage: 1, MaxBatch: 4},
 		},
 	}
 	told := New(spec, Options{})
 	shown := func() (scaling, ballooning float64) {
-		return value(told.content.scaling.WithLabelValues("app", "detect", "read")), value(told.content.ballooned.WithLabelValues("app", "detect"))
+		return value(told.content.scaling.WithLabelValues("app", "detect", "read")),
+			value(told.content.ballooned.WithLabelValues("app", "detect"))
 	}
 	if s, b := shown(); s != 2 || b != 1 {
 		t.Errorf("before anything ran: %v and %v, want what is configured and 1", s, b)
@@ -30,9 +35,19 @@ func TestComplexityGauges(t *testing.T) {
 	run := func(n int, expected time.Duration) {
 		for range n {
 			batch++
-			told.Observe(now, nil, []engine.Decision{{Kind: engine.StartBatch, Batch: batch, Instance: 1, Expected: expected, Items: 2, Parts: []engine.Part{{Query: 1, Items: 1}, {Query: 2, Items: 1}}}})
+			told.Observe(now, nil, []engine.Decision{
+				{
+					Kind: engine.StartBatch, Batch: batch, Instance: 1, Expected: expected, Items: 2,
+					Parts: []engine.Part{{Query: 1, Items: 1}, {Query: 2, Items: 1}},
+				},
+			})
 			now = now.Add(50 * time.Millisecond)
-			told.Observe(now, []engine.Input{{Kind: engine.BatchDone, Batch: batch, Instance: 1, Took: 30 * time.Millisecond, Emitted: []int32{3, 7}}}, nil)
+			told.Observe(now, []engine.Input{
+				{
+					Kind: engine.BatchDone, Batch: batch, Instance: 1, Took: 30 * time.Millisecond,
+					Emitted: []int32{3, 7},
+				},
+			}, nil)
 		}
 	}
 	told.Observe(0, nil, []engine.Decision{{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{}}})
@@ -41,18 +56,26 @@ func TestComplexityGauges(t *testing.T) {
 	if s, b := shown(); s != 5 || b < 2.99 || b > 3.01 {
 		t.Errorf("%v and %v, want 5 and 3", s, b)
 	}
-	told.Observe(now, nil, []engine.Decision{{Kind: engine.RequestPlan, Snapshot: &fleet.Snapshot{Seq: 1}, Ballooning: []float64{3, 1}}})
+	told.Observe(now, nil, []engine.Decision{
+		{Kind: engine.RequestPlan, Snapshot: &fleet.Snapshot{Seq: 1}, Ballooning: []float64{3, 1}},
+	})
 	run(300, 30*time.Millisecond)
 	if s, b := shown(); s != 5 || b < 2.99 || b > 3.01 {
 		t.Errorf("once it is expected: %v and %v, want 5 and 3", s, b)
 	}
 	counts := func() [2]float64 {
-		return [2]float64{value(told.metrics.instances.WithLabelValues("app", "ready")), value(told.metrics.instances.WithLabelValues("app", "kept"))}
+		return [2]float64{
+			value(told.metrics.instances.WithLabelValues("app", "ready")),
+			value(told.metrics.instances.WithLabelValues("app", "kept")),
+		}
 	}
 	for _, c := range []struct {
 		kind engine.DecisionKind
 		want [2]float64
-	}{{engine.KeepInstance, [2]float64{0, 1}}, {engine.ResumeInstance, [2]float64{1, 0}}, {engine.KeepInstance, [2]float64{0, 1}}, {engine.StopInstance, [2]float64{0, 0}}} {
+	}{
+		{engine.KeepInstance, [2]float64{0, 1}}, {engine.ResumeInstance, [2]float64{1, 0}},
+		{engine.KeepInstance, [2]float64{0, 1}}, {engine.StopInstance, [2]float64{0, 0}},
+	} {
 		told.Observe(now, nil, []engine.Decision{{Kind: c.kind, Instance: 1}})
 		if got := counts(); got != c.want {
 			t.Errorf("after %v: ready and kept are %v, want %v", c.kind, got, c.want)

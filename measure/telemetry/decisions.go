@@ -54,11 +54,13 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 	defer l.mu.Unlock()
 	for k := range out {
 		e := &l.ring[l.next]
-		parts := e.decision.Parts[:0]
+		kept := e.decision.Parts[:0] // the slot's memory is used again
+		kept = append(kept, out[k].Parts...)
 		e.at, e.decision = now, out[k]
-		e.decision.Parts = append(parts, out[k].Parts...)
+		e.decision.Parts = kept
 		if s := out[k].Snapshot; s != nil {
-			e.decision.Snapshot, e.decision.Beliefs, e.decision.Spec = &fleet.Snapshot{Seq: s.Seq}, nil, nil // large, and of no use here
+			// large, and of no use here
+			e.decision.Snapshot, e.decision.Beliefs, e.decision.Spec = &fleet.Snapshot{Seq: s.Seq}, nil, nil
 		}
 		if l.next++; l.next == len(l.ring) {
 			l.next, l.full = 0, true
@@ -122,7 +124,9 @@ func (l *log) takeLost(f *follower) int {
 func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 	d, spec := &e.decision, t.world.Load()
 	variant := ""
-	if d.Variant >= 0 && int(d.Variant) < len(spec.Variants) && (d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant || d.Kind == engine.EndQuery && d.Outcome == serving.Served) {
+	if d.Variant >= 0 && int(d.Variant) < len(spec.Variants) &&
+		(d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant ||
+			d.Kind == engine.EndQuery && d.Outcome == serving.Served) {
 		variant = spec.Variants[d.Variant].Name
 	}
 	if !asJSON {
@@ -147,7 +151,8 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		Expected float64           `json:"expected_ms,omitempty"`
 		Queue    float64           `json:"queue_ms,omitempty"`
 		Queries  []serving.QueryID `json:"queries,omitempty"`
-	}{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late, Instance: int32(d.Instance), Batch: uint64(d.Batch),
+	}{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late,
+		Instance: int32(d.Instance), Batch: uint64(d.Batch),
 		Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6, Queue: float64(d.Queue) / 1e6}
 	switch d.Kind {
 	case engine.EndQuery:

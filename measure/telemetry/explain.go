@@ -35,7 +35,8 @@ type Explanation struct {
 	batches     []serving.BatchID
 }
 
-// Run is a batch that the query was in. A query has several when its app has several stages, or an earlier batch failed.
+// Run is a batch that the query was in. A query has several when its app has several stages, or an earlier batch
+// failed.
 type Run struct {
 	Stage      string            `json:"stage,omitempty"`
 	Batch      serving.BatchID   `json:"batch"`
@@ -127,7 +128,8 @@ func (m *memory) arrived(q *serving.Query) {
 		return
 	}
 	x := &m.ring[uint64(q.ID)%uint64(len(m.ring))]
-	*x = Explanation{Query: q.ID, ArrivedS: q.Arrived.Seconds(), DeadlineMS: ms(q.Deadline.Sub(q.Arrived)), Items: q.Items, Priority: q.Priority, MinAccuracy: q.MinAccuracy,
+	*x = Explanation{Query: q.ID, ArrivedS: q.Arrived.Seconds(), DeadlineMS: ms(q.Deadline.Sub(q.Arrived)),
+		Items: q.Items, Priority: q.Priority, MinAccuracy: q.MinAccuracy,
 		Runs: x.Runs[:0], batches: x.batches[:0]}
 	if q.App >= 0 && int(q.App) < len(m.spec.Apps) {
 		x.App = m.spec.Apps[q.App].Name
@@ -149,8 +151,10 @@ func (m *memory) started(now serving.Time, d *engine.Decision) {
 		if x == nil {
 			continue
 		}
-		r := Run{Batch: d.Batch, Instance: int32(d.Instance), Variant: m.spec.Variants[d.Variant].Name, Why: d.Reason.String(), Items: d.Items,
-			WaitTurn: ms(d.Parts[k].Turn), WaitRoute: ms(d.Parts[k].Route), WaitTotal: ms(d.Parts[k].Queue), StartedS: now.Seconds(), ExpectedMS: ms(d.Expected)}
+		r := Run{Batch: d.Batch, Instance: int32(d.Instance), Variant: m.spec.Variants[d.Variant].Name,
+			Why: d.Reason.String(), Items: d.Items,
+			WaitTurn: ms(d.Parts[k].Turn), WaitRoute: ms(d.Parts[k].Route), WaitTotal: ms(d.Parts[k].Queue),
+			StartedS: now.Seconds(), ExpectedMS: ms(d.Expected)}
 		if len(m.spec.Apps[stage.App].Stages) > 1 {
 			r.Stage = stage.Name
 		}
@@ -221,7 +225,8 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		out := e.Step(st.At, st.In)
 		for k := range out {
 			if k >= len(st.Out) || out[k].String() != st.Out[k] {
-				return nil, fmt.Errorf("at %v this version of the program decides otherwise than the recorded one: see 'sluice replay'", st.At)
+				return nil, fmt.Errorf("at %v this version of the program decides otherwise than the recorded one: "+
+					"see 'sluice replay'", st.At)
 			}
 		}
 		for k := range st.In {
@@ -241,7 +246,8 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 // Text prints the explanation for people.
 func (x *Explanation) Text(w io.Writer) error {
 	p := func(format string, args ...any) error { _, err := fmt.Fprintf(w, format, args...); return err }
-	if err := p("query %d of app %q: arrived at %.6f s, due %.1f ms later, %d item(s)", x.Query, x.App, x.ArrivedS, x.DeadlineMS, x.Items); err != nil {
+	if err := p("query %d of app %q: arrived at %.6f s, due %.1f ms later, %d item(s)", x.Query, x.App, x.ArrivedS,
+		x.DeadlineMS, x.Items); err != nil {
 		return err
 	}
 	if x.Priority > 0 {
@@ -264,7 +270,8 @@ func (x *Explanation) Text(w io.Writer) error {
 			_ = p("%.3f of it for earlier queries of its stream, ", r.WaitTurn)
 		}
 		_ = p("%.3f of it for an instance\n", r.WaitRoute)
-		_ = p("  %.6f s  batch %d on instance %d, variant %s, %d item(s), because: %s\n", r.StartedS, r.Batch, r.Instance, r.Variant, r.Items, r.Why)
+		_ = p("  %.6f s  batch %d on instance %d, variant %s, %d item(s), because: %s\n", r.StartedS, r.Batch,
+			r.Instance, r.Variant, r.Items, r.Why)
 		if len(r.With) > 0 {
 			_ = p("             together with queries %v\n", r.With)
 		}
@@ -300,7 +307,8 @@ func (t *Telemetry) Explanations() http.Handler {
 		}
 		x, ok := t.Explain(serving.QueryID(id))
 		if !ok {
-			http.Error(w, fmt.Sprintf("query %d is unknown, or longer ago than the latest %d that are remembered", id, len(t.memory.ring)), http.StatusNotFound)
+			http.Error(w, fmt.Sprintf("query %d is unknown, or longer ago than the latest %d that are remembered", id,
+				len(t.memory.ring)), http.StatusNotFound)
 			return
 		}
 		if wantsJSON(r) {

@@ -63,7 +63,10 @@ type runningBatch struct {
 }
 
 func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *metrics {
-	m := &metrics{reasons: make(map[reasonKey]prometheus.Counter), state: make(map[serving.InstanceID]instanceState), running: make(map[serving.BatchID]runningBatch)}
+	m := &metrics{
+		reasons: make(map[reasonKey]prometheus.Counter), state: make(map[serving.InstanceID]instanceState),
+		running: make(map[serving.BatchID]runningBatch),
+	}
 	histogram := func(name, help string, b []float64, labels ...string) *prometheus.HistogramVec {
 		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: b}, labels)
 		r.MustRegister(h)
@@ -80,30 +83,41 @@ func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *
 		return g
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	latency := histogram("sluice_query_latency_seconds", "Time from acceptance to the answer, of answered queries.", buckets, "app", "variant")
-	queue := histogram("sluice_query_queue_seconds", "Time that answered queries waited before their last batch started.", buckets, "app", "variant")
-	items := histogram("sluice_batch_items", "Items of started batches.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}, "app", "variant")
-	outcomes := counter("sluice_queries_total", "Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome")
+	latency := histogram("sluice_query_latency_seconds", "Time from acceptance to the answer, of answered queries.",
+		buckets, "app", "variant")
+	queue := histogram("sluice_query_queue_seconds",
+		"Time that answered queries waited before their last batch started.", buckets, "app", "variant")
+	items := histogram("sluice_batch_items", "Items of started batches.", []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
+		"app", "variant")
+	outcomes := counter("sluice_queries_total",
+		"Queries that ended, by outcome; late ones were answered after their deadline.", "app", "outcome")
 	good := counter("sluice_slo_good_total", "Queries answered by their deadline.", "app")
 	all := counter("sluice_slo_total", "Queries that count for the objective: all but cancelled ones.", "app")
 	accuracySum := counter("sluice_accuracy_sum", "Sum of the profiled accuracy of answered queries.", "app")
 	accuracyCount := counter("sluice_accuracy_count", "Answered queries.", "app")
 	pending := gauge("sluice_pending_queries", "Accepted queries that have not ended.", "app")
-	m.batches = counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant", "reason")
+	m.batches = counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant",
+		"reason")
 	m.instances = gauge("sluice_instances", "Instances, by state.", "app", "state")
 	nvSuccess := counter("nv_inference_request_success", "Number of successful inference requests.", "model", "version")
 	nvFailure := counter("nv_inference_request_failure", "Number of failed inference requests.", "model", "reason")
-	nvCount := counter("nv_inference_count", "Number of inferences performed: items of answered queries.", "model", "version")
+	nvCount := counter("nv_inference_count", "Number of inferences performed: items of answered queries.", "model",
+		"version")
 	nvExec := counter("nv_inference_exec_count", "Number of model executions: batches.", "model", "version")
-	nvRequest := counter("nv_inference_request_duration_us", "Cumulative request duration in microseconds.", "model", "version")
-	nvQueue := counter("nv_inference_queue_duration_us", "Cumulative queuing duration in microseconds.", "model", "version")
-	nvComputed := counter("nv_inference_compute_infer_duration_us", "Cumulative run time of batches in microseconds.", "model", "version")
+	nvRequest := counter("nv_inference_request_duration_us", "Cumulative request duration in microseconds.", "model",
+		"version")
+	nvQueue := counter("nv_inference_queue_duration_us", "Cumulative queuing duration in microseconds.", "model",
+		"version")
+	nvComputed := counter("nv_inference_compute_infer_duration_us", "Cumulative run time of batches in microseconds.",
+		"model", "version")
 	nvPending := gauge("nv_inference_pending_request_count", "Requests that wait or run.", "model")
 	m.add = func(spec *serving.Spec) {
 		m.spec = spec
 		for _, a := range spec.Apps[len(m.apps):] {
-			x := appMetrics{good: good.WithLabelValues(a.Name), all: all.WithLabelValues(a.Name), accuracySum: accuracySum.WithLabelValues(a.Name),
-				accuracyCount: accuracyCount.WithLabelValues(a.Name), pending: pending.WithLabelValues(a.Name), nvPending: nvPending.WithLabelValues(a.Name)}
+			x := appMetrics{good: good.WithLabelValues(a.Name), all: all.WithLabelValues(a.Name),
+				accuracySum:   accuracySum.WithLabelValues(a.Name),
+				accuracyCount: accuracyCount.WithLabelValues(a.Name), pending: pending.WithLabelValues(a.Name),
+				nvPending: nvPending.WithLabelValues(a.Name)}
 			for o := range serving.Outcomes {
 				x.outcomes[o] = outcomes.WithLabelValues(a.Name, serving.Outcome(o).String())
 				if serving.Outcome(o) != serving.Served {
@@ -123,9 +137,12 @@ func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *
 				version = strconv.Itoa(slices.Index(spec.Stages[last].Variants, serving.VariantID(id)) + 1)
 			}
 			m.byV = append(m.byV, variantMetrics{
-				latency: latency.WithLabelValues(app, v.Name), queue: queue.WithLabelValues(app, v.Name), items: items.WithLabelValues(app, v.Name),
-				nvSuccess: nvSuccess.WithLabelValues(app, version), nvCount: nvCount.WithLabelValues(app, version), nvExec: nvExec.WithLabelValues(app, version),
-				nvRequest: nvRequest.WithLabelValues(app, version), nvQueue: nvQueue.WithLabelValues(app, version), nvComputed: nvComputed.WithLabelValues(app, version),
+				latency: latency.WithLabelValues(app, v.Name), queue: queue.WithLabelValues(app, v.Name),
+				items:     items.WithLabelValues(app, v.Name),
+				nvSuccess: nvSuccess.WithLabelValues(app, version), nvCount: nvCount.WithLabelValues(app, version),
+				nvExec:    nvExec.WithLabelValues(app, version),
+				nvRequest: nvRequest.WithLabelValues(app, version), nvQueue: nvQueue.WithLabelValues(app, version),
+				nvComputed: nvComputed.WithLabelValues(app, version),
 			})
 		}
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/student"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// Departure tells that what an app's policies promise and what happens differ more than chance explains, or do no longer.
+// Departure tells that what an app's policies promise and what happens differ more than chance explains, or do no
+// longer.
 type Departure struct {
 	App  serving.AppID
 	What string // "violations" or "accuracy"
@@ -31,8 +32,8 @@ const (
 	promisedAccuracy   = "accuracy"
 )
 
-// The window in which reality is held against promises is cut into blocks, long enough for what one burst leads to to end in
-// the block in which it began or the next, so that blocks tell of each other hardly anything.
+// The window in which reality is held against promises is cut into blocks, long enough for what one burst leads to to
+// end in the block in which it began or the next, so that blocks tell of each other hardly anything.
 const (
 	blocks       = 30
 	shortest     = 2 * time.Second // of a block
@@ -41,8 +42,8 @@ const (
 	leastQueries = 100
 	// byChance is how likely each test is to call a promise broken that is just kept.
 	byChance = 0.001
-	// What is too little to matter: this part of the violations that the objective allows, this much accuracy. Policies follow a
-	// load that is measured over half a second, and promise for one that is known.
+	// What is too little to matter: this part of the violations that the objective allows, this much accuracy. Policies
+	// follow a load that is measured over half a second, and promise for one that is known.
 	tolerated         = 0.1
 	toleratedAccuracy = 0.005
 )
@@ -97,20 +98,27 @@ func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(Departure
 	}
 	rate := gauge("sluice_policy_rate", "Arrival rate in queries/s that the policy in force was made for.", "app")
 	accuracy := gauge("sluice_policy_expected_accuracy", "Accuracy that the policy in force promises.", "app")
-	violation := gauge("sluice_policy_expected_violation_ratio", "Share of violations that the policy in force promises not to exceed; NaN where it promises none.", "app")
-	queries := counter("sluice_promised_queries_total", "Queries that count for the objective and ended while a policy with a promise of violations was in force.")
-	violations := counter("sluice_promised_violations_total", "How many of them were promised to violate the objective at most.")
-	accuracySum := counter("sluice_promised_accuracy_sum", "Sum of the promised accuracy over queries answered while a policy was in force.")
+	violation := gauge("sluice_policy_expected_violation_ratio",
+		"Share of violations that the policy in force promises not to exceed; NaN where it promises none.", "app")
+	queries := counter("sluice_promised_queries_total",
+		"Queries that count for the objective and ended while a policy with a promise of violations was in force.")
+	violations := counter("sluice_promised_violations_total",
+		"How many of them were promised to violate the objective at most.")
+	accuracySum := counter("sluice_promised_accuracy_sum",
+		"Sum of the promised accuracy over queries answered while a policy was in force.")
 	accuracyCount := counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.")
-	broken := gauge("sluice_promise_broken", "1 while observations of the last minute contradict what policies promise.", "app", "promise")
+	broken := gauge("sluice_promise_broken",
+		"1 while observations of the last minute contradict what policies promise.", "app", "promise")
 	p := &promises{rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), warn: warn}
 	p.app = func(x *serving.App) appPromise {
 		return appPromise{
 			length: serving.Time(max(shortest, objectives*x.SLO.Latency)), broken: make(map[string]bool),
-			rate: rate.WithLabelValues(x.Name), accuracy: accuracy.WithLabelValues(x.Name), violation: violation.WithLabelValues(x.Name),
-			queries: queries.WithLabelValues(x.Name), violations: violations.WithLabelValues(x.Name),
+			rate: rate.WithLabelValues(x.Name), accuracy: accuracy.WithLabelValues(x.Name),
+			violation: violation.WithLabelValues(x.Name),
+			queries:   queries.WithLabelValues(x.Name), violations: violations.WithLabelValues(x.Name),
 			accuracySum: accuracySum.WithLabelValues(x.Name), accuracyCount: accuracyCount.WithLabelValues(x.Name),
-			accuracyIsBroken: broken.WithLabelValues(x.Name, promisedAccuracy), violationsAreBroke: broken.WithLabelValues(x.Name, promisedViolations),
+			accuracyIsBroken:   broken.WithLabelValues(x.Name, promisedAccuracy),
+			violationsAreBroke: broken.WithLabelValues(x.Name, promisedViolations),
 		}
 	}
 	p.grow(spec)
@@ -218,8 +226,8 @@ func (p *promises) gone(i serving.InstanceID) {
 	}
 }
 
-// inForce is what is promised to queries of an app now, and for which rate; false while nothing is. A violation below 0 is
-// no promise of any.
+// inForce is what is promised to queries of an app now, and for which rate; false while nothing is. A violation below 0
+// is no promise of any.
 func (p *promises) inForce(now serving.Time, a serving.AppID) (out plan.Promise, rate float64, ok bool) {
 	x := &p.apps[a]
 	if x.promise == nil || x.loading > 0 {
@@ -269,7 +277,11 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 		what  string
 		gauge prometheus.Gauge
 		judge func([]block, float64) (verdict, bool)
-	}{{promisedViolations, x.violationsAreBroke, judgeViolations}, {promisedAccuracy, x.accuracyIsBroken, judgeAccuracy}} {
+	}{
+		{
+			promisedViolations, x.violationsAreBroke, judgeViolations,
+		}, {promisedAccuracy, x.accuracyIsBroken, judgeAccuracy},
+	} {
 		v, ok := j.judge(x.ring[:], 1-p.spec.Apps[a].SLO.Percentile/100)
 		if v.broken = v.broken && ok; v.broken == x.broken[j.what] {
 			continue
@@ -277,7 +289,9 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 		x.broken[j.what] = v.broken
 		j.gauge.Set(map[bool]float64{true: 1}[v.broken])
 		if p.warn != nil {
-			p.warn(Departure{App: a, What: j.what, Broken: v.broken, Promised: v.promised, Observed: v.observed, Queries: v.queries})
+			p.warn(Departure{
+				App: a, What: j.what, Broken: v.broken, Promised: v.promised, Observed: v.observed, Queries: v.queries,
+			})
 		}
 	}
 	for k := max(x.newest+1, at-blocks+1); k <= at; k++ {
@@ -293,13 +307,15 @@ type verdict struct {
 	broken             bool
 }
 
-// judgeViolations tells whether a window has more violations than promised; false when it has too few queries for a verdict.
+// judgeViolations tells whether a window has more violations than promised; false when it has too few queries for a
+// verdict.
 //
-// Violations come in bursts, so that queries are not independent draws, but blocks nearly are. Two tests look at them, each at
-// byChance. Frequent violations: Student's t on the blocks' differences between observed and promised numbers (batch means).
-// Rare ones: how many blocks have any. Were the promise kept, their number would be at most the promised number of violations in
-// the mean, and a sum of independent draws whatever their chances exceeds a number above its mean plus one no more often than a
-// binomial with that mean (Hoeffding 1956, theorem 4). Three blocks are asked for, since one burst may touch two.
+// Violations come in bursts, so that queries are not independent draws, but blocks nearly are. Two tests look at them,
+// each at byChance. Frequent violations: Student's t on the blocks' differences between observed and promised numbers
+// (batch means). Rare ones: how many blocks have any. Were the promise kept, their number would be at most the promised
+// number of violations in the mean, and a sum of independent draws whatever their chances exceeds a number above its
+// mean plus one no more often than a binomial with that mean (Hoeffding 1956, theorem 4). Three blocks are asked for,
+// since one burst may touch two.
 func judgeViolations(window []block, allowed float64) (verdict, bool) {
 	var v verdict
 	var differences []float64
@@ -326,7 +342,8 @@ func judgeViolations(window []block, allowed float64) (verdict, bool) {
 	return v, true
 }
 
-// judgeAccuracy tells whether a window's answers are less accurate than promised, by Student's t on the blocks' differences.
+// judgeAccuracy tells whether a window's answers are less accurate than promised, by Student's t on the blocks'
+// differences.
 func judgeAccuracy(window []block, _ float64) (verdict, bool) {
 	var v verdict
 	var differences []float64
@@ -348,7 +365,8 @@ func judgeAccuracy(window []block, _ float64) (verdict, bool) {
 	return v, true
 }
 
-// above tells whether the mean of independent values is above 0, wrong with a chance of byChance (one-sided Student's t).
+// above tells whether the mean of independent values is above 0, wrong with a chance of byChance (one-sided Student's
+// t).
 func above(x []float64) bool {
 	mean, margin := student.Margin(x, byChance)
 	return mean > margin

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
@@ -20,16 +20,31 @@ func promisedWorld() (*serving.Spec, *plan.Plan) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 1}},
 		Workers:     []serving.Worker{{Name: "w0"}},
-		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1, Stages: []serving.StageID{0}}},
-		Stages:      []serving.Stage{{Name: "app", Variants: []serving.VariantID{0, 1}}},
-		Variants:    []serving.Variant{{Name: "big", Accuracy: 0.9, MaxBatch: 1}, {Name: "small", Accuracy: 0.8, MaxBatch: 1}},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{
+					Latency: 100 * time.Millisecond, Percentile: 99,
+				}, Weight: 1, Stages: []serving.StageID{0},
+			},
+		},
+		Stages: []serving.Stage{{Name: "app", Variants: []serving.VariantID{0, 1}}},
+		Variants: []serving.Variant{
+			{Name: "big", Accuracy: 0.9, MaxBatch: 1}, {Name: "small", Accuracy: 0.8, MaxBatch: 1},
+		},
 	}
 	policy := func(rate, accuracy, violation float64) plan.Policy {
-		return plan.Policy{Rate: rate, Slacks: []time.Duration{0}, Choices: []plan.Choice{{Variant: 0, Queries: 1}}, Promise: plan.Promise{Accuracy: accuracy, Violation: violation}}
+		return plan.Policy{
+			Rate: rate, Slacks: []time.Duration{0}, Choices: []plan.Choice{{Variant: 0, Queries: 1}},
+			Promise: plan.Promise{Accuracy: accuracy, Violation: violation},
+		}
 	}
 	return spec, &plan.Plan{
-		Instances: []plan.Instance{{Variants: []plan.Variant{{Variant: 0, Limit: 1}, {Variant: 1, Limit: 1}}, Slots: 1, Share: 1}},
-		Policies:  []plan.Policies{{DeviceType: serving.None, ByRate: []plan.Policy{policy(10, 0.9, 0.001), policy(100, 0.85, 0.02)}}},
+		Instances: []plan.Instance{
+			{Variants: []plan.Variant{{Variant: 0, Limit: 1}, {Variant: 1, Limit: 1}}, Slots: 1, Share: 1},
+		},
+		Policies: []plan.Policies{
+			{DeviceType: serving.None, ByRate: []plan.Policy{policy(10, 0.9, 0.001), policy(100, 0.85, 0.02)}},
+		},
 	}
 }
 
@@ -48,7 +63,10 @@ func (s *script) offer(rate int, span time.Duration, late func(k int) bool, accu
 		s.id++
 		arrived := engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: s.id, App: 0, Arrived: s.now}}
 		s.told.Observe(s.now, []engine.Input{arrived}, nil)
-		o := report.Outcome{Query: s.id, App: 0, Variant: 0, Outcome: serving.Served, Arrived: s.now, Done: s.now + 1e6, Deadline: s.now + 1e8, Items: 1, Batch: 1, Accuracy: accuracy}
+		o := report.Outcome{
+			Query: s.id, App: 0, Variant: 0, Outcome: serving.Served, Arrived: s.now, Done: s.now + 1e6,
+			Deadline: s.now + 1e8, Items: 1, Batch: 1, Accuracy: accuracy,
+		}
 		if late(k) {
 			o.Deadline = s.now
 		}
@@ -64,30 +82,36 @@ func ready(i serving.InstanceID, v serving.VariantID) engine.Input {
 	return engine.Input{Kind: engine.InstanceChanged, Instance: i, Change: engine.VariantReady, Variant: v}
 }
 
-// The promise that is shown and counted is that of the policy for the load, from when all variants are there, and never that
-// of a plan that the engine does not take.
+// The promise that is shown and counted is that of the policy for the load, from when all variants are there, and never
+// that of a plan that the engine does not take.
 func TestPromiseInForce(t *testing.T) {
 	spec, p := promisedWorld()
 	s := script{told: New(spec, Options{})}
 	x := &s.told.promises.apps[0]
 	s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}},
-		[]engine.Decision{{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{Variants: []serving.VariantID{0, 1}}}})
+		[]engine.Decision{
+			{Kind: engine.LaunchInstance, Instance: 1, Launch: &engine.Launch{Variants: []serving.VariantID{0, 1}}},
+		})
 	s.told.Observe(0, []engine.Input{ready(1, 0)}, nil)
 	s.offer(5, 2*time.Second, never, 0.9)
 	if value(x.queries) != 0 || value(x.accuracy) != 0 {
-		t.Errorf("while a variant loads, %v queries were promised something, accuracy %v", value(x.queries), value(x.accuracy))
+		t.Errorf("while a variant loads, %v queries were promised something, accuracy %v", value(x.queries),
+			value(x.accuracy))
 	}
 	s.told.Observe(s.now, []engine.Input{ready(1, 1)}, nil)
 	check := func(when string, rate, accuracy, violation float64) {
 		t.Helper()
 		if value(x.rate) != rate || value(x.accuracy) != accuracy || value(x.violation) != violation {
-			t.Errorf("%s: policy for %v/s, accuracy %v, violations %v; want %v, %v, %v", when, value(x.rate), value(x.accuracy), value(x.violation), rate, accuracy, violation)
+			t.Errorf("%s: policy for %v/s, accuracy %v, violations %v; want %v, %v, %v", when, value(x.rate),
+				value(x.accuracy), value(x.violation), rate, accuracy, violation)
 		}
 	}
 	s.offer(8, 2*time.Second, never, 0.9)
 	check("at 8/s", 10, 0.9, 0.001)
-	if n := value(x.queries); n != 16 || math.Abs(value(x.violations)-0.016) > 1e-9 || math.Abs(value(x.accuracySum)-16*0.9) > 1e-9 || value(x.accuracyCount) != 16 {
-		t.Errorf("%v queries, %v violations and accuracy %v over %v were promised", n, value(x.violations), value(x.accuracySum), value(x.accuracyCount))
+	if n := value(x.queries); n != 16 || math.Abs(value(x.violations)-0.016) > 1e-9 ||
+		math.Abs(value(x.accuracySum)-16*0.9) > 1e-9 || value(x.accuracyCount) != 16 {
+		t.Errorf("%v queries, %v violations and accuracy %v over %v were promised", n, value(x.violations),
+			value(x.accuracySum), value(x.accuracyCount))
 	}
 	s.offer(50, 2*time.Second, never, 0.9)
 	check("at 50/s", 100, 0.85, 0.02)
@@ -95,7 +119,16 @@ func TestPromiseInForce(t *testing.T) {
 	check("beyond all rates", 100, 0.85, 0.02)
 
 	other := *p
-	other.Snapshot, other.Policies = 3, []plan.Policies{{DeviceType: 0, ByRate: []plan.Policy{{Rate: 1000, Slacks: []time.Duration{0}, Choices: p.Policies[0].ByRate[0].Choices, Promise: plan.Promise{Accuracy: 0.7}}}}}
+	other.Snapshot, other.Policies = 3, []plan.Policies{
+		{
+			DeviceType: 0, ByRate: []plan.Policy{
+				{
+					Rate: 1000, Slacks: []time.Duration{0}, Choices: p.Policies[0].ByRate[0].Choices,
+					Promise: plan.Promise{Accuracy: 0.7},
+				},
+			},
+		},
+	}
 	s.told.Observe(s.now, nil, []engine.Decision{{Kind: engine.RequestPlan, Snapshot: &fleet.Snapshot{Seq: 5}}})
 	s.told.Observe(s.now, []engine.Input{{Kind: engine.PlanReady, Plan: &other}}, nil)
 	s.offer(500, time.Second, never, 0.9)
@@ -117,7 +150,8 @@ func TestPromiseInForce(t *testing.T) {
 	}
 }
 
-// Policies that promise no share of violations, as those of systems that look at the load alone, are not charged with any.
+// Policies that promise no share of violations, as those of systems that look at the load alone, are not charged with
+// any.
 func TestNoPromiseOfViolations(t *testing.T) {
 	spec, p := promisedWorld()
 	for i := range p.Policies[0].ByRate {
@@ -128,7 +162,8 @@ func TestNoPromiseOfViolations(t *testing.T) {
 	s.offer(100, 70*time.Second, every(2), 0.9)
 	x := &s.told.promises.apps[0]
 	if value(x.queries) != 0 || !math.IsNaN(value(x.violation)) || value(x.accuracyCount) != 7000 {
-		t.Errorf("%v queries were promised violations, %v, and %v an accuracy", value(x.queries), value(x.violation), value(x.accuracyCount))
+		t.Errorf("%v queries were promised violations, %v, and %v an accuracy", value(x.queries), value(x.violation),
+			value(x.accuracyCount))
 	}
 }
 
@@ -154,7 +189,9 @@ func TestDepartures(t *testing.T) {
 		s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 		s.offer(100, 70*time.Second, c.late, c.accuracy)
 		x := &s.told.promises.apps[0]
-		gauges := map[string]prometheus.Metric{promisedViolations: x.violationsAreBroke, promisedAccuracy: x.accuracyIsBroken}
+		gauges := map[string]prometheus.Metric{
+			promisedViolations: x.violationsAreBroke, promisedAccuracy: x.accuracyIsBroken,
+		}
 		for what, g := range gauges {
 			if want := map[bool]float64{true: 1}[what == c.broken]; value(g) != want {
 				t.Errorf("%s: promise of %s broken: %v, want %v", c.name, what, value(g), want)
@@ -195,7 +232,8 @@ func TestRareViolations(t *testing.T) {
 	}
 }
 
-// A promise that is just kept is hardly ever called broken, however violations come: alone or in bursts, rarely or often.
+// A promise that is just kept is hardly ever called broken, however violations come: alone or in bursts, rarely or
+// often.
 func TestFalseAlarms(t *testing.T) {
 	const windows = 20000
 	rng := rand.New(rand.NewPCG(11, 11))
@@ -227,7 +265,8 @@ func TestFalseAlarms(t *testing.T) {
 			}
 			// Two tests, and four standard deviations of chance.
 			if most := 2*byChance*windows + 4*math.Sqrt(2*byChance*windows); float64(alarms) > most {
-				t.Errorf("%v bursts of %v a block: %d of %d windows raise an alarm, want at most %.0f", bursts, size, alarms, windows, most)
+				t.Errorf("%v bursts of %v a block: %d of %d windows raise an alarm, want at most %.0f", bursts, size,
+					alarms, windows, most)
 			}
 		}
 	}

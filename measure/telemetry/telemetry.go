@@ -1,5 +1,6 @@
-// Package telemetry turns decisions into what people and machines watch: Prometheus metrics, a log of the latest decisions
-// with their reasons, and explanations of single queries. It sees every step of an engine and changes nothing.
+// Package telemetry turns decisions into what people and machines watch: Prometheus metrics, a log of the latest
+// decisions with their reasons, and explanations of single queries. It sees every step of an engine and changes
+// nothing.
 package telemetry
 
 import (
@@ -23,8 +24,8 @@ type Options struct {
 	Queries int
 	// LatencyBuckets are the upper bounds of latency histograms in seconds, ascending; default 0.5 ms to 10 s.
 	LatencyBuckets []float64
-	// Departed is told, by the engine's owner, when what policies promise and what happens come to differ, and when no longer; nil
-	// for nobody.
+	// Departed is told, by the engine's owner, when what policies promise and what happens come to differ, and when no
+	// longer; nil for nobody.
 	Departed func(Departure)
 }
 
@@ -51,7 +52,10 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	if len(o.LatencyBuckets) == 0 {
 		o.LatencyBuckets = []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}
 	}
-	t := &Telemetry{registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions), memory: newMemory(spec, o.Queries)}
+	t := &Telemetry{
+		registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions),
+		memory: newMemory(spec, o.Queries),
+	}
 	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
 	t.promises = newPromises(t.registry, spec, o.Departed)
 	t.content = newComplexity(t.registry, spec)
@@ -94,5 +98,7 @@ func (t *Telemetry) Outcome(o report.Outcome) {
 
 // Metrics serves Prometheus's formats.
 func (t *Telemetry) Metrics() http.Handler {
-	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{Registry: t.registry, MaxRequestsInFlight: 8, Timeout: 10 * time.Second, EnableOpenMetrics: true})
+	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+		Registry: t.registry, MaxRequestsInFlight: 8, Timeout: 10 * time.Second, EnableOpenMetrics: true,
+	})
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/sluice-serving/sluice/engine/journal"
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // value reads a counter or a gauge.
@@ -51,7 +51,9 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := workload.Spec{Seed: 1, DurationS: 2, Apps: []workload.AppSpec{{App: "app", Rate: 1500, Process: "gamma", Shape: 0.3}}}
+	w := workload.Spec{
+		Seed: 1, DurationS: 2, Apps: []workload.AppSpec{{App: "app", Rate: 1500, Process: "gamma", Shape: 0.3}},
+	}
 	src, err := w.Source(func(string) (serving.AppID, error) { return 0, nil })
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +61,10 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	told := New(c.Spec, Options{})
 	rec := report.NewRecorder([]report.AppInfo{{Name: "app", BestAccuracy: 0.9}}, report.Options{})
 	var out bytes.Buffer
-	j, err := journal.NewWriter(&out, journal.Header{System: s.Name, Router: s.Router, Batcher: s.Batcher, Statistic: "p95", Provides: c.Planner.Provides(), Spec: c.Spec, Measurements: c.Measurements})
+	j, err := journal.NewWriter(&out, journal.Header{
+		System: s.Name, Router: s.Router, Batcher: s.Batcher, Statistic: "p95", Provides: c.Planner.Provides(),
+		Spec: c.Spec, Measurements: c.Measurements,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +100,11 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 		want int64
 	}{
 		"served in time": {value(a.outcomes[serving.Served]), o.InTime}, "late": {value(a.outcomes[late]), o.Late},
-		"dropped": {value(a.outcomes[serving.Dropped]), o.Dropped}, "refused": {value(a.outcomes[serving.Refused]), o.Refused},
-		"failed": {value(a.outcomes[serving.Failed]), o.Failed}, "good": {value(a.good), o.InTime}, "all": {value(a.all), o.Offered},
+		"dropped": {value(a.outcomes[serving.Dropped]), o.Dropped}, "refused": {
+			value(a.outcomes[serving.Refused]), o.Refused,
+		},
+		"failed": {value(a.outcomes[serving.Failed]), o.Failed}, "good": {value(a.good), o.InTime},
+		"all":            {value(a.all), o.Offered},
 		"accuracy count": {value(a.accuracyCount), o.Served}, "pending at the end": {value(a.pending), 0},
 		"nv success": {value(told.metrics.byV[0].nvSuccess), o.Served},
 	} {
@@ -117,11 +125,18 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 		items += b.Count * b.Size
 	}
 	if batches != s.ExecutionCount || items < s.InferenceCount {
-		t.Errorf("batches by size: %d batches, %d items; %d executions, %d items served", batches, items, s.ExecutionCount, s.InferenceCount)
+		t.Errorf("batches by size: %d batches, %d items; %d executions, %d items served", batches, items,
+			s.ExecutionCount, s.InferenceCount)
 	}
 	rec := httptest.NewRecorder()
 	told.Metrics().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
-	for _, want := range []string{`sluice_queries_total{app="app",outcome="late"}`, `sluice_query_latency_seconds_bucket{app="app",variant="model",le="0.05"}`, `nv_inference_exec_count{model="app",version="1"}`, `sluice_batches_total{app="app",reason="instance free",variant="model"}`, `sluice_instances{app="app",state="ready"} 2`} {
+	for _, want := range []string{
+		`sluice_queries_total{app="app",outcome="late"}`,
+		`sluice_query_latency_seconds_bucket{app="app",variant="model",le="0.05"}`,
+		`nv_inference_exec_count{model="app",version="1"}`,
+		`sluice_batches_total{app="app",reason="instance free",variant="model"}`,
+		`sluice_instances{app="app",state="ready"} 2`,
+	} {
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("/metrics lacks %s", want)
 		}
@@ -144,7 +159,9 @@ func TestExplain(t *testing.T) {
 	if err := again.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{fmt.Sprintf("query %d of app", again.Query), "failed after", "because:", "waited", again.Outcome} {
+	for _, want := range []string{
+		fmt.Sprintf("query %d of app", again.Query), "failed after", "because:", "waited", again.Outcome,
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}
@@ -183,7 +200,8 @@ func TestDecisions(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		return string(b)
 	}
-	if text := get("?limit=50", "text/plain"); strings.Count(text, "\n") != 50 || !strings.Contains(text, "variant model") {
+	if text := get("?limit=50", "text/plain"); strings.Count(text, "\n") != 50 ||
+		!strings.Contains(text, "variant model") {
 		t.Errorf("50 lines of text:\n%s", text)
 	}
 	if text := get("?limit=5", "application/json"); strings.Count(text, `"reason":`) != 5 {
@@ -198,7 +216,12 @@ func TestDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	told.Observe(99e9, nil, []engine.Decision{{Kind: engine.EndQuery, Query: 4711, Outcome: serving.Dropped, Reason: engine.WaitedTooLong, Variant: serving.None}})
+	told.Observe(99e9, nil, []engine.Decision{
+		{
+			Kind: engine.EndQuery, Query: 4711, Outcome: serving.Dropped, Reason: engine.WaitedTooLong,
+			Variant: serving.None,
+		},
+	})
 	line := make([]byte, 200)
 	n, err := resp.Body.Read(line)
 	if err != nil || !strings.Contains(string(line[:n]), "q4711 dropped (deadline can no longer be met)") {
@@ -217,17 +240,23 @@ func BenchmarkObserve(b *testing.B) {
 	for n := 0; n < b.N; n += 8 {
 		in, out = in[:0], out[:0]
 		if n > 0 {
-			in = append(in, engine.Input{Kind: engine.BatchDone, Batch: serving.BatchID(n), Instance: 1, Took: time.Millisecond})
+			in = append(in, engine.Input{
+				Kind: engine.BatchDone, Batch: serving.BatchID(n), Instance: 1, Took: time.Millisecond,
+			})
 		}
 		for k := range parts {
 			id := serving.QueryID(n + k + 1)
 			parts[k] = engine.Part{Query: id, Items: 1}
-			in = append(in, engine.Input{Kind: engine.QueryArrived, Query: serving.Query{ID: id, Deadline: 1e9, Items: 1, Variant: serving.None}})
+			in = append(in, engine.Input{
+				Kind: engine.QueryArrived, Query: serving.Query{ID: id, Deadline: 1e9, Items: 1, Variant: serving.None},
+			})
 			d := engine.Decision{Kind: engine.EndQuery, Query: id, Items: 8, Batch: serving.BatchID(n)}
 			out = append(out, d)
 			told.Outcome(d.Ended(5))
 		}
-		out = append(out, engine.Decision{Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Parts: parts})
+		out = append(out, engine.Decision{
+			Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Parts: parts,
+		})
 		told.Observe(serving.Time(n), in, out)
 	}
 }

@@ -5,6 +5,6 @@
 // through the inverse of the cumulative rate, which is closed-form for piecewise constant and piecewise linear rates. A
 // rate that changes in the middle of a gap therefore bends the gap at the right place.
 //
-// Every random choice has its own stream derived from the run's seed and a purpose, so that adding a source or changing a
-// size distribution does not shift the arrivals of the others.
+// Every random choice has its own stream derived from the run's seed and a purpose, so that adding a source or changing
+// a size distribution does not shift the arrivals of the others.
 package workload

@@ -23,8 +23,8 @@ type Uniform struct{}
 // Gap implements Gaps.
 func (Uniform) Gap(*rand.Rand) float64 { return 1 }
 
-// Gamma draws gamma-distributed gaps: variance 1/shape. Shape 1 is Poisson; 0.05 is the very bursty load of Proteus §6.4;
-// large shapes come close to Uniform.
+// Gamma draws gamma-distributed gaps: variance 1/shape. Shape 1 is Poisson; 0.05 is the very bursty load of Proteus
+// §6.4; large shapes come close to Uniform.
 type Gamma struct {
 	shape  float64
 	d, c   float64
@@ -46,8 +46,8 @@ func NewGamma(shape float64) (*Gamma, error) {
 	return g, nil
 }
 
-// Gap implements Gaps by the squeeze method of Marsaglia and Tsang (2000), which needs a shape of at least 1; smaller ones
-// use gamma(k) = gamma(k+1) * U^(1/k).
+// Gap implements Gaps by the squeeze method of Marsaglia and Tsang (2000), which needs a shape of at least 1; smaller
+// ones use gamma(k) = gamma(k+1) * U^(1/k).
 func (g *Gamma) Gap(r *rand.Rand) float64 {
 	var v float64
 	for {

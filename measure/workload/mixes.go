@@ -66,7 +66,8 @@ func FromMix(m serving.Mix) (*Histogram, error) {
 // Blend is the mix of queries that come from several mixes in proportion to weights.
 func Blend(parts []serving.Mix, weights []float64) (serving.Mix, error) {
 	if len(parts) == 0 || len(parts) != len(weights) {
-		return serving.Mix{}, fmt.Errorf("%d parts with %d weights, want equally many, at least 1", len(parts), len(weights))
+		return serving.Mix{}, fmt.Errorf("%d parts with %d weights, want equally many, at least 1", len(parts),
+			len(weights))
 	}
 	by := make(map[int32]float64)
 	total := 0.0

@@ -58,7 +58,8 @@ func TestMixIsWhatIsDrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]Sizes{
-		"constant": ConstantSize(3), "uniform": UniformSize{2, 9}, "lognormal": log, "one logarithm": sharp, "histogram": hist, "gaussian": gauss, "tail": tail, "mixture": mixed,
+		"constant": ConstantSize(3), "uniform": UniformSize{2, 9}, "lognormal": log, "one logarithm": sharp,
+		"histogram": hist, "gaussian": gauss, "tail": tail, "mixture": mixed,
 	} {
 		mix := s.Mix()
 		if err := mix.Validate(); err != nil {
@@ -97,7 +98,9 @@ func TestMixIsWhatIsDrawn(t *testing.T) {
 
 // A normal distribution cut on both sides has a mean in closed form; whole numbers move it by less than their rounding.
 func TestGaussianMean(t *testing.T) {
-	for _, c := range []struct{ mean, deviation, least, most float64 }{{300, 100, 1, 1000}, {100, 100, 1, 1000}, {-50, 40, 1, 90}, {990, 200, 1, 1000}} {
+	for _, c := range []struct {
+		mean, deviation, least, most float64
+	}{{300, 100, 1, 1000}, {100, 100, 1, 1000}, {-50, 40, 1, 90}, {990, 200, 1, 1000}} {
 		g, err := NewGaussian(c.mean, c.deviation, int32(c.least), int32(c.most))
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +116,9 @@ func TestGaussianMean(t *testing.T) {
 }
 
 func TestRoundUp(t *testing.T) {
-	got := RoundUp(serving.Mix{Sizes: []int32{1, 10, 11, 20, 95}, Shares: []float64{0.1, 0.2, 0.3, 0.25, 0.15}, Count: 7}, 10)
+	got := RoundUp(serving.Mix{
+		Sizes: []int32{1, 10, 11, 20, 95}, Shares: []float64{0.1, 0.2, 0.3, 0.25, 0.15}, Count: 7,
+	}, 10)
 	want := map[int]float64{10: 0.3, 20: 0.55, 100: 0.15}
 	if got.Classes() != len(want) || got.Count != 7 {
 		t.Fatalf("got %+v", got)

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// ParseRates reads a rate function from a command line: "200" is a constant rate, "0:50,10:200,20:50" goes from 50 queries
-// per second at the start to 200 at 10 s and back to 50 at 20 s.
+// ParseRates reads a rate function from a command line: "200" is a constant rate, "0:50,10:200,20:50" goes from 50
+// queries per second at the start to 200 at 10 s and back to 50 at 20 s.
 func ParseRates(text string) ([]Segment, error) {
 	if !strings.Contains(text, ":") {
 		rate, err := parseNumber(text, MaxRate)
@@ -50,8 +50,8 @@ func ParseRates(text string) ([]Segment, error) {
 	return out, nil
 }
 
-// ParseRange reads START[:END[:STEP]], the form of perf_analyzer's --request-rate-range, and returns the rates to try one
-// after another: START, START+STEP, ... up to END. Without END there is one; without STEP it is 1.
+// ParseRange reads START[:END[:STEP]], the form of perf_analyzer's --request-rate-range, and returns the rates to try
+// one after another: START, START+STEP, ... up to END. Without END there is one; without STEP it is 1.
 func ParseRange(text string) ([]float64, error) {
 	const most = 10_000
 	parts := strings.Split(text, ":")

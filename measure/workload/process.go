@@ -17,8 +17,8 @@ type Process struct {
 	done  bool
 }
 
-// NewProcess returns the arrival times of gaps stretched to rate, with random numbers from r. Uniform gaps start half a gap
-// in, so that a whole number of seconds at a whole rate holds exactly rate x seconds arrivals.
+// NewProcess returns the arrival times of gaps stretched to rate, with random numbers from r. Uniform gaps start half a
+// gap in, so that a whole number of seconds at a whole rate holds exactly rate x seconds arrivals.
 func NewProcess(rate *Rate, gaps Gaps, r *rand.Rand) *Process {
 	p := &Process{rate: rate, gaps: gaps, r: r}
 	if _, even := gaps.(Uniform); even {
@@ -27,7 +27,8 @@ func NewProcess(rate *Rate, gaps Gaps, r *rand.Rand) *Process {
 	return p
 }
 
-// NextTime returns the next arrival time. It returns false when the rate has fallen to zero for good, or a year has passed.
+// NextTime returns the next arrival time. It returns false when the rate has fallen to zero for good, or a year has
+// passed.
 func (p *Process) NextTime() (serving.Time, bool) {
 	if p.done {
 		return 0, false
@@ -75,8 +76,8 @@ type App struct {
 	// Sizes draws Items with random numbers from SizeRand; nil leaves the template's.
 	Sizes    Sizes
 	SizeRand *rand.Rand
-	// Samples is the number of labelled inputs to draw from, with random numbers from SampleRand; 0 leaves Sample at -1.
-	// A query of several items takes that many consecutive inputs, so Sample is at most Samples - Items.
+	// Samples is the number of labelled inputs to draw from, with random numbers from SampleRand; 0 leaves Sample at
+	// -1. A query of several items takes that many consecutive inputs, so Sample is at most Samples - Items.
 	Samples    int32
 	SampleRand *rand.Rand
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The sample mean of n gaps of variance v is normal with variance v/n; the sample variance has variance (kurt+2)/n * v^2
-// where kurt is the excess kurtosis (6 for exponential gaps, 6/k for gamma of shape k).
+// The sample mean of n gaps of variance v is normal with variance v/n; the sample variance has variance (kurt+2)/n *
+// v^2 where kurt is the excess kurtosis (6 for exponential gaps, 6/k for gamma of shape k).
 func TestGapMeanAndVariance(t *testing.T) {
 	gamma := func(k float64) Gaps {
 		g, err := NewGamma(k)
@@ -222,8 +222,16 @@ func TestSizes(t *testing.T) {
 
 func TestNextDoesNotAllocate(t *testing.T) {
 	s := &Spec{Seed: 1, DurationS: 1e6, Apps: []AppSpec{
-		{App: "a", Rate: 1000, Process: "gamma", Shape: 0.3, Items: ItemsSpec{Distribution: "lognormal", Mu: 1, Sigma: 1, Max: 50}, Samples: 100},
-		{App: "b", Rates: []Segment{{Rate: 10}, {AtS: 5, Rate: 700}}, Interpolate: "linear", Items: ItemsSpec{Distribution: "histogram", Sizes: []int32{1, 2}, Weights: []float64{1, 1}}},
+		{
+			App: "a", Rate: 1000, Process: "gamma", Shape: 0.3, Items: ItemsSpec{
+				Distribution: "lognormal", Mu: 1, Sigma: 1, Max: 50,
+			}, Samples: 100,
+		},
+		{
+			App: "b", Rates: []Segment{{Rate: 10}, {AtS: 5, Rate: 700}}, Interpolate: "linear", Items: ItemsSpec{
+				Distribution: "histogram", Sizes: []int32{1, 2}, Weights: []float64{1, 1},
+			},
+		},
 	}}
 	src, err := s.Source(func(app string) (serving.AppID, error) { return serving.AppID(app[0] - 'a'), nil })
 	if err != nil {

@@ -29,8 +29,9 @@ const (
 	maxTime     = MaxSeconds * 1e9  // ns
 )
 
-// NewRate builds a rate function from its corners: the first at 0, times increasing. With linear, the rate runs straight
-// from corner to corner; without, it keeps a corner's value until the next. After the last corner it stays constant.
+// NewRate builds a rate function from its corners: the first at 0, times increasing. With linear, the rate runs
+// straight from corner to corner; without, it keeps a corner's value until the next. After the last corner it stays
+// constant.
 func NewRate(points []Point, linear bool) (*Rate, error) {
 	if len(points) == 0 || len(points) > MaxSegments {
 		return nil, fmt.Errorf("%d corners, want between 1 and %d", len(points), MaxSegments)

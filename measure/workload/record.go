@@ -24,7 +24,8 @@ type RecordHeader struct {
 	DurationNS int64  `json:"duration_ns,omitempty"` // span in which queries were offered
 }
 
-// Record is one query of a recorded run: a line of JSON. What the client asked for comes first, what became of it after.
+// Record is one query of a recorded run: a line of JSON. What the client asked for comes first, what became of it
+// after.
 type Record struct {
 	AtNS        int64   `json:"at_ns"` // scheduled instant since the run began
 	App         string  `json:"app"`
@@ -36,7 +37,8 @@ type Record struct {
 	Stream      uint64  `json:"stream,omitempty"` // that the query is of; 0 is none
 	Sample      *int32  `json:"sample,omitempty"` // first labelled input; absent when there was none
 
-	Outcome   string  `json:"outcome,omitempty"` // served, dropped, refused, failed or cancelled; empty when not recorded
+	// served, dropped, refused, failed or cancelled; empty when not recorded
+	Outcome   string  `json:"outcome,omitempty"`
 	LatencyNS int64   `json:"latency_ns,omitempty"`
 	LagNS     int64   `json:"lag_ns,omitempty"` // from the scheduled instant to the sending
 	QueueNS   int64   `json:"queue_ns,omitempty"`
@@ -45,7 +47,8 @@ type Record struct {
 	Accuracy  float64 `json:"accuracy,omitempty"`
 	Right     *bool   `json:"right,omitempty"` // absent when the right answer is not known
 	Error     string  `json:"error,omitempty"`
-	// Stages is how many items reached each stage of the app, by its name; absent when the server was not asked or did not answer.
+	// Stages is how many items reached each stage of the app, by its name; absent when the server was not asked or did
+	// not answer.
 	Stages map[string]int32 `json:"stages,omitempty"`
 }
 
@@ -112,7 +115,8 @@ func NewRecordReader(r io.Reader) (*RecordReader, error) {
 		return nil, fmt.Errorf("recorded run: format is %q, want %q", rr.header.Format, RecordFormat)
 	}
 	if rr.header.DurationNS < 0 || rr.header.DurationNS > maxTime {
-		return nil, fmt.Errorf("recorded run: duration_ns is %d, want a number in [0, %d]", rr.header.DurationNS, int64(maxTime))
+		return nil, fmt.Errorf("recorded run: duration_ns is %d, want a number in [0, %d]", rr.header.DurationNS,
+			int64(maxTime))
 	}
 	return rr, nil
 }
@@ -120,8 +124,8 @@ func NewRecordReader(r io.Reader) (*RecordReader, error) {
 // Header returns the header.
 func (r *RecordReader) Header() RecordHeader { return r.header }
 
-// Next returns the next query, or io.EOF after the last. Errors name the line; every number returned is within the bounds
-// of what a workload accepts.
+// Next returns the next query, or io.EOF after the last. Errors name the line; every number returned is within the
+// bounds of what a workload accepts.
 func (r *RecordReader) Next() (*Record, error) {
 	for r.s.Scan() {
 		r.line++
@@ -161,7 +165,8 @@ func (r *Record) check() error {
 		return fmt.Errorf("accuracy is %v, want a number in [0, 1]", r.Accuracy)
 	case r.Sample != nil && *r.Sample < 0:
 		return fmt.Errorf("sample is %d, want at least 0", *r.Sample)
-	case r.LatencyNS < 0 || r.LatencyNS > maxTime || r.QueueNS < 0 || r.QueueNS > maxTime || r.LagNS < 0 || r.LagNS > maxTime || r.Batch < 0:
+	case r.LatencyNS < 0 || r.LatencyNS > maxTime || r.QueueNS < 0 || r.QueueNS > maxTime || r.LagNS < 0 ||
+		r.LagNS > maxTime || r.Batch < 0:
 		return errors.New("a latency, queue time, lag or batch size is out of bounds")
 	}
 	if r.Outcome != "" {
@@ -172,9 +177,10 @@ func (r *Record) check() error {
 	return nil
 }
 
-// ReadArrivals reads the arrivals of a recorded run for a replay, sorted by time. Resolve turns an app's name into its id;
-// pinned turns the name of a pinned variant into its id and may be nil when pins are to be ignored.
-func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error), pinned func(app serving.AppID, variant string) (serving.VariantID, error)) ([]Arrival, RecordHeader, error) {
+// ReadArrivals reads the arrivals of a recorded run for a replay, sorted by time. Resolve turns an app's name into its
+// id; pinned turns the name of a pinned variant into its id and may be nil when pins are to be ignored.
+func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error),
+	pinned func(app serving.AppID, variant string) (serving.VariantID, error)) ([]Arrival, RecordHeader, error) {
 	rr, err := NewRecordReader(r)
 	if err != nil {
 		return nil, RecordHeader{}, err
@@ -183,14 +189,15 @@ func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error), 
 	known := map[string]serving.AppID{}
 	for {
 		rec, err := rr.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, rr.header, err
 		}
 		if len(out) == MaxRecords {
-			return nil, rr.header, fmt.Errorf("recorded run: line %d: more than %d queries; split the run", rr.line, MaxRecords)
+			return nil, rr.header, fmt.Errorf("recorded run: line %d: more than %d queries; split the run", rr.line,
+				MaxRecords)
 		}
 		id, ok := known[rec.App]
 		if !ok {
@@ -200,7 +207,8 @@ func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error), 
 			known[rec.App] = id
 		}
 		a := Arrival{
-			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Priority: rec.Priority, Timeout: time.Duration(rec.TimeoutNS),
+			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Priority: rec.Priority,
+			Timeout:     time.Duration(rec.TimeoutNS),
 			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1, Stream: rec.Stream, Stages: rec.Stages,
 		}
 		if rec.Sample != nil {

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"reflect"
 	"strings"
@@ -14,8 +15,14 @@ import (
 func TestRecordRoundTrip(t *testing.T) {
 	five, yes := int32(5), true
 	records := []Record{
-		{AtNS: 30, App: "b", Items: 4, Priority: 1, TimeoutNS: 9e6, MinAccuracy: 0.5, Pinned: "v2", Outcome: "refused", Error: "queue full\n"},
-		{AtNS: 10, App: "a", Sample: &five, Outcome: "served", LatencyNS: 7, LagNS: 1, QueueNS: 2, Batch: 8, Variant: "v1", Accuracy: 0.9, Right: &yes},
+		{
+			AtNS: 30, App: "b", Items: 4, Priority: 1, TimeoutNS: 9e6, MinAccuracy: 0.5, Pinned: "v2",
+			Outcome: "refused", Error: "queue full\n",
+		},
+		{
+			AtNS: 10, App: "a", Sample: &five, Outcome: "served", LatencyNS: 7, LagNS: 1, QueueNS: 2, Batch: 8,
+			Variant: "v1", Accuracy: 0.9, Right: &yes,
+		},
 	}
 	var b bytes.Buffer
 	w, err := NewRecordWriter(&b, RecordHeader{Name: "live", Seed: 3, DurationNS: 5e9})
@@ -46,16 +53,21 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Errorf("record %d is %+v, want %+v", i, *got, records[i])
 		}
 	}
-	if _, err := r.Next(); err != io.EOF {
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last: %v", err)
 	}
-	arrivals, _, err := ReadArrivals(&b, byLetter, func(app serving.AppID, v string) (serving.VariantID, error) { return 7, nil })
+	arrivals, _, err := ReadArrivals(&b, byLetter, func(app serving.AppID, v string) (serving.VariantID, error) {
+		return 7, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Arrival{
 		{At: 10, App: 0, Items: 1, Variant: serving.None, Sample: 5},
-		{At: 30, App: 1, Items: 4, Priority: 1, Timeout: 9 * time.Millisecond, MinAccuracy: 0.5, Variant: 7, Sample: -1},
+		{
+			At: 30, App: 1, Items: 4, Priority: 1, Timeout: 9 * time.Millisecond, MinAccuracy: 0.5, Variant: 7,
+			Sample: -1,
+		},
 	}
 	if !reflect.DeepEqual(arrivals, want) {
 		t.Errorf("arrivals %+v, want %+v", arrivals, want)
@@ -83,10 +95,13 @@ func TestRecordErrorsNameTheLine(t *testing.T) {
 
 func FuzzReadArrivals(f *testing.F) {
 	const head = `{"format":"sluice-run/1"}` + "\n"
-	f.Add(head + `{"at_ns":5,"app":"a","items":2,"sample":1}` + "\n" + `{"at_ns":1,"app":"b","outcome":"served","right":true}`)
+	f.Add(head + `{"at_ns":5,"app":"a","items":2,"sample":1}` + "\n" +
+		`{"at_ns":1,"app":"b","outcome":"served","right":true}`)
 	f.Add(head + `{"at_ns":9e18}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		arrivals, _, err := ReadArrivals(strings.NewReader(text), func(string) (serving.AppID, error) { return 0, nil }, nil)
+		arrivals, _, err := ReadArrivals(strings.NewReader(text), func(string) (serving.AppID, error) {
+			return 0, nil
+		}, nil)
 		if err != nil {
 			return
 		}

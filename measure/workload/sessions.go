@@ -12,13 +12,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// A session is the streams of all clients of an app (Scrooge §3.1): each client joins and leaves at any time, and sends its queries,
-// the frames of a video, say, at a fixed rate of its own while it is there.
+// A session is the streams of all clients of an app (Scrooge §3.1): each client joins and leaves at any time, and sends
+// its queries, the frames of a video, say, at a fixed rate of its own while it is there.
 
 // SessionsSpec describes an app's session.
 type SessionsSpec struct {
-	// Clients is how many join in all. Each joins and leaves at the earlier and the later of two instants that are drawn evenly from the
-	// whole time, again until it stays for StayS seconds at least.
+	// Clients is how many join in all. Each joins and leaves at the earlier and the later of two instants that are
+	// drawn evenly from the whole time, again until it stays for StayS seconds at least.
 	Clients int     `json:"clients,omitempty" yaml:"clients,omitempty"`
 	StayS   float64 `json:"stay_s,omitempty" yaml:"stay_s,omitempty"`
 	// Always is how many clients more are there all the time.
@@ -39,7 +39,8 @@ type Stay struct {
 // MaxClients bounds the clients of a session.
 const MaxClients = 100_000
 
-// streamsOf is where the numbers of the streams of an entry begin: entries that name one app share its streams' numbering.
+// streamsOf is where the numbers of the streams of an entry begin: entries that name one app share its streams'
+// numbering.
 func streamsOf(entry int) uint64 { return uint64(entry)<<32 + 1 }
 
 func (a *AppSpec) checkSessions(duration time.Duration) error {
@@ -57,11 +58,14 @@ func (s *SessionsSpec) check(duration time.Duration) error {
 	case s.Clients < 0 || s.Always < 0 || s.Clients+s.Always < 1 || s.Clients > MaxClients || s.Always > MaxClients:
 		return fmt.Errorf("clients and always: are %d and %d, want 1 to %d together", s.Clients, s.Always, MaxClients)
 	case !(s.RateMin > 0 && s.RateMin <= s.RateMax && s.RateMax <= MaxRate):
-		return fmt.Errorf("rate_min and rate_max: are %v and %v, want 0 < rate_min <= rate_max <= %g", s.RateMin, s.RateMax, float64(MaxRate))
+		return fmt.Errorf("rate_min and rate_max: are %v and %v, want 0 < rate_min <= rate_max <= %g", s.RateMin,
+			s.RateMax, float64(MaxRate))
 	case duration < time.Millisecond:
-		return fmt.Errorf("clients: come and go over the workload's time, which is %v, want at least 1 ms: give duration_s", duration)
+		return fmt.Errorf(
+			"clients: come and go over the workload's time, which is %v, want at least 1 ms: give duration_s", duration)
 	case !(s.StayS >= 0 && s.StayS <= duration.Seconds()/2):
-		return fmt.Errorf("stay_s: is %v, want a number in [0, %v], half of the workload's time", s.StayS, duration.Seconds()/2)
+		return fmt.Errorf("stay_s: is %v, want a number in [0, %v], half of the workload's time", s.StayS,
+			duration.Seconds()/2)
 	}
 	return nil
 }
@@ -70,7 +74,10 @@ func (s *SessionsSpec) check(duration time.Duration) error {
 func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Duration, r *rand.Rand) []Stay {
 	out := make([]Stay, 0, s.Clients+s.Always)
 	for k := range s.Clients + s.Always {
-		x := Stay{App: app, Stream: first + uint64(k), Until: serving.Time(duration), Rate: s.RateMin + (s.RateMax-s.RateMin)*r.Float64()}
+		x := Stay{
+			App: app, Stream: first + uint64(k), Until: serving.Time(duration),
+			Rate: s.RateMin + (s.RateMax-s.RateMin)*r.Float64(),
+		}
 		for k >= s.Always {
 			a, b := serving.Time(r.Int64N(int64(duration))), serving.Time(r.Int64N(int64(duration)))
 			x.From, x.Until = min(a, b), max(a, b)
@@ -102,8 +109,8 @@ func (f *Frames) NextTime() (serving.Time, bool) {
 	return f.stay.From + serving.Time(after), true
 }
 
-// Stays returns who takes part in the apps' sessions and when, in the order of their joining; none where no app has a session. It
-// draws what Source draws. Errors are Source's.
+// Stays returns who takes part in the apps' sessions and when, in the order of their joining; none where no app has a
+// session. It draws what Source draws. Errors are Source's.
 func (s *Spec) Stays(resolve func(app string) (serving.AppID, error)) ([]Stay, error) {
 	if _, err := s.build(resolve); err != nil {
 		return nil, err
@@ -132,7 +139,10 @@ func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
 		own := func(what string) *rand.Rand {
 			return Stream(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), stay.Stream-streamsOf(i)))
 		}
-		clients = append(clients, &App{Times: NewFrames(stay), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples, SampleRand: own("samples")})
+		clients = append(clients, &App{
+			Times: NewFrames(stay), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,
+			SampleRand: own("samples"),
+		})
 	}
 	return Merge(clients...)
 }

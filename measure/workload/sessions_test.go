@@ -16,11 +16,15 @@ func traffic(seed uint64) *Spec {
 	return &Spec{Seed: seed, DurationS: 1000, Apps: []AppSpec{
 		{App: "a", Process: "sessions", Sessions: SessionsSpec{Clients: 12, StayS: 20, RateMin: 2, RateMax: 5}},
 		{App: "b", Rate: 3},
-		{App: "a", Process: "sessions", Sessions: SessionsSpec{Always: 1, RateMin: 10, RateMax: 10}, Items: ItemsSpec{Distribution: "uniform", Min: 1, Max: 4}},
+		{
+			App: "a", Process: "sessions", Sessions: SessionsSpec{Always: 1, RateMin: 10, RateMax: 10},
+			Items: ItemsSpec{Distribution: "uniform", Min: 1, Max: 4},
+		},
 	}}
 }
 
-// Every client sends at even gaps of its own from its joining to its leaving, as many queries as fit, and its stays are what Stays says.
+// Every client sends at even gaps of its own from its joining to its leaving, as many queries as fit, and its stays are
+// what Stays says.
 func TestSessions(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := traffic(seed)
@@ -50,7 +54,8 @@ func TestSessions(t *testing.T) {
 		seen := make(map[uint64]bool)
 		for k, x := range stays {
 			always := x.Rate == 10
-			if seen[x.Stream] || x.App != 0 || k > 0 && x.From < stays[k-1].From || x.From < 0 || x.Until > 1000e9 || x.Until.Sub(x.From).Seconds() < 20 ||
+			if seen[x.Stream] || x.App != 0 || k > 0 && x.From < stays[k-1].From || x.From < 0 || x.Until > 1000e9 ||
+				x.Until.Sub(x.From).Seconds() < 20 ||
 				!always && !(x.Rate >= 2 && x.Rate <= 5) || always && (x.From != 0 || x.Until != 1000e9) {
 				t.Errorf("seed %d: %+v", seed, x)
 			}
@@ -70,7 +75,11 @@ func TestSessions(t *testing.T) {
 
 // A third of the clients are there on average: the distance of two random instants is a third of the time.
 func TestClientsThatAreThere(t *testing.T) {
-	s := &Spec{Seed: 1, DurationS: 100, Apps: []AppSpec{{App: "a", Process: "sessions", Sessions: SessionsSpec{Clients: 20_000, RateMin: 1, RateMax: 3}}}}
+	s := &Spec{
+		Seed: 1, DurationS: 100, Apps: []AppSpec{
+			{App: "a", Process: "sessions", Sessions: SessionsSpec{Clients: 20_000, RateMin: 1, RateMax: 3}},
+		},
+	}
 	stays, err := s.Stays(byLetter)
 	if err != nil {
 		t.Fatal(err)

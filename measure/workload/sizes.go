@@ -105,7 +105,8 @@ type Histogram struct {
 // NewHistogram returns sizes drawn in proportion to their weights.
 func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
 	if len(items) == 0 || len(items) != len(weights) || len(items) > MaxItems {
-		return nil, fmt.Errorf("%d sizes with %d weights, want equally many, between 1 and %d", len(items), len(weights), MaxItems)
+		return nil, fmt.Errorf("%d sizes with %d weights, want equally many, between 1 and %d", len(items),
+			len(weights), MaxItems)
 	}
 	total := 0.0
 	for i, w := range weights {

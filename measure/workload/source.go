@@ -19,13 +19,13 @@ type Arrival struct {
 	Variant     serving.VariantID // serving.None lets the system choose
 	Sample      int32             // first row among labelled inputs, or -1
 	Stream      uint64            // follows serving.Query; 0 is none
-	// Stages is, in a replay, how many items reached each stage of the app, by its name; a stage that is not in it was passed over. Nil
-	// when the run does not tell.
+	// Stages is, in a replay, how many items reached each stage of the app, by its name; a stage that is not in it was
+	// passed over. Nil when the run does not tell.
 	Stages map[string]int32
 }
 
-// Source yields arrivals in non-decreasing order of At until it returns false; after that it keeps returning false. Next
-// does not allocate.
+// Source yields arrivals in non-decreasing order of At until it returns false; after that it keeps returning false.
+// Next does not allocate.
 type Source interface {
 	Next() (Arrival, bool)
 }
@@ -68,8 +68,8 @@ type limited struct {
 	left  int64
 }
 
-// Limit ends src before the first arrival at or after until, and after count arrivals. serving.Never and a negative count
-// lift either bound.
+// Limit ends src before the first arrival at or after until, and after count arrivals. serving.Never and a negative
+// count lift either bound.
 func Limit(src Source, until serving.Time, count int64) Source {
 	return &limited{src: src, until: until, left: count}
 }

@@ -12,35 +12,41 @@ import (
 
 // Spec describes a workload as plain data, the form of files and commands.
 type Spec struct {
-	Seed      uint64    `json:"seed" yaml:"seed"`
-	DurationS float64   `json:"duration_s,omitempty" yaml:"duration_s,omitempty"` // 0: as long as the segments or traces say
-	MaxCount  int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"`   // queries of all apps; 0 has no bound
+	Seed uint64 `json:"seed" yaml:"seed"`
+	// 0: as long as the segments or traces say
+	DurationS float64   `json:"duration_s,omitempty" yaml:"duration_s,omitempty"`
+	MaxCount  int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"` // queries of all apps; 0 has no bound
 	Apps      []AppSpec `json:"apps" yaml:"apps"`
 }
 
 // AppSpec is the load of one app.
 type AppSpec struct {
-	App         string       `json:"app" yaml:"app"`
-	Process     string       `json:"process,omitempty" yaml:"process,omitempty"`         // poisson (default), poisson-ms, uniform, gamma, trace or sessions
-	Shape       float64      `json:"shape,omitempty" yaml:"shape,omitempty"`             // of gamma gaps; small is bursty
-	Rate        float64      `json:"rate,omitempty" yaml:"rate,omitempty"`               // queries/s, when it does not change
-	Rates       []Segment    `json:"rates,omitempty" yaml:"rates,omitempty"`             // when it does
-	Interpolate string       `json:"interpolate,omitempty" yaml:"interpolate,omitempty"` // step (default) or linear
-	TraceFile   string       `json:"trace,omitempty" yaml:"trace,omitempty"`             // read by the caller into Trace
-	Items       ItemsSpec    `json:"items,omitzero" yaml:"items,omitempty"`
-	Sessions    SessionsSpec `json:"sessions,omitzero" yaml:"sessions,omitempty"` // clients that join and leave, when the process is sessions
+	App string `json:"app" yaml:"app"`
+	// poisson (default), poisson-ms, uniform, gamma, trace or sessions
+	Process string `json:"process,omitempty" yaml:"process,omitempty"`
+	// of gamma gaps; small is bursty
+	Shape float64 `json:"shape,omitempty" yaml:"shape,omitempty"`
+	// queries/s, when it does not change
+	Rate        float64   `json:"rate,omitempty" yaml:"rate,omitempty"`
+	Rates       []Segment `json:"rates,omitempty" yaml:"rates,omitempty"`             // when it does
+	Interpolate string    `json:"interpolate,omitempty" yaml:"interpolate,omitempty"` // step (default) or linear
+	// read by the caller into Trace
+	TraceFile string    `json:"trace,omitempty" yaml:"trace,omitempty"`
+	Items     ItemsSpec `json:"items,omitzero" yaml:"items,omitempty"`
+	// clients that join and leave, when the process is sessions
+	Sessions    SessionsSpec `json:"sessions,omitzero" yaml:"sessions,omitempty"`
 	Priority    int32        `json:"priority,omitempty" yaml:"priority,omitempty"`
 	TimeoutMS   float64      `json:"timeout_ms,omitempty" yaml:"timeout_ms,omitempty"` // 0: the app's SLO
 	MinAccuracy float64      `json:"min_accuracy,omitempty" yaml:"min_accuracy,omitempty"`
 
-	// Trace holds the arrival times when Process is trace. Samples is the number of labelled inputs. Neither is part of a
-	// file: whoever reads files fills them in.
+	// Trace holds the arrival times when Process is trace. Samples is the number of labelled inputs. Neither is part of
+	// a file: whoever reads files fills them in.
 	Trace   []serving.Time `json:"-" yaml:"-"`
 	Samples int32          `json:"-" yaml:"-"`
 }
 
-// Segment is a corner of a rate function. Either every segment has a duration, and they follow each other, or every one has
-// a start. With interpolate linear the rate is the one at the segment's start and runs straight to the next one's.
+// Segment is a corner of a rate function. Either every segment has a duration, and they follow each other, or every one
+// has a start. With interpolate linear the rate is the one at the segment's start and runs straight to the next one's.
 type Segment struct {
 	DurationS float64 `json:"duration_s,omitempty" yaml:"duration_s,omitempty"`
 	AtS       float64 `json:"at_s,omitempty" yaml:"at_s,omitempty"`
@@ -49,18 +55,21 @@ type Segment struct {
 
 // ItemsSpec describes a distribution of query sizes. The zero value means one item each.
 type ItemsSpec struct {
-	Distribution string      `json:"distribution,omitempty" yaml:"distribution,omitempty"` // constant (default), uniform, lognormal, gaussian, histogram or mixture
-	Value        int32       `json:"value,omitempty" yaml:"value,omitempty"`               // constant; 0 means 1
-	Min          int32       `json:"min,omitempty" yaml:"min,omitempty"`                   // uniform, gaussian
-	Max          int32       `json:"max,omitempty" yaml:"max,omitempty"`                   // uniform, lognormal, gaussian
-	Mu           float64     `json:"mu,omitempty" yaml:"mu,omitempty"`                     // lognormal
-	Sigma        float64     `json:"sigma,omitempty" yaml:"sigma,omitempty"`               // lognormal
-	Mean         float64     `json:"mean,omitempty" yaml:"mean,omitempty"`                 // gaussian
-	Deviation    float64     `json:"deviation,omitempty" yaml:"deviation,omitempty"`       // gaussian
-	Sizes        []int32     `json:"sizes,omitempty" yaml:"sizes,omitempty"`               // histogram
-	Weights      []float64   `json:"weights,omitempty" yaml:"weights,omitempty"`           // histogram, mixture
-	Parts        []ItemsSpec `json:"parts,omitempty" yaml:"parts,omitempty"`               // mixture
-	RoundUpTo    int32       `json:"round_up_to,omitempty" yaml:"round_up_to,omitempty"`   // multiples of it, of any distribution; 0 leaves sizes as they are
+	// constant (default), uniform, lognormal, gaussian, histogram or mixture
+	Distribution string `json:"distribution,omitempty" yaml:"distribution,omitempty"`
+	Value        int32  `json:"value,omitempty" yaml:"value,omitempty"` // constant; 0 means 1
+	Min          int32  `json:"min,omitempty" yaml:"min,omitempty"`     // uniform, gaussian
+	// uniform, lognormal, gaussian
+	Max       int32       `json:"max,omitempty" yaml:"max,omitempty"`
+	Mu        float64     `json:"mu,omitempty" yaml:"mu,omitempty"`               // lognormal
+	Sigma     float64     `json:"sigma,omitempty" yaml:"sigma,omitempty"`         // lognormal
+	Mean      float64     `json:"mean,omitempty" yaml:"mean,omitempty"`           // gaussian
+	Deviation float64     `json:"deviation,omitempty" yaml:"deviation,omitempty"` // gaussian
+	Sizes     []int32     `json:"sizes,omitempty" yaml:"sizes,omitempty"`         // histogram
+	Weights   []float64   `json:"weights,omitempty" yaml:"weights,omitempty"`     // histogram, mixture
+	Parts     []ItemsSpec `json:"parts,omitempty" yaml:"parts,omitempty"`         // mixture
+	// multiples of it, of any distribution; 0 leaves sizes as they are
+	RoundUpTo int32 `json:"round_up_to,omitempty" yaml:"round_up_to,omitempty"`
 }
 
 // Build returns the distribution.
@@ -108,7 +117,8 @@ func (s *ItemsSpec) build() (Sizes, error) {
 	case "mixture":
 		return s.mixture()
 	}
-	return nil, fmt.Errorf("distribution: is %q, want constant, uniform, lognormal, gaussian, histogram or mixture", s.Distribution)
+	return nil, fmt.Errorf("distribution: is %q, want constant, uniform, lognormal, gaussian, histogram or mixture",
+		s.Distribution)
 }
 
 func (s *ItemsSpec) mixture() (Sizes, error) {
@@ -127,8 +137,8 @@ func (s *ItemsSpec) mixture() (Sizes, error) {
 	return FromMix(mix)
 }
 
-// Duration returns how long the workload lasts: duration_s where given, else the longest of its parts. It returns 0 when
-// nothing bounds it.
+// Duration returns how long the workload lasts: duration_s where given, else the longest of its parts. It returns 0
+// when nothing bounds it.
 func (s *Spec) Duration() time.Duration {
 	if s.DurationS > 0 {
 		return time.Duration(s.DurationS * 1e9)
@@ -181,7 +191,8 @@ func (a *AppSpec) RateFunction() (*Rate, error) {
 			return nil, fmt.Errorf("rates[%d]: mixes duration_s and at_s; use the same one in every segment", i)
 		}
 		if timed && !(g.DurationS > 0 && g.DurationS <= MaxSeconds) {
-			return nil, fmt.Errorf("rates[%d].duration_s: is %v, want a number in (0, %g]", i, g.DurationS, float64(MaxSeconds))
+			return nil, fmt.Errorf("rates[%d].duration_s: is %v, want a number in (0, %g]", i, g.DurationS,
+				float64(MaxSeconds))
 		}
 		if !timed {
 			at = g.AtS
@@ -322,8 +333,8 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	return src, nil
 }
 
-// purpose names what random numbers are for. Two entries may name the same app (a base load and bursts): the position keeps theirs
-// apart.
+// purpose names what random numbers are for. Two entries may name the same app (a base load and bursts): the position
+// keeps theirs apart.
 func (s *Spec) purpose(what string, i int) string {
 	return fmt.Sprintf("%s/%d/%s", what, i, s.Apps[i].App)
 }

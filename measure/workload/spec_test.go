@@ -63,7 +63,8 @@ func TestSpecSource(t *testing.T) {
 		last = a.At
 		n[a.App]++
 		if a.App == 0 {
-			if a.Timeout != 12500*time.Microsecond || a.Priority != 2 || a.MinAccuracy != 0.8 || a.Items < 1 || a.Items > 4 || a.Variant != serving.None {
+			if a.Timeout != 12500*time.Microsecond || a.Priority != 2 || a.MinAccuracy != 0.8 || a.Items < 1 ||
+				a.Items > 4 || a.Variant != serving.None {
 				t.Fatalf("arrival %d: %+v", i, a)
 			}
 			if a.Sample < 0 || a.Sample+a.Items > 10 {
@@ -83,7 +84,11 @@ func TestSpecSource(t *testing.T) {
 
 func TestStreamsDoNotDisturbEachOther(t *testing.T) {
 	one := Spec{Seed: 9, DurationS: 3, Apps: []AppSpec{{App: "a", Rate: 100}}}
-	two := Spec{Seed: 9, DurationS: 3, Apps: []AppSpec{{App: "a", Rate: 100, Items: ItemsSpec{Distribution: "uniform", Min: 1, Max: 9}}, {App: "b", Rate: 50}}}
+	two := Spec{
+		Seed: 9, DurationS: 3, Apps: []AppSpec{
+			{App: "a", Rate: 100, Items: ItemsSpec{Distribution: "uniform", Min: 1, Max: 9}}, {App: "b", Rate: 50},
+		},
+	}
 	s1, _ := one.Source(byLetter)
 	s2, _ := two.Source(byLetter)
 	var a, b []serving.Time
@@ -117,7 +122,10 @@ func TestMergeOrder(t *testing.T) {
 		}
 		got = append(got, a)
 	}
-	want := []Arrival{{At: 1, App: 2, Items: 1}, {At: 5, App: 0, Items: 1}, {At: 5, App: 0, Items: 2}, {At: 5, App: 2, Items: 1}, {At: 5, App: 2, Items: 1}, {At: 6, App: 0, Items: 1}}
+	want := []Arrival{
+		{At: 1, App: 2, Items: 1}, {At: 5, App: 0, Items: 1}, {At: 5, App: 0, Items: 2}, {At: 5, App: 2, Items: 1},
+		{At: 5, App: 2, Items: 1}, {At: 6, App: 0, Items: 1},
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("merged %v,\nwant   %v", got, want)
 	}
@@ -149,8 +157,11 @@ func TestSpecErrorsNameTheField(t *testing.T) {
 		"apps[0].shape":            func(s *Spec) { s.Apps[0].Process = "gamma" },
 		"apps[0].shape: is 2, but": func(s *Spec) { s.Apps[0].Shape = 2 },
 		"apps[0].rate":             func(s *Spec) { s.Apps[0].Rate = math.NaN() },
-		"apps[0].rates[1]: starts": func(s *Spec) { s.Apps[0].Rate = 0; s.Apps[0].Rates = []Segment{{Rate: 1}, {Rate: 2}} },
-		"apps[0].rates[0]: rate":   func(s *Spec) { s.Apps[0].Rate = 0; s.Apps[0].Rates = []Segment{{Rate: -1}} },
+		"apps[0].rates[1]: starts": func(s *Spec) {
+			s.Apps[0].Rate = 0
+			s.Apps[0].Rates = []Segment{{Rate: 1}, {Rate: 2}}
+		},
+		"apps[0].rates[0]: rate": func(s *Spec) { s.Apps[0].Rate = 0; s.Apps[0].Rates = []Segment{{Rate: -1}} },
 		"apps[0].rates[1]: mixes": func(s *Spec) {
 			s.Apps[0].Rate = 0
 			s.Apps[0].Rates = []Segment{{Rate: 1, DurationS: 1}, {AtS: 1, Rate: 2}}
@@ -194,7 +205,9 @@ func TestParseRates(t *testing.T) {
 }
 
 func TestParseRange(t *testing.T) {
-	for text, want := range map[string][]float64{"100:500:100": {100, 200, 300, 400, 500}, "10": {10}, "1:3": {1, 2, 3}, "1:2:0.3": {1, 1.3, 1.6, 1.9}} {
+	for text, want := range map[string][]float64{
+		"100:500:100": {100, 200, 300, 400, 500}, "10": {10}, "1:3": {1, 2, 3}, "1:2:0.3": {1, 1.3, 1.6, 1.9},
+	} {
 		got, err := ParseRange(text)
 		if err != nil || len(got) != len(want) {
 			t.Fatalf("%q: %v, %v", text, got, err)
@@ -218,7 +231,9 @@ func TestParseTrace(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	for text, where := range map[string]string{"1\nx\n": "line 2", "2\n1\n": "line 2", "-1": "line 1", "NaN": "line 1", strings.Repeat("1", 5000): "line 1"} {
+	for text, where := range map[string]string{
+		"1\nx\n": "line 2", "2\n1\n": "line 2", "-1": "line 1", "NaN": "line 1", strings.Repeat("1", 5000): "line 1",
+	} {
 		if _, err := ParseTrace(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), where) {
 			t.Errorf("%.10q: %v, want an error with %q", text, err, where)
 		}

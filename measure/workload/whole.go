@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// WholeMilliseconds yields arrival times with whole milliseconds between them, Poisson-distributed: what the published load
-// generators of DeepRecSys, Ribbon and Kairos draw where their papers say Poisson process. The variance of a gap is its
-// mean, in ms: at 10 ms arrivals are far smoother than a Poisson process, whose gaps have a variance of 100 ms^2; far below
-// 1 ms many queries come at once.
+// WholeMilliseconds yields arrival times with whole milliseconds between them, Poisson-distributed: what the published
+// load generators of DeepRecSys, Ribbon and Kairos draw where their papers say Poisson process. The variance of a gap
+// is its mean, in ms: at 10 ms arrivals are far smoother than a Poisson process, whose gaps have a variance of 100
+// ms^2; far below 1 ms many queries come at once.
 type WholeMilliseconds struct {
 	rate *Rate
 	r    *rand.Rand
@@ -20,9 +20,9 @@ type WholeMilliseconds struct {
 	gaps poissonTable
 }
 
-// NewWholeMilliseconds returns arrival times at a rate. The mean of a gap is the time in which the rate, as it goes on, brings
-// one more query. Every gap takes one random number, and is the shorter the higher the rate: one seed at two rates gives
-// the same load, stretched.
+// NewWholeMilliseconds returns arrival times at a rate. The mean of a gap is the time in which the rate, as it goes on,
+// brings one more query. Every gap takes one random number, and is the shorter the higher the rate: one seed at two
+// rates gives the same load, stretched.
 func NewWholeMilliseconds(rate *Rate, r *rand.Rand) *WholeMilliseconds {
 	return &WholeMilliseconds{rate: rate, r: r}
 }
@@ -54,7 +54,8 @@ func (p *poissonTable) prepare(mean float64) {
 	if p.below != nil && math.Abs(mean-p.mean) <= 1e-6*p.mean {
 		return
 	}
-	// From the mode in both directions as far as doubles tell the probabilities apart from none, relative to the mode's.
+	// From the mode in both directions as far as doubles tell the probabilities apart from none, relative to the
+	// mode's.
 	const least = 1e-17
 	mode := math.Floor(mean)
 	p.mean, p.first, p.below = mean, int(mode), p.below[:0]

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The table holds the distribution: against its closed form for means from far below one to far above what e^-mean can be
-// written for.
+// The table holds the distribution: against its closed form for means from far below one to far above what e^-mean can
+// be written for.
 func TestPoissonTable(t *testing.T) {
 	for _, mean := range []float64{1e-6, 0.2, 1, 10.5, 20, 333.3, 5000} {
 		var p poissonTable
@@ -28,7 +28,8 @@ func TestPoissonTable(t *testing.T) {
 		if math.Abs(below-1) > 1e-12 || math.Abs(sum-mean) > 1e-9*(1+mean) || math.Abs(squares-mean) > 1e-8*(1+mean) {
 			t.Errorf("mean %v: probabilities end at %v, mean %v, variance %v", mean, below, sum, squares)
 		}
-		if last := p.at(math.Nextafter(1, 0)); p.at(0) != p.first || last >= p.first+len(p.below) || float64(last) < mean+6*math.Sqrt(mean) {
+		if last := p.at(math.Nextafter(1, 0)); p.at(0) != p.first || last >= p.first+len(p.below) ||
+			float64(last) < mean+6*math.Sqrt(mean) {
 			t.Errorf("mean %v: from %d to %d, the table from %d on", mean, p.at(0), last, p.first)
 		}
 	}
@@ -70,7 +71,8 @@ func TestWholeMilliseconds(t *testing.T) {
 		}
 		count[int(at.Seconds())/50]++
 	}
-	if a, b := count[0], count[1]; math.Abs(float64(a)-5000) > 3.5*math.Sqrt(5000*0.1)+1 || math.Abs(float64(b)-16_000) > 3.5*math.Sqrt(16_000*0.4)+1 {
+	if a, b := count[0], count[1]; math.Abs(float64(a)-5000) > 3.5*math.Sqrt(5000*0.1)+1 ||
+		math.Abs(float64(b)-16_000) > 3.5*math.Sqrt(16_000*0.4)+1 {
 		t.Errorf("%d and %d queries, want 5,000 and 16,000", a, b)
 	}
 	if _, ok := w.NextTime(); ok {

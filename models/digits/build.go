@@ -26,10 +26,9 @@ const (
 
 // Build trains the ladder and writes it as a model repository: <dir>/<variant>/1/model.onnx and <dir>/ladder.json. A
 // ladder that is there already and was built from the same settings is returned as it is; an older one is replaced, all
-// at once at the end; a folder that holds anything else is an error. The work takes
-// about two minutes on two cores with AVX-512, half as long again with AVX2, and half an hour without either; training has
-// use for four cores. Progress may be nil; it is called from one goroutine with a stage's name and how much of the stage is
-// done.
+// at once at the end; a folder that holds anything else is an error. The work takes about two minutes on two cores with
+// AVX-512, half as long again with AVX2, and half an hour without either; training has use for four cores. Progress may
+// be nil; it is called from one goroutine with a stage's name and how much of the stage is done.
 //
 // The same seed gives the same ladder on processors of the same kind; across kinds rounding may differ.
 func Build(ctx context.Context, dir string, seed uint64, progress Progress) (*Ladder, error) {
@@ -37,7 +36,9 @@ func Build(ctx context.Context, dir string, seed uint64, progress Progress) (*La
 }
 
 func build(ctx context.Context, dir string, s settings, progress Progress) (*Ladder, error) {
-	l := &Ladder{Task: task, Seed: s.Seed, Settings: hash(s), HeldOut: HeldOut{Seed: s.Seed ^ seedHeldOut, N: s.HeldOut},
+	l := &Ladder{Task: task, Seed: s.Seed, Settings: hash(s), HeldOut: HeldOut{
+		Seed: s.Seed ^ seedHeldOut, N: s.HeldOut,
+	},
 		Seconds: map[string]float64{}}
 	return l.make(dir, progress, func(tmp string, progress Progress) error {
 		nets, err := trainAll(ctx, s, l, progress)
@@ -51,8 +52,8 @@ func build(ctx context.Context, dir string, s settings, progress Progress) (*Lad
 // Progress is told a stage's name and how much of the stage is done.
 type Progress func(stage string, done, total float64)
 
-// make returns the ladder that lies in dir if it was built from the settings of l; otherwise it has fill train and write the models of
-// l into a folder of its own, which then takes the place of dir.
+// make returns the ladder that lies in dir if it was built from the settings of l; otherwise it has fill train and
+// write the models of l into a folder of its own, which then takes the place of dir.
 func (l *Ladder) make(dir string, progress Progress, fill func(tmp string, progress Progress) error) (*Ladder, error) {
 	if old, err := load(dir, l.Task); err == nil && old.Settings == l.Settings {
 		return old, nil
@@ -101,7 +102,8 @@ func trainAll(ctx context.Context, s settings, l *Ladder, progress Progress) (ma
 }
 
 // train trains the i-th network of a ladder to tell so many classes apart, on what fill draws.
-func (l *Ladder) train(ctx context.Context, w network, i, classes int, fill func(*rand.Rand, int, []float32) int, progress Progress) (*nn.Net, error) {
+func (l *Ladder) train(ctx context.Context, w network, i, classes int, fill func(*rand.Rand, int, []float32) int,
+	progress Progress) (*nn.Net, error) {
 	began := time.Now()
 	stage := "train " + w.Name
 	steps := float64(w.steps())
@@ -122,7 +124,8 @@ func (l *Ladder) train(ctx context.Context, w network, i, classes int, fill func
 	return net, nil
 }
 
-// practise draws a picture to train on. It holds more letters than those served, because most of it lies near the digit.
+// practise draws a picture to train on. It holds more letters than those served, because most of it lies near the
+// digit.
 func practise(rng *rand.Rand, size int, x []float32) int {
 	label := rng.IntN(10)
 	c := canvas{size, x}
@@ -132,7 +135,8 @@ func practise(rng *rand.Rand, size int, x []float32) int {
 
 // measureAll writes every variant's model and measures its accuracy. What a network says of a view is worked out once,
 // for all variants that use it.
-func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn.Net, l *Ladder, progress Progress) error {
+func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn.Net, l *Ladder,
+	progress Progress) error {
 	if len(s.Variants) == 0 {
 		return errors.New("build ladder: the settings have no variants")
 	}
@@ -175,7 +179,9 @@ func measureAll(ctx context.Context, dir string, s settings, nets map[string]*nn
 			}
 		}
 		c := newClassifier(members, v.Views)
-		if err := l.add(dir, LadderVariant{Name: v.Name, Accuracy: right(logits, labels), Parameters: c.parameters(), Products: c.products()}, c.graph(v.Name)); err != nil {
+		if err := l.add(dir, LadderVariant{
+			Name: v.Name, Accuracy: right(logits, labels), Parameters: c.parameters(), Products: c.products(),
+		}, c.graph(v.Name)); err != nil {
 			return err
 		}
 		l.Seconds["measure "+v.Name] = time.Since(began).Seconds()

@@ -23,7 +23,11 @@ func reduced() settings {
 	return settings{Format: 1, Seed: 11, HeldOut: 300,
 		Networks: []network{
 			{"coarse", "avg4 conv3x8", []nn.Stage{{Size: 32, Steps: 40}}, 32, 2e-2},
-			{"fine", "avg2 conv3x16 max2 conv3x32 max2 conv3x32", []nn.Stage{{Size: 32, Steps: 150}, {Size: 64, Steps: 50}}, 32, 2e-2},
+			{
+				"fine", "avg2 conv3x16 max2 conv3x32 max2 conv3x32", []nn.Stage{
+					{Size: 32, Steps: 150}, {Size: 64, Steps: 50},
+				}, 32, 2e-2,
+			},
 		},
 		Variants: []variant{
 			{"nano", []string{"coarse"}, 1},
@@ -50,7 +54,8 @@ func TestBuildReducedLadder(t *testing.T) {
 	if nano, small := l.Variants[0].Accuracy, l.Variants[1].Accuracy; small < 0.3 || small < nano+0.1 {
 		t.Errorf("accuracies %v and %v", nano, small)
 	}
-	if l.Variants[0].Parameters != 8*9+8+8*10+10 || l.Variants[2].Parameters != l.Variants[0].Parameters+l.Variants[1].Parameters {
+	if l.Variants[0].Parameters != 8*9+8+8*10+10 || l.Variants[2].Parameters != l.Variants[0].Parameters+
+		l.Variants[1].Parameters {
 		t.Errorf("parameters: %+v", l.Variants)
 	}
 	for _, v := range l.Variants {
@@ -58,7 +63,9 @@ func TestBuildReducedLadder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := []onnxmodel.Value{{Name: "image", DType: onnxmodel.Uint8, Shape: []int64{-1, 1, Size, Size}, Ranked: true}}
+		in := []onnxmodel.Value{
+			{Name: "image", DType: onnxmodel.Uint8, Shape: []int64{-1, 1, Size, Size}, Ranked: true},
+		}
 		out := []onnxmodel.Value{{Name: "logits", DType: onnxmodel.Float32, Shape: []int64{-1, 10}, Ranked: true},
 			{Name: "label", DType: onnxmodel.Int64, Shape: []int64{-1}, Ranked: true}}
 		if !reflect.DeepEqual(info.Inputs, in) || !reflect.DeepEqual(info.Outputs, out) {
@@ -75,7 +82,9 @@ func TestBuildReducedLadder(t *testing.T) {
 	}
 
 	t.Run("again is a no-op", func(t *testing.T) {
-		again, err := build(context.Background(), dir, reduced(), func(stage string, _, _ float64) { t.Errorf("ran %s", stage) })
+		again, err := build(context.Background(), dir, reduced(), func(stage string, _, _ float64) {
+			t.Errorf("ran %s", stage)
+		})
 		if err != nil || !reflect.DeepEqual(again, l) {
 			t.Errorf("got %+v, %v", again, err)
 		}
@@ -124,7 +133,8 @@ func TestBuildMeasuresWhatTheRuntimeServes(t *testing.T) {
 		}
 		// Rounding may tip an image that lies between two labels.
 		if off := math.Abs(float64(right)/float64(len(labels)) - v.Accuracy); off > 0.011 {
-			t.Errorf("%s: the runtime labels %d of %d rightly, the ladder says %v", v.Name, right, len(labels), v.Accuracy)
+			t.Errorf("%s: the runtime labels %d of %d rightly, the ladder says %v", v.Name, right, len(labels),
+				v.Accuracy)
 		}
 	}
 }
@@ -150,7 +160,8 @@ func TestBuildKeepsForeignFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := build(context.Background(), dir, reduced(), nil); err == nil || !strings.Contains(err.Error(), "something else") {
+	if _, err := build(context.Background(), dir, reduced(), nil); err == nil ||
+		!strings.Contains(err.Error(), "something else") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -250,7 +261,12 @@ func TestWriteSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"inputs": []any{map[string]any{"name": "image", "datatype": "UINT8", "shape": []any{1.0, float64(Size), float64(Size)}, "file": "inputs.bin"}},
+		"inputs": []any{
+			map[string]any{
+				"name": "image", "datatype": "UINT8", "shape": []any{1.0, float64(Size), float64(Size)},
+				"file": "inputs.bin",
+			},
+		},
 		"labels": map[string]any{"datatype": "INT64", "file": "labels.bin"}, "label_output": "label", "count": 5.0,
 	}
 	if !reflect.DeepEqual(meta, want) {

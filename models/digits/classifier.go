@@ -40,14 +40,16 @@ func (c *classifier) graph(name string) *onnxmodel.Graph {
 	if many > 1 {
 		g.InitializerInt64("by_view", []int64{many, -1, 10}, 3)
 		g.Node("Reshape", []string{logits, "by_view"}, []string{"grouped"})
-		g.Node("ReduceMean", []string{"grouped"}, []string{"logits"}, onnxmodel.AttrInts("axes", 0), onnxmodel.AttrInt("keepdims", 0))
+		g.Node("ReduceMean", []string{"grouped"}, []string{"logits"}, onnxmodel.AttrInts("axes", 0),
+			onnxmodel.AttrInt("keepdims", 0))
 	}
-	g.Node("ArgMax", []string{"logits"}, []string{"label"}, onnxmodel.AttrInt("axis", 1), onnxmodel.AttrInt("keepdims", 0))
+	g.Node("ArgMax", []string{"logits"}, []string{"label"}, onnxmodel.AttrInt("axis", 1),
+		onnxmodel.AttrInt("keepdims", 0))
 	return g.Output("logits", onnxmodel.Float32, n, 10).Output("label", onnxmodel.Int64, n)
 }
 
-// addViews cuts the views out of the pictures with their borders repeated, and joins them, all pictures of the first view
-// before those of the second, so that the members see views times N pictures.
+// addViews cuts the views out of the pictures with their borders repeated, and joins them, all pictures of the first
+// view before those of the second, so that the members see views times N pictures.
 func (c *classifier) addViews(g *onnxmodel.Graph) string {
 	const f = furthest
 	g.InitializerInt64("margins", []int64{0, 0, f, f, 0, 0, f, f}, 8)

@@ -19,10 +19,12 @@ func startRuntime(t testing.TB) {
 	t.Helper()
 	lib := os.Getenv("SLUICE_ONNXRUNTIME")
 	if lib == "" {
-		lib = filepath.Join("..", "..", "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux", "x64", "libonnxruntime.so.1")
+		lib = filepath.Join("..", "..", "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux", "x64",
+			"libonnxruntime.so.1")
 	}
 	if _, err := os.Stat(lib); err != nil {
-		t.Skipf("ONNX Runtime is not installed (%v): run npm ci --ignore-scripts, or set SLUICE_ONNXRUNTIME to the library", err)
+		t.Skipf("ONNX Runtime is not installed (%v): run npm ci --ignore-scripts, or set SLUICE_ONNXRUNTIME to the "+
+			"library", err)
 	}
 	ort.SetSharedLibraryPath(lib)
 	if err := ort.InitializeEnvironment(); err != nil {
@@ -74,7 +76,9 @@ func briefly(t *testing.T, layers string, seed uint64) *nn.Net {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = nn.Train(context.Background(), net, nn.Training{Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: seed, Fill: practise})
+	err = nn.Train(context.Background(), net, nn.Training{
+		Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: seed, Fill: practise,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

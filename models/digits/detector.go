@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// detector says for every place of a picture whether a digit's centre is there. Its network is trained like the classifiers, with two
-// classes, without and with a digit, and on small pictures: what it learns to tell the two apart by, it scores at every place.
+// detector says for every place of a picture whether a digit's centre is there. Its network is trained like the
+// classifiers, with two classes, without and with a digit, and on small pictures: what it learns to tell the two apart
+// by, it scores at every place.
 type detector struct {
 	net  *nn.Net
 	bias float64 // the odds, as a logarithm, from which on a place is taken for a digit's
@@ -26,7 +27,8 @@ func sight(rng *rand.Rand, size int, x []float32) int {
 	return with
 }
 
-// boxes lists the squares round the centres of the places of a picture, row by row: x1, y1, x2, y2 in pixels. They reach over the edge.
+// boxes lists the squares round the centres of the places of a picture, row by row: x1, y1, x2, y2 in pixels. They
+// reach over the edge.
 func boxes(height, width int) []float32 {
 	out := make([]float32, 0, 4*height*width)
 	sy, sx := float32(Size)/float32(height), float32(Size)/float32(width)
@@ -39,8 +41,8 @@ func boxes(height, width int) []float32 {
 	return out
 }
 
-// graph writes the detector as a model: "image" UINT8 [N,1,192,192] to "boxes" FP32 [N,P,4] in pixels and "scores" FP32 [N,P], 0.5
-// and more where a digit's centre is believed to be.
+// graph writes the detector as a model: "image" UINT8 [N,1,192,192] to "boxes" FP32 [N,P,4] in pixels and "scores" FP32
+// [N,P], 0.5 and more where a digit's centre is believed to be.
 func (d *detector) graph(name string) *onnxmodel.Graph {
 	const n = onnxmodel.Symbolic
 	g := onnxmodel.NewGraph("digits_"+name).Input("image", onnxmodel.Uint8, n, 1, Size, Size)

@@ -34,5 +34,7 @@ var faces = []struct {
 	{"lm roman", lmroman10regular.TTF}, {"lm roman italic", lmroman10italic.TTF},
 	{"lm roman unslanted", lmromanunsl10regular.TTF}, {"lm roman dunhill", lmromandunh10regular.TTF},
 	{"lm mono", lmmono10regular.TTF}, {"lm mono italic", lmmono10italic.TTF},
-	{"lm sans", lmsans10regular.TTF}, {"lm sans oblique", lmsans10oblique.TTF}, {"lm sans quotation bold", lmsansquot8bold.TTF},
+	{"lm sans", lmsans10regular.TTF}, {"lm sans oblique", lmsans10oblique.TTF}, {
+		"lm sans quotation bold", lmsansquot8bold.TTF,
+	},
 }

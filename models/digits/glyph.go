@@ -11,8 +11,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// A glyph is kept as signed distances to its outline, on a grid finer than an image: distances give strokes of any width
-// and softness after any distortion.
+// A glyph is kept as signed distances to its outline, on a grid finer than an image: distances give strokes of any
+// width and softness after any distortion.
 const (
 	perPixel  = 3  // grid points to a pixel
 	gridSize  = 96 // grid points across
@@ -27,8 +27,8 @@ const signs = "0123456789AEFHKMNPRTUVWXY"
 
 const digitSigns = 10
 
-// glyphs returns the glyphs by face and sign. The fonts are part of the program, so that failing to read one is a mistake
-// in it and not in what it was given.
+// glyphs returns the glyphs by face and sign. The fonts are part of the program, so that failing to read one is a
+// mistake in it and not in what it was given.
 var glyphs = sync.OnceValue(func() [][len(signs)]*glyph {
 	all := make([][len(signs)]*glyph, len(faces))
 	var wg sync.WaitGroup

@@ -19,8 +19,8 @@ type Ladder struct {
 	Seconds  map[string]float64 `json:"seconds"` // what building took, by stage
 }
 
-// LadderVariant is one model. Accuracy is the share of held-out pictures it labels rightly, from 0 to 1; Products is how
-// many multiplications a picture takes.
+// LadderVariant is one model. Accuracy is the share of held-out pictures it labels rightly, from 0 to 1; Products is
+// how many multiplications a picture takes.
 type LadderVariant struct {
 	Name       string  `json:"name"`
 	Stage      string  `json:"stage,omitempty"` // of a pipeline, that it is for

@@ -9,7 +9,8 @@ import (
 )
 
 // BenchmarkLadder measures each variant of the full ladder in ONNX Runtime on one thread, at batch sizes 1 to 16. The
-// ladder is built in the folder that SLUICE_DEMO_MODELS names, or taken from there; without it the benchmark is skipped.
+// ladder is built in the folder that SLUICE_DEMO_MODELS names, or taken from there; without it the benchmark is
+// skipped.
 func BenchmarkLadder(b *testing.B) {
 	dir := os.Getenv("SLUICE_DEMO_MODELS")
 	if dir == "" {

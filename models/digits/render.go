@@ -54,10 +54,10 @@ func between(rng *rand.Rand, lo, hi float32) float32 { return lo + (hi-lo)*rng.F
 
 func normal(rng *rand.Rand) float32 { return float32(rng.NormFloat64()) }
 
-// render draws digits somewhere: each in a random face, bent, with strokes of random width and softness, among letters and stray
-// strokes, in uneven light and noise. How much else there is goes with the area, so that a small picture looks like a part
-// of a large one; letters is their mean number in a picture of the size served. It returns where the digits' centres lie; where
-// there is no room for one, it and those after it are left out.
+// render draws digits somewhere: each in a random face, bent, with strokes of random width and softness, among letters
+// and stray strokes, in uneven light and noise. How much else there is goes with the area, so that a small picture
+// looks like a part of a large one; letters is their mean number in a picture of the size served. It returns where the
+// digits' centres lie; where there is no room for one, it and those after it are left out.
 func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place {
 	all := glyphs()
 	clear(c.v)
@@ -67,7 +67,8 @@ func (c *canvas) render(rng *rand.Rand, labels []int64, letters float32) []place
 		digit := newHand(rng)
 		found := false
 		for tries := 0; tries < mostTries && !found; tries++ {
-			digit.x, digit.y = between(rng, margin, float32(c.size-margin)), between(rng, margin, float32(c.size-margin))
+			digit.x, digit.y = between(rng, margin, float32(c.size-margin)),
+				between(rng, margin, float32(c.size-margin))
 			found = apart(places, digit.x, digit.y, clearance)
 		}
 		if !found {

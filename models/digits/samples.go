@@ -29,9 +29,9 @@ type sampleLabels struct {
 	File     string `json:"file"`
 }
 
-// WriteSamples writes n labelled pictures into the folder path, for a load generator: inputs.bin (UINT8), labels.bin (INT64,
-// what output "label" should be) and samples.json, which says so. Files that are there are overwritten; samples.json
-// comes last, so that where it is complete, all is.
+// WriteSamples writes n labelled pictures into the folder path, for a load generator: inputs.bin (UINT8), labels.bin
+// (INT64, what output "label" should be) and samples.json, which says so. Files that are there are overwritten;
+// samples.json comes last, so that where it is complete, all is.
 func WriteSamples(path string, seed uint64, n int) error {
 	if n < 1 || n > 1<<20 {
 		return fmt.Errorf("write samples %s: %d samples: give 1 to %d", path, n, 1<<20)
@@ -44,7 +44,8 @@ func WriteSamples(path string, seed uint64, n int) error {
 	return writeSamples(path, n, images, out)
 }
 
-// WriteScenes writes scenes for a load generator as WriteSamples does, without labels: what is right is not one number for each.
+// WriteScenes writes scenes for a load generator as WriteSamples does, without labels: what is right is not one number
+// for each.
 func WriteScenes(path string, scenes []Scene) error {
 	var images []byte
 	for i := range scenes {
@@ -57,7 +58,11 @@ func writeSamples(path string, n int, images, labels []byte) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("write samples: %w", err)
 	}
-	s := samples{Inputs: []sampleInput{{Name: "image", DataType: "UINT8", Shape: []int64{1, Size, Size}, File: "inputs.bin"}}, Count: n}
+	s := samples{
+		Inputs: []sampleInput{
+			{Name: "image", DataType: "UINT8", Shape: []int64{1, Size, Size}, File: "inputs.bin"},
+		}, Count: n,
+	}
 	type file struct {
 		name string
 		data []byte

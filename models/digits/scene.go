@@ -20,8 +20,8 @@ type Digit struct {
 	X, Y  float32
 }
 
-// Scenes renders n scenes with as many digits each as count says, up to MostDigits and as far as there is room. Scene i depends on
-// the seed, i and its count alone.
+// Scenes renders n scenes with as many digits each as count says, up to MostDigits and as far as there is room. Scene i
+// depends on the seed, i and its count alone.
 func Scenes(seed uint64, n int, count func(i int) int) []Scene {
 	out := make([]Scene, n)
 	drawAll(n, func(c *canvas, i int) {

@@ -26,7 +26,8 @@ const (
 // Overlap is the intersection over union from which two boxes of a scene are taken for one digit's.
 const Overlap = 0.2
 
-// scenery says everything that the models for scenes depend on, apart from this package's code, for which Format stands.
+// scenery says everything that the models for scenes depend on, apart from this package's code, for which Format
+// stands.
 type scenery struct {
 	Format    int
 	Seed      uint64
@@ -40,8 +41,16 @@ func fullScenery(seed uint64) scenery {
 	return scenery{
 		Format: 1, Seed: seed, HeldOut: 300,
 		Detectors: []network{
-			{"coarse", "avg2 conv3x16 max2 conv3x32 max2 conv3x48", []nn.Stage{{Size: Box, Steps: 400}, {Size: 64, Steps: 200}}, 32, 16e-3},
-			{"fine", "conv3x16 max2 conv3x16 max2 conv3x32 conv3x32 max2 conv3x64 conv3x64", []nn.Stage{{Size: Box, Steps: 500}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60}}, 32, 16e-3},
+			{
+				"coarse", "avg2 conv3x16 max2 conv3x32 max2 conv3x48", []nn.Stage{
+					{Size: Box, Steps: 400}, {Size: 64, Steps: 200},
+				}, 32, 16e-3,
+			},
+			{
+				"fine", "conv3x16 max2 conv3x16 max2 conv3x32 conv3x32 max2 conv3x64 conv3x64", []nn.Stage{
+					{Size: Box, Steps: 500}, {Size: 64, Steps: 400}, {Size: 96, Steps: 60},
+				}, 32, 16e-3,
+			},
 		},
 		Readers: []network{
 			{"quick", "conv3x16 max2 conv3x32 max2 conv3x48", patches(600), 32, 16e-3},
@@ -50,19 +59,23 @@ func fullScenery(seed uint64) scenery {
 	}
 }
 
-// BuildScenery trains detectors, which find digits in a scene, and readers, which read one in a patch of Box by Box pixels, and writes
-// them as a model repository, as Build does. The accuracy of a detector is the harmonic mean of its precision and recall on held-out
-// scenes of 1 to 9 digits, that of a reader its share of patches of these scenes read rightly, when they are cut out a few pixels off.
+// BuildScenery trains detectors, which find digits in a scene, and readers, which read one in a patch of Box by Box
+// pixels, and writes them as a model repository, as Build does. The accuracy of a detector is the harmonic mean of its
+// precision and recall on held-out scenes of 1 to 9 digits, that of a reader its share of patches of these scenes read
+// rightly, when they are cut out a few pixels off.
 //
-// A detector takes "image" UINT8 [N,1,192,192] and gives "boxes" FP32 [N,P,4] (x1, y1, x2, y2 in pixels) and "scores" FP32 [N,P]: what
-// scores at least 0.5 and overlaps no better one by more than Overlap is a digit. A reader takes "patch" UINT8 [N,1,40,40] and gives
-// "logits" FP32 [N,10] and "label" INT64 [N].
+// A detector takes "image" UINT8 [N,1,192,192] and gives "boxes" FP32 [N,P,4] (x1, y1, x2, y2 in pixels) and "scores"
+// FP32 [N,P]: what scores at least 0.5 and overlaps no better one by more than Overlap is a digit. A reader takes
+// "patch" UINT8 [N,1,40,40] and gives "logits" FP32 [N,10] and "label" INT64 [N].
 func BuildScenery(ctx context.Context, dir string, seed uint64, progress Progress) (*Ladder, error) {
 	return buildScenery(ctx, dir, fullScenery(seed), progress)
 }
 
 func buildScenery(ctx context.Context, dir string, s scenery, progress Progress) (*Ladder, error) {
-	l := &Ladder{Task: sceneTask, Seed: s.Seed, Settings: hash(s), HeldOut: HeldOut{Seed: s.Seed ^ seedHeldOut, N: s.HeldOut}, Seconds: map[string]float64{}}
+	l := &Ladder{
+		Task: sceneTask, Seed: s.Seed, Settings: hash(s), HeldOut: HeldOut{Seed: s.Seed ^ seedHeldOut, N: s.HeldOut},
+		Seconds: map[string]float64{},
+	}
 	return l.make(dir, progress, func(tmp string, progress Progress) error {
 		busy := func(i int) int { return 1 + i%9 }
 		tuning, held := Scenes(s.Seed^seedTuning, s.HeldOut, busy), Scenes(l.HeldOut.Seed, s.HeldOut, busy)
@@ -81,7 +94,9 @@ func buildScenery(ctx context.Context, dir string, s scenery, progress Progress)
 				return err
 			}
 			l.Seconds["measure "+w.Name] = time.Since(began).Seconds()
-			if err := l.add(tmp, LadderVariant{Name: w.Name, Stage: Detect, Accuracy: score, Parameters: net.Parameters(), Products: net.Products()}, d.graph(w.Name)); err != nil {
+			if err := l.add(tmp, LadderVariant{
+				Name: w.Name, Stage: Detect, Accuracy: score, Parameters: net.Parameters(), Products: net.Products(),
+			}, d.graph(w.Name)); err != nil {
 				return err
 			}
 		}
@@ -91,7 +106,10 @@ func buildScenery(ctx context.Context, dir string, s scenery, progress Progress)
 				return err
 			}
 			r := reader{net.At(Box, Box)}
-			if err := l.add(tmp, LadderVariant{Name: w.Name, Stage: Read, Accuracy: r.score(held, s.Seed), Parameters: r.net.Parameters(), Products: r.net.Products()}, r.graph(w.Name)); err != nil {
+			if err := l.add(tmp, LadderVariant{
+				Name: w.Name, Stage: Read, Accuracy: r.score(held, s.Seed), Parameters: r.net.Parameters(),
+				Products: r.net.Products(),
+			}, r.graph(w.Name)); err != nil {
 				return err
 			}
 		}
@@ -139,7 +157,8 @@ func overlap(a, b place) float64 {
 	return w * h / (2*Box*Box - w*h)
 }
 
-// matched is how far from a digit's centre, in pixels, what is found still counts for it: a reader has seen digits that far off.
+// matched is how far from a digit's centre, in pixels, what is found still counts for it: a reader has seen digits that
+// far off.
 const matched = 14
 
 // Match pairs boxes, best first, with digits of a scene: for each box the digit it is of, or -1.
@@ -195,8 +214,8 @@ func (d *detector) judge(ctx context.Context, scenes []Scene, least float64) ([]
 	return slices.Concat(by...), digits, ctx.Err()
 }
 
-// tune finds the odds from which on what is found is best taken for a digit: those with the highest harmonic mean of precision and
-// recall, which is twice the right ones over the found and the present.
+// tune finds the odds from which on what is found is best taken for a digit: those with the highest harmonic mean of
+// precision and recall, which is twice the right ones over the found and the present.
 func (d *detector) tune(ctx context.Context, scenes []Scene) (float64, error) {
 	all, digits, err := d.judge(ctx, scenes, -4)
 	if err != nil {
@@ -241,12 +260,13 @@ func (r *reader) graph(name string) *onnxmodel.Graph {
 	g.Node("Cast", []string{"patch"}, []string{"levels"}, onnxmodel.AttrInt("to", int64(onnxmodel.Float32)))
 	g.Node("Mul", []string{"levels", "grey"}, []string{"picture"})
 	g.Node("Identity", []string{r.net.Export(g, "r_", "picture")}, []string{"logits"})
-	g.Node("ArgMax", []string{"logits"}, []string{"label"}, onnxmodel.AttrInt("axis", 1), onnxmodel.AttrInt("keepdims", 0))
+	g.Node("ArgMax", []string{"logits"}, []string{"label"}, onnxmodel.AttrInt("axis", 1),
+		onnxmodel.AttrInt("keepdims", 0))
 	return g.Output("logits", onnxmodel.Float32, n, 10).Output("label", onnxmodel.Int64, n)
 }
 
-// score is the share of the scenes' digits that are read rightly when the patch is up to 4 pixels off in both directions, half of
-// the distance between two places of a detector.
+// score is the share of the scenes' digits that are read rightly when the patch is up to 4 pixels off in both
+// directions, half of the distance between two places of a detector.
 func (r *reader) score(scenes []Scene, seed uint64) float64 {
 	run, rng := r.net.Runner(), rand.New(rand.NewPCG(seed, seedScenes))
 	x := make([]float32, Box*Box)

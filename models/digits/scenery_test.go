@@ -55,14 +55,16 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// What the runtime says of a scene is what the forward pass says, for batches as well; a detector and a reader that were trained
-// for seconds find and read more than chance would.
+// What the runtime says of a scene is what the forward pass says, for batches as well; a detector and a reader that
+// were trained for seconds find and read more than chance would.
 func TestScenery(t *testing.T) {
 	startRuntime(t)
 	dir := filepath.Join(t.TempDir(), "models")
 	s := scenery{Format: 1, Seed: 5, HeldOut: 40,
-		Detectors: []network{{"find", "avg2 conv3x16 max2 conv3x32 max2 conv3x32", []nn.Stage{{Size: Box, Steps: 120}}, 32, 2e-2}},
-		Readers:   []network{{"tell", "avg2 conv3x16 max2 conv3x32", []nn.Stage{{Size: Box, Steps: 120}}, 32, 2e-2}},
+		Detectors: []network{
+			{"find", "avg2 conv3x16 max2 conv3x32 max2 conv3x32", []nn.Stage{{Size: Box, Steps: 120}}, 32, 2e-2},
+		},
+		Readers: []network{{"tell", "avg2 conv3x16 max2 conv3x32", []nn.Stage{{Size: Box, Steps: 120}}, 32, 2e-2}},
 	}
 	l, err := buildScenery(context.Background(), dir, s, nil)
 	if err != nil {
@@ -74,7 +76,9 @@ func TestScenery(t *testing.T) {
 	if l.Variants[0].Accuracy < 0.4 || l.Variants[1].Accuracy < 0.2 {
 		t.Errorf("accuracies %.3f and %.3f", l.Variants[0].Accuracy, l.Variants[1].Accuracy)
 	}
-	if again, err := buildScenery(context.Background(), dir, s, func(string, float64, float64) { t.Error("built again") }); err != nil || again.Settings != l.Settings {
+	if again, err := buildScenery(context.Background(), dir, s, func(string, float64, float64) {
+		t.Error("built again")
+	}); err != nil || again.Settings != l.Settings {
 		t.Error(again, err)
 	}
 	if _, err := Load(dir); err == nil {
@@ -130,7 +134,9 @@ func TestDetectorGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nn.Train(context.Background(), net, nn.Training{Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: 4, Fill: sight}); err != nil {
+	if err := nn.Train(context.Background(), net, nn.Training{
+		Stages: []nn.Stage{{Size: 32, Steps: 8}}, Batch: 16, Rate: 5e-3, Seed: 4, Fill: sight,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	d := detector{net: net, bias: 0.7}

@@ -39,8 +39,8 @@ type variant struct {
 	Views    int
 }
 
-// full returns the settings of the demo's ladder. Small pictures come first in training: they teach what a digit looks like
-// at a fraction of the cost, and without them larger ones teach nothing for a long time.
+// full returns the settings of the demo's ladder. Small pictures come first in training: they teach what a digit looks
+// like at a fraction of the cost, and without them larger ones teach nothing for a long time.
 func full(seed uint64) settings {
 	const (
 		coarse = "avg2 conv3x16 max2 conv3x32 max2 conv3x48"

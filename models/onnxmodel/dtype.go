@@ -25,7 +25,9 @@ const (
 
 // DTypes lists every element type that the Open Inference Protocol can carry, in the protocol's order.
 func DTypes() []DType {
-	return []DType{Bool, Uint8, Uint16, Uint32, Uint64, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, String}
+	return []DType{
+		Bool, Uint8, Uint16, Uint32, Uint64, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64, String,
+	}
 }
 
 type dtypeInfo struct {

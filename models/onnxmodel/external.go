@@ -11,8 +11,8 @@ import (
 // deepest bounds how far graphs may nest in attributes of nodes.
 const deepest = 64
 
-// External tells whether a model keeps tensors in other files: initializers, or constants of any node at any depth. Whoever takes a
-// model from a stranger must not run it then: it may name any file of the machine.
+// External tells whether a model keeps tensors in other files: initializers, or constants of any node at any depth.
+// Whoever takes a model from a stranger must not run it then: it may name any file of the machine.
 func External(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

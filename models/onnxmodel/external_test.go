@@ -13,13 +13,20 @@ import (
 
 // External data is found wherever a model may hide it, and only there.
 func TestExternal(t *testing.T) {
-	outside := &pb.TensorProto{Name: "w", DataLocation: pb.TensorProto_EXTERNAL, ExternalData: []*pb.StringStringEntryProto{{Key: "location", Value: "../../secret"}}}
+	outside := &pb.TensorProto{
+		Name: "w", DataLocation: pb.TensorProto_EXTERNAL,
+		ExternalData: []*pb.StringStringEntryProto{{Key: "location", Value: "../../secret"}},
+	}
 	constant := func(x *pb.TensorProto) *pb.NodeProto {
 		return &pb.NodeProto{OpType: "Constant", Attribute: []*pb.AttributeProto{{Name: "value", T: x}}}
 	}
 	plain := &pb.TensorProto{Name: "w", RawData: []byte{0x68, 0x6a, 0, 1}, Dims: []int64{4}}
 	branch := func(x *pb.TensorProto) *pb.NodeProto {
-		return &pb.NodeProto{OpType: "If", Attribute: []*pb.AttributeProto{{Name: "then_branch", G: &pb.GraphProto{Node: []*pb.NodeProto{constant(x)}}}}}
+		return &pb.NodeProto{
+			OpType: "If", Attribute: []*pb.AttributeProto{
+				{Name: "then_branch", G: &pb.GraphProto{Node: []*pb.NodeProto{constant(x)}}},
+			},
+		}
 	}
 	marshal := func(m proto.Message) []byte {
 		b, err := proto.Marshal(m)
@@ -48,10 +55,18 @@ func TestExternal(t *testing.T) {
 		model *pb.ModelProto
 		want  bool
 	}{
-		"none":        {&pb.ModelProto{Graph: &pb.GraphProto{Initializer: []*pb.TensorProto{plain}, Node: []*pb.NodeProto{constant(plain), branch(plain)}}}, false},
+		"none": {
+			&pb.ModelProto{
+				Graph: &pb.GraphProto{
+					Initializer: []*pb.TensorProto{plain}, Node: []*pb.NodeProto{constant(plain), branch(plain)},
+				},
+			}, false,
+		},
 		"initializer": {&pb.ModelProto{Graph: &pb.GraphProto{Initializer: []*pb.TensorProto{plain, outside}}}, true},
-		"constant":    {&pb.ModelProto{Graph: &pb.GraphProto{Node: []*pb.NodeProto{constant(plain), constant(outside)}}}, true},
-		"branch":      {&pb.ModelProto{Graph: &pb.GraphProto{Node: []*pb.NodeProto{branch(outside)}}}, true},
+		"constant": {
+			&pb.ModelProto{Graph: &pb.GraphProto{Node: []*pb.NodeProto{constant(plain), constant(outside)}}}, true,
+		},
+		"branch": {&pb.ModelProto{Graph: &pb.GraphProto{Node: []*pb.NodeProto{branch(outside)}}}, true},
 	} {
 		path := filepath.Join(t.TempDir(), "m.onnx")
 		if err := os.WriteFile(path, marshal(x.model), 0o600); err != nil {

@@ -30,7 +30,8 @@ type Graph struct {
 // NewGraph starts an empty graph. The name must not be empty.
 func NewGraph(name string) *Graph { return &Graph{g: &pb.GraphProto{Name: name}} }
 
-// Input declares an input. The dimensions are the whole shape, the batch dimension included; Symbolic ones are negative.
+// Input declares an input. The dimensions are the whole shape, the batch dimension included; Symbolic ones are
+// negative.
 func (g *Graph) Input(name string, d DType, dims ...int64) *Graph {
 	g.g.Input = append(g.g.Input, valueInfo(name, d, dims))
 	return g

@@ -19,7 +19,8 @@ func Load(path string) (*pb.ModelProto, error) {
 		return nil, fmt.Errorf("load model: %w", err)
 	}
 	if !st.Mode().IsRegular() || st.Size() >= maxLoad {
-		return nil, fmt.Errorf("load model %s: it is %d bytes long, want a file of less than %d", path, st.Size(), maxLoad)
+		return nil, fmt.Errorf("load model %s: it is %d bytes long, want a file of less than %d", path, st.Size(),
+			maxLoad)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -14,10 +14,12 @@ func startRuntime(t *testing.T) {
 	t.Helper()
 	lib := os.Getenv("SLUICE_ONNXRUNTIME")
 	if lib == "" {
-		lib = filepath.Join("..", "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux", "x64", "libonnxruntime.so.1")
+		lib = filepath.Join("..", "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux", "x64",
+			"libonnxruntime.so.1")
 	}
 	if _, err := os.Stat(lib); err != nil {
-		t.Skipf("ONNX Runtime is not installed (%v): run npm ci --ignore-scripts, or set SLUICE_ONNXRUNTIME to the library", err)
+		t.Skipf("ONNX Runtime is not installed (%v): run npm ci --ignore-scripts, or set SLUICE_ONNXRUNTIME to the "+
+			"library", err)
 	}
 	ort.SetSharedLibraryPath(lib)
 	if err := ort.InitializeEnvironment(); err != nil {

@@ -21,8 +21,8 @@ const (
 	maxRank      = 64
 )
 
-// Value is an input or output of a model. DType is 0 when it is not a tensor. Shape has -1 for a dimension that is not a
-// fixed number; it is nil, and Ranked false, when the file does not even say how many dimensions there are.
+// Value is an input or output of a model. DType is 0 when it is not a tensor. Shape has -1 for a dimension that is not
+// a fixed number; it is nil, and Ranked false, when the file does not even say how many dimensions there are.
 type Value struct {
 	Name   string
 	DType  DType

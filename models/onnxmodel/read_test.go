@@ -118,15 +118,18 @@ func TestReadRefuses(t *testing.T) {
 		"many":       {graph(manyInputs), "more than 4096 inputs"},
 		"long name":  {graph(bytesField(2, maxNameSize+1)), "name of"},
 		"big value":  {graph(bytesField(11, maxValueSize+1)), "more than"},
-		"deep":       {graph(protowire.AppendBytes(protowire.AppendTag(nil, 11, protowire.BytesType), deep)), "dimensions"},
-		"nameless":   {graph(bytesField(12, 0)), "has no name"},
+		"deep": {
+			graph(protowire.AppendBytes(protowire.AppendTag(nil, 11, protowire.BytesType), deep)), "dimensions",
+		},
+		"nameless": {graph(bytesField(12, 0)), "has no name"},
 	} {
 		_, err := read(bytes.NewReader(c.data), int64(len(c.data)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want one with %q", name, err, c.want)
 		}
 	}
-	if _, err := Read(filepath.Join(t.TempDir(), "absent.onnx")); !os.IsNotExist(err) && (err == nil || !strings.Contains(err.Error(), "absent.onnx")) {
+	if _, err := Read(filepath.Join(t.TempDir(), "absent.onnx")); !os.IsNotExist(err) &&
+		(err == nil || !strings.Contains(err.Error(), "absent.onnx")) {
 		t.Errorf("absent file: %v", err)
 	}
 	if _, err := Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
@@ -173,7 +176,8 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%d outputs, the message has %d", got, want)
 		}
 		for i, v := range info.Outputs {
-			if v.Name != m.Graph.Output[i].Name || int32(v.DType) != m.Graph.Output[i].Type.GetTensorType().GetElemType() {
+			if v.Name != m.Graph.Output[i].Name ||
+				int32(v.DType) != m.Graph.Output[i].Type.GetTensorType().GetElemType() {
 				t.Fatalf("output %d is %+v, the message has %v", i, v, m.Graph.Output[i])
 			}
 		}

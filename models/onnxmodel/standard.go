@@ -8,8 +8,8 @@ func Identity(d DType, dims ...int64) *Graph {
 		Output("output", d, dims...)
 }
 
-// Add returns a graph with inputs "a" and "b" and output "sum". ONNX Runtime can add Int32, Int64, Float32 and Float64 on
-// a CPU.
+// Add returns a graph with inputs "a" and "b" and output "sum". ONNX Runtime can add Int32, Int64, Float32 and Float64
+// on a CPU.
 func Add(d DType, dims ...int64) *Graph {
 	return NewGraph("add").
 		Input("a", d, dims...).Input("b", d, dims...).

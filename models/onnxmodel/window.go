@@ -75,7 +75,8 @@ func (w *window) fields(off, end int64, visit func(field) error) error {
 			}
 			f.start = at + int64(m)
 			if v > uint64(end-f.start) {
-				return fmt.Errorf("malformed at byte %d: field %d claims %d bytes, %d are left", off, num, v, end-f.start)
+				return fmt.Errorf("malformed at byte %d: field %d claims %d bytes, %d are left", off, num, v,
+					end-f.start)
 			}
 			f.end = f.start + int64(v)
 			off = f.end

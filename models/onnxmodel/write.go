@@ -18,8 +18,8 @@ func (g *Graph) Write(path string) error {
 	return Write(path, g.Model(DefaultOpset, DefaultIR))
 }
 
-// Write writes a model file, making the folders above it. The same message gives the same bytes, and a reader never sees
-// half a file.
+// Write writes a model file, making the folders above it. The same message gives the same bytes, and a reader never
+// sees half a file.
 func Write(path string, m *pb.ModelProto) error {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

@@ -17,7 +17,8 @@ func (m *Model) checkConfig() error {
 	if c.MaxBatchSize != nil && (*c.MaxBatchSize < 0 || *c.MaxBatchSize > MaxMaxBatch) {
 		return fmt.Errorf("max_batch_size is %d, want 0 to %d", *c.MaxBatchSize, MaxMaxBatch)
 	}
-	if f := c.DefaultModelFilename; f != "" && (path.Base(f) != f || f == "." || f == ".." || strings.ContainsAny(f, "\\\x00")) {
+	if f := c.DefaultModelFilename; f != "" && (path.Base(f) != f || f == "." || f == ".." ||
+		strings.ContainsAny(f, "\\\x00")) {
 		return fmt.Errorf("default_model_filename is %q, want a plain file name", f)
 	}
 	if c.SequenceBatching != nil {
@@ -35,7 +36,8 @@ func (m *Model) checkConfig() error {
 		}
 	}
 	if len(c.InstanceGroup) > 0 {
-		m.warnf("instance_group is not applied: the plan, or placement in sluice.yaml, decides how many instances run where")
+		m.warnf("instance_group is not applied: the plan, or placement in sluice.yaml, decides how many instances " +
+			"run where")
 	}
 	if d := c.DynamicBatching; d != nil {
 		for i, n := range d.PreferredBatchSize {
@@ -44,9 +46,11 @@ func (m *Model) checkConfig() error {
 			}
 		}
 		if d.DefaultPriorityLevel > d.PriorityLevels {
-			return fmt.Errorf("dynamic_batching.default_priority_level is %d, more than priority_levels %d", d.DefaultPriorityLevel, d.PriorityLevels)
+			return fmt.Errorf("dynamic_batching.default_priority_level is %d, more than priority_levels %d",
+				d.DefaultPriorityLevel, d.PriorityLevels)
 		}
-		m.warnf("dynamic_batching is not applied: the app's system and SLO in sluice.yaml decide how queries are batched")
+		m.warnf("dynamic_batching is not applied: the app's system and SLO in sluice.yaml decide how queries are " +
+			"batched")
 	}
 	if len(c.ModelWarmup) > 0 {
 		m.warnf("model_warmup is not applied: every variant is warmed at each batch size before it is ready")

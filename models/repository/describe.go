@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/models/repository/pb"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -43,14 +43,18 @@ func (m *Model) describe() error {
 	if m.MaxBatch > 0 {
 		for _, s := range slices.Concat(m.Inputs, m.Outputs) {
 			if s.Shape != nil && (len(s.Shape) == 0 || s.Shape[0] != -1) {
-				return fmt.Errorf("max_batch_size is %d, but the first dimension of %q is fixed: its shape is %v: set max_batch_size to 0 or export the model with a dynamic batch dimension", m.MaxBatch, s.Name, s.Shape)
+				return fmt.Errorf(
+					"max_batch_size is %d, but the first dimension of %q is fixed: its shape is %v: set "+
+						"max_batch_size to 0 or export the model with a dynamic batch dimension", m.MaxBatch, s.Name,
+					s.Shape)
 			}
 		}
 	}
 	return nil
 }
 
-// maxBatch takes the configured bound; without one, a model whose tensors all begin with a variable dimension can batch.
+// maxBatch takes the configured bound; without one, a model whose tensors all begin with a variable dimension can
+// batch.
 func (m *Model) maxBatch(in, out []tensor.Spec) int {
 	if m.Config.MaxBatchSize != nil {
 		return int(*m.Config.MaxBatchSize)
@@ -110,14 +114,17 @@ func merge(kind string, configured, file []tensor.Spec) ([]tensor.Spec, error) {
 		seen[c.Name] = true
 		i := slices.IndexFunc(file, func(s tensor.Spec) bool { return s.Name == c.Name })
 		if i < 0 {
-			return nil, fmt.Errorf("config.pbtxt: %s %q: the model file has no such %s, it has %s", kind, c.Name, kind, names(file))
+			return nil, fmt.Errorf("config.pbtxt: %s %q: the model file has no such %s, it has %s", kind, c.Name, kind,
+				names(file))
 		}
 		f := file[i]
 		if c.DType != f.DType {
-			return nil, fmt.Errorf("config.pbtxt: %s %q: data_type is %s, but the model file says %s", kind, c.Name, c.DType, f.DType)
+			return nil, fmt.Errorf("config.pbtxt: %s %q: data_type is %s, but the model file says %s", kind, c.Name,
+				c.DType, f.DType)
 		}
 		if f.Shape != nil && !fits(c.Shape, f.Shape) {
-			return nil, fmt.Errorf("config.pbtxt: %s %q: the shape is %v (batch dimension included), but the model file says %v", kind, c.Name, c.Shape, f.Shape)
+			return nil, fmt.Errorf("config.pbtxt: %s %q: the shape is %v (batch dimension included), but the model "+
+				"file says %v", kind, c.Name, c.Shape, f.Shape)
 		}
 	}
 	if kind == "input" {
@@ -143,13 +150,15 @@ func names(specs []tensor.Spec) string {
 	return strings.Join(s, ", ")
 }
 
-// specs translates the tensors of a model file. Shape stays nil when the file does not say how many dimensions there are.
+// specs translates the tensors of a model file. Shape stays nil when the file does not say how many dimensions there
+// are.
 func specs(kind string, values []onnxmodel.Value) ([]tensor.Spec, error) {
 	var out []tensor.Spec
 	for _, v := range values {
 		t := tensor.ParseDType(v.DType.String())
 		if t == tensor.Invalid {
-			return nil, fmt.Errorf("%s %q of the model file is of a type that the Open Inference Protocol cannot carry (ONNX type %d)", kind, v.Name, int32(v.DType))
+			return nil, fmt.Errorf("%s %q of the model file is of a type that the Open Inference Protocol cannot "+
+				"carry (ONNX type %d)", kind, v.Name, int32(v.DType))
 		}
 		out = append(out, tensor.Spec{Name: v.Name, DType: t, Shape: v.Shape})
 	}

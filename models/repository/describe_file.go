@@ -15,8 +15,8 @@ type Described struct {
 	Batched         bool // the first dimension of every tensor is open, and counts items
 }
 
-// Describe reads an ONNX file that somebody has sent. A model that keeps tensors in other files is refused: it could name any
-// file of the machine.
+// Describe reads an ONNX file that somebody has sent. A model that keeps tensors in other files is refused: it could
+// name any file of the machine.
 func Describe(path string) (*Described, error) {
 	info, err := onnxmodel.Read(path)
 	if err != nil {
@@ -44,6 +44,8 @@ func Describe(path string) (*Described, error) {
 			return nil, fmt.Errorf("%q is a scalar, which cannot be served: give it the shape [1]", s.Name)
 		}
 	}
-	d.Batched = !slices.ContainsFunc(slices.Concat(d.Inputs, d.Outputs), func(s tensor.Spec) bool { return len(s.Shape) == 0 || s.Shape[0] != -1 })
+	d.Batched = !slices.ContainsFunc(slices.Concat(d.Inputs, d.Outputs), func(s tensor.Spec) bool {
+		return len(s.Shape) == 0 || s.Shape[0] != -1
+	})
 	return d, nil
 }

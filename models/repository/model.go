@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// DefaultMaxBatch is the largest batch of a model that has a batch dimension but whose configuration does not bound it.
+	// DefaultMaxBatch is the largest batch of a model that has a batch dimension but whose configuration does not bound
+	// it.
 	DefaultMaxBatch = 64
 	// MaxMaxBatch is the largest bound a configuration may give.
 	MaxMaxBatch = 1 << 20
@@ -33,9 +34,9 @@ type Model struct {
 	Name     string
 	Versions []Version       // those the version policy chooses, ascending; never empty
 	Config   *pb.ModelConfig // never nil; empty when there is no config.pbtxt
-	// Inputs and Outputs are what a request carries, from config.pbtxt when it lists them and otherwise from the model file
-	// of the highest version. When MaxBatch is not 0 the first dimension is -1 and is the batch dimension. A nil Shape means
-	// that nobody says how many dimensions there are.
+	// Inputs and Outputs are what a request carries, from config.pbtxt when it lists them and otherwise from the model
+	// file of the highest version. When MaxBatch is not 0 the first dimension is -1 and is the batch dimension. A nil
+	// Shape means that nobody says how many dimensions there are.
 	Inputs  []tensor.Spec
 	Outputs []tensor.Spec
 	// MaxBatch is the largest number of items of one run, or 0 for a model without a batch dimension.
@@ -57,7 +58,8 @@ func (m *Model) Version(number string) (Version, error) {
 			return v, nil
 		}
 	}
-	return Version{}, fmt.Errorf("model %q: version %q: %w or not served: there is %s", m.Name, number, ErrNotFound, m.numbers())
+	return Version{}, fmt.Errorf("model %q: version %q: %w or not served: there is %s", m.Name, number, ErrNotFound,
+		m.numbers())
 }
 
 func (m *Model) numbers() string {
@@ -102,7 +104,8 @@ func (r *Repository) model(name string) (*Model, error) {
 		return nil, err
 	}
 	if m.Config.EnsembleScheduling != nil {
-		return nil, fmt.Errorf("%s: ensemble_scheduling: this is no model but a graph of models: `sluice import triton` makes an app of it", configFile)
+		return nil, fmt.Errorf("%s: ensemble_scheduling: this is no model but a graph of models: `sluice import "+
+			"triton` makes an app of it", configFile)
 	}
 	if err := r.findVersions(m); err != nil {
 		return nil, err
@@ -131,8 +134,8 @@ func (r *Repository) configure(m *Model) error {
 	return nil
 }
 
-// Configured reads a model's config.pbtxt alone: of models that other servers run, and of ensembles. Of the result only Name, Config,
-// Unknown and Warnings are set.
+// Configured reads a model's config.pbtxt alone: of models that other servers run, and of ensembles. Of the result only
+// Name, Config, Unknown and Warnings are set.
 func (r *Repository) Configured(name string) (*Model, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err

@@ -23,13 +23,16 @@ dynamic_batching {
   max_queue_delay_microseconds: 100
   priority_levels: 2
   default_priority_level: 1
-  default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 5000 allow_timeout_override: true max_queue_size: 7 }
+  default_queue_policy {
+    timeout_action: DELAY default_timeout_microseconds: 5000 allow_timeout_override: true max_queue_size: 7
+  }
   priority_queue_policy { key: 2 value { max_queue_size: 3 } }
 }
 instance_group [ { name: "a" count: 2 kind: KIND_GPU gpus: [ 0, 1 ] } ]
 version_policy: { specific { versions: [ 1, 3 ] } }
 parameters { key: "k" value: { string_value: "a" "b" } }
-model_warmup { name: "w" batch_size: 1 inputs { key: "image" value { data_type: TYPE_FP32 dims: [ 1, 28, 28 ] zero_data: true } } }
+model_warmup { name: "w" batch_size: 1 inputs { key: "image" value { data_type: TYPE_FP32 dims: [ 1, 28,
+    28 ] zero_data: true } } }
 backend: "onnxruntime"
 `
 
@@ -38,14 +41,17 @@ func TestParseReadsTheFieldsWeKnow(t *testing.T) {
 	if err != nil || len(unknown) != 0 {
 		t.Fatalf("Parse: unknown %v, err %v", unknown, err)
 	}
-	if c.GetMaxBatchSize() != 16 || c.Input[0].Dims[2] != 28 || c.Input[0].Reshape.Shape[0] != 784 || c.Output[0].Dims[0] != 10 {
+	if c.GetMaxBatchSize() != 16 || c.Input[0].Dims[2] != 28 || c.Input[0].Reshape.Shape[0] != 784 ||
+		c.Output[0].Dims[0] != 10 {
 		t.Errorf("tensors: %v", c)
 	}
 	d := c.DynamicBatching
-	if d.MaxQueueDelayMicroseconds != 100 || d.DefaultQueuePolicy.TimeoutAction != pb.ModelQueuePolicy_DELAY || d.PriorityQueuePolicy[2].MaxQueueSize != 3 {
+	if d.MaxQueueDelayMicroseconds != 100 || d.DefaultQueuePolicy.TimeoutAction != pb.ModelQueuePolicy_DELAY ||
+		d.PriorityQueuePolicy[2].MaxQueueSize != 3 {
 		t.Errorf("dynamic_batching: %v", d)
 	}
-	if c.Parameters["k"].StringValue != "ab" || c.InstanceGroup[0].Gpus[1] != 1 || c.GetVersionPolicy().GetSpecific().Versions[1] != 3 {
+	if c.Parameters["k"].StringValue != "ab" || c.InstanceGroup[0].Gpus[1] != 1 ||
+		c.GetVersionPolicy().GetSpecific().Versions[1] != 3 {
 		t.Errorf("rest: %v", c)
 	}
 }
@@ -63,11 +69,15 @@ max_batch_size: 3`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"optimization (line 2)", "input.strange (line 4)", "input.other (line 5)", "parameters.value.bytes_value (line 6)", "[some.extension] (line 7)", "response_cache (line 8)"}
+	want := []string{
+		"optimization (line 2)", "input.strange (line 4)", "input.other (line 5)",
+		"parameters.value.bytes_value (line 6)", "[some.extension] (line 7)", "response_cache (line 8)",
+	}
 	if !reflect.DeepEqual(unknown, want) {
 		t.Errorf("unknown %q, want %q", unknown, want)
 	}
-	if c.Name != "m" || len(c.Input) != 2 || c.Input[1].Dims[0] != 2 || c.GetMaxBatchSize() != 3 || c.Parameters["p"].StringValue != "v" {
+	if c.Name != "m" || len(c.Input) != 2 || c.Input[1].Dims[0] != 2 || c.GetMaxBatchSize() != 3 ||
+		c.Parameters["p"].StringValue != "v" {
 		t.Errorf("known fields around unknown ones: %v", c)
 	}
 }

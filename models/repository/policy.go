@@ -22,7 +22,8 @@ func choose(all []int64, policy *pb.ModelVersionPolicy) ([]int64, error) {
 		}
 		for _, n := range want {
 			if _, ok := slices.BinarySearch(all, n); !ok {
-				return nil, fmt.Errorf("config.pbtxt: version_policy.specific: version %d: %w: there is %v", n, ErrNotFound, all)
+				return nil, fmt.Errorf("config.pbtxt: version_policy.specific: version %d: %w: there is %v", n,
+					ErrNotFound, all)
 			}
 		}
 		return want, nil

@@ -57,7 +57,9 @@ func TestModelWithoutConfiguration(t *testing.T) {
 	if len(m.Versions) != 1 || m.Latest().Number != 10 || m.MaxBatch != DefaultMaxBatch || m.Latest().Bytes == 0 {
 		t.Errorf("versions %v, max batch %d", m.Versions, m.MaxBatch)
 	}
-	if want := []tensor.Spec{{Name: "input", DType: tensor.FP32, Shape: []int64{-1, 5}}}; !reflect.DeepEqual(m.Inputs, want) {
+	if want := []tensor.Spec{
+		{Name: "input", DType: tensor.FP32, Shape: []int64{-1, 5}},
+	}; !reflect.DeepEqual(m.Inputs, want) {
 		t.Errorf("inputs %v, want %v", m.Inputs, want)
 	}
 	if _, err := os.Stat(m.Latest().Path); err != nil || !filepath.IsAbs(m.Latest().Path) {
@@ -66,7 +68,8 @@ func TestModelWithoutConfiguration(t *testing.T) {
 }
 
 func TestMaxBatchAndShapes(t *testing.T) {
-	const io = "input { name: \"input\" data_type: TYPE_FP32 dims: %D }\noutput { name: \"output\" data_type: TYPE_FP32 dims: %D }\n"
+	const io = "input { name: \"input\" data_type: TYPE_FP32 dims: %D }\noutput { name: \"output\" data_type: " +
+		"TYPE_FP32 dims: %D }\n"
 	for _, c := range []struct {
 		name, config string
 		file         []int64
@@ -74,20 +77,41 @@ func TestMaxBatchAndShapes(t *testing.T) {
 		shape        []int64
 		err          string
 	}{
-		{"bounded", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ 3 ]"), []int64{-1, 3}, 8, []int64{-1, 3}, ""},
+		{
+			"bounded", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ 3 ]"), []int64{-1, 3}, 8, []int64{-1, 3},
+			"",
+		},
 		{"bounded, tensors from the file", "max_batch_size: 8", []int64{-1, 3}, 8, []int64{-1, 3}, ""},
-		{"absent, dims without the batch dimension", strings.ReplaceAll(io, "%D", "[ 3 ]"), []int64{-1, 3}, DefaultMaxBatch, []int64{-1, 3}, ""},
+		{
+			"absent, dims without the batch dimension", strings.ReplaceAll(io, "%D", "[ 3 ]"), []int64{-1, 3},
+			DefaultMaxBatch, []int64{-1, 3}, "",
+		},
 		{"absent, whole dims", strings.ReplaceAll(io, "%D", "[ -1, 3 ]"), []int64{-1, 3}, 0, []int64{-1, 3}, ""},
 		{"none", "max_batch_size: 0", []int64{2, 3}, 0, []int64{2, 3}, ""},
 		{"fixed file", "", []int64{2, 3}, 0, []int64{2, 3}, ""},
-		{"configured dims are narrower", "max_batch_size: 4\n" + strings.ReplaceAll(io, "%D", "[ 7 ]"), []int64{-1, -1}, 4, []int64{-1, 7}, ""},
+		{
+			"configured dims are narrower", "max_batch_size: 4\n" + strings.ReplaceAll(io, "%D", "[ 7 ]"),
+			[]int64{-1, -1}, 4, []int64{-1, 7}, "",
+		},
 		{"batch of a fixed file", "max_batch_size: 8", []int64{1, 3}, 0, nil, "first dimension of \"input\" is fixed"},
-		{"wrong dims", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ 4 ]"), []int64{-1, 3}, 0, nil, `input "input": the shape is [-1 4] (batch dimension included), but the model file says [-1 3]`},
-		{"wrong type", "input { name: \"input\" data_type: TYPE_INT8 dims: 3 }", []int64{-1, 3}, 0, nil, "data_type is INT8, but the model file says FP32"},
-		{"wrong name", "input { name: \"x\" data_type: TYPE_FP32 dims: 3 }", []int64{-1, 3}, 0, nil, `no such input, it has "input"`},
+		{
+			"wrong dims", "max_batch_size: 8\n" + strings.ReplaceAll(io, "%D", "[ 4 ]"), []int64{-1, 3}, 0, nil,
+			`input "input": the shape is [-1 4] (batch dimension included), but the model file says [-1 3]`,
+		},
+		{
+			"wrong type", "input { name: \"input\" data_type: TYPE_INT8 dims: 3 }", []int64{-1, 3}, 0, nil,
+			"data_type is INT8, but the model file says FP32",
+		},
+		{
+			"wrong name", "input { name: \"x\" data_type: TYPE_FP32 dims: 3 }", []int64{-1, 3}, 0, nil,
+			`no such input, it has "input"`,
+		},
 		{"negative", "max_batch_size: -1", []int64{-1, 3}, 0, nil, "max_batch_size is -1"},
 		{"other directory", "name: \"other\"", []int64{-1, 3}, 0, nil, `name is "other", but the directory is "m"`},
-		{"file name leaves", "default_model_filename: \"../model.onnx\"", []int64{-1, 3}, 0, nil, "want a plain file name"},
+		{
+			"file name leaves", "default_model_filename: \"../model.onnx\"", []int64{-1, 3}, 0, nil,
+			"want a plain file name",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
@@ -103,7 +127,8 @@ func TestMaxBatchAndShapes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.MaxBatch != c.batch || !reflect.DeepEqual(m.Inputs[0].Shape, c.shape) || !reflect.DeepEqual(m.Outputs[0].Shape, c.shape) {
+			if m.MaxBatch != c.batch || !reflect.DeepEqual(m.Inputs[0].Shape, c.shape) ||
+				!reflect.DeepEqual(m.Outputs[0].Shape, c.shape) {
 				t.Errorf("max batch %d, shapes %v %v", m.MaxBatch, m.Inputs[0].Shape, m.Outputs[0].Shape)
 			}
 		})
@@ -143,7 +168,8 @@ func TestVersionPolicy(t *testing.T) {
 		}
 	}
 	write(t, root, "m/config.pbtxt", "version_policy { specific { versions: [4] } }")
-	if _, err := open(t, root).Model("m"); err == nil || !strings.Contains(err.Error(), "version 4: not found: there is [1 3 7]") {
+	if _, err := open(t, root).Model("m"); err == nil ||
+		!strings.Contains(err.Error(), "version 4: not found: there is [1 3 7]") {
 		t.Errorf("missing specific version: %v", err)
 	}
 }
@@ -173,7 +199,10 @@ func TestNothingOutsideTheRootIsReached(t *testing.T) {
 	link("good", "inside")
 	link("loop", "loop")
 	r := open(t, root)
-	for _, name := range []string{"absolute", "relative", "version", "file", "config", "loop", "..", ".", "", "../outside", "good/1", `a\b`, "a\x00b", "/etc", ".hidden", strings.Repeat("x", 300)} {
+	for _, name := range []string{
+		"absolute", "relative", "version", "file", "config", "loop", "..", ".", "", "../outside", "good/1", `a\b`,
+		"a\x00b", "/etc", ".hidden", strings.Repeat("x", 300),
+	} {
 		if m, err := r.Model(name); err == nil {
 			t.Errorf("Model(%q) = %v, want an error", name, m)
 		}
@@ -189,7 +218,8 @@ func TestNothingOutsideTheRootIsReached(t *testing.T) {
 		t.Error("ReadFile left the root")
 	}
 	models, err := r.Models()
-	if len(models) != 2 || err == nil || !strings.Contains(err.Error(), `model "file"`) || !strings.Contains(err.Error(), `model "version"`) {
+	if len(models) != 2 || err == nil || !strings.Contains(err.Error(), `model "file"`) ||
+		!strings.Contains(err.Error(), `model "version"`) {
 		t.Errorf("Models() = %d models, %v", len(models), err)
 	}
 }
@@ -210,20 +240,25 @@ func TestMissingPieces(t *testing.T) {
 		"broken":  "config.pbtxt: line 2: '}' is missing",
 		"file":    "is not a directory",
 	} {
-		if _, err := r.Model(name); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {
+		if _, err := r.Model(name); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("Model(%q): error %v, want %q", name, err, want)
 		}
 	}
-	if _, err := r.ReadFile("file", 0); err == nil || !strings.Contains(err.Error(), "larger than the limit of 0 bytes") {
+	if _, err := r.ReadFile("file", 0); err == nil ||
+		!strings.Contains(err.Error(), "larger than the limit of 0 bytes") {
 		t.Errorf("ReadFile over its limit: %v", err)
 	}
 	if _, err := Open(filepath.Join(root, "nowhere")); err == nil {
 		t.Error("Open of a missing directory")
 	}
 	// A model for a remote server: nothing readable here, but the configuration says it all.
-	write(t, root, "garbage/config.pbtxt", "platform: \"tensorrt_plan\" max_batch_size: 2\ninput { name: \"i\" data_type: TYPE_STRING dims: 1 }\noutput { name: \"o\" data_type: TYPE_BF16 dims: 2 }")
+	write(t, root, "garbage/config.pbtxt",
+		"platform: \"tensorrt_plan\" max_batch_size: 2\ninput { name: \"i\" data_type: TYPE_STRING dims: 1 }\noutput "+
+			"{ name: \"o\" data_type: TYPE_BF16 dims: 2 }")
 	m, err := r.Model("garbage")
-	if err != nil || len(m.Warnings) != 2 || m.Inputs[0].DType != tensor.Bytes || m.Outputs[0].Shape[1] != 2 || m.MaxBatch != 2 {
+	if err != nil || len(m.Warnings) != 2 || m.Inputs[0].DType != tensor.Bytes || m.Outputs[0].Shape[1] != 2 ||
+		m.MaxBatch != 2 {
 		t.Errorf("described by its configuration alone: %+v, %v", m, err)
 	}
 }
@@ -231,7 +266,9 @@ func TestMissingPieces(t *testing.T) {
 func TestWhatIsReadButNotAppliedIsSaid(t *testing.T) {
 	root := t.TempDir()
 	model(t, root, "m/1/model.onnx", -1, 3)
-	write(t, root, "m/config.pbtxt", "max_batch_size: 4 dynamic_batching { } instance_group { count: 2 } model_warmup { name: \"w\" } backend: \"python\" optimization { }")
+	write(t, root, "m/config.pbtxt",
+		"max_batch_size: 4 dynamic_batching { } instance_group { count: 2 } model_warmup { name: \"w\" } backend: "+
+			"\"python\" optimization { }")
 	m, err := open(t, root).Model("m")
 	if err != nil {
 		t.Fatal(err)

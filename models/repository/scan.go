@@ -52,11 +52,11 @@ func (s *scanner) message(desc protoreflect.MessageDescriptor, path string, clos
 			}
 			return nil
 		}
-		switch c := s.text[s.at]; {
-		case c == closer:
+		switch c := s.text[s.at]; c {
+		case closer:
 			s.at++
 			return nil
-		case c == ',' || c == ';':
+		case ',', ';':
 			s.at++
 			continue
 		}
@@ -211,5 +211,6 @@ func (s *scanner) space() {
 }
 
 func isWord(c byte) bool {
-	return c == '_' || c == '.' || c == '+' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return c == '_' || c == '.' || c == '+' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' &&
+		c <= 'Z'
 }

@@ -12,12 +12,13 @@ const Least = 0.01
 // Asked is what an app asks of one of its stages.
 type Asked struct {
 	App serving.AppID
-	// Fan is the items that reach the stage for each item that a query of the app comes with. Where fan-outs scatter, a join gets
-	// more than this: the mean of a maximum is at least the maximum of the means.
+	// Fan is the items that reach the stage for each item that a query of the app comes with. Where fan-outs scatter, a
+	// join gets more than this: the mean of a maximum is at least the maximum of the means.
 	Fan float64
 	// Rate is the items/s that reach it, without head-room.
 	Rate float64
-	// Within is the stage's part of the objective: an app of several stages is cut into equal parts along its longest path.
+	// Within is the stage's part of the objective: an app of several stages is cut into equal parts along its longest
+	// path.
 	Within time.Duration
 	// Best is the accuracy of its most accurate variant.
 	Best float64
@@ -44,7 +45,8 @@ func Ask(spec *serving.Spec, rates []float64) []Asked {
 			}
 			for _, e := range spec.Stages[s].Next {
 				depth[e.To] = max(depth[e.To], depth[s]+1)
-				out[e.To].Fan = max(out[e.To].Fan, st.Fan*e.FanOut) // a join takes the most that any edge delivers, as the engine has it
+				// a join takes the most that any edge delivers, as the engine has it
+				out[e.To].Fan = max(out[e.To].Fan, st.Fan*e.FanOut)
 			}
 		}
 		for _, s := range app.Stages {

@@ -1,5 +1,5 @@
-// Package capacity is what planners that give every worker one variant have in common: what a worker carries of a variant,
-// what the apps ask of their stages, what runs by a snapshot, and how counts become placements.
+// Package capacity is what planners that give every worker one variant have in common: what a worker carries of a
+// variant, what the apps ask of their stages, what runs by a snapshot, and how counts become placements.
 package capacity
 
 import (
@@ -23,10 +23,11 @@ type Rule struct {
 
 const defaultFraction = 0.5
 
-// Of is P of Proteus §4: the rate, in items/s, of the largest batch that takes less than the given fraction of the objective
-// within, so that a query which has just missed a batch is in time with the next, and that fits the device's memory. A limit
-// of 0 is never, also for variants below their app's accuracy floor.
-func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, within time.Duration) (limit int, rate float64) {
+// Of is P of Proteus §4: the rate, in items/s, of the largest batch that takes less than the given fraction of the
+// objective within, so that a query which has just missed a batch is in time with the next, and that fits the device's
+// memory. A limit of 0 is never, also for variants below their app's accuracy floor.
+func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID,
+	within time.Duration) (limit int, rate float64) {
 	x, device := &spec.Variants[v], &spec.DeviceTypes[d]
 	if x.Accuracy < spec.Apps[spec.Stages[x.Stage].App].Floor {
 		return 0, 0
@@ -64,7 +65,8 @@ func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.Variant
 }
 
 // Hopeless says why nothing can serve a stage: devices are those of the workers that are not down.
-func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked Asked, devices []serving.DeviceTypeID, broken []bool) error {
+func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked Asked,
+	devices []serving.DeviceTypeID, broken []bool) error {
 	app := &spec.Apps[asked.App]
 	if len(devices) == 0 {
 		return fmt.Errorf("no worker is left to plan for: all %d are down", len(spec.Workers))
@@ -74,7 +76,8 @@ func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, a
 		for _, d := range devices {
 			if l := believed.Latency(v, d, 1, 1); l < best && !broken[v] {
 				best = l
-				what = fmt.Sprintf("%q on %q takes %v for one item", spec.Variants[v].Name, spec.DeviceTypes[d].Name, l.Round(10*time.Microsecond))
+				what = fmt.Sprintf("%q on %q takes %v for one item", spec.Variants[v].Name, spec.DeviceTypes[d].Name,
+					l.Round(10*time.Microsecond))
 			}
 		}
 	}
@@ -85,6 +88,8 @@ func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, a
 	if app.Floor > 0 {
 		floor = fmt.Sprintf(" and accuracy_floor is %v", app.Floor)
 	}
-	return fmt.Errorf("app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; half of the stage's part of the SLO is %v%s. Use a faster variant or device, raise the SLO, or lower the floor",
+	return fmt.Errorf(
+		"app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; half of the stage's part "+
+			"of the SLO is %v%s. Use a faster variant or device, raise the SLO, or lower the floor",
 		app.Name, spec.Stages[s].Name, what, (asked.Within / 2).Round(10*time.Microsecond), floor)
 }

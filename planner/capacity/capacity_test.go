@@ -42,7 +42,8 @@ func TestRuleAgainstSearch(t *testing.T) {
 						listed = listed || y == b
 					}
 					fits := device.MemoryBytes == 0 || x.MemoryBytes+int64(b)*x.ItemBytes <= device.MemoryBytes
-					fast := float64(c.Profile.Latency(serving.VariantID(v), serving.DeviceTypeID(d), b, 1)) < math.Floor(fraction*float64(within))
+					fast := float64(c.Profile.Latency(serving.VariantID(v), serving.DeviceTypeID(d), b, 1)) <
+						math.Floor(fraction*float64(within))
 					if listed && fits && fast && x.Accuracy >= app.Floor && (b == 1 || !r.Single) {
 						want = b
 					}
@@ -58,7 +59,8 @@ func TestRuleAgainstSearch(t *testing.T) {
 					}
 					continue
 				}
-				if l := c.Profile.Latency(serving.VariantID(v), serving.DeviceTypeID(d), want, 1); math.Abs(rate*l.Seconds()-float64(want)) > 1e-9 {
+				if l := c.Profile.Latency(serving.VariantID(v), serving.DeviceTypeID(d), want,
+					1); math.Abs(rate*l.Seconds()-float64(want)) > 1e-9 {
 					t.Fatalf("seed %d: %v/s of batches of %d in %v", seed, rate, want, l)
 				}
 			}
@@ -69,19 +71,31 @@ func TestRuleAgainstSearch(t *testing.T) {
 	}
 }
 
-// An app a -> b (3 items each), a -> c, b and c -> d: b gets three times the queries, the join d as many as b sends it, and the
-// objective is cut in three.
+// An app a -> b (3 items each), a -> c, b and c -> d: b gets three times the queries, the join d as many as b sends it,
+// and the objective is cut in three.
 func TestAsk(t *testing.T) {
 	spec := &serving.Spec{
-		Apps: []serving.App{{SLO: serving.SLO{Latency: 300 * time.Millisecond}, Stages: []serving.StageID{0, 1, 2, 3}}, {SLO: serving.SLO{Latency: time.Second}, Stages: []serving.StageID{4}}},
-		Stages: []serving.Stage{{Next: []serving.Edge{{To: 1, FanOut: 3}, {To: 2, FanOut: 1}}}, {Next: []serving.Edge{{To: 3, FanOut: 1}}, Joins: 1},
-			{Next: []serving.Edge{{To: 3, FanOut: 1}}, Joins: 1}, {Joins: 2}, {App: 1, Variants: []serving.VariantID{0, 1}}},
+		Apps: []serving.App{
+			{SLO: serving.SLO{Latency: 300 * time.Millisecond}, Stages: []serving.StageID{0, 1, 2, 3}}, {
+				SLO: serving.SLO{Latency: time.Second}, Stages: []serving.StageID{4},
+			},
+		},
+		Stages: []serving.Stage{{
+			Next: []serving.Edge{{To: 1, FanOut: 3}, {To: 2, FanOut: 1}},
+		}, {Next: []serving.Edge{{To: 3, FanOut: 1}}, Joins: 1},
+			{Next: []serving.Edge{{To: 3, FanOut: 1}}, Joins: 1}, {Joins: 2}, {
+				App: 1, Variants: []serving.VariantID{0, 1},
+			}},
 		Variants: []serving.Variant{{Stage: 4, Accuracy: 0.6}, {Stage: 4, Accuracy: 0.8}},
 	}
 	got := Ask(spec, []float64{20})
 	for s, want := range []Asked{
-		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond},
-		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond},
+		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {
+			App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond,
+		},
+		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {
+			App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond,
+		},
 		{App: 1, Fan: 1, Rate: Least, Within: time.Second, Best: 0.8},
 	} {
 		if got[s] != want {
@@ -97,18 +111,24 @@ func TestAsk(t *testing.T) {
 }
 
 func TestHostedAndRunning(t *testing.T) {
-	warm, coming, leaving := fleet.Loaded{Variant: 1, Warm: true, Wanted: true}, fleet.Loaded{Variant: 2, Wanted: true}, fleet.Loaded{Variant: 3, Warm: true}
+	warm, coming, leaving := fleet.Loaded{Variant: 1, Warm: true, Wanted: true}, fleet.Loaded{Variant: 2, Wanted: true},
+		fleet.Loaded{Variant: 3, Warm: true}
 	for _, c := range []struct {
 		list []fleet.Loaded
 		want serving.VariantID
-	}{{[]fleet.Loaded{leaving, warm}, 1}, {[]fleet.Loaded{warm, coming}, 2}, {[]fleet.Loaded{leaving}, serving.None}, {nil, serving.None}} {
+	}{
+		{[]fleet.Loaded{leaving, warm}, 1}, {[]fleet.Loaded{warm, coming}, 2}, {[]fleet.Loaded{leaving}, serving.None},
+		{nil, serving.None},
+	} {
 		if v, ok := Hosted(fleet.InstanceSnapshot{Variants: c.list}); v != c.want || ok != (c.want >= 0) {
 			t.Errorf("%+v hosts %d, want %d", c.list, v, c.want)
 		}
 	}
 	s := &fleet.Snapshot{Down: []serving.WorkerID{1}, Broken: []serving.VariantID{2}}
 	for w, state := range []fleet.State{fleet.Launching, fleet.Ready, fleet.Draining, fleet.Stopped} {
-		s.Instances = append(s.Instances, fleet.InstanceSnapshot{Key: fleet.Key{Worker: serving.WorkerID(w)}, State: state})
+		s.Instances = append(s.Instances, fleet.InstanceSnapshot{
+			Key: fleet.Key{Worker: serving.WorkerID(w)}, State: state,
+		})
 	}
 	if r := Running(s); len(r) != 2 || r[0].State != fleet.Launching || r[1].State != fleet.Ready {
 		t.Errorf("%+v run, want the launching and the ready one", r)
@@ -117,7 +137,8 @@ func TestHostedAndRunning(t *testing.T) {
 	if down[0] || !down[1] || broken[0] || broken[1] || !broken[2] {
 		t.Errorf("down %v, broken %v", down, broken)
 	}
-	if down, _ := Unfit(&serving.Spec{Workers: make([]serving.Worker, 2)}, nil); down[0] || down[1] || len(Running(nil)) != 0 {
+	if down, _ := Unfit(&serving.Spec{Workers: make([]serving.Worker, 2)}, nil); down[0] || down[1] ||
+		len(Running(nil)) != 0 {
 		t.Error("without a snapshot nothing runs and nothing is unfit")
 	}
 }
@@ -143,7 +164,11 @@ func TestPlaceAgainstAll(t *testing.T) {
 		counts := make([]int, len(hosts))
 		for w, g := range group {
 			if v := rng.IntN(5); v < 4 {
-				running[serving.WorkerID(w)] = fleet.InstanceSnapshot{Stage: serving.StageID(v / 2), Variants: []fleet.Loaded{{Variant: serving.VariantID(v), Wanted: true, Warm: true}}}
+				running[serving.WorkerID(w)] = fleet.InstanceSnapshot{
+					Stage: serving.StageID(v / 2), Variants: []fleet.Loaded{
+						{Variant: serving.VariantID(v), Wanted: true, Warm: true},
+					},
+				}
 			}
 			if v := rng.IntN(5); v < 4 {
 				counts[4*g+v]++
@@ -206,7 +231,8 @@ func TestHopelessSaysWhy(t *testing.T) {
 	c := simtest.Uniform(1, 10*time.Millisecond, time.Millisecond, time.Second, 4)
 	for want, err := range map[string]error{
 		"all 1 are down": Hopeless(c.Profile, c.Spec, 0, Asked{}, nil, []bool{false}),
-		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: Hopeless(c.Profile, c.Spec, 0, Asked{Within: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
+		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: Hopeless(
+			c.Profile, c.Spec, 0, Asked{Within: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
 		"all failed to load": Hopeless(c.Profile, c.Spec, 0, Asked{}, []serving.DeviceTypeID{0}, []bool{true}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

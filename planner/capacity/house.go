@@ -28,11 +28,13 @@ type Home struct {
 	Kept   []bool  // by lodger: that an instance that runs goes on
 }
 
-// House finds each household a worker of its group: first where most of its instances run already, so that little is loaded
-// (Scrooge §3.6), then on workers that hold something, which are rented already, and last on those that hold nothing. An instance
-// that runs, or is taken up again, keeps its place; a new one takes a number that nothing there has. running is what Living says; groups, apart from each other, list the
-// workers that may be taken. ok is false when a group has fewer workers than households.
-func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, households []Household) (homes []Home, ok bool) {
+// House finds each household a worker of its group: first where most of its instances run already, so that little is
+// loaded (Scrooge §3.6), then on workers that hold something, which are rented already, and last on those that hold
+// nothing. An instance that runs, or is taken up again, keeps its place; a new one takes a number that nothing there
+// has. running is what Living says; groups, apart from each other, list the workers that may be taken. ok is false when
+// a group has fewer workers than households.
+func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, households []Household) (homes []Home,
+	ok bool) {
 	holds := make(map[serving.WorkerID][]fleet.InstanceSnapshot)
 	for _, i := range running {
 		holds[i.Key.Worker] = append(holds[i.Key.Worker], i)
@@ -48,7 +50,8 @@ func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, househ
 		}
 	}
 	slices.SortFunc(pairs, func(a, b pair) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.household, b.household), cmp.Compare(a.worker, b.worker))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.household, b.household),
+			cmp.Compare(a.worker, b.worker))
 	})
 	homes = make([]Home, len(households))
 	housed, taken := make([]bool, len(households)), make(map[serving.WorkerID]bool)
@@ -86,9 +89,9 @@ func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, househ
 	return homes, true
 }
 
-// settle pairs lodgers with instances that run the same: those that go on as they are count four, those that are kept loaded and taken
-// up again three, those with another number of slots, whose model is there at least, two. kept holds the index of the instance that
-// goes on, by lodger, or -1.
+// settle pairs lodgers with instances that run the same: those that go on as they are count four, those that are kept
+// loaded and taken up again three, those with another number of slots, whose model is there at least, two. kept holds
+// the index of the instance that goes on, by lodger, or -1.
 func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score int) {
 	kept = make([]int, len(lodgers))
 	for k := range kept {
@@ -98,7 +101,8 @@ func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score 
 	for _, rests := range []bool{false, true} { // what runs comes before what is kept
 		for k, l := range lodgers {
 			for n := range held {
-				if i := &held[n]; kept[k] < 0 && !used[n] && i.Kept == rests && max(i.Built, i.Slots) >= l.Slots && runs(i, l) {
+				if i := &held[n]; kept[k] < 0 && !used[n] && i.Kept == rests && max(i.Built, i.Slots) >= l.Slots &&
+					runs(i, l) {
 					kept[k], used[n] = n, true
 					if score += 4; rests {
 						score--

@@ -8,8 +8,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Households get workers of their own of their group; a place is taken once, by what runs there if it goes on; as many instances go on as when the
-// household with most to keep chooses first, and a household that could have kept all has done so unless another has that worker.
+// Households get workers of their own of their group; a place is taken once, by what runs there if it goes on; as many
+// instances go on as when the household with most to keep chooses first, and a household that could have kept all has
+// done so unless another has that worker.
 func TestHouse(t *testing.T) {
 	kept, full := 0, 0
 	for seed := range uint64(300) {
@@ -23,7 +24,9 @@ func TestHouse(t *testing.T) {
 			groups[g], group[w] = append(groups[g], w), g
 			for n := range rng.IntN(3) {
 				s := serving.StageID(rng.IntN(3))
-				i := fleet.InstanceSnapshot{Key: fleet.Key{Worker: w, Ordinal: int32(1 + 3*n + rng.IntN(3))}, Stage: s, Slots: 1 + rng.IntN(2), State: fleet.Ready,
+				i := fleet.InstanceSnapshot{Key: fleet.Key{
+					Worker: w, Ordinal: int32(1 + 3*n + rng.IntN(3)),
+				}, Stage: s, Slots: 1 + rng.IntN(2), State: fleet.Ready,
 					Variants: []fleet.Loaded{{Variant: serving.VariantID(s), Wanted: true, Warm: true}}}
 				running, holds[w] = append(running, i), append(holds[w], i)
 			}
@@ -35,7 +38,9 @@ func TestHouse(t *testing.T) {
 			count[h.Group]++
 			for range 1 + rng.IntN(3) {
 				s := rng.IntN(3)
-				h.Lodgers = append(h.Lodgers, Lodger{Stage: serving.StageID(s), Variant: serving.VariantID(s), Slots: 1 + rng.IntN(2)})
+				h.Lodgers = append(h.Lodgers, Lodger{
+					Stage: serving.StageID(s), Variant: serving.VariantID(s), Slots: 1 + rng.IntN(2),
+				})
 			}
 			households = append(households, h)
 		}
@@ -54,7 +59,8 @@ func TestHouse(t *testing.T) {
 		taken := make(map[serving.WorkerID]int)
 		for h, home := range homes {
 			if _, twice := taken[home.Worker]; twice || group[home.Worker] != households[h].Group {
-				t.Fatalf("seed %d: household %d is on worker %d of group %d, taken before: %v", seed, h, home.Worker, group[home.Worker], twice)
+				t.Fatalf("seed %d: household %d is on worker %d of group %d, taken before: %v", seed, h, home.Worker,
+					group[home.Worker], twice)
 			}
 			taken[home.Worker] = h
 			places := make(map[int32]bool)
@@ -87,9 +93,11 @@ func TestHouse(t *testing.T) {
 					continue
 				}
 				if !other {
-					t.Errorf("seed %d: household %d keeps %d on worker %d, and %d could be kept on %d, which is free", seed, h, got, home.Worker, could, w)
+					t.Errorf("seed %d: household %d keeps %d on worker %d, and %d could be kept on %d, which is free",
+						seed, h, got, home.Worker, could, w)
 				} else if _, theirs := settle(households[o].Lodgers, holds[w]); theirs < could {
-					t.Errorf("seed %d: worker %d went to a household that keeps %d and not to one that keeps %d", seed, w, theirs, could)
+					t.Errorf("seed %d: worker %d went to a household that keeps %d and not to one that keeps %d", seed,
+						w, theirs, could)
 				}
 			}
 		}

@@ -10,19 +10,27 @@ import (
 
 // instance is one of a model on a worker, at a place.
 func instance(w serving.WorkerID, place int32, v serving.VariantID, kept bool) fleet.InstanceSnapshot {
-	i := fleet.InstanceSnapshot{Key: fleet.Key{Worker: w, Ordinal: place}, State: fleet.Ready, Slots: 1, Variants: []fleet.Loaded{{Variant: v, Warm: true, Wanted: true}}}
+	i := fleet.InstanceSnapshot{
+		Key: fleet.Key{Worker: w, Ordinal: place}, State: fleet.Ready, Slots: 1,
+		Variants: []fleet.Loaded{{Variant: v, Warm: true, Wanted: true}},
+	}
 	if i.Kept = kept; kept {
 		i.State = fleet.Draining
 	}
 	return i
 }
 
-// An instance that runs is gone on with before one that is kept is taken up again, and that before anything is loaded; what drains
-// and is not kept is not counted on. A new instance takes a number that nothing has.
+// An instance that runs is gone on with before one that is kept is taken up again, and that before anything is loaded;
+// what drains and is not kept is not counted on. A new instance takes a number that nothing has.
 func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 	gone := instance(3, 1, 7, false)
 	gone.State = fleet.Draining
-	s := &fleet.Snapshot{Instances: []fleet.InstanceSnapshot{instance(0, 1, 7, true), instance(1, 2, 8, false), instance(1, 5, 7, true), instance(2, 3, 7, false), gone, instance(4, 4, 7, true)}}
+	s := &fleet.Snapshot{
+		Instances: []fleet.InstanceSnapshot{
+			instance(0, 1, 7, true), instance(1, 2, 8, false), instance(1, 5, 7, true), instance(2, 3, 7, false), gone,
+			instance(4, 4, 7, true),
+		},
+	}
 	living := Living(s)
 	if len(living) != 5 {
 		t.Fatalf("%d instances can be had without a load, want 5", len(living))
@@ -42,7 +50,10 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 		{[]Household{single}, []serving.WorkerID{2}, [][]int32{{3}}, 0},
 		{[]Household{single, single}, []serving.WorkerID{2, 0}, [][]int32{{3}, {1}}, 0},
 		{[]Household{single, both}, []serving.WorkerID{2, 1}, [][]int32{{3}, {5, 2}}, 0},
-		{[]Household{single, single, both, single, single}, []serving.WorkerID{2, 0, 1, 4, 3}, [][]int32{{3}, {1}, {5, 2}, {4}, {1}}, 1},
+		{
+			[]Household{single, single, both, single, single}, []serving.WorkerID{2, 0, 1, 4, 3},
+			[][]int32{{3}, {1}, {5, 2}, {4}, {1}}, 1,
+		},
 	} {
 		homes, ok := House(living, groups, c.households)
 		if !ok {
@@ -51,7 +62,8 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 		loads := 0
 		for k, h := range homes {
 			if h.Worker != c.workers[k] || !slices.Equal(h.Places, c.places[k]) {
-				t.Errorf("%d: household %d is at %d in %v, want %d in %v", n, k, h.Worker, h.Places, c.workers[k], c.places[k])
+				t.Errorf("%d: household %d is at %d in %v, want %d in %v", n, k, h.Worker, h.Places, c.workers[k],
+					c.places[k])
 			}
 			for _, kept := range h.Kept {
 				if !kept {

@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Rates returns the demand to plan for by AppID, in queries/s: what was observed, at least Least, times the head-room, where 0 is none.
+// Rates returns the demand to plan for by AppID, in queries/s: what was observed, at least Least, times the head-room,
+// where 0 is none.
 func Rates(r *plan.Request, headroom float64) []float64 {
 	out := make([]float64, len(r.Spec.Apps))
 	for a := range out {
@@ -32,8 +33,8 @@ func Workers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 	return out
 }
 
-// Living returns the instances of a snapshot that run or are to run, and those that are kept loaded: all that a plan can have without
-// a load.
+// Living returns the instances of a snapshot that run or are to run, and those that are kept loaded: all that a plan
+// can have without a load.
 func Living(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {
 	if snapshot == nil {
 		return nil

@@ -22,8 +22,8 @@ func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 	return down, broken
 }
 
-// Running returns what each worker serves by a snapshot, or else what it has loaded still. Of several instances on a worker the last
-// is taken; what drains and goes does not count.
+// Running returns what each worker serves by a snapshot, or else what it has loaded still. Of several instances on a
+// worker the last is taken; what drains and goes does not count.
 func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
 	for _, i := range Living(snapshot) {
@@ -56,12 +56,13 @@ type Host struct {
 	Variant serving.VariantID
 }
 
-// Place gives counts, by host, to the workers of each group with the fewest loads. It returns the host of every worker that
-// has one, and the number of variants that have to be brought up. Per group this is a transportation problem in which a worker
-// that already runs the variant costs nothing and every other the same, a little less when it stays with its stage (a
-// variant is swapped, the instance lives on); so keeping all that can be kept, then filling from the same stage, then from
-// the rest, is optimal. Ties go to the smaller worker and host.
-func Place(groups [][]serving.WorkerID, hosts []Host, counts []int, running map[serving.WorkerID]fleet.InstanceSnapshot) (at map[serving.WorkerID]int, loads int) {
+// Place gives counts, by host, to the workers of each group with the fewest loads. It returns the host of every worker
+// that has one, and the number of variants that have to be brought up. Per group this is a transportation problem in
+// which a worker that already runs the variant costs nothing and every other the same, a little less when it stays with
+// its stage (a variant is swapped, the instance lives on); so keeping all that can be kept, then filling from the same
+// stage, then from the rest, is optimal. Ties go to the smaller worker and host.
+func Place(groups [][]serving.WorkerID, hosts []Host, counts []int,
+	running map[serving.WorkerID]fleet.InstanceSnapshot) (at map[serving.WorkerID]int, loads int) {
 	at = make(map[serving.WorkerID]int)
 	want := append([]int(nil), counts...)
 	of := make([][]int, len(groups))
@@ -107,7 +108,9 @@ func Loads(snapshot *fleet.Snapshot, p *plan.Plan) int {
 	running, n := Running(snapshot), 0
 	for _, i := range p.Instances {
 		for _, v := range i.Variants {
-			if !slices.ContainsFunc(running[i.Worker].Variants, func(l fleet.Loaded) bool { return l.Variant == v.Variant && l.Wanted }) {
+			if !slices.ContainsFunc(running[i.Worker].Variants, func(l fleet.Loaded) bool {
+				return l.Variant == v.Variant && l.Wanted
+			}) {
 				n++
 			}
 		}

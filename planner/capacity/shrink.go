@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Shrink leaves variants out until a worker's memory holds the rest. They come fastest first, the accuracy rising. The fastest
-// stays: it answers when nothing else does. Of the others, the one goes whose place the next faster takes best.
+// Shrink leaves variants out until a worker's memory holds the rest. They come fastest first, the accuracy rising. The
+// fastest stays: it answers when nothing else does. Of the others, the one goes whose place the next faster takes best.
 func Shrink[M any](spec *serving.Spec, d serving.DeviceTypeID, list []M, of func(*M) serving.VariantID) []M {
 	memory := spec.DeviceTypes[d].MemoryBytes
 	accuracy := func(i int) float64 { return spec.Variants[of(&list[i])].Accuracy }

@@ -11,11 +11,12 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Split gives every worker that is not down to one stage, for planners that load many variants on a worker (RAMSIS App. G:
-// each worker belongs to one objective). Who serves a stage by the snapshot goes on serving it; the others go, one after the
-// other, to the stage that then has least for what is asked of it, counting what each serves a second with its fastest batches
-// in time. It returns the workers by stage, ascending.
-func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapshot, asked []Asked, down, broken []bool) ([][]serving.WorkerID, error) {
+// Split gives every worker that is not down to one stage, for planners that load many variants on a worker (RAMSIS App.
+// G: each worker belongs to one objective). Who serves a stage by the snapshot goes on serving it; the others go, one
+// after the other, to the stage that then has least for what is asked of it, counting what each serves a second with
+// its fastest batches in time. It returns the workers by stage, ascending.
+func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapshot, asked []Asked, down,
+	broken []bool) ([][]serving.WorkerID, error) {
 	out := make([][]serving.WorkerID, len(spec.Stages))
 	able := make([]float64, len(spec.Stages))
 	running := Running(snapshot)
@@ -52,7 +53,8 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 			continue // of no use to anybody
 		}
 		out[best] = append(out[best], w)
-		able[best] += most(believed, spec, serving.StageID(best), spec.Workers[w].DeviceType, asked[best].Within, broken)
+		able[best] += most(believed, spec, serving.StageID(best), spec.Workers[w].DeviceType, asked[best].Within,
+			broken)
 	}
 	for s := range out {
 		slices.Sort(out[s])
@@ -64,7 +66,9 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 				}
 			}
 			if hopeful(believed, spec, serving.StageID(s), asked[s].Within, devices, broken) {
-				return nil, fmt.Errorf("app %q: no worker is left for stage %q: each serves one stage, %d stages share %d workers", spec.Apps[asked[s].App].Name, spec.Stages[s].Name, len(spec.Stages), len(devices))
+				return nil, fmt.Errorf("app %q: no worker is left for stage %q: each serves one stage, %d stages "+
+					"share %d workers", spec.Apps[asked[s].App].Name, spec.Stages[s].Name, len(spec.Stages),
+					len(devices))
 			}
 			return nil, Hopeless(believed, spec, serving.StageID(s), asked[s], devices, broken)
 		}
@@ -72,7 +76,8 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 	return out, nil
 }
 
-func hopeful(believed profile.Profile, spec *serving.Spec, s serving.StageID, within time.Duration, devices []serving.DeviceTypeID, broken []bool) bool {
+func hopeful(believed profile.Profile, spec *serving.Spec, s serving.StageID, within time.Duration,
+	devices []serving.DeviceTypeID, broken []bool) bool {
 	for _, d := range devices {
 		if most(believed, spec, s, d, within, broken) > 0 {
 			return true
@@ -82,7 +87,8 @@ func hopeful(believed profile.Profile, spec *serving.Spec, s serving.StageID, wi
 }
 
 // most is what a worker of a type serves a second of a stage, in the batch within the time that serves most.
-func most(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration, broken []bool) float64 {
+func most(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
+	broken []bool) float64 {
 	out := 0.0
 	for _, v := range spec.Stages[s].Variants {
 		if broken[v] || spec.Variants[v].Accuracy < spec.Apps[spec.Stages[s].App].Floor {

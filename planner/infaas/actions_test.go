@@ -11,8 +11,8 @@ import (
 // ladder is an app whose variants 0, 1, 2 have accuracies 1, 0.9 and 0.8 and carry 10, 20 and 40 items/s.
 var ladder = []offer{{1, []float64{100}}, {0.9, []float64{50}}, {0.8, []float64{25}}}
 
-// Each case is one decision that can be followed by hand: demands are given as what capacity must reach (head-room 1), the
-// slack is 5 %.
+// Each case is one decision that can be followed by hand: demands are given as what capacity must reach (head-room 1),
+// the slack is 5 %.
 func TestActions(t *testing.T) {
 	two := []([]offer){ladder, ladder} // variants 0 to 2 and 3 to 5
 	for _, c := range []struct {
@@ -23,26 +23,53 @@ func TestActions(t *testing.T) {
 		weight []float64
 		want   []int
 	}{
-		{"nothing runs: the most accurate variant that suffices, and no more workers than raise accuracy", two[:1], []int{-1, -1}, []float64{9}, nil, []int{0, -1}},
+		{
+			"nothing runs: the most accurate variant that suffices, and no more workers than raise accuracy", two[:1],
+			[]int{-1, -1}, []float64{9}, nil, []int{0, -1},
+		},
 		{"nothing runs: several, the slower being the more accurate", two[:1], nil, []float64{25}, nil, []int{0, 1}},
 		{"enough: nothing changes", two[:1], []int{0, 0}, []float64{20}, nil, []int{0, 0}},
 		{"an idle worker comes before a less accurate variant", two[:1], []int{0, -1}, []float64{15}, nil, []int{0, 0}},
 		{"without one the variant that loses least and suffices", two[:1], []int{0}, []float64{15}, nil, []int{1}},
 		{"skipping one that does not suffice", two[:1], []int{0}, []float64{25}, nil, []int{2}},
 		{"one instance goes down, not all", two[:1], []int{0, 0, 0}, []float64{35}, nil, []int{0, 0, 1}},
-		{"nothing closes the gap of 45 alone: down by the smallest steps until one does", two[:1], []int{0, 0, 0}, []float64{75}, nil, []int{1, 1, 2}},
-		{"idle workers that do not suffice take what brings most, and are made more accurate then", two[:1], []int{2, -1, -1}, []float64{110}, nil, []int{2, 2, 2}},
+		{
+			"nothing closes the gap of 45 alone: down by the smallest steps until one does", two[:1], []int{0, 0, 0},
+			[]float64{75}, nil, []int{1, 1, 2},
+		},
+		{
+			"idle workers that do not suffice take what brings most, and are made more accurate then", two[:1],
+			[]int{2, -1, -1}, []float64{110}, nil, []int{2, 2, 2},
+		},
 		{"a worker that another stage can spare", two, []int{0, 3, 3}, []float64{15, 9}, nil, []int{0, 3, 0}},
-		{"a worker whose stage makes up for it by a faster variant", two, []int{2, 3, 3}, []float64{50, 15}, nil, []int{2, 4, 0}},
+		{
+			"a worker whose stage makes up for it by a faster variant", two, []int{2, 3, 3}, []float64{50, 15}, nil,
+			[]int{2, 4, 0},
+		},
 		{"but not one whose stage would be short itself", two, []int{2, 5, 5}, []float64{50, 79}, nil, []int{2, 5, 5}},
-		{"a stage without an instance gets one of who has several", two, []int{0, 0}, []float64{10, 9}, nil, []int{0, 3}},
-		{"what is left goes to the more important app", two, []int{2, 5, -1}, []float64{60, 60}, []float64{1, 2}, []int{2, 5, 4}},
-		{"among equals to the one that has least of what it needs", two, []int{2, 5, -1}, []float64{60, 79}, nil, []int{2, 5, 5}},
-		{"preferably of who can spare it", [][]offer{ladder, ladder, ladder}, []int{0, 0, 0, 3, 3}, []float64{5, 20, 9}, nil, []int{0, 0, 6, 3, 3}},
+		{
+			"a stage without an instance gets one of who has several", two, []int{0, 0}, []float64{10, 9}, nil,
+			[]int{0, 3},
+		},
+		{
+			"what is left goes to the more important app", two, []int{2, 5, -1}, []float64{60, 60}, []float64{1, 2},
+			[]int{2, 5, 4},
+		},
+		{
+			"among equals to the one that has least of what it needs", two, []int{2, 5, -1}, []float64{60, 79}, nil,
+			[]int{2, 5, 5},
+		},
+		{
+			"preferably of who can spare it", [][]offer{ladder, ladder, ladder}, []int{0, 0, 0, 3, 3},
+			[]float64{5, 20, 9}, nil, []int{0, 0, 6, 3, 3},
+		},
 		{"an upgrade needs slack: 10 is not 5 % above 9.6", two[:1], []int{1}, []float64{9.6}, nil, []int{1}},
 		{"and is made with it", two[:1], []int{1}, []float64{9.5}, nil, []int{0}},
 		{"an idle worker raises accuracy too", two[:1], []int{2, -1}, []float64{39}, nil, []int{2, 0}},
-		{"what is loaded below 0.4 without an instance gives it up", two[:1], []int{0, 0, 0, 0}, []float64{8}, nil, []int{0, 0, -1, -1}},
+		{
+			"what is loaded below 0.4 without an instance gives it up", two[:1], []int{0, 0, 0, 0}, []float64{8}, nil,
+			[]int{0, 0, -1, -1},
+		},
 		{"but not at 0.45", two[:1], []int{0, 0, 0}, []float64{9}, nil, []int{0, 0, 0}},
 	} {
 		workers := make([]int, max(len(c.now), len(c.want)))
@@ -78,8 +105,8 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// Three workers carry 10/s each of the 25/s needed. One is to go: the change of another to 20/s suffices, that to 40/s costs
-// more than it must.
+// Three workers carry 10/s each of the 25/s needed. One is to go: the change of another to 20/s suffices, that to 40/s
+// costs more than it must.
 func TestRelief(t *testing.T) {
 	spec, believed := world{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
 	p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
@@ -117,7 +144,9 @@ func TestSpare(t *testing.T) {
 
 // An app of two stages for which there is only one worker gets none, however important: the other app can use it.
 func TestHalfAnAppIsNone(t *testing.T) {
-	spec, believed := world{workers: []int{0}, apps: [][]offer{ladder, ladder, ladder}, weights: []float64{5, 1, 1}}.build()
+	spec, believed := world{
+		workers: []int{0}, apps: [][]offer{ladder, ladder, ladder}, weights: []float64{5, 1, 1},
+	}.build()
 	spec.Apps = []serving.App{spec.Apps[0], spec.Apps[2]}
 	spec.Apps[0].Stages, spec.Apps[0].SLO.Latency = []serving.StageID{0, 1}, 2*spec.Apps[0].SLO.Latency
 	spec.Stages[0].Next = []serving.Edge{{To: 1, FanOut: 1}}

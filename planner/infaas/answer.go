@@ -4,13 +4,13 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes the placement down. Every instance gets a share in proportion to what it carries, so that all of a stage's
-// instances are loaded to the same part.
+// plan writes the placement down. Every instance gets a share in proportion to what it carries, so that all of a
+// stage's instances are loaded to the same part.
 func (x *state) plan(r plan.Request) *plan.Plan {
 	out := &plan.Plan{Planner: "infaas", Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
@@ -35,7 +35,8 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 		st := &x.stages[o.stage]
 		run := time.Duration(float64(o.limit) / o.rate * float64(time.Second))
 		out.Instances = append(out.Instances, plan.Instance{
-			Worker: serving.WorkerID(w), Place: 1, Stage: o.stage, Variants: []plan.Variant{{Variant: o.variant, Limit: o.limit}}, Slots: 1,
+			Worker: serving.WorkerID(w), Place: 1, Stage: o.stage,
+			Variants: []plan.Variant{{Variant: o.variant, Limit: o.limit}}, Slots: 1,
 			Cores: device.Cores, Share: o.rate / st.able, Hold: max(st.Within-run, 0),
 		})
 		out.Forecast.CostPerHour += device.PricePerHour

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// One plan from a placement made for another demand: 9 apps on 40 workers, 17 on 2,000, at about the load at which accuracy
-// begins to fall.
+// One plan from a placement made for another demand: 9 apps on 40 workers, 17 on 2,000, at about the load at which
+// accuracy begins to fall.
 func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct{ apps, workers int }{{9, 40}, {17, 2000}} {
 		b.Run(fmt.Sprintf("apps=%d/workers=%d", size.apps, size.workers), func(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cover gives every stage that has none an instance, the more important apps first. An app for whose stages the workers do
-// not suffice gets none: with a stage missing it could answer nothing.
+// cover gives every stage that has none an instance, the more important apps first. An app for whose stages the workers
+// do not suffice gets none: with a stage missing it could answer nothing.
 func (x *state) cover() {
 	apps := make([]serving.AppID, len(x.spec.Apps))
 	for a := range apps {
@@ -41,9 +41,9 @@ func (x *state) restore(counts []int) {
 	}
 }
 
-// secure finds another worker for a stage: a free one, else one of a stage that has several, else the only one of a stage
-// that finds another itself (an augmenting path, so that a stage is left out only when there is no way). Groups that were
-// seen have been asked already.
+// secure finds another worker for a stage: a free one, else one of a stage that has several, else the only one of a
+// stage that finds another itself (an augmenting path, so that a stage is left out only when there is no way). Groups
+// that were seen have been asked already.
 func (x *state) secure(s serving.StageID, seen []bool) bool {
 	if k := x.first(s); k >= 0 {
 		x.move(free, k)
@@ -107,8 +107,8 @@ func (x *state) fit(s serving.StageID, g int) int {
 	return best
 }
 
-// spare finds a worker of a stage that has several, preferably one that its stage can do without, else the one of the stage
-// that has the largest part of its need. It returns free and -1 when there is none.
+// spare finds a worker of a stage that has several, preferably one that its stage can do without, else the one of the
+// stage that has the largest part of its need. It returns free and -1 when there is none.
 func (x *state) spare(s serving.StageID) (from, to int) {
 	from, to = free, -1
 	most := 0.0

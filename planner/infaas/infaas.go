@@ -1,6 +1,6 @@
 // Package infaas plans as INFaaS (ATC 2021, §4.2) scales models, with accuracy in the place of cost (Proteus §6.1.1,
-// "INFaaS-Accuracy"): from what runs, one greedy action after the other, and no program is solved, so that a plan can be made
-// while queries arrive. It ends where no single action helps, which need not be the best placement.
+// "INFaaS-Accuracy"): from what runs, one greedy action after the other, and no program is solved, so that a plan can
+// be made while queries arrive. It ends where no single action helps, which need not be the best placement.
 package infaas
 
 import (
@@ -20,13 +20,13 @@ type Planner struct {
 type Options struct {
 	// Headroom is the factor on the demand that capacity must reach; 0 means 1 / Factor.
 	Headroom float64
-	// Slack is the part of its demand that a stage must have to spare after it was upgraded; 0 means 0.05 (the release; 0.1 on
-	// bursty loads). Without it the next arrival would take the upgrade back.
+	// Slack is the part of its demand that a stage must have to spare after it was upgraded; 0 means 0.05 (the release;
+	// 0.1 on bursty loads). Without it the next arrival would take the upgrade back.
 	Slack float64
 	// Factor is the part of a stage's capacity up to which it may be loaded; 0 means 1 - Slack.
 	Factor float64
-	// Down is the part of what would be left to which a stage may be loaded for one of its instances to be given up; 0 means
-	// 0.4 (the release; 0.3 on bursty loads).
+	// Down is the part of what would be left to which a stage may be loaded for one of its instances to be given up; 0
+	// means 0.4 (the release; 0.3 on bursty loads).
 	Down float64
 	// Fraction of the stage's objective that a batch may take; 0 means one half (Proteus §4).
 	Fraction float64
@@ -60,8 +60,8 @@ func (p *Planner) Name() string { return "infaas" }
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
 
-// Plan implements plan.Planner. A plan that cannot carry the demand says in Shed what it leaves out. It fails when some stage
-// cannot be served at all.
+// Plan implements plan.Planner. A plan that cannot carry the demand says in Shed what it leaves out. It fails when some
+// stage cannot be served at all.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	x, err := p.read(r)
 	if err != nil {
@@ -72,8 +72,8 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		return x.plan(r), nil
 	}
 	x.cover()
-	// An instance given up by one stage may be what another lacks. Every action raises what is served, or else accuracy, or
-	// else sets a worker free, so this ends.
+	// An instance given up by one stage may be what another lacks. Every action raises what is served, or else
+	// accuracy, or else sets a worker free, so this ends.
 	for again := true; again; {
 		again = x.mend()
 		again = x.upgrade() || again

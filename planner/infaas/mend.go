@@ -17,9 +17,9 @@ type action struct {
 }
 
 // mend brings stages that carry less than they need up to it: for each the action that closes the gap at the least
-// accuracy (INFaaS §4.2: replicate, or change to a faster variant, whichever costs less), else the one that costs least, and
-// again. The heavier apps come first, then the stage that has the smallest part of its need. It tells whether anything was
-// changed.
+// accuracy (INFaaS §4.2: replicate, or change to a faster variant, whichever costs less), else the one that costs
+// least, and again. The heavier apps come first, then the stage that has the smallest part of its need. It tells
+// whether anything was changed.
 func (x *state) mend() (changed bool) {
 	stuck := make([]bool, len(x.stages))
 	for {
@@ -85,9 +85,9 @@ func (x *state) cheapest(s int) *action {
 	return best
 }
 
-// better tells whether a is preferred to b: those that close the gap before all others, then by what they cost, how much they
-// bring and how little they disturb. What costs nothing and does not suffice is judged by what it brings alone: the most
-// accurate variants, one slow instance after the other, would use up the idle workers.
+// better tells whether a is preferred to b: those that close the gap before all others, then by what they cost, how
+// much they bring and how little they disturb. What costs nothing and does not suffice is judged by what it brings
+// alone: the most accurate variants, one slow instance after the other, would use up the idle workers.
 func (a *action) better(b *action, lack float64) bool {
 	closes := a.gain >= lack
 	if closes != (b.gain >= lack) {
@@ -106,9 +106,9 @@ func (a *action) better(b *action, lack float64) bool {
 	return a.rank < b.rank
 }
 
-// donors lists the workers that other stages can give up, by what they host: those that carry their need without it as they
-// are, and those that do so after one of their other workers has changed to a faster variant, the one that costs the least.
-// Further than that a greedy planner does not look.
+// donors lists the workers that other stages can give up, by what they host: those that carry their need without it as
+// they are, and those that do so after one of their other workers has changed to a faster variant, the one that costs
+// the least. Further than that a greedy planner does not look.
 func (x *state) donors(s int) []action {
 	var out []action
 	for t := range x.stages {
@@ -122,7 +122,9 @@ func (x *state) donors(s int) []action {
 			}
 			able, value := x.after(serving.StageID(t), k, free)
 			if st.carries(able, 1) {
-				out = append(out, action{from: k, slower: free, faster: free, cost: st.weight * (st.value() - value), rank: 2})
+				out = append(out, action{
+					from: k, slower: free, faster: free, cost: st.weight * (st.value() - value), rank: 2,
+				})
 			} else if a, ok := x.relief(t, k); ok {
 				out = append(out, a)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// best tries every placement of apps of one stage and weight 1 and returns the highest mean normalised accuracy at which all
-// of the demand can be carried, each app's queries going to its most accurate instances first (what Proteus's program
-// maximises); negative when no placement carries it.
+// best tries every placement of apps of one stage and weight 1 and returns the highest mean normalised accuracy at
+// which all of the demand can be carried, each app's queries going to its most accurate instances first (what Proteus's
+// program maximises); negative when no placement carries it.
 func best(spec *serving.Spec, p *Planner, need []float64) float64 {
 	top, sum := make([]float64, len(spec.Apps)), 0.0
 	for s, st := range spec.Stages {
@@ -73,9 +73,9 @@ func value(spec *serving.Spec, got *plan.Plan, need []float64) float64 {
 	return out
 }
 
-// A plan that sheds nothing is never more accurate than the best of all placements, and sheds nothing only when one of them
-// carries the demand. What greed costs on these small worlds is bounded by what was measured, with room for small changes of
-// the rules: a loss well beyond it is a mistake.
+// A plan that sheds nothing is never more accurate than the best of all placements, and sheds nothing only when one of
+// them carries the demand. What greed costs on these small worlds is bounded by what was measured, with room for small
+// changes of the rules: a loss well beyond it is a mistake.
 func TestAgainstAllPlacements(t *testing.T) {
 	possible, missed, lost, worst := 0, 0, 0.0, 0.0
 	for seed := range uint64(400) {
@@ -103,7 +103,8 @@ func TestAgainstAllPlacements(t *testing.T) {
 			if full {
 				had := value(spec, got, need)
 				if most < 0 || had > most+1e-9 {
-					t.Fatalf("seed %d, round %d: accuracy %v, the best of all placements has %v", seed, round, had, most)
+					t.Fatalf("seed %d, round %d: accuracy %v, the best of all placements has %v", seed, round, had,
+						most)
 				}
 				lost += most - had
 				worst = max(worst, most-had)
@@ -116,8 +117,10 @@ func TestAgainstAllPlacements(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d demands could be carried, %d of them were not; the others lose %.4f of accuracy on average, %.3f at most", possible, missed, lost/float64(possible-missed), worst)
+	t.Logf("%d demands could be carried, %d of them were not; the others lose %.4f of accuracy on average, "+
+		"%.3f at most", possible, missed, lost/float64(possible-missed), worst)
 	if possible < 400 || missed*100 > possible*3 || lost > 0.006*float64(possible-missed) {
-		t.Errorf("%d of %d demands are not carried, or %.4f of accuracy is lost on average", missed, possible, lost/float64(possible-missed))
+		t.Errorf("%d of %d demands are not carried, or %.4f of accuracy is lost on average", missed, possible,
+			lost/float64(possible-missed))
 	}
 }

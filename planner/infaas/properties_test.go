@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Plans over random clusters, one after the other while the demand moves, workers fail, variants break and queues fill: each
-// keeps the rules, says of itself what is recomputed here from its instances, and comes out the same twice.
+// Plans over random clusters, one after the other while the demand moves, workers fail, variants break and queues fill:
+// each keeps the rules, says of itself what is recomputed here from its instances, and comes out the same twice.
 func TestPlansAreSound(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -76,7 +76,8 @@ func servable(r plan.Request, p *Planner) bool {
 		found := false
 		for _, v := range st.Variants {
 			for w := range r.Spec.Workers {
-				found = found || !down[w] && !broken[v] && carried(r.Spec, p.Profile, p.Options.Batches, v, serving.WorkerID(w)) > 0
+				found = found || !down[w] && !broken[v] && carried(r.Spec, p.Profile, p.Options.Batches, v,
+					serving.WorkerID(w)) > 0
 			}
 		}
 		if !found {
@@ -92,14 +93,16 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 	spec := r.Spec
 	down, broken := capacity.Unfit(spec, r.Snapshot)
 	before := capacity.Running(r.Snapshot)
-	able, shares, right := make([]float64, len(spec.Stages)), make([]float64, len(spec.Stages)), make([]float64, len(spec.Stages))
+	able, shares, right := make([]float64, len(spec.Stages)), make([]float64, len(spec.Stages)),
+		make([]float64, len(spec.Stages))
 	used := make(map[serving.WorkerID]bool)
 	cost, loads := 0.0, 0
 	for _, i := range got.Instances {
 		v := i.Variants[0].Variant
 		rate := carried(spec, p.Profile, p.Options.Batches, v, i.Worker)
 		if used[i.Worker] || down[i.Worker] || broken[v] || rate == 0 {
-			t.Fatalf("seed %d: instance %+v: worker used twice %v, down %v, variant broken %v, carries %v", seed, i, used[i.Worker], down[i.Worker], broken[v], rate)
+			t.Fatalf("seed %d: instance %+v: worker used twice %v, down %v, variant broken %v, carries %v", seed, i,
+				used[i.Worker], down[i.Worker], broken[v], rate)
 		}
 		used[i.Worker] = true
 		d := spec.Workers[i.Worker].DeviceType
@@ -121,7 +124,8 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 		}
 	}
 	for _, i := range got.Instances {
-		if rate := carried(spec, p.Profile, p.Options.Batches, i.Variants[0].Variant, i.Worker); math.Abs(i.Share*able[i.Stage]-rate) > 1e-6*rate {
+		if rate := carried(spec, p.Profile, p.Options.Batches, i.Variants[0].Variant,
+			i.Worker); math.Abs(i.Share*able[i.Stage]-rate) > 1e-6*rate {
 			t.Fatalf("seed %d: share %v of %v/s, the instance carries %v/s", seed, i.Share, able[i.Stage], rate)
 		}
 	}
@@ -182,15 +186,16 @@ func TestSteadyDemandLoadsNothing(t *testing.T) {
 			draw()
 			r.Snapshot = running(must(t, p, r), 0)
 			if settled := must(t, p, r); settled.Loads != 0 || len(settled.Instances) != len(r.Snapshot.Instances) {
-				t.Fatalf("seed %d: a second plan for the same demand loads %d variants and runs %d instances instead of %d",
+				t.Fatalf("seed %d: a second plan for the same demand loads %d variants and runs %d instances instead "+
+					"of %d",
 					seed, settled.Loads, len(settled.Instances), len(r.Snapshot.Instances))
 			}
 		}
 	}
 }
 
-// Every app keeps an instance whenever there is a way to give each one, however lopsided what runs and what is asked; the
-// ways are tried out one by one.
+// Every app keeps an instance whenever there is a way to give each one, however lopsided what runs and what is asked;
+// the ways are tried out one by one.
 func TestNoAppIsLost(t *testing.T) {
 	tight := 0
 	for seed := range uint64(400) {
@@ -291,7 +296,8 @@ func TestOneAppIsCarried(t *testing.T) {
 			r := plan.Request{Spec: spec, Rates: []float64{fastest * part / headroom}, Snapshot: hosting(spec, now...)}
 			got := must(t, p, r)
 			if want := min(part, 1) * fastest; got.Capacity[0] < want*(1-1e-6) {
-				t.Fatalf("seed %d: capacity %v for a demand of %v, all on their fastest variants carry %v; %v -> %v", seed, got.Capacity[0], fastest*part, fastest, now, hosts(spec, got))
+				t.Fatalf("seed %d: capacity %v for a demand of %v, all on their fastest variants carry %v; %v -> %v",
+					seed, got.Capacity[0], fastest*part, fastest, now, hosts(spec, got))
 			}
 		}
 	}

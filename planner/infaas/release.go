@@ -12,16 +12,17 @@ import (
 // period is how often the release scales; in between only arrivals start instances.
 const period, moment = 10 * time.Second, time.Second
 
-// release plans as the code that the Proteus authors released does for INFaaS-Accuracy ("infaas_v2"). What it does otherwise
-// than the papers describe:
+// release plans as the code that the Proteus authors released does for INFaaS-Accuracy ("infaas_v2"). What it does
+// otherwise than the papers describe:
 //
-//   - Both directions of scaling run every ten seconds, down right after up, and not while queries arrive. Here that is a
-//     request made in the first second of every ten, since a planner keeps no count of its plans.
+//   - Both directions of scaling run every ten seconds, down right after up, and not while queries arrive. Here that is
+//     a request made in the first second of every ten, since a planner keeps no count of its plans.
 //   - What starts instances in between is the assignment of queries: see arrive.
 //   - up sizes by a latency, down by a queue, and what is not removed becomes the least accurate: see there.
 //
-// Not repeated are variants on devices on which they never meet the objective, which the release starts and then cannot use
-// (a plan has no batch limit of zero), and, in down, smaller batches and slower devices for what is least accurate already.
+// Not repeated are variants on devices on which they never meet the objective, which the release starts and then cannot
+// use (a plan has no batch limit of zero), and, in down, smaller batches and slower devices for what is least accurate
+// already.
 func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 	queued := make([]int, len(x.stages))
 	room := make([]bool, len(x.stages))
@@ -44,21 +45,23 @@ func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 		for _, w := range x.groups[g].workers {
 			if k := x.hosted(g, w); k != free {
 				o := &x.options[k]
-				room[o.stage] = room[o.stage] || o.value == 1 && x.counts[k] > 0 && o.rate > float64(x.running[w].Queued)
+				room[o.stage] = room[o.stage] || o.value == 1 && x.counts[k] > 0 &&
+					o.rate > float64(x.running[w].Queued)
 			}
 		}
 	}
 	x.arrive(room)
 }
 
-// up starts instances of a stage when the floor of its usable capacity is below its rate. The release compares two actions,
-// each at the accuracy its instances lose against the best times their number, and takes the cheaper, upgrading on a tie:
+// up starts instances of a stage when the floor of its usable capacity is below its rate. The release compares two
+// actions, each at the accuracy its instances lose against the best times their number, and takes the cheaper,
+// upgrading on a tie:
 //
 //   - to upgrade: some variant on the device type of which the fewest are needed. Their number is the rate over the
-//     variant's *latency in milliseconds*, where its throughput is meant: the slower a device, the fewer are thought to do.
-//     The best variant loses nothing, hence costs nothing, however many are needed.
-//   - to replicate the first instance: but the copies are of the *least accurate* variant, as every instance for which no
-//     variant is named.
+//     variant's *latency in milliseconds*, where its throughput is meant: the slower a device, the fewer are thought to
+//     do. The best variant loses nothing, hence costs nothing, however many are needed.
+//   - to replicate the first instance: but the copies are of the *least accurate* variant, as every instance for which
+//     no variant is named.
 func (x *state) up(believed profile.Profile, s int) {
 	st := &x.stages[s]
 	if st.hosts == 0 || math.Floor(x.o.Factor*st.able) >= st.Rate {
@@ -96,10 +99,10 @@ func (x *state) up(believed profile.Profile, s int) {
 	}
 }
 
-// down goes through a stage's instances in order. One is removed when the rest can take *what is queued* in a second: on a
-// stage that keeps up, whose queues are short, that is nearly all. What stays is replaced by the *least accurate* variant,
-// since the search for a better one, which the code prepares, is missing. Only when it comes to one that is the least
-// accurate already does it look at the load, and ends when less than what Down asks would be to spare.
+// down goes through a stage's instances in order. One is removed when the rest can take *what is queued* in a second:
+// on a stage that keeps up, whose queues are short, that is nearly all. What stays is replaced by the *least accurate*
+// variant, since the search for a better one, which the code prepares, is missing. Only when it comes to one that is
+// the least accurate already does it look at the load, and ends when less than what Down asks would be to spare.
 func (x *state) down(s int, queued float64) {
 	st := &x.stages[s]
 	for _, k := range x.hosting(s) {
@@ -116,9 +119,10 @@ func (x *state) down(s int, queued float64) {
 	}
 }
 
-// arrive does what assigning a query does to the placement. Queries ask for an accuracy of 100 %, which only the best variant
-// of a family has; when no instance of it has room, the first variant that runs nowhere yet is started on the first device
-// type with a worker free, not the best one. Stages take turns, as their queries do, until none finds a variant or a worker.
+// arrive does what assigning a query does to the placement. Queries ask for an accuracy of 100 %, which only the best
+// variant of a family has; when no instance of it has room, the first variant that runs nowhere yet is started on the
+// first device type with a worker free, not the best one. Stages take turns, as their queries do, until none finds a
+// variant or a worker.
 func (x *state) arrive(room []bool) {
 	for again := true; again; {
 		again = false

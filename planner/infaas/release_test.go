@@ -44,9 +44,9 @@ func expect(t *testing.T, what string, x *state, want map[[2]int]int) {
 	}
 }
 
-// 30/s are asked of one instance that carries 10/s. The most accurate variant takes 100 ms on the slow device and 20 ms on
-// the fast one. One on the fast device would do (47.5/s usable), on the slow one it takes three more; taking milliseconds for
-// items/s, the release finds that one on the slow device does and two are needed on the fast one.
+// 30/s are asked of one instance that carries 10/s. The most accurate variant takes 100 ms on the slow device and 20 ms
+// on the fast one. One on the fast device would do (47.5/s usable), on the slow one it takes three more; taking
+// milliseconds for items/s, the release finds that one on the slow device does and two are needed on the fast one.
 func TestReleaseTakesLatencyForThroughput(t *testing.T) {
 	w := world{workers: []int{0, 0, 0, 0, 1, 1}, apps: [][]offer{{{1, []float64{100, 20}}, {0.9, []float64{50, 10}}}}}
 	x, p, _ := at(t, w, 30, 0)
@@ -61,10 +61,15 @@ func TestReleaseTakesLatencyForThroughput(t *testing.T) {
 	expect(t, "up at 9.2/s", x, map[[2]int]int{{0, 0}: 2})
 }
 
-// No worker is left for the best variant. Three copies of what runs (10 ms: 95/s usable) cost 3 x 0.1; as many as the release
-// thinks are needed of another variant, 2.7 and more. It decides for copies, and starts three of the least accurate.
+// No worker is left for the best variant. Three copies of what runs (10 ms: 95/s usable) cost 3 x 0.1; as many as the
+// release thinks are needed of another variant, 2.7 and more. It decides for copies, and starts three of the least
+// accurate.
 func TestReleaseReplicatesTheLeastAccurate(t *testing.T) {
-	w := world{workers: []int{0, 0, 0, 0, 0, 1}, apps: [][]offer{{{1, []float64{0, 20}}, {0.9, []float64{10, 0}}, {0.8, []float64{5, 0}}}}}
+	w := world{
+		workers: []int{0, 0, 0, 0, 0, 1}, apps: [][]offer{
+			{{1, []float64{0, 20}}, {0.9, []float64{10, 0}}, {0.8, []float64{5, 0}}},
+		},
+	}
 	x, p, _ := at(t, w, 250, 1, -1, -1, -1, -1, 0)
 	x.up(p.Profile, 0)
 	expect(t, "up", x, map[[2]int]int{{1, 0}: 1, {2, 0}: 3, {0, 1}: 1})
@@ -79,7 +84,8 @@ func TestReleaseScalesDownByQueues(t *testing.T) {
 	x, _, _ = at(t, w, 28, 0, 0, 0)
 	x.down(0, 200)
 	expect(t, "three with long queues", x, map[[2]int]int{{2, 0}: 3})
-	// 80 x 0.95 x 0.4 = 30.4 is above 28 and not above 31; of two that are the least accurate nothing more is given up here.
+	// 80 x 0.95 x 0.4 = 30.4 is above 28 and not above 31; of two that are the least accurate nothing more is given up
+	// here.
 	for _, rate := range []float64{28, 31} {
 		x, _, _ = at(t, w, rate, 2, 2)
 		x.down(0, 200)
@@ -95,15 +101,15 @@ func TestReleaseScalesDownByQueues(t *testing.T) {
 	expect(t, "least accurate first, little to do", x, map[[2]int]int{{0, 0}: 2})
 }
 
-// Queries want the best variant. Where it has no room, the first variant that runs nowhere is started, one after the other
-// until the best is among them, the apps in turn.
+// Queries want the best variant. Where it has no room, the first variant that runs nowhere is started, one after the
+// other until the best is among them, the apps in turn.
 func TestReleaseStartsInactiveVariants(t *testing.T) {
 	up := []offer{ladder[2], ladder[1], ladder[0]} // the best comes last
 	w := world{workers: []int{0, 0, 0, 0}, apps: [][]offer{up}}
-	x, _, r := at(t, w, 1, 0)
+	x, _, _ := at(t, w, 1, 0)
 	x.arrive([]bool{false})
 	expect(t, "no best one runs", x, map[[2]int]int{{0, 0}: 1, {1, 0}: 1, {2, 0}: 1})
-	x, _, r = at(t, w, 1, 2)
+	x, _, r := at(t, w, 1, 2)
 	r.Snapshot.At = 5e9
 	x.release(nil, r.Snapshot)
 	expect(t, "the best has room", x, map[[2]int]int{{2, 0}: 1})
@@ -125,15 +131,20 @@ func TestReleasePeriod(t *testing.T) {
 	for _, c := range []struct {
 		at   serving.Time
 		want []int
-	}{{0, []int{0, 2, -1}}, {1e9, []int{0, 0, 0}}, {9.9e9, []int{0, 0, 0}}, {10e9, []int{0, 2, -1}}, {20.5e9, []int{0, 2, -1}}} {
+	}{
+		{0, []int{0, 2, -1}}, {1e9, []int{0, 0, 0}}, {9.9e9, []int{0, 0, 0}}, {10e9, []int{0, 2, -1}},
+		{20.5e9, []int{0, 2, -1}},
+	} {
 		r := plan.Request{Spec: spec, Rates: []float64{20}, Snapshot: hosting(spec, 0, 0, 0)}
 		r.Snapshot.At = c.at
-		// At the moment all but one are removed and that one becomes variant 2; then the next query starts variant 0 again.
+		// At the moment all but one are removed and that one becomes variant 2; then the next query starts variant 0
+		// again.
 		if got := hosts(spec, must(t, p, r)); !slices.Equal(got, c.want) {
 			t.Errorf("at %v: %v, want %v (variants by worker)", c.at, got, c.want)
 		}
 	}
-	if got := hosts(spec, must(t, p, plan.Request{Spec: spec, Rates: []float64{20}})); !slices.Equal(got, []int{0, -1, -1}) {
+	if got := hosts(spec, must(t, p, plan.Request{Spec: spec, Rates: []float64{20}})); !slices.Equal(got,
+		[]int{0, -1, -1}) {
 		t.Errorf("nothing runs: %v, want the first variant on the first worker", got)
 	}
 }

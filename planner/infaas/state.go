@@ -3,13 +3,14 @@ package infaas
 import (
 	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// state is a placement that actions change, as counts: which of several like workers hosts a variant makes no difference.
+// state is a placement that actions change, as counts: which of several like workers hosts a variant makes no
+// difference.
 type state struct {
 	o       Options
 	spec    *serving.Spec
@@ -86,9 +87,12 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 				if broken[v] {
 					continue
 				}
-				if limit, rate := rule.Of(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Within); limit > 0 {
+				if limit, rate := rule.Of(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Within); limit >
+					0 {
 					st.options = append(st.options, len(x.options))
-					x.options = append(x.options, option{g, serving.StageID(s), v, limit, rate, asked.Value(&r.Spec.Variants[v])})
+					x.options = append(x.options, option{
+						g, serving.StageID(s), v, limit, rate, asked.Value(&r.Spec.Variants[v]),
+					})
 				}
 			}
 		}
@@ -150,8 +154,8 @@ func (x *state) groupOf(from, to int) int {
 	return x.options[from].group
 }
 
-// add changes how many workers host an option. What a stage carries is summed anew, so that a state does not depend on the
-// way that led to it.
+// add changes how many workers host an option. What a stage carries is summed anew, so that a state does not depend on
+// the way that led to it.
 func (x *state) add(k, n int) {
 	if k == free {
 		return
@@ -178,8 +182,8 @@ func (st *stage) value() float64 {
 	return st.worth / st.able
 }
 
-// after is what a stage would carry, and its mean value, with one worker less that hosts from and one more that hosts to;
-// free leaves out either. Options of other stages do not count.
+// after is what a stage would carry, and its mean value, with one worker less that hosts from and one more that hosts
+// to; free leaves out either. Options of other stages do not count.
 func (x *state) after(s serving.StageID, from, to int) (able, value float64) {
 	st := &x.stages[s]
 	able, worth := st.able, st.worth

@@ -2,9 +2,9 @@ package infaas
 
 import "github.com/sluice-serving/sluice/serving"
 
-// upgrade spends what stages have to spare on accuracy: while there is one, the change of an instance to a more accurate
-// variant, or the idle worker, that raises the weighted mean value most and leaves the stage its slack. It tells whether
-// anything was changed.
+// upgrade spends what stages have to spare on accuracy: while there is one, the change of an instance to a more
+// accurate variant, or the idle worker, that raises the weighted mean value most and leaves the stage its slack. It
+// tells whether anything was changed.
 func (x *state) upgrade() (changed bool) {
 	for {
 		best, from, to := 0.0, free, free
@@ -40,8 +40,8 @@ func (x *state) upgrade() (changed bool) {
 	}
 }
 
-// retire gives up instances of stages that are loaded little without them, as long as accuracy does not suffer: the least
-// accurate first. Their workers are what other stages look for first. It tells whether anything was changed.
+// retire gives up instances of stages that are loaded little without them, as long as accuracy does not suffer: the
+// least accurate first. Their workers are what other stages look for first. It tells whether anything was changed.
 func (x *state) retire() (changed bool) {
 	for s := range x.stages {
 		st := &x.stages[s]

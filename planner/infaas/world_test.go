@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// world is apps of one stage, for each the (accuracy, latency of one item in ms by device type) of its variants, and the
-// device type of each worker. Batches are of one item, so that a variant carries 1000 / latency items/s; a latency of 0 was
-// never measured. The objective is two seconds, so that everything up to a second is in time.
+// world is apps of one stage, for each the (accuracy, latency of one item in ms by device type) of its variants, and
+// the device type of each worker. Batches are of one item, so that a variant carries 1000 / latency items/s; a latency
+// of 0 was never measured. The objective is two seconds, so that everything up to a second is in time.
 type world struct {
 	workers []int
 	apps    [][]offer
@@ -32,10 +32,14 @@ func (w world) build() (*serving.Spec, *profile.Table) {
 	var m serving.Measurements
 	devices := len(w.apps[0][0].ms)
 	for d := range devices {
-		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("d%d", d), PricePerHour: 1, Cores: 1})
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
+			Name: fmt.Sprintf("d%d", d), PricePerHour: 1, Cores: 1,
+		})
 	}
 	for n, d := range w.workers {
-		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", n), DeviceType: serving.DeviceTypeID(d)})
+		spec.Workers = append(spec.Workers, serving.Worker{
+			Name: fmt.Sprintf("w%d", n), DeviceType: serving.DeviceTypeID(d),
+		})
 	}
 	for a, offers := range w.apps {
 		weight := 1.0
@@ -49,11 +53,16 @@ func (w world) build() (*serving.Spec, *profile.Table) {
 		for _, o := range offers {
 			v := serving.VariantID(len(spec.Variants))
 			st.Variants = append(st.Variants, v)
-			spec.Variants = append(spec.Variants, serving.Variant{Name: fmt.Sprintf("v%d", v), Stage: s, Accuracy: o.accuracy, MaxBatch: 1})
+			spec.Variants = append(spec.Variants, serving.Variant{
+				Name: fmt.Sprintf("v%d", v), Stage: s, Accuracy: o.accuracy, MaxBatch: 1,
+			})
 			for d, ms := range o.ms {
 				if ms > 0 {
 					l := time.Duration(ms * 1e6)
-					m.Latency = append(m.Latency, serving.LatencyPoint{Variant: v, DeviceType: serving.DeviceTypeID(d), Items: 1, Concurrency: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
+					m.Latency = append(m.Latency, serving.LatencyPoint{
+						Variant: v, DeviceType: serving.DeviceTypeID(d), Items: 1, Concurrency: 1, Mean: l, P50: l,
+						P90: l, P95: l, P99: l,
+					})
 				}
 			}
 		}
@@ -66,8 +75,8 @@ func (w world) build() (*serving.Spec, *profile.Table) {
 	return spec, t
 }
 
-// random returns a small world: more accurate variants are slower, but not on every device type by the same factor, and some
-// were not measured everywhere.
+// random returns a small world: more accurate variants are slower, but not on every device type by the same factor, and
+// some were not measured everywhere.
 func random(rng *rand.Rand, apps, workers int) world {
 	devices := 1 + rng.IntN(3)
 	w := world{}
@@ -97,8 +106,11 @@ func random(rng *rand.Rand, apps, workers int) world {
 func running(p *plan.Plan, at serving.Time) *fleet.Snapshot {
 	out := &fleet.Snapshot{Seq: p.Snapshot + 1, At: at}
 	for n, i := range p.Instances {
-		out.Instances = append(out.Instances, fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place},
-			Stage: i.Stage, State: fleet.Ready, Slots: 1, Share: i.Share, Variants: []fleet.Loaded{{Variant: i.Variants[0].Variant, Limit: i.Variants[0].Limit, Warm: true, Wanted: true}}})
+		out.Instances = append(out.Instances, fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1),
+			Key:   fleet.Key{Worker: i.Worker, Ordinal: i.Place},
+			Stage: i.Stage, State: fleet.Ready, Slots: 1, Share: i.Share, Variants: []fleet.Loaded{
+				{Variant: i.Variants[0].Variant, Limit: i.Variants[0].Limit, Warm: true, Wanted: true},
+			}})
 	}
 	return out
 }
@@ -108,8 +120,11 @@ func hosting(spec *serving.Spec, variants ...int) *fleet.Snapshot {
 	out := &fleet.Snapshot{Seq: 1}
 	for w, v := range variants {
 		if v >= 0 {
-			out.Instances = append(out.Instances, fleet.InstanceSnapshot{ID: serving.InstanceID(w + 1), Key: fleet.Key{Worker: serving.WorkerID(w), Ordinal: 1},
-				Stage: spec.Variants[v].Stage, State: fleet.Ready, Slots: 1, Variants: []fleet.Loaded{{Variant: serving.VariantID(v), Limit: 1, Warm: true, Wanted: true}}})
+			out.Instances = append(out.Instances, fleet.InstanceSnapshot{ID: serving.InstanceID(w + 1),
+				Key:   fleet.Key{Worker: serving.WorkerID(w), Ordinal: 1},
+				Stage: spec.Variants[v].Stage, State: fleet.Ready, Slots: 1, Variants: []fleet.Loaded{
+					{Variant: serving.VariantID(v), Limit: 1, Warm: true, Wanted: true},
+				}})
 		}
 	}
 	return out
@@ -140,7 +155,8 @@ func must(t *testing.T, p *Planner, r plan.Request) *plan.Plan {
 }
 
 // carried is what a worker carries of a variant, items/s; 0 when it cannot be planned.
-func carried(spec *serving.Spec, believed profile.Profile, batches []int, v serving.VariantID, w serving.WorkerID) float64 {
+func carried(spec *serving.Spec, believed profile.Profile, batches []int, v serving.VariantID,
+	w serving.WorkerID) float64 {
 	within := capacity.Ask(spec, nil)[spec.Variants[v].Stage].Within
 	_, rate := capacity.Rule{Batches: batches}.Of(believed, spec, v, spec.Workers[w].DeviceType, within)
 	return rate

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes down what runs. Shares are those of the rule for a load within the band (§3.2, case ii): every instance is as far
-// from its lower bound to its upper one as the function is.
+// plan writes down what runs. Shares are those of the rule for a load within the band (§3.2, case ii): every instance
+// is as far from its lower bound to its upper one as the function is.
 func (x *state) plan(r plan.Request) *plan.Plan {
 	out := &plan.Plan{Planner: "infless", Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
@@ -22,7 +22,8 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 		for _, i := range f.running {
 			w := x.cluster.servers[i.server].worker
 			p := plan.Instance{
-				Worker: w, Place: i.place, Stage: f.stage, Variants: []plan.Variant{{Variant: i.Variant, Limit: i.Batch}}, Slots: 1, Cores: i.Threads,
+				Worker: w, Place: i.place, Stage: f.stage,
+				Variants: []plan.Variant{{Variant: i.Variant, Limit: i.Batch}}, Slots: 1, Cores: i.Threads,
 				Share: share(i.Low, i.Up, low, up, f.load), Hold: i.Hold, Low: i.Low, Up: i.Up,
 			}
 			if !i.Whole {
@@ -55,7 +56,8 @@ func share(low, up, lows, ups, load float64) float64 {
 	return (up - (ups-load)/(ups-lows)*(up-low)) / load
 }
 
-// place numbers a new instance of a worker: the first number that nothing there has, or had when the plan was asked for.
+// place numbers a new instance of a worker: the first number that nothing there has, or had when the plan was asked
+// for.
 func (x *state) place(w serving.WorkerID) int32 {
 	n := int32(1)
 	for slices.Contains(x.kept[w], n) {

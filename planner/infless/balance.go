@@ -6,19 +6,20 @@ import (
 	"slices"
 )
 
-// weights say what a thread and a per cent of an accelerator are worth of all that is left of a cluster: together its threads and
-// per cents are worth 1.
+// weights say what a thread and a per cent of an accelerator are worth of all that is left of a cluster: together its
+// threads and per cents are worth 1.
 type weights struct{ thread, percent float64 }
 
 func (w weights) of(c *Configuration) float64 {
 	return w.thread*float64(c.Threads) + w.percent*float64(c.Percent)
 }
 
-// balance weighs threads against per cent of accelerators by what loads make scarce of what is left. At any weights nothing
-// serves a query of a function for less than its cheapest configuration takes, so that the cluster carries at most
-// 1 / sum(load * cheapest) of the loads. The weights at which that is least are sought: by the duality of linear programs the bound
-// is then that of Carries, and every configuration that its optimum uses is a cheapest one. What is bounded so has one
-// valley, a linear function over a concave one, and so a third of the range can be given up at every look.
+// balance weighs threads against per cent of accelerators by what loads make scarce of what is left. At any weights
+// nothing serves a query of a function for less than its cheapest configuration takes, so that the cluster carries at
+// most 1 / sum(load * cheapest) of the loads. The weights at which that is least are sought: by the duality of linear
+// programs the bound is then that of Carries, and every configuration that its optimum uses is a cheapest one. What is
+// bounded so has one valley, a linear function over a concave one, and so a third of the range can be given up at every
+// look.
 func balance(c *cluster, functions []*function) (best weights, bound float64) {
 	threads, percent := 0, 0
 	for s := range c.servers {
@@ -61,7 +62,8 @@ func balance(c *cluster, functions []*function) (best weights, bound float64) {
 	return at(part), of(at((low + high) / 2))
 }
 
-// undominated lists the configurations that may be the cheapest at some weights: no other takes as little of both for what it serves.
+// undominated lists the configurations that may be the cheapest at some weights: no other takes as little of both for
+// what it serves.
 func undominated(all []Configuration) (out []int) {
 	order := make([]int, 0, len(all))
 	for k := range all {
@@ -89,9 +91,9 @@ const free = 0.02
 // roomFor is the part of what is left that loads may take before it counts as scarce: not all of it can be packed.
 const roomFor = 0.9
 
-// weigh returns the weights at which the cheapest configurations of what is unserved take least by beta, and have room: beta's, or
-// where threads or accelerators would not do the weights nearest to them at which they would, up to those of balance. scarce tells
-// which of the two it was.
+// weigh returns the weights at which the cheapest configurations of what is unserved take least by beta, and have room:
+// beta's, or where threads or accelerators would not do the weights nearest to them at which they would, up to those of
+// balance. scarce tells which of the two it was.
 func weigh(c *cluster, functions []*function) (w weights, scarce bool) {
 	threads, percent := 0.0, 0.0
 	for s := range c.servers {
@@ -155,17 +157,17 @@ const (
 	dense
 )
 
-// balanced is a rule of ours in the place of Algorithm 1, for what measuring showed of that: the largest batch need not serve most for
-// what it takes; weights by what threads and accelerators compute make the scarcer one cheap; and where an instance that fills a
-// server counts as a thousand times better, servers are filled with what serves least. Here the function of which the largest part is
-// unserved gets the next instance, in the configuration that serves most of the rest for what it takes at the weights of the hour:
-// beta's as long as there is plenty, else those that spare what is scarce. Then it goes onto the server on which
-// threads and accelerators are left in the ratio nearest to the cluster's. A load that is nearly served so gets the instance
-// that just does it.
+// balanced is a rule of ours in the place of Algorithm 1, for what measuring showed of that: the largest batch need not
+// serve most for what it takes; weights by what threads and accelerators compute make the scarcer one cheap; and where
+// an instance that fills a server counts as a thousand times better, servers are filled with what serves least. Here
+// the function of which the largest part is unserved gets the next instance, in the configuration that serves most of
+// the rest for what it takes at the weights of the hour: beta's as long as there is plenty, else those that spare what
+// is scarce. Then it goes onto the server on which threads and accelerators are left in the ratio nearest to the
+// cluster's. A load that is nearly served so gets the instance that just does it.
 //
-// Sparing spares from the first instance on, whatever there is plenty of: it carries most. Dense does so, too, and gives an instance to a
-// server that is in use rather than to an empty one, also in a configuration that serves a little less: it uses the fewest
-// servers, which is what Eq. 2 counts.
+// Sparing spares from the first instance on, whatever there is plenty of: it carries most. Dense does so, too, and
+// gives an instance to a server that is in use rather than to an empty one, also in a configuration that serves a
+// little less: it uses the fewest servers, which is what Eq. 2 counts.
 func (x *state) balanced(short []*function, how manner) {
 	for _, f := range short {
 		f.began = len(f.running)
@@ -173,7 +175,8 @@ func (x *state) balanced(short []*function, how manner) {
 	}
 	c := x.cluster
 	for {
-		w, scarce := weights{}, true
+		var w weights
+		scarce := true
 		if how == byBeta {
 			w, scarce = weigh(c, short)
 		} else {
@@ -290,9 +293,9 @@ func (x *state) roomy(cfg *Configuration, packed bool) (room, used bool) {
 	return room, used
 }
 
-// nearest returns the server on which what is left after an instance is most evenly worth threads and accelerators; of equals the
-// one of which least is left, and that alone counts while nothing is scarce: servers stay empty. Where they are packed those in use
-// come first.
+// nearest returns the server on which what is left after an instance is most evenly worth threads and accelerators; of
+// equals the one of which least is left, and that alone counts while nothing is scarce: servers stay empty. Where they
+// are packed those in use come first.
 func (x *state) nearest(cfg *Configuration, w weights, scarce, packed bool) int32 {
 	var best *group
 	least := math.Inf(1)

@@ -10,15 +10,16 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// BenchmarkPlan makes a plan from scratch on 2,000 servers for 40 functions (§5.3). The paper's takes 0.5 ms for an instance and
-// below a second for 10,000 of them.
+// BenchmarkPlan makes a plan from scratch on 2,000 servers for 40 functions (§5.3). The paper's takes 0.5 ms for an
+// instance and below a second for 10,000 of them.
 func BenchmarkPlan(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	var models []model
 	shares := make([]float64, 40)
 	for k := range shares {
 		models = append(models, model{
-			slo: time.Duration(100+rng.IntN(200)) * ms, batch: 32, fixed: time.Duration(2+rng.IntN(40)) * ms, work: time.Duration(5+rng.IntN(60)) * ms,
+			slo: time.Duration(100+rng.IntN(200)) * ms, batch: 32, fixed: time.Duration(2+rng.IntN(40)) * ms,
+			work: time.Duration(5+rng.IntN(60)) * ms,
 		})
 		shares[k] = 0.2 + rng.Float64()
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// bounds are how many instances a function has at least and at most; most 0 sets no bound. The paper has none: a developer may want
-// some to stay, or to pay for no more.
+// bounds are how many instances a function has at least and at most; most 0 sets no bound. The paper has none: a
+// developer may want some to stay, or to pay for no more.
 type bounds struct{ least, most int }
 
 // reached tells whether no further instance may be added to so many.
@@ -17,8 +17,8 @@ func (f *function) fills(cfg *Configuration, load float64) bool {
 	return cfg.Batch == 1 || f.uniform || load > cfg.Low
 }
 
-// each is the least upper bound that the next instance of a function must have, which has so many, for those that may still come to
-// carry a load; where none with room has it, the highest that there is. 0 without a bound.
+// each is the least upper bound that the next instance of a function must have, which has so many, for those that may
+// still come to carry a load; where none with room has it, the highest that there is. 0 without a bound.
 func (f *function) each(has int, load float64, room func(k int) bool) (least float64) {
 	if f.bounds.most == 0 {
 		return 0
@@ -60,8 +60,8 @@ func (x *state) fill() {
 	}
 }
 
-// filled adds to instances of a function until there are as many as it is to have at least: of those that leave the rest able to carry
-// the load the ones that take least.
+// filled adds to instances of a function until there are as many as it is to have at least: of those that leave the
+// rest able to carry the load the ones that take least.
 func (x *state) filled(f *function, has []placed) []placed {
 	for len(has) < f.bounds.least {
 		left := f.load
@@ -73,7 +73,8 @@ func (x *state) filled(f *function, has []placed) []placed {
 		var best *Configuration
 		for k := range f.configurations {
 			cfg := &f.configurations[k]
-			if cfg.Up >= each && f.fills(cfg, left) && room(k) && (best == nil || cfg.Resources < best.Resources || cfg.Resources == best.Resources && cfg.Low < best.Low) {
+			if cfg.Up >= each && f.fills(cfg, left) && room(k) && (best == nil || cfg.Resources < best.Resources ||
+				cfg.Resources == best.Resources && cfg.Low < best.Low) {
 				best = cfg
 			}
 		}
@@ -97,13 +98,15 @@ func (x *state) tightest(cfg *Configuration) int32 {
 	return -1
 }
 
-// enlarge replaces the instances of a function whose number is bounded by others that carry more, in their room: those that Algorithm 1
-// takes, or where these do not carry the load, the largest.
+// enlarge replaces the instances of a function whose number is bounded by others that carry more, in their room: those
+// that Algorithm 1 takes, or where these do not carry the load, the largest.
 func (x *state) enlarge(f *function) {
 	old, most := f.running, f.up()
 	x.giveAll(old)
 	best := old
-	for _, try := range []func() []placed{func() []placed { return x.schedule(f, nil, f.load) }, func() []placed { return x.largest(f) }} {
+	for _, try := range []func() []placed{func() []placed {
+		return x.schedule(f, nil, f.load)
+	}, func() []placed { return x.largest(f) }} {
 		fresh := x.filled(f, try())
 		x.giveAll(fresh)
 		up := 0.0
@@ -131,7 +134,8 @@ func (x *state) largest(f *function) (out []placed) {
 		best := -1
 		room := x.room(f)
 		for k := range f.configurations {
-			if cfg := &f.configurations[k]; f.fills(cfg, left) && room(k) && (best < 0 || cfg.Up > f.configurations[best].Up) {
+			if cfg := &f.configurations[k]; f.fills(cfg, left) && room(k) &&
+				(best < 0 || cfg.Up > f.configurations[best].Up) {
 				best = k
 			}
 		}

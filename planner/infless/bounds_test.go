@@ -10,10 +10,14 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// However rates rise and fall, no function ever has more instances than its bound, and none fewer than it is to have at least while
-// anything that could serve it has room; one that is asked for nothing included. What has no bounds is planned as ever.
+// However rates rise and fall, no function ever has more instances than its bound, and none fewer than it is to have at
+// least while anything that could serve it has room; one that is asked for nothing included. What has no bounds is
+// planned as ever.
 func TestBoundsHold(t *testing.T) {
-	rules := []Options{{}, {Balanced: true, Exact: true}, {Dense: true, Exact: true}, {Undivided: true}, {Fastest: true}, {Uniform: true, First: true, Merge: -1}, {Single: true}}
+	rules := []Options{
+		{}, {Balanced: true, Exact: true}, {Dense: true, Exact: true}, {Undivided: true}, {Fastest: true},
+		{Uniform: true, First: true, Merge: -1}, {Single: true},
+	}
 	short, most, least := 0, 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 31))
@@ -46,7 +50,8 @@ func TestBoundsHold(t *testing.T) {
 			for a, n := range count {
 				app, f := &spec.Apps[a], &x.functions[a]
 				if app.Most > 0 && n > app.Most {
-					t.Fatalf("seed %d, step %d, app %d: %d instances, at most %d are wanted", seed, step, a, n, app.Most)
+					t.Fatalf("seed %d, step %d, app %d: %d instances, at most %d are wanted", seed, step, a, n,
+						app.Most)
 				}
 				if app.Most > 0 && n == app.Most {
 					most++
@@ -60,7 +65,8 @@ func TestBoundsHold(t *testing.T) {
 				short++
 				for k := range f.configurations {
 					if c := &f.configurations[k]; c.Batch == 1 && x.room(f)(k) {
-						t.Fatalf("seed %d, step %d, app %d: %d instances, at least %d are wanted, and one of device type %d has room", seed, step, a, n, app.Least, c.Device)
+						t.Fatalf("seed %d, step %d, app %d: %d instances, at least %d are wanted, and one of device "+
+							"type %d has room", seed, step, a, n, app.Least, c.Device)
 					}
 				}
 			}
@@ -85,7 +91,10 @@ func TestBoundsCarry(t *testing.T) {
 	for seed := uint64(1); seed <= 400; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 32))
 		spec, p, rates := random(rng)
-		spec, rates = &serving.Spec{DeviceTypes: spec.DeviceTypes, Workers: spec.Workers, Apps: spec.Apps[:1], Stages: spec.Stages[:1], Variants: spec.Variants[:1]}, rates[:1]
+		spec, rates = &serving.Spec{
+			DeviceTypes: spec.DeviceTypes, Workers: spec.Workers, Apps: spec.Apps[:1], Stages: spec.Stages[:1],
+			Variants: spec.Variants[:1],
+		}, rates[:1]
 		free, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
 			continue
@@ -100,7 +109,8 @@ func TestBoundsCarry(t *testing.T) {
 		for range spec.Apps[0].Most {
 			var best *Configuration
 			for k := range f.configurations {
-				if c := &f.configurations[k]; x.room(f)(k) && f.fills(c, rates[0]-carries) && (best == nil || c.Up > best.Up) {
+				if c := &f.configurations[k]; x.room(f)(k) && f.fills(c, rates[0]-carries) &&
+					(best == nil || c.Up > best.Up) {
 					best = c
 				}
 			}

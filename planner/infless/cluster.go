@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cluster is what is left of every machine. Machines of which the same is left are one group: where an instance goes depends on
-// nothing else, so that the work for an instance grows with the groups and not with the machines.
+// cluster is what is left of every machine. Machines of which the same is left are one group: where an instance goes
+// depends on nothing else, so that the work for an instance grows with the groups and not with the machines.
 type cluster struct {
 	space   *space
 	servers []server
@@ -57,7 +57,10 @@ func newCluster(x *space, down []bool) *cluster {
 	}
 	for w, worker := range x.spec.Workers {
 		device := &x.spec.DeviceTypes[worker.DeviceType]
-		s := server{worker: serving.WorkerID(w), device: worker.DeviceType, threads: device.Cores, memory: device.MemoryBytes, percents: percents[:device.Accelerators:device.Accelerators]}
+		s := server{
+			worker: serving.WorkerID(w), device: worker.DeviceType, threads: device.Cores, memory: device.MemoryBytes,
+			percents: percents[:device.Accelerators:device.Accelerators],
+		}
 		percents = percents[device.Accelerators:]
 		if s.memory == 0 {
 			s.memory = boundless
@@ -156,8 +159,8 @@ func (g *group) fits(c *Configuration) bool {
 	return c.Threads <= g.threads && c.Percent <= g.most && c.Memory <= g.memory
 }
 
-// take puts an instance onto a server, on the accelerator on which least is left beside it, or on the given one where that
-// is not negative; ok is false when there is no room.
+// take puts an instance onto a server, on the accelerator on which least is left beside it, or on the given one where
+// that is not negative; ok is false when there is no room.
 func (c *cluster) take(at int32, cfg *Configuration, accelerator int) (on int, ok bool) {
 	s := &c.servers[at]
 	if !s.group.fits(cfg) {
@@ -204,7 +207,9 @@ func (s *server) change(cfg *Configuration, accelerator, sign int) {
 
 // find returns the server of a worker, or -1.
 func (c *cluster) find(w serving.WorkerID) int32 {
-	at, ok := slices.BinarySearchFunc(c.servers, w, func(s server, w serving.WorkerID) int { return int(s.worker) - int(w) })
+	at, ok := slices.BinarySearchFunc(c.servers, w, func(s server, w serving.WorkerID) int {
+		return int(s.worker) - int(w)
+	})
 	if !ok {
 		return -1
 	}

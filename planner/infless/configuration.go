@@ -17,7 +17,8 @@ type Configuration struct {
 	// Device is what the latency is that of: a part of a machine, or a type of machine taken as a whole.
 	Device serving.DeviceTypeID
 	Whole  bool
-	// Threads, Percent of one accelerator, and Memory in bytes are what an instance takes of its machine. As a whole it takes all.
+	// Threads, Percent of one accelerator, and Memory in bytes are what an instance takes of its machine. As a whole it
+	// takes all.
 	Threads, Percent int
 	Memory           int64
 	// Resources weighs Threads and Percent by beta.
@@ -27,11 +28,11 @@ type Configuration struct {
 	Low, Up   float64       // queries/s between which batches fill in time and none waits for the one before (Eq. 1)
 }
 
-// Bounds returns Eq. 1 in items/s, for a batch that takes t within an objective; ok is false where the batch cannot be used. The
-// parts of a second are rounded before they are multiplied with the batch, as the equation is written, unless exact. Two things
-// it leaves open: rounding can push the lower bound of a batch that takes just half the objective above the upper
-// one, and then both are the upper one; a batch of one is never waited for, and its lower bound is 1 (the authors' release), or
-// none at all when exact.
+// Bounds returns Eq. 1 in items/s, for a batch that takes t within an objective; ok is false where the batch cannot be
+// used. The parts of a second are rounded before they are multiplied with the batch, as the equation is written, unless
+// exact. Two things it leaves open: rounding can push the lower bound of a batch that takes just half the objective
+// above the upper one, and then both are the upper one; a batch of one is never waited for, and its lower bound is 1
+// (the authors' release), or none at all when exact.
 func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok bool) {
 	if batch == 1 && t > within || batch > 1 && t > within/2 {
 		return 0, 0, false
@@ -63,12 +64,15 @@ type space struct {
 	o        *Options
 }
 
-// newSpace takes all parts that some worker has, or where there is none every type of machine that has a worker as a whole.
+// newSpace takes all parts that some worker has, or where there is none every type of machine that has a worker as a
+// whole.
 func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 	x := &space{believed: believed, spec: spec, beta: o.Beta, o: o}
 	parts := false
 	for d, t := range spec.DeviceTypes {
-		if !t.Part || t.Cores+t.Percent == 0 || !slices.ContainsFunc(spec.Workers, func(w serving.Worker) bool { return has(&spec.DeviceTypes[w.DeviceType], &t) }) {
+		if !t.Part || t.Cores+t.Percent == 0 || !slices.ContainsFunc(spec.Workers, func(w serving.Worker) bool {
+			return has(&spec.DeviceTypes[w.DeviceType], &t)
+		}) {
 			continue
 		}
 		parts = true
@@ -89,7 +93,8 @@ func newSpace(believed profile.Profile, spec *serving.Spec, o *Options) *space {
 
 // has tells whether a part can be cut out of a machine.
 func has(machine, part *serving.DeviceType) bool {
-	return part.Cores <= machine.Cores && (part.Percent == 0 || machine.Accelerators > 0) && (machine.MemoryBytes == 0 || part.MemoryBytes <= machine.MemoryBytes)
+	return part.Cores <= machine.Cores && (part.Percent == 0 || machine.Accelerators > 0) &&
+		(machine.MemoryBytes == 0 || part.MemoryBytes <= machine.MemoryBytes)
 }
 
 // weight is the worth of threads and per cent.
@@ -97,21 +102,24 @@ func (x *space) weight(threads, percent int) float64 {
 	return x.beta*float64(threads) + float64(percent)
 }
 
-// variant returns the most accurate variant of a stage that is not broken and reaches the app's floor, the first of equals.
+// variant returns the most accurate variant of a stage that is not broken and reaches the app's floor, the first of
+// equals.
 func (x *space) variant(s serving.StageID, broken []bool) serving.VariantID {
 	best := serving.VariantID(serving.None)
 	for _, v := range x.spec.Stages[s].Variants {
 		a := x.spec.Variants[v].Accuracy
-		if !broken[v] && a >= x.spec.Apps[x.spec.Stages[s].App].Floor && (best == serving.None || a > x.spec.Variants[best].Accuracy) {
+		if !broken[v] && a >= x.spec.Apps[x.spec.Stages[s].App].Floor &&
+			(best == serving.None || a > x.spec.Variants[best].Accuracy) {
 			best = v
 		}
 	}
 	return best
 }
 
-// configurations lists what a variant can run as within an objective, the largest batches first (Algorithm 1), then by device.
-// Queries are of so many items on average. With late, batches may take all of the objective (BATCH).
-func (x *space) configurations(v serving.VariantID, within time.Duration, items float64, late bool) (out []Configuration) {
+// configurations lists what a variant can run as within an objective, the largest batches first (Algorithm 1), then by
+// device. Queries are of so many items on average. With late, batches may take all of the objective (BATCH).
+func (x *space) configurations(v serving.VariantID, within time.Duration, items float64,
+	late bool) (out []Configuration) {
 	variant := &x.spec.Variants[v]
 	top := variant.MaxBatch
 	if x.o.Single {
@@ -120,7 +128,10 @@ func (x *space) configurations(v serving.VariantID, within time.Duration, items 
 	for _, d := range x.devices {
 		device := &x.spec.DeviceTypes[d]
 		for b := 1; b <= top; b *= 2 {
-			c := Configuration{Variant: v, Batch: b, Device: d, Whole: !device.Part, Threads: device.Cores, Percent: device.Percent, Memory: device.MemoryBytes}
+			c := Configuration{
+				Variant: v, Batch: b, Device: d, Whole: !device.Part, Threads: device.Cores, Percent: device.Percent,
+				Memory: device.MemoryBytes,
+			}
 			percent := device.Percent
 			if c.Whole {
 				percent = 100 * device.Accelerators

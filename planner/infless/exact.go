@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Carries bounds what a cluster carries (ours): the largest multiple of the request's rates that instances could serve at their
-// upper bounds if they could be cut to any size and a machine's resources were those of all machines of its type together. The
-// worker types count by themselves. No plan of the planner with these options carries more.
+// Carries bounds what a cluster carries (ours): the largest multiple of the request's rates that instances could serve
+// at their upper bounds if they could be cut to any size and a machine's resources were those of all machines of its
+// type together. The worker types count by themselves. No plan of the planner with these options carries more.
 func (p *Planner) Carries(ctx context.Context, solver milp.Solver, r plan.Request) (float64, error) {
 	x, err := p.read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
 	if err != nil {
@@ -46,7 +46,8 @@ func (p *Planner) Carries(ctx context.Context, solver milp.Solver, r plan.Reques
 			for t := range types {
 				y := &types[t]
 				d := &x.spec.DeviceTypes[y.device]
-				if c.Whole && c.Device != y.device || !c.Whole && (c.Threads > d.Cores || c.Percent > 0 && d.Accelerators == 0) {
+				if c.Whole && c.Device != y.device || !c.Whole &&
+					(c.Threads > d.Cores || c.Percent > 0 && d.Accelerators == 0) {
 					continue
 				}
 				j := m.Column(milp.Column{Upper: milp.Inf})
@@ -97,11 +98,13 @@ const (
 	Occupied
 )
 
-// Least returns the least resources, threads and per cent weighed by beta, with which all rates of a request are carried from
-// scratch (Eqs. 2 to 9), by an integer program: how many instances of each configuration are on which accelerator of which machine.
-// Batches fill in time: the lower bounds of a function add up to no more than its load. It is for small clusters. No plan at all is
-// an infinity; limits end the search early, and then low bounds what has been found.
-func (p *Planner) Least(ctx context.Context, solver milp.Solver, r plan.Request, goal Goal, limits milp.Limits) (least, low float64, err error) {
+// Least returns the least resources, threads and per cent weighed by beta, with which all rates of a request are
+// carried from scratch (Eqs. 2 to 9), by an integer program: how many instances of each configuration are on which
+// accelerator of which machine. Batches fill in time: the lower bounds of a function add up to no more than its load.
+// It is for small clusters. No plan at all is an infinity; limits end the search early, and then low bounds what has
+// been found.
+func (p *Planner) Least(ctx context.Context, solver milp.Solver, r plan.Request, goal Goal, limits milp.Limits) (least,
+	low float64, err error) {
 	x, err := p.read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
 	if err != nil {
 		return 0, 0, err

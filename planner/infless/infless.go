@@ -1,7 +1,7 @@
-// Package infless packs instances of many small models onto shared machines as INFless (ASPLOS 2022, §3.2 and §3.4) does: every
-// instance gets a batch size and a part of a machine of its own, the largest batches that the load fills come first, and
-// each instance goes where it serves most for what it takes and leaves least behind. Beside the greedy rule stand an exact
-// program and a bound of ours, which say how far from the best it is.
+// Package infless packs instances of many small models onto shared machines as INFless (ASPLOS 2022, §3.2 and §3.4)
+// does: every instance gets a batch size and a part of a machine of its own, the largest batches that the load fills
+// come first, and each instance goes where it serves most for what it takes and leaves least behind. Beside the greedy
+// rule stand an exact program and a bound of ours, which say how far from the best it is.
 package infless
 
 import (
@@ -21,30 +21,34 @@ type Planner struct {
 type Options struct {
 	// Alpha is the place of the edge of the band between a function's lower and upper bounds; 0 means 0.8.
 	Alpha float64
-	// Beta is what a thread is worth in per cent of an accelerator; 0 means 64/142, the GFLOP/s of each in the authors' release.
+	// Beta is what a thread is worth in per cent of an accelerator; 0 means 64/142, the GFLOP/s of each in the authors'
+	// release.
 	Beta float64
 	// Headroom is the factor on the load; 0 means 1.
 	Headroom float64
 	// Latency is the factor on what is believed of execution times; 0 means 1 (§5.2 tries 1.5 and 2).
 	Latency float64
-	// Merge is the part of its resources that a function must save for its instances to be replaced by others once its load has
-	// settled; 0 means 0.2, negative never replaces any.
+	// Merge is the part of its resources that a function must save for its instances to be replaced by others once its
+	// load has settled; 0 means 0.2, negative never replaces any.
 	Merge float64
 	// Exact leaves out the rounding of Eq. 1 (ours): a batch of 0.3 s then counts 3.33 times a second and not 3.
 	Exact bool
-	// Balanced packs by a rule of ours instead of Algorithm 1, with least resources by Beta; Dense does so with the fewest servers. See
-	// balanced.
+	// Balanced packs by a rule of ours instead of Algorithm 1, with least resources by Beta; Dense does so with the
+	// fewest servers. See balanced.
 	Balanced, Dense bool
-	// Undivided compares instances by what they serve and not by what they serve for what they take, as the authors' release does.
+	// Undivided compares instances by what they serve and not by what they serve for what they take, as the authors'
+	// release does.
 	Undivided bool
 	// Single plans for batches of one (§5.2, without BB).
 	Single bool
-	// Fastest takes of every batch size only the part on which it is served fastest, on the first machine that has room (§5.2, without RS).
+	// Fastest takes of every batch size only the part on which it is served fastest, on the first machine that has room
+	// (§5.2, without RS).
 	Fastest bool
-	// Threads and Percent leave only the part with so many of both, Percent alone those with so many of it; 0 of both leave all.
+	// Threads and Percent leave only the part with so many of both, Percent alone those with so many of it; 0 of both
+	// leave all.
 	Threads, Percent int
-	// Uniform gives all instances of a function the same batch size and part, those that cost least for each query (BATCH,
-	// SC 2020, as §5.1 of INFless extends it).
+	// Uniform gives all instances of a function the same batch size and part, those that cost least for each query
+	// (BATCH, SC 2020, as §5.1 of INFless extends it).
 	Uniform bool
 	// First places on the first machine that has room instead of by Eq. 10.
 	First bool
@@ -79,9 +83,9 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Bands
 }
 
-// Plan implements plan.Planner. What runs is kept as far as it still serves; a function whose load is beyond that gets more
-// instances, one whose load has fallen below its band loses some. What the cluster has no room for stands in Shed. It fails
-// when nothing can serve any of the functions that have a load.
+// Plan implements plan.Planner. What runs is kept as far as it still serves; a function whose load is beyond that gets
+// more instances, one whose load has fallen below its band loses some. What the cluster has no room for stands in Shed.
+// It fails when nothing can serve any of the functions that have a load.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	x, err := p.read(r)
 	if err != nil {
@@ -106,7 +110,8 @@ func (x *state) how() manner {
 	return byBeta
 }
 
-// settle replaces what wastes resources: beside what runs, and where a function has too little, also in the place of it.
+// settle replaces what wastes resources: beside what runs, and where a function has too little, also in the place of
+// it.
 func (x *state) settle() {
 	if x.o.Merge < 0 {
 		return

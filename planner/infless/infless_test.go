@@ -57,7 +57,8 @@ func naive(x *state, f *function, load float64) (out []placed) {
 					on, where = g, g.servers[len(g.servers)-1]
 				}
 			}
-			// Of one configuration's servers Eq. 10 is highest where least is left; that none is better is checked here.
+			// Of one configuration's servers Eq. 10 is highest where least is left; that none is better is checked
+			// here.
 			for s := range x.cluster.servers {
 				if g := x.cluster.servers[s].group; g.fits(cfg) && efficiency(f, cfg, g) > efficiency(f, cfg, on) {
 					panic("a server with more left is better")
@@ -97,23 +98,30 @@ func TestScheduleAgainstEveryServer(t *testing.T) {
 		}
 		b, _ := p.read(plan.Request{Spec: spec, Rates: rates})
 		for k := range a.functions {
-			got, want := a.schedule(&a.functions[k], nil, a.functions[k].load), naive(b, &b.functions[k], b.functions[k].load)
+			got, want := a.schedule(&a.functions[k], nil, a.functions[k].load),
+				naive(b, &b.functions[k], b.functions[k].load)
 			if len(got) != len(want) {
 				t.Fatalf("seed %d: %d instances, want %d", seed, len(got), len(want))
 			}
 			for n := range got {
-				if *got[n].Configuration != *want[n].Configuration || got[n].server != want[n].server || got[n].accelerator != want[n].accelerator {
-					t.Fatalf("seed %d, instance %d: %+v on %d, want %+v on %d", seed, n, *got[n].Configuration, got[n].server, *want[n].Configuration, want[n].server)
+				if *got[n].Configuration != *want[n].Configuration || got[n].server != want[n].server ||
+					got[n].accelerator != want[n].accelerator {
+					t.Fatalf("seed %d, instance %d: %+v on %d, want %+v on %d", seed, n, *got[n].Configuration,
+						got[n].server, *want[n].Configuration, want[n].server)
 				}
 			}
 		}
 	}
 }
 
-// Through random rates, with every set of options, plans are legal, promise what their instances carry, keep what runs where the load
-// has grown, and are the same again.
+// Through random rates, with every set of options, plans are legal, promise what their instances carry, keep what runs
+// where the load has grown, and are the same again.
 func TestPlansThroughRandomRates(t *testing.T) {
-	sets := []Options{{}, {Exact: true}, {Single: true}, {Fastest: true}, {Uniform: true}, {Uniform: true, First: true}, {Single: true, Threads: 2, Percent: 10}, {Balanced: true, Headroom: 1.1}, {Balanced: true, Exact: true}, {Dense: true}, {Undivided: true}, {Latency: 1.5}, {Merge: -1}}
+	sets := []Options{
+		{}, {Exact: true}, {Single: true}, {Fastest: true}, {Uniform: true}, {Uniform: true, First: true},
+		{Single: true, Threads: 2, Percent: 10}, {Balanced: true, Headroom: 1.1}, {Balanced: true, Exact: true},
+		{Dense: true}, {Undivided: true}, {Latency: 1.5}, {Merge: -1},
+	}
 	plans := 0
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -166,8 +174,10 @@ func TestPlansThroughRandomRates(t *testing.T) {
 				if out.Shed != nil {
 					shed = out.Shed[a]
 				}
-				if math.Abs(up[a]-out.Capacity[a]) > 1e-6 || up[a]+shed*p.Options.filled().Headroom < out.Demand[a]*(1-1e-6) {
-					t.Fatalf("seed %d, step %d: app %d gets %v, promised %v, of %v; shed %v", seed, step, a, up[a], out.Capacity[a], out.Demand[a], shed)
+				if math.Abs(up[a]-out.Capacity[a]) > 1e-6 ||
+					up[a]+shed*p.Options.filled().Headroom < out.Demand[a]*(1-1e-6) {
+					t.Fatalf("seed %d, step %d: app %d gets %v, promised %v, of %v; shed %v", seed, step, a, up[a],
+						out.Capacity[a], out.Demand[a], shed)
 				}
 				if up[a] > 0 && math.Abs(shares[a]-1) > 1e-9 {
 					t.Fatalf("seed %d, step %d: shares of app %d add up to %v", seed, step, a, shares[a])
@@ -175,8 +185,10 @@ func TestPlansThroughRandomRates(t *testing.T) {
 			}
 			if p.Options.Merge < 0 {
 				for _, i := range running {
-					if a := spec.Stages[i.Stage].App; rates[a] >= carried[a] && !has[fleet.Key{Worker: i.Worker, Ordinal: i.Place}] {
-						t.Fatalf("seed %d, step %d: what runs carries %v of app %d, %v come, and an instance went", seed, step, carried[a], a, rates[a])
+					if a := spec.Stages[i.Stage].App; rates[a] >= carried[a] &&
+						!has[fleet.Key{Worker: i.Worker, Ordinal: i.Place}] {
+						t.Fatalf("seed %d, step %d: what runs carries %v of app %d, %v come, and an instance went",
+							seed, step, carried[a], a, rates[a])
 					}
 				}
 			}
@@ -202,7 +214,9 @@ func TestRelease(t *testing.T) {
 		lows, ups = lows+i.Low, ups+i.Up
 	}
 	for _, rate := range []float64{1990, 1500, 1000, 300, 20, 1} {
-		out, err := p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{rate}, Snapshot: after(spec, first)})
+		out, err := p.Plan(context.Background(), plan.Request{
+			Spec: spec, Rates: []float64{rate}, Snapshot: after(spec, first),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,11 +268,13 @@ func TestMerge(t *testing.T) {
 	}
 	small, merged := grow(Options{Merge: -1}), grow(Options{})
 	if !(takes(merged) < 0.8*takes(small)) || len(merged.Instances) >= len(small.Instances) {
-		t.Errorf("%d instances take %v, %d merged ones %v", len(small.Instances), takes(small), len(merged.Instances), takes(merged))
+		t.Errorf("%d instances take %v, %d merged ones %v", len(small.Instances), takes(small), len(merged.Instances),
+			takes(merged))
 	}
 }
 
-// Where no function that has a load can be served there is no plan, and it says why; next to one that can it is left out.
+// Where no function that has a load can be served there is no plan, and it says why; next to one that can it is left
+// out.
 func TestUnservable(t *testing.T) {
 	spec, believed := world(2, 8, 1, 0, []model{{2 * ms, 8, 5 * ms, 40 * ms}, {200 * ms, 8, 5 * ms, 40 * ms}})
 	p := &Planner{Profile: believed}
@@ -269,7 +285,8 @@ func TestUnservable(t *testing.T) {
 	if err != nil || out.Shed == nil || out.Shed[0] != 10 || out.Shed[1] != 0 {
 		t.Errorf("%v: %+v", err, out)
 	}
-	if out, err = p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{0, 0}}); err != nil || len(out.Instances) > 0 {
+	if out, err = p.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{0, 0}}); err != nil ||
+		len(out.Instances) > 0 {
 		t.Errorf("scaled to zero: %v: %+v", err, out)
 	}
 	if out, err = p.Plan(context.Background(), plan.Request{Spec: spec}); err != nil || len(out.Instances) != 1 {

@@ -60,7 +60,8 @@ func (x *fit) look(s int) {
 	}
 }
 
-// put places an instance and brings up to date where others would go. Only one server has changed, and less is left of it.
+// put places an instance and brings up to date where others would go. Only one server has changed, and less is left of
+// it.
 func (x *fit) put(k int, cfg *Configuration) placed {
 	at := x.from[x.shape[k]]
 	if !x.first {
@@ -89,16 +90,18 @@ func (x *fit) put(k int, cfg *Configuration) placed {
 // little is the relative difference below which two rates are the same.
 const little = 1e-9
 
-// full is the least that Eq. 10 divides by. An instance that takes all that is left of a server would make it 0; the authors'
-// release adds a thousandth. Servers that are filled up still come first, and among them what serves most for what it takes.
+// full is the least that Eq. 10 divides by. An instance that takes all that is left of a server would make it 0; the
+// authors' release adds a thousandth. Servers that are filled up still come first, and among them what serves most for
+// what it takes.
 const full = 1e-3
 
-// schedule is Algorithm 1: it adds instances for a load beyond what runs, of the largest batches that the rest of the load fills and
-// the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. The rest below every
-// batch's lower bound goes to batches of one, which have none. Ties go to the higher upper bound, then to the part and
-// the server that come first.
+// schedule is Algorithm 1: it adds instances for a load beyond what runs, of the largest batches that the rest of the
+// load fills and the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. The
+// rest below every batch's lower bound goes to batches of one, which have none. Ties go to the higher upper bound, then
+// to the part and the server that come first.
 //
-// Where the function's instances are bounded, those count that has stands for, and every one has to serve its part of the rest at least.
+// Where the function's instances are bounded, those count that has stands for, and every one has to serve its part of
+// the rest at least.
 func (x *state) schedule(f *function, has []placed, load float64) (out []placed) {
 	if len(f.configurations) == 0 {
 		return nil

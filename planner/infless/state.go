@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -30,12 +30,13 @@ type function struct {
 	// load is what it is planned for in queries/s, head-room included; 0 for a function that is not to run.
 	load           float64
 	configurations []Configuration // the largest batches first
-	most           float64         // highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
-	uniform        bool
-	bounds         bounds
-	running        []placed
-	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which configurations
-	// may be the cheapest.
+	// highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
+	most    float64
+	uniform bool
+	bounds  bounds
+	running []placed
+	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which
+	// configurations may be the cheapest.
 	began   int
 	carries float64
 	full    bool
@@ -86,18 +87,22 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 
 // unservable says why no configuration serves a function.
 func unservable(x *space, f *function, broken []bool) error {
-	app, best, what := &x.spec.Apps[f.App], profile.Unknown, "nothing was measured on the parts of machines: run 'sluice profile'"
+	app, best, what := &x.spec.Apps[f.App], profile.Unknown,
+		"nothing was measured on the parts of machines: run 'sluice profile'"
 	if v := x.variant(f.stage, broken); v != serving.None {
 		for _, d := range x.devices {
 			if t := x.believed.Latency(v, d, 1, 1); t < best {
 				best = t
-				what = fmt.Sprintf("%q on %q takes %v for one item", x.spec.Variants[v].Name, x.spec.DeviceTypes[d].Name, t.Round(10*time.Microsecond))
+				what = fmt.Sprintf("%q on %q takes %v for one item", x.spec.Variants[v].Name,
+					x.spec.DeviceTypes[d].Name, t.Round(10*time.Microsecond))
 			}
 		}
 	} else {
 		what = "no variant reaches the accuracy floor, or all failed to load"
 	}
-	return fmt.Errorf("app %q: no part of a machine serves stage %q within %v: %s. Use a faster variant or larger parts, or raise the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Within, what)
+	return fmt.Errorf(
+		"app %q: no part of a machine serves stage %q within %v: %s. Use a faster variant or larger parts, or raise "+
+			"the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Within, what)
 }
 
 // keep takes up what runs, where it runs. What could not be planned any more is left out: its function is served anew.

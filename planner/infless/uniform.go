@@ -8,11 +8,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cheapest leaves of a function's configurations the one with which a query costs least (BATCH: a platform charges for the
-// resources of an instance while it runs). Its batches are filled over the top of the platform, from all queries of the
-// function: those of a load take so long to come, and with the run itself that must be within the objective. Where no batch does,
-// it is the fastest of batches of one. BATCH works with a percentile of waits under fitted arrivals; INFless does not say how it
-// was rebuilt, and here the mean has to do. Of whole machines, which nobody chooses the size of, each type has its own.
+// cheapest leaves of a function's configurations the one with which a query costs least (BATCH: a platform charges for
+// the resources of an instance while it runs). Its batches are filled over the top of the platform, from all queries of
+// the function: those of a load take so long to come, and with the run itself that must be within the objective. Where
+// no batch does, it is the fastest of batches of one. BATCH works with a percentile of waits under fitted arrivals;
+// INFless does not say how it was rebuilt, and here the mean has to do. Of whole machines, which nobody chooses the
+// size of, each type has its own.
 func cheapest(all []Configuration, load, items float64, within time.Duration) (out []Configuration) {
 	var types []serving.DeviceTypeID
 	for k := range all {
@@ -25,7 +26,9 @@ func cheapest(all []Configuration, load, items float64, within time.Duration) (o
 		}
 	}
 	for _, d := range types {
-		among := slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool { return c.Whole != (d != serving.None) || c.Whole && c.Device != d })
+		among := slices.DeleteFunc(slices.Clone(all), func(c Configuration) bool {
+			return c.Whole != (d != serving.None) || c.Whole && c.Device != d
+		})
 		if best := cheapestOf(among, load, items, within); best >= 0 {
 			out = append(out, among[best])
 		}

@@ -22,14 +22,20 @@ type model struct {
 
 // world is machines of one type, parts of every size and an app for each model.
 func world(workers, threads, accelerators int, memory int64, models []model) (*serving.Spec, *profile.Table) {
-	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "machine", PricePerHour: 1, Cores: threads, Accelerators: accelerators, MemoryBytes: memory}}}
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{
+			{Name: "machine", PricePerHour: 1, Cores: threads, Accelerators: accelerators, MemoryBytes: memory},
+		},
+	}
 	for w := range workers {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("w%d", w)})
 	}
 	for _, c := range []int{1, 2, 4, 8} {
 		for _, g := range []int{0, 10, 20, 50} {
 			if c <= threads && (g == 0 || accelerators > 0) {
-				spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("%d+%d%%", c, g), Part: true, Cores: c, Percent: g})
+				spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
+					Name: fmt.Sprintf("%d+%d%%", c, g), Part: true, Cores: c, Percent: g,
+				})
 			}
 		}
 	}
@@ -37,15 +43,25 @@ func world(workers, threads, accelerators int, memory int64, models []model) (*s
 	for a, x := range models {
 		id := serving.StageID(a)
 		name := fmt.Sprintf("f%d", a)
-		spec.Apps = append(spec.Apps, serving.App{Name: name, SLO: serving.SLO{Latency: x.slo, Percentile: 99}, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{id}})
-		spec.Stages = append(spec.Stages, serving.Stage{Name: name, App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(a)}})
-		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: id, Accuracy: 0.9, MaxBatch: x.batch, MemoryBytes: 100, ItemBytes: 1})
+		spec.Apps = append(spec.Apps, serving.App{
+			Name: name, SLO: serving.SLO{Latency: x.slo, Percentile: 99}, Weight: 1, QueueLimit: 1000,
+			Stages: []serving.StageID{id},
+		})
+		spec.Stages = append(spec.Stages, serving.Stage{
+			Name: name, App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(a)},
+		})
+		spec.Variants = append(spec.Variants, serving.Variant{
+			Name: name, Stage: id, Accuracy: 0.9, MaxBatch: x.batch, MemoryBytes: 100, ItemBytes: 1,
+		})
 		for d := 1; d < len(spec.DeviceTypes); d++ {
 			t := &spec.DeviceTypes[d]
 			speed := float64(t.Cores) + float64(t.Percent)/4
 			for b := 1; b <= x.batch; b *= 2 {
 				took := x.fixed + time.Duration(float64(b)*float64(x.work)/speed)
-				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: serving.VariantID(a), DeviceType: serving.DeviceTypeID(d), Items: b, Concurrency: 1, Mean: took})
+				m.Latency = append(m.Latency, serving.LatencyPoint{
+					Variant: serving.VariantID(a), DeviceType: serving.DeviceTypeID(d), Items: b, Concurrency: 1,
+					Mean: took,
+				})
 			}
 		}
 	}
@@ -81,9 +97,12 @@ func after(spec *serving.Spec, p *plan.Plan) *fleet.Snapshot {
 	for n := range p.Instances {
 		i := &p.Instances[n]
 		s.Instances = append(s.Instances, fleet.InstanceSnapshot{
-			ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place}, DeviceType: i.DeviceType(spec), Accelerator: i.Accelerator,
+			ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place},
+			DeviceType: i.DeviceType(spec), Accelerator: i.Accelerator,
 			Stage: i.Stage, State: fleet.Ready, Slots: 1, Cores: i.Cores,
-			Variants: []fleet.Loaded{{Variant: i.Variants[0].Variant, Limit: i.Variants[0].Limit, Warm: true, Wanted: true}},
+			Variants: []fleet.Loaded{
+				{Variant: i.Variants[0].Variant, Limit: i.Variants[0].Limit, Warm: true, Wanted: true},
+			},
 		})
 	}
 	return s

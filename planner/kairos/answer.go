@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// answer writes down what is rented. Machines that run what they are to run keep it, so that a new plan changes as little as can
-// be.
+// answer writes down what is rented. Machines that run what they are to run keep it, so that a new plan changes as
+// little as can be.
 func (x *state) answer() (*plan.Plan, error) {
 	spec := x.r.Spec
 	apps := len(spec.Apps)
-	out := &plan.Plan{Planner: "kairos", Forecast: plan.Forecast{Violation: -1}, Demand: make([]float64, apps), Capacity: make([]float64, apps)}
+	out := &plan.Plan{
+		Planner: "kairos", Forecast: plan.Forecast{Violation: -1}, Demand: make([]float64, apps),
+		Capacity: make([]float64, apps),
+	}
 	if x.r.Snapshot != nil {
 		out.Snapshot = x.r.Snapshot.Seq
 	}
@@ -55,7 +58,8 @@ func (x *state) answer() (*plan.Plan, error) {
 		}
 		h := hosts[k]
 		out.Instances = append(out.Instances, plan.Instance{
-			Worker: serving.WorkerID(w), Place: 1, Stage: h.Stage, Slots: 1, Cores: spec.DeviceTypes[worker.DeviceType].Cores, Share: shares[k],
+			Worker: serving.WorkerID(w), Place: 1, Stage: h.Stage, Slots: 1,
+			Cores: spec.DeviceTypes[worker.DeviceType].Cores, Share: shares[k],
 			Variants: []plan.Variant{{Variant: h.Variant, Limit: accepts(spec, h.Variant, worker.DeviceType)}},
 		})
 		out.Forecast.CostPerHour += x.r.Price(worker.DeviceType)
@@ -64,10 +68,10 @@ func (x *state) answer() (*plan.Plan, error) {
 	return out, nil
 }
 
-// parts is how many machines of each type an app gets, and which part of its queries goes to one of each, by DeviceTypeID: as the
-// linear program spreads them, whichever bound has chosen the pool, since Eq. 15 does not say. Machines rented to learn get as
-// much as if all were alike. Worth is what one more of each type would add, in queries/s; nil where something is rented to learn,
-// of which that is not known.
+// parts is how many machines of each type an app gets, and which part of its queries goes to one of each, by
+// DeviceTypeID: as the linear program spreads them, whichever bound has chosen the pool, since Eq. 15 does not say.
+// Machines rented to learn get as much as if all were alike. Worth is what one more of each type would add, in
+// queries/s; nil where something is rented to learn, of which that is not known.
 func (x *state) parts(n *need) (machines []int, parts, worth []float64, err error) {
 	machines, parts = slices.Clone(n.trial), make([]float64, len(n.trial))
 	learning := 0
@@ -76,7 +80,8 @@ func (x *state) parts(n *need) (machines []int, parts, worth []float64, err erro
 	}
 	all := learning + n.got.Machines()
 	if all == 0 {
-		return nil, nil, nil, fmt.Errorf("app %q: %v $/h and the workers there are leave no machine to find out how fast it runs: raise the budget",
+		return nil, nil, nil, fmt.Errorf(
+			"app %q: %v $/h and the workers there are leave no machine to find out how fast it runs: raise the budget",
 			x.r.Spec.Apps[n.app].Name, x.o.Budget)
 	}
 	for d := range parts {
@@ -127,8 +132,8 @@ func (x *state) parts(n *need) (machines []int, parts, worth []float64, err erro
 	return machines, parts, worth, nil
 }
 
-// prefer puts the types of an app's pool behind those that are preferred already: base types first, as the paper's FCFS has it (§7),
-// then those that serve more sizes, then those that are faster at the smallest.
+// prefer puts the types of an app's pool behind those that are preferred already: base types first, as the paper's FCFS
+// has it (§7), then those that serve more sizes, then those that are faster at the smallest.
 func (x *state) prefer(out *plan.Plan, n *need) {
 	var types []int
 	for t, k := range n.got {
@@ -137,7 +142,8 @@ func (x *state) prefer(out *plan.Plan, n *need) {
 		}
 	}
 	slices.SortStableFunc(types, func(a, b int) int {
-		return cmp.Or(n.market.Region(b)-n.market.Region(a), cmp.Compare(n.market.Types[a].Took[0], n.market.Types[b].Took[0]))
+		return cmp.Or(n.market.Region(b)-n.market.Region(a),
+			cmp.Compare(n.market.Types[a].Took[0], n.market.Types[b].Took[0]))
 	})
 	add := func(d serving.DeviceTypeID) {
 		if !slices.Contains(out.Prefer, d) {

@@ -8,10 +8,10 @@ const (
 	similar  = 10
 )
 
-// Choose returns the position of the pool that §5.2 takes from pools ranked by bound, or -1 when no bound is above 0. Where the
-// three highest bounds have the same base machines it is the first; otherwise, of the ten highest, the one with the least sum of
-// squared distances to the others, which lies in the region where high bounds are. Ties go to the higher bound. Of several base
-// types, the number of each must agree.
+// Choose returns the position of the pool that §5.2 takes from pools ranked by bound, or -1 when no bound is above 0.
+// Where the three highest bounds have the same base machines it is the first; otherwise, of the ten highest, the one
+// with the least sum of squared distances to the others, which lies in the region where high bounds are. Ties go to the
+// higher bound. Of several base types, the number of each must agree.
 func Choose(m *Market, ranked []Ranked) int {
 	n := 0
 	for n < len(ranked) && n < similar && ranked[n].Bound > 0 {
@@ -41,9 +41,10 @@ func Choose(m *Market, ranked []Ranked) int {
 	return slices.Index(sums, slices.Min(sums))
 }
 
-// Grow returns the position of the pool with the highest bound of those to which machines can be added from the pool at a position
-// of ranked, which may be that itself. The similarity rule takes a pool from the middle of a region; where the region is its
-// sub-configurations, as with one type of machine, that leaves money unspent for nothing. Ours: the paper's pools leave none.
+// Grow returns the position of the pool with the highest bound of those to which machines can be added from the pool at
+// a position of ranked, which may be that itself. The similarity rule takes a pool from the middle of a region; where
+// the region is its sub-configurations, as with one type of machine, that leaves money unspent for nothing. Ours: the
+// paper's pools leave none.
 func Grow(ranked []Ranked, at int) int {
 	return slices.IndexFunc(ranked, func(r Ranked) bool { return ranked[at].Pool.PartOf(r.Pool) })
 }

@@ -22,7 +22,10 @@ func TestChoose(t *testing.T) {
 		want int
 	}{
 		{"the first three agree", ranked(Pool{1, 0, 13, 0}, Pool{1, 0, 12, 0}, Pool{1, 1, 10, 0}, Pool{2, 0, 9, 0}), 0},
-		{"they do not: the one in the middle", ranked(Pool{1, 0, 9, 0}, Pool{2, 0, 4, 0}, Pool{1, 0, 5, 0}, Pool{2, 0, 6, 0}), 3},
+		{
+			"they do not: the one in the middle", ranked(Pool{1, 0, 9, 0}, Pool{2, 0, 4, 0}, Pool{1, 0, 5, 0},
+				Pool{2, 0, 6, 0}), 3,
+		},
 		{"a tie goes to the higher bound", ranked(Pool{1, 0, 0, 0}, Pool{2, 0, 0, 0}), 0},
 		{"one", ranked(Pool{1, 0, 0, 0}), 0},
 		{"none", nil, -1},

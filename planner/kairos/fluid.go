@@ -5,23 +5,25 @@ import (
 	"math"
 )
 
-// Fluid is an upper bound on what pools of a market serve in time, however many types they have and whatever rule sends which
-// query where. It is a linear program over the classes of the mix, ours rather than the paper's. With x_ct the queries/s of class
-// c that run on type t, took_ct how long they take, chance_ct the share of them that ends in time, and n_t the machines:
+// Fluid is an upper bound on what pools of a market serve in time, however many types they have and whatever rule sends
+// which query where. It is a linear program over the classes of the mix, ours rather than the paper's. With x_ct the
+// queries/s of class c that run on type t, took_ct how long they take, chance_ct the share of them that ends in time,
+// and n_t the machines:
 //
 //	max theta    with    sum_t x_ct             <= theta share_c       each query runs at most once
 //	                     sum_c took_ct x_ct     <= n_t                 machines have no more than their time
 //	                     sum_ct chance_ct x_ct  >= theta (1 - late)    at most the part late misses the objective
 //
-// Over a long time every rule of sending queries meets these, so none passes theta. Queries need not run: those that may be late
-// cost nothing, as if they were dropped, and the program leaves out the ones that cost most. Where all runs of a size take
-// their average, or Type.InTime says how they scatter, the program knows all there is. Without InTime a size whose average lies
-// a little beyond the objective counts as never in time though some of its runs are; then only the averages are bounded.
+// Over a long time every rule of sending queries meets these, so none passes theta. Queries need not run: those that
+// may be late cost nothing, as if they were dropped, and the program leaves out the ones that cost most. Where all runs
+// of a size take their average, or Type.InTime says how they scatter, the program knows all there is. Without InTime a
+// size whose average lies a little beyond the objective counts as never in time though some of its runs are; then only
+// the averages are bounded.
 //
-// The dual has a price for the time of each type, theta = min sum_t n_t y_t, and one for being late. Its constraints are the same
-// for every pool: one for each way to give every class to a type or to nobody. Which of them prices break most is found by giving
-// each class to whom it is worth most, so all are heeded and none is listed. The simplex method runs on those found last, for
-// whatever pool, and looks for another when they have no more to give.
+// The dual has a price for the time of each type, theta = min sum_t n_t y_t, and one for being late. Its constraints
+// are the same for every pool: one for each way to give every class to a type or to nobody. Which of them prices break
+// most is found by giving each class to whom it is worth most, so all are heeded and none is listed. The simplex method
+// runs on those found last, for whatever pool, and looks for another when they have no more to give.
 //
 // It keeps what it has found and is not for concurrent use.
 type Fluid struct {
@@ -49,8 +51,8 @@ type Fluid struct {
 	active  []int       // the types of set
 }
 
-// column is a variable of the program: how many queries/s are sent as an assignment has it. They take rows of each type's time, and
-// of what may be late. A slack, of worth 0, sends none.
+// column is a variable of the program: how many queries/s are sent as an assignment has it. They take rows of each
+// type's time, and of what may be late. A slack, of worth 0, sends none.
 type column struct {
 	rows  []float64
 	worth float64
@@ -65,8 +67,8 @@ const (
 	nobody = -1
 	// tiny is what the simplex method takes for 0. It decides when to stop; that the answer bounds does not hang on it.
 	tiny = 1e-12
-	// growth is what each type has of machines in addition, while a basis is looked for: no two corners of the program coincide
-	// then, and a type of which there is no machine has the price that its first is worth.
+	// growth is what each type has of machines in addition, while a basis is looked for: no two corners of the program
+	// coincide then, and a type of which there is no machine has the price that its first is worth.
 	growth = 1e-9
 	// refresh is after how many pivots the basis is made anew, so that rounding does not add up.
 	refresh = 100
@@ -74,8 +76,8 @@ const (
 	memory, patience = 64, 1000
 )
 
-// NewFluid prepares the bound for a market. Late is the part of the queries that may miss the objective, 0.01 where the 99th
-// percentile is to meet it.
+// NewFluid prepares the bound for a market. Late is the part of the queries that may miss the objective, 0.01 where the
+// 99th percentile is to meet it.
 func NewFluid(m *Market, late float64) (*Fluid, error) {
 	if !(late >= 0 && late < 1) {
 		return nil, fmt.Errorf("the part of the queries that may be late is %v, want a number in [0, 1)", late)
@@ -83,7 +85,9 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 	if len(m.Types) > mostTypes {
 		return nil, fmt.Errorf("%d types of machines: the linear program takes at most %d", len(m.Types), mostTypes)
 	}
-	f := &Fluid{late: late, types: len(m.Types), classes: m.Mix.Classes(), unit: math.Inf(1), reach: make(map[uint64]bool)}
+	f := &Fluid{
+		late: late, types: len(m.Types), classes: m.Mix.Classes(), unit: math.Inf(1), reach: make(map[uint64]bool),
+	}
 	for t := range m.Types {
 		sum, in := 0.0, 0.0
 		for c := range f.classes {
@@ -140,8 +144,8 @@ func (f *Fluid) Of(p Pool) float64 {
 	return f.of(p, set)
 }
 
-// of is Of with prices for the types of a set only, which has those of the pool. What a machine of another type would be worth
-// takes time to find out, and changes nothing about the bound.
+// of is Of with prices for the types of a set only, which has those of the pool. What a machine of another type would
+// be worth takes time to find out, and changes nothing about the bound.
 func (f *Fluid) of(p Pool, set uint64) float64 {
 	if !f.reaches(p) {
 		return 0
@@ -154,8 +158,8 @@ func (f *Fluid) of(p Pool, set uint64) float64 {
 	if f.broken >= 1 {
 		return math.Inf(1) // the method gave up, and prices that bound nothing are all there is
 	}
-	// All constraints hold of these prices divided by 1 less what the most broken one lacks, so this bounds whatever the method
-	// has overlooked.
+	// All constraints hold of these prices divided by 1 less what the most broken one lacks, so this bounds whatever
+	// the method has overlooked.
 	return sum / (1 - max(f.broken, 0)) / f.unit
 }
 
@@ -188,9 +192,11 @@ func (f *Fluid) reaches(p Pool) bool {
 // Optimum is what the program says of a pool besides its bound.
 type Optimum struct {
 	Bound float64
-	// Worth is, by type, the queries/s that a machine more would add, as long as it adds at that rate; nil when Bound is 0.
+	// Worth is, by type, the queries/s that a machine more would add, as long as it adds at that rate; nil when Bound
+	// is 0.
 	Worth []float64
-	// Use is, by type and class, the part of the class's queries that run there. What is missing to 1 is left out as late.
+	// Use is, by type and class, the part of the class's queries that run there. What is missing to 1 is left out as
+	// late.
 	Use [][]float64
 }
 
@@ -222,8 +228,8 @@ func (f *Fluid) Solve(p Pool) Optimum {
 	return out
 }
 
-// solve finds the optimal basis of a pool and its prices. It begins with the basis of the pool before, where this pool can have as
-// much of it, or else with one in which nothing is served.
+// solve finds the optimal basis of a pool and its prices. It begins with the basis of the pool before, where this pool
+// can have as much of it, or else with one in which nothing is served.
 func (f *Fluid) solve(p Pool, set uint64) {
 	if set != f.set {
 		f.set, f.active = set, f.active[:0]
@@ -279,7 +285,8 @@ func (f *Fluid) restart() {
 	f.broken, f.pivots = 1, 0
 }
 
-// amount computes how much a pool, grown a little, can have of each column of the basis; false when that is less than nothing.
+// amount computes how much a pool, grown a little, can have of each column of the basis; false when that is less than
+// nothing.
 func (f *Fluid) amount(p Pool) bool {
 	least := 0.0
 	for k, row := range f.inverse {
@@ -293,7 +300,8 @@ func (f *Fluid) amount(p Pool) bool {
 	return least >= 0
 }
 
-// price returns the column, a slack or an assignment found before, that would gain most at the present prices, and how much.
+// price returns the column, a slack or an assignment found before, that would gain most at the present prices, and how
+// much.
 func (f *Fluid) price() (c *column, most float64) {
 	for r, y := range f.prices {
 		if -y > most {
@@ -316,8 +324,8 @@ func (f *Fluid) price() (c *column, most float64) {
 	return c, most
 }
 
-// best makes c the assignment whose constraint prices break most, and returns by how much; to, unless nil, gets the type of every
-// class.
+// best makes c the assignment whose constraint prices break most, and returns by how much; to, unless nil, gets the
+// type of every class.
 func (f *Fluid) best(prices []float64, c *column, to []int) float64 {
 	for r, y := range prices {
 		c.at[r], c.rows[r] = max(y, 0), 0

@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The program by a general simplex method, written down as the comment on Fluid has it, pools and late shares of all kinds.
+// The program by a general simplex method, written down as the comment on Fluid has it, pools and late shares of all
+// kinds.
 func TestFluidAgainstGeneralSimplex(t *testing.T) {
 	positive := 0
 	for seed := range uint64(300) {
@@ -81,8 +82,8 @@ func general(t *testing.T, m *Market, late float64, p Pool) float64 {
 	return -least
 }
 
-// The solution keeps the program's constraints and reaches the bound; what a machine is worth is what one more adds, or less when
-// it adds at that rate for a part of it only.
+// The solution keeps the program's constraints and reaches the bound; what a machine is worth is what one more adds, or
+// less when it adds at that rate for a part of it only.
 func TestFluidSolution(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -138,8 +139,8 @@ func TestFluidSolution(t *testing.T) {
 	}
 }
 
-// No schedule passes the bound: queries drawn from the mix in exactly its shares, sent about at random wherever they are in time or
-// left out as late. The best of many random ones, and the oracle's, stay below.
+// No schedule passes the bound: queries drawn from the mix in exactly its shares, sent about at random wherever they
+// are in time or left out as late. The best of many random ones, and the oracle's, stay below.
 func TestFluidBoundsSchedules(t *testing.T) {
 	closest := 0.0
 	for seed := range uint64(300) {
@@ -178,8 +179,9 @@ func TestFluidBoundsSchedules(t *testing.T) {
 	}
 }
 
-// greedily serves queries in random order, each on the machine where it ends first or on a random one, and leaves out the slowest
-// ones as far as they may be late. It returns queries, the late ones among them, over the time until the last ends.
+// greedily serves queries in random order, each on the machine where it ends first or on a random one, and leaves out
+// the slowest ones as far as they may be late. It returns queries, the late ones among them, over the time until the
+// last ends.
 func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) float64 {
 	var free []float64
 	var kind []int
@@ -194,7 +196,8 @@ func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) fl
 		c := queries[at]
 		best := -1
 		for j := range free {
-			if m.Serves(kind[j], c) && (best < 0 || rng.Float64() < random || free[j]+m.Types[kind[j]].Took[c].Seconds() < free[best]+m.Types[kind[best]].Took[c].Seconds()) {
+			if m.Serves(kind[j], c) && (best < 0 || rng.Float64() < random ||
+				free[j]+m.Types[kind[j]].Took[c].Seconds() < free[best]+m.Types[kind[best]].Took[c].Seconds()) {
 				best = j
 			}
 		}
@@ -214,13 +217,17 @@ func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) fl
 	return float64(len(queries)) / last
 }
 
-// Where Eq. 15 is not a bound: both types gain from sending the smallest queries to the base machine, which is a hundred times as
-// fast at them, and the middle ones to the auxiliary machine, which is as fast; Eq. 15 has it serve all small ones. Where it is
-// loose: two auxiliary types with regions of their own.
+// Where Eq. 15 is not a bound: both types gain from sending the smallest queries to the base machine, which is a
+// hundred times as fast at them, and the middle ones to the auxiliary machine, which is as fast; Eq. 15 has it serve
+// all small ones. Where it is loose: two auxiliary types with regions of their own.
 func TestFluidAgainstUpper(t *testing.T) {
 	at := time.Millisecond
-	m := &Market{Mix: serving.Mix{Sizes: []int32{1, 2, 3}, Shares: []float64{0.45, 0.45, 0.1}}, Within: 150 * at, Types: []Type{
-		{Name: "base", Took: []time.Duration{1 * at, 100 * at, 100 * at}}, {Name: "auxiliary", Took: []time.Duration{100 * at, 100 * at, 200 * at}},
+	m := &Market{Mix: serving.Mix{
+		Sizes: []int32{1, 2, 3}, Shares: []float64{0.45, 0.45, 0.1},
+	}, Within: 150 * at, Types: []Type{
+		{Name: "base", Took: []time.Duration{1 * at, 100 * at, 100 * at}}, {
+			Name: "auxiliary", Took: []time.Duration{100 * at, 100 * at, 200 * at},
+		},
 	}}
 	f, _ := NewFluid(m, 0)
 	p := Pool{1, 1}
@@ -231,8 +238,12 @@ func TestFluidAgainstUpper(t *testing.T) {
 	if got := NewUpper(m).Of(p); got >= f.Of(p) {
 		t.Errorf("Eq. 15 bounds %v by %v, which %v can be shown to pass", p, got, f.Of(p))
 	}
-	m = &Market{Mix: serving.Mix{Sizes: []int32{1, 2, 3}, Shares: []float64{0.1, 0.5, 0.4}}, Within: 150 * at, Types: []Type{
-		{Name: "base", Took: []time.Duration{50 * at, 50 * at, 50 * at}}, {Name: "a", Took: []time.Duration{100 * at, 100 * at, 200 * at}},
+	m = &Market{Mix: serving.Mix{
+		Sizes: []int32{1, 2, 3}, Shares: []float64{0.1, 0.5, 0.4},
+	}, Within: 150 * at, Types: []Type{
+		{Name: "base", Took: []time.Duration{50 * at, 50 * at, 50 * at}}, {
+			Name: "a", Took: []time.Duration{100 * at, 100 * at, 200 * at},
+		},
 		{Name: "b", Took: []time.Duration{150 * at, 160 * at, 200 * at}},
 	}}
 	f, _ = NewFluid(m, 0)

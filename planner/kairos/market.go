@@ -1,6 +1,6 @@
-// Package kairos chooses machines of several types under a budget as Kairos (HPDC 2023, §5.2) does: without trying a pool, by
-// an upper bound on what each can serve in time and by where the pools with the highest bounds lie. Beside the paper's bound
-// stands one of ours, a linear program over sizes of queries, which holds for any number of types.
+// Package kairos chooses machines of several types under a budget as Kairos (HPDC 2023, §5.2) does: without trying a
+// pool, by an upper bound on what each can serve in time and by where the pools with the highest bounds lie. Beside the
+// paper's bound stands one of ours, a linear program over sizes of queries, which holds for any number of types.
 package kairos
 
 import (
@@ -29,17 +29,18 @@ type Type struct {
 	Most   int     // machines that can be had; 0 for as many as the budget pays
 	// Took is, by class of the mix, how long a query of that size is believed to take on average.
 	Took []time.Duration
-	// InTime is, by class of the mix, the share of the runs that take at most Within. Nil takes the averages for all there is:
-	// every run of a size whose average is within, and no run of any other.
+	// InTime is, by class of the mix, the share of the runs that take at most Within. Nil takes the averages for all
+	// there is: every run of a size whose average is within, and no run of any other.
 	InTime []float64
 }
 
 // Pool is how many machines of each type of a market are rented, by position in Types.
 type Pool []int
 
-// NewMarket returns the market of all types of machines of spec for a variant. Prices are by DeviceTypeID in $/h; nil takes those of
-// spec.
-func NewMarket(believed profile.Profile, spec *serving.Spec, v serving.VariantID, mix *serving.Mix, prices []float64, within time.Duration) (*Market, error) {
+// NewMarket returns the market of all types of machines of spec for a variant. Prices are by DeviceTypeID in $/h; nil
+// takes those of spec.
+func NewMarket(believed profile.Profile, spec *serving.Spec, v serving.VariantID, mix *serving.Mix, prices []float64,
+	within time.Duration) (*Market, error) {
 	m := &Market{Mix: *mix, Within: within}
 	for d, device := range spec.DeviceTypes {
 		if device.Part {
@@ -74,7 +75,8 @@ func (m *Market) Validate() error {
 			return fmt.Errorf("of %q at most %d can be had, want at least 0", t.Name, t.Most)
 		}
 		if len(t.Took) != m.Mix.Classes() || t.InTime != nil && len(t.InTime) != len(t.Took) {
-			return fmt.Errorf("%q: %d latencies and %d shares in time for %d sizes of queries", t.Name, len(t.Took), len(t.InTime), m.Mix.Classes())
+			return fmt.Errorf("%q: %d latencies and %d shares in time for %d sizes of queries", t.Name, len(t.Took),
+				len(t.InTime), m.Mix.Classes())
 		}
 		for c, took := range t.Took {
 			items, _ := m.Mix.Class(c)
@@ -82,7 +84,8 @@ func (m *Market) Validate() error {
 				return fmt.Errorf("%q takes %v for %d items, want a positive time", t.Name, took, items)
 			}
 			if t.InTime != nil && !(t.InTime[c] >= 0 && t.InTime[c] <= 1) {
-				return fmt.Errorf("%q is in time with %v of the queries of %d items, want a share", t.Name, t.InTime[c], items)
+				return fmt.Errorf("%q is in time with %v of the queries of %d items, want a share", t.Name, t.InTime[c],
+					items)
 			}
 		}
 	}
@@ -92,8 +95,8 @@ func (m *Market) Validate() error {
 // Serves tells whether a type serves queries of a class in time, by the average.
 func (m *Market) Serves(t, class int) bool { return m.Types[t].Took[class] <= m.Within }
 
-// Region returns how many classes, from the smallest, a type serves in time without a gap: the size of the next is s of §5.2,
-// the smallest that it does not. A larger size that noise has put below the objective again does not count.
+// Region returns how many classes, from the smallest, a type serves in time without a gap: the size of the next is s of
+// §5.2, the smallest that it does not. A larger size that noise has put below the objective again does not count.
 func (m *Market) Region(t int) int {
 	c := 0
 	for c < m.Mix.Classes() && m.Serves(t, c) {
@@ -152,7 +155,8 @@ func (p Pool) Machines() (n int) {
 	return n
 }
 
-// mostPools is how many pools are listed at most: beyond it ranking takes seconds, and memory goes by the hundred megabytes.
+// mostPools is how many pools are listed at most: beyond it ranking takes seconds, and memory goes by the hundred
+// megabytes.
 const mostPools = 2_000_000
 
 // rounding forgives what adding prices in floating point is off by: five machines of 0.5 $/h cost 2.5 $/h.
@@ -161,8 +165,8 @@ const rounding = 1e-9
 // ErrEndless tells that neither the budget nor a limit bounds how many machines could be rented.
 var ErrEndless = errors.New("neither a budget nor a limit bounds how many machines can be rented")
 
-// Pools returns all pools of at least one machine that cost at most budget, in $/h, in lexicographic order. A budget of 0 is
-// none: the limits of the types bound the pools. Machines that serve nothing in time are not rented.
+// Pools returns all pools of at least one machine that cost at most budget, in $/h, in lexicographic order. A budget of
+// 0 is none: the limits of the types bound the pools. Machines that serve nothing in time are not rented.
 func (m *Market) Pools(budget float64) ([]Pool, error) {
 	if !(budget >= 0) || math.IsInf(budget, 0) {
 		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit", budget)
@@ -184,7 +188,8 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 				most[t] = fits
 			}
 		} else if most[t] == 0 {
-			return nil, fmt.Errorf("%q at %v $/h: %w: set a budget and a price, or how many there are at most", x.Name, x.Price, ErrEndless)
+			return nil, fmt.Errorf("%q at %v $/h: %w: set a budget and a price, or how many there are at most", x.Name,
+				x.Price, ErrEndless)
 		}
 	}
 	var out []Pool
@@ -219,7 +224,8 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 		return true
 	}
 	if !fill(0, left) {
-		return nil, fmt.Errorf("more than %d pools cost at most %v $/h: lower the budget, or say how many machines of a type there are at most", mostPools, budget)
+		return nil, fmt.Errorf("more than %d pools cost at most %v $/h: lower the budget, or say how many machines "+
+			"of a type there are at most", mostPools, budget)
 	}
 	return out, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// someMarket draws a market: the first type serves nearly every size in time, the others grow slower with it as they please, and
-// the runs of every third scatter.
+// someMarket draws a market: the first type serves nearly every size in time, the others grow slower with it as they
+// please, and the runs of every third scatter.
 func someMarket(rng *rand.Rand, types, classes int) *Market {
 	m := &Market{Within: 100 * time.Millisecond}
 	counts := make(map[int32]int)
@@ -30,7 +30,8 @@ func someMarket(rng *rand.Rand, types, classes int) *Market {
 		}
 		for c := range classes {
 			items, _ := m.Mix.Class(c)
-			x.Took = append(x.Took, time.Duration((base+slope*float64(items))*(1+noise*(rng.Float64()-0.5))*float64(time.Millisecond))+time.Microsecond)
+			x.Took = append(x.Took, time.Duration((base+slope*float64(items))*(1+noise*(rng.Float64()-0.5))*float64(
+				time.Millisecond))+time.Microsecond)
 			if t%3 == 2 {
 				x.InTime = append(x.InTime, rng.Float64())
 			}
@@ -56,7 +57,9 @@ func ec2() *Market {
 		if i == 0 {
 			large = time.Second
 		}
-		m.Types = append(m.Types, Type{Name: []string{"g4dn.xlarge", "c5n.2xlarge", "r5n.large", "t3.xlarge"}[i], Price: price, Most: []int{5, 6, 17, 15}[i],
+		m.Types = append(m.Types, Type{Name: []string{
+			"g4dn.xlarge", "c5n.2xlarge", "r5n.large", "t3.xlarge",
+		}[i], Price: price, Most: []int{5, 6, 17, 15}[i],
 			Took: []time.Duration{time.Millisecond, large}})
 	}
 	return m
@@ -76,7 +79,7 @@ func TestPoolsOfThePaper(t *testing.T) {
 	if with != 331 {
 		t.Errorf("%d pools with a base machine cost at most 2.5 $/h, the authors' allocator lists 331", with)
 	}
-	if !slices.IsSortedFunc(pools, func(a, b Pool) int { return slices.Compare(a, b) }) {
+	if !slices.IsSortedFunc(pools, slices.Compare[Pool]) {
 		t.Error("the pools are not in order")
 	}
 }
@@ -102,7 +105,8 @@ func TestPoolsAgainstAll(t *testing.T) {
 				return
 			}
 			i := len(p)
-			for n := 0; n*cents[i] <= left && (n == 0 || m.Useful(i) && (m.Types[i].Most == 0 || n <= m.Types[i].Most)); n++ {
+			for n := 0; n*cents[i] <= left &&
+				(n == 0 || m.Useful(i) && (m.Types[i].Most == 0 || n <= m.Types[i].Most)); n++ {
 				try(append(slices.Clone(p), n), left-n*cents[i])
 			}
 		}
@@ -159,7 +163,11 @@ func TestRegionsAndBases(t *testing.T) {
 		}
 		return out
 	}
-	m.Types = []Type{{Took: at(1, 2, 1000)}, {Took: at(1, 1001, 1000)}, {Took: at(1001, 1002, 1003)}, {Took: at(2000, 2000, 2000), InTime: []float64{0, 0, 0.1}}}
+	m.Types = []Type{
+		{Took: at(1, 2, 1000)}, {Took: at(1, 1001, 1000)}, {Took: at(1001, 1002, 1003)}, {
+			Took: at(2000, 2000, 2000), InTime: []float64{0, 0, 0.1},
+		},
+	}
 	for i, want := range []struct {
 		region       int
 		base, useful bool
@@ -174,7 +182,9 @@ func TestRegionsAndBases(t *testing.T) {
 }
 
 func TestMarketOfSpec(t *testing.T) {
-	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "x", PricePerHour: 1, Most: 3}, {Name: "y", PricePerHour: 2}}}
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "x", PricePerHour: 1, Most: 3}, {Name: "y", PricePerHour: 2}},
+	}
 	mix := serving.Mix{Sizes: []int32{1, 5}, Shares: []float64{0.5, 0.5}}
 	m, err := NewMarket(profile.Constant{Base: 3, PerItem: 2}, spec, 0, &mix, nil, time.Second)
 	if err != nil {
@@ -183,10 +193,12 @@ func TestMarketOfSpec(t *testing.T) {
 	if x := m.Types[0]; x.Price != 1 || x.Most != 3 || x.Took[0] != 5 || x.Took[1] != 13 || m.Types[1].Device != 1 {
 		t.Errorf("%+v", m.Types)
 	}
-	if m, err = NewMarket(profile.Constant{Base: 3}, spec, 0, &mix, []float64{7, 8}, time.Second); err != nil || m.Types[1].Price != 8 {
+	if m, err = NewMarket(profile.Constant{Base: 3}, spec, 0, &mix, []float64{7, 8}, time.Second); err != nil ||
+		m.Types[1].Price != 8 {
 		t.Errorf("prices that are given: %+v, %v", m.Types, err)
 	}
-	if _, err = NewMarket(profile.Constant{}, spec, 0, &mix, nil, time.Second); err == nil || !strings.Contains(err.Error(), `"x" takes 0s for 1 items`) {
+	if _, err = NewMarket(profile.Constant{}, spec, 0, &mix, nil, time.Second); err == nil ||
+		!strings.Contains(err.Error(), `"x" takes 0s for 1 items`) {
 		t.Errorf("a latency of 0: %v", err)
 	}
 	if _, err = NewMarket(profile.Constant{Base: 1}, spec, 0, &mix, nil, 0); err == nil {
@@ -206,12 +218,15 @@ func TestServable(t *testing.T) {
 	m.Types = m.Types[1:]
 	m.Types[2].Took = []time.Duration{time.Millisecond, 1500 * time.Millisecond}
 	err := m.Lacking()
-	if !errors.Is(err, ErrTooSlow) || !strings.Contains(err.Error(), `1000 items take 1.5s on the fastest, "t3.xlarge", and the objective leaves 1s`) {
+	if !errors.Is(err, ErrTooSlow) ||
+		!strings.Contains(err.Error(),
+			`1000 items take 1.5s on the fastest, "t3.xlarge", and the objective leaves 1s`) {
 		t.Error(err)
 	}
 	for _, fluid := range []bool{false, true} {
 		cut, without := m.Servable(fluid, 0.01)
-		if math.Abs(without-0.1) > 1e-12 || cut.Mix.Classes() != 1 || cut.Mix.Validate() != nil || len(cut.Types[0].Took) != 1 || !cut.Base(0) {
+		if math.Abs(without-0.1) > 1e-12 || cut.Mix.Classes() != 1 || cut.Mix.Validate() != nil ||
+			len(cut.Types[0].Took) != 1 || !cut.Base(0) {
 			t.Errorf("fluid %v: left %+v, without %v", fluid, cut, without)
 		}
 	}
@@ -227,8 +242,10 @@ func TestServable(t *testing.T) {
 // Parts of machines are not rented.
 func TestMarketWithoutParts(t *testing.T) {
 	spec := &serving.Spec{
-		DeviceTypes: []serving.DeviceType{{Name: "half", Part: true, Cores: 2}, {Name: "machine", PricePerHour: 2, Cores: 4}},
-		Variants:    []serving.Variant{{MaxBatch: 4}},
+		DeviceTypes: []serving.DeviceType{
+			{Name: "half", Part: true, Cores: 2}, {Name: "machine", PricePerHour: 2, Cores: 4},
+		},
+		Variants: []serving.Variant{{MaxBatch: 4}},
 	}
 	m, err := NewMarket(profile.Constant{Base: 3}, spec, 0, &serving.Mix{}, nil, time.Second)
 	if err != nil || len(m.Types) != 1 || m.Types[0].Device != 1 {

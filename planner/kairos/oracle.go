@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Oracle is ORCL of §7: what a pool serves when a sequence of queries is known in advance and none has to wait for another. A free
-// base machine takes the largest query that is left, a free auxiliary one the smallest, unless it cannot serve that in time: then
-// it is done. The throughput is that of the whole sequence: its queries divided by the time at which the last one ends, the last
-// moments counted in which some machines have nothing left to do.
+// Oracle is ORCL of §7: what a pool serves when a sequence of queries is known in advance and none has to wait for
+// another. A free base machine takes the largest query that is left, a free auxiliary one the smallest, unless it
+// cannot serve that in time: then it is done. The throughput is that of the whole sequence: its queries divided by the
+// time at which the last one ends, the last moments counted in which some machines have nothing left to do.
 //
 // It is a greedy schedule and no bound: the largest query first is not always the best use of a base machine.
 type Oracle struct {
@@ -29,7 +29,8 @@ func NewOracle(m *Market, classes []int) *Oracle {
 	return o
 }
 
-// Quantiles returns the classes of n queries whose sizes follow the mix as closely as n queries can, ascending: its quantiles.
+// Quantiles returns the classes of n queries whose sizes follow the mix as closely as n queries can, ascending: its
+// quantiles.
 func (m *Market) Quantiles(n int) []int {
 	out := make([]int, 0, n)
 	sum := 0.0

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Two machines, worked by hand: sizes 1 1 1 2 2, the base machine takes 10 and 20 ms and begins with the largest, the auxiliary one
-// takes 30 ms for the smallest and serves no others.
+// Two machines, worked by hand: sizes 1 1 1 2 2, the base machine takes 10 and 20 ms and begins with the largest, the
+// auxiliary one takes 30 ms for the smallest and serves no others.
 func TestOracleWorked(t *testing.T) {
 	m := ec2()
 	at := time.Millisecond

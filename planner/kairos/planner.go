@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -17,19 +17,20 @@ import (
 // Options tune the planner. The zero value is the paper's bound without a budget.
 type Options struct {
 	Budget float64 // $/h; 0 for none
-	// Fluid takes the pool with the highest bound of the linear program (Fluid), in the place of the one that §5.2 chooses by Eq. 15
-	// (Upper) and similarity.
+	// Fluid takes the pool with the highest bound of the linear program (Fluid), in the place of the one that §5.2
+	// chooses by Eq. 15 (Upper) and similarity.
 	Fluid bool
-	// Late is the part of the queries that the linear program leaves out; 0 takes what the app's percentile allows, a negative
-	// number none.
+	// Late is the part of the queries that the linear program leaves out; 0 takes what the app's percentile allows, a
+	// negative number none.
 	Late float64
 }
 
-// Planner implements plan.Planner. It rents workers: of those in the spec it takes the pool that §5.2 chooses under the budget,
-// one instance on each, and leaves the others without one. It keeps nothing between plans.
+// Planner implements plan.Planner. It rents workers: of those in the spec it takes the pool that §5.2 chooses under the
+// budget, one instance on each, and leaves the others without one. It keeps nothing between plans.
 //
-// Without a budget one app gets every worker that serves anything in time. Several apps share the budget so that the smallest
-// ratio of bound to demand is as large as it can be when each takes the cheapest pool that reaches it; the paper knows one app.
+// Without a budget one app gets every worker that serves anything in time. Several apps share the budget so that the
+// smallest ratio of bound to demand is as large as it can be when each takes the cheapest pool that reaches it; the
+// paper knows one app.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
@@ -38,12 +39,12 @@ type Planner struct {
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "kairos" }
 
-// Provides implements plan.Planner. Batch limits are what a model takes, not what the objective allows: one query runs at a time
-// (§6), and which may run where is the router's to say.
+// Provides implements plan.Planner. Batch limits are what a model takes, not what the objective allows: one query runs
+// at a time (§6), and which may run where is the router's to say.
 func (p *Planner) Provides() plan.Sections { return plan.Shares }
 
-// Plan implements plan.Planner. It fails when an app has several stages, or nothing serves even its smallest queries in time.
-// Sizes that no machine serves in time are left out of what it plans for; Forecast.Violation is their share then.
+// Plan implements plan.Planner. It fails when an app has several stages, or nothing serves even its smallest queries in
+// time. Sizes that no machine serves in time are left out of what it plans for; Forecast.Violation is their share then.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -116,7 +117,8 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	for a := range r.Spec.Apps {
 		app := &r.Spec.Apps[a]
 		if len(app.Stages) > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner kairos rents machines for apps of one; use planner proteus", app.Name, len(app.Stages))
+			return nil, fmt.Errorf("app %q has %d stages: planner kairos rents machines for apps of one; use planner "+
+				"proteus", app.Name, len(app.Stages))
 		}
 		n := need{app: serving.AppID(a), stage: app.Stages[0], rate: asked[app.Stages[0]].Rate}
 		if err := x.choose(believed, &n, asked[n.stage], broken); err != nil {
@@ -127,8 +129,8 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	return x, nil
 }
 
-// choose gives an app its variant: the most accurate that some type serves in time at every size; where there is none, the one
-// that serves most queries on one type. Of what is not known at all it takes the most accurate.
+// choose gives an app its variant: the most accurate that some type serves in time at every size; where there is none,
+// the one that serves most queries on one type. Of what is not known at all it takes the most accurate.
 func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, broken []bool) error {
 	spec := x.r.Spec
 	app := &spec.Apps[n.app]
@@ -148,7 +150,8 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, 
 		return 0
 	})
 	if len(variants) == 0 {
-		return fmt.Errorf("app %q: no variant is left: each has failed to load or lies below accuracy_floor %v", app.Name, app.Floor)
+		return fmt.Errorf("app %q: no variant is left: each has failed to load or lies below accuracy_floor %v",
+			app.Name, app.Floor)
 	}
 	var failed error
 	most := -1.0
@@ -160,7 +163,8 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, 
 		cut, without := m.Servable(x.o.Fluid, x.late(n.app))
 		if cut == nil && !slices.Contains(unknown, true) {
 			if failed == nil {
-				failed = fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name, cmp.Or(m.Lacking(), errRoom))
+				failed = fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name,
+					cmp.Or(m.Lacking(), errRoom))
 			}
 			continue
 		}
@@ -180,9 +184,10 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, 
 
 var errRoom = errors.New("the model does not fit the memory of any worker that is left")
 
-// offer is the market of a variant on the types that there are, as far as they are known, and the types, by DeviceTypeID, of which
-// nothing is.
-func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capacity.Asked) (m *Market, unknown []bool, err error) {
+// offer is the market of a variant on the types that there are, as far as they are known, and the types, by
+// DeviceTypeID, of which nothing is.
+func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capacity.Asked) (m *Market, unknown []bool,
+	err error) {
 	spec := x.r.Spec
 	prices := make([]float64, len(spec.DeviceTypes))
 	for d := range prices {

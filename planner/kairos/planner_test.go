@@ -29,20 +29,39 @@ func (l linear) Latency(v serving.VariantID, d serving.DeviceTypeID, items, _ in
 
 func (l linear) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// world is n workers of each of three types and apps of one stage with one variant each, with an objective of 100 ms: gpu serves 1000
-// items in time, cpu 250, old 100.
+// world is n workers of each of three types and apps of one stage with one variant each, with an objective of 100 ms:
+// gpu serves 1000 items in time, cpu 250, old 100.
 func world(apps, n int) (*serving.Spec, linear) {
-	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "gpu", PricePerHour: 0.5, Cores: 4}, {Name: "cpu", PricePerHour: 0.2, Cores: 8}, {Name: "old", PricePerHour: 0.1, Cores: 2}}}
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{
+			{Name: "gpu", PricePerHour: 0.5, Cores: 4}, {Name: "cpu", PricePerHour: 0.2, Cores: 8},
+			{Name: "old", PricePerHour: 0.1, Cores: 2},
+		},
+	}
 	for i := range 3 * n {
-		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprint("w", i), DeviceType: serving.DeviceTypeID(i % 3)})
+		spec.Workers = append(spec.Workers, serving.Worker{
+			Name: fmt.Sprint("w", i), DeviceType: serving.DeviceTypeID(i % 3),
+		})
 	}
 	known := linear{}
 	for a := range apps {
-		spec.Apps = append(spec.Apps, serving.App{Name: fmt.Sprint("app", a), SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 100,
-			Stages: []serving.StageID{serving.StageID(a)}, Mix: serving.Mix{Sizes: []int32{50, 200, 800}, Shares: []float64{0.5, 0.3, 0.2}}})
-		spec.Stages = append(spec.Stages, serving.Stage{Name: fmt.Sprint("stage", a), App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(a)}})
-		spec.Variants = append(spec.Variants, serving.Variant{Name: fmt.Sprint("model", a), Stage: serving.StageID(a), Accuracy: 0.8, MaxBatch: 1000})
-		for d, x := range []struct{ base, item time.Duration }{{20 * time.Millisecond, 80 * time.Microsecond}, {10 * time.Millisecond, 360 * time.Microsecond}, {5 * time.Millisecond, 900 * time.Microsecond}} {
+		spec.Apps = append(spec.Apps, serving.App{Name: fmt.Sprint("app", a),
+			SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 100,
+			Stages: []serving.StageID{serving.StageID(a)}, Mix: serving.Mix{
+				Sizes: []int32{50, 200, 800}, Shares: []float64{0.5, 0.3, 0.2},
+			}})
+		spec.Stages = append(spec.Stages, serving.Stage{
+			Name: fmt.Sprint("stage", a), App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(a)},
+		})
+		spec.Variants = append(spec.Variants, serving.Variant{
+			Name: fmt.Sprint("model", a), Stage: serving.StageID(a), Accuracy: 0.8, MaxBatch: 1000,
+		})
+		for d, x := range []struct {
+			base, item time.Duration
+		}{
+			{20 * time.Millisecond, 80 * time.Microsecond}, {10 * time.Millisecond, 360 * time.Microsecond},
+			{5 * time.Millisecond, 900 * time.Microsecond},
+		} {
 			known[[2]int{a, d}] = x
 		}
 	}
@@ -109,8 +128,10 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		if got := counts(spec, out, 0); !slices.Equal(got, want.Pool) {
 			t.Errorf("fluid %v: rented %v, want %v", fluid, got, want.Pool)
 		}
-		if math.Abs(out.Forecast.Throughput-want.Bound) > 1e-6*want.Bound || out.Capacity[0] != out.Forecast.Throughput || out.Forecast.Violation >= 0 || out.Shed != nil {
-			t.Errorf("fluid %v: %+v, capacity %v, want a throughput of %v", fluid, out.Forecast, out.Capacity, want.Bound)
+		if math.Abs(out.Forecast.Throughput-want.Bound) > 1e-6*want.Bound ||
+			out.Capacity[0] != out.Forecast.Throughput || out.Forecast.Violation >= 0 || out.Shed != nil {
+			t.Errorf("fluid %v: %+v, capacity %v, want a throughput of %v", fluid, out.Forecast, out.Capacity,
+				want.Bound)
 		}
 		late := 0.0
 		if fluid {
@@ -133,18 +154,22 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 			t.Errorf("prefers %v, demand %v, mixes %v", out.Prefer, out.Demand, out.Mixes)
 		}
 		for _, i := range out.Instances {
-			if d := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType]; i.Slots != 1 || i.Cores != d.Cores || i.Variants[0].Limit != 1000 {
+			if d := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType]; i.Slots != 1 || i.Cores != d.Cores ||
+				i.Variants[0].Limit != 1000 {
 				t.Errorf("%+v", i)
 			}
 		}
 	}
-	out := must(t, &Planner{Profile: known, Options: Options{Budget: 2.5}}, plan.Request{Spec: spec, Rates: []float64{1e4}})
+	out := must(t, &Planner{
+		Profile: known, Options: Options{Budget: 2.5},
+	}, plan.Request{Spec: spec, Rates: []float64{1e4}})
 	if math.Abs(out.Shed[0]-(1e4-out.Capacity[0])) > 1e-6 {
 		t.Errorf("of 10000 queries/s with a capacity of %v, %v are shed", out.Capacity, out.Shed)
 	}
 }
 
-// A new plan changes what it must and no more: from any placement as many workers go on as the two pools have in common.
+// A new plan changes what it must and no more: from any placement as many workers go on as the two pools have in
+// common.
 func TestPlanKeepsWhatRuns(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -156,7 +181,10 @@ func TestPlanKeepsWhatRuns(t *testing.T) {
 		for w := range spec.Workers {
 			switch rng.IntN(10) {
 			case 0, 1, 2:
-				s.Instances = append(s.Instances, fleet.InstanceSnapshot{Key: fleet.Key{Worker: serving.WorkerID(w), Ordinal: 1}, State: fleet.Ready, Variants: []fleet.Loaded{{Variant: 0, Warm: true, Wanted: true}}})
+				s.Instances = append(s.Instances, fleet.InstanceSnapshot{
+					Key: fleet.Key{Worker: serving.WorkerID(w), Ordinal: 1}, State: fleet.Ready,
+					Variants: []fleet.Loaded{{Variant: 0, Warm: true, Wanted: true}},
+				})
 				runs[serving.WorkerID(w)] = true
 				had[w%3]++
 			case 3:
@@ -176,7 +204,8 @@ func TestPlanKeepsWhatRuns(t *testing.T) {
 		got := counts(spec, out, 0)
 		for d := range kept {
 			if kept[d] != min(had[d], got[d]) {
-				t.Fatalf("seed %d: %d of %d machines of type %d go on where %d are rented", seed, kept[d], had[d], d, got[d])
+				t.Fatalf("seed %d: %d of %d machines of type %d go on where %d are rented", seed, kept[d], had[d], d,
+					got[d])
 			}
 		}
 		if out.Snapshot != 9 || out.Loads != got.Machines()-kept.Machines() {
@@ -208,24 +237,30 @@ func TestPlanHeedsTheRequest(t *testing.T) {
 
 func TestPlanWithoutBudget(t *testing.T) {
 	spec, known := world(1, 5)
-	if got := counts(spec, must(t, &Planner{Profile: known}, plan.Request{Spec: spec}), 0); !slices.Equal(got, Pool{5, 5, 5}) {
+	if got := counts(spec, must(t, &Planner{Profile: known}, plan.Request{Spec: spec}), 0); !slices.Equal(got,
+		Pool{5, 5, 5}) {
 		t.Errorf("rented %v, want all", got)
 	}
 }
 
-// Sizes that nothing serves in time are left out, and said; where nothing serves anything the error names size, type and time.
+// Sizes that nothing serves in time are left out, and said; where nothing serves anything the error names size, type
+// and time.
 func TestPlanWithoutBaseType(t *testing.T) {
 	spec, known := world(1, 12)
 	spec.Apps[0].SLO.Latency = 80 * time.Millisecond // 800 items take 84 ms on gpu
 	for _, fluid := range []bool{false, true} {
 		out := must(t, &Planner{Profile: known, Options: Options{Budget: 2.5, Fluid: fluid}}, plan.Request{Spec: spec})
-		if math.Abs(out.Forecast.Violation-0.2) > 1e-9 || math.Abs(out.Capacity[0]*0.8-out.Forecast.Throughput) > 1e-9*out.Capacity[0] {
-			t.Errorf("fluid %v: forecast %+v, capacity %v; a fifth of the queries cannot be served", fluid, out.Forecast, out.Capacity)
+		if math.Abs(out.Forecast.Violation-0.2) > 1e-9 || math.Abs(out.Capacity[0]*0.8-out.Forecast.Throughput) >
+			1e-9*out.Capacity[0] {
+			t.Errorf("fluid %v: forecast %+v, capacity %v; a fifth of the queries cannot be served", fluid,
+				out.Forecast, out.Capacity)
 		}
 	}
 	spec.Apps[0].SLO.Latency = 20 * time.Millisecond
 	_, err := (&Planner{Profile: known}).Plan(context.Background(), plan.Request{Spec: spec})
-	if want := `app "app0", variant "model0": no type of machine serves every size of query in time: 50 items take 24ms on the fastest, "gpu", and the objective leaves 20ms`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `app "app0", variant "model0": no type of machine serves every size of query in time: 50 items take ` +
+		`24ms on the fastest, "gpu", and the objective leaves 20ms`; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want an error that says %q", err, want)
 	}
 }
@@ -241,8 +276,10 @@ func TestPlanRefused(t *testing.T) {
 		"all 3 are down": func(_ *serving.Spec, _ *Planner, r *plan.Request) {
 			r.Snapshot = &fleet.Snapshot{Down: []serving.WorkerID{0, 1, 2}}
 		},
-		"does not fit the memory":       func(s *serving.Spec, _ *Planner, _ *plan.Request) { big(s) },
-		"find out how fast it runs":     func(_ *serving.Spec, p *Planner, _ *plan.Request) { p.Profile, p.Options.Budget = linear{}, 0.01 },
+		"does not fit the memory": func(s *serving.Spec, _ *Planner, _ *plan.Request) { big(s) },
+		"find out how fast it runs": func(_ *serving.Spec, p *Planner, _ *plan.Request) {
+			p.Profile, p.Options.Budget = linear{}, 0.01
+		},
 		"leave some app without a pool": func(s *serving.Spec, p *Planner, _ *plan.Request) { two(s, p) },
 	} {
 		spec, known := world(1, 1)
@@ -272,7 +309,8 @@ func two(s *serving.Spec, p *Planner) {
 	*s, p.Profile = *spec, known
 }
 
-// Of what is not known one machine each is rented, so that it is learned; where nothing is known, all that the budget pays.
+// Of what is not known one machine each is rented, so that it is learned; where nothing is known, all that the budget
+// pays.
 func TestPlanExplores(t *testing.T) {
 	spec, known := world(1, 12)
 	p := &Planner{Profile: linear{}, Options: Options{Budget: 2.5}}
@@ -291,7 +329,8 @@ func TestPlanExplores(t *testing.T) {
 func TestPlanChoosesVariants(t *testing.T) {
 	spec, known := world(1, 6)
 	spec.Stages[0].Variants = []serving.VariantID{0, 1, 2}
-	spec.Variants = append(spec.Variants, serving.Variant{Name: "large", Accuracy: 0.9, MaxBatch: 1000}, serving.Variant{Name: "small", Accuracy: 0.7, MaxBatch: 1000})
+	spec.Variants = append(spec.Variants, serving.Variant{Name: "large", Accuracy: 0.9, MaxBatch: 1000},
+		serving.Variant{Name: "small", Accuracy: 0.7, MaxBatch: 1000})
 	known[[2]int{1, 0}] = struct{ base, item time.Duration }{20 * time.Millisecond, 300 * time.Microsecond}
 	known[[2]int{2, 0}] = struct{ base, item time.Duration }{time.Millisecond, time.Microsecond}
 	p := &Planner{Profile: known, Options: Options{Budget: 2.5}}
@@ -306,7 +345,8 @@ func TestPlanChoosesVariants(t *testing.T) {
 	}
 }
 
-// Several apps: no way to divide the budget gives all of them a larger multiple of their demand. All pairs of pools are tried.
+// Several apps: no way to divide the budget gives all of them a larger multiple of their demand. All pairs of pools are
+// tried.
 func TestPlanDividesTheBudget(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -349,7 +389,8 @@ func TestPlanDividesTheBudget(t *testing.T) {
 	}
 }
 
-// Whatever is asked: a plan is valid, keeps budget, limits and what is down, says the same when asked again, or fails with a reason.
+// Whatever is asked: a plan is valid, keeps budget, limits and what is down, says the same when asked again, or fails
+// with a reason.
 func TestPlanProperties(t *testing.T) {
 	made := 0
 	for seed := range uint64(400) {
@@ -376,7 +417,9 @@ func TestPlanProperties(t *testing.T) {
 				r.Snapshot.Down = append(r.Snapshot.Down, serving.WorkerID(w))
 			}
 		}
-		p := &Planner{Profile: known, Options: Options{Budget: 4 * rng.Float64() * float64(rng.IntN(2)), Fluid: rng.IntN(2) == 0}}
+		p := &Planner{
+			Profile: known, Options: Options{Budget: 4 * rng.Float64() * float64(rng.IntN(2)), Fluid: rng.IntN(2) == 0},
+		}
 		if _, err := p.Plan(context.Background(), r); err != nil {
 			if len(err.Error()) < 20 {
 				t.Errorf("seed %d: %v", seed, err)

@@ -16,8 +16,8 @@ type Ranked struct {
 	Cost  float64
 }
 
-// Rank returns pools from the highest bound to the lowest; of bounds that differ by rounding only, the cheaper pool comes first,
-// then the one with more machines of the types that the market has first.
+// Rank returns pools from the highest bound to the lowest; of bounds that differ by rounding only, the cheaper pool
+// comes first, then the one with more machines of the types that the market has first.
 func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 	out := make([]Ranked, len(pools))
 	keys := make([]rank, len(pools))

@@ -12,8 +12,8 @@ import (
 // ErrTooSlow tells that no type of a market serves every size of query in time, so that none is a base type.
 var ErrTooSlow = errors.New("no type of machine serves every size of query in time")
 
-// Lacking says why a market has no base type: the smallest size that the type with the largest region does not serve in time, who
-// is fastest at it, and how fast. It is nil when there is a base type.
+// Lacking says why a market has no base type: the smallest size that the type with the largest region does not serve in
+// time, who is fastest at it, and how fast. It is nil when there is a base type.
 func (m *Market) Lacking() error {
 	at := m.widest()
 	if at < 0 || m.Base(at) {
@@ -31,7 +31,9 @@ func (m *Market) Lacking() error {
 	if took >= profile.Unknown {
 		return fmt.Errorf("%w: none takes queries of %d items: raise max_batch or split them", ErrTooSlow, items)
 	}
-	return fmt.Errorf("%w: %d items take %v on the fastest, %q, and the objective leaves %v: raise it, add a faster type, or split such queries",
+	return fmt.Errorf(
+		"%w: %d items take %v on the fastest, %q, and the objective leaves %v: raise it, add a faster type, or split "+
+			"such queries",
 		ErrTooSlow, items, took.Round(10*time.Microsecond), m.Types[fastest].Name, m.Within)
 }
 
@@ -46,9 +48,9 @@ func (m *Market) widest() int {
 	return at
 }
 
-// Servable is the market of the queries that can be planned for, and the share of those that cannot: for Eq. 15, which needs a
-// base type, they are the ones beyond the largest region; for the linear program the sizes that no type serves, if they are
-// more than may be late. It returns nil when nothing can be served. The paper assumes a base type.
+// Servable is the market of the queries that can be planned for, and the share of those that cannot: for Eq. 15, which
+// needs a base type, they are the ones beyond the largest region; for the linear program the sizes that no type serves,
+// if they are more than may be late. It returns nil when nothing can be served. The paper assumes a base type.
 func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
 	at := m.widest()
 	if at < 0 {

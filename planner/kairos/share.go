@@ -9,9 +9,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// explore rents one machine, for each app, of every type of which it is not known how fast the app runs there, the cheapest first:
-// what never runs is never learned. It spends at most half of the budget where something is known, so that queries are served
-// meanwhile; where nothing is known of any app, it goes round for as long as there are machines and money.
+// explore rents one machine, for each app, of every type of which it is not known how fast the app runs there, the
+// cheapest first: what never runs is never learned. It spends at most half of the budget where something is known, so
+// that queries are served meanwhile; where nothing is known of any app, it goes round for as long as there are machines
+// and money.
 func (x *state) explore() {
 	known := slices.ContainsFunc(x.needs, func(n need) bool { return n.market != nil })
 	types := make([]serving.DeviceTypeID, len(x.left))
@@ -40,8 +41,9 @@ func (x *state) explore() {
 	}
 }
 
-// pick takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 estimates; the linear program
-// needs none, and with it the highest bound has been the better choice wherever the two differ (docs/papers.md).
+// pick takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 estimates; the
+// linear program needs none, and with it the highest bound has been the better choice wherever the two differ
+// (docs/papers.md).
 func (x *state) pick(m *Market, ranked []Ranked) Ranked {
 	if x.o.Fluid {
 		return ranked[0]
@@ -89,7 +91,8 @@ func (x *state) rent() error {
 	return x.split(open)
 }
 
-// ready reduces an app's market to the machines that are left and the queries that these can serve, and prepares its bound.
+// ready reduces an app's market to the machines that are left and the queries that these can serve, and prepares its
+// bound.
 func (x *state) ready(n *need) (err error) {
 	m := *n.market
 	m.Types = nil
@@ -131,7 +134,8 @@ func (x *state) list(l *lot) error {
 	}
 	l.byBound = slices.DeleteFunc(Rank(l.market, l.bound, pools), func(r Ranked) bool { return r.Bound <= 0 })
 	if len(l.byBound) == 0 {
-		return fmt.Errorf("app %q: no pool for %v $/h serves its queries in time: raise the budget", x.r.Spec.Apps[l.app].Name, x.o.Budget)
+		return fmt.Errorf("app %q: no pool for %v $/h serves its queries in time: raise the budget",
+			x.r.Spec.Apps[l.app].Name, x.o.Budget)
 	}
 	l.byCost = slices.Clone(l.byBound)
 	slices.SortStableFunc(l.byCost, func(a, b Ranked) int { return cmp.Compare(digits(a.Cost), digits(b.Cost)) })
@@ -141,16 +145,18 @@ func (x *state) list(l *lot) error {
 // halvings is how often the multiple of the demand that all apps reach is narrowed down.
 const halvings = 50
 
-// split gives every app a pool: first the cheapest with which all reach the largest multiple of their demand, by bisection, the
-// apps choosing in order; then each the one that the similarity rule takes from those which reach it, with its part of the
-// money that is left and the machines that are.
+// split gives every app a pool: first the cheapest with which all reach the largest multiple of their demand, by
+// bisection, the apps choosing in order; then each the one that the similarity rule takes from those which reach it,
+// with its part of the money that is left and the machines that are.
 func (x *state) split(open []*lot) error {
 	low, high := 0.0, math.Inf(1)
 	for _, l := range open {
 		high = min(high, l.byBound[0].Bound/l.rate)
 	}
 	if !x.fit(open, low) {
-		return fmt.Errorf("%v $/h and the workers there are leave some app without a pool: raise the budget, or the limits of the device types", x.o.Budget)
+		return fmt.Errorf(
+			"%v $/h and the workers there are leave some app without a pool: raise the budget, or the limits of the "+
+				"device types", x.o.Budget)
 	}
 	if !x.fit(open, high) {
 		for range halvings {
@@ -190,12 +196,14 @@ func (x *state) split(open []*lot) error {
 	return nil
 }
 
-// fit gives each app the cheapest pool whose bound is at least a multiple of its demand, out of what the apps before it have left.
+// fit gives each app the cheapest pool whose bound is at least a multiple of its demand, out of what the apps before it
+// have left.
 func (x *state) fit(open []*lot, multiple float64) bool {
 	left, money := slices.Clone(x.left), x.money
 	for _, l := range open {
 		at := slices.IndexFunc(l.byCost, func(r Ranked) bool {
-			return r.Bound >= multiple*l.rate*(1-rounding) && (x.o.Budget == 0 || r.Cost <= money+rounding*x.o.Budget) && l.fits(left, r.Pool)
+			return r.Bound >= multiple*l.rate*(1-rounding) &&
+				(x.o.Budget == 0 || r.Cost <= money+rounding*x.o.Budget) && l.fits(left, r.Pool)
 		})
 		if at < 0 {
 			return false

@@ -1,20 +1,20 @@
 package kairos
 
-// Upper is the upper bound of §5.2, Eqs. 9 to 15, on what pools of a market serve in time. It takes the small queries for the
-// auxiliary machines' as long as these have time, which is not the best split when base machines gain more from some small
-// sizes than from others; so with more than one size it is an estimate that may be passed (see Fluid), while for several
-// auxiliary types it is optimistic, because all are credited with the largest region.
+// Upper is the upper bound of §5.2, Eqs. 9 to 15, on what pools of a market serve in time. It takes the small queries
+// for the auxiliary machines' as long as these have time, which is not the best split when base machines gain more from
+// some small sizes than from others; so with more than one size it is an estimate that may be passed (see Fluid), while
+// for several auxiliary types it is optimistic, because all are credited with the largest region.
 //
-// The paper knows one base type. Here any type that serves all sizes in time is one, and u Q_b and u Q_b^{s+} become sums over
-// them.
+// The paper knows one base type. Here any type that serves all sizes in time is one, and u Q_b and u Q_b^{s+} become
+// sums over them.
 type Upper struct {
 	base    []bool
 	region  []int // of each type, in classes
 	regions []rates
 }
 
-// rates are the throughputs, in queries/s for each machine, that Eq. 15 needs when the auxiliary machines serve the sizes of one
-// region.
+// rates are the throughputs, in queries/s for each machine, that Eq. 15 needs when the auxiliary machines serve the
+// sizes of one region.
 type rates struct {
 	small float64   // f', the share of the queries in the region
 	all   []float64 // Q_b of base types

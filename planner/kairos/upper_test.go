@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The inputs of the authors' allocator through Eq. 15: the pools with the highest bounds, and what the best homogeneous pool
-// would serve.
+// The inputs of the authors' allocator through Eq. 15: the pools with the highest bounds, and what the best homogeneous
+// pool would serve.
 func TestUpperOfTheAuthorsInputs(t *testing.T) {
 	m := ec2()
 	pools, err := m.Pools(2.5)
@@ -35,7 +35,8 @@ func TestUpperOfTheAuthorsInputs(t *testing.T) {
 		u := published(t, m, model)
 		best := Rank(m, u, pools)[0]
 		if !slices.Equal(best.Pool, want.pool) || math.Abs(best.Bound-want.bound) > 0.05 {
-			t.Errorf("%s: %v has the highest bound, %.1f; want %v, %.1f", model, best.Pool, best.Bound, want.pool, want.bound)
+			t.Errorf("%s: %v has the highest bound, %.1f; want %v, %.1f", model, best.Pool, best.Bound, want.pool,
+				want.bound)
 		}
 		if alone := u.Of(Pool{4, 0, 0, 0}); math.Abs(alone-want.homogeneous) > 0.06 {
 			t.Errorf("%s: four base machines serve %.2f, want %.1f", model, alone, want.homogeneous)
@@ -82,7 +83,8 @@ func published(t *testing.T, m *Market, model string) *Upper {
 	for i := range types {
 		u.region[i] = slices.Index(sizes, late[i])
 		x := &u.regions[u.region[i]]
-		x.small, x.all, x.large, x.few = small[i], make([]float64, types), make([]float64, types), make([]float64, types)
+		x.small, x.all, x.large, x.few = small[i], make([]float64, types), make([]float64, types),
+			make([]float64, types)
 		x.all[0], x.large[0] = base, base*(1-small[i])/(1-time[i])
 	}
 	for _, row := range rows[1:] {
@@ -93,12 +95,16 @@ func published(t *testing.T, m *Market, model string) *Upper {
 	return u
 }
 
-// The two scenarios of Figure 7 with one base and one auxiliary machine, sizes up to 500 and beyond: in the first the base machine
-// has no time left beside the large queries, in the second it has. Worked by hand.
+// The two scenarios of Figure 7 with one base and one auxiliary machine, sizes up to 500 and beyond: in the first the
+// base machine has no time left beside the large queries, in the second it has. Worked by hand.
 func TestUpperScenarios(t *testing.T) {
 	at := time.Millisecond
-	m := &Market{Mix: serving.Mix{Sizes: []int32{400, 800}, Shares: []float64{0.6, 0.4}}, Within: 100 * at, Types: []Type{
-		{Name: "base", Took: []time.Duration{20 * at, 50 * at}}, {Name: "auxiliary", Took: []time.Duration{25 * at, 200 * at}},
+	m := &Market{Mix: serving.Mix{
+		Sizes: []int32{400, 800}, Shares: []float64{0.6, 0.4},
+	}, Within: 100 * at, Types: []Type{
+		{Name: "base", Took: []time.Duration{20 * at, 50 * at}}, {
+			Name: "auxiliary", Took: []time.Duration{25 * at, 200 * at},
+		},
 	}}
 	u := NewUpper(m)
 	// Q_b = 1/(0.6*20+0.4*50 ms) = 31.25, Q_b^{s+} = 20, Q_a = 40, f = 0.6.

@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// All loads every variant on every worker and leaves each choice to the batcher: for those that choose without a policy.
+// All loads every variant on every worker and leaves each choice to the batcher: for those that choose without a
+// policy.
 type All struct {
 	Profile profile.Profile
 }

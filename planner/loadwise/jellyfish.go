@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Jellyfish is Jellyfish+ (RAMSIS §7, after Jellyfish, RTSS 2022): the most accurate variant whose throughput, summed over
-// the workers, exceeds the load, with batches that take at most half the objective, since a query may wait for as long as the
-// batch before it runs. When no variant does, the fastest runs whatever waits.
+// Jellyfish is Jellyfish+ (RAMSIS §7, after Jellyfish, RTSS 2022): the most accurate variant whose throughput, summed
+// over the workers, exceeds the load, with batches that take at most half the objective, since a query may wait for as
+// long as the batch before it runs. When no variant does, the fastest runs whatever waits.
 type Jellyfish struct {
 	// Headroom is how much more than the load a variant must carry; 0 means 1.05, as in the authors' code.
 	Headroom float64
@@ -27,8 +27,8 @@ func (j Jellyfish) headroom() float64 {
 	return j.Headroom
 }
 
-// rates are those at which the choice changes, so that the policies are the rule itself, at every rate; and beyond the last
-// one that for overload.
+// rates are those at which the choice changes, so that the policies are the rule itself, at every rate; and beyond the
+// last one that for overload.
 func (j Jellyfish) rates(s *stage) []float64 {
 	var out []float64
 	for at := range s.variants {
@@ -67,11 +67,15 @@ func (j Jellyfish) choose(s *stage, rate float64) choice {
 	}
 	at := s.fastest()
 	v := &s.variants[at]
-	return choice{variant: at, limits: v.whole(), promise: plan.Promise{Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.carries(v, anyTime))}}
+	return choice{
+		variant: at, limits: v.whole(), promise: plan.Promise{
+			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.carries(v, anyTime)),
+		},
+	}
 }
 
-// largest are, by group, the largest batches that take at most within and have at least the given part of the highest rate of
-// such batches; at least 1.
+// largest are, by group, the largest batches that take at most within and have at least the given part of the highest
+// rate of such batches; at least 1.
 func (v *variant) largest(within time.Duration, part float64) []int {
 	out := make([]int, len(v.took))
 	for g := range v.took {

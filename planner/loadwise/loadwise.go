@@ -1,6 +1,6 @@
-// Package loadwise holds the planners that let the load alone decide: one variant and one batch limit for every arrival rate,
-// however long the queue is and however little time is left (load-granular selection, RAMSIS §2.2). All variants are loaded on
-// every worker, so that a change of the load changes the variant at once. One file, one rule.
+// Package loadwise holds the planners that let the load alone decide: one variant and one batch limit for every arrival
+// rate, however long the queue is and however little time is left (load-granular selection, RAMSIS §2.2). All variants
+// are loaded on every worker, so that a change of the load changes the variant at once. One file, one rule.
 package loadwise
 
 import (
@@ -9,8 +9,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -33,7 +33,8 @@ type Options struct {
 	Alone bool
 }
 
-// Planner makes plans by a rule. They do not depend on the demand: the policy in force follows the load while the plan stays.
+// Planner makes plans by a rule. They do not depend on the demand: the policy in force follows the load while the plan
+// stays.
 type Planner struct {
 	Profile profile.Profile
 	Rule    Rule
@@ -43,12 +44,15 @@ type Planner struct {
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return p.Rule.Name() }
 
-// Provides implements plan.Planner. The batch limits are the variants' own: what a batch may hold follows from the policy.
+// Provides implements plan.Planner. The batch limits are the variants' own: what a batch may hold follows from the
+// policy.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Tables }
 
 // Plan implements plan.Planner.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
-	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}, Capacity: make([]float64, len(r.Spec.Apps))}
+	out := &plan.Plan{
+		Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}, Capacity: make([]float64, len(r.Spec.Apps)),
+	}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
@@ -136,7 +140,8 @@ func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 	return out, nil
 }
 
-// policy writes a choice as a table over the length of the queue: all that waits, up to the limit. Slack makes no difference.
+// policy writes a choice as a table over the length of the queue: all that waits, up to the limit. Slack makes no
+// difference.
 func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 	out := plan.Policy{Rate: rate, Slacks: oneSlack, Promise: c.promise}
 	for n := range c.limits[g] {
@@ -157,9 +162,13 @@ func (p *Planner) stages(r plan.Request) ([]*stage, error) {
 	for id := range r.Spec.Stages {
 		app := &r.Spec.Apps[asked[id].App]
 		if len(app.Stages) > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner %s knows the response of one; use planner proteus", app.Name, len(app.Stages), p.Name())
+			return nil, fmt.Errorf("app %q has %d stages: planner %s knows the response of one; use planner proteus",
+				app.Name, len(app.Stages), p.Name())
 		}
-		s := &stage{spec: r.Spec, id: serving.StageID(id), within: asked[id].Within, percentile: app.SLO.Percentile, workers: pools[id], asked: asked[id].Rate}
+		s := &stage{
+			spec: r.Spec, id: serving.StageID(id), within: asked[id].Within, percentile: app.SLO.Percentile,
+			workers: pools[id], asked: asked[id].Rate,
+		}
 		if err := s.measure(r.Believed(p.Profile), broken); err != nil {
 			return nil, fmt.Errorf("planner %s: %w", p.Name(), err)
 		}

@@ -16,14 +16,19 @@ import (
 
 const ms = time.Millisecond
 
-// world has K workers of one type, an objective of 100 ms at the 99th percentile, and variants whose batches take the given
-// milliseconds; accuracies fall from 0.9 by a tenth, in the order given.
+// world has K workers of one type, an objective of 100 ms at the 99th percentile, and variants whose batches take the
+// given milliseconds; accuracies fall from 0.9 by a tenth, in the order given.
 func world(t *testing.T, workers int, took ...[]float64) (*serving.Spec, profile.Profile) {
 	t.Helper()
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d", PricePerHour: 2}},
-		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: 100 * ms, Percentile: 99}, Weight: 1, QueueLimit: 1, Stages: []serving.StageID{0}}},
-		Stages:      []serving.Stage{{Name: "app"}},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: 100 * ms, Percentile: 99}, Weight: 1, QueueLimit: 1,
+				Stages: []serving.StageID{0},
+			},
+		},
+		Stages: []serving.Stage{{Name: "app"}},
 	}
 	for n := range workers {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprint(n)})
@@ -31,9 +36,13 @@ func world(t *testing.T, workers int, took ...[]float64) (*serving.Spec, profile
 	var m serving.Measurements
 	for v, list := range took {
 		spec.Stages[0].Variants = append(spec.Stages[0].Variants, serving.VariantID(v))
-		spec.Variants = append(spec.Variants, serving.Variant{Name: fmt.Sprint("v", v), Accuracy: 0.9 - 0.1*float64(v), MaxBatch: len(list)})
+		spec.Variants = append(spec.Variants, serving.Variant{
+			Name: fmt.Sprint("v", v), Accuracy: 0.9 - 0.1*float64(v), MaxBatch: len(list),
+		})
 		for b, x := range list {
-			m.Latency = append(m.Latency, serving.LatencyPoint{Variant: serving.VariantID(v), Items: b + 1, Concurrency: 1, P95: time.Duration(x * 1e6)})
+			m.Latency = append(m.Latency, serving.LatencyPoint{
+				Variant: serving.VariantID(v), Items: b + 1, Concurrency: 1, P95: time.Duration(x * 1e6),
+			})
 		}
 	}
 	p, err := profile.NewTable(spec, m, profile.P95)
@@ -59,11 +68,13 @@ var (
 	fast = []float64{20, 30, 40, 50, 100}
 )
 
-// Two workers, half the objective is 50 ms. Slow never fits. Mid fits alone: 25/s a worker, so up to 2*25/1.05 = 47.62/s. Fast
-// carries 80/s a worker with four, the largest in half the objective: up to 160/1.05 = 152.38/s. Beyond, fast takes all five.
+// Two workers, half the objective is 50 ms. Slow never fits. Mid fits alone: 25/s a worker, so up to 2*25/1.05 =
+// 47.62/s. Fast carries 80/s a worker with four, the largest in half the objective: up to 160/1.05 = 152.38/s. Beyond,
+// fast takes all five.
 func TestJellyfish(t *testing.T) {
 	spec, p := world(t, 2, slow, mid, fast)
-	got, err := (&Planner{Profile: p, Rule: Jellyfish{}}).Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{60}})
+	got, err := (&Planner{Profile: p, Rule: Jellyfish{}}).Plan(t.Context(),
+		plan.Request{Spec: spec, Rates: []float64{60}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +90,8 @@ func TestJellyfish(t *testing.T) {
 	if c := got.Policies[0].At(math.Inf(1)).Choice(30, 0).Queries; c != 5 {
 		t.Errorf("a load that nobody knows: batches of %d, want those of overload, 5", c)
 	}
-	if len(got.Instances) != 2 || len(got.Instances[0].Variants) != 3 || got.Instances[1].Share != 0.5 || got.Instances[0].Variants[0].Limit != 5 {
+	if len(got.Instances) != 2 || len(got.Instances[0].Variants) != 3 || got.Instances[1].Share != 0.5 ||
+		got.Instances[0].Variants[0].Limit != 5 {
 		t.Errorf("instances %+v", got.Instances)
 	}
 	if got.Forecast.CostPerHour != 4 || got.Forecast.Accuracy != 0.9-0.2 || got.Capacity[0] != 160 {
@@ -91,9 +103,9 @@ func TestJellyfish(t *testing.T) {
 	}
 }
 
-// A second device type, twice as fast: three workers sum up to 2*25 + 50 for mid, which there holds two in 30 ms and so 66.67/s,
-// or three in 40 ms, 75/s, or four in 50 ms, 80/s: 130/1.05 = 123.81/s. At 100/s, 105/130 of the best are enough: 64.6/s there,
-// still four, the largest.
+// A second device type, twice as fast: three workers sum up to 2*25 + 50 for mid, which there holds two in 30 ms and so
+// 66.67/s, or three in 40 ms, 75/s, or four in 50 ms, 80/s: 130/1.05 = 123.81/s. At 100/s, 105/130 of the best are
+// enough: 64.6/s there, still four, the largest.
 func TestJellyfishOfTwoKinds(t *testing.T) {
 	spec, _ := world(t, 3, slow, mid, fast)
 	spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: "quick"})
@@ -102,7 +114,10 @@ func TestJellyfishOfTwoKinds(t *testing.T) {
 	for v, list := range [][]float64{slow, mid, fast} {
 		for b, x := range list {
 			for d, factor := range []float64{1, 0.5} {
-				m.Latency = append(m.Latency, serving.LatencyPoint{Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Items: b + 1, Concurrency: 1, P95: time.Duration(x * factor * 1e6)})
+				m.Latency = append(m.Latency, serving.LatencyPoint{
+					Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Items: b + 1, Concurrency: 1,
+					P95: time.Duration(x * factor * 1e6),
+				})
 			}
 		}
 	}
@@ -110,7 +125,9 @@ func TestJellyfishOfTwoKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := (&Planner{Profile: p, Rule: Jellyfish{}, Options: Options{Rates: []float64{100}}}).Plan(t.Context(), plan.Request{Spec: spec})
+	got, err := (&Planner{
+		Profile: p, Rule: Jellyfish{}, Options: Options{Rates: []float64{100}},
+	}).Plan(t.Context(), plan.Request{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +188,8 @@ func TestJellyfishAgainstItsRule(t *testing.T) {
 	}
 }
 
-// One worker, batches of one, an objective as long as a batch: late is who must wait, which under Poisson arrivals is the share
-// of the time in which the worker is busy.
+// One worker, batches of one, an objective as long as a batch: late is who must wait, which under Poisson arrivals is
+// the share of the time in which the worker is busy.
 func TestResponseAgainstTheory(t *testing.T) {
 	spec, p := world(t, 1, []float64{100})
 	spec.Apps[0].SLO.Percentile = 1
@@ -235,37 +252,43 @@ func TestResponseAgainstScanning(t *testing.T) {
 			next += n
 		}
 		if want := float64(late) / float64(max(len(arrivals), 1)); math.Abs(got-want) > 1e-12 {
-			t.Errorf("seed %d: %d workers, batches of %d, %.0f/s: %v late, want %v", seed, workers, limit, rate, got, want)
+			t.Errorf("seed %d: %d workers, batches of %d, %.0f/s: %v late, want %v", seed, workers, limit, rate, got,
+				want)
 		}
 	}
 }
 
-// One worker. Slow takes as long as the objective, so a query must find the worker idle: at 0.05/s 0.5 % of them do not, at
-// 0.2/s 2 % do not. Mid lets one wait for 60 ms.
+// One worker. Slow takes as long as the objective, so a query must find the worker idle: at 0.05/s 0.5 % of them do
+// not, at 0.2/s 2 % do not. Mid lets one wait for 60 ms.
 func TestModelSwitching(t *testing.T) {
 	spec, p := world(t, 1, slow[:1], mid[:1], fast[:1])
 	rule := ModelSwitching{Span: 100_000 * time.Second}
-	got, err := (&Planner{Profile: p, Rule: rule, Options: Options{Rates: []float64{0.05, 0.2, 2, 200}}}).Plan(t.Context(), plan.Request{Spec: spec})
+	got, err := (&Planner{
+		Profile: p, Rule: rule, Options: Options{Rates: []float64{0.05, 0.2, 2, 200}},
+	}).Plan(t.Context(), plan.Request{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "0.05:v0*1 2.00:v1*1 200.00:v2*1"; text(got) != want {
 		t.Errorf("got %s, want %s", text(got), want)
 	}
-	if x := got.Policies[0].ByRate[0].Promise; math.Abs(x.Violation-0.005) > 0.001 || x.Accuracy != 0.9 || math.Abs(x.Utilization-0.005) > 1e-9 {
+	if x := got.Policies[0].ByRate[0].Promise; math.Abs(x.Violation-0.005) > 0.001 || x.Accuracy != 0.9 ||
+		math.Abs(x.Utilization-0.005) > 1e-9 {
 		t.Errorf("promise %+v", x)
 	}
 	if x := got.Policies[0].ByRate[2].Promise; x.Violation >= 0 {
 		t.Errorf("more than can be carried is promised to be late at most by %v", x.Violation)
 	}
-	again, err := (&Planner{Profile: p, Rule: rule, Options: Options{Rates: []float64{0.05, 0.2, 2, 200}}}).Plan(t.Context(), plan.Request{Spec: spec})
+	again, err := (&Planner{
+		Profile: p, Rule: rule, Options: Options{Rates: []float64{0.05, 0.2, 2, 200}},
+	}).Plan(t.Context(), plan.Request{Spec: spec})
 	if err != nil || fmt.Sprint(again) != fmt.Sprint(got) {
 		t.Errorf("a second plan differs from the first, %v", err)
 	}
 }
 
-// The limit is that of the variant which Jellyfish would choose: at 140/s, 73.5/s a worker with head-room, that is fast with
-// four; at 40/s mid with one.
+// The limit is that of the variant which Jellyfish would choose: at 140/s, 73.5/s a worker with head-room, that is fast
+// with four; at 40/s mid with one.
 func TestModelSwitchingLimits(t *testing.T) {
 	spec, p := world(t, 2, slow, mid, fast)
 	stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
@@ -301,11 +324,13 @@ func TestTarget(t *testing.T) {
 		}
 	}
 	spec.Apps[0].SLO.Latency = 90 * ms
-	if _, err := planner.Plan(t.Context(), plan.Request{Spec: spec}); err == nil || !strings.Contains(err.Error(), "accuracy_floor is 0.85") {
+	if _, err := planner.Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
+		!strings.Contains(err.Error(), "accuracy_floor is 0.85") {
 		t.Errorf("a target that no variant reaches in time: %v", err)
 	}
 	spec.Apps[0].Floor = 0.95
-	if _, err := planner.Plan(t.Context(), plan.Request{Spec: spec}); err == nil || !strings.Contains(err.Error(), "accuracy_floor is 0.95") {
+	if _, err := planner.Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
+		!strings.Contains(err.Error(), "accuracy_floor is 0.95") {
 		t.Errorf("a target beyond the best: %v", err)
 	}
 }
@@ -314,12 +339,14 @@ func TestTarget(t *testing.T) {
 func TestHosting(t *testing.T) {
 	spec, p := world(t, 2, mid, fast)
 	got, err := All{Profile: p}.Plan(t.Context(), plan.Request{Spec: spec})
-	if err != nil || len(got.Instances) != 2 || len(got.Instances[1].Variants) != 2 || got.Policies != nil || got.Planner != "allvariants" {
+	if err != nil || len(got.Instances) != 2 || len(got.Instances[1].Variants) != 2 || got.Policies != nil ||
+		got.Planner != "allvariants" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	spec.DeviceTypes[0].MemoryBytes = 100
 	spec.Variants[0].MemoryBytes, spec.Variants[1].ItemBytes = 60, 10
-	if _, err = (All{Profile: p}).Plan(t.Context(), plan.Request{Spec: spec}); err == nil || !strings.Contains(err.Error(), "need 110 bytes") {
+	if _, err = (All{Profile: p}).Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
+		!strings.Contains(err.Error(), "need 110 bytes") {
 		t.Errorf("too little memory: %v", err)
 	}
 	spec.DeviceTypes[0].MemoryBytes = 0
@@ -328,8 +355,10 @@ func TestHosting(t *testing.T) {
 	spec.Stages = append(spec.Stages, serving.Stage{Name: "other", App: 1, Variants: []serving.VariantID{1}})
 	spec.Stages[0].Variants, spec.Variants[1].Stage = []serving.VariantID{0}, 1
 	// Each app has its worker, and its own policies. The first is asked for 20/s, which mid carries.
-	got, err = (&Planner{Profile: p, Rule: Jellyfish{}, Options: Options{Alone: true}}).Plan(t.Context(), plan.Request{Spec: spec, Rates: []float64{20, 70}})
-	if err != nil || len(got.Policies) != 2 || got.Instances[0].Stage == got.Instances[1].Stage || got.Instances[1].Share != 1 {
+	got, err = (&Planner{Profile: p, Rule: Jellyfish{}, Options: Options{Alone: true}}).Plan(t.Context(),
+		plan.Request{Spec: spec, Rates: []float64{20, 70}})
+	if err != nil || len(got.Policies) != 2 || got.Instances[0].Stage == got.Instances[1].Stage ||
+		got.Instances[1].Share != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for s, want := range []string{"20:v0*1", "70:v1*4"} {

@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// ModelSwitching (HotCloud 2020; RAMSIS §7) measures, before anything is served, the response latency of every variant at every
-// load, and takes the most accurate one whose percentile of it, the 99th in the paper, is within the objective. The
-// measurement is a simulation: the workers take batches from one queue under Poisson arrivals. When no variant does, the
-// fastest runs whatever waits.
+// ModelSwitching (HotCloud 2020; RAMSIS §7) measures, before anything is served, the response latency of every variant
+// at every load, and takes the most accurate one whose percentile of it, the 99th in the paper, is within the
+// objective. The measurement is a simulation: the workers take batches from one queue under Poisson arrivals. When no
+// variant does, the fastest runs whatever waits.
 type ModelSwitching struct {
 	Seed uint64 // of the arrivals
 	// Span is how long each simulation takes in its own time; 0 means 300 s, as in the authors' code.
@@ -49,18 +49,26 @@ func (m ModelSwitching) choose(s *stage, rate float64) choice {
 		// The same arrivals for every variant, so that they differ by nothing else.
 		r := rand.New(rand.NewPCG(m.Seed, uint64(rate*1e6)))
 		if late, ok := s.respond(v, limits, rate, span, r); ok {
-			return choice{variant: at, limits: limits, promise: plan.Promise{Accuracy: v.accuracy, Violation: late, Utilization: rate / s.limited(v, limits)}}
+			return choice{
+				variant: at, limits: limits, promise: plan.Promise{
+					Accuracy: v.accuracy, Violation: late, Utilization: rate / s.limited(v, limits),
+				},
+			}
 		}
 	}
 	at := s.fastest()
 	v := &s.variants[at]
 	limits := s.shared(v, rate)
-	return choice{variant: at, limits: limits, promise: plan.Promise{Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.limited(v, limits))}}
+	return choice{
+		variant: at, limits: limits, promise: plan.Promise{
+			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.limited(v, limits)),
+		},
+	}
 }
 
-// shared are the limits of a variant's batches at a rate: those of the variant that Jellyfish would choose, for every variant.
-// So does the authors' code. It lets a variant run batches of more than half the objective where only a faster one carries the
-// load by Jellyfish's measure, which the simulation then finds in time or not.
+// shared are the limits of a variant's batches at a rate: those of the variant that Jellyfish would choose, for every
+// variant. So does the authors' code. It lets a variant run batches of more than half the objective where only a faster
+// one carries the load by Jellyfish's measure, which the simulation then finds in time or not.
 func (s *stage) shared(v *variant, rate float64) []int {
 	c := Jellyfish{}.choose(s, rate)
 	out := v.whole()

@@ -8,11 +8,12 @@ import (
 	"github.com/sluice-serving/sluice/algo/pq"
 )
 
-// respond simulates the stage's workers with one variant for a span of Poisson arrivals, and returns the share of queries
-// answered later than the objective after they arrived. A worker that ends a batch takes what waits, up to its limit, at once;
-// idle ones are taken in order. ok tells whether the share is what the objective's percentile allows; as soon as it is certain
-// not to be, the simulation stops.
-func (s *stage) respond(v *variant, limits []int, rate float64, span time.Duration, r *rand.Rand) (share float64, ok bool) {
+// respond simulates the stage's workers with one variant for a span of Poisson arrivals, and returns the share of
+// queries answered later than the objective after they arrived. A worker that ends a batch takes what waits, up to its
+// limit, at once; idle ones are taken in order. ok tells whether the share is what the objective's percentile allows;
+// as soon as it is certain not to be, the simulation stops.
+func (s *stage) respond(v *variant, limits []int, rate float64, span time.Duration, r *rand.Rand) (share float64,
+	ok bool) {
 	allowed := 1 - s.percentile/100
 	certain := allowed * (rate*span.Seconds() + 5*math.Sqrt(rate*span.Seconds())) // of a Poisson number of arrivals
 	var (

@@ -126,7 +126,8 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 		}
 	}
 	if len(s.variants) == 0 {
-		return fmt.Errorf("stage %q: no variant of at least accuracy %v was measured on all of its workers", s.spec.Stages[s.id].Name, floor)
+		return fmt.Errorf("stage %q: no variant of at least accuracy %v was measured on all of its workers",
+			s.spec.Stages[s.id].Name, floor)
 	}
 	slices.SortStableFunc(s.variants, func(a, b variant) int {
 		return cmp.Or(cmp.Compare(b.accuracy, a.accuracy), cmp.Compare(a.took[0][0], b.took[0][0]))
@@ -152,7 +153,9 @@ func (s *stage) host(out *plan.Plan) error {
 			memory += x.MemoryBytes + int64(limit)*x.ItemBytes
 		}
 		if device.MemoryBytes > 0 && memory > device.MemoryBytes {
-			return fmt.Errorf("the variants of stage %q need %d bytes with full batches, device type %q has %d: use fewer variants, or smaller batches",
+			return fmt.Errorf(
+				"the variants of stage %q need %d bytes with full batches, device type %q has %d: use fewer "+
+					"variants, or smaller batches",
 				s.spec.Stages[s.id].Name, memory, device.Name, device.MemoryBytes)
 		}
 		out.Instances = append(out.Instances, i)

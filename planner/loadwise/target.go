@@ -2,8 +2,9 @@ package loadwise
 
 import "github.com/sluice-serving/sluice/policy/plan"
 
-// Target is INFaaS (ATC 2021) for apps that name an accuracy: the fastest variant that reaches it, whatever the load (RAMSIS
-// App. H). The accuracy is the app's floor. Its batches take at most half the objective, as those of Jellyfish do.
+// Target is INFaaS (ATC 2021) for apps that name an accuracy: the fastest variant that reaches it, whatever the load
+// (RAMSIS App. H). The accuracy is the app's floor. Its batches take at most half the objective, as those of Jellyfish
+// do.
 type Target struct{}
 
 // Name implements Rule.
@@ -16,5 +17,9 @@ func (Target) rates(s *stage) []float64 {
 func (Target) choose(s *stage, rate float64) choice {
 	at := s.fastest()
 	v := &s.variants[at]
-	return choice{variant: at, limits: v.largest(s.within/2, 0), promise: plan.Promise{Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.carries(v, anyTime))}}
+	return choice{
+		variant: at, limits: v.largest(s.within/2, 0), promise: plan.Promise{
+			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.carries(v, anyTime)),
+		},
+	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -52,7 +52,8 @@ func (x *world) pack(part float64) ([]Node, error) {
 		}
 		for _, s := range app.Stages {
 			if m := &x.models[s]; !m.front {
-				sessions = append(sessions, x.session(s, m.variant, max(x.asked[s].Rate*part, capacity.Least), m.within))
+				sessions = append(sessions, x.session(s, m.variant, max(x.asked[s].Rate*part, capacity.Least),
+					m.within))
 				stages = append(stages, s)
 			}
 		}
@@ -98,7 +99,9 @@ func (x *world) split(app *serving.App, part float64) error {
 	}
 	parts := Split(stages, within)
 	if parts == nil {
-		return fmt.Errorf("app %q: its stages cannot be served within %v from end to end on %q: a batch may take half of a stage's part of it. Raise slo.latency, or use faster variants",
+		return fmt.Errorf(
+			"app %q: its stages cannot be served within %v from end to end on %q: a batch may take half of a stage's "+
+				"part of it. Raise slo.latency, or use faster variants",
 			app.Name, within, x.spec.DeviceTypes[x.alike].Name)
 	}
 	for k, s := range app.Stages {
@@ -114,7 +117,9 @@ func (x *world) split(app *serving.App, part float64) error {
 
 // plan writes down nodes, whose sessions are stages, for a part of the demand.
 func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *plan.Plan {
-	out := &plan.Plan{Planner: "nexus", Forecast: plan.Forecast{Violation: -1}, Budgets: make([]time.Duration, len(x.spec.Stages))}
+	out := &plan.Plan{
+		Planner: "nexus", Forecast: plan.Forecast{Violation: -1}, Budgets: make([]time.Duration, len(x.spec.Stages)),
+	}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
@@ -133,7 +138,9 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 		h := capacity.Household{Group: 1}
 		for s := range x.models {
 			if m := &x.models[s]; m.front {
-				h.Lodgers = append(h.Lodgers, capacity.Lodger{Stage: serving.StageID(s), Variant: m.variant, Slots: m.slots})
+				h.Lodgers = append(h.Lodgers, capacity.Lodger{
+					Stage: serving.StageID(s), Variant: m.variant, Slots: m.slots,
+				})
 			}
 		}
 		households = append(households, h)
@@ -153,7 +160,10 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 	for h, home := range homes {
 		out.Forecast.CostPerHour += r.Price(x.spec.Workers[home.Worker].DeviceType)
 		for k, l := range households[h].Lodgers {
-			i := plan.Instance{Worker: home.Worker, Place: home.Places[k], Stage: l.Stage, Slots: l.Slots, Variants: []plan.Variant{{Variant: l.Variant, Limit: 1}}}
+			i := plan.Instance{
+				Worker: home.Worker, Place: home.Places[k], Stage: l.Stage, Slots: l.Slots,
+				Variants: []plan.Variant{{Variant: l.Variant, Limit: 1}},
+			}
 			if h < len(nodes) {
 				p := nodes[h].Parts[k]
 				i.Variants[0].Limit, i.Share, i.Hold = p.Batch, p.Rate/carried[l.Stage], nodes[h].Duty

@@ -1,6 +1,7 @@
-// Package nexus plans as Nexus (Shen et al., SOSP 2019) does, for comparison: graphs of models are split into models with objectives of their
-// own, and these are packed by their batches and the cycles in which they come together. Machines count as one type, a batch runs at a time, and
-// what no accelerator runs is left to front-ends that nobody plans (as §4.2 of Scrooge, SoCC 2021, tells of it).
+// Package nexus plans as Nexus (Shen et al., SOSP 2019) does, for comparison: graphs of models are split into models
+// with objectives of their own, and these are packed by their batches and the cycles in which they come together.
+// Machines count as one type, a batch runs at a time, and what no accelerator runs is left to front-ends that nobody
+// plans (as §4.2 of Scrooge, SoCC 2021, tells of it).
 package nexus
 
 import (
@@ -9,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -24,8 +25,8 @@ type Planner struct {
 
 // Options of a Planner.
 type Options struct {
-	// Alike names the device type that all machines are believed to be; empty for the one that serves most stages, of these the one with the most
-	// workers.
+	// Alike names the device type that all machines are believed to be; empty for the one that serves most stages, of
+	// these the one with the most workers.
 	Alike string
 	// Frontends is how many workers run the stages that the believed type does not; 0 means 1.
 	Frontends int
@@ -44,8 +45,8 @@ func (p *Planner) Provides() plan.Sections {
 // enough is how near to the most that can be served the search comes, as a part of the demand.
 const enough = 1.0 / 256
 
-// Plan implements plan.Planner. Where there are too few workers, all apps get the largest part of their demand for which there are enough. It
-// fails when some stage cannot be served within its part of the objective.
+// Plan implements plan.Planner. Where there are too few workers, all apps get the largest part of their demand for
+// which there are enough. It fails when some stage cannot be served within its part of the objective.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	x, err := p.read(r)
 	if err != nil {
@@ -73,7 +74,8 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		}
 	}
 	if most == nil {
-		return nil, fmt.Errorf("%d workers can host models and less than %.2f %% of the demand fits on them: it takes %d more", len(x.backends), 100*enough, len(all)-len(x.backends))
+		return nil, fmt.Errorf("%d workers can host models and less than %.2f %% of the demand fits on them: it "+
+			"takes %d more", len(x.backends), 100*enough, len(all)-len(x.backends))
 	}
 	return x.plan(r, most, low, len(all)-len(x.backends)), nil
 }
@@ -127,7 +129,9 @@ func (p *Planner) read(r plan.Request) (*world, error) {
 
 // runs tells whether some variant of a stage may run on a type.
 func (x *world) runs(s serving.StageID, d serving.DeviceTypeID) bool {
-	return slices.ContainsFunc(x.variants(s), func(v serving.VariantID) bool { return x.believed.Latency(v, d, 1, 1) < profile.Unknown })
+	return slices.ContainsFunc(x.variants(s), func(v serving.VariantID) bool {
+		return x.believed.Latency(v, d, 1, 1) < profile.Unknown
+	})
 }
 
 // variants lists those of a stage that may be used.
@@ -168,7 +172,8 @@ func (x *world) believe(workers [][]serving.WorkerID) error {
 	return nil
 }
 
-// front gives the stages that the believed type does not run to front-ends: workers of the cheapest type that runs all of them.
+// front gives the stages that the believed type does not run to front-ends: workers of the cheapest type that runs all
+// of them.
 func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
 	var stages []serving.StageID
 	for s := range x.spec.Stages {
@@ -182,7 +187,9 @@ func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
 	best := serving.DeviceTypeID(serving.None)
 	for d := range workers {
 		id := serving.DeviceTypeID(d)
-		all := len(workers[d]) > 0 && !slices.ContainsFunc(stages, func(s serving.StageID) bool { return !x.runs(s, id) })
+		all := len(workers[d]) > 0 && !slices.ContainsFunc(stages, func(s serving.StageID) bool {
+			return !x.runs(s, id)
+		})
 		if all && (best == serving.None || r.Price(id) < r.Price(best)) {
 			best = id
 		}
@@ -218,7 +225,8 @@ const (
 	pays      = 1e-3 // by how much one more must raise the rate
 )
 
-// mixed lists the workers that run all that the believed type runs, the types in turn in proportion to their number: to Nexus they are the same.
+// mixed lists the workers that run all that the believed type runs, the types in turn in proportion to their number: to
+// Nexus they are the same.
 func (x *world) mixed(workers [][]serving.WorkerID) []serving.WorkerID {
 	type place struct {
 		at     float64

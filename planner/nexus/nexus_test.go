@@ -14,19 +14,30 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// graphed is an app detect -> crop -> read with three readings for each frame: crop runs on machines without an accelerator only, the
-// others on two types with one, of which the second is twice as fast.
+// graphed is an app detect -> crop -> read with three readings for each frame: crop runs on machines without an
+// accelerator only, the others on two types with one, of which the second is twice as fast.
 func graphed(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Table) {
 	t.Helper()
 	spec := &serving.Spec{
-		DeviceTypes: []serving.DeviceType{{Name: "slow", PricePerHour: 2}, {Name: "fast", PricePerHour: 3}, {Name: "cpu", PricePerHour: 0.8}},
-		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: 400 * ms, Percentile: 99}, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{0, 1, 2}}},
+		DeviceTypes: []serving.DeviceType{
+			{Name: "slow", PricePerHour: 2}, {Name: "fast", PricePerHour: 3}, {Name: "cpu", PricePerHour: 0.8},
+		},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: 400 * ms, Percentile: 99}, Weight: 1, QueueLimit: 1000,
+				Stages: []serving.StageID{0, 1, 2},
+			},
+		},
 		Stages: []serving.Stage{
 			{Name: "detect", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 1}}},
 			{Name: "crop", Variants: []serving.VariantID{1}, Joins: 1, Next: []serving.Edge{{To: 2, FanOut: 3}}},
 			{Name: "read", Variants: []serving.VariantID{2}, Joins: 1},
 		},
-		Variants: []serving.Variant{{Name: "d", Accuracy: 0.9, MaxBatch: 32}, {Name: "c", Stage: 1, Accuracy: 1, MaxBatch: 1}, {Name: "r", Stage: 2, Accuracy: 0.8, MaxBatch: 32}},
+		Variants: []serving.Variant{
+			{Name: "d", Accuracy: 0.9, MaxBatch: 32}, {Name: "c", Stage: 1, Accuracy: 1, MaxBatch: 1}, {
+				Name: "r", Stage: 2, Accuracy: 0.8, MaxBatch: 32,
+			},
+		},
 	}
 	for d, n := range []int{slow, fast, cpus} {
 		for range n {
@@ -36,7 +47,9 @@ func graphed(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Table)
 	var m serving.Measurements
 	for b := 1; b <= 32; b *= 2 {
 		for d, speed := range []time.Duration{2, 1} {
-			m.Latency = append(m.Latency, simtest.Point(0, serving.DeviceTypeID(d), b, 1, speed*time.Duration(10+4*b)*ms, 0), simtest.Point(2, serving.DeviceTypeID(d), b, 1, speed*time.Duration(4+b)*ms, 0))
+			m.Latency = append(m.Latency, simtest.Point(0, serving.DeviceTypeID(d), b, 1,
+				speed*time.Duration(10+4*b)*ms, 0), simtest.Point(2, serving.DeviceTypeID(d), b, 1,
+				speed*time.Duration(4+b)*ms, 0))
 		}
 	}
 	for c := 1; c <= 4; c++ {
@@ -49,13 +62,14 @@ func graphed(t *testing.T, slow, fast, cpus int) (*serving.Spec, *profile.Table)
 	return spec, p
 }
 
-// Front-ends are as many as said, whatever the load, and run what no accelerator does; the rest is planned as if all machines were like the type
-// most at hand.
+// Front-ends are as many as said, whatever the load, and run what no accelerator does; the rest is planned as if all
+// machines were like the type most at hand.
 func TestPlan(t *testing.T) {
 	spec, p := graphed(t, 8, 6, 9)
 	for _, c := range []struct{ frontends, want int }{{0, 1}, {3, 3}, {20, 9}} {
 		for _, rate := range []float64{5, 60} {
-			out, err := (&Planner{Profile: p, Options: Options{Frontends: c.frontends}}).Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{rate}})
+			out, err := (&Planner{Profile: p, Options: Options{Frontends: c.frontends}}).Plan(context.Background(),
+				plan.Request{Spec: spec, Rates: []float64{rate}})
 			if err == nil {
 				err = out.Validate(spec)
 			}
@@ -80,7 +94,8 @@ func TestPlan(t *testing.T) {
 					rent += spec.DeviceTypes[d].PricePerHour
 				}
 			}
-			if n != c.want || math.Abs(rent-out.Forecast.CostPerHour) > 1e-9 || out.Shed != nil || math.Abs(out.Forecast.Accuracy-0.72) > 1e-9 {
+			if n != c.want || math.Abs(rent-out.Forecast.CostPerHour) > 1e-9 || out.Shed != nil ||
+				math.Abs(out.Forecast.Accuracy-0.72) > 1e-9 {
 				t.Errorf("%d front-ends of %d, %+v, sheds %v, rents %v", n, c.want, out.Forecast, out.Shed, rent)
 			}
 			for s, all := range shares {
@@ -100,7 +115,8 @@ func TestHomogeneousView(t *testing.T) {
 	spec, p := graphed(t, 8, 6, 1)
 	machines := make(map[string]int)
 	for _, alike := range []string{"slow", "fast", ""} {
-		out, err := (&Planner{Profile: p, Options: Options{Alike: alike}}).Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{150}})
+		out, err := (&Planner{Profile: p, Options: Options{Alike: alike}}).Plan(context.Background(),
+			plan.Request{Spec: spec, Rates: []float64{150}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +132,8 @@ func TestHomogeneousView(t *testing.T) {
 	if machines["fast"] >= machines["slow"] || machines[""] != machines["slow"] {
 		t.Errorf("%v machines: fewer are believed to do if all are fast, and most are slow", machines)
 	}
-	if _, err := (&Planner{Profile: p, Options: Options{Alike: "none"}}).Plan(context.Background(), plan.Request{Spec: spec}); err == nil || !strings.Contains(err.Error(), `"none"`) {
+	if _, err := (&Planner{Profile: p, Options: Options{Alike: "none"}}).Plan(context.Background(),
+		plan.Request{Spec: spec}); err == nil || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("a type that does not exist: %v", err)
 	}
 }
@@ -135,7 +152,8 @@ func TestShed(t *testing.T) {
 			served -= out.Shed[0]
 		}
 		if served < last*0.9 || out.Capacity[0] < served*(1-1e-6) || (out.Short == nil) != (out.Shed == nil) {
-			t.Errorf("%v of %v are served, of less %v; capacity %v, short %v", served, rate, last, out.Capacity[0], out.Short)
+			t.Errorf("%v of %v are served, of less %v; capacity %v, short %v", served, rate, last, out.Capacity[0],
+				out.Short)
 		}
 		last = served
 	}
@@ -150,7 +168,9 @@ func TestRandomWorlds(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		c := simtest.Random(rng)
 		for k := range 20 {
-			c.Spec.Workers = append(c.Spec.Workers, serving.Worker{Name: "more", DeviceType: c.Spec.Workers[k%len(c.Spec.Workers)].DeviceType})
+			c.Spec.Workers = append(c.Spec.Workers, serving.Worker{
+				Name: "more", DeviceType: c.Spec.Workers[k%len(c.Spec.Workers)].DeviceType,
+			})
 		}
 		var rates []float64
 		for range c.Spec.Apps {

@@ -20,9 +20,10 @@ type Stage struct {
 // segments is in how many steps the objective is divided.
 const segments = 100
 
-// Split gives each stage of a query its part of the objective, so that the machines for all of them, each counted by the part that is used, are fewest:
-// by dynamic programming over multiples of a step (Nexus §6.2), here on graphs that fork and join, too. Where a graph does not fold into
-// chains and branches, its stages get equal parts of its longest path. It returns nil when some path is too long whatever is split.
+// Split gives each stage of a query its part of the objective, so that the machines for all of them, each counted by
+// the part that is used, are fewest: by dynamic programming over multiples of a step (Nexus §6.2), here on graphs that
+// fork and join, too. Where a graph does not fold into chains and branches, its stages get equal parts of its longest
+// path. It returns nil when some path is too long whatever is split.
 func Split(stages []Stage, within time.Duration) []time.Duration {
 	after := make([][]int, len(stages))
 	for k := range stages {

@@ -22,7 +22,11 @@ func TestSplitExample(t *testing.T) {
 	for _, c := range []struct{ factor, x, y, machines float64 }{
 		{0.1, 60, 40, 1000 / 272.7}, {1, 50, 50, 1000 / 153.8}, {10, 40, 60, 1000 / 40.0},
 	} {
-		stages := []Stage{{Rate: 1000, Throughput: steps(200, 250, 300)}, {Rate: 1000 * c.factor, After: []int{0}, Throughput: steps(300, 400, 500)}}
+		stages := []Stage{
+			{Rate: 1000, Throughput: steps(200, 250, 300)}, {
+				Rate: 1000 * c.factor, After: []int{0}, Throughput: steps(300, 400, 500),
+			},
+		}
 		got := Split(stages, 100*ms)
 		if got == nil || got[0] != time.Duration(c.x)*ms || got[1] != time.Duration(c.y)*ms {
 			t.Errorf("factor %v: split %v, want %v and %v ms", c.factor, got, c.x, c.y)
@@ -45,10 +49,11 @@ func TestSplitAgainstAll(t *testing.T) {
 		const coarse = segments / 10 // steps of the search
 		for k := range stages {
 			per := 1 + rng.IntN(3)
-			stages[k] = Stage{Rate: 1 + 100*rng.Float64(), After: after[k], Throughput: func(within time.Duration) float64 {
-				n := int(within/(coarse*ms)) - per // rises at the coarse steps only
-				return 30 * float64(max(n+1, 0))
-			}}
+			stages[k] = Stage{Rate: 1 + 100*rng.Float64(), After: after[k],
+				Throughput: func(within time.Duration) float64 {
+					n := int(within/(coarse*ms)) - per // rises at the coarse steps only
+					return 30 * float64(max(n+1, 0))
+				}}
 			if rng.IntN(5) == 0 {
 				stages[k].Takes = coarse * ms * time.Duration(rng.IntN(3))
 			}

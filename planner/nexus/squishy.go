@@ -45,8 +45,8 @@ func (n *Node) Occupancy(sessions []Session) float64 {
 	return float64(n.busy(sessions)) / float64(n.Duty)
 }
 
-// saturating is the largest batch that an item which has just missed one can wait for and still be in time with the next: it takes at most
-// half of the objective (Nexus §4.1). It is 0 where not even one item does.
+// saturating is the largest batch that an item which has just missed one can wait for and still be in time with the
+// next: it takes at most half of the objective (Nexus §4.1). It is 0 where not even one item does.
 func (s *Session) saturating() int {
 	if s.Most < 1 || 2*s.Took(1) > s.Within {
 		return 0
@@ -67,9 +67,10 @@ func largest(most int, ok func(int) bool) int {
 	return low
 }
 
-// Pack is squishy bin packing (Nexus §6.1): what fills machines gets them, in the largest batches in time; what is left of each session gets a part of
-// a duty cycle, and machines are merged while their batches, made smaller for a shorter cycle, fit into it. It returns false for the first session of which not
-// even a batch of one is in time. memory is that of a machine, 0 for no limit.
+// Pack is squishy bin packing (Nexus §6.1): what fills machines gets them, in the largest batches in time; what is left
+// of each session gets a part of a duty cycle, and machines are merged while their batches, made smaller for a shorter
+// cycle, fit into it. It returns false for the first session of which not even a batch of one is in time. memory is
+// that of a machine, 0 for no limit.
 func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) {
 	type rest struct {
 		node      Node
@@ -118,9 +119,10 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 // rounding is the part of a rate that may be missing by floating point alone.
 const rounding = 1e-9
 
-// residual is a node of its own for a rate that does not fill one: the largest batch of which the last item comes early enough for the first to be in time,
-// with the longest duty cycle that the rate and the objective allow (as the authors' release has it, whose batch is (b-1)/rate and not b/rate in
-// coming together). Where that batch is too small to carry the rate, the node runs one batch after the other, as a full one.
+// residual is a node of its own for a rate that does not fill one: the largest batch of which the last item comes early
+// enough for the first to be in time, with the longest duty cycle that the rate and the objective allow (as the
+// authors' release has it, whose batch is (b-1)/rate and not b/rate in coming together). Where that batch is too small
+// to carry the rate, the node runs one batch after the other, as a full one.
 func (s *Session) residual(session int, rate float64) Node {
 	full := s.saturating()
 	b := largest(full, func(b int) bool { return s.Took(b)+seconds(float64(b-1)/rate) <= s.Within })

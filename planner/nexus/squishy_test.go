@@ -29,9 +29,18 @@ func listed(took map[int]time.Duration) func(int) time.Duration {
 // table2 is the batching profile of §4.1 (Table 2), of models A, B and C.
 func table2(rates ...float64) []Session {
 	return []Session{
-		{Rate: rates[0], Within: 200 * ms, Most: 16, Took: listed(map[int]time.Duration{4: 50 * ms, 8: 75 * ms, 16: 100 * ms})},
-		{Rate: rates[1], Within: 250 * ms, Most: 16, Took: listed(map[int]time.Duration{4: 50 * ms, 8: 90 * ms, 16: 125 * ms})},
-		{Rate: rates[2], Within: 250 * ms, Most: 16, Took: listed(map[int]time.Duration{4: 60 * ms, 8: 95 * ms, 16: 125 * ms})},
+		{
+			Rate: rates[0], Within: 200 * ms, Most: 16,
+			Took: listed(map[int]time.Duration{4: 50 * ms, 8: 75 * ms, 16: 100 * ms}),
+		},
+		{
+			Rate: rates[1], Within: 250 * ms, Most: 16,
+			Took: listed(map[int]time.Duration{4: 50 * ms, 8: 90 * ms, 16: 125 * ms}),
+		},
+		{
+			Rate: rates[2], Within: 250 * ms, Most: 16,
+			Took: listed(map[int]time.Duration{4: 60 * ms, 8: 95 * ms, 16: 125 * ms}),
+		},
 	}
 }
 
@@ -48,7 +57,8 @@ func TestSaturated(t *testing.T) {
 	}
 }
 
-// Nexus §4.1, Figure 2b: 64 of A and 32 each of B and C a second. A comes in batches of 8 every 125 ms; four of B fit into that, four of C do not.
+// Nexus §4.1, Figure 2b: 64 of A and 32 each of B and C a second. A comes in batches of 8 every 125 ms; four of B fit
+// into that, four of C do not.
 func TestResidualExample(t *testing.T) {
 	s := table2(64, 32, 32)
 	nodes, _, ok := Pack(s, 0)
@@ -59,7 +69,8 @@ func TestResidualExample(t *testing.T) {
 	if len(c.Parts) != 1 || c.Parts[0].Session != 2 {
 		ab, c = c, ab
 	}
-	if ab.Duty != 125*ms || len(ab.Parts) != 2 || ab.Parts[0] != (Part{0, 8, 64}) || ab.Parts[1] != (Part{1, 4, 32}) || math.Abs(ab.Occupancy(s)-1) > 1e-9 {
+	if ab.Duty != 125*ms || len(ab.Parts) != 2 || ab.Parts[0] != (Part{0, 8, 64}) || ab.Parts[1] != (Part{1, 4, 32}) ||
+		math.Abs(ab.Occupancy(s)-1) > 1e-9 {
 		t.Errorf("the machine of A: %+v, want 8 of A and 4 of B every 125ms", ab)
 	}
 	if len(c.Parts) != 1 || c.Parts[0].Session != 2 {
@@ -67,7 +78,8 @@ func TestResidualExample(t *testing.T) {
 	}
 }
 
-// released reads a profile of the release, as it does: mean and deviation of a batch, what comes before and after off the objective.
+// released reads a profile of the release, as it does: mean and deviation of a batch, what comes before and after off
+// the objective.
 func released(t *testing.T, name string, slo time.Duration, rate float64) Session {
 	t.Helper()
 	f, err := os.Open("testdata/" + name + ".txt")
@@ -102,14 +114,18 @@ func released(t *testing.T, name string, slo time.Duration, rate float64) Sessio
 	return Session{Rate: rate, Within: slo, Most: len(took), Took: func(b int) time.Duration { return took[b-1] }}
 }
 
-// The release's own test (tests/cpp/scheduler/backend_delegate_test.cpp) with its profiles: within 500 ms, more than 298 of VGG-16 a second fill a machine;
-// beside 150 of them there is room for up to 125 of VGG-Face within 300 ms, but not for 150.
+// The release's own test (tests/cpp/scheduler/backend_delegate_test.cpp) with its profiles: within 500 ms, more than
+// 298 of VGG-16 a second fill a machine; beside 150 of them there is room for up to 125 of VGG-Face within 300 ms, but
+// not for 150.
 func TestReleasedProfiles(t *testing.T) {
-	for rate, full := range map[float64]bool{50: false, 100: false, 150: false, 200: false, 250: false, 300: true, 400: true, 500: true} {
+	for rate, full := range map[float64]bool{
+		50: false, 100: false, 150: false, 200: false, 250: false, 300: true, 400: true, 500: true,
+	} {
 		s := []Session{released(t, "vgg16", 500*ms, rate)}
 		nodes, _, ok := Pack(s, 0)
 		if !ok || (nodes[0].Occupancy(s) > 0.999) != full {
-			t.Errorf("%v of VGG-16 a second: %+v, occupied %.3f, want full: %v", rate, nodes, nodes[0].Occupancy(s), full)
+			t.Errorf("%v of VGG-16 a second: %+v, occupied %.3f, want full: %v", rate, nodes, nodes[0].Occupancy(s),
+				full)
 		}
 	}
 	for rate, beside := range map[float64]bool{50: true, 100: true, 125: true, 150: false, 200: false, 250: false} {
@@ -120,8 +136,8 @@ func TestReleasedProfiles(t *testing.T) {
 	}
 }
 
-// Random sessions: all load is carried, every batch is in time and fits its cycle, and with few sessions the machines are at most one more than the
-// fewest by trying every way to put them together.
+// Random sessions: all load is carried, every batch is in time and fits its cycle, and with few sessions the machines
+// are at most one more than the fewest by trying every way to put them together.
 func TestPackAgainstAll(t *testing.T) {
 	same, total := 0, 0
 	for seed := range uint64(300) {
@@ -129,8 +145,11 @@ func TestPackAgainstAll(t *testing.T) {
 		sessions := make([]Session, 1+rng.IntN(6))
 		for k := range sessions {
 			base, each := time.Duration(1+rng.IntN(20))*ms, time.Duration(1+rng.IntN(8000))*time.Microsecond
-			sessions[k] = Session{Rate: 0.1 + 200*rng.Float64()*rng.Float64(), Within: 2*(base+each) + time.Duration(rng.IntN(300))*ms, Most: 1 + rng.IntN(32),
-				Took: func(b int) time.Duration { return base + time.Duration(b)*each }, Memory: func(b int) int64 { return int64(10 + b) }}
+			sessions[k] = Session{Rate: 0.1 + 200*rng.Float64()*rng.Float64(),
+				Within: 2*(base+each) + time.Duration(rng.IntN(300))*ms, Most: 1 + rng.IntN(32),
+				Took: func(b int) time.Duration {
+					return base + time.Duration(b)*each
+				}, Memory: func(b int) int64 { return int64(10 + b) }}
 		}
 		const memory = 80
 		nodes, _, ok := Pack(sessions, memory)
@@ -147,11 +166,13 @@ func TestPackAgainstAll(t *testing.T) {
 			for _, p := range n.Parts {
 				s := &sessions[p.Session]
 				rates[p.Session] += p.Rate
-				if float64(p.Batch) < p.Rate*n.Duty.Seconds()*(1-1e-6) || p.Batch > s.Most || s.Took(p.Batch)+n.Duty > s.Within+1 {
+				if float64(p.Batch) < p.Rate*n.Duty.Seconds()*(1-1e-6) || p.Batch > s.Most ||
+					s.Took(p.Batch)+n.Duty > s.Within+1 {
 					t.Fatalf("seed %d: %+v on %+v of %+v", seed, p, n, s)
 				}
 			}
-			if len(n.Parts) == 1 && n.Duty == n.busy(sessions) && n.Parts[0].Batch == sessions[n.Parts[0].Session].saturating() {
+			if len(n.Parts) == 1 && n.Duty == n.busy(sessions) &&
+				n.Parts[0].Batch == sessions[n.Parts[0].Session].saturating() {
 				fulls++
 			}
 		}

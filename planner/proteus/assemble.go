@@ -12,9 +12,10 @@ import (
 )
 
 // assembly is the program once more, with a column for every way to serve a whole stage rather than for every pair (the
-// decomposition of Dantzig and Wolfe). Stages only compete for workers, so the relaxation splits no more stages than there are
-// groups, where that of the program splits every worker it likes to: its bound is far closer, and so is what comes of rounding it.
-// There are far too many ways to list; those that matter are found by pricing workers, and they prove the bound too.
+// decomposition of Dantzig and Wolfe). Stages only compete for workers, so the relaxation splits no more stages than
+// there are groups, where that of the program splits every worker it likes to: its bound is far closer, and so is what
+// comes of rounding it. There are far too many ways to list; those that matter are found by pricing workers, and they
+// prove the bound too.
 type assembly struct {
 	m         *problem
 	fractions []float64
@@ -50,7 +51,10 @@ const (
 )
 
 func (m *problem) assembly(fractions []float64) *assembly {
-	x := &assembly{m: m, fractions: fractions, target: make([]float64, len(m.stages)), ways: make([][]way, len(m.stages)), bound: math.Inf(1)}
+	x := &assembly{
+		m: m, fractions: fractions, target: make([]float64, len(m.stages)), ways: make([][]way, len(m.stages)),
+		bound: math.Inf(1),
+	}
 	for s := range m.stages {
 		x.target[s] = m.stages[s].demand * fractions[s]
 		x.total += m.stages[s].weight * x.target[s]
@@ -87,8 +91,9 @@ func (x *assembly) add(s int, counts []int) {
 	x.ways[s] = append(x.ways[s], w)
 }
 
-// price lists the best ways at prices, at most so many a stage and by slack worse than the best, and tightens the bound. complete
-// tells that it found all there are, or others at least as good with the same workers. It proves nothing when ctx ends it.
+// price lists the best ways at prices, at most so many a stage and by slack worse than the best, and tightens the
+// bound. complete tells that it found all there are, or others at least as good with the same workers. It proves
+// nothing when ctx ends it.
 func (x *assembly) price(ctx context.Context, at prices, slack float64, listed int) (complete bool) {
 	m := x.m
 	mean, smallest := m.goal()
@@ -111,7 +116,9 @@ func (x *assembly) price(ctx context.Context, at prices, slack float64, listed i
 		}
 		for _, k := range st.pairs {
 			p := &m.pairs[k]
-			one := item{pair: k, group: p.group, rate: p.rate, most: len(m.groups[p.group].workers), cost: at.worker[p.group]}
+			one := item{
+				pair: k, group: p.group, rate: p.rate, most: len(m.groups[p.group].workers), cost: at.worker[p.group],
+			}
 			if x.target[s] > 0 {
 				one.gain = p.value * (mean*st.weight/x.total + at.accuracy[s]/x.target[s])
 			}
@@ -220,14 +227,15 @@ func (x *assembly) program() (p *milp.Program, chosen [][]int, floors []int) {
 	return p, chosen, floors
 }
 
-// converge prices workers until the bound and the relaxed choice of ways meet, or done says that the bound is good enough.
+// converge prices workers until the bound and the relaxed choice of ways meet, or done says that the bound is good
+// enough.
 func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float64, done func() bool) error {
 	at, own := x.prices, 1.0
 	for range pricings {
 		before := x.bound
 		x.price(ctx, at, slack, listed)
-		// New prices are those of the relaxed choice as long as that brings the bound down, and closer to the best so far
-		// where it does not: the choice is between few ways, and its prices jump about.
+		// New prices are those of the relaxed choice as long as that brings the bound down, and closer to the best so
+		// far where it does not: the choice is between few ways, and its prices jump about.
 		if x.bound < before-slack/10 {
 			own = 1
 		} else if own /= 2; own < 0.1 {
@@ -284,8 +292,8 @@ func (p *Planner) assemble(ctx context.Context, m *problem, out *found, near flo
 	if err != nil || out.bound-value <= within {
 		return err
 	}
-	// What is cheapest for every stage alone rarely adds up to the workers there are. A choice better than value has no way that
-	// is by more than the gap worse than the best at these prices.
+	// What is cheapest for every stage alone rarely adds up to the workers there are. A choice better than value has no
+	// way that is by more than the gap worse than the best at these prices.
 	complete := x.price(ctx, x.prices, x.bound-value, wide)
 	choice, chosen, _ := x.program()
 	s, err := p.Solver.Solve(ctx, choice, milp.Limits{Gap: near / 2, Nodes: m.o.Nodes})

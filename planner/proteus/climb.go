@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// climb is a local search over counts. A step lets one stage, or two, re-plan with at most one worker of one group less and one
-// of another more, each with the best swap of variants among its own workers that goes with it, such that no group is used
-// beyond its workers. The value of counts is a sum over stages, for fair goals with a minimum over them, and what a stage makes
-// of a change depends on that stage alone: it is looked up, and after a step only the stages that took part are looked at
-// again. So a step costs the same in a fleet of thousands as in one of ten.
+// climb is a local search over counts. A step lets one stage, or two, re-plan with at most one worker of one group less
+// and one of another more, each with the best swap of variants among its own workers that goes with it, such that no
+// group is used beyond its workers. The value of counts is a sum over stages, for fair goals with a minimum over them,
+// and what a stage makes of a change depends on that stage alone: it is looked up, and after a step only the stages
+// that took part are looked at again. So a step costs the same in a fleet of thousands as in one of ten.
 type climb struct {
 	ctx            context.Context // ends it, between two looks at a stage
 	m              *problem
@@ -42,7 +42,8 @@ type change struct {
 	reached
 }
 
-// swap is a worker that goes from one pair to another; none on either side is a worker that leaves the stage or comes to it.
+// swap is a worker that goes from one pair to another; none on either side is a worker that leaves the stage or comes
+// to it.
 type swap struct{ from, to int }
 
 const (
@@ -53,13 +54,14 @@ const (
 	looks = 20_000_000
 )
 
-// climber begins a search at counts for what serves the given fractions, by stage, of the demand best; nil is all of it. What
-// counts leave out of that is made good first.
+// climber begins a search at counts for what serves the given fractions, by stage, of the demand best; nil is all of
+// it. What counts leave out of that is made good first.
 func (m *problem) climber(ctx context.Context, counts []int, fractions []float64) *climb {
 	c := &climb{
 		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), left: looks,
-		target: make([]float64, len(m.stages)), price: make([]float64, len(m.stages)), groups: make([][]int, len(m.stages)),
-		at: make([]reached, len(m.stages)), changes: make([][]change, len(m.stages)),
+		target: make([]float64, len(m.stages)), price: make([]float64, len(m.stages)),
+		groups: make([][]int, len(m.stages)),
+		at:     make([]reached, len(m.stages)), changes: make([][]change, len(m.stages)),
 	}
 	c.mean, c.smallest = m.goal()
 	for g := range m.groups {
@@ -162,8 +164,8 @@ func (c *climb) look(s int) {
 	c.changes[s] = all
 }
 
-// best finds the best that a stage can make of one change: all that it can take away, all that it can add, and all swaps of a
-// worker besides.
+// best finds the best that a stage can make of one change: all that it can take away, all that it can add, and all
+// swaps of a worker besides.
 func (c *climb) best(s, less, more int) (out change, ok bool) {
 	pairs := c.m.stages[s].pairs
 	out.gain = math.Inf(-1)
@@ -237,7 +239,8 @@ func (c *climb) step() bool {
 				for j := range c.changes[t] {
 					two := &c.changes[t][j]
 					// A sum is the larger bound of the two goals' parts only when there is no smallest to count.
-					if c.smallest == 0 && c.mean*(one.gain-c.at[s].gain+two.gain-c.at[t].gain) <= best || !c.fit(one, two) {
+					if c.smallest == 0 && c.mean*(one.gain-c.at[s].gain+two.gain-c.at[t].gain) <= best ||
+						!c.fit(one, two) {
 						continue
 					}
 					if g := c.gain(s, one, t, two); g > best {

@@ -17,16 +17,16 @@ type Diagnosis struct {
 	Headroom float64
 	// Carried tells that all of the demand is.
 	Carried bool
-	// Multiple of the demand, the same for every app, is the largest that was found to be carried whatever the accuracy. Bound
-	// is the largest that can be, as proven. 0 when there is a stage that nothing serves.
+	// Multiple of the demand, the same for every app, is the largest that was found to be carried whatever the
+	// accuracy. Bound is the largest that can be, as proven. 0 when there is a stage that nothing serves.
 	Multiple, Bound float64
 	// Unserved are the stages that no variant can serve on any worker that is there.
 	Unserved []Unserved
-	// Bottlenecks are the stages without which more could be carried, those first without which most could; nil when all is
-	// carried.
+	// Bottlenecks are the stages without which more could be carried, those first without which most could; nil when
+	// all is carried.
 	Bottlenecks []Bottleneck
-	// Mends each let all of the demand be carried by themselves: added workers first, the cheapest first, then lower floors,
-	// longer objectives, other options of the planner, less demand. Nil when all is carried.
+	// Mends each let all of the demand be carried by themselves: added workers first, the cheapest first, then lower
+	// floors, longer objectives, other options of the planner, less demand. Nil when all is carried.
 	Mends []Mend
 }
 
@@ -34,10 +34,11 @@ type Diagnosis struct {
 type Unserved struct {
 	App   serving.AppID
 	Stage serving.StageID
-	// Floor is the highest accuracy floor with which a variant meets the objective on a worker that is there; 0 for none.
+	// Floor is the highest accuracy floor with which a variant meets the objective on a worker that is there; 0 for
+	// none.
 	Floor float64
-	// SLO is the shortest objective of the app within which Variant, which is not below the floor, serves the stage on Device,
-	// of which there is a worker; 0 when none was measured or fits.
+	// SLO is the shortest objective of the app within which Variant, which is not below the floor, serves the stage on
+	// Device, of which there is a worker; 0 when none was measured or fits.
 	SLO     time.Duration
 	Variant serving.VariantID
 	Device  serving.DeviceTypeID
@@ -47,20 +48,20 @@ type Unserved struct {
 type Bottleneck struct {
 	App   serving.AppID
 	Stage serving.StageID
-	// Without is the multiple of the demand that could be carried if the stage, or with a stage that nothing serves all such,
-	// needed nothing; +Inf when there is no other.
+	// Without is the multiple of the demand that could be carried if the stage, or with a stage that nothing serves all
+	// such, needed nothing; +Inf when there is no other.
 	Without float64
 }
 
-// Mend is a change that lets the demand be carried: of one kind, or of floors and objectives together where no one kind is
-// enough.
+// Mend is a change that lets the demand be carried: of one kind, or of floors and objectives together where no one kind
+// is enough.
 type Mend struct {
 	Add    []Addition
 	Floors []Floor
 	SLOs   []Objective
 	Demand []Demand
-	// AnyVariant plans with all variants of an app where a system restricts them; FreePlace lets workers change the app they
-	// serve where it does not.
+	// AnyVariant plans with all variants of an app where a system restricts them; FreePlace lets workers change the app
+	// they serve where it does not.
 	AnyVariant, FreePlace bool
 	// CostPerHour is the price of what is added, in $/h.
 	CostPerHour float64
@@ -92,11 +93,11 @@ type Demand struct {
 	To  float64
 }
 
-// Diagnose says what a fleet can carry of the demand in r, by the planner's own rules (which variants may be used where, in
-// which batches, with which head-room) but whatever the accuracy, and what would mend it when that is not all. It is exact up
-// to the planner's node limit and to one part in a thousand of the multiples; objectives are searched to one per cent, on the
-// assumption that more time never carries less. Every mend was tried: it is enough. It fails when ctx ends, when the solver
-// does, or when no worker is left.
+// Diagnose says what a fleet can carry of the demand in r, by the planner's own rules (which variants may be used
+// where, in which batches, with which head-room) but whatever the accuracy, and what would mend it when that is not
+// all. It is exact up to the planner's node limit and to one part in a thousand of the multiples; objectives are
+// searched to one per cent, on the assumption that more time never carries less. Every mend was tried: it is enough. It
+// fails when ctx ends, when the solver does, or when no worker is left.
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, error) {
 	m, broken := p.read(r)
 	if len(m.groups) == 0 {
@@ -120,7 +121,9 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, erro
 	if err := d.bottlenecks(ctx); err != nil {
 		return nil, err
 	}
-	for _, mend := range []func(context.Context) error{d.workers, d.floors, d.objectives, d.options, d.demands, d.together} {
+	for _, mend := range []func(context.Context) error{
+		d.workers, d.floors, d.objectives, d.options, d.demands, d.together,
+	} {
 		if err := mend(ctx); err != nil {
 			return nil, err
 		}
@@ -160,7 +163,8 @@ func (d *doctor) unserved() {
 	}
 }
 
-// highestFloor is the accuracy of the most accurate variant that could serve a stage if its app had no floor; 0 for none.
+// highestFloor is the accuracy of the most accurate variant that could serve a stage if its app had no floor; 0 for
+// none.
 func (d *doctor) highestFloor(s serving.StageID) float64 {
 	m, _ := d.p.read(d.without(d.m.stages[s].App))
 	best := 0.0
@@ -185,13 +189,15 @@ func (d *doctor) altered(change func(apps []serving.App)) plan.Request {
 	return out
 }
 
-// needed is the shortest objective of its app within which a variant serves a stage on a device type at all; 0 for none.
+// needed is the shortest objective of its app within which a variant serves a stage on a device type at all; 0 for
+// none.
 func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serving.StageID) time.Duration {
 	if d.broken[v] {
 		return 0
 	}
 	can := func(slo time.Duration) bool {
-		limit, _ := d.m.rule().Of(d.r.Believed(d.p.Profile), d.r.Spec, v, device, time.Duration(float64(slo)/d.depth(s)))
+		limit, _ := d.m.rule().Of(d.r.Believed(d.p.Profile), d.r.Spec, v, device,
+			time.Duration(float64(slo)/d.depth(s)))
 		return limit > 0
 	}
 	app := &d.r.Spec.Apps[d.m.stages[s].App]
@@ -230,7 +236,8 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + unit - 1) / unit * unit
 }
 
-// relief is by how much the multiple has to rise without a stage for it to be a bottleneck: more than the search is off.
+// relief is by how much the multiple has to rise without a stage for it to be a bottleneck: more than the search is
+// off.
 const relief = 5 * farthest
 
 // bottlenecks tries which stages' demand keeps the rest from being carried.
@@ -258,15 +265,17 @@ func (d *doctor) bottlenecks(ctx context.Context) error {
 			return err
 		}
 		if without > d.out.Multiple*(1+relief) {
-			d.out.Bottlenecks = append(d.out.Bottlenecks, Bottleneck{App: d.m.stages[s].App, Stage: serving.StageID(s), Without: without})
+			d.out.Bottlenecks = append(d.out.Bottlenecks, Bottleneck{
+				App: d.m.stages[s].App, Stage: serving.StageID(s), Without: without,
+			})
 		}
 	}
 	slices.SortStableFunc(d.out.Bottlenecks, func(a, b Bottleneck) int { return cmp.Compare(b.Without, a.Without) })
 	return nil
 }
 
-// narrow are the apps with a bottleneck, those first that matter most. When no single stage is one, which happens when several
-// are equally narrow, all apps are.
+// narrow are the apps with a bottleneck, those first that matter most. When no single stage is one, which happens when
+// several are equally narrow, all apps are.
 func (d *doctor) narrow() []serving.AppID {
 	var out []serving.AppID
 	for _, b := range d.out.Bottlenecks {

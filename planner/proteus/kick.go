@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// kicks is how often a search that has come to rest is disturbed. At the limit of a fleet of 40 the best known counts are
-	// reached within 50.
+	// kicks is how often a search that has come to rest is disturbed. At the limit of a fleet of 40 the best known
+	// counts are reached within 50.
 	kicks = 64
 	// kicked is how many workers a kick moves: two give back what they took, many cost as much as a new start.
 	kicked = 4
 )
 
-// kick disturbs a search that has come to rest and climbs again, over and over; what is worse is undone. It ends when enough
-// says so of the worth that is reached, after so many kicks, or with ctx.
+// kick disturbs a search that has come to rest and climbs again, over and over; what is worse is undone. It ends when
+// enough says so of the worth that is reached, after so many kicks, or with ctx.
 func (c *climb) kick(enough func(worth float64) bool) {
 	where := spread(0)
 	best := c.worth()
@@ -22,7 +22,8 @@ func (c *climb) kick(enough func(worth float64) bool) {
 		if c.left <= 0 || enough(best) || c.ctx.Err() != nil {
 			return
 		}
-		counts, free, at, changes := slices.Clone(c.counts), slices.Clone(c.free), slices.Clone(c.at), slices.Clone(c.changes)
+		counts, free, at, changes := slices.Clone(c.counts), slices.Clone(c.free), slices.Clone(c.at),
+			slices.Clone(c.changes)
 		for range kicked {
 			c.shove(&where)
 		}
@@ -62,8 +63,8 @@ func (c *climb) shove(where *spread) {
 	c.look(int(c.m.pairs[to].stage))
 }
 
-// spread walks the numbers below 1 in steps of the golden ratio, which leave no large gap for long: a plan is a function of its
-// request, so its kicks are not left to chance.
+// spread walks the numbers below 1 in steps of the golden ratio, which leave no large gap for long: a plan is a
+// function of its request, so its kicks are not left to chance.
 type spread float64
 
 // next is a number below n.

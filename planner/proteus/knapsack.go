@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// filling is the best that one stage can make of workers that have a price: workers of its pairs are to carry its target, and
-// what they cost counts against what they serve. It is a knapsack that is filled to the brim with the last worker cut to fit.
-// What a search tree of so many nodes does not settle, its bound does.
+// filling is the best that one stage can make of workers that have a price: workers of its pairs are to carry its
+// target, and what they cost counts against what they serve. It is a knapsack that is filled to the brim with the last
+// worker cut to fit. What a search tree of so many nodes does not settle, its bound does.
 type filling struct {
 	items []item  // by falling density
 	left  []int   // by group, workers that may still be taken
@@ -114,8 +114,8 @@ func (f *filling) keep(worth float64) {
 // part is so many items/s served at one density.
 type part struct{ rate, density float64 }
 
-// bound is at least what the items from i on and one worker of those before, not in full, can be worth when they serve what is
-// left: the densest first, and that one worker instead of the last of it.
+// bound is at least what the items from i on and one worker of those before, not in full, can be worth when they serve
+// what is left: the densest first, and that one worker instead of the last of it.
 func (f *filling) bound(i int, left float64) float64 {
 	worth, rest := 0.0, left
 	f.parts = f.parts[:0]

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The best way to fill a stage is that of all counts tried one by one, no bound is below it, and what is within the slack of it
-// is all seen; with a limit on the nodes the bound still holds.
+// The best way to fill a stage is that of all counts tried one by one, no bound is below it, and what is within the
+// slack of it is all seen; with a limit on the nodes the bound still holds.
 func TestFilling(t *testing.T) {
 	cut := 0
 	for seed := range uint64(500) {
@@ -20,7 +20,10 @@ func TestFilling(t *testing.T) {
 		var items []item
 		for k := range 1 + rng.IntN(4) {
 			g := rng.IntN(groups)
-			items = append(items, item{pair: k, group: g, most: room[g], rate: 1 + 9*rng.Float64(), gain: rng.Float64(), cost: 3 * rng.Float64()})
+			items = append(items, item{
+				pair: k, group: g, most: room[g], rate: 1 + 9*rng.Float64(), gain: rng.Float64(),
+				cost: 3 * rng.Float64(),
+			})
 		}
 		target := 25 * rng.Float64()
 		slack := rng.Float64()
@@ -66,7 +69,9 @@ func TestFilling(t *testing.T) {
 		}
 		try(0)
 		for _, nodes := range []int{1 << 20, 1 + rng.IntN(5)} {
-			f := filling{items: append([]item(nil), items...), left: append([]int(nil), room...), slack: slack, nodes: nodes}
+			f := filling{
+				items: append([]item(nil), items...), left: append([]int(nil), room...), slack: slack, nodes: nodes,
+			}
 			seen := make(map[[4]int]bool)
 			f.each = func(taken []int, w float64) {
 				var c [4]int

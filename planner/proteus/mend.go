@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// workers looks for the fewest added workers of each device type, and for the cheapest mix of types where that costs less
-// than any one.
+// workers looks for the fewest added workers of each device type, and for the cheapest mix of types where that costs
+// less than any one.
 func (d *doctor) workers(ctx context.Context) error {
 	types := len(d.r.Spec.DeviceTypes)
 	var found []Mend
@@ -98,8 +98,8 @@ func (d *doctor) less(a, b *Mend) bool {
 	return count(a) < count(b)
 }
 
-// floors looks for the highest accuracy floor of each app that has one with which the demand is carried; when one app alone
-// does not help, for such floors of all.
+// floors looks for the highest accuracy floor of each app that has one with which the demand is carried; when one app
+// alone does not help, for such floors of all.
 func (d *doctor) floors(ctx context.Context) error {
 	var having []serving.AppID
 	alone := false
@@ -161,8 +161,8 @@ func (d *doctor) withFloors(ctx context.Context, floors []float64) (bool, error)
 	return d.p.enough(ctx, m)
 }
 
-// lower finds the highest floor of an app, at most its own, with which the demand is carried. Only accuracies of its variants
-// make a difference.
+// lower finds the highest floor of an app, at most its own, with which the demand is carried. Only accuracies of its
+// variants make a difference.
 func (d *doctor) lower(ctx context.Context, floors []float64, a serving.AppID) (to float64, ok bool, err error) {
 	steps := []float64{d.r.Spec.Apps[a].Floor}
 	for _, s := range d.r.Spec.Apps[a].Stages {
@@ -183,8 +183,8 @@ func (d *doctor) lower(ctx context.Context, floors []float64, a serving.AppID) (
 	return 0, false, nil
 }
 
-// objectives looks for the shortest longer objective of each app that is a bottleneck; when one app alone does not help, for
-// that of all, by the same factor.
+// objectives looks for the shortest longer objective of each app that is a bottleneck; when one app alone does not
+// help, for that of all, by the same factor.
 func (d *doctor) objectives(ctx context.Context) error {
 	narrow := d.narrow()
 	sets := [][]serving.AppID{}
@@ -277,8 +277,16 @@ func (d *doctor) options(ctx context.Context) error {
 		mend   Mend
 		change func(o *Options) (restricted bool)
 	}{
-		{Mend{AnyVariant: true}, func(o *Options) bool { was := o.Select; o.Select = AnyVariant; return was != AnyVariant }},
-		{Mend{FreePlace: true}, func(o *Options) bool { was := o.Place; o.Place = Free; return was != Free && d.r.Snapshot != nil }},
+		{Mend{AnyVariant: true}, func(o *Options) bool {
+			was := o.Select
+			o.Select = AnyVariant
+			return was != AnyVariant
+		}},
+		{Mend{FreePlace: true}, func(o *Options) bool {
+			was := o.Place
+			o.Place = Free
+			return was != Free && d.r.Snapshot != nil
+		}},
 	} {
 		p := *d.p
 		if !free.change(&p.Options) {
@@ -296,8 +304,8 @@ func (d *doctor) options(ctx context.Context) error {
 	return nil
 }
 
-// together makes every stage that nothing serves one that something does, by a lower floor where that is enough and by a
-// longer objective elsewhere. It is for what no change of one kind mends.
+// together makes every stage that nothing serves one that something does, by a lower floor where that is enough and by
+// a longer objective elsewhere. It is for what no change of one kind mends.
 func (d *doctor) together(ctx context.Context) error {
 	if len(d.out.Mends) > 0 || len(d.out.Unserved) == 0 {
 		return nil
@@ -356,7 +364,9 @@ func (d *doctor) demands(ctx context.Context) error {
 			return err
 		}
 		if part > 0 && part < 1 && int(a) < len(d.r.Rates) {
-			d.out.Mends = append(d.out.Mends, Mend{Demand: []Demand{{a, part * d.r.Rates[a]}}, Proven: bound <= part*(1+2*farthest)})
+			d.out.Mends = append(d.out.Mends, Mend{
+				Demand: []Demand{{a, part * d.r.Rates[a]}}, Proven: bound <= part*(1+2*farthest),
+			})
 		}
 	}
 	return nil

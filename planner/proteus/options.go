@@ -1,6 +1,6 @@
-// Package proteus plans as Proteus (ASPLOS 2024, §4) does: which variant every worker hosts and which part of each app's
-// queries it gets, so that the expected demand is carried at the highest mean accuracy, as a mixed-integer linear program.
-// Its options make it the planner of the baselines and ablations of the paper as well.
+// Package proteus plans as Proteus (ASPLOS 2024, §4) does: which variant every worker hosts and which part of each
+// app's queries it gets, so that the expected demand is carried at the highest mean accuracy, as a mixed-integer linear
+// program. Its options make it the planner of the baselines and ablations of the paper as well.
 package proteus
 
 import (
@@ -37,13 +37,14 @@ type Options struct {
 	Goal Goal
 	// Lambda is the weight of the smallest accuracy with goal Blend; 0 means one half.
 	Lambda float64
-	// Tolerance is the mean normalised accuracy that is given up rather than loading other models; 0 means 0.001, a tenth
-	// of a point. Negative is none.
+	// Tolerance is the mean normalised accuracy that is given up rather than loading other models; 0 means 0.001, a
+	// tenth of a point. Negative is none.
 	Tolerance float64
 	// Slack is the mean normalised accuracy that is given up for head-room beyond Headroom; 0 means 0.0005, a twentieth
 	// of a point. Negative is none, as in the paper.
 	Slack float64
-	// Fraction of the stage's objective that a batch may take; 0 means one half (§4, "Estimation of throughput capacity").
+	// Fraction of the stage's objective that a batch may take; 0 means one half (§4, "Estimation of throughput
+	// capacity").
 	Fraction float64
 	// Batches are the batch sizes that may be planned; nil means any.
 	Batches []int
@@ -52,8 +53,8 @@ type Options struct {
 // Selection is which variants of an app a plan may use.
 type Selection uint8
 
-// Selections. MostAccurate and LeastAccurate leave each app the one variant that meets its objective on some device type:
-// Clipper-HA and Clipper-HT (§6.1.1), and Proteus without model selection (§6.5).
+// Selections. MostAccurate and LeastAccurate leave each app the one variant that meets its objective on some device
+// type: Clipper-HA and Clipper-HT (§6.1.1), and Proteus without model selection (§6.5).
 const (
 	AnyVariant Selection = iota
 	MostAccurate

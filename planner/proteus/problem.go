@@ -3,8 +3,8 @@ package proteus
 import (
 	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -59,8 +59,8 @@ func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 	return m, nil
 }
 
-// read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an empty
-// one: for questions about fleets that are larger than the one there is.
+// read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an
+// empty one: for questions about fleets that are larger than the one there is.
 func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *problem, broken []bool) {
 	m = &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
@@ -112,8 +112,8 @@ func (m *problem) rule() capacity.Rule {
 	return capacity.Rule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
 }
 
-// offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at least
-// as accurate and fast on the same group.
+// offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at
+// least as accurate and fast on the same group.
 func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bool) {
 	st := &m.stages[s]
 	rule := m.rule()
@@ -135,7 +135,8 @@ func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bo
 	all = m.selected(all)
 	for i, x := range all {
 		dominated := slices.ContainsFunc(all, func(y pair) bool {
-			better := y.value >= x.value && y.rate >= x.rate && (y.value > x.value || y.rate > x.rate || y.variant < x.variant)
+			better := y.value >= x.value && y.rate >= x.rate &&
+				(y.value > x.value || y.rate > x.rate || y.variant < x.variant)
 			return y.group == x.group && y.variant != x.variant && better
 		})
 		if !dominated {
@@ -161,7 +162,8 @@ func (m *problem) selected(all []pair) []pair {
 	}
 	chosen := all[0]
 	for _, x := range all[1:] {
-		if m.o.Select == MostAccurate && x.value > chosen.value || m.o.Select == LeastAccurate && x.value < chosen.value {
+		if m.o.Select == MostAccurate && x.value > chosen.value || m.o.Select == LeastAccurate &&
+			x.value < chosen.value {
 			chosen = x
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Whatever is asked, also nothing at all of a stage behind an edge of fan-out 0, the programs are well formed, and the plan
-// that comes without a search has finite figures.
+// Whatever is asked, also nothing at all of a stage behind an edge of fan-out 0, the programs are well formed, and the
+// plan that comes without a search has finite figures.
 func TestProgramsAreWellFormed(t *testing.T) {
 	unfed := 0
 	for seed := range uint64(300) {
@@ -39,7 +39,10 @@ func TestProgramsAreWellFormed(t *testing.T) {
 			a := m.round(func(int) float64 { return 0 })
 			classes, _ := m.carry(m.byClass(a, 0))
 			apps, _ := m.carry(m.byApps(a))
-			for what, err := range map[string]error{"free": m.build(nil).Check(), "fixed": m.build(m.fractions(a)).Check(), "classes": classes.Check(), "apps": apps.Check()} {
+			for what, err := range map[string]error{
+				"free": m.build(nil).Check(), "fixed": m.build(m.fractions(a)).Check(), "classes": classes.Check(),
+				"apps": apps.Check(),
+			} {
 				if err != nil {
 					t.Fatalf("seed %d, goal %d, %s: %v", seed, goal, what, err)
 				}

@@ -8,15 +8,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the part of the
-// stage's demand that they serve (r), a part rather than a rate to have idle apps and busy ones on one scale; for every class of
-// importance the served fraction of its demand; for fair goals the smallest accuracy; for every running variant the workers
-// that keep it.
+// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the part of
+// the stage's demand that they serve (r), a part rather than a rate to have idle apps and busy ones on one scale; for
+// every class of importance the served fraction of its demand; for fair goals the smallest accuracy; for every running
+// variant the workers that keep it.
 //
-// Equations of the paper's §4 and what became of them: one variant per device (Eq. 1) is the sum of n over a group's pairs
-// being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is r, linear since a query goes where its app's
-// variants are: r <= n P / demand (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's pairs being the served
-// fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
+// Equations of the paper's §4 and what became of them: one variant per device (Eq. 1) is the sum of n over a group's
+// pairs being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is r, linear since a query goes
+// where its app's variants are: r <= n P / demand (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's
+// pairs being the served fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
 type program struct {
 	milp.Program
 	n, r    []int // by pair
@@ -28,23 +28,25 @@ type program struct {
 	floors  []int // by stage: row of the smallest accuracy; nil without
 }
 
-// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as far as
-// they compete, and lighter classes get what the heavier ones leave.
+// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as
+// far as they compete, and lighter classes get what the heavier ones leave.
 type class struct {
 	weight float64
 	stages []int
 }
 
-// shedding is what leaving out all of a class costs in the relaxation, in units of accuracy: far more than accuracy can gain by
-// it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's arithmetic.
+// shedding is what leaving out all of a class costs in the relaxation, in units of accuracy: far more than accuracy can
+// gain by it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's
+// arithmetic.
 const (
 	shedding = 20
 	dearest  = shedding * shedding * shedding
 )
 
 // build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
-// column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy and a
-// relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is served.
+// column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy
+// and a relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is
+// served.
 func (m *problem) build(fractions []float64) *program {
 	x := &program{floor: -1, classes: m.classes()}
 	x.Maximize = true
@@ -76,7 +78,8 @@ func (m *problem) build(fractions []float64) *program {
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded apps.
+		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded
+		// apps.
 		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
 		n := x.Column(milp.Column{Upper: most, Integer: true})
 		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.value / total, Upper: most * rate})
@@ -105,7 +108,8 @@ func (m *problem) build(fractions []float64) *program {
 	if smallest > 0 {
 		x.floor = x.Column(milp.Column{Objective: smallest, Upper: 1})
 		for s := range m.stages { // accuracy of the stage >= floor
-			x.floors = append(x.floors, x.Row(0, milp.Inf, append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...))
+			x.floors = append(x.floors, x.Row(0, milp.Inf,
+				append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...))
 		}
 	}
 	m.reward(x)
@@ -118,8 +122,8 @@ type share struct {
 	price, most float64
 }
 
-// byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives them, the
-// lighter ones may get anything.
+// byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives
+// them, the lighter ones may get anything.
 func (m *problem) byClass(a *allocation, k int) []share {
 	var out []share
 	for n, c := range m.classes() {
@@ -135,8 +139,8 @@ func (m *problem) byClass(a *allocation, k int) []share {
 	return out
 }
 
-// byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class keeps what
-// an allocation gives it.
+// byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class
+// keeps what an allocation gives it.
 func (m *problem) byApps(a *allocation) []share {
 	out, all := make([]share, len(m.spec.Apps)), 0.0
 	for n := range out {
@@ -158,8 +162,8 @@ func (m *problem) byApps(a *allocation) []share {
 // unserved leaves room for the solver's rounding.
 func unserved(least float64) float64 { return 1 - least*(1-1e-9) }
 
-// carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group only the
-// fastest matters and rates need no columns. fastest says which pair its n belong to.
+// carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group
+// only the fastest matters and rates need no columns. fastest says which pair its n belong to.
 func (m *problem) carry(shares []share) (x *program, fastest []int) {
 	x = &program{floor: -1}
 	x.Maximize = true

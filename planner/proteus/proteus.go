@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Plan implements plan.Planner. When ctx ends the search, the plan found so far is returned with its proven bound; a plan
-// that cannot carry the demand says in Shed what it leaves out. It fails when some stage cannot be served at all.
+// Plan implements plan.Planner. When ctx ends the search, the plan found so far is returned with its proven bound; a
+// plan that cannot carry the demand says in Shed what it leaves out. It fails when some stage cannot be served at all.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if p.Solver == nil {
 		return nil, errNoSolver
@@ -37,10 +37,10 @@ type found struct {
 	prices    prices // of the relaxation whose bound it is
 }
 
-// search looks for the best allocation at the problem's head-room: it climbs from the rounded relaxation, assembles ways to
-// serve whole stages where the outcome is not proven to be good enough by the relaxation alone, and has the solver search the
-// program itself where that is not enough either. relaxed is that of m.build(nil); nil where it is not known. A shallow search
-// leaves the last out.
+// search looks for the best allocation at the problem's head-room: it climbs from the rounded relaxation, assembles
+// ways to serve whole stages where the outcome is not proven to be good enough by the relaxation alone, and has the
+// solver search the program itself where that is not enough either. relaxed is that of m.build(nil); nil where it is
+// not known. A shallow search leaves the last out.
 func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution, shallow bool) (*found, error) {
 	x := m.build(nil)
 	var err error
@@ -89,7 +89,8 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	if shallow {
 		enough = min(enough, m.o.Slack*near)
 	}
-	if a := m.rate(best.counts, 1); m.covers(a, out.fractions) && m.merit(a.counts, out.fractions) > m.merit(out.counts, out.fractions) {
+	if a := m.rate(best.counts, 1); m.covers(a, out.fractions) && m.merit(a.counts, out.fractions) > m.merit(out.counts,
+		out.fractions) {
 		out.allocation = a
 	}
 	err = nil
@@ -131,10 +132,10 @@ func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
 	return out, nil
 }
 
-// most looks for the most that can be served, where out leaves something out: class by class, the heaviest first, to one
-// fraction of each class; then whoever does not have to do with that, for the worst served may be so for want of workers that
-// are of no use to the others. It returns a search for the best goal at that. In one program the first would drown the second:
-// its gap is worth nothing to the accuracy.
+// most looks for the most that can be served, where out leaves something out: class by class, the heaviest first, to
+// one fraction of each class; then whoever does not have to do with that, for the worst served may be so for want of
+// workers that are of no use to the others. It returns a search for the best goal at that. In one program the first
+// would drown the second: its gap is worth nothing to the accuracy.
 func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb) (*climb, error) {
 	out.proven, out.bound = false, math.Inf(1)
 	for k := len(out.least) - 1; k >= 0; k-- {
@@ -173,10 +174,12 @@ func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb)
 // carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
 func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *found) error {
 	x, fastest := m.carry(shares)
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Distance: m.o.Gap / 2, Nodes: m.o.Nodes, Start: m.carried(x, fastest, shares, out.counts)})
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{
+		Distance: m.o.Gap / 2, Nodes: m.o.Nodes, Start: m.carried(x, fastest, shares, out.counts),
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // out of time: what there is, is a plan
 	case err != nil:
 		return fmt.Errorf("planner proteus: %w", err)
 	case s.Status != milp.Optimal && s.Status != milp.Feasible:
@@ -194,10 +197,12 @@ func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *fo
 
 // improve lets the solver look for a better allocation than out has, to within gap of the best.
 func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *found, gap float64) error {
-	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Gap: gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation, out.fractions)})
+	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{
+		Gap: gap, Nodes: m.o.Nodes, Start: m.point(x, out.allocation, out.fractions),
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil // what there is, is a plan
+		return nil //nolint:nilerr // out of time: what there is, is a plan
 	case err != nil:
 		return fmt.Errorf("planner proteus: %w", err)
 	case s.Status != milp.Optimal && s.Status != milp.Feasible:
@@ -243,9 +248,9 @@ func (m *problem) settle(ctx context.Context, out *found) {
 	out.allocation = m.rate(counts, max(1, out.multiple))
 }
 
-// stick looks for an allocation that loads less than out and is as good within the tolerance: first what runs as it is, then
-// what a climb from there makes of it when no load may be worth less than the tolerance, a quarter of it, and so on. Demand that
-// wanders by some per cent between two plans always has a slightly better one.
+// stick looks for an allocation that loads less than out and is as good within the tolerance: first what runs as it is,
+// then what a climb from there makes of it when no load may be worth less than the tolerance, a quarter of it, and so
+// on. Demand that wanders by some per cent between two plans always has a slightly better one.
 func (m *problem) stick(ctx context.Context, out *found) {
 	have := m.have()
 	least := m.value(out.counts, out.fractions) - m.o.Tolerance
@@ -301,9 +306,9 @@ func (m *problem) covers(a *allocation, fractions []float64) bool {
 	return true
 }
 
-// occupy gives workers that the plan has no use for something to do: what they run already where that is accurate enough to
-// take a part of its stage's load, else the most accurate variant of the stage with the least to spare. It never lowers
-// accuracy, and what is less loaded is late less often.
+// occupy gives workers that the plan has no use for something to do: what they run already where that is accurate
+// enough to take a part of its stage's load, else the most accurate variant of the stage with the least to spare. It
+// never lowers accuracy, and what is less loaded is late less often.
 func (m *problem) occupy(counts []int) {
 	have := m.have()
 	load := make([]float64, len(m.stages)) // capacity by stage at the accuracy in use
@@ -356,7 +361,10 @@ func (m *problem) occupy(counts []int) {
 // plan writes an allocation down.
 func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 	apps := len(m.spec.Apps)
-	out := &plan.Plan{Planner: "proteus", Demand: make([]float64, apps), Capacity: make([]float64, apps), Forecast: plan.Forecast{Violation: -1}}
+	out := &plan.Plan{
+		Planner: "proteus", Demand: make([]float64, apps), Capacity: make([]float64, apps),
+		Forecast: plan.Forecast{Violation: -1},
+	}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
@@ -391,7 +399,8 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 		}
 		run := float64(p.limit) / p.rate
 		out.Instances = append(out.Instances, plan.Instance{
-			Worker: serving.WorkerID(w), Place: 1, Stage: p.stage, Variants: []plan.Variant{{Variant: p.variant, Limit: p.limit}}, Slots: 1,
+			Worker: serving.WorkerID(w), Place: 1, Stage: p.stage,
+			Variants: []plan.Variant{{Variant: p.variant, Limit: p.limit}}, Slots: 1,
 			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].Within-seconds(run), 0),
 		})
 		out.Forecast.CostPerHour += m.spec.DeviceTypes[device].PricePerHour
@@ -443,8 +452,8 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 }
 
 // prove says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
-// accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts the
-// reward for what is kept, so that it is loose by the tolerance at most.
+// accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts
+// the reward for what is kept, so that it is loose by the tolerance at most.
 func (m *problem) prove(out *plan.Plan, f *found) {
 	value, bound := f.multiple, f.bound
 	if m.o.Goal != Throughput {

@@ -21,8 +21,8 @@ type allocation struct {
 // slight is a difference in served fractions that is none.
 const slight = 1e-6
 
-// before tells whether a is to be preferred to b: what is served counts before everything, however little it is, that of the
-// heavier classes first.
+// before tells whether a is to be preferred to b: what is served counts before everything, however little it is, that
+// of the heavier classes first.
 func (a *allocation) before(b *allocation) bool {
 	for k := len(a.least) - 1; k >= 0; k-- {
 		if d := a.least[k] - b.least[k]; d > slight || d < -slight {
@@ -35,10 +35,12 @@ func (a *allocation) before(b *allocation) bool {
 	return a.score > b.score
 }
 
-// rate finds the best rates for given counts: with the counts fixed the program falls apart into stages, and each is served
-// by its most accurate workers first. multiple scales the demand; 1 serves it.
+// rate finds the best rates for given counts: with the counts fixed the program falls apart into stages, and each is
+// served by its most accurate workers first. multiple scales the demand; 1 serves it.
 func (m *problem) rate(counts []int, multiple float64) *allocation {
-	a := &allocation{counts: counts, rates: make([]float64, len(m.pairs)), served: make([]float64, len(m.stages)), worst: 1}
+	a := &allocation{
+		counts: counts, rates: make([]float64, len(m.pairs)), served: make([]float64, len(m.stages)), worst: 1,
+	}
 	var gain, weight float64
 	for s := range m.stages {
 		st := &m.stages[s]
@@ -59,8 +61,8 @@ func (m *problem) rate(counts []int, multiple float64) *allocation {
 	return a
 }
 
-// serve gives a stage's demand to its workers, the most accurate first; pairs of one accuracy share it in proportion to what
-// they carry. It returns the items/s served and the sum of their values; rates, by pair, may be nil.
+// serve gives a stage's demand to its workers, the most accurate first; pairs of one accuracy share it in proportion to
+// what they carry. It returns the items/s served and the sum of their values; rates, by pair, may be nil.
 func (m *problem) serve(s int, counts []int, multiple float64, rates []float64) (served, sum float64) {
 	st := &m.stages[s]
 	left := st.demand * multiple
@@ -122,9 +124,9 @@ func (m *problem) byApp(a *allocation) []float64 {
 	return out
 }
 
-// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it. Where that is not
-// all of it, it is less by a part of the gap: the most that a fleet can serve leaves no choice of accuracy, a little less does,
-// and what is served is not known any closer (carry).
+// fractions returns, by stage, what an allocation serves of its app's demand, for a search that keeps to it. Where that
+// is not all of it, it is less by a part of the gap: the most that a fleet can serve leaves no choice of accuracy, a
+// little less does, and what is served is not known any closer (carry).
 func (m *problem) fractions(a *allocation) []float64 {
 	out := make([]float64, len(m.stages))
 	by := m.byApp(a)
@@ -184,8 +186,8 @@ func (m *problem) merit(counts []int, fractions []float64) float64 {
 	return out
 }
 
-// kept returns, by pair, the workers that run it, and the reward for each that goes on doing so: all of them together are
-// worth the tolerance.
+// kept returns, by pair, the workers that run it, and the reward for each that goes on doing so: all of them together
+// are worth the tolerance.
 func (m *problem) kept() (have []int, each float64) {
 	have = m.have()
 	total := 0

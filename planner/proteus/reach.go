@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// reach is the program of how far a fleet goes, whatever the accuracy: which workers host a stage, of whose variants only the
-// fastest of each group matters, so that every stage has its demand times a multiple. Unlike what a plan sheds, which goes by
-// the apps' importance, the multiple is one for all: a demand is its mix.
+// reach is the program of how far a fleet goes, whatever the accuracy: which workers host a stage, of whose variants
+// only the fastest of each group matters, so that every stage has its demand times a multiple. Unlike what a plan
+// sheds, which goes by the apps' importance, the multiple is one for all: a demand is its mix.
 type reach struct {
 	milp.Program
 	m        *problem
@@ -43,9 +43,9 @@ func (m *problem) role(roles func(serving.StageID) role, s int) role {
 	return roles(serving.StageID(s))
 }
 
-// reach makes the program. price nil: the multiple is maximised, which is at most limit. Otherwise the price of the workers to
-// add is minimised; price is by DeviceTypeID, and no worker is added where it is negative. ok is false when some stage that
-// counts has nothing that serves it.
+// reach makes the program. price nil: the multiple is maximised, which is at most limit. Otherwise the price of the
+// workers to add is minimised; price is by DeviceTypeID, and no worker is added where it is negative. ok is false when
+// some stage that counts has nothing that serves it.
 func (m *problem) reach(roles func(serving.StageID) role, limit float64, price []float64) (x *reach, ok bool) {
 	x = &reach{m: m}
 	x.Maximize = price == nil
@@ -111,7 +111,8 @@ func (m *problem) reach(roles func(serving.StageID) role, limit float64, price [
 	return x, true
 }
 
-// fastest returns, for each group that can serve a stage, the pair with the highest rate, and the items/s of all their workers.
+// fastest returns, for each group that can serve a stage, the pair with the highest rate, and the items/s of all their
+// workers.
 func (m *problem) fastest(s int) (pairs []int, most float64) {
 	for g := range m.groups {
 		best := -1
@@ -128,7 +129,8 @@ func (m *problem) fastest(s int) (pairs []int, most float64) {
 	return pairs, most
 }
 
-// grow makes the columns of the workers to add. No more of a type are worth adding than would carry everything it can serve.
+// grow makes the columns of the workers to add. No more of a type are worth adding than would carry everything it can
+// serve.
 func (x *reach) grow(fastest [][]int, price []float64) {
 	x.more = make([]int, len(x.m.spec.DeviceTypes))
 	for d := range x.more {
@@ -179,9 +181,10 @@ const farthest = 0.001
 // reachNodes bounds these searches: their programs are a tenth of a plan's, and a node of theirs takes a millisecond.
 const reachNodes = 5000
 
-// stretch finds the largest multiple that can be carried, and a bound on it. whole stages that cannot be carried make it -1;
-// scaled ones that nothing serves, 0. counts are by pair.
-func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple, bound float64, counts []int, err error) {
+// stretch finds the largest multiple that can be carried, and a bound on it. whole stages that cannot be carried make
+// it -1; scaled ones that nothing serves, 0. counts are by pair.
+func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple, bound float64,
+	counts []int, err error) {
 	for s := range m.stages {
 		if len(m.stages[s].pairs) > 0 {
 			continue
@@ -209,8 +212,9 @@ func (p *Planner) stretch(ctx context.Context, m *problem, roles func(serving.St
 	return multiple, max(s.Bound, multiple), counts, nil
 }
 
-// Reach returns the largest multiple of the demand in r that the fleet carries, the same for every app, head-room included and
-// whatever the accuracy, as far as it was found (to one part in a thousand, or the planner's node limit) and as it is bounded.
+// Reach returns the largest multiple of the demand in r that the fleet carries, the same for every app, head-room
+// included and whatever the accuracy, as far as it was found (to one part in a thousand, or the planner's node limit)
+// and as it is bounded.
 func Reach(ctx context.Context, p *Planner, r plan.Request) (multiple, bound float64, err error) {
 	m, err := p.newProblem(r)
 	if err != nil {
@@ -231,9 +235,10 @@ func (p *Planner) enough(ctx context.Context, m *problem) (bool, error) {
 	return err == nil && s.Values != nil, err
 }
 
-// additions finds the workers whose addition lets the demand be carried at the lowest price, by DeviceTypeID. ok is false when
-// none does; proven tells that none does at a lower price.
-func (p *Planner) additions(ctx context.Context, m *problem, price []float64, within float64) (add []int, proven, ok bool, err error) {
+// additions finds the workers whose addition lets the demand be carried at the lowest price, by DeviceTypeID. ok is
+// false when none does; proven tells that none does at a lower price.
+func (p *Planner) additions(ctx context.Context, m *problem, price []float64, within float64) (add []int, proven,
+	ok bool, err error) {
 	x, ok := m.reach(all(whole), 1, price)
 	if !ok {
 		return nil, false, false, nil

@@ -7,8 +7,8 @@ import (
 )
 
 // rooms are the factors on the least head-room that are tried. The paper plans for a fixed 5 % more than the demand and
-// leaves idle what the accuracy does not need: but where the most accurate variants fit twice over, or nearly, a plan for
-// twice the demand costs no accuracy and takes the bursts between two plans in its stride.
+// leaves idle what the accuracy does not need: but where the most accurate variants fit twice over, or nearly, a plan
+// for twice the demand costs no accuracy and takes the bursts between two plans in its stride.
 var rooms = []float64{1, 1.25, 1.6, 2, 2.5, 3}
 
 // find searches the best allocation, at the largest head-room that costs no more accuracy than the slack.
@@ -36,8 +36,8 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		}
 		room = k
 	}
-	// The relaxation promises more than whole workers keep, and counts the tolerance for what is kept. A plan that is good enough here is near the bound, by less than the
-	// search stops at: there is nothing for the solver to do.
+	// The relaxation promises more than whole workers keep, and counts the tolerance for what is kept. A plan that is
+	// good enough here is near the bound, by less than the search stops at: there is nothing for the solver to do.
 	for ; room > 0 && ctx.Err() == nil; room-- {
 		m.scale(rooms[room])
 		f, err := p.search(ctx, m, all[room], true)
@@ -55,7 +55,8 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	return p.search(ctx, m, all[0], false)
 }
 
-// stay keeps what runs where that has the head-room but for one step: demand that moves around a step must not move models.
+// stay keeps what runs where that has the head-room but for one step: demand that moves around a step must not move
+// models.
 func (m *problem) stay(ctx context.Context, f *found, room int, limit float64) *found {
 	if m.o.Tolerance <= 0 || room == 0 {
 		return f

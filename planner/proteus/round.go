@@ -2,8 +2,8 @@ package proteus
 
 import "math"
 
-// round turns fractional counts into whole ones: they are cut, and the workers that are left go, one by one, where they gain
-// most. The outcome is a plan in its own right, there before the search for a better one has begun.
+// round turns fractional counts into whole ones: they are cut, and the workers that are left go, one by one, where they
+// gain most. The outcome is a plan in its own right, there before the search for a better one has begun.
 func (m *problem) round(fractional func(k int) float64) *allocation {
 	counts := make([]int, len(m.pairs))
 	free := make([]int, len(m.groups))
@@ -19,8 +19,8 @@ func (m *problem) round(fractional func(k int) float64) *allocation {
 	return m.rate(counts, 1)
 }
 
-// spend gives free workers, one at a time, to the pair that gains most: first for stages that are not served in full, the
-// heavier and the worse served before the others, then in accuracy; ties go to what the relaxation wanted more of.
+// spend gives free workers, one at a time, to the pair that gains most: first for stages that are not served in full,
+// the heavier and the worse served before the others, then in accuracy; ties go to what the relaxation wanted more of.
 func (m *problem) spend(counts, free []int, wanted func(k int) float64) {
 	served, sums := make([]float64, len(m.stages)), make([]float64, len(m.stages))
 	for s := range m.stages {

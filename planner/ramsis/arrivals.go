@@ -9,11 +9,11 @@ import (
 
 // Arrivals is how many queries come in how much time: the distribution PF(k, T) of §3.1.1.
 type Arrivals interface {
-	// LogCount returns the logarithm of the probability of k >= 0 arrivals within t seconds that begin at any moment; -Inf for
-	// what cannot be.
+	// LogCount returns the logarithm of the probability of k >= 0 arrivals within t seconds that begin at any moment;
+	// -Inf for what cannot be.
 	LogCount(k int, t float64) float64
-	// LogAfter is the same for t seconds that begin just after an arrival. The paper assumes that it makes no difference
-	// (independent increments, §4.4.2), which for gaps other than Poisson's it does.
+	// LogAfter is the same for t seconds that begin just after an arrival. The paper assumes that it makes no
+	// difference (independent increments, §4.4.2), which for gaps other than Poisson's it does.
 	LogAfter(k int, t float64) float64
 	// Rate is the mean, in queries/s.
 	Rate() float64
@@ -44,8 +44,8 @@ func (p Poisson) Rate() float64 { return float64(p) }
 
 func (p Poisson) String() string { return fmt.Sprintf("poisson(%v/s)", float64(p)) }
 
-// Gamma arrivals have independent gaps of a gamma distribution: shape 1 is Poisson, a whole shape is Erlang, a small one comes
-// in bursts.
+// Gamma arrivals have independent gaps of a gamma distribution: shape 1 is Poisson, a whole shape is Erlang, a small
+// one comes in bursts.
 type Gamma struct {
 	PerSecond float64 // mean rate
 	Shape     float64 // > 0
@@ -68,8 +68,9 @@ func (g Gamma) LogAfter(k int, t float64) float64 {
 	return math.Log(max(g.ended(k, x)-g.ended(k+1, x), 0))
 }
 
-// LogCount implements Arrivals. The first gap is the rest of one that is under way at any moment; that k arrivals have come has
-// the probability of the rate times the integral of that of k-1 arrivals after an arrival (Cox, Renewal Theory, 1962, §3.2).
+// LogCount implements Arrivals. The first gap is the rest of one that is under way at any moment; that k arrivals have
+// come has the probability of the rate times the integral of that of k-1 arrivals after an arrival (Cox, Renewal
+// Theory, 1962, §3.2).
 func (g Gamma) LogCount(k int, t float64) float64 {
 	x := g.PerSecond * g.Shape * t
 	// The integral of ended over 0 to x.
@@ -100,8 +101,9 @@ func (g Gamma) Rate() float64 { return g.PerSecond }
 
 func (g Gamma) String() string { return fmt.Sprintf("gamma(%v/s, shape %v)", g.PerSecond, g.Shape) }
 
-// Counted arrivals were counted in a trace: how often k came within windows of several lengths. Between two lengths the counts
-// of the next longer window are thinned: each of its arrivals lies in the shorter one with the probability of their ratio.
+// Counted arrivals were counted in a trace: how often k came within windows of several lengths. Between two lengths the
+// counts of the next longer window are thinned: each of its arrivals lies in the shorter one with the probability of
+// their ratio.
 type Counted struct {
 	Name string
 	// Windows ascend, in seconds; Share is by window the share of windows with k arrivals.
@@ -109,7 +111,8 @@ type Counted struct {
 	Share   [][]float64
 }
 
-// Count takes the times of arrivals in seconds, ascending, and counts them in windows of the given lengths laid end to end.
+// Count takes the times of arrivals in seconds, ascending, and counts them in windows of the given lengths laid end to
+// end.
 func Count(name string, times []float64, windows []float64) (*Counted, error) {
 	if len(times) < 2 {
 		return nil, fmt.Errorf("arrivals %q: %d of them, want at least 2", name, len(times))
@@ -118,7 +121,8 @@ func Count(name string, times []float64, windows []float64) (*Counted, error) {
 	span := times[len(times)-1] - times[0]
 	for i, w := range windows {
 		if !(w > 0) || i > 0 && !(w > windows[i-1]) || w > span {
-			return nil, fmt.Errorf("arrivals %q: window %v s, want them to ascend from above 0 to at most the %v s of the trace", name, w, span)
+			return nil, fmt.Errorf("arrivals %q: window %v s, want them to ascend from above 0 to at most the %v s "+
+				"of the trace", name, w, span)
 		}
 		n := int(span / w)
 		counts := make([]int, n)
@@ -182,7 +186,8 @@ func binomial(n, k int, p float64) float64 {
 		}
 		return 0
 	}
-	return math.Exp(logFactorial(n) - logFactorial(k) - logFactorial(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+	return math.Exp(logFactorial(n) - logFactorial(k) - logFactorial(n-k) + float64(k)*math.Log(p) +
+		float64(n-k)*math.Log1p(-p))
 }
 
 // Rate implements Arrivals.

@@ -41,21 +41,21 @@ func (f *first) at(n, level int) {
 func (f *first) over(took time.Duration) *table {
 	t := f.tables[f.class][took]
 	if t == nil {
-		t = f.problem.table(f.streams[f.class], took)
+		t = f.table(f.streams[f.class], took)
 		f.tables[f.class][took] = t
 	}
 	return t
 }
 
-// all adds the row of a batch of everything that waits: the first arrival since comes in one of the pieces of the time, or
-// nobody comes.
+// all adds the row of a batch of everything that waits: the first arrival since comes in one of the pieces of the time,
+// or nobody comes.
 func (f *first) all(took time.Duration) {
 	if took == 0 {
 		f.Next.Add(0, 1)
 		return
 	}
 	t := f.over(took)
-	base := 1 + f.class*len(f.problem.level)
+	base := 1 + f.class*len(f.level)
 	for i, come := range t.come {
 		f.before[i] = dot(f.weight, come)
 	}
@@ -69,10 +69,10 @@ func (f *first) all(took time.Duration) {
 	f.Next.Add(0, max(nobody, 0))
 }
 
-// part adds the row of a batch that leaves queries behind. The first of those came as the batch's K-th arrival of the process
-// after the first of all, of as many as came in that time, in an order that chance has made even: a beta distribution.
-// The paper leaves variable batching to the reader ("follows similar reasoning", §4.4); that its slack and how many come
-// during the batch depend on the same phase is neglected.
+// part adds the row of a batch that leaves queries behind. The first of those came as the batch's K-th arrival of the
+// process after the first of all, of as many as came in that time, in an order that chance has made even: a beta
+// distribution. The paper leaves variable batching to the reader ("follows similar reasoning", §4.4); that its slack
+// and how many come during the batch depend on the same phase is neglected.
 func (f *first) part(n, level, batch int, took time.Duration) {
 	s := f.streams[f.class]
 	k := float64(s.phases)
@@ -114,7 +114,8 @@ func (f *first) part(n, level, batch int, took time.Duration) {
 	f.Next.Add(f.alone+f.state(left, high), max(rest, 0))
 }
 
-// arrive sets more: how likely it is that so many come to the worker during a batch; what is beyond the longest queue is one.
+// arrive sets more: how likely it is that so many come to the worker during a batch; what is beyond the longest queue
+// is one.
 func (f *first) arrive(took time.Duration) {
 	f.more = f.more[:0]
 	if took == 0 {

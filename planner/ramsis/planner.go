@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -21,15 +21,16 @@ type Options struct {
 	Balance  Balance // of the router that goes with it
 	// Shape of gamma gaps between arrivals; 0 means Poisson.
 	Shape float64
-	// Rates to make policies for, ascending, in queries/s; nil spaces them so that neighbours differ by at most Step in accuracy.
+	// Rates to make policies for, ascending, in queries/s; nil spaces them so that neighbours differ by at most Step in
+	// accuracy.
 	Rates []float64
 	Step  float64 // 0 means 0.01
 	// Alone makes a policy for the demand that is asked for and no other: for a load that is known and does not change.
 	Alone bool
 }
 
-// Planner loads every variant that is of use on every worker and makes the policies for choosing among them. It keeps what it
-// has made; it is not for concurrent use.
+// Planner loads every variant that is of use on every worker and makes the policies for choosing among them. It keeps
+// what it has made; it is not for concurrent use.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
@@ -46,15 +47,16 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Tables
 }
 
-// The rates that a set covers unless they are given, as multiples of what the fastest variant carries: below the first, or a
-// lower one if there the most accurate variant is not yet as good as always taken, and beyond the last policies are all the same.
+// The rates that a set covers unless they are given, as multiples of what the fastest variant carries: below the first,
+// or a lower one if there the most accurate variant is not yet as good as always taken, and beyond the last policies
+// are all the same.
 const (
 	lowest  = 0.02
 	highest = 1.1
 )
 
-// Plan implements plan.Planner. It makes the missing policies only: a demand beyond those that the last plan covered adds one
-// (§3.2.2).
+// Plan implements plan.Planner. It makes the missing policies only: a demand beyond those that the last plan covered
+// adds one (§3.2.2).
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: 0}}
 	if r.Snapshot != nil {
@@ -71,7 +73,8 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	for s := range r.Spec.Stages {
 		app := asked[s].App
 		if len(r.Spec.Apps[app].Stages) > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner ramsis knows the slack of one; use planner proteus", r.Spec.Apps[app].Name, len(r.Spec.Apps[app].Stages))
+			return nil, fmt.Errorf("app %q has %d stages: planner ramsis knows the slack of one; use planner proteus",
+				r.Spec.Apps[app].Name, len(r.Spec.Apps[app].Stages))
 		}
 		promise, err := p.stage(ctx, out, r.Spec, serving.StageID(s), asked[s], pools[s], broken)
 		if err != nil {
@@ -90,7 +93,8 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 }
 
 // stage gives a stage its workers and the policies for each type of them.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, asked capacity.Asked, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
+	asked capacity.Asked, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
 	var types []serving.DeviceTypeID
 	for _, w := range workers {
 		if d := spec.Workers[w].DeviceType; !slices.Contains(types, d) {
@@ -140,10 +144,13 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 }
 
 // policies makes the set of one type of worker.
-func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.Asked, models []Model, workers int, carries float64) (plan.Policies, error) {
+func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.Asked,
+	models []Model, workers int, carries float64) (plan.Policies, error) {
 	worker := func(rate float64) *Worker {
-		w := &Worker{SLO: asked.Within, Workers: workers, Models: models, Longest: p.longest(models), Levels: p.levels(),
-			Variable: p.Options.Variable, Balance: p.Options.Balance, Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate)}
+		w := &Worker{SLO: asked.Within, Workers: workers, Models: models, Longest: p.longest(models),
+			Levels:   p.levels(),
+			Variable: p.Options.Variable, Balance: p.Options.Balance,
+			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate)}
 		if p.Options.Shape > 0 {
 			w.Arrivals = Gamma{PerSecond: rate, Shape: p.Options.Shape}
 		}
@@ -226,9 +233,10 @@ func (p *Planner) longest(models []Model) int {
 	return min(p.bound(), most)
 }
 
-// models returns the variants of a stage that are of use on a device type: known, above the floor, on the Pareto front, one
-// query in time, and within its memory, of which the variants least missed are left out first.
-func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration, broken []bool) []Model {
+// models returns the variants of a stage that are of use on a device type: known, above the floor, on the Pareto front,
+// one query in time, and within its memory, of which the variants least missed are left out first.
+func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
+	broken []bool) []Model {
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]

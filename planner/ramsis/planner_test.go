@@ -23,18 +23,29 @@ func (b believed) Latency(v serving.VariantID, d serving.DeviceTypeID, items, _ 
 
 func (b believed) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// world has two apps, the first with three variants and the second with one, and workers of two types, the second twice as
-// slow.
+// world has two apps, the first with three variants and the second with one, and workers of two types, the second twice
+// as slow.
 func world(fast, slow int) (*serving.Spec, believed) {
 	app := func(name string, slo time.Duration, s serving.StageID) serving.App {
-		return serving.App{Name: name, SLO: serving.SLO{Latency: slo, Percentile: 99}, Late: serving.ServeLate, Weight: 1, QueueLimit: 100, Stages: []serving.StageID{s}}
+		return serving.App{
+			Name: name, SLO: serving.SLO{Latency: slo, Percentile: 99}, Late: serving.ServeLate, Weight: 1,
+			QueueLimit: 100, Stages: []serving.StageID{s},
+		}
 	}
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "fast", PricePerHour: 2}, {Name: "slow", PricePerHour: 1}},
 		Apps:        []serving.App{app("images", 150*msec, 0), app("texts", 100*msec, 1)},
-		Stages:      []serving.Stage{{Name: "images", App: 0, Variants: []serving.VariantID{0, 1, 2}}, {Name: "texts", App: 1, Variants: []serving.VariantID{3}}},
-		Variants: []serving.Variant{{Name: "small", Accuracy: 0.6, MaxBatch: 6, MemoryBytes: 10}, {Name: "medium", Accuracy: 0.75, MaxBatch: 6, MemoryBytes: 20},
-			{Name: "large", Accuracy: 0.85, MaxBatch: 6, MemoryBytes: 40}, {Name: "text", Stage: 1, Accuracy: 0.9, MaxBatch: 4}},
+		Stages: []serving.Stage{
+			{Name: "images", App: 0, Variants: []serving.VariantID{0, 1, 2}}, {
+				Name: "texts", App: 1, Variants: []serving.VariantID{3},
+			},
+		},
+		Variants: []serving.Variant{{Name: "small", Accuracy: 0.6, MaxBatch: 6, MemoryBytes: 10}, {
+			Name: "medium", Accuracy: 0.75, MaxBatch: 6, MemoryBytes: 20,
+		},
+			{
+				Name: "large", Accuracy: 0.85, MaxBatch: 6, MemoryBytes: 40,
+			}, {Name: "text", Stage: 1, Accuracy: 0.9, MaxBatch: 4}},
 	}
 	for range fast {
 		spec.Workers = append(spec.Workers, serving.Worker{})
@@ -94,7 +105,8 @@ func TestPlanner(t *testing.T) {
 				a, b := set.ByRate[i-1], set.ByRate[i]
 				step := max(math.Abs(a.Promise.Accuracy-b.Promise.Accuracy), b.Promise.Violation-a.Promise.Violation)
 				if step > 0.01 && a.Promise.Violation <= hopeless && b.Rate > a.Rate*narrow+1 {
-					t.Errorf("stage %d, type %d: the promise moves by %.3f from %.0f to %.0f queries/s", s, d, step, a.Rate, b.Rate)
+					t.Errorf("stage %d, type %d: the promise moves by %.3f from %.0f to %.0f queries/s", s, d, step,
+						a.Rate, b.Rate)
 				}
 			}
 			first, best := set.ByRate[0], 0.0
@@ -102,7 +114,8 @@ func TestPlanner(t *testing.T) {
 				best = max(best, spec.Variants[v].Accuracy)
 			}
 			if first.Promise.Accuracy < best-0.01 {
-				t.Errorf("stage %d, type %d: at %.3f queries/s accuracy %.3f, the best variant has %.3f", s, d, first.Rate, first.Promise.Accuracy, best)
+				t.Errorf("stage %d, type %d: at %.3f queries/s accuracy %.3f, the best variant has %.3f", s, d,
+					first.Rate, first.Promise.Accuracy, best)
 			}
 			if s == 0 && len(set.ByRate) < 10 {
 				t.Errorf("stage %d, type %d: only %d policies", s, d, len(set.ByRate))
@@ -119,7 +132,9 @@ func TestPlanner(t *testing.T) {
 		if err != nil || store.made != made {
 			t.Errorf("%d policies were made again (%v)", store.made-made, err)
 		}
-		if !slices.EqualFunc(second.Policies, got.Policies, func(a, b plan.Policies) bool { return len(a.ByRate) == len(b.ByRate) }) {
+		if !slices.EqualFunc(second.Policies, got.Policies, func(a, b plan.Policies) bool {
+			return len(a.ByRate) == len(b.ByRate)
+		}) {
 			t.Error("the second plan has other policies")
 		}
 	}
@@ -159,11 +174,13 @@ func TestMissingLoad(t *testing.T) {
 		}
 		return out
 	}
-	if !slices.Equal(rates(first, 0), []float64{10, 20}) || !slices.Equal(rates(second, 0), []float64{10, 20, 33}) || !slices.Equal(rates(second, 1), []float64{10, 20}) {
+	if !slices.Equal(rates(first, 0), []float64{10, 20}) || !slices.Equal(rates(second, 0), []float64{10, 20, 33}) ||
+		!slices.Equal(rates(second, 1), []float64{10, 20}) {
 		t.Errorf("policies for %v, then %v and %v", rates(first, 0), rates(second, 0), rates(second, 1))
 	}
 	for k := range first.Instances {
-		if first.Instances[k].Worker != second.Instances[k].Worker || first.Instances[k].Stage != second.Instances[k].Stage {
+		if first.Instances[k].Worker != second.Instances[k].Worker ||
+			first.Instances[k].Stage != second.Instances[k].Stage {
 			t.Errorf("worker %d changed its app", second.Instances[k].Worker)
 		}
 	}
@@ -198,11 +215,13 @@ func TestPlannerErrors(t *testing.T) {
 		t.Errorf("stopped: %v", err)
 	}
 	spec.Apps[1].SLO.Latency = 5 * msec
-	if _, err := p.Plan(t.Context(), plan.Request{Spec: spec}); err == nil || !strings.Contains(err.Error(), `app "texts"`) {
+	if _, err := p.Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
+		!strings.Contains(err.Error(), `app "texts"`) {
 		t.Errorf("an objective that nothing meets: %v", err)
 	}
 	few, _ := world(1, 0)
-	if _, err := p.Plan(t.Context(), plan.Request{Spec: few}); err == nil || !strings.Contains(err.Error(), "share 1 workers") {
+	if _, err := p.Plan(t.Context(), plan.Request{Spec: few}); err == nil ||
+		!strings.Contains(err.Error(), "share 1 workers") {
 		t.Errorf("fewer workers than apps: %v", err)
 	}
 	spec, _ = world(2, 0)
@@ -211,7 +230,8 @@ func TestPlannerErrors(t *testing.T) {
 	spec.Stages[1].App, spec.Stages[1].Joins = 0, 1
 	spec.Apps = spec.Apps[:1]
 	spec.Apps[0].Stages = []serving.StageID{0, 1}
-	if _, err := p.Plan(t.Context(), plan.Request{Spec: spec}); err == nil || !strings.Contains(err.Error(), "2 stages") {
+	if _, err := p.Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
+		!strings.Contains(err.Error(), "2 stages") {
 		t.Errorf("an app of two stages: %v", err)
 	}
 }

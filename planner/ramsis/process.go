@@ -17,11 +17,11 @@ type action struct {
 
 // problem is a worker's decision process with what its states and actions mean.
 //
-// A state is (n, T_j): n queries wait and the first has at least T_j left (§4.2). The empty queue is no state of its own:
-// whatever leads there leads on to (1, SLO) with the next arrival (Eq. 1). Chance takes two steps, from an action to the age
-// that the first arrival since has when the batch ends, or to nobody having come, and from there to how many came after it:
-// the second step does not depend on the action, which is what makes tables of several thousand states a matter of a tenth
-// of a second.
+// A state is (n, T_j): n queries wait and the first has at least T_j left (§4.2). The empty queue is no state of its
+// own: whatever leads there leads on to (1, SLO) with the next arrival (Eq. 1). Chance takes two steps, from an action
+// to the age that the first arrival since has when the batch ends, or to nobody having come, and from there to how many
+// came after it: the second step does not depend on the action, which is what makes tables of several thousand states a
+// matter of a tenth of a second.
 type problem struct {
 	*Worker
 	mdp.Process
@@ -53,8 +53,8 @@ func newProblem(w *Worker) *problem {
 	return p
 }
 
-// divide cuts the ages that a waiting query can have into pieces, none across two slacks: an arrival is taken to have come in
-// the middle of its piece.
+// divide cuts the ages that a waiting query can have into pieces, none across two slacks: an arrival is taken to have
+// come in the middle of its piece.
 func (p *problem) divide() {
 	longest := p.SLO
 	for n := 1; n <= p.Longest; n++ { // beyond the objective only what is fastest is run
@@ -168,8 +168,8 @@ func (p *problem) late(f *first, n, level, m, b int) {
 	p.add(f, action{model: -1, batch: 1}, n, level)
 }
 
-// fastest returns the model that takes all of n soonest; when none takes so many, the largest batch of the one that serves
-// most of it soonest.
+// fastest returns the model that takes all of n soonest; when none takes so many, the largest batch of the one that
+// serves most of it soonest.
 func (p *problem) fastest(n int) (model, batch int) {
 	for b := n; ; b-- {
 		best := -1

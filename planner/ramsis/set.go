@@ -18,10 +18,12 @@ type Store interface {
 	Put(key string, p *plan.Policy)
 }
 
-// Key identifies what a policy is made from: equal keys, equal policies. It begins with the version of this package's method.
+// Key identifies what a policy is made from: equal keys, equal policies. It begins with the version of this package's
+// method.
 func (w *Worker) Key() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "ramsis 1\n%d %d %d %d %v %v %v\n%v\n", w.SLO, w.Workers, w.Longest, w.Levels, w.Variable, w.Balance, w.Drop, w.Arrivals)
+	fmt.Fprintf(h, "ramsis 1\n%d %d %d %d %v %v %v\n%v\n", w.SLO, w.Workers, w.Longest, w.Levels, w.Variable, w.Balance,
+		w.Drop, w.Arrivals)
 	for _, m := range w.Models {
 		fmt.Fprintf(h, "%d %v %v\n", m.Variant, m.Accuracy, m.Latency)
 	}
@@ -72,8 +74,8 @@ const (
 	hopeless = 0.1  // share of late queries beyond which a policy has no neighbours between it and the next
 )
 
-// between adds policies for rates between two until the promised accuracies of neighbours differ by at most step (§6), or
-// their rates hardly do.
+// between adds policies for rates between two until the promised accuracies of neighbours differ by at most step (§6),
+// or their rates hardly do.
 func (m *maker) between(ctx context.Context, low, high, step float64) error {
 	a, err := m.at(ctx, low)
 	if err != nil {
@@ -99,7 +101,8 @@ func (m *maker) between(ctx context.Context, low, high, step float64) error {
 	return m.between(ctx, middle, high, step)
 }
 
-// lowest returns the rate to begin with: low or so much below it that the most accurate model is as good as always chosen.
+// lowest returns the rate to begin with: low or so much below it that the most accurate model is as good as always
+// chosen.
 func (m *maker) lowest(ctx context.Context, low, best, step float64) (float64, error) {
 	for range 10 {
 		p, err := m.at(ctx, low)

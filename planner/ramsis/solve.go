@@ -9,11 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// lost is by how much more than is served may come before that is taken for too much, rather than for queries lost in a rare burst.
+// lost is by how much more than is served may come before that is taken for too much, rather than for queries lost in a
+// rare burst.
 const lost = 1e-4
 
-// decisions is how far the policy looks ahead: the authors' code makes 100 sweeps without a discount and takes the action
-// that one more would take.
+// decisions is how far the policy looks ahead: the authors' code makes 100 sweeps without a discount and takes the
+// action that one more would take.
 const decisions = 101
 
 // Solve makes the policy of a worker and says what it promises. It ends between two of its steps when ctx does.
@@ -29,7 +30,9 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	out := &plan.Policy{Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.Longest*len(p.levels))}
+	out := &plan.Policy{
+		Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.Longest*len(p.levels)),
+	}
 	for j := range p.levels {
 		for n := 1; n <= w.Longest; n++ {
 			a := p.actions[best[p.state(n, j)]]
@@ -45,10 +48,11 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 	return out, nil
 }
 
-// promise works out the guarantees of a policy (§5.1), every query counting the same: a decision weighs as many as it serves.
-// A decision that misses the first deadline counts as missing all of them, and slack is rounded down: so the share of late
-// queries is an upper bound. The accuracy is that of all queries, whether in time or not: the paper leaves out decisions that
-// miss, but others of their batch may be in time, on the fastest variant; with them in, it is a lower bound.
+// promise works out the guarantees of a policy (§5.1), every query counting the same: a decision weighs as many as it
+// serves. A decision that misses the first deadline counts as missing all of them, and slack is rounded down: so the
+// share of late queries is an upper bound. The accuracy is that of all queries, whether in time or not: the paper
+// leaves out decisions that miss, but others of their batch may be in time, on the fastest variant; with them in, it is
+// a lower bound.
 func (p *problem) promise(policy mdp.Policy) plan.Promise {
 	share := p.Stationary(policy, p.state(1, len(p.levels)-1), 1e-10, 20000)
 	type served struct{ accuracy, queries float64 }
@@ -70,8 +74,9 @@ func (p *problem) promise(policy mdp.Policy) plan.Promise {
 			by = append(by, served{acc, n})
 		}
 	}
-	// A worker's queries come at its share of the rate; what they keep it busy is a share of that time. When more come than
-	// are served, the process loses them beyond its longest queue; a real queue grows, and in the long run all are late.
+	// A worker's queries come at its share of the rate; what they keep it busy is a share of that time. When more come
+	// than are served, the process loses them beyond its longest queue; a real queue grows, and in the long run all are
+	// late.
 	out.Utilization = busy * p.Arrivals.Rate() / float64(p.Workers) / all
 	out.Violation /= all
 	if p.Balance == RoundRobin && out.Utilization > 1+lost { // by App. I fewer come to a long queue

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// stream is how arrivals come to one worker: every so many of a process. Where it stands among those is a phase, how many have
-// passed since the last that was its own.
+// stream is how arrivals come to one worker: every so many of a process. Where it stands among those is a phase, how
+// many have passed since the last that was its own.
 type stream struct {
 	Arrivals // of the process
 	phases   int
@@ -33,8 +33,9 @@ func (p *problem) class(n int) int {
 	return 0
 }
 
-// carries returns how many queries a second the most accurate model serves that carries the given rate within the objective;
-// the fastest when none does. It is the mu of App. I, which the paper gives as a latency: only a rate makes the formula one.
+// carries returns how many queries a second the most accurate model serves that carries the given rate within the
+// objective; the fastest when none does. It is the mu of App. I, which the paper gives as a latency: only a rate makes
+// the formula one.
 func (w *Worker) carries(rate float64) float64 {
 	best, accuracy, most := 0.0, math.Inf(-1), 0.0
 	for _, m := range w.Models {
@@ -50,8 +51,8 @@ func (w *Worker) carries(rate float64) float64 {
 	return best
 }
 
-// later tells, for 0 and more, the probability that so many of the worker's own arrivals come within t seconds after one of
-// them, as long as the queue then has room.
+// later tells, for 0 and more, the probability that so many of the worker's own arrivals come within t seconds after
+// one of them, as long as the queue then has room.
 func (s *stream) later(t float64, longest int, tell func(more int, share float64)) {
 	sum := 0.0
 	for more := range longest {
@@ -68,8 +69,8 @@ func (s *stream) later(t float64, longest int, tell func(more int, share float64
 	}
 }
 
-// weigh returns how likely each phase is when n queries wait of which the first came t seconds ago (interval A of §4.4.2):
-// (n-1)K and the phase have come since.
+// weigh returns how likely each phase is when n queries wait of which the first came t seconds ago (interval A of
+// §4.4.2): (n-1)K and the phase have come since.
 func (s *stream) weigh(n int, t float64, out []float64) {
 	if s.phases == 1 {
 		out[0] = 1
@@ -81,7 +82,8 @@ func (s *stream) weigh(n int, t float64, out []float64) {
 		most = max(most, out[r])
 	}
 	if math.IsInf(most, -1) {
-		// It cannot be; what comes nearest is the first phase when there was too little time for so many, else the last.
+		// It cannot be; what comes nearest is the first phase when there was too little time for so many, else the
+		// last.
 		clear(out)
 		if s.Rate()*t < float64(n*s.phases) {
 			out[0] = 1
@@ -115,8 +117,9 @@ func (s *stream) come(t float64, out []float64) {
 
 // table of a stream over the time that a batch takes.
 type table struct {
-	come  [][]float64 // by edge, then phase: the next one of the worker's own comes before what the edge leaves of the time
-	fewer []float64   // by k: fewer than k arrivals of the process within the time
+	// by edge, then phase: the next one of the worker's own comes before what the edge leaves of the time
+	come  [][]float64
+	fewer []float64 // by k: fewer than k arrivals of the process within the time
 }
 
 func (p *problem) table(s *stream, took time.Duration) *table {

@@ -18,8 +18,8 @@ type Worker struct {
 	Models   []Model
 	// Longest is the longest queue that is told apart, N_w; at least 1.
 	Longest int
-	// Levels is D of the fixed-length discretisation (§4.2.2): slacks in steps of SLO/D. 0 takes one level for every latency
-	// that a batch can have (model-based discretisation, §4.2.1).
+	// Levels is D of the fixed-length discretisation (§4.2.2): slacks in steps of SLO/D. 0 takes one level for every
+	// latency that a batch can have (model-based discretisation, §4.2.1).
 	Levels int
 	// Variable lets a batch leave queries behind (variable batching, §4.3.2); else a batch is everything that waits.
 	Variable bool
@@ -70,7 +70,8 @@ func (w *Worker) check() error {
 	}
 	for _, m := range w.Models {
 		if len(m.Latency) == 0 || m.Latency[0] <= 0 || !slices.IsSorted(m.Latency) {
-			return fmt.Errorf("ramsis: variant %d: latencies %v, want them positive and not to fall with the batch", m.Variant, m.Latency)
+			return fmt.Errorf("ramsis: variant %d: latencies %v, want them positive and not to fall with the batch",
+				m.Variant, m.Latency)
 		}
 	}
 	if _, poisson := w.Arrivals.(Poisson); w.Balance == ShortestQueue && !poisson {
@@ -98,8 +99,8 @@ func (m *Model) serves(within time.Duration) float64 {
 	return most
 }
 
-// Pareto leaves out every model than which another is as accurate and, in no batch, slower (§4.3.3), and returns the rest by
-// latency.
+// Pareto leaves out every model than which another is as accurate and, in no batch, slower (§4.3.3), and returns the
+// rest by latency.
 func Pareto(models []Model) []Model {
 	var out []Model
 	for i := range models {

@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// again serves all modules anew, with the parts of the objective that the allocation gave them, and takes that where it rents less: one module
-// after the other fills whole machines with what serves most for its price, and puts what is left in the room of others or on the cheapest machine that
-// carries it. An allocation that counts machines by the part that is used has no reason to fill them: two that are used by two thirds cost it
-// the same as one that is full and a third of another, which others can share. What comes first matters, so several orders are tried.
+// again serves all modules anew, with the parts of the objective that the allocation gave them, and takes that where it
+// rents less: one module after the other fills whole machines with what serves most for its price, and puts what is
+// left in the room of others or on the cheapest machine that carries it. An allocation that counts machines by the part
+// that is used has no reason to fill them: two that are used by two thirds cost it the same as one that is full and a
+// third of another, which others can share. What comes first matters, so several orders are tried.
 func (c *candidate) again() {
 	best := *c
 	for _, order := range c.orders() {

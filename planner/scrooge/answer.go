@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -24,7 +24,9 @@ func (c *candidate) homes() []capacity.Home {
 		households[k].Group = b.device
 		for n := range b.pieces {
 			p := &b.pieces[n]
-			households[k].Lodgers = append(households[k].Lodgers, capacity.Lodger{Stage: x.stage(p).id, Variant: variant(&p.mode), Slots: p.mode.Slots})
+			households[k].Lodgers = append(households[k].Lodgers, capacity.Lodger{
+				Stage: x.stage(p).id, Variant: variant(&p.mode), Slots: p.mode.Slots,
+			})
 		}
 	}
 	homes, _ := capacity.House(x.running, x.workers, households)
@@ -45,12 +47,16 @@ func (c *candidate) kept() (n int) {
 
 func (x *world) stage(p *piece) *stage { return &x.graphs[p.graph].stages[p.stage] }
 
-// plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, where that does not fit.
+// plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, where that does not
+// fit.
 func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) *plan.Plan {
 	if !x.o.AsWritten {
 		c.calm()
 	}
-	out := &plan.Plan{Planner: "scrooge", Forecast: plan.Forecast{Violation: -1, CostPerHour: x.rent(r, c)}, Budgets: make([]time.Duration, len(x.spec.Stages))}
+	out := &plan.Plan{
+		Planner: "scrooge", Forecast: plan.Forecast{Violation: -1, CostPerHour: x.rent(r, c)},
+		Budgets: make([]time.Duration, len(x.spec.Stages)),
+	}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
@@ -71,7 +77,9 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 			p := &b.pieces[n]
 			st := x.stage(p)
 			i := plan.Instance{
-				Worker: h.Worker, Place: h.Places[n], Stage: st.id, Variants: []plan.Variant{{Variant: variant(&p.mode), Limit: p.mode.Batch}},
+				Worker: h.Worker, Place: h.Places[n], Stage: st.id, Variants: []plan.Variant{
+					{Variant: variant(&p.mode), Limit: p.mode.Batch},
+				},
 				Slots: p.mode.Slots, Built: x.built(p), Share: p.rate / (st.rate * part),
 			}
 			if p.mode.Batch > 1 {
@@ -124,8 +132,8 @@ func (x *world) promise(out *plan.Plan, reach, right []float64, part float64) {
 	out.Forecast.Accuracy = accuracy / queries
 }
 
-// prove says how good the plan is proven to be, in $/h of rent. No plan uses less of machines than the bounds of the graphs say; what is
-// rented is whole machines, so that the least sum of whole prices from there on is a bound.
+// prove says how good the plan is proven to be, in $/h of rent. No plan uses less of machines than the bounds of the
+// graphs say; what is rented is whole machines, so that the least sum of whole prices from there on is a bound.
 func (x *world) prove(out *plan.Plan, c *candidate, bound float64) {
 	if x.free || math.IsNaN(bound) {
 		return
@@ -152,8 +160,8 @@ func (x *world) useful(device int) bool {
 	return false
 }
 
-// whole is the least sum of prices, each taken any number of times, that is at least as much as is needed. It gives up after a number of steps with what is
-// needed itself.
+// whole is the least sum of prices, each taken any number of times, that is at least as much as is needed. It gives up
+// after a number of steps with what is needed itself.
 func whole(need float64, prices []float64) float64 {
 	prices = slices.Clone(prices)
 	slices.Sort(prices)
@@ -186,8 +194,8 @@ func whole(need float64, prices []float64) float64 {
 	return best
 }
 
-// built is how many slots an instance is launched with: as many as any mode of its variant on its type has, so that another concurrency takes no
-// load.
+// built is how many slots an instance is launched with: as many as any mode of its variant on its type has, so that
+// another concurrency takes no load.
 func (x *world) built(p *piece) (most int) {
 	for _, m := range x.stage(p).modes {
 		if m.Type == p.mode.Type && m.Tag == p.mode.Tag {

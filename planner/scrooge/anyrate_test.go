@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// anyRate is the least cost of a module within a latency when its machines may get any rates: for all numbers of machines in all
-// modes, each has between the rate at which its batches form in time and what it carries, the cheapest the most.
+// anyRate is the least cost of a module within a latency when its machines may get any rates: for all numbers of
+// machines in all modes, each has between the rate at which its batches form in time and what it carries, the cheapest
+// the most.
 func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 	type bounds struct{ least, most, price float64 }
 	var modes []bounds
@@ -38,7 +39,8 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 			return
 		}
 		if k < len(modes) {
-			for counts[k] = 0; counts[k]*modes[k].least <= m.Rate && (counts[k]-1)*modes[k].most <= m.Rate; counts[k]++ {
+			for counts[k] = 0; counts[k]*modes[k].least <= m.Rate &&
+				(counts[k]-1)*modes[k].most <= m.Rate; counts[k]++ {
 				try(k+1, least+counts[k]*modes[k].least, most+counts[k]*modes[k].most)
 			}
 			return
@@ -58,8 +60,8 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 	return best
 }
 
-// What is not searched: machines that get less than they can carry so that a partial one in another mode gets more. It is tried at
-// many latencies on small graphs, and is seldom worth anything.
+// What is not searched: machines that get less than they can carry so that a partial one in another mode gets more. It
+// is tried at many latencies on small graphs, and is seldom worth anything.
 func TestAnyRate(t *testing.T) {
 	const latencies = 100
 	served, gain, sum, most := 0, 0, 0.0, 0.0
@@ -80,7 +82,8 @@ func TestAnyRate(t *testing.T) {
 				within := p.SLO * k / latencies
 				c := anyRate(p, &p.Modules[i], within)
 				if c > m.steps.cost(within)*(1+1e-9) {
-					t.Fatalf("seed %d, module %d, within %v: any rates cost %v, those searched %v", seed, i, within, c, m.steps.cost(within))
+					t.Fatalf("seed %d, module %d, within %v: any rates cost %v, those searched %v", seed, i, within, c,
+						m.steps.cost(within))
 				}
 				m.add(point{within, c}, func() way { return way{} })
 			}

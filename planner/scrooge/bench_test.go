@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
-// BenchmarkExact takes the times of Exact over 50 problems of 30 machine types for each graph, and reports their median and the
-// longest; a problem's time is the shortest of its runs, so run it with -benchtime of several times 50x.
+// BenchmarkExact takes the times of Exact over 50 problems of 30 machine types for each graph, and reports their median
+// and the longest; a problem's time is the shortest of its runs, so run it with -benchtime of several times 50x.
 func BenchmarkExact(b *testing.B) {
 	for n, name := range scrooge.Names() {
 		b.Run(name, func(b *testing.B) {

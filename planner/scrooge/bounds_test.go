@@ -39,7 +39,8 @@ func TestCutShort(t *testing.T) {
 			for at := time.Duration(0); at <= p.SLO; at += 100 * time.Microsecond {
 				low, exact, high := m.lower.cost(at), whole.steps.cost(at), m.steps.cost(at)
 				if low > exact*(1+1e-9) || exact > high*(1+1e-9) {
-					t.Fatalf("seed %d, %d steps, within %v: %v, exactly %v, at least %v", seed, work, at, high, exact, low)
+					t.Fatalf("seed %d, %d steps, within %v: %v, exactly %v, at least %v", seed, work, at, high, exact,
+						low)
 				}
 			}
 		}
@@ -61,7 +62,8 @@ func steps(rng *rand.Rand) curve {
 	return c
 }
 
-// The objective is split as well as can be over any graph: all choices of steps are tried. With few nodes there is a bound.
+// The objective is split as well as can be over any graph: all choices of steps are tried. With few nodes there is a
+// bound.
 func TestLeast(t *testing.T) {
 	knots, short := 0, 0
 	for seed := range uint64(600) {

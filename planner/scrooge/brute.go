@@ -16,9 +16,10 @@ const (
 	askEvery   = 1 << 16 // tries between looks at the context
 )
 
-// Brute finds the least cost by trying every allocation that is searched (see module): all numbers of full machines, all modes for the
-// rest, all combinations over the modules. It shares nothing with Exact but what a problem says, and is for small problems: the
-// error is ctx's where that ends it, *Infeasible where nothing keeps the objective, or tells that the problem is too large.
+// Brute finds the least cost by trying every allocation that is searched (see module): all numbers of full machines,
+// all modes for the rest, all combinations over the modules. It shares nothing with Exact but what a problem says, and
+// is for small problems: the error is ctx's where that ends it, *Infeasible where nothing keeps the objective, or tells
+// that the problem is too large.
 func Brute(ctx context.Context, p *Problem) (*Allocation, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -26,7 +27,10 @@ func Brute(ctx context.Context, p *Problem) (*Allocation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	b := brute{p: p, ctx: ctx, cost: math.Inf(1), at: make([]time.Duration, len(p.Modules)), now: make([][]Use, len(p.Modules))}
+	b := brute{
+		p: p, ctx: ctx, cost: math.Inf(1), at: make([]time.Duration, len(p.Modules)),
+		now: make([][]Use, len(p.Modules)),
+	}
 	for i := range p.Modules {
 		e := enumeration{p: p, m: &p.Modules[i]}
 		if e.fill(0, e.m.Rate, nil); e.tries > bruteWays {
@@ -115,7 +119,9 @@ func (e *enumeration) note(uses []Use) {
 
 // useful leaves out what costs no less and takes no less than another.
 func (e *enumeration) useful() []tried {
-	slices.SortFunc(e.found, func(a, b tried) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.worst, b.worst)) })
+	slices.SortFunc(e.found, func(a, b tried) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.worst, b.worst))
+	})
 	var out []tried
 	for _, t := range e.found {
 		if len(out) == 0 || t.worst < out[len(out)-1].worst {

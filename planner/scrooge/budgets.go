@@ -2,9 +2,9 @@ package scrooge
 
 import "time"
 
-// finish fills in what follows from the uses: cost, latency and budgets. What a path leaves of the objective is shared among its
-// modules in proportion to what they take: a module's part is its worst latency times the objective over the longest path through
-// it, so that no path exceeds the objective.
+// finish fills in what follows from the uses: cost, latency and budgets. What a path leaves of the objective is shared
+// among its modules in proportion to what they take: a module's part is its worst latency times the objective over the
+// longest path through it, so that no path exceeds the objective.
 func (a *Allocation) finish(p *Problem, g *graph) error {
 	worst, err := a.measure(p, g)
 	if err != nil {

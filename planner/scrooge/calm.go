@@ -3,9 +3,10 @@ package scrooge
 // easy is how much of a machine may be used by smaller batches than the cheapest ones: what is used by more has queues.
 const easy = 0.5
 
-// calm takes smaller batches where a machine has room that is paid for anyway (ours): one after the other the piece that is nearest to its module's part of the
-// objective, by the next smaller batch with as many at once, so that no instance has to start anew for it. Full batches at the end of their time cost least, and
-// leave nothing for what comes unevenly.
+// calm takes smaller batches where a machine has room that is paid for anyway (ours): one after the other the piece
+// that is nearest to its module's part of the objective, by the next smaller batch with as many at once, so that no
+// instance has to start anew for it. Full batches at the end of their time cost least, and leave nothing for what comes
+// unevenly.
 func (c *candidate) calm() {
 	for k := range c.packing.bins {
 		b := &c.packing.bins[k]
@@ -36,7 +37,8 @@ func (c *candidate) calm() {
 // smaller is the largest smaller batch of a piece that is in time earlier and for which its machine has room enough.
 func (c *candidate) smaller(b *bin, p *piece) (best Mode, ok bool) {
 	for _, m := range c.solutions[p.graph].modes[p.stage] {
-		if m.Type != p.mode.Type || m.Tag != p.mode.Tag || m.Slots != p.mode.Slots || m.Batch >= p.mode.Batch || p.rate > m.Rate() || m.Worst(p.rate) >= p.mode.Worst(p.rate) {
+		if m.Type != p.mode.Type || m.Tag != p.mode.Tag || m.Slots != p.mode.Slots || m.Batch >= p.mode.Batch ||
+			p.rate > m.Rate() || m.Worst(p.rate) >= p.mode.Worst(p.rate) {
 			continue
 		}
 		if 1-b.room-p.part()+p.rate/m.Rate() <= easy && (!ok || m.Batch > best.Batch) {

@@ -14,8 +14,9 @@ const (
 	MaxSlots   = 1 << 10
 	// MaxRate in items/s.
 	MaxRate = 1e9
-	// MinPrice and MaxPrice in $/h: beyond them sums lose what they are made of.
-	MinPrice, MaxPrice = 1e-9, 1e9
+	// MinPrice and MaxPrice are in $/h. Beyond them sums of floats lose their small terms.
+	MinPrice = 1e-9
+	MaxPrice = 1e9
 	// MaxTime is the longest objective and the longest time of a batch.
 	MaxTime = 24 * time.Hour
 )
@@ -30,7 +31,8 @@ func (p *Problem) Check() error {
 	}
 	for t, price := range p.Prices {
 		if !(price >= MinPrice && price <= MaxPrice) {
-			return fmt.Errorf("problem: price of type %d is %v $/h, want %v to %v", t, price, MinPrice, float64(MaxPrice))
+			return fmt.Errorf("problem: price of type %d is %v $/h, want %v to %v", t, price, MinPrice,
+				float64(MaxPrice))
 		}
 	}
 	for i := range p.Modules {
@@ -73,8 +75,9 @@ func (p *Problem) checkModule(i int) error {
 	return nil
 }
 
-// Only is the problem with the modes that keep answers true for: without a type that is not to be had (§3.4), or without spatial
-// multiplexing (§4.4, one slot). Its allocations count its own modes; Mode.Tag still tells the caller's.
+// Only is the problem with the modes that keep answers true for: without a type that is not to be had (§3.4), or
+// without spatial multiplexing (§4.4, one slot). Its allocations count its own modes; Mode.Tag still tells the
+// caller's.
 func (p *Problem) Only(keep func(m *Mode) bool) *Problem {
 	out := &Problem{SLO: p.SLO, Prices: p.Prices}
 	for _, m := range p.Modules {

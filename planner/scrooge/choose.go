@@ -28,10 +28,11 @@ type candidate struct {
 
 // chooser looks for the candidate that rents least.
 //
-// Allocation counts machines by the part that is used; what is paid is whole ones. The cheapest allocation may use a little of many
-// types where a dearer one fills a machine or two of one type. So besides the cheapest one of all (which is all that the paper
-// tries) those are made that leave out one after another of the types that were used, each is packed, and the one that rents least is
-// taken. It is the paper's way with a type that is not to be had, too: to allocate again without it.
+// Allocation counts machines by the part that is used; what is paid is whole ones. The cheapest allocation may use a
+// little of many types where a dearer one fills a machine or two of one type. So besides the cheapest one of all (which
+// is all that the paper tries) those are made that leave out one after another of the types that were used, each is
+// packed, and the one that rents least is taken. It is the paper's way with a type that is not to be had, too: to
+// allocate again without it.
 type chooser struct {
 	*world
 	solved map[string]*solution
@@ -40,7 +41,8 @@ type chooser struct {
 // most is how many candidates are looked at.
 const mostCandidates = 12
 
-// best returns the candidate that rents least for a part of the demand, or, when none fits on the workers, the one that would rent least if it did.
+// best returns the candidate that rents least for a part of the demand, or, when none fits on the workers, the one that
+// would rent least if it did.
 func (s *chooser) best(ctx context.Context, part float64) (*candidate, error) {
 	var best *candidate
 	seen := make(map[string]bool)
@@ -109,7 +111,9 @@ func (s *chooser) allocate(ctx context.Context, g int, part float64, without []b
 	for i := range x.stages {
 		st := &x.stages[i]
 		m := Module{Rate: st.rate * part, Next: st.next, Modes: st.modes}
-		if kept := slices.DeleteFunc(slices.Clone(st.modes), func(m Mode) bool { return without[m.Type] }); len(kept) > 0 {
+		if kept := slices.DeleteFunc(slices.Clone(st.modes), func(m Mode) bool {
+			return without[m.Type]
+		}); len(kept) > 0 {
 			m.Modes = kept
 		}
 		p.Modules = append(p.Modules, m)
@@ -138,7 +142,8 @@ func (s *chooser) allocate(ctx context.Context, g int, part float64, without []b
 	return out, nil
 }
 
-// bound is what no plan for a part of the demand uses less than, in $/h; NaN where it is not proven. best has been asked before.
+// bound is what no plan for a part of the demand uses less than, in $/h; NaN where it is not proven. best has been
+// asked before.
 func (s *chooser) bound(part float64) (out float64) {
 	for g := range s.graphs {
 		x := s.solved[name(g, part, make([]bool, len(s.spec.DeviceTypes)))]
@@ -154,8 +159,9 @@ func name(g int, part float64, without []bool) string {
 	return fmt.Sprintf("%d %v %s", g, part, key(without))
 }
 
-// sparse adds batches of one to the modules of a problem that have none, and returns them by module, nil when there is none: so little may arrive that
-// the smallest batch measured does not fill within the objective. A batch of one takes no longer than that one.
+// sparse adds batches of one to the modules of a problem that have none, and returns them by module, nil when there is
+// none: so little may arrive that the smallest batch measured does not fill within the objective. A batch of one takes
+// no longer than that one.
 func sparse(p *Problem) (added [][]Mode) {
 	for i := range p.Modules {
 		m := &p.Modules[i]
@@ -192,7 +198,8 @@ func (s *chooser) method() Method {
 	return func(_ context.Context, p *Problem) (*Allocation, error) { return Exact(p) }
 }
 
-// better orders candidates: those that fit before the others, then by what is rented, by the instances that go on, and by what is used.
+// better orders candidates: those that fit before the others, then by what is rented, by the instances that go on, and
+// by what is used.
 func (c *candidate) better(o *candidate) bool {
 	if c.fits() != o.fits() {
 		return c.fits()

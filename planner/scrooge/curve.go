@@ -13,8 +13,8 @@ type point struct {
 	cost    float64
 }
 
-// curve is the least cost as a function of the latency that is allowed: a step function. Latencies go up, costs down. Within less
-// than the first latency nothing is possible.
+// curve is the least cost as a function of the latency that is allowed: a step function. Latencies go up, costs down.
+// Within less than the first latency nothing is possible.
 type curve []point
 
 // ties is the relative difference below which two costs are the same: sums of the same numbers in another order.
@@ -48,8 +48,8 @@ func (c curve) cut(within time.Duration) curve { return c[:c.at(within)+1] }
 // pair is the step of two parts that a point of both came from.
 type pair struct{ a, b int32 }
 
-// after is the curve of two parts of which one follows the other, as far as it fits into so much and is worth keeping, and where its
-// points come from.
+// after is the curve of two parts of which one follows the other, as far as it fits into so much and is worth keeping,
+// and where its points come from.
 func after(a, b curve, within time.Duration, o outside) (curve, []pair) {
 	type sum struct {
 		point

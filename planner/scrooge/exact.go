@@ -2,8 +2,9 @@ package scrooge
 
 import "context"
 
-// Exact finds the least cost: the curve of every module, exact over what is searched (see module), and the objective split over
-// the graph, exact as well (ours, for the two programs of §3.3). The error is *Infeasible where nothing keeps the objective.
+// Exact finds the least cost: the curve of every module, exact over what is searched (see module), and the objective
+// split over the graph, exact as well (ours, for the two programs of §3.3). The error is *Infeasible where nothing
+// keeps the objective.
 //
 // Proven is false only where one of the searches was cut short; Bound then says how much cheaper it might be.
 func Exact(p *Problem) (*Allocation, error) {
@@ -39,9 +40,9 @@ func Exact(p *Problem) (*Allocation, error) {
 	return a, nil
 }
 
-// Bound is a cost that no allocation is below, whatever the rates of its machines, in $/h: that of the fractional program, in which
-// items at a machine that is not full wait no longer than at a full one (the paper's first step). It is 0 where not even
-// that keeps the objective, and for a problem that is not well formed.
+// Bound is a cost that no allocation is below, whatever the rates of its machines, in $/h: that of the fractional
+// program, in which items at a machine that is not full wait no longer than at a full one (the paper's first step). It
+// is 0 where not even that keeps the objective, and for a problem that is not well formed.
 func Bound(p *Problem) float64 {
 	if p.Check() != nil {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
-// example is the worked example of §3.3: Tables 3 and 4, 300 ms, 80 frames/s of which each has 4 objects. The tables round
-// latencies; they are taken from the throughputs, which the costs of the text follow.
+// example is the worked example of §3.3: Tables 3 and 4, 300 ms, 80 frames/s of which each has 4 objects. The tables
+// round latencies; they are taken from the throughputs, which the costs of the text follow.
 func example() *scrooge.Problem {
 	const X, Y = 0, 1
 	row := func(typ, batch, slots int, throughput float64) scrooge.Mode {
@@ -21,8 +21,16 @@ func example() *scrooge.Problem {
 		SLO:    300 * time.Millisecond,
 		Prices: []float64{X: 2, Y: 3},
 		Modules: []scrooge.Module{
-			{Rate: 80, Next: []int{1}, Modes: []scrooge.Mode{row(X, 2, 1, 50), row(X, 4, 2, 60), row(Y, 2, 1, 81), row(Y, 4, 2, 84)}},
-			{Rate: 320, Modes: []scrooge.Mode{row(X, 2, 1, 100), row(X, 4, 2, 120), row(Y, 2, 1, 160), row(Y, 4, 2, 200)}},
+			{
+				Rate: 80, Next: []int{1}, Modes: []scrooge.Mode{
+					row(X, 2, 1, 50), row(X, 4, 2, 60), row(Y, 2, 1, 81), row(Y, 4, 2, 84),
+				},
+			},
+			{
+				Rate: 320, Modes: []scrooge.Mode{
+					row(X, 2, 1, 100), row(X, 4, 2, 120), row(Y, 2, 1, 160), row(Y, 4, 2, 200),
+				},
+			},
 		},
 	}
 }
@@ -69,7 +77,8 @@ func TestExampleAsWritten(t *testing.T) {
 	}
 }
 
-// The allocation that the text rejects: A on Y <4, 2>, B on Y <2, 1>. Its 171 ms take A's partial machine for a full one.
+// The allocation that the text rejects: A on Y <4, 2>, B on Y <2, 1>. Its 171 ms take A's partial machine for a full
+// one.
 func TestExampleRejected(t *testing.T) {
 	p := example()
 	a, b := &p.Modules[0].Modes[3], &p.Modules[1].Modes[2]
@@ -79,8 +88,9 @@ func TestExampleRejected(t *testing.T) {
 	}
 }
 
-// There is something cheaper: two X <4, 2> for A that share its 80 frames evenly wait 100 ms for a batch rather than 67, and two
-// Y <4, 2> with 160 items each for B: 298.3 ms, at what the fractional program costs, so that nothing is cheaper still.
+// There is something cheaper: two X <4, 2> for A that share its 80 frames evenly wait 100 ms for a batch rather than
+// 67, and two Y <4, 2> with 160 items each for B: 298.3 ms, at what the fractional program costs, so that nothing is
+// cheaper still.
 func TestExampleExact(t *testing.T) {
 	p := example()
 	a, err := scrooge.Exact(p)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// fewest packs pieces of one type onto as few machines as it finds: best fit with the largest first, and where a bound leaves room for fewer,
-// every way to do it, up to a number of steps.
+// fewest packs pieces of one type onto as few machines as it finds: best fit with the largest first, and where a bound
+// leaves room for fewer, every way to do it, up to a number of steps.
 func (x *world) fewest(device int, pieces []piece) []bin {
 	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.part(), a.part()) })
 	var p packing
@@ -55,7 +55,9 @@ func (t *tight) search(k int) bool {
 		if t.steps--; t.steps < 0 {
 			return false
 		}
-		if !t.holds(b, &t.pieces[k]) || slices.ContainsFunc(t.bins[:n], func(o bin) bool { return near(o.room, b.room) && o.memory == b.memory }) {
+		if !t.holds(b, &t.pieces[k]) || slices.ContainsFunc(t.bins[:n], func(o bin) bool {
+			return near(o.room, b.room) && o.memory == b.memory
+		}) {
 			continue
 		}
 		was := *b

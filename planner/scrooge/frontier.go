@@ -11,9 +11,9 @@ const searched = 1 << 15
 
 // frontier works out the module's curve within a latency, in so many steps of search.
 //
-// All machines in one mode, evenly loaded, give points that are close to the fractional curve. What can be better lies where
-// the cheapest mode within a latency can be used full but not for all of the rate: a window of latencies, where the cost is
-// between the fractional curve and what is known. The search goes through the windows, the fastest first.
+// All machines in one mode, evenly loaded, give points that are close to the fractional curve. What can be better lies
+// where the cheapest mode within a latency can be used full but not for all of the rate: a window of latencies, where
+// the cost is between the fractional curve and what is known. The search goes through the windows, the fastest first.
 func (m *module) frontier(within time.Duration, work int) {
 	if m.rate == 0 {
 		m.steps, m.ways = curve{{}}, []way{{rest: -1}}
@@ -79,12 +79,14 @@ func (w *window) search() bool {
 	return w.work > 0
 }
 
-// useful tells whether an allocation that costs so much above the base, and takes at least so long, may belong to the curve.
+// useful tells whether an allocation that costs so much above the base, and takes at least so long, may belong to the
+// curve.
 func (w *window) useful(above float64, latency time.Duration) bool {
 	return w.steps.beats(point{max(latency, w.from), w.rate*w.modes[w.base].price + above})
 }
 
-// choose tries all numbers of full machines in modes other than the base, those from first on. left is the rate they leave.
+// choose tries all numbers of full machines in modes other than the base, those from first on. left is the rate they
+// leave.
 func (w *window) choose(first int, left float64, latency time.Duration, above float64) {
 	w.finish(left, latency, above)
 	for f := first; f < len(w.fulls) && w.work > 0; f++ {

@@ -28,7 +28,9 @@ func foreign(data []byte) *scrooge.Problem {
 			m.Next = append(m.Next, int(next()%8))
 		}
 		for range next() % 4 {
-			m.Modes = append(m.Modes, scrooge.Mode{Type: int(next() % 4), Batch: int(next() % 300), Slots: int(next() % 9), Took: time.Duration(next())})
+			m.Modes = append(m.Modes, scrooge.Mode{
+				Type: int(next() % 4), Batch: int(next() % 300), Slots: int(next() % 9), Took: time.Duration(next()),
+			})
 		}
 		p.Modules = append(p.Modules, m)
 	}

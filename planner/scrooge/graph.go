@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// graph is the modules' order as trees. Where the graph is not series-parallel, the tree is that of the graph without some of its
-// edges: what it allows may break the objective on a path that the tree does not have.
+// graph is the modules' order as trees. Where the graph is not series-parallel, the tree is that of the graph without
+// some of its edges: what it allows may break the objective on a path that the tree does not have.
 type graph struct {
 	next  [][]int
 	tree  *dag.Tree
@@ -109,9 +109,9 @@ func (g *graph) path(latency []time.Duration) ([]int, time.Duration) {
 // branched bounds the nodes of the search over a graph that is not series-parallel.
 const branched = 1 << 12
 
-// least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost. It looks at so
-// many nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below; it is the cost itself but where
-// the search was cut short. nil steps tell that nothing fits.
+// least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost.
+// It looks at so many nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below;
+// it is the cost itself but where the search was cut short. nil steps tell that nothing fits.
 func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []int, cost, bound float64) {
 	s := search{graph: g, curves: curves, within: within}
 	all := &node{hi: make([]int, len(curves)), lo: make([]int, len(curves))}
@@ -152,9 +152,9 @@ func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []
 	return s.best, s.cost, bound
 }
 
-// search is branch and bound over the steps that modules may take. A node's tree gives the least cost that any choice in it can
-// have; where the choice that has it breaks the objective on a path of the graph, a module of that path has to be faster than
-// chosen, or is as slow and others have to be faster.
+// search is branch and bound over the steps that modules may take. A node's tree gives the least cost that any choice
+// in it can have; where the choice that has it breaks the objective on a path of the graph, a module of that path has
+// to be faster than chosen, or is as slow and others have to be faster.
 type search struct {
 	*graph
 	curves []curve
@@ -211,8 +211,8 @@ func (s *search) relax(x *node) bool {
 	return x.cost < s.cost*(1-ties)
 }
 
-// mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster that pays the
-// least for the time it saves; then modules are made slower where that saves most and there is time.
+// mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster
+// that pays the least for the time it saves; then modules are made slower where that saves most and there is time.
 func (s *search) mend(steps []int) []int {
 	steps = slices.Clone(steps)
 	for {

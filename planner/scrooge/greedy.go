@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Greedy allocates by the heuristic of §4.3: of all modules, types and configurations, the next to be taken is the one with the
-// highest ratio of throughput gain to cost times increase of latency. Our reading: every module begins in the mode that is fastest
-// for it; throughput per cost is what a mode gains, so that the ratio is
+// Greedy allocates by the heuristic of §4.3: of all modules, types and configurations, the next to be taken is the one
+// with the highest ratio of throughput gain to cost times increase of latency. Our reading: every module begins in the
+// mode that is fastest for it; throughput per cost is what a mode gains, so that the ratio is
 //
 //	(items/s per $/h of the new mode - that of the present one) / increase of the module's worst latency,
 //

@@ -17,10 +17,13 @@ type Infeasible struct {
 
 func (e *Infeasible) Error() string {
 	if e.Least == 0 {
-		return fmt.Sprintf("scrooge: module %d has no mode: add a profile of it on a machine type that is to be had", e.Module)
+		return fmt.Sprintf("scrooge: module %d has no mode: add a profile of it on a machine type that is to be had",
+			e.Module)
 	}
-	return fmt.Sprintf("scrooge: an objective of %v cannot be kept: the least possible is %v, of which module %d takes %v: "+
-		"raise the objective, or add faster modes or machine types for this module", e.SLO, e.Least, e.Module, e.Own)
+	return fmt.Sprintf(
+		"scrooge: an objective of %v cannot be kept: the least possible is %v, of which module %d takes %v: "+
+			"raise the objective, or add faster modes or machine types for this module", e.SLO, e.Least, e.Module,
+		e.Own)
 }
 
 // infeasible finds out what is in the way.

@@ -9,21 +9,25 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 )
 
-// AsWritten allocates as the paper does (§3.3): a program that takes every machine for full (2a-2d), then another for each machine
-// that is not, with its longer wait (Eq. 3). What the text leaves open is done like this:
+// AsWritten allocates as the paper does (§3.3): a program that takes every machine for full (2a-2d), then another for
+// each machine that is not, with its longer wait (Eq. 3). What the text leaves open is done like this:
 //
 //   - 2b has the product of x and t. Here t <= r*x, and the sum of t is r: the same.
 //   - l is in whole milliseconds in the paper, in fractions here.
-//   - A module has one mode in the first program, and 2c is there once more with the mean of W over the module's rate. Some optimum has
-//     one mode a module, the cheapest that is fast enough, and 2c implies the other: solvers need them to be fast.
-//   - Modes that cost no less and are no faster than another are left out of the first program; its optimum is the same.
-//   - The second program fixes the rate of the partial machine to what full ones leave, so that 1/t is a number for each mode and a
-//     binary variable chooses the mode: nothing is left that is not convex, and no solver approximates. It chooses among
-//     all types, as the paper's example does (Table 3: X full, Y partial), where the text says "on this machine type".
-//   - Modules are refined in the graph's order. Each has what the others leave: those before it with what they got, those after it
-//     as if their machines were full.
-//   - Where no mode is left, the greedy search gives back full machines, one by one, until machines alike in some mode can share what
-//     then remains; the cheapest such mode is taken. Where there is none either, the whole graph is allocated by Greedy.
+//   - A module has one mode in the first program, and 2c is there once more with the mean of W over the module's rate.
+//     Some optimum has one mode a module, the cheapest that is fast enough, and 2c implies the other: solvers need them
+//     to be fast.
+//   - Modes that cost no less and are no faster than another are left out of the first program; its optimum is the
+//     same.
+//   - The second program fixes the rate of the partial machine to what full ones leave, so that 1/t is a number for
+//     each mode and a binary variable chooses the mode: nothing is left that is not convex, and no solver approximates.
+//     It chooses among all types, as the paper's example does (Table 3: X full, Y partial), where the text says "on
+//     this machine type".
+//   - Modules are refined in the graph's order. Each has what the others leave: those before it with what they got,
+//     those after it as if their machines were full.
+//   - Where no mode is left, the greedy search gives back full machines, one by one, until machines alike in some mode
+//     can share what then remains; the cheapest such mode is taken. Where there is none either, the whole graph is
+//     allocated by Greedy.
 //
 // The error is *Infeasible, or ctx's or the solver's.
 func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, error) {
@@ -77,7 +81,8 @@ type load struct {
 // margin of the objective covers the solver's tolerance, a nanosecond a row.
 const margin = 100 * time.Nanosecond
 
-// first solves 2a-2d. It returns the modes of every module with their rates, nil where nothing is feasible, and a bound on the cost.
+// first solves 2a-2d. It returns the modes of every module with their rates, nil where nothing is feasible, and a bound
+// on the cost.
 func (w *written) first(ctx context.Context) ([][]load, float64, error) {
 	x := &milp.Program{}
 	n := len(w.modules)
@@ -160,7 +165,8 @@ func (w *written) follow(x *milp.Program, begins []int, i int, took ...milp.Term
 
 func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// refine gives module i its machines: the full ones, and one for what is left in every mode. nil tells that there are none.
+// refine gives module i its machines: the full ones, and one for what is left in every mode. nil tells that there are
+// none.
 func (w *written) refine(ctx context.Context, i int, loads []load) ([]Use, error) {
 	m := w.modules[i]
 	before, behind := w.g.around(w.latency)

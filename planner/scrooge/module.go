@@ -7,15 +7,17 @@ import (
 	"time"
 )
 
-// What is searched. The items of a module are carried by machines in any modes that are all full, any number of each, and by
-// machines in one mode that share the rest evenly, as few as can carry it. So
+// What is searched. The items of a module are carried by machines in any modes that are all full, any number of each,
+// and by machines in one mode that share the rest evenly, as few as can carry it. So
 //
-//	rate = sum over modes k of n_k*Rate_k + rest,   worst latency = max(Worst_k(Rate_k) where n_k > 0, Worst_j(rest/ceil(rest/Rate_j)))
+//	rate          = sum over modes k of n_k*Rate_k + rest
+//	worst latency = max(Worst_k(Rate_k) where n_k > 0, Worst_j(rest/ceil(rest/Rate_j)))
 //
-// and the cost is each machine's price times the part of it that is used (2a). It holds what the paper's method can answer (full
-// machines, and a partial one in a mode of its own), and adds that the rest may be shared: two machines at two thirds wait less for
-// their batches than a full one and one at a third (Eq. 3), at the same cost. What it leaves out is machines that get less than
-// they can carry so that a partial machine in another mode gets more; Bound holds for those too.
+// and the cost is each machine's price times the part of it that is used (2a). It holds what the paper's method can
+// answer (full machines, and a partial one in a mode of its own), and adds that the rest may be shared: two machines at
+// two thirds wait less for their batches than a full one and one at a third (Eq. 3), at the same cost. What it leaves
+// out is machines that get less than they can carry so that a partial machine in another mode gets more; Bound holds
+// for those too.
 type module struct {
 	rate    float64
 	modes   []mode
@@ -44,7 +46,8 @@ type way struct {
 
 type fulls struct{ mode, count int }
 
-// few is the part of a rate below which a rest is rounding, and the part of a machine below which another is not needed.
+// few is the part of a rate below which a rest is rounding, and the part of a machine below which another is not
+// needed.
 const few = 1e-10
 
 // machines is how many machines in the mode carry a rate.
@@ -69,8 +72,8 @@ func (p *Problem) module(i int) *module {
 	return m
 }
 
-// fractional is the curve when the rest waits no longer than items at a full machine (the paper's first step), with the mode
-// of every point.
+// fractional is the curve when the rest waits no longer than items at a full machine (the paper's first step), with the
+// mode of every point.
 func (m *module) fractional(within time.Duration) (curve, []int) {
 	if m.rate == 0 {
 		return curve{{}}, []int{-1}

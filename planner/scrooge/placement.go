@@ -38,9 +38,10 @@ type packing struct {
 // tiny is the room that rounding may leave of, or take from, a machine.
 const tiny = 1e-9
 
-// pack puts a candidate's uses on machines, and counts what that rents. Full uses take a machine each. Partial ones share them: as
-// §3.4 has it, by best fit in the order in which they come; or else as few as there can be of each type, and then fewer or cheaper ones by
-// serving some of the load in other modes that keep the module's part of the objective.
+// pack puts a candidate's uses on machines, and counts what that rents. Full uses take a machine each. Partial ones
+// share them: as §3.4 has it, by best fit in the order in which they come; or else as few as there can be of each type,
+// and then fewer or cheaper ones by serving some of the load in other modes that keep the module's part of the
+// objective.
 func (c *candidate) pack() {
 	x := c.world
 	var partial []piece
@@ -157,8 +158,9 @@ func (x *world) holds(b *bin, p *piece) bool {
 	return b.device == p.mode.Type && p.part() <= b.room+tiny && x.takes(p) <= b.memory && x.bears(b, p)
 }
 
-// bears tells whether a bin's pieces and one more keep their parts of the objective, and what is left free beside them, together (ours:
-// §3.4 shares machines by their rates only, and so does a plan with all of the objective). Beside a piece run as many batches of the others as do in the mean.
+// bears tells whether a bin's pieces and one more keep their parts of the objective, and what is left free beside them,
+// together (ours: §3.4 shares machines by their rates only, and so does a plan with all of the objective). Beside a
+// piece run as many batches of the others as do in the mean.
 func (x *world) bears(b *bin, p *piece) bool {
 	if x.o.AsWritten || x.spare <= 1 {
 		return true

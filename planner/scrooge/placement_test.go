@@ -13,8 +13,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What machines are rented for the same allocations: by best fit in the order in which uses come (§3.4), on as few as there can be, with
-// single machines served again elsewhere and all served anew, and with types left out. Each step rents no more than the one before it.
+// What machines are rented for the same allocations: by best fit in the order in which uses come (§3.4), on as few as
+// there can be, with single machines served again elsewhere and all served anew, and with types left out. Each step
+// rents no more than the one before it.
 func TestRentOfPlacements(t *testing.T) {
 	var sums [4]float64
 	bound, n := 0.0, 0
@@ -24,7 +25,9 @@ func TestRentOfPlacements(t *testing.T) {
 		for d := range c.Spec.DeviceTypes {
 			for range 40 {
 				if !c.Spec.DeviceTypes[d].Part {
-					c.Spec.Workers = append(c.Spec.Workers, serving.Worker{Name: "more", DeviceType: serving.DeviceTypeID(d)})
+					c.Spec.Workers = append(c.Spec.Workers, serving.Worker{
+						Name: "more", DeviceType: serving.DeviceTypeID(d),
+					})
 				}
 			}
 		}
@@ -70,7 +73,8 @@ func TestRentOfPlacements(t *testing.T) {
 		bound += least
 		n++
 	}
-	t.Logf("%d worlds, rent relative to the bound: best fit as written %.3f, fewest machines %.3f, served anew %.3f, types left out %.3f", n, sums[0]/bound, sums[1]/bound, sums[2]/bound, sums[3]/bound)
+	t.Logf("%d worlds, rent relative to the bound: best fit as written %.3f, fewest machines %.3f, served anew %.3f, "+
+		"types left out %.3f", n, sums[0]/bound, sums[1]/bound, sums[2]/bound, sums[3]/bound)
 }
 
 // As few machines as there can be, for few pieces of random sizes, against every way to put them together.
@@ -78,12 +82,19 @@ func TestFewest(t *testing.T) {
 	more := 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 4))
-		x := &world{spec: &serving.Spec{DeviceTypes: []serving.DeviceType{{MemoryBytes: int64(20 * rng.IntN(2))}}, Variants: []serving.Variant{{}, {}}}}
+		x := &world{
+			spec: &serving.Spec{
+				DeviceTypes: []serving.DeviceType{{MemoryBytes: int64(20 * rng.IntN(2))}},
+				Variants:    []serving.Variant{{}, {}},
+			},
+		}
 		x.spec.Variants[0].MemoryBytes, x.spec.Variants[1].MemoryBytes = int64(rng.IntN(12)), int64(rng.IntN(12))
 		var pieces []piece
 		var first packing
 		for range 1 + rng.IntN(8) {
-			p := piece{mode: Mode{Batch: 1, Slots: 1, Took: 1e9, Tag: rng.IntN(2)}, rate: math.Round(20*rng.Float64()) / 20}
+			p := piece{
+				mode: Mode{Batch: 1, Slots: 1, Took: 1e9, Tag: rng.IntN(2)}, rate: math.Round(20*rng.Float64()) / 20,
+			}
 			if p.rate == 0 {
 				p.rate = 0.3
 			}
@@ -106,7 +117,7 @@ func TestFewest(t *testing.T) {
 					bins[n] = was
 				}
 			}
-			next := append(bins[:len(bins):len(bins)], x.bin(0))
+			next := slices.Concat(bins, []bin{x.bin(0)})
 			x.put(&next[len(bins)], pieces[k])
 			try(k+1, next)
 		}
@@ -149,7 +160,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// Budgets are no shorter than what machines take, and no path of them is longer than the objective, which the longest uses up.
+// Budgets are no shorter than what machines take, and no path of them is longer than the objective, which the longest
+// uses up.
 func TestStretched(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -181,8 +193,8 @@ func TestStretched(t *testing.T) {
 	}
 }
 
-// Where there is room, batches are smaller than the cheapest, with as many at once, and in time earlier; machines are used by no more than half for it, and rent
-// the same.
+// Where there is room, batches are smaller than the cheapest, with as many at once, and in time earlier; machines are
+// used by no more than half for it, and rent the same.
 func TestCalm(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
 	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}}, care{within: 1})
@@ -224,6 +236,7 @@ func TestCalm(t *testing.T) {
 		}
 	}
 	if smaller == 0 || c.cost != rent {
-		t.Errorf("%d smaller batches, rents %v and %v before, budgets %v and %v before", smaller, c.cost, rent, c.budgets(0), before)
+		t.Errorf("%d smaller batches, rents %v and %v before, budgets %v and %v before", smaller, c.cost, rent,
+			c.budgets(0), before)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -23,30 +23,34 @@ type Planner struct {
 type Options struct {
 	// Method makes the allocation of a graph; nil means Exact.
 	Method Method
-	// AsWritten places as §3.4 does: one allocation for each graph, partial uses by best fit in the order in which they come, and
-	// again without a type of which there are too few machines.
+	// AsWritten places as §3.4 does: one allocation for each graph, partial uses by best fit in the order in which they
+	// come, and again without a type of which there are too few machines.
 	AsWritten bool
 	// Single plans for one batch at a time (§4.4, without spatial multiplexing).
 	Single bool
-	// MostAccurate leaves each stage its most accurate variant; else all that meet the app's floor may be used, and cost decides.
+	// MostAccurate leaves each stage its most accurate variant; else all that meet the app's floor may be used, and
+	// cost decides.
 	MostAccurate bool
 	// Headroom is the factor on the demand; 0 means 1.
 	Headroom float64
-	// Within is the part of the objective that is planned with: the rest is for items that wait behind others and for batches of other stages on the
-	// same machine, which the worst latency of §3.3 does not count. 0 means all, as the paper has it, and then nothing is left for them.
+	// Within is the part of the objective that is planned with: the rest is for items that wait behind others and for
+	// batches of other stages on the same machine, which the worst latency of §3.3 does not count. 0 means all, as the
+	// paper has it, and then nothing is left for them.
 	Within float64
 }
 
-// care is what a plan leaves room for beside the worst latency of §3.3, which counts on items that come one by one and machines that no item
-// waits for but to fill a batch.
+// care is what a plan leaves room for beside the worst latency of §3.3, which counts on items that come one by one and
+// machines that no item waits for but to fill a batch.
 type care struct {
-	// uneven is by how much the items of a query that come at once are taken to be more than the mean; 0 for items that come one by one.
+	// uneven is by how much the items of a query that come at once are taken to be more than the mean; 0 for items that
+	// come one by one.
 	uneven float64
 	// within is the part of the objective that is planned with.
 	within float64
 }
 
-// cares are tried one after the other until one leaves an allocation: a machine alone may be too slow for all that comes at once.
+// cares are tried one after the other until one leaves an allocation: a machine alone may be too slow for all that
+// comes at once.
 func (o *Options) cares() []care {
 	switch within := o.Within; {
 	case within <= 0 || within >= 1:
@@ -72,8 +76,9 @@ func (p *Planner) Provides() plan.Sections {
 // enough is how near to the most that can be served the search comes, as a part of the demand.
 const enough = 1.0 / 256
 
-// Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that they carry, and
-// Short says what is missing. It fails when some app has a stage that nothing serves within the objective.
+// Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that
+// they carry, and Short says what is missing. It fails when some app has a stage that nothing serves within the
+// objective.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	var first error
 	for _, c := range p.Options.cares() {
@@ -113,7 +118,8 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Pla
 		}
 	}
 	if most == nil {
-		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more", 100*enough, x.missing(all))
+		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more", 100*enough,
+			x.missing(all))
 	}
 	return x.plan(r, most, all, low, s.bound(low)), nil
 }
@@ -132,15 +138,19 @@ func (x *world) hopeless(g *pipeline, err error) error {
 	}
 	for i := range g.stages {
 		if len(g.stages[i].modes) == 0 {
-			return capacity.Hopeless(x.believed, x.spec, g.stages[i].id, capacity.Asked{App: g.app, Within: g.within}, devices, make([]bool, len(x.spec.Variants)))
+			return capacity.Hopeless(x.believed, x.spec, g.stages[i].id, capacity.Asked{App: g.app, Within: g.within},
+				devices, make([]bool, len(x.spec.Variants)))
 		}
 	}
 	var in *Infeasible
 	if !errors.As(err, &in) || in.Least == 0 {
 		return fmt.Errorf("app %q: %w", app.Name, err)
 	}
-	return fmt.Errorf("app %q: its stages cannot be served within %v from end to end: the least is %v, of which stage %q takes %v. Raise slo.latency, or measure faster variants or types of it, or smaller batches",
-		app.Name, g.within, in.Least.Round(10*time.Microsecond), x.spec.Stages[g.stages[in.Module].id].Name, in.Own.Round(10*time.Microsecond))
+	return fmt.Errorf(
+		"app %q: its stages cannot be served within %v from end to end: the least is %v, of which stage %q takes %v. "+
+			"Raise slo.latency, or measure faster variants or types of it, or smaller batches",
+		app.Name, g.within, in.Least.Round(10*time.Microsecond), x.spec.Stages[g.stages[in.Module].id].Name,
+		in.Own.Round(10*time.Microsecond))
 }
 
 // missing lists the machines that a candidate takes and that are not there.

@@ -20,12 +20,19 @@ func tables34(t testing.TB, xs, ys int) (*serving.Spec, *profile.Table) {
 	t.Helper()
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "X", PricePerHour: 2}, {Name: "Y", PricePerHour: 3}},
-		Apps:        []serving.App{{Name: "example", SLO: serving.SLO{Latency: 300 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{0, 1}}},
+		Apps: []serving.App{
+			{
+				Name: "example", SLO: serving.SLO{Latency: 300 * time.Millisecond, Percentile: 99}, Weight: 1,
+				QueueLimit: 1000, Stages: []serving.StageID{0, 1},
+			},
+		},
 		Stages: []serving.Stage{
 			{Name: "A", Variants: []serving.VariantID{0}, Next: []serving.Edge{{To: 1, FanOut: 4}}},
 			{Name: "B", Variants: []serving.VariantID{1}, Joins: 1},
 		},
-		Variants: []serving.Variant{{Name: "a", Accuracy: 0.9, MaxBatch: 4}, {Name: "b", Stage: 1, Accuracy: 0.8, MaxBatch: 4}},
+		Variants: []serving.Variant{
+			{Name: "a", Accuracy: 0.9, MaxBatch: 4}, {Name: "b", Stage: 1, Accuracy: 0.8, MaxBatch: 4},
+		},
 	}
 	for range xs {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: "x"})
@@ -38,7 +45,8 @@ func tables34(t testing.TB, xs, ys int) (*serving.Spec, *profile.Table) {
 		{0, 0, 2, 1, 40}, {0, 0, 4, 2, 133}, {0, 1, 2, 1, 25}, {0, 1, 4, 2, 95},
 		{1, 0, 2, 1, 20}, {1, 0, 4, 2, 67}, {1, 1, 2, 1, 13}, {1, 1, 4, 2, 40},
 	} {
-		m.Latency = append(m.Latency, simtest.Point(serving.VariantID(p.v), serving.DeviceTypeID(p.d), p.batch, p.slots, time.Duration(p.ms)*time.Millisecond, 0))
+		m.Latency = append(m.Latency, simtest.Point(serving.VariantID(p.v), serving.DeviceTypeID(p.d), p.batch, p.slots,
+			time.Duration(p.ms)*time.Millisecond, 0))
 	}
 	p, err := profile.NewTable(spec, m, profile.Mean)
 	if err != nil {
@@ -70,12 +78,14 @@ func parts(p *plan.Plan, spec *serving.Spec, believed profile.Profile, rates []f
 	return out
 }
 
-// What costs least by the part of machines that is used, 7.46 $/h, rents 10 of whole ones; the plan rents 8, and nothing rents less, since
-// prices of 2 and 3 make up no sum from 7.46 to 8. It shares a Y as the paper does: 20/81 of it (with our rounding) for A and 120/160 for B.
+// What costs least by the part of machines that is used, 7.46 $/h, rents 10 of whole ones; the plan rents 8, and
+// nothing rents less, since prices of 2 and 3 make up no sum from 7.46 to 8. It shares a Y as the paper does: 20/81 of
+// it (with our rounding) for A and 120/160 for B.
 func TestPlanOfWorkedExample(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
 	out := ask(t, &Planner{Profile: p}, plan.Request{Spec: spec, Rates: []float64{80}})
-	if f := out.Forecast; f.CostPerHour != 8 || !out.Proven || out.Bound != 8 || out.Gap != 0 || math.Abs(f.Accuracy-0.72) > 1e-12 {
+	if f := out.Forecast; f.CostPerHour != 8 || !out.Proven || out.Bound != 8 || out.Gap != 0 ||
+		math.Abs(f.Accuracy-0.72) > 1e-12 {
 		t.Errorf("%+v, bound %v, gap %v: want a rent of 8, which nothing is below", f, out.Bound, out.Gap)
 	}
 	if used := parts(out, spec, p, []float64{80, 320}); len(used) != 3 || len(out.Instances) != 4 {
@@ -102,10 +112,15 @@ func TestPlacementAsWritten(t *testing.T) {
 		full := x.Modules[0].Modes[mode(0, 0, 4)].Rate()
 		return &Allocation{Modules: []Allocated{
 			{Uses: []Use{{mode(0, 0, 4), 1, full}, {mode(0, 1, 2), 1, 80 - full}}, Within: 200 * time.Millisecond},
-			{Uses: []Use{{mode(1, 1, 4), 1, 200}, {mode(1, 1, 4), 1, 120}}, Within: 74 * time.Millisecond, Arrives: 200 * time.Millisecond},
+			{
+				Uses: []Use{{mode(1, 1, 4), 1, 200}, {mode(1, 1, 4), 1, 120}}, Within: 74 * time.Millisecond,
+				Arrives: 200 * time.Millisecond,
+			},
 		}}, nil
 	}
-	out := ask(t, &Planner{Profile: p, Options: Options{Method: paper, AsWritten: true}}, plan.Request{Spec: spec, Rates: []float64{80}})
+	out := ask(t, &Planner{
+		Profile: p, Options: Options{Method: paper, AsWritten: true},
+	}, plan.Request{Spec: spec, Rates: []float64{80}})
 	if out.Forecast.CostPerHour != 8 || out.Proven {
 		t.Errorf("rents %v (proven: %v), want 8 and no proof", out.Forecast.CostPerHour, out.Proven)
 	}
@@ -120,16 +135,18 @@ func TestPlacementAsWritten(t *testing.T) {
 	}
 }
 
-// Plans of random worlds keep every rule: all that is asked for is served or said to be shed, no machine is used by more than the whole of it, every
-// instance is in time within its stage's budget and budgets along every path within the objective, memory is enough, and nothing rents less than
-// the bound.
+// Plans of random worlds keep every rule: all that is asked for is served or said to be shed, no machine is used by
+// more than the whole of it, every instance is in time within its stage's budget and budgets along every path within
+// the objective, memory is enough, and nothing rents less than the bound.
 func TestPlanProperties(t *testing.T) {
 	shed, sum, bound, served := 0, 0.0, 0.0, 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		c := simtest.Random(rng)
 		for k := range rng.IntN(30) {
-			c.Spec.Workers = append(c.Spec.Workers, serving.Worker{Name: "more", DeviceType: c.Spec.Workers[k%len(c.Spec.Workers)].DeviceType})
+			c.Spec.Workers = append(c.Spec.Workers, serving.Worker{
+				Name: "more", DeviceType: c.Spec.Workers[k%len(c.Spec.Workers)].DeviceType,
+			})
 		}
 		for d := range c.Spec.DeviceTypes {
 			if rng.IntN(2) == 0 {
@@ -181,7 +198,10 @@ func TestPlanProperties(t *testing.T) {
 		shares, memory, rent := make([]float64, len(stages)), make(map[serving.WorkerID]int64), 0.0
 		for _, i := range out.Instances {
 			shares[i.Stage] += i.Share
-			m := Mode{Batch: i.Variants[0].Limit, Slots: i.Slots, Took: c.Profile.Latency(i.Variants[0].Variant, i.DeviceType(c.Spec), i.Variants[0].Limit, i.Slots)}
+			m := Mode{
+				Batch: i.Variants[0].Limit, Slots: i.Slots, Took: c.Profile.Latency(i.Variants[0].Variant,
+					i.DeviceType(c.Spec), i.Variants[0].Limit, i.Slots),
+			}
 			if worst := m.Worst(min(i.Share*stages[i.Stage], m.Rate())); worst > out.Budgets[i.Stage]+1 {
 				t.Errorf("seed %d: %+v may take %v of %v", seed, i, worst, out.Budgets[i.Stage])
 			}
@@ -229,16 +249,22 @@ func TestPlanProperties(t *testing.T) {
 func running(p *plan.Plan, spec *serving.Spec) *fleet.Snapshot {
 	s := &fleet.Snapshot{Seq: p.Snapshot + 1}
 	for n, i := range p.Instances {
-		one := fleet.InstanceSnapshot{ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place}, DeviceType: i.DeviceType(spec), Stage: i.Stage, State: fleet.Ready, Slots: i.Slots}
+		one := fleet.InstanceSnapshot{
+			ID: serving.InstanceID(n + 1), Key: fleet.Key{Worker: i.Worker, Ordinal: i.Place},
+			DeviceType: i.DeviceType(spec), Stage: i.Stage, State: fleet.Ready, Slots: i.Slots,
+		}
 		for _, v := range i.Variants {
-			one.Variants = append(one.Variants, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Warm: true, Wanted: true})
+			one.Variants = append(one.Variants, fleet.Loaded{
+				Variant: v.Variant, Limit: v.Limit, Warm: true, Wanted: true,
+			})
 		}
 		s.Instances = append(s.Instances, one)
 	}
 	return s
 }
 
-// What runs goes on where it is, whatever its worker's number; a worker that is down is replaced, and only what it ran is loaded.
+// What runs goes on where it is, whatever its worker's number; a worker that is down is replaced, and only what it ran
+// is loaded.
 func TestReuse(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
 	planner := &Planner{Profile: p}
@@ -271,12 +297,14 @@ func TestReuse(t *testing.T) {
 		t.Errorf("%d loads for one instance that was lost", moved.Loads)
 	}
 	s.Broken = []serving.VariantID{1}
-	if _, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{80}, Snapshot: s}); err == nil || !strings.Contains(err.Error(), `stage "B"`) {
+	if _, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{80}, Snapshot: s}); err ==
+		nil || !strings.Contains(err.Error(), `stage "B"`) {
 		t.Errorf("with a stage that nothing serves: %v", err)
 	}
 }
 
-// A type that is not to be had is done without; where all machines are too few, as much as they carry is served and the rest said.
+// A type that is not to be had is done without; where all machines are too few, as much as they carry is served and the
+// rest said.
 func TestShort(t *testing.T) {
 	spec, p := tables34(t, 10, 0)
 	for _, o := range []Options{{}, {AsWritten: true}} {
@@ -308,11 +336,14 @@ func TestShort(t *testing.T) {
 	if last < 40 || last > 60 {
 		t.Errorf("one machine of each type carries %v/s", last)
 	}
-	if _, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{1e6}}); err == nil || !strings.Contains(err.Error(), "it takes ") {
+	if _, err := (&Planner{Profile: p}).Plan(context.Background(),
+		plan.Request{Spec: spec, Rates: []float64{1e6}}); err == nil || !strings.Contains(err.Error(), "it takes ") {
 		t.Errorf("a demand of which nothing can be served: %v", err)
 	}
 	spec.Apps[0].SLO.Latency = 30 * time.Millisecond
-	if _, err := (&Planner{Profile: p}).Plan(context.Background(), plan.Request{Spec: spec, Rates: []float64{80}}); err == nil || !strings.Contains(err.Error(), "within 30ms from end to end: the least is 76ms, of which stage") {
+	if _, err := (&Planner{Profile: p}).Plan(context.Background(),
+		plan.Request{Spec: spec, Rates: []float64{80}}); err == nil ||
+		!strings.Contains(err.Error(), "within 30ms from end to end: the least is 76ms, of which stage") {
 		t.Errorf("an objective that nothing meets: %v", err)
 	}
 }
@@ -345,7 +376,8 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// Uses of several apps share a machine: three of the worked example at a fifth of its rate rent less together than each by itself.
+// Uses of several apps share a machine: three of the worked example at a fifth of its rate rent less together than each
+// by itself.
 func TestAppsShareMachines(t *testing.T) {
 	one, p := tables34(t, 10, 10)
 	alone := ask(t, &Planner{Profile: p}, plan.Request{Spec: one, Rates: []float64{16}})
@@ -357,14 +389,21 @@ func TestAppsShareMachines(t *testing.T) {
 		at := serving.StageID(2 * a)
 		spec.Apps[a].Stages = []serving.StageID{at, at + 1}
 		spec.Stages = append(spec.Stages,
-			serving.Stage{Name: "A", App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(at)}, Next: []serving.Edge{{To: at + 1, FanOut: 4}}},
-			serving.Stage{Name: "B", App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(at) + 1}, Joins: 1})
+			serving.Stage{
+				Name: "A", App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(at)},
+				Next: []serving.Edge{{To: at + 1, FanOut: 4}},
+			},
+			serving.Stage{
+				Name: "B", App: serving.AppID(a), Variants: []serving.VariantID{serving.VariantID(at) + 1}, Joins: 1,
+			})
 		for k, v := range one.Variants {
 			v.Stage = at + serving.StageID(k)
 			spec.Variants, m = append(spec.Variants, v), append(m, serving.VariantID(k))
 		}
 	}
-	out := ask(t, &Planner{Profile: profile.Renumbered{Profile: p, Variants: m}}, plan.Request{Spec: &spec, Rates: []float64{16, 16, 16}})
+	out := ask(t, &Planner{
+		Profile: profile.Renumbered{Profile: p, Variants: m},
+	}, plan.Request{Spec: &spec, Rates: []float64{16, 16, 16}})
 	apps := make(map[serving.WorkerID]map[serving.AppID]bool)
 	most := 0
 	for _, i := range out.Instances {
@@ -375,18 +414,27 @@ func TestAppsShareMachines(t *testing.T) {
 		most = max(most, len(apps[i.Worker]))
 	}
 	if most < 2 || out.Forecast.CostPerHour >= 3*alone.Forecast.CostPerHour {
-		t.Errorf("%d apps share a machine; together they rent %v, one by itself %v", most, out.Forecast.CostPerHour, alone.Forecast.CostPerHour)
+		t.Errorf("%d apps share a machine; together they rent %v, one by itself %v", most, out.Forecast.CostPerHour,
+			alone.Forecast.CostPerHour)
 	}
 }
 
-// BenchmarkPlan plans a graph of four stages (a chain that forks) on two types with points up to batches of 128 and six at once, at a rate that takes a dozen machines.
+// BenchmarkPlan plans a graph of four stages (a chain that forks) on two types with points up to batches of 128 and six
+// at once, at a rate that takes a dozen machines.
 func BenchmarkPlan(b *testing.B) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "P100", PricePerHour: 2.07}, {Name: "V100", PricePerHour: 3.06}},
-		Apps:        []serving.App{{Name: "app", SLO: serving.SLO{Latency: 400 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{0, 1, 2, 3}}},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{Latency: 400 * time.Millisecond, Percentile: 99}, Weight: 1,
+				QueueLimit: 1000, Stages: []serving.StageID{0, 1, 2, 3},
+			},
+		},
 		Stages: []serving.Stage{
 			{Name: "a", Next: []serving.Edge{{To: 1, FanOut: 3}, {To: 2, FanOut: 2}}},
-			{Name: "b", Joins: 1, Next: []serving.Edge{{To: 3, FanOut: 1}}}, {Name: "c", Joins: 1}, {Name: "d", Joins: 1},
+			{
+				Name: "b", Joins: 1, Next: []serving.Edge{{To: 3, FanOut: 1}},
+			}, {Name: "c", Joins: 1}, {Name: "d", Joins: 1},
 		},
 	}
 	for k := range 16 {
@@ -395,12 +443,16 @@ func BenchmarkPlan(b *testing.B) {
 	var m serving.Measurements
 	for s := range spec.Stages {
 		spec.Stages[s].Variants = []serving.VariantID{serving.VariantID(s)}
-		spec.Variants = append(spec.Variants, serving.Variant{Name: "v", Stage: serving.StageID(s), Accuracy: 1, MaxBatch: 128})
+		spec.Variants = append(spec.Variants, serving.Variant{
+			Name: "v", Stage: serving.StageID(s), Accuracy: 1, MaxBatch: 128,
+		})
 		for d := range spec.DeviceTypes {
 			for batch := 1; batch <= 128; batch *= 2 {
 				for c := 1; c <= 6; c++ {
-					took := time.Duration(float64(time.Millisecond) * (4 + float64(batch)*(2+float64(s)-float64(d))) * (0.5 + 0.5*float64(c)*(1+0.02*float64(c))))
-					m.Latency = append(m.Latency, simtest.Point(serving.VariantID(s), serving.DeviceTypeID(d), batch, c, took, 0))
+					took := time.Duration(float64(time.Millisecond) * (4 + float64(batch)*(2+float64(s)-float64(d))) *
+						(0.5 + 0.5*float64(c)*(1+0.02*float64(c))))
+					m.Latency = append(m.Latency, simtest.Point(serving.VariantID(s), serving.DeviceTypeID(d), batch, c,
+						took, 0))
 				}
 			}
 		}

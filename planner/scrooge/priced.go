@@ -7,11 +7,13 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// outside bounds what the rest of a graph costs when a part of it takes so long: base + slope*seconds at the least. A point of the
-// part that would come to more than is known to be possible need not be kept, which is what makes long chains fast.
+// outside bounds what the rest of a graph costs when a part of it takes so long: base + slope*seconds at the least. A
+// point of the part that would come to more than is known to be possible need not be kept, which is what makes long
+// chains fast.
 //
-// It is a Lagrangian bound: a second costs slope $/h, and the whole objective earns slope times its length. Parts that follow each
-// other all pay the same, parts side by side share the price in any way, since the whole takes as long as each of them.
+// It is a Lagrangian bound: a second costs slope $/h, and the whole objective earns slope times its length. Parts that
+// follow each other all pay the same, parts side by side share the price in any way, since the whole takes as long as
+// each of them.
 type outside struct {
 	base, slope float64
 	most        float64 // what is known to be possible
@@ -21,7 +23,8 @@ func (o outside) keeps(p point) bool {
 	return p.cost+o.base+o.slope*p.latency.Seconds() < o.most*(1-ties)
 }
 
-// keep is the part of a curve that may be part of something better than what is known, and which of its points that are.
+// keep is the part of a curve that may be part of something better than what is known, and which of its points that
+// are.
 func (o outside) keep(c curve) (curve, []int) {
 	var out curve
 	var which []int
@@ -53,8 +56,8 @@ func (o outside) first(t *dag.Tree, k int, curves []curve) outside {
 	return o
 }
 
-// priced is the least that a tree costs when every second of it costs slope $/h more, and the steps that cost it unless steps is nil.
-// Below branches it is a bound.
+// priced is the least that a tree costs when every second of it costs slope $/h more, and the steps that cost it unless
+// steps is nil. Below branches it is a bound.
 func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
 	switch t.Kind {
 	case dag.Task:
@@ -78,8 +81,8 @@ func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
 	return 0
 }
 
-// prices is what a second of each of a tree's parts costs when one of the tree costs slope. Branches share it evenly, or one pays all
-// of it, whichever gives the highest bound.
+// prices is what a second of each of a tree's parts costs when one of the tree costs slope. Branches share it evenly,
+// or one pays all of it, whichever gives the highest bound.
 func prices(t *dag.Tree, slope float64, curves []curve) []float64 {
 	out := make([]float64, len(t.Parts))
 	if t.Kind == dag.Chain {
@@ -115,7 +118,8 @@ func prices(t *dag.Tree, slope float64, curves []curve) []float64 {
 // halvings is the steps of the search for a price of time.
 const halvings = 24
 
-// price looks for the price of a second at which the bound on a tree within so much is highest. The bound is concave in it.
+// price looks for the price of a second at which the bound on a tree within so much is highest. The bound is concave in
+// it.
 func price(t *dag.Tree, curves []curve, within time.Duration) (slope float64) {
 	bound := func(s float64) float64 { return priced(t, s, curves, nil) - s*within.Seconds() }
 	low, high := 0.0, 1.0

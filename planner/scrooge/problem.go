@@ -1,6 +1,6 @@
-// Package scrooge finds the lowest cost at which machines of several types carry a graph of models within one objective of latency,
-// from end to end (Scrooge, SoCC 2021, §3.3 and §3.4). Allocation says which types in which configurations and how much of each;
-// placement then says which machines.
+// Package scrooge finds the lowest cost at which machines of several types carry a graph of models within one objective
+// of latency, from end to end (Scrooge, SoCC 2021, §3.3 and §3.4). Allocation says which types in which configurations
+// and how much of each; placement then says which machines.
 package scrooge
 
 import (
@@ -28,8 +28,8 @@ type Mode struct {
 	Slots int // batches at once on the machine: the concurrency level, >= 1
 	// Took is how long a batch takes while Slots of them run.
 	Took time.Duration
-	// Burst is what the last item of one query waits for the batches of those before it, where a query sends more items at once than a
-	// machine runs at once; 0 where they come one by one, as the paper takes them to.
+	// Burst is what the last item of one query waits for the batches of those before it, where a query sends more items
+	// at once than a machine runs at once; 0 where they come one by one, as the paper takes them to.
 	Burst time.Duration
 	// Tag is the caller's, who finds the variant by it.
 	Tag int
@@ -41,11 +41,12 @@ func (m *Mode) Rate() float64 { return float64(m.Batch*m.Slots) / m.Took.Seconds
 // longest is where waits for a batch end, short enough for sums of them.
 const longest = time.Duration(1<<63-1) / (4 * MaxModules)
 
-// Worst is the longest time an item spends at a machine in the mode to which so many items/s are sent: while its batch forms and
-// while it runs (§3.3; for a machine that is not full, Eq. 3). rate is in (0, m.Rate()].
+// Worst is the longest time an item spends at a machine in the mode to which so many items/s are sent: while its batch
+// forms and while it runs (§3.3; for a machine that is not full, Eq. 3). rate is in (0, m.Rate()].
 //
-// Deviation: a batch of one has nothing to wait for, whatever the rate (footnote 1 of the paper), where Eq. 3 would have it wait for
-// the item after it and so refuse every low rate. It is given the wait of a full machine, until a slot is free.
+// Deviation: a batch of one has nothing to wait for, whatever the rate (footnote 1 of the paper), where Eq. 3 would
+// have it wait for the item after it and so refuse every low rate. It is given the wait of a full machine, until a slot
+// is free.
 func (m *Mode) Worst(rate float64) time.Duration {
 	if m.Batch == 1 {
 		rate = m.Rate()

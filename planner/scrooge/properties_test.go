@@ -47,10 +47,12 @@ func holds(p *scrooge.Problem, a *scrooge.Allocation) error {
 	var walk func(i int, took float64, budgets time.Duration) error
 	walk = func(i int, took float64, budgets time.Duration) error {
 		if took, budgets = took+worst[i], budgets+a.Modules[i].Within; took > p.SLO.Seconds()+1e-8 || budgets > p.SLO {
-			return fmt.Errorf("a path to module %d takes %v s, its budgets %v, the objective is %v", i, took, budgets, p.SLO)
+			return fmt.Errorf("a path to module %d takes %v s, its budgets %v, the objective is %v", i, took, budgets,
+				p.SLO)
 		}
 		if a.Modules[i].Arrives+a.Modules[i].Within < budgets {
-			return fmt.Errorf("module %d is left after %v, it says %v", i, budgets, a.Modules[i].Arrives+a.Modules[i].Within)
+			return fmt.Errorf("module %d is left after %v, it says %v", i, budgets,
+				a.Modules[i].Arrives+a.Modules[i].Within)
 		}
 		for _, n := range p.Modules[i].Next {
 			if err := walk(n, took, budgets); err != nil {
@@ -162,7 +164,8 @@ func TestLowRates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u := a.Modules[0].Uses; len(u) != 1 || u[0].Mode != 0 || a.Latency != 80*time.Millisecond || math.Abs(a.Cost-1e-3/25) > 1e-15 {
+	if u := a.Modules[0].Uses; len(u) != 1 || u[0].Mode != 0 || a.Latency != 80*time.Millisecond ||
+		math.Abs(a.Cost-1e-3/25) > 1e-15 {
 		t.Errorf("%+v", a)
 	}
 	p.Modules[0].Rate = 0
@@ -244,7 +247,8 @@ func TestBruteEnds(t *testing.T) {
 	for i := range p.Modules {
 		p.Modules[i].Rate *= 50
 	}
-	if _, err := scrooge.Brute(context.Background(), p); err == nil || !strings.Contains(err.Error(), "too many to try all") {
+	if _, err := scrooge.Brute(context.Background(), p); err == nil ||
+		!strings.Contains(err.Error(), "too many to try all") {
 		t.Errorf("%v, want that it is too large", err)
 	}
 }

@@ -24,8 +24,8 @@ var shapes = [][][]int{
 	{{1, 2}, {3, 4}, {4}, {5}, {5}, nil},
 }
 
-// Small draws a problem that every allocation of can be tried: a graph with few modes, up to a handful of machines for each module,
-// and an objective between what is hardly possible and what binds no more.
+// Small draws a problem that every allocation of can be tried: a graph with few modes, up to a handful of machines for
+// each module, and an objective between what is hardly possible and what binds no more.
 func Small(rng *rand.Rand) *Problem {
 	p := &Problem{}
 	for range 1 + rng.IntN(3) {
@@ -71,11 +71,11 @@ var Figure1 = map[string][][]int{
 // Names are Figure1's, in order.
 func Names() []string { return slices.Sorted(maps.Keys(Figure1)) }
 
-// Many draws a problem of the size the paper reports times for: types machine types, each with a price between 0.5 and 8 $/h and a
-// speed of 1 to 2.41 that has nothing to do with it (Table 1), and on each batches of 1 to 128 with 1 to 4 at once for every module.
-// A batch of b takes item*(f + (1-f)*b)/speed alone, where f, what batching can save, is 0.2 to 0.7. Running e at once
-// carries 1 + gain*(e-1)/e as much, up to a level of the module's beyond which a tenth is lost for each more (§3.2). Each time is off
-// by up to 3 %, since it was measured.
+// Many draws a problem of the size the paper reports times for: types machine types, each with a price between 0.5 and
+// 8 $/h and a speed of 1 to 2.41 that has nothing to do with it (Table 1), and on each batches of 1 to 128 with 1 to 4
+// at once for every module. A batch of b takes item*(f + (1-f)*b)/speed alone, where f, what batching can save, is 0.2
+// to 0.7. Running e at once carries 1 + gain*(e-1)/e as much, up to a level of the module's beyond which a tenth is
+// lost for each more (§3.2). Each time is off by up to 3 %, since it was measured.
 func Many(rng *rand.Rand, shape [][]int, types int) *Problem {
 	p := &Problem{SLO: time.Duration(300+700*rng.Float64()) * time.Millisecond}
 	speed := make([]float64, types)

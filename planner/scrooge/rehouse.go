@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// improve rents less by serving again what single machines serve: in the room that others have left, or on a cheaper machine, in any mode
-// that keeps the module's part of the objective.
+// improve rents less by serving again what single machines serve: in the room that others have left, or on a cheaper
+// machine, in any mode that keeps the module's part of the objective.
 func (c *candidate) improve() {
 	for c.save() {
 	}
@@ -31,8 +31,8 @@ func (c *candidate) save() bool {
 	return false
 }
 
-// without serves elsewhere what a bin serves, on new machines for less than the given $/h in all. It returns the bins that are then taken, or
-// nil, and what the new ones cost.
+// without serves elsewhere what a bin serves, on new machines for less than the given $/h in all. It returns the bins
+// that are then taken, or nil, and what the new ones cost.
 func (c *candidate) without(k int, most float64) ([]bin, float64) {
 	m := mover{candidate: c, most: most, left: make([]int, len(c.world.prices))}
 	for d := range m.left {
@@ -100,7 +100,8 @@ func (m *mover) room(p piece, rate float64) (at int, as piece) {
 		}
 		m.modes(p, b.device, func(mode Mode) {
 			one := piece{p.graph, p.stage, mode, rate, p.within}
-			if cost := one.part() * m.world.prices[b.device]; one.inTime() && m.world.holds(b, &one) && cost < least*(1-tiny) {
+			if cost := one.part() * m.world.prices[b.device]; one.inTime() && m.world.holds(b, &one) &&
+				cost < least*(1-tiny) {
 				at, as, least = k, one, cost
 			}
 		})
@@ -108,8 +109,8 @@ func (m *mover) room(p piece, rate float64) (at int, as piece) {
 	return at, as
 }
 
-// rent finds the machine to rent for as much as it carries of a rate: where one carries all of it the cheapest, and of these the one of which it
-// takes least; else the one that carries most for its price.
+// rent finds the machine to rent for as much as it carries of a rate: where one carries all of it the cheapest, and of
+// these the one of which it takes least; else the one that carries most for its price.
 func (m *mover) rent(p piece, rate float64) (as piece, ok bool) {
 	cheapest, part, most := math.Inf(1), math.Inf(1), 0.0
 	whole := false

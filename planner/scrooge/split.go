@@ -6,8 +6,9 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// split divides an objective over a series-parallel graph, given the curves of its modules: parts that follow each other share the
-// time, parts side by side each have all of it. It is exact: the curve of a part has all of the part's best points.
+// split divides an objective over a series-parallel graph, given the curves of its modules: parts that follow each
+// other share the time, parts side by side each have all of it. It is exact: the curve of a part has all of the part's
+// best points.
 type split struct {
 	curve
 	module int   // of a leaf
@@ -19,7 +20,8 @@ type split struct {
 // empty is a part that is not there.
 const empty = -1
 
-// fold works out the curve of a tree without knots, as far as it fits into so much and may be part of something better than what is known.
+// fold works out the curve of a tree without knots, as far as it fits into so much and may be part of something better
+// than what is known.
 func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
 	switch t.Kind {
 	case dag.Task:

@@ -2,12 +2,13 @@ package scrooge
 
 import "time"
 
-// stretched gives the modules of a graph parts of the objective in proportion to what their machines take at the longest: the allocation's parts are what
-// its own uses need, and leave some time to nobody. Along every path they add up to the objective at most: what a module gets is
-// stretched by the longest path through it.
+// stretched gives the modules of a graph parts of the objective in proportion to what their machines take at the
+// longest: the allocation's parts are what its own uses need, and leave some time to nobody. Along every path they add
+// up to the objective at most: what a module gets is stretched by the longest path through it.
 func (g *pipeline) stretched(worst []time.Duration) []time.Duration {
 	n := len(g.stages)
-	before, after := make([]time.Duration, n), make([]time.Duration, n) // of a module, the longest path to it and on from it
+	// of a module, the longest path to it and on from it
+	before, after := make([]time.Duration, n), make([]time.Duration, n)
 	for i := range n {
 		for _, to := range g.stages[i].next {
 			before[to] = max(before[to], before[i]+worst[i])

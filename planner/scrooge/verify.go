@@ -9,9 +9,9 @@ import (
 // slack is the relative error that sums of rates and costs may have.
 const slack = 1e-9
 
-// Verify reports the first thing that an allocation says of itself, or promises for the problem, and that does not hold: rates are
-// carried, no machine gets more than it can take, every use fits into its module's budget, the budgets of every path into the
-// objective, and cost and latency are what the uses amount to.
+// Verify reports the first thing that an allocation says of itself, or promises for the problem, and that does not
+// hold: rates are carried, no machine gets more than it can take, every use fits into its module's budget, the budgets
+// of every path into the objective, and cost and latency are what the uses amount to.
 func (a *Allocation) Verify(p *Problem) error {
 	if len(a.Modules) != len(p.Modules) {
 		return fmt.Errorf("allocation: %d modules, want %d", len(a.Modules), len(p.Modules))
@@ -42,7 +42,8 @@ func (a *Allocation) Verify(p *Problem) error {
 		}
 	}
 	if slowest != a.Latency || slowest > p.SLO {
-		return fmt.Errorf("allocation: the longest path takes %v, it says %v, the objective is %v", slowest, a.Latency, p.SLO)
+		return fmt.Errorf("allocation: the longest path takes %v, it says %v, the objective is %v", slowest, a.Latency,
+			p.SLO)
 	}
 	if math.Abs(cost-a.Cost) > slack*max(cost, 1) {
 		return fmt.Errorf("allocation: costs %v $/h, it says %v", cost, a.Cost)
@@ -62,7 +63,8 @@ func (x *Allocated) weigh(p *Problem, m *Module) (cost float64, worst time.Durat
 		}
 		mode := &m.Modes[u.Mode]
 		if !(u.Rate > 0) || u.Rate > mode.Rate()*(1+slack) {
-			return 0, 0, fmt.Errorf("a machine in mode %d is sent %v items/s, it carries %v", u.Mode, u.Rate, mode.Rate())
+			return 0, 0, fmt.Errorf("a machine in mode %d is sent %v items/s, it carries %v", u.Mode, u.Rate,
+				mode.Rate())
 		}
 		all := u.Rate * float64(u.Count)
 		rate += all

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -96,8 +96,8 @@ func (p *Planner) read(r plan.Request, c care) *world {
 	return x
 }
 
-// bursts gives the modes of a stage what it is for items to come together, so many for a query (ours: Eq. 3 spreads them evenly over
-// time). A machine is sent its share of them.
+// bursts gives the modes of a stage what it is for items to come together, so many for a query (ours: Eq. 3 spreads
+// them evenly over time). A machine is sent its share of them.
 func (x *world) bursts(s *stage, items float64) {
 	for k := range s.modes {
 		m := &s.modes[k]
@@ -107,9 +107,9 @@ func (x *world) bursts(s *stage, items float64) {
 	}
 }
 
-// modes lists what a stage can run as: on every type of which a machine is there, every variant that meets the floor, in every batch
-// size and at every concurrency that was measured, up to the level at which more batches at once serve no more (§3.2). Those that
-// another mode of the type beats in everything are left out.
+// modes lists what a stage can run as: on every type of which a machine is there, every variant that meets the floor,
+// in every batch size and at every concurrency that was measured, up to the level at which more batches at once serve
+// no more (§3.2). Those that another mode of the type beats in everything are left out.
 func (x *world) modes(s serving.StageID, floor float64, broken []bool) (out []Mode) {
 	tells := profile.Tells(x.believed)
 	for d := range x.spec.DeviceTypes {
@@ -144,7 +144,8 @@ func (x *world) variants(s serving.StageID, floor float64, broken []bool) (out [
 }
 
 // points lists the modes of a variant on a type.
-func (x *world) points(v serving.VariantID, d serving.DeviceTypeID, tells func(serving.VariantID, serving.DeviceTypeID, int, int) bool) (out []Mode) {
+func (x *world) points(v serving.VariantID, d serving.DeviceTypeID, tells func(serving.VariantID, serving.DeviceTypeID,
+	int, int) bool) (out []Mode) {
 	variant, levels := &x.spec.Variants[v], mostLevels
 	sizes := make([]int, 0, variant.MaxBatch)
 	if tells == nil {
@@ -193,8 +194,8 @@ func (x *world) needs(v serving.VariantID, items int) int64 {
 	return x.spec.Variants[v].MemoryBytes + int64(items)*x.spec.Variants[v].ItemBytes
 }
 
-// efficient leaves out the modes of one type that another is no worse than in batch size, time and rate: whatever the rate sent to
-// them, it is in time when they are and takes no more of a machine.
+// efficient leaves out the modes of one type that another is no worse than in batch size, time and rate: whatever the
+// rate sent to them, it is in time when they are and takes no more of a machine.
 func efficient(all []Mode) (out []Mode) {
 	for i := range all {
 		a, beaten := &all[i], false

@@ -44,8 +44,10 @@ func (g gaps) log(t *testing.T, name string) {
 		}
 	}
 	n := float64(len(g))
-	t.Logf("%s: %d problems, %.0f %% at the least cost, %.0f %% within 3 %%, %.0f %% within 5 %%, 90th percentile %.1f %%, largest %.1f %%", name,
-		len(g), 100*float64(equal)/n, 100*float64(within3)/n, 100*float64(within5)/n, 100*g[len(g)*9/10], 100*g[len(g)-1])
+	t.Logf("%s: %d problems, %.0f %% at the least cost, %.0f %% within 3 %%, %.0f %% within 5 %%, 90th percentile "+
+		"%.1f %%, largest %.1f %%", name,
+		len(g), 100*float64(equal)/n, 100*float64(within3)/n, 100*float64(within5)/n, 100*g[len(g)*9/10],
+		100*g[len(g)-1])
 }
 
 // Neither the paper's method nor greedy is ever below the exact one, and what they answer keeps what it promises.
@@ -57,7 +59,9 @@ func TestNeverBelowExact(t *testing.T) {
 			"as written": func(ctx context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) {
 				return scrooge.AsWritten(ctx, p, solver(t))
 			},
-			"greedy": func(_ context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) { return scrooge.Greedy(p) },
+			"greedy": func(_ context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) {
+				return scrooge.Greedy(p)
+			},
 			"without spatial multiplexing": func(_ context.Context, p *scrooge.Problem) (*scrooge.Allocation, error) {
 				p = p.Only(scrooge.Alone)
 				a, err := scrooge.Exact(p)
@@ -76,7 +80,8 @@ func TestNeverBelowExact(t *testing.T) {
 				continue
 			}
 			served++
-			above["fractional program, exact above it by"] = append(above["fractional program, exact above it by"], best.Cost/scrooge.Bound(p)-1)
+			above["fractional program, exact above it by"] = append(above["fractional program, exact above it by"],
+				best.Cost/scrooge.Bound(p)-1)
 			for name, m := range methods {
 				a, err := m(ctx, p)
 				var no *scrooge.Infeasible
@@ -99,7 +104,8 @@ func TestNeverBelowExact(t *testing.T) {
 					t.Errorf("seed %d: %s costs %v, exact %v", seed, name, a.Cost, best.Cost)
 				}
 				if name != "without spatial multiplexing" && a.Bound > best.Cost*(1+1e-6) {
-					t.Errorf("seed %d: %s says that nothing is below %v, exact costs %v", seed, name, a.Bound, best.Cost)
+					t.Errorf("seed %d: %s says that nothing is below %v, exact costs %v", seed, name, a.Bound,
+						best.Cost)
 				}
 				above[name] = append(above[name], a.Cost/best.Cost-1)
 			}

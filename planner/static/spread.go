@@ -15,8 +15,9 @@ type placed struct {
 	place int32
 }
 
-// spread places the stages that nobody has placed: one instance of each, or as many as their app wants at least, on one core
-// of the worker that has the fewest; that never is more than an app may have at most. What runs stays where it is, the rest goes.
+// spread places the stages that nobody has placed: one instance of each, or as many as their app wants at least, on one
+// core of the worker that has the fewest; that never is more than an app may have at most. What runs stays where it is,
+// the rest goes.
 func (p *Planner) spread(r *plan.Request) []placed {
 	given := make([]bool, len(r.Spec.Stages))
 	load := make([]int, len(r.Spec.Workers)) // cores taken
@@ -35,7 +36,8 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			down[w] = true
 		}
 		for _, i := range r.Snapshot.Instances {
-			if (i.State != fleet.Draining || i.Kept) && i.State != fleet.Stopped && !given[i.Stage] && !taken[i.Key] && !down[i.Key.Worker] {
+			if (i.State != fleet.Draining || i.Kept) && i.State != fleet.Stopped && !given[i.Stage] && !taken[i.Key] &&
+				!down[i.Key.Worker] {
 				running[i.Stage] = append(running[i.Stage], i.Key)
 				taken[i.Key] = true
 				load[i.Key.Worker]++
@@ -44,7 +46,9 @@ func (p *Planner) spread(r *plan.Request) []placed {
 	}
 	var out []placed
 	add := func(s serving.StageID, k fleet.Key) {
-		out = append(out, placed{Instance{Worker: k.Worker, Stage: s, Variants: r.Spec.Stages[s].Variants, Cores: 1}, k.Ordinal})
+		out = append(out, placed{
+			Instance{Worker: k.Worker, Stage: s, Variants: r.Spec.Stages[s].Variants, Cores: 1}, k.Ordinal,
+		})
 	}
 	for s := range r.Spec.Stages {
 		id, app := serving.StageID(s), &r.Spec.Apps[r.Spec.Stages[s].App]

@@ -1,5 +1,6 @@
-// Package static is the planner for placements that a person wrote down: it turns them into a plan with batch limits from
-// the objective (largest batch within half the SLO, Proteus §4) and shares in proportion to what each instance can carry.
+// Package static is the planner for placements that a person wrote down: it turns them into a plan with batch limits
+// from the objective (largest batch within half the SLO, Proteus §4) and shares in proportion to what each instance can
+// carry.
 package static
 
 import (
@@ -41,13 +42,15 @@ func (p *Planner) Name() string { return "static" }
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Holds }
 
-// Plan implements plan.Planner. It fails when an active variant is too slow to answer a single item within the objective.
+// Plan implements plan.Planner. It fails when an active variant is too slow to answer a single item within the
+// objective.
 func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	fraction := p.Fraction
 	if fraction == 0 {
 		fraction = 0.5
 	}
-	believed := profile.Or{First: r.Believed(p.Profile), Otherwise: p.Profile} // what is written down runs before it is known how fast
+	// what is written down runs before it is known how fast
+	believed := profile.Or{First: r.Believed(p.Profile), Otherwise: p.Profile}
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
@@ -76,7 +79,9 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		app := r.Spec.Apps[r.Spec.Stages[i.Stage].App]
 		within := time.Duration(float64(app.SLO.Latency-app.Slack) / float64(Depth(r.Spec, i.Stage)))
 		slots := max(i.Slots, 1)
-		item := plan.Instance{Worker: i.Worker, Place: int32(n) + 1, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share}
+		item := plan.Instance{
+			Worker: i.Worker, Place: int32(n) + 1, Stage: i.Stage, Slots: slots, Cores: i.Cores, Share: i.Share,
+		}
 		if n >= len(p.Instances) {
 			item.Place = places[n-len(p.Instances)]
 		}
@@ -84,7 +89,8 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 			if v < 0 || int(v) >= len(r.Spec.Variants) {
 				return nil, fmt.Errorf("placement %d: variant %d does not exist", n, v)
 			}
-			limit := profile.BatchLimit(believed, r.Spec, v, worker.DeviceType, slots, time.Duration(fraction*float64(within)))
+			limit := profile.BatchLimit(believed, r.Spec, v, worker.DeviceType, slots,
+				time.Duration(fraction*float64(within)))
 			if limit == 0 && believed.Latency(v, worker.DeviceType, 1, slots) <= within {
 				limit = 1 // meets the objective alone, though a query that just missed a run will not
 			}
@@ -93,8 +99,10 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 			}
 			if limit == 0 {
 				if at == 0 {
-					return nil, fmt.Errorf("placement %d: variant %q takes %v for one item on device type %q, the objective leaves %v: choose a faster variant or raise the SLO",
-						n, r.Spec.Variants[v].Name, believed.Latency(v, worker.DeviceType, 1, slots), r.Spec.DeviceTypes[worker.DeviceType].Name, within)
+					return nil, fmt.Errorf("placement %d: variant %q takes %v for one item on device type %q, the "+
+						"objective leaves %v: choose a faster variant or raise the SLO",
+						n, r.Spec.Variants[v].Name, believed.Latency(v, worker.DeviceType, 1, slots),
+						r.Spec.DeviceTypes[worker.DeviceType].Name, within)
 				}
 				continue // a spare variant that never fits is simply not loaded
 			}

@@ -13,15 +13,24 @@ import (
 
 func world() *serving.Spec {
 	return &serving.Spec{
-		DeviceTypes: []serving.DeviceType{{Name: "d", PricePerHour: 2}}, Workers: []serving.Worker{{Name: "a"}, {Name: "b"}},
-		Apps:     []serving.App{{Name: "app", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 1, Stages: []serving.StageID{0}}},
+		DeviceTypes: []serving.DeviceType{{Name: "d", PricePerHour: 2}},
+		Workers:     []serving.Worker{{Name: "a"}, {Name: "b"}},
+		Apps: []serving.App{
+			{
+				Name: "app", SLO: serving.SLO{
+					Latency: 100 * time.Millisecond, Percentile: 99,
+				}, Weight: 1, QueueLimit: 1, Stages: []serving.StageID{0},
+			},
+		},
 		Stages:   []serving.Stage{{Name: "app", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: 64}},
 	}
 }
 
 func TestPlan(t *testing.T) {
-	p := &Planner{Profile: profile.Constant{Base: 10 * time.Millisecond, PerItem: 2 * time.Millisecond}, Instances: []Instance{
+	p := &Planner{Profile: profile.Constant{
+		Base: 10 * time.Millisecond, PerItem: 2 * time.Millisecond,
+	}, Instances: []Instance{
 		{Worker: 0, Variants: []serving.VariantID{0}}, {Worker: 1, Variants: []serving.VariantID{0}, Limit: 5}}}
 	got, err := p.Plan(t.Context(), plan.Request{Spec: world()})
 	if err != nil {
@@ -41,7 +50,8 @@ func TestPlan(t *testing.T) {
 		t.Errorf("forecast %+v", f)
 	}
 	p.Profile = profile.Constant{Base: 200 * time.Millisecond}
-	if _, err := p.Plan(t.Context(), plan.Request{Spec: world()}); err == nil || !strings.Contains(err.Error(), `variant "v" takes 200ms`) {
+	if _, err := p.Plan(t.Context(), plan.Request{Spec: world()}); err == nil ||
+		!strings.Contains(err.Error(), `variant "v" takes 200ms`) {
 		t.Errorf("a variant that can never be in time: %v", err)
 	}
 	p.Instances[0].Worker = 9

@@ -15,8 +15,8 @@ func (m *band) row(r int) []float64 {
 	return m.rows[r*w : (r+1)*w]
 }
 
-// solve replaces every right-hand side by the solution, by elimination without exchanging rows: the matrices here are 1 less
-// probabilities, for which that is stable (diagonally dominant, Golub and Van Loan §4.1). It destroys m.
+// solve replaces every right-hand side by the solution, by elimination without exchanging rows: the matrices here are 1
+// less probabilities, for which that is stable (diagonally dominant, Golub and Van Loan §4.1). It destroys m.
 func (m *band) solve(right ...[]float64) {
 	for c := range m.n {
 		pivot := m.row(c)

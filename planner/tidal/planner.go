@@ -6,29 +6,29 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // Options tune the planner. The zero value gives the defaults.
 type Options struct {
-	// Late is the share of queries that may be late where that can be kept; 0 means one in ten thousand. Prices are made for
-	// the rates at which it can.
+	// Late is the share of queries that may be late where that can be kept; 0 means one in ten thousand. Prices are
+	// made for the rates at which it can.
 	Late float64
 	// Steps is how many rates there are prices for, up to what the fastest variant carries; 0 means 64.
 	Steps int
-	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is known
-	// and does not change.
+	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is
+	// known and does not change.
 	Alone bool
 }
 
 // longest is the largest batch that is planned for.
 const longest = 32
 
-// Planner loads every variant that is of use on every worker and makes the prices for choosing among them. It keeps the last
-// prices of every stage; it is not for concurrent use.
+// Planner loads every variant that is of use on every worker and makes the prices for choosing among them. It keeps the
+// last prices of every stage; it is not for concurrent use.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
@@ -65,7 +65,8 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	for s := range r.Spec.Stages {
 		a := asked[s]
 		if n := len(r.Spec.Apps[a.App].Stages); n > 1 {
-			return nil, fmt.Errorf("app %q has %d stages: planner tidal knows the slack of one; use planner proteus", r.Spec.Apps[a.App].Name, n)
+			return nil, fmt.Errorf("app %q has %d stages: planner tidal knows the slack of one; use planner proteus",
+				r.Spec.Apps[a.App].Name, n)
 		}
 		prices, err := p.stage(ctx, out, r.Spec, serving.StageID(s), a, workers[s], broken)
 		if err != nil {
@@ -86,15 +87,19 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 }
 
 // stage gives a stage its workers and its prices.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.Asked, workers []serving.WorkerID, broken []bool) (*plan.Prices, error) {
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.Asked,
+	workers []serving.WorkerID, broken []bool) (*plan.Prices, error) {
 	d := spec.Workers[workers[0]].DeviceType
 	for _, w := range workers {
 		if x := spec.Workers[w].DeviceType; x != d {
-			return nil, fmt.Errorf("app %q has workers of types %q and %q: planner tidal pools workers of one type; use planner ramsis",
+			return nil, fmt.Errorf("app %q has workers of types %q and %q: planner tidal pools workers of one type; "+
+				"use planner ramsis",
 				spec.Apps[a.App].Name, spec.DeviceTypes[d].Name, spec.DeviceTypes[x].Name)
 		}
 	}
-	pool := Pool{Workers: len(workers), SLO: a.Within, Models: p.models(spec, s, d, a.Within, broken), Late: p.Options.Late}
+	pool := Pool{
+		Workers: len(workers), SLO: a.Within, Models: p.models(spec, s, d, a.Within, broken), Late: p.Options.Late,
+	}
 	if len(pool.Models) == 0 {
 		return nil, capacity.Hopeless(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
 	}
@@ -172,15 +177,17 @@ func (p *Pool) carries() float64 {
 }
 
 func (p *Pool) same(o *Pool) bool {
-	return p.Workers == o.Workers && p.SLO == o.SLO && p.Late == o.Late && slices.EqualFunc(p.Models, o.Models, func(a, b Model) bool {
-		return a.Variant == b.Variant && a.Accuracy == b.Accuracy && slices.Equal(a.Latency, b.Latency)
-	})
+	return p.Workers == o.Workers && p.SLO == o.SLO && p.Late == o.Late &&
+		slices.EqualFunc(p.Models, o.Models, func(a, b Model) bool {
+			return a.Variant == b.Variant && a.Accuracy == b.Accuracy && slices.Equal(a.Latency, b.Latency)
+		})
 }
 
-// models returns the variants of a stage that are of use on a device type, each with the batches that can be in time: known,
-// above the floor, with a batch that is the best of its size or speed, and within its memory, of which the variants least
-// missed are left out first. The fastest has larger batches as well, for queries that are late already.
-func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration, broken []bool) []Model {
+// models returns the variants of a stage that are of use on a device type, each with the batches that can be in time:
+// known, above the floor, with a batch that is the best of its size or speed, and within its memory, of which the
+// variants least missed are left out first. The fastest has larger batches as well, for queries that are late already.
+func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
+	broken []bool) []Model {
 	var all []Model
 	for _, v := range spec.Stages[s].Variants {
 		x := &spec.Variants[v]

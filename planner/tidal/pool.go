@@ -37,14 +37,14 @@ type action struct {
 	up       float64   // positions by which the work given out moves the pool
 }
 
-// process is the decision process of a pool over its position (plan.Price): a batch of b queries brings b accuracies, moves
-// the position up by the queries that arrive while a worker's share of the pool is taken, and happens once every b arrivals,
-// whose gaps move it down. Idle workers, at positions below 0, do not work anything off. Where positions above 0 leave the
-// first of the batch too little slack, its queries are late.
+// process is the decision process of a pool over its position (plan.Price): a batch of b queries brings b accuracies,
+// moves the position up by the queries that arrive while a worker's share of the pool is taken, and happens once every
+// b arrivals, whose gaps move it down. Idle workers, at positions below 0, do not work anything off. Where positions
+// above 0 leave the first of the batch too little slack, its queries are late.
 //
-// It is a semi-Markov process that counts queries in the place of time: the average is over queries. Its state is what pooling
-// leaves of the joint one: among many workers there is always one that is about to be free, so that it does not matter when
-// each is, only how much work has been given out.
+// It is a semi-Markov process that counts queries in the place of time: the average is over queries. Its state is what
+// pooling leaves of the joint one: among many workers there is always one that is about to be free, so that it does not
+// matter when each is, only how much work has been given out.
 type process struct {
 	pool    *Pool
 	actions []action
@@ -78,14 +78,17 @@ func (p *Pool) actions() []action {
 	for _, m := range p.Models {
 		for b, l := range m.Latency {
 			if l <= p.SLO {
-				out = append(out, action{variant: m.Variant, size: float64(b + 1), takes: l.Seconds(), accuracy: m.Accuracy})
+				out = append(out, action{
+					variant: m.Variant, size: float64(b + 1), takes: l.Seconds(), accuracy: m.Accuracy,
+				})
 			}
 		}
 	}
 	// Of two of one size, one that takes longer and is no more accurate is of no use.
 	return slices.DeleteFunc(slices.Clone(out), func(a action) bool {
 		return slices.ContainsFunc(out, func(b action) bool {
-			return a.size == b.size && b.takes <= a.takes && b.accuracy >= a.accuracy && (b.takes < a.takes || b.accuracy > a.accuracy || b.variant < a.variant)
+			return a.size == b.size && b.takes <= a.takes && b.accuracy >= a.accuracy &&
+				(b.takes < a.takes || b.accuracy > a.accuracy || b.variant < a.variant)
 		})
 	})
 }
@@ -162,8 +165,8 @@ func gaps(n int) []float64 {
 
 func (x *process) position(s int) float64 { return float64(s-x.zero) * x.unit }
 
-// timely tells whether all queries of a batch are in time. The first has waited as long as its followers took to arrive, or as
-// long as all that waits.
+// timely tells whether all queries of a batch are in time. The first has waited as long as its followers took to
+// arrive, or as long as all that waits.
 func (x *process) timely(s int, a *action) bool {
 	waited := max(x.position(s), dense*(a.size-1)) / x.pool.Rate
 	return waited+a.takes <= x.pool.SLO.Seconds()
@@ -207,8 +210,8 @@ func (x *process) after(s int, a *action, busy float64) float64 {
 	return sum / nodes
 }
 
-// horizon is after how many queries what comes counts a third only. Discounting so little changes nothing that matters and lets
-// policy iteration pass through policies that keep a pool at several places, whose averages would not exist.
+// horizon is after how many queries what comes counts a third only. Discounting so little changes nothing that matters
+// and lets policy iteration pass through policies that keep a pool at several places, whose averages would not exist.
 const horizon = 1e8
 
 // evaluate finds the values of the policy and what it leads to: a banded system, since no step leads far.

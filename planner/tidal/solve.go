@@ -13,12 +13,12 @@ const settled = 0.02
 // dearest is the highest price of a late query, in accuracies of a perfect one: beyond it nothing changes any more.
 const dearest = 64
 
-// Price returns what the pool's positions are worth, and whether no more queries are late than the pool allows; nil when no
-// batch can be in time at all.
+// Price returns what the pool's positions are worth, and whether no more queries are late than the pool allows; nil
+// when no batch can be in time at all.
 //
-// Two things about the best policy are needed before it is known. How much a busy worker has left of its batch follows from
-// the mix of batches, so it is put in again until it agrees. The price of a late query is raised until no more of them are
-// late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
+// Two things about the best policy are needed before it is known. How much a busy worker has left of its batch follows
+// from the mix of batches, so it is put in again until it agrees. The price of a late query is raised until no more of
+// them are late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
 //
 // near is the price of a rate nearby, from which the time left is taken to begin with; nil for none.
 func (p *Pool) Price(near *plan.Price) (price *plan.Price, kept bool) {
@@ -52,7 +52,10 @@ func (p *Pool) Price(near *plan.Price) (price *plan.Price, kept bool) {
 func (x *process) price() *plan.Price {
 	inTime := (x.gain + x.late*x.lateness) / (1 - x.lateness)
 	return &plan.Price{
-		Rate: x.pool.Rate, Rest: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, Late: x.late, Value: x.value, Zero: x.zero, PerQuery: 1 / x.unit,
-		Promise: plan.Promise{Accuracy: inTime, Violation: x.lateness, Utilization: x.worked * x.pool.Rate / float64(x.pool.Workers)},
+		Rate: x.pool.Rate, Rest: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, Late: x.late,
+		Value: x.value, Zero: x.zero, PerQuery: 1 / x.unit,
+		Promise: plan.Promise{
+			Accuracy: inTime, Violation: x.lateness, Utilization: x.worked * x.pool.Rate / float64(x.pool.Workers),
+		},
 	}
 }

@@ -112,8 +112,8 @@ func (x *process) explicit() *mdp.Process {
 	return p
 }
 
-// What policy iteration finds brings as much as what value iteration without discounting encloses, and its values satisfy the
-// equation of optimality.
+// What policy iteration finds brings as much as what value iteration without discounting encloses, and its values
+// satisfy the equation of optimality.
 func TestAgainstValueIteration(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -145,7 +145,8 @@ func TestAgainstValueIteration(t *testing.T) {
 	}
 }
 
-// fluid is what the pool could do at best if nothing were random: the most accurate mix of batches for which there is time.
+// fluid is what the pool could do at best if nothing were random: the most accurate mix of batches for which there is
+// time.
 func fluid(p *Pool) float64 {
 	time := float64(p.Workers) / p.Rate
 	best := math.Inf(-1)
@@ -165,13 +166,16 @@ func fluid(p *Pool) float64 {
 	return best
 }
 
-// Whatever the models: no price promises more than is possible without chance, a large pool comes near it, more load brings
-// less, values fall as the position rises, and no more queries are late than asked.
+// Whatever the models: no price promises more than is possible without chance, a large pool comes near it, more load
+// brings less, values fall as the position rises, and no more queries are late than asked.
 func TestPrices(t *testing.T) {
 	tried := 0
 	for seed := uint64(1); seed <= 12; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		p := &Pool{Workers: 20 + rng.IntN(60), SLO: 100 * time.Millisecond, Models: ladder(rng, 1+rng.IntN(5), 1+rng.IntN(8)), Late: 1e-4}
+		p := &Pool{
+			Workers: 20 + rng.IntN(60), SLO: 100 * time.Millisecond, Models: ladder(rng, 1+rng.IntN(5), 1+rng.IntN(8)),
+			Late: 1e-4,
+		}
 		before := 1.0
 		for _, part := range []float64{0.2, 0.4, 0.6, 0.8} {
 			p.Rate = part * p.carries()
@@ -183,7 +187,8 @@ func TestPrices(t *testing.T) {
 			tried++
 			most := fluid(p)
 			if x.Gain > most+1e-4 || x.Promise.Accuracy < most-0.05 {
-				t.Errorf("seed %d: accuracy %v at %v of what the pool carries, at most %v is possible", seed, x.Promise.Accuracy, part, most)
+				t.Errorf("seed %d: accuracy %v at %v of what the pool carries, at most %v is possible", seed,
+					x.Promise.Accuracy, part, most)
 			}
 			if x.Gain > before+1e-4 {
 				t.Errorf("seed %d: %v at %v of what the pool carries, %v at less", seed, x.Gain, part, before)
@@ -194,7 +199,8 @@ func TestPrices(t *testing.T) {
 			}
 			for k := range x.Value[1:] {
 				if x.Value[k+1] > x.Value[k]+1e-3 {
-					t.Errorf("seed %d: position %v is worth %v, the one before %v", seed, k+1-x.Zero, x.Value[k+1], x.Value[k])
+					t.Errorf("seed %d: position %v is worth %v, the one before %v", seed, k+1-x.Zero, x.Value[k+1],
+						x.Value[k])
 				}
 			}
 		}
@@ -208,10 +214,14 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// One worker type, one model of 10 ms, an objective of 25 ms: by hand. The only batch brings 0.5 whatever happens, a busy worker
-// has 5 ms left on average, and at 30 queries/s for a worker 30 % of its time goes.
+// One worker type, one model of 10 ms, an objective of 25 ms: by hand. The only batch brings 0.5 whatever happens, a
+// busy worker has 5 ms left on average, and at 30 queries/s for a worker 30 % of its time goes.
 func TestOneModelByHand(t *testing.T) {
-	p := &Pool{Rate: 600, Workers: 20, SLO: 25 * time.Millisecond, Late: 0.001, Models: []Model{{Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}}}}
+	p := &Pool{
+		Rate: 600, Workers: 20, SLO: 25 * time.Millisecond, Late: 0.001, Models: []Model{
+			{Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}},
+		},
+	}
 	x, kept := p.Price(nil)
 	if !kept || math.Abs(x.Gain-0.5) > 1e-6 || math.Abs(x.Promise.Accuracy-0.5) > 1e-6 || x.Promise.Violation > 1e-9 {
 		t.Errorf("%v %+v", kept, x.Promise)
@@ -221,11 +231,13 @@ func TestOneModelByHand(t *testing.T) {
 	}
 }
 
-// Two models without chance in the way: a pool so large that its fluctuations do not count mixes them as the fluid does.
-// 10 ms for 0.5 and 30 ms for 0.9 at 20 ms for each query: half of each, 0.7.
+// Two models without chance in the way: a pool so large that its fluctuations do not count mixes them as the fluid
+// does. 10 ms for 0.5 and 30 ms for 0.9 at 20 ms for each query: half of each, 0.7.
 func TestTwoModelsByHand(t *testing.T) {
 	p := &Pool{Rate: 50000, Workers: 1000, SLO: 50 * time.Millisecond, Late: 0.001, Models: []Model{
-		{Variant: 0, Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}}, {Variant: 1, Accuracy: 0.9, Latency: []time.Duration{30 * time.Millisecond}}}}
+		{Variant: 0, Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}}, {
+			Variant: 1, Accuracy: 0.9, Latency: []time.Duration{30 * time.Millisecond},
+		}}}
 	x, kept := p.Price(nil)
 	if !kept || math.Abs(x.Promise.Accuracy-0.7) > 0.002 || x.Promise.Accuracy > 0.7+1e-5 {
 		t.Errorf("%v %+v, want nearly 0.7", kept, x.Promise)
@@ -240,15 +252,25 @@ func TestTwoModelsByHand(t *testing.T) {
 func spec(models []Model, workers int) (*serving.Spec, *profile.Table) {
 	s := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d", PricePerHour: 2}},
-		Apps:        []serving.App{{Name: "a", SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 99}, Weight: 1, QueueLimit: 100, Stages: []serving.StageID{0}}},
-		Stages:      []serving.Stage{{Name: "s"}},
+		Apps: []serving.App{
+			{
+				Name: "a", SLO: serving.SLO{
+					Latency: 100 * time.Millisecond, Percentile: 99,
+				}, Weight: 1, QueueLimit: 100, Stages: []serving.StageID{0},
+			},
+		},
+		Stages: []serving.Stage{{Name: "s"}},
 	}
 	var m serving.Measurements
 	for _, x := range models {
 		s.Stages[0].Variants = append(s.Stages[0].Variants, x.Variant)
-		s.Variants = append(s.Variants, serving.Variant{Name: "v", Accuracy: x.Accuracy, MaxBatch: len(x.Latency), MemoryBytes: 1 << 20})
+		s.Variants = append(s.Variants, serving.Variant{
+			Name: "v", Accuracy: x.Accuracy, MaxBatch: len(x.Latency), MemoryBytes: 1 << 20,
+		})
 		for b, l := range x.Latency {
-			m.Latency = append(m.Latency, serving.LatencyPoint{Variant: x.Variant, Items: b + 1, Concurrency: 1, Samples: 1, Mean: l, P50: l, P90: l, P95: l, P99: l})
+			m.Latency = append(m.Latency, serving.LatencyPoint{
+				Variant: x.Variant, Items: b + 1, Concurrency: 1, Samples: 1, Mean: l, P50: l, P90: l, P95: l, P99: l,
+			})
 		}
 	}
 	for range workers {
@@ -264,7 +286,8 @@ func spec(models []Model, workers int) (*serving.Spec, *profile.Table) {
 func TestPlanner(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	models := ladder(rng, 4, 6)
-	models = append(models, Model{Variant: 4, Accuracy: models[0].Accuracy / 2, Latency: models[1].Latency}) // of no use
+	// of no use
+	models = append(models, Model{Variant: 4, Accuracy: models[0].Accuracy / 2, Latency: models[1].Latency})
 	s, believed := spec(models, 12)
 	p := &Planner{Profile: believed, Options: Options{Steps: 16}}
 	first, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}})
@@ -284,7 +307,8 @@ func TestPlanner(t *testing.T) {
 	if len(rates) < 8 || rates[len(rates)-1].Rate > most {
 		t.Errorf("%d rates up to %v, the pool carries %v", len(rates), rates[len(rates)-1].Rate, most)
 	}
-	if first.Capacity[0] != rates[len(rates)-1].Rate || first.Forecast.Violation > 1e-4 || first.Forecast.Accuracy <= models[0].Accuracy {
+	if first.Capacity[0] != rates[len(rates)-1].Rate || first.Forecast.Violation > 1e-4 ||
+		first.Forecast.Accuracy <= models[0].Accuracy {
 		t.Errorf("capacity %v, forecast %+v", first.Capacity, first.Forecast)
 	}
 	again, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{300}})
@@ -298,12 +322,14 @@ func TestPlanner(t *testing.T) {
 	}
 	// Room for two models only: the fastest stays.
 	s.DeviceTypes[0].MemoryBytes = 2 << 20
-	little, err := (&Planner{Profile: believed, Options: Options{Steps: 4}}).Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}})
+	little, err := (&Planner{Profile: believed, Options: Options{Steps: 4}}).Plan(context.Background(),
+		plan.Request{Spec: s, Rates: []float64{200}})
 	if err != nil || len(little.Instances[0].Variants) != 2 || little.Instances[0].Variants[0].Variant != 0 {
 		t.Errorf("in the memory for two: %v (%v)", little.Instances[0].Variants, err)
 	}
 	s.Apps[0].SLO.Latency = time.Millisecond
-	if _, err := (&Planner{Profile: believed}).Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}}); err == nil {
+	if _, err := (&Planner{Profile: believed}).Plan(context.Background(),
+		plan.Request{Spec: s, Rates: []float64{200}}); err == nil {
 		t.Error("an objective that no model meets was planned for")
 	}
 }

@@ -2,14 +2,14 @@ package batch
 
 import "github.com/sluice-serving/sluice/policy/plan"
 
-// Adaptive is Proteus's proactive, non-work-conserving batching (§5): with q queries waiting it waits for one more until
-// T_max_wait(q+1) = T_exp(1) - T_process(q+1), the last instant at which a batch of q+1 would still end before the first
-// query expires, and then runs the q it has.
+// Adaptive is Proteus's proactive, non-work-conserving batching (§5): with q queries waiting it waits for one more
+// until T_max_wait(q+1) = T_exp(1) - T_process(q+1), the last instant at which a batch of q+1 would still end before
+// the first query expires, and then runs the q it has.
 //
-// The paper assumes that the instance is never so late that q queries no longer fit before the first expiry; after a long
-// batch that happens. Then the largest batch that saves the first query runs if the rest can follow in time behind it;
-// otherwise the first query is given up, as the authors' release does and as Nexus argues: saving one query with a small
-// batch would make many others late.
+// The paper assumes that the instance is never so late that q queries no longer fit before the first expiry; after a
+// long batch that happens. Then the largest batch that saves the first query runs if the rest can follow in time behind
+// it; otherwise the first query is given up, as the authors' release does and as Nexus argues: saving one query with a
+// small batch would make many others late.
 type Adaptive struct{}
 
 // Name implements Rule.
@@ -47,7 +47,8 @@ func overdue(v *View, n, items int) Decision {
 		return v.run(n, MustGo) // everything will be served: the largest batch clears the backlog soonest
 	}
 	if few == 0 {
-		// The stage's part of the objective is used up. What later stages are given besides what they need may still be enough.
+		// The stage's part of the objective is used up. What later stages are given besides what they need may still be
+		// enough.
 		if few, fewItems = v.Fit(v.InTime(v.Head().Last, items)); few == 0 {
 			return Decision{Action: Drop, Reason: Hopeless}
 		}

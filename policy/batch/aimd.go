@@ -5,12 +5,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// AIMD is Clipper's reactive batching (Crankshaw et al., NSDI 2017, §4.3.1): run at once what waits, at most a target that
-// grows by one after a batch in time and shrinks by a tenth after one in which a query was late. The target never exceeds
-// the plan's batch limit.
+// AIMD is Clipper's reactive batching (Crankshaw et al., NSDI 2017, §4.3.1): run at once what waits, at most a target
+// that grows by one after a batch in time and shrinks by a tenth after one in which a query was late. The target never
+// exceeds the plan's batch limit.
 type AIMD struct {
-	// Release does as the code published with Proteus, for comparisons with its results: the target moves by one step over 1,
-	// 2, 4 and 8, and nothing below it starts, so that a short queue waits until its queries are given up.
+	// Release does as the code published with Proteus, for comparisons with its results: the target moves by one step
+	// over 1, 2, 4 and 8, and nothing below it starts, so that a short queue waits until its queries are given up.
 	Release bool
 }
 

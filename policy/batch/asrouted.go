@@ -5,8 +5,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// AsRouted runs at once all that the router has queued, on the variant it has chosen (fleet.Instance.Choice): for routers that
-// make up batches themselves. Where the router left the variant open, or the variant is gone meanwhile, MostAccurate decides.
+// AsRouted runs at once all that the router has queued, on the variant it has chosen (fleet.Instance.Choice): for
+// routers that make up batches themselves. Where the router left the variant open, or the variant is gone meanwhile,
+// MostAccurate decides.
 type AsRouted struct{}
 
 // Name implements Rule.

@@ -6,7 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What is queued runs on the router's choice, also one that no rule here would make; where that cannot be, as mostaccurate says.
+// What is queued runs on the router's choice, also one that no rule here would make; where that cannot be, as
+// mostaccurate says.
 func TestAsRouted(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -11,11 +11,11 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// Batcher decides for one instance; every instance has its own, so a rule may keep state. The engine calls Decide when the
-// instance has a free slot and a query waits: after an arrival, a completion, or the time the rule asked for.
+// Batcher decides for one instance; every instance has its own, so a rule may keep state. The engine calls Decide when
+// the instance has a free slot and a query waits: after an arrival, a completion, or the time the rule asked for.
 type Batcher interface {
-	// Decide answers what to do now. It is called again at once after Run and Drop, until it waits, nothing is left or no
-	// slot is free. It must not keep v.
+	// Decide answers what to do now. It is called again at once after Run and Drop, until it waits, nothing is left or
+	// no slot is free. It must not keep v.
 	Decide(v *View) Decision
 }
 
@@ -77,7 +77,8 @@ const (
 	Routed           // the router made up the batch
 )
 
-var reasonNames = [...]string{"", "batch full", "must go to be in time", "time to fill is over", "instance free", "filling the batch",
+var reasonNames = [...]string{"", "batch full", "must go to be in time", "time to fill is over", "instance free",
+	"filling the batch",
 	"cannot be in time any more", "would make others late", "as the policy says", "as routed"}
 
 // String returns the reason in words.
@@ -97,8 +98,8 @@ type View struct {
 	// Variant is what the engine would use for the first query; Limit its batch limit in items.
 	Variant serving.VariantID
 	Limit   int
-	// Ready is how many queries at the head of the queue Variant may serve in one batch as far as their own requirements
-	// go, Items the items of all of them; both may exceed what Limit allows.
+	// Ready is how many queries at the head of the queue Variant may serve in one batch as far as their own
+	// requirements go, Items the items of all of them; both may exceed what Limit allows.
 	Ready, Items int
 }
 
@@ -155,8 +156,8 @@ func (v *View) run(n int, why Reason) Decision {
 
 func wait(until serving.Time) Decision { return Decision{Action: Wait, Until: until, Reason: Filling} }
 
-// earliest returns the first deadline among the first n queries. Queues are ordered by deadline within a priority, so it
-// is the head's unless priorities differ.
+// earliest returns the first deadline among the first n queries. Queues are ordered by deadline within a priority, so
+// it is the head's unless priorities differ.
 func (v *View) earliest(n int) serving.Time {
 	head := v.Head()
 	first := head.Deadline

@@ -2,9 +2,9 @@ package batch
 
 import "github.com/sluice-serving/sluice/policy/plan"
 
-// EarlyDrop is Nexus's work-conserving batching (Shen et al., SOSP 2019, §4.3): as soon as the instance is free it runs the
-// largest batch that ends before its first query expires, and gives up a first query that not even a batch of one can
-// save.
+// EarlyDrop is Nexus's work-conserving batching (Shen et al., SOSP 2019, §4.3): as soon as the instance is free it runs
+// the largest batch that ends before its first query expires, and gives up a first query that not even a batch of one
+// can save.
 type EarlyDrop struct{}
 
 // Name implements Rule.

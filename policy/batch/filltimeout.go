@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// FillTimeout waits until the batch is full or its first query has waited for a time-out (INFless §3.2; also the rule of
-// Triton and TensorFlow Serving). The time-out is the plan's Hold, which INFless derives as the objective less the
+// FillTimeout waits until the batch is full or its first query has waited for a time-out (INFless §3.2; also the rule
+// of Triton and TensorFlow Serving). The time-out is the plan's Hold, which INFless derives as the objective less the
 // execution time of a full batch; Timeout, where positive, replaces it.
 type FillTimeout struct{ Timeout time.Duration }
 
@@ -36,8 +36,9 @@ func (f fillTimeout) Decide(v *View) Decision {
 	if hold == 0 {
 		hold = v.Instance.Hold
 	}
-	// The query that waits longest is the head unless deadlines or priorities were set by clients; a head that jumped the
-	// queue only makes the batch start later than the time-out of the one behind it, never later than the head's own.
+	// The query that waits longest is the head unless deadlines or priorities were set by clients; a head that jumped
+	// the queue only makes the batch start later than the time-out of the one behind it, never later than the head's
+	// own.
 	if until := v.Head().Ready.Add(hold); v.Now < until {
 		return wait(until)
 	}

@@ -3,7 +3,8 @@ package batch
 import "github.com/sluice-serving/sluice/policy/plan"
 
 // Fixed runs batches of exactly Size items (Scrooge §3.3 plans them so), or of the plan's batch limit when Size is 0. A
-// batch that does not fill goes when its first query must: the paper's steady streams always fill it, real traffic ends.
+// batch that does not fill goes when its first query must: the paper's steady streams always fill it, real traffic
+// ends.
 type Fixed struct{ Size int }
 
 // Name implements Rule.

@@ -5,8 +5,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Greedy runs everything that waits, as one batch, on the most accurate variant that ends it before the first deadline, and
-// on the fastest one when none does: selection that sees no further than the batch at hand (RAMSIS §2.2 argues against it).
+// Greedy runs everything that waits, as one batch, on the most accurate variant that ends it before the first deadline,
+// and on the fastest one when none does: selection that sees no further than the batch at hand (RAMSIS §2.2 argues
+// against it).
 type Greedy struct{}
 
 // Name implements Rule.

@@ -7,13 +7,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// MostAccurate chooses the variant of every batch: the most accurate one loaded that can take everything that waits in one
-// batch and end it before the first deadline. So accuracy is given up as the queue grows and won back as it shrinks, with
-// no plan and no knob. It is work-conserving. When no variant can take everything in time, the one that serves most items
-// a second runs the largest batch that is in time.
+// MostAccurate chooses the variant of every batch: the most accurate one loaded that can take everything that waits in
+// one batch and end it before the first deadline. So accuracy is given up as the queue grows and won back as it
+// shrinks, with no plan and no knob. It is work-conserving. When no variant can take everything in time, the one that
+// serves most items a second runs the largest batch that is in time.
 //
-// It is greedy selection (the most accurate model that meets the earliest deadline) plus the condition on the batch limit:
-// limits are half the objective, so that whoever arrives while the batch runs can still make the next one. Ours.
+// It is greedy selection (the most accurate model that meets the earliest deadline) plus the condition on the batch
+// limit: limits are half the objective, so that whoever arrives while the batch runs can still make the next one. Ours.
 type MostAccurate struct{}
 
 // Name implements Rule.

@@ -4,10 +4,10 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// PolicyTable runs what a table made in advance says for the length of the queue and the time left to its first deadline:
-// variant and size, queries in the order of their deadlines (RAMSIS §3.2.2). Which table, is said by the arrival rate of the
-// last half second. It is work-conserving. Queues with queries that have requirements of their own, or bring several inputs,
-// are states no table knows: MostAccurate serves them until they have gone.
+// PolicyTable runs what a table made in advance says for the length of the queue and the time left to its first
+// deadline: variant and size, queries in the order of their deadlines (RAMSIS §3.2.2). Which table, is said by the
+// arrival rate of the last half second. It is work-conserving. Queues with queries that have requirements of their own,
+// or bring several inputs, are states no table knows: MostAccurate serves them until they have gone.
 type PolicyTable struct{}
 
 // Name implements Rule.

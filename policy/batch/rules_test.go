@@ -26,9 +26,17 @@ type situation struct {
 }
 
 func (s situation) view() *View {
-	spec := &serving.Spec{Apps: []serving.App{{}}, Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: 64}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}}}
-	f := fleet.New(spec, profile.Constant{Base: time.Duration(s.base) * time.Millisecond, PerItem: time.Duration(s.perItem) * time.Millisecond})
-	i := f.Launch(fleet.Instance{Slots: 1, Hold: time.Duration(s.hold) * time.Millisecond, Variants: []fleet.Loaded{{Limit: s.limit, Wanted: true}}}, 0)
+	spec := &serving.Spec{
+		Apps: []serving.App{{}}, Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: 64}},
+		Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
+	}
+	f := fleet.New(spec, profile.Constant{
+		Base: time.Duration(s.base) * time.Millisecond, PerItem: time.Duration(s.perItem) * time.Millisecond,
+	})
+	i := f.Launch(fleet.Instance{
+		Slots: 1, Hold: time.Duration(s.hold) * time.Millisecond,
+		Variants: []fleet.Loaded{{Limit: s.limit, Wanted: true}},
+	}, 0)
 	f.Warm(i, 0)
 	total := 0
 	for k, d := range s.due {
@@ -40,12 +48,18 @@ func (s situation) view() *View {
 			ready = s.ready[k]
 		}
 		total += items
-		r := f.NewTask(fleet.Task{Query: serving.QueryID(k + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(d) * ms, Last: serving.Time(s.last) * ms, Ready: serving.Time(ready) * ms})
+		r := f.NewTask(fleet.Task{
+			Query: serving.QueryID(k + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(d) * ms,
+			Last: serving.Time(s.last) * ms, Ready: serving.Time(ready) * ms,
+		})
 		f.SetRank(r, fleet.Rank(0))
 		f.Wait(r)
 		f.Give(r, i, serving.Time(ready)*ms)
 	}
-	return &View{Now: serving.Time(s.now) * ms, Fleet: f, Instance: i, MayDrop: !s.keep, Variant: 0, Limit: s.limit, Ready: len(s.due), Items: total}
+	return &View{
+		Now: serving.Time(s.now) * ms, Fleet: f, Instance: i, MayDrop: !s.keep, Variant: 0, Limit: s.limit,
+		Ready: len(s.due), Items: total,
+	}
 }
 
 func run(n int) Decision                  { return Decision{Action: Run, N: n} }
@@ -63,43 +77,138 @@ func TestRules(t *testing.T) {
 		want Decision
 	}{
 		// Proteus §5. T_process(q) = 10 + 5q; one query expires at 100: T_max_wait(2) = 100 - 20 = 80.
-		{"adaptive waits for the second query until T_max_wait(2)", Adaptive{}, situation{base: 10, perItem: 5, limit: 8, due: []int{100}}, until(80)},
-		{"case 1: nobody came until T_max_wait(2), so the one runs", Adaptive{}, situation{base: 10, perItem: 5, limit: 8, now: 80, due: []int{100}}, run(1)},
+		{
+			"adaptive waits for the second query until T_max_wait(2)", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 8, due: []int{100},
+			}, until(80),
+		},
+		{
+			"case 1: nobody came until T_max_wait(2), so the one runs", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 8, now: 80, due: []int{100},
+			}, run(1),
+		},
 		// Two queries: T_max_wait(3) = 100 - 25 = 75.
-		{"case 2: the second came before T_max_wait(3), so it waits for a third", Adaptive{}, situation{base: 10, perItem: 5, limit: 8, now: 70, due: []int{100, 120}}, until(75)},
-		{"case 2: the second came after T_max_wait(3), so both run", Adaptive{}, situation{base: 10, perItem: 5, limit: 8, now: 78, due: []int{100, 120}}, run(2)},
+		{
+			"case 2: the second came before T_max_wait(3), so it waits for a third", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 8, now: 70, due: []int{100, 120},
+			}, until(75),
+		},
+		{
+			"case 2: the second came after T_max_wait(3), so both run", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 8, now: 78, due: []int{100, 120},
+			}, run(2),
+		},
 		{"a full batch does not wait", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, due: five}, run(4)},
-		{"after a long batch: the first can be saved and the rest follow in time", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 200, 200, 200}}, run(1)},
-		{"after a long batch: saving the first would make the others late", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 111, 111, 111}}, drop()},
-		{"a first query that nothing can save is given up", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200}}, drop()},
-		{"a first query that is behind its stage's part of the objective runs while later stages may make up for it", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105}, run(1)},
-		{"and is given up when they cannot", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105}, drop()},
-		{"the same without waiting for others", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105}, run(1)},
-		{"and when they cannot", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105}, drop()},
-		{"with serve-late it runs with the largest batch", Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200}, keep: true}, run(2)},
+		{
+			"after a long batch: the first can be saved and the rest follow in time", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 200, 200, 200},
+			}, run(1),
+		},
+		{
+			"after a long batch: saving the first would make the others late", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 4, now: 80, due: []int{96, 111, 111, 111},
+			}, drop(),
+		},
+		{
+			"a first query that nothing can save is given up", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200},
+			}, drop(),
+		},
+		{
+			"a first query that is behind its stage's part of the objective runs while later stages may make up for it",
+			Adaptive{}, situation{base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105}, run(1),
+		},
+		{
+			"and is given up when they cannot", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105,
+			}, drop(),
+		},
+		{
+			"the same without waiting for others", EarlyDrop{}, situation{
+				base: 10, perItem: 5, limit: 4, now: 90, due: []int{96}, last: 105,
+			}, run(1),
+		},
+		{
+			"and when they cannot", EarlyDrop{}, situation{
+				base: 10, perItem: 5, limit: 4, now: 91, due: []int{96}, last: 105,
+			}, drop(),
+		},
+		{
+			"with serve-late it runs with the largest batch", Adaptive{}, situation{
+				base: 10, perItem: 5, limit: 4, now: 90, due: []int{96, 200}, keep: true,
+			}, run(2),
+		},
 
 		// Nexus: work-conserving, the largest batch in time for the first.
 		{"earlydrop runs at once", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 8, due: []int{100}}, run(1)},
-		{"earlydrop takes the largest batch that is in time", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 8, now: 75, due: five}, run(3)},
-		{"earlydrop gives up what cannot make it", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 8, now: 86, due: five}, drop()},
-		{"earlydrop serves late when it must", EarlyDrop{}, situation{base: 10, perItem: 5, limit: 8, now: 86, due: five, keep: true}, run(5)},
+		{
+			"earlydrop takes the largest batch that is in time", EarlyDrop{}, situation{
+				base: 10, perItem: 5, limit: 8, now: 75, due: five,
+			}, run(3),
+		},
+		{
+			"earlydrop gives up what cannot make it", EarlyDrop{}, situation{
+				base: 10, perItem: 5, limit: 8, now: 86, due: five,
+			}, drop(),
+		},
+		{
+			"earlydrop serves late when it must", EarlyDrop{}, situation{
+				base: 10, perItem: 5, limit: 8, now: 86, due: five, keep: true,
+			}, run(5),
+		},
 
 		// INFless §3.2 with its numbers: SLO 200 ms, execution 50 ms, batch 4: the time-out is 150 ms.
-		{"filltimeout waits for the batch to fill", FillTimeout{}, situation{base: 50, limit: 4, now: 10, due: []int{200, 210}, hold: 150}, until(150)},
-		{"filltimeout runs what there is at the time-out", FillTimeout{}, situation{base: 50, limit: 4, now: 150, due: []int{200, 210}, hold: 150}, run(2)},
-		{"filltimeout runs a full batch at once", FillTimeout{}, situation{base: 50, limit: 4, now: 10, due: five, hold: 150}, run(4)},
-		{"filltimeout with a time-out of its own", FillTimeout{Timeout: 5 * time.Millisecond}, situation{base: 50, limit: 4, now: 3, due: []int{200}, hold: 150}, until(5)},
+		{
+			"filltimeout waits for the batch to fill", FillTimeout{}, situation{
+				base: 50, limit: 4, now: 10, due: []int{200, 210}, hold: 150,
+			}, until(150),
+		},
+		{
+			"filltimeout runs what there is at the time-out", FillTimeout{}, situation{
+				base: 50, limit: 4, now: 150, due: []int{200, 210}, hold: 150,
+			}, run(2),
+		},
+		{
+			"filltimeout runs a full batch at once", FillTimeout{}, situation{
+				base: 50, limit: 4, now: 10, due: five, hold: 150,
+			}, run(4),
+		},
+		{
+			"filltimeout with a time-out of its own", FillTimeout{Timeout: 5 * time.Millisecond}, situation{
+				base: 50, limit: 4, now: 3, due: []int{200}, hold: 150,
+			}, until(5),
+		},
 
-		{"fixed waits for its size", Fixed{Size: 3}, situation{base: 10, perItem: 5, limit: 8, due: []int{100, 100}}, until(80)},
+		{
+			"fixed waits for its size", Fixed{Size: 3}, situation{
+				base: 10, perItem: 5, limit: 8, due: []int{100, 100},
+			}, until(80),
+		},
 		{"fixed runs its size", Fixed{Size: 3}, situation{base: 10, perItem: 5, limit: 8, due: five}, run(3)},
-		{"fixed does not let the first be late", Fixed{Size: 3}, situation{base: 10, perItem: 5, limit: 8, now: 80, due: []int{100, 100}}, run(2)},
+		{
+			"fixed does not let the first be late", Fixed{Size: 3}, situation{
+				base: 10, perItem: 5, limit: 8, now: 80, due: []int{100, 100},
+			}, run(2),
+		},
 
 		{"single runs one", Single{}, situation{base: 10, limit: 8, due: five}, run(1)},
 		{"aimd starts with one", AIMD{}, situation{base: 10, limit: 8, due: five}, run(1)},
 
-		{"queries of several items: as many as the limit holds", EarlyDrop{}, situation{base: 10, perItem: 1, limit: 8, due: five, items: []int{3, 4, 5, 1, 1}}, run(2)},
-		{"mostaccurate with one variant takes all", MostAccurate{}, situation{base: 10, perItem: 5, limit: 8, due: five}, run(5)},
-		{"mostaccurate takes its limit when more wait", MostAccurate{}, situation{base: 10, perItem: 5, limit: 4, due: five}, run(4)},
+		{
+			"queries of several items: as many as the limit holds", EarlyDrop{}, situation{
+				base: 10, perItem: 1, limit: 8, due: five, items: []int{3, 4, 5, 1, 1},
+			}, run(2),
+		},
+		{
+			"mostaccurate with one variant takes all", MostAccurate{}, situation{
+				base: 10, perItem: 5, limit: 8, due: five,
+			}, run(5),
+		},
+		{
+			"mostaccurate takes its limit when more wait", MostAccurate{}, situation{
+				base: 10, perItem: 5, limit: 4, due: five,
+			}, run(4),
+		},
 	} {
 		if got := decide(c.rule, c.s); !same(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -128,16 +237,25 @@ func TestAIMDMoves(t *testing.T) {
 
 // MostAccurate gives accuracy up as the queue grows, and only as far as it must.
 func TestMostAccurateFollowsTheQueue(t *testing.T) {
-	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}}, Variants: []serving.Variant{
-		{Name: "slow", Accuracy: 0.9, MaxBatch: 64}, {Name: "middle", Accuracy: 0.8, MaxBatch: 64}, {Name: "fast", Accuracy: 0.6, MaxBatch: 64}}}
+	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
+		Variants: []serving.Variant{
+			{Name: "slow", Accuracy: 0.9, MaxBatch: 64}, {Name: "middle", Accuracy: 0.8, MaxBatch: 64},
+			{Name: "fast", Accuracy: 0.6, MaxBatch: 64}}}
 	f := fleet.New(spec, perVariant{10 * time.Millisecond, 2 * time.Millisecond, time.Millisecond / 2})
-	i := f.Launch(fleet.Instance{Slots: 1, Variants: []fleet.Loaded{{Variant: 0, Limit: 5, Wanted: true}, {Variant: 1, Limit: 25, Wanted: true}, {Variant: 2, Limit: 64, Wanted: true}}}, 0)
+	i := f.Launch(fleet.Instance{
+		Slots: 1, Variants: []fleet.Loaded{
+			{Variant: 0, Limit: 5, Wanted: true}, {Variant: 1, Limit: 25, Wanted: true},
+			{Variant: 2, Limit: 64, Wanted: true},
+		},
+	}, 0)
 	for v := range 3 {
 		f.Warm(i, serving.VariantID(v))
 	}
 	for n, want := range map[int]serving.VariantID{1: 0, 5: 0, 6: 1, 25: 1, 26: 2, 64: 2, 90: 2} {
 		for i.Queue.Len() < n {
-			r := f.NewTask(fleet.Task{Query: serving.QueryID(i.Queue.Len() + 1), Items: 1, Pin: serving.None, Deadline: 100 * ms})
+			r := f.NewTask(fleet.Task{
+				Query: serving.QueryID(i.Queue.Len() + 1), Items: 1, Pin: serving.None, Deadline: 100 * ms,
+			})
 			f.SetRank(r, fleet.Rank(0))
 			f.Wait(r)
 			f.Give(r, i, 0)
@@ -147,7 +265,9 @@ func TestMostAccurateFollowsTheQueue(t *testing.T) {
 			f.Take(r)
 			f.FreeTask(r)
 		}
-		d := MostAccurate{}.New().Decide(&View{Fleet: f, Instance: i, MayDrop: true, Variant: 0, Limit: 5, Ready: n, Items: n})
+		d := MostAccurate{}.New().Decide(&View{
+			Fleet: f, Instance: i, MayDrop: true, Variant: 0, Limit: 5, Ready: n, Items: n,
+		})
 		if d.Action != Run || d.Variant != want || d.N != min(n, 64) {
 			t.Errorf("%d queries wait: %+v, want variant %d", n, d, want)
 		}
@@ -203,7 +323,8 @@ func TestAgainstBruteForce(t *testing.T) {
 				ran += s.items[k]
 			}
 			if v.Now+serving.Time(v.Latency(ran)) > first {
-				t.Fatalf("seed %d: adaptive starts %d items at %v, believed to end after the first deadline %v", seed, ran, v.Now, first)
+				t.Fatalf("seed %d: adaptive starts %d items at %v, believed to end after the first deadline %v", seed,
+					ran, v.Now, first)
 			}
 		case Wait:
 			if d.Until > first-serving.Time(v.Latency(items+1)) || d.Until <= v.Now {

@@ -19,17 +19,27 @@ func (b byVariant) Latency(v serving.VariantID, _ serving.DeviceTypeID, items, _
 
 func (b byVariant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
-// queue is an instance with three variants, 40, 20 and 5 ms an item, best first, and queries due at the given milliseconds.
+// queue is an instance with three variants, 40, 20 and 5 ms an item, best first, and queries due at the given
+// milliseconds.
 func queue(due ...int) *View {
 	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
-		Variants: []serving.Variant{{Accuracy: 0.9, MaxBatch: 8}, {Accuracy: 0.8, MaxBatch: 8}, {Accuracy: 0.7, MaxBatch: 8}}}
+		Variants: []serving.Variant{
+			{Accuracy: 0.9, MaxBatch: 8}, {Accuracy: 0.8, MaxBatch: 8}, {Accuracy: 0.7, MaxBatch: 8},
+		}}
 	f := fleet.New(spec, byVariant{40, 20, 5})
-	i := f.Launch(fleet.Instance{Slots: 1, Variants: []fleet.Loaded{{Variant: 0, Limit: 8, Wanted: true}, {Variant: 1, Limit: 8, Wanted: true}, {Variant: 2, Limit: 8, Wanted: true}}}, 0)
+	i := f.Launch(fleet.Instance{
+		Slots: 1, Variants: []fleet.Loaded{
+			{Variant: 0, Limit: 8, Wanted: true}, {Variant: 1, Limit: 8, Wanted: true},
+			{Variant: 2, Limit: 8, Wanted: true},
+		},
+	}, 0)
 	for v := range spec.Variants {
 		f.Warm(i, serving.VariantID(v))
 	}
 	for k, d := range due {
-		r := f.NewTask(fleet.Task{Query: serving.QueryID(k + 1), Items: 1, Pin: serving.None, Deadline: serving.Time(d) * ms})
+		r := f.NewTask(fleet.Task{
+			Query: serving.QueryID(k + 1), Items: 1, Pin: serving.None, Deadline: serving.Time(d) * ms,
+		})
 		f.SetRank(r, fleet.Rank(0))
 		f.Wait(r)
 		f.Give(r, i, 0)
@@ -57,8 +67,16 @@ func TestGreedy(t *testing.T) {
 func TestPolicyTable(t *testing.T) {
 	pick := func(v serving.VariantID, n int32) plan.Choice { return plan.Choice{Variant: v, Queries: n} }
 	tables := &plan.Plan{Policies: []plan.Policies{{ByRate: []plan.Policy{
-		{Rate: 10, Slacks: []time.Duration{0, 30 * time.Millisecond}, Choices: []plan.Choice{pick(2, 1), pick(0, 1), pick(2, 2), pick(1, 1)}},
-		{Rate: 20, Slacks: []time.Duration{0, 30 * time.Millisecond}, Choices: []plan.Choice{pick(2, 1), pick(1, 1), pick(2, 2), pick(1, 2)}},
+		{
+			Rate: 10, Slacks: []time.Duration{0, 30 * time.Millisecond}, Choices: []plan.Choice{
+				pick(2, 1), pick(0, 1), pick(2, 2), pick(1, 1),
+			},
+		},
+		{
+			Rate: 20, Slacks: []time.Duration{0, 30 * time.Millisecond}, Choices: []plan.Choice{
+				pick(2, 1), pick(1, 1), pick(2, 2), pick(1, 2),
+			},
+		},
 	}}}}
 	b := PolicyTable{}.New()
 	for _, c := range []struct {
@@ -83,8 +101,10 @@ func TestPolicyTable(t *testing.T) {
 		for range c.load {
 			v.Monitor.Add(v.Now, 0)
 		}
-		if d := b.Decide(v); d.Action != Run || d.N != int(c.want.Queries) || d.Variant != c.want.Variant || d.Reason != Tabled {
-			t.Errorf("%d queries within half a second, due at %v: %d on %d, want %v", c.load, c.due, d.N, d.Variant, c.want)
+		if d := b.Decide(v); d.Action != Run || d.N != int(c.want.Queries) || d.Variant != c.want.Variant ||
+			d.Reason != Tabled {
+			t.Errorf("%d queries within half a second, due at %v: %d on %d, want %v", c.load, c.due, d.N, d.Variant,
+				c.want)
 		}
 	}
 }

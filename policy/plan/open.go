@@ -43,7 +43,8 @@ func (r Request) Of(o *serving.Open) Request {
 	return r
 }
 
-// picked returns the entries of a table by identifier that exist; entries beyond its end are left out, as planners take it.
+// picked returns the entries of a table by identifier that exist; entries beyond its end are left out, as planners take
+// it.
 func picked[T any, I ~int32](all []T, ids []I) []T {
 	if all == nil {
 		return nil

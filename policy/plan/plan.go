@@ -29,23 +29,23 @@ type Plan struct {
 	Policies []Policies
 	// Prices say what states of a whole stage are worth; nil where a plan has none.
 	Prices []Prices
-	// Demand is, by AppID, the rate in queries/s that the plan was made for, head-room included; nil when it was made for
-	// none in particular. Capacity is the rate it can carry while each instance gets its share; nil when not known.
+	// Demand is, by AppID, the rate in queries/s that the plan was made for, head-room included; nil when it was made
+	// for none in particular. Capacity is the rate it can carry while each instance gets its share; nil when not known.
 	Demand, Capacity []float64
 	// Mixes are, by AppID, the sizes of queries that the plan was made for; nil when it does not depend on them.
 	Mixes []serving.Mix
-	// Fans are, by StageID in the order of its edges, the items sent for each item served, and Ballooning by StageID the time that
-	// batches take for each second they were believed to take, that the plan was made with; nil when they were what is configured,
-	// and what is believed. The engine, which asked with them, fills them in.
+	// Fans are, by StageID in the order of its edges, the items sent for each item served, and Ballooning by StageID
+	// the time that batches take for each second they were believed to take, that the plan was made with; nil when they
+	// were what is configured, and what is believed. The engine, which asked with them, fills them in.
 	Fans       [][]float64
 	Ballooning []float64
-	// Worth is, by StageID and DeviceTypeID, what an instance more of a type would add to what the stage can carry, in queries/s: the
-	// types of a stage compare by it. Nil where a plan does not say.
+	// Worth is, by StageID and DeviceTypeID, what an instance more of a type would add to what the stage can carry, in
+	// queries/s: the types of a stage compare by it. Nil where a plan does not say.
 	Worth [][]float64
 	// Shed is, by AppID, the part of Demand that the plan knowingly does not serve; nil when it serves everything.
 	Shed []float64
-	// Short is, by DeviceTypeID, how many machines more than there are it would take to serve all of Demand; nil when nothing is short, or
-	// not known.
+	// Short is, by DeviceTypeID, how many machines more than there are it would take to serve all of Demand; nil when
+	// nothing is short, or not known.
 	Short []int
 	// Loads counts the variants that have to be brought up to get from the snapshot to the plan.
 	Loads    int
@@ -72,12 +72,13 @@ type Instance struct {
 	Share    float64   // of the stage's traffic, >= 0; shares of a stage add up to 1
 	// Hold is the longest a batch being filled may wait, for batchers that want one (INFless §3.2); 0 when not planned.
 	Hold time.Duration
-	// Part is the share of its worker that the instance gets: 1 + the DeviceTypeID of a part, or 0 for the whole worker.
+	// Part is the share of its worker that the instance gets: 1 + the DeviceTypeID of a part, or 0 for the whole
+	// worker.
 	Part int32
 	// Accelerator says which of the worker's accelerators a part takes some of, from 0.
 	Accelerator int32
-	// Low and Up bound the rate in queries/s at which the instance is to be sent queries: below Low its batches do not fill in
-	// time, above Up they wait for each other (INFless Eq. 1). Both are 0 when not planned.
+	// Low and Up bound the rate in queries/s at which the instance is to be sent queries: below Low its batches do not
+	// fill in time, above Up they wait for each other (INFless Eq. 1). Both are 0 when not planned.
 	Low, Up float64
 }
 
@@ -150,8 +151,8 @@ type Request struct {
 	Rates    []float64       // observed demand by AppID, queries/s
 	// Mixes are the observed sizes of queries by AppID; nil takes those to be expected (serving.App.Mix).
 	Mixes []serving.Mix
-	// Beliefs is what is believed of latency now, where that is learned while serving or batches were seen to balloon; it does not
-	// change any more. Nil leaves a planner with the profile it was made with; see Believed.
+	// Beliefs is what is believed of latency now, where that is learned while serving or batches were seen to balloon;
+	// it does not change any more. Nil leaves a planner with the profile it was made with; see Believed.
 	Beliefs profile.Profile
 	// Prices are by DeviceTypeID, in $/h; nil takes those of Spec.
 	Prices []float64
@@ -211,7 +212,8 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 		if d := int(i.Part) - 1; i.Part < 0 || d >= len(spec.DeviceTypes) || d >= 0 && !spec.DeviceTypes[d].Part {
 			return fmt.Errorf("%s: part %d is not 1 + the number of a device type that is a part", at, i.Part)
 		}
-		if n := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType].Accelerators; i.Accelerator < 0 || i.Accelerator > 0 && int(i.Accelerator) >= n {
+		if n := spec.DeviceTypes[spec.Workers[i.Worker].DeviceType].Accelerators; i.Accelerator < 0 ||
+			i.Accelerator > 0 && int(i.Accelerator) >= n {
 			return fmt.Errorf("%s: accelerator %d does not exist, its worker has %d", at, i.Accelerator, n)
 		}
 		if !(i.Low >= 0 && i.Low <= i.Up) || math.IsInf(i.Up, 0) {
@@ -225,10 +227,12 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 		}
 		for _, v := range i.Variants {
 			if v.Variant < 0 || int(v.Variant) >= len(spec.Variants) || spec.Variants[v.Variant].Stage != i.Stage {
-				return fmt.Errorf("%s: variant %d does not belong to stage %q", at, v.Variant, spec.Stages[i.Stage].Name)
+				return fmt.Errorf("%s: variant %d does not belong to stage %q", at, v.Variant,
+					spec.Stages[i.Stage].Name)
 			}
 			if v.Limit < 1 || v.Limit > spec.Variants[v.Variant].MaxBatch {
-				return fmt.Errorf("%s: batch limit of %q is %d, want 1 to %d", at, spec.Variants[v.Variant].Name, v.Limit, spec.Variants[v.Variant].MaxBatch)
+				return fmt.Errorf("%s: batch limit of %q is %d, want 1 to %d", at, spec.Variants[v.Variant].Name,
+					v.Limit, spec.Variants[v.Variant].MaxBatch)
 			}
 		}
 	}
@@ -250,11 +254,13 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 	}
 	for t, worth := range p.Worth {
 		if worth != nil && len(worth) != len(spec.DeviceTypes) {
-			return fmt.Errorf("plan of %s, stage %q: %d worths for %d device types", p.Planner, spec.Stages[t].Name, len(worth), len(spec.DeviceTypes))
+			return fmt.Errorf("plan of %s, stage %q: %d worths for %d device types", p.Planner, spec.Stages[t].Name,
+				len(worth), len(spec.DeviceTypes))
 		}
 		for d, w := range worth {
 			if !(w >= 0) || math.IsInf(w, 0) {
-				return fmt.Errorf("plan of %s, stage %q: the worth of %q is %v, want a finite number of at least 0", p.Planner, spec.Stages[t].Name, spec.DeviceTypes[d].Name, w)
+				return fmt.Errorf("plan of %s, stage %q: the worth of %q is %v, want a finite number of at least 0",
+					p.Planner, spec.Stages[t].Name, spec.DeviceTypes[d].Name, w)
 			}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Policies are the policies made for one kind of instance, or of central queue, of a stage: one for each of several arrival
-// rates (RAMSIS §3.1.3).
+// Policies are the policies made for one kind of instance, or of central queue, of a stage: one for each of several
+// arrival rates (RAMSIS §3.1.3).
 type Policies struct {
 	Stage      serving.StageID
 	DeviceType serving.DeviceTypeID // serving.None: of any
@@ -24,8 +24,8 @@ type Policy struct {
 	Rate float64 // arrivals at the whole stage, queries/s
 	// Slacks ascend from 0: a queue is in the state of the largest that does not exceed the time left.
 	Slacks []time.Duration
-	// Choices are by (queries-1)*len(Slacks) + slack, for queues of 1 query up to the longest that is told apart; a longer one
-	// is in the state of the longest without slack (§4.2.3).
+	// Choices are by (queries-1)*len(Slacks) + slack, for queues of 1 query up to the longest that is told apart; a
+	// longer one is in the state of the longest without slack (§4.2.3).
 	Choices []Choice
 	Promise Promise
 }
@@ -47,7 +47,9 @@ type Promise struct {
 
 // At returns the policy for an arrival rate: the one made for the lowest rate that is no lower, else the last (§3.2.2).
 func (p *Policies) At(rate float64) *Policy {
-	at, _ := slices.BinarySearchFunc(p.ByRate, rate, func(p Policy, rate float64) int { return cmp.Compare(p.Rate, rate) })
+	at, _ := slices.BinarySearchFunc(p.ByRate, rate, func(p Policy, rate float64) int {
+		return cmp.Compare(p.Rate, rate)
+	})
 	return &p.ByRate[min(at, len(p.ByRate)-1)]
 }
 
@@ -56,8 +58,8 @@ func (p *Policies) Covers(rate float64) bool {
 	return len(p.ByRate) > 0 && p.ByRate[len(p.ByRate)-1].Rate >= rate
 }
 
-// Choice returns what to run when so many queries (>= 1) wait and so much time is left to the first deadline. It does not
-// allocate.
+// Choice returns what to run when so many queries (>= 1) wait and so much time is left to the first deadline. It does
+// not allocate.
 func (p *Policy) Choice(queries int, left time.Duration) Choice {
 	s := len(p.Slacks)
 	if longest := len(p.Choices) / s; queries > longest {
@@ -74,7 +76,7 @@ func (p *Policy) Choice(queries int, left time.Duration) Choice {
 	return p.Choices[(queries-1)*s+lo]
 }
 
-// Policies returns the policies for instances of a device type at a stage, or nil.
+// PoliciesOf returns the policies for instances of a device type at a stage, or nil.
 func (p *Plan) PoliciesOf(s serving.StageID, d serving.DeviceTypeID) *Policies {
 	for i := range p.Policies {
 		if x := &p.Policies[i]; x.Stage == s && (x.DeviceType == d || x.DeviceType == serving.None) {
@@ -99,15 +101,19 @@ func (p *Policies) validate(spec *serving.Spec) error {
 		if i > 0 && !(x.Rate > p.ByRate[i-1].Rate) {
 			return fmt.Errorf("policy %d is for %v queries/s, want more than the one before", i, x.Rate)
 		}
-		if len(x.Slacks) == 0 || x.Slacks[0] != 0 || !slices.IsSorted(x.Slacks) || len(x.Choices) == 0 || len(x.Choices)%len(x.Slacks) != 0 {
-			return fmt.Errorf("policy for %v queries/s: %d slacks (want them to ascend from 0) and %d choices", x.Rate, len(x.Slacks), len(x.Choices))
+		if len(x.Slacks) == 0 || x.Slacks[0] != 0 || !slices.IsSorted(x.Slacks) || len(x.Choices) == 0 ||
+			len(x.Choices)%len(x.Slacks) != 0 {
+			return fmt.Errorf("policy for %v queries/s: %d slacks (want them to ascend from 0) and %d choices", x.Rate,
+				len(x.Slacks), len(x.Choices))
 		}
 		for k, c := range x.Choices {
 			if c.Variant < 0 || int(c.Variant) >= len(spec.Variants) || spec.Variants[c.Variant].Stage != p.Stage {
-				return fmt.Errorf("policy for %v queries/s: variant %d does not belong to stage %q", x.Rate, c.Variant, spec.Stages[p.Stage].Name)
+				return fmt.Errorf("policy for %v queries/s: variant %d does not belong to stage %q", x.Rate, c.Variant,
+					spec.Stages[p.Stage].Name)
 			}
 			if c.Queries < 1 || int(c.Queries) > k/len(x.Slacks)+1 {
-				return fmt.Errorf("policy for %v queries/s: takes %d of %d queries", x.Rate, c.Queries, k/len(x.Slacks)+1)
+				return fmt.Errorf("policy for %v queries/s: takes %d of %d queries", x.Rate, c.Queries,
+					k/len(x.Slacks)+1)
 			}
 		}
 	}

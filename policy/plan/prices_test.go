@@ -30,11 +30,13 @@ func TestPriceAt(t *testing.T) {
 func TestPricesBetween(t *testing.T) {
 	p := prices()
 	for _, c := range []struct{ rate, low, high, part float64 }{
-		{1, 10, 10, 0}, {10, 10, 10, 0}, {15, 10, 20, 0.5}, {20, 10, 20, 1}, {25, 20, 40, 0.25}, {41, 40, 40, 0}, {math.Inf(1), 40, 40, 0},
+		{1, 10, 10, 0}, {10, 10, 10, 0}, {15, 10, 20, 0.5}, {20, 10, 20, 1}, {25, 20, 40, 0.25}, {41, 40, 40, 0},
+		{math.Inf(1), 40, 40, 0},
 	} {
 		low, high, part := p.Between(c.rate)
 		if low.Rate != c.low || high.Rate != c.high || math.Abs(part-c.part) > 1e-12 {
-			t.Errorf("%v/s: %v of the way from %v to %v, want %v from %v to %v", c.rate, part, low.Rate, high.Rate, c.part, c.low, c.high)
+			t.Errorf("%v/s: %v of the way from %v to %v, want %v from %v to %v", c.rate, part, low.Rate, high.Rate,
+				c.part, c.low, c.high)
 		}
 	}
 }

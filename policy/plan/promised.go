@@ -41,8 +41,8 @@ func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 	return out
 }
 
-// At returns the accuracy and the share of violations that are promised while queries arrive at a rate in queries/s, the latter
-// negative when none is, and the rate that what is then in force was made for.
+// At returns the accuracy and the share of violations that are promised while queries arrive at a rate in queries/s,
+// the latter negative when none is, and the rate that what is then in force was made for.
 func (p *Promised) At(rate float64) (out Promise, madeFor float64) {
 	add := func(share float64, x *Promise) {
 		out.Accuracy += share * x.Accuracy

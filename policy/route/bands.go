@@ -11,21 +11,23 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Bands keeps the rate of every instance between what it needs for its batches to fill and what it can carry (INFless §3.2).
-// With R queries/s for a stage whose instances are bounded by Low and Up, and Rmin and Rmax the sums of the bounds:
+// Bands keeps the rate of every instance between what it needs for its batches to fill and what it can carry (INFless
+// §3.2). With R queries/s for a stage whose instances are bounded by Low and Up, and Rmin and Rmax the sums of the
+// bounds:
 //
 //   - R >= Rmax: each instance its Up; what is beyond waits centrally until something is free or more instances come.
 //   - in the band: instance i gets Up - (Rmax-R)/(Rmax-Rmin) (Up-Low).
-//   - below it (R < alpha Rmin + (1-alpha) Rmax): the paper leaves this to the scaler, which gives instances up. Until it has,
-//     as few instances as carry the rate get the rates above, the largest first, each only if the rest of the rate can fill
-//     its batches; the others get nothing.
+//   - below it (R < alpha Rmin + (1-alpha) Rmax): the paper leaves this to the scaler, which gives instances up. Until
+//     it has, as few instances as carry the rate get the rates above, the largest first, each only if the rest of the
+//     rate can fill its batches; the others get nothing.
 //
-// Queries follow these rates one by one and deterministically, as in Weighted; when R, the rate of the last second, has changed,
-// every instance begins with what it is owed or has had too much by then, up to one query.
+// Queries follow these rates one by one and deterministically, as in Weighted; when R, the rate of the last second, has
+// changed, every instance begins with what it is owed or has had too much by then, up to one query.
 //
-// An instance whose next batch is full and has not started gets nothing (Figure 6a), and none of which it is believed that the batch
-// after the one that runs ends too late: the query goes to another, one without a rate as well, or waits centrally. The paper has no
-// word on the latter. A batch of one may take all of the objective, and then none may wait behind another.
+// An instance whose next batch is full and has not started gets nothing (Figure 6a), and none of which it is believed
+// that the batch after the one that runs ends too late: the query goes to another, one without a rate as well, or waits
+// centrally. The paper has no word on the latter. A batch of one may take all of the objective, and then none may wait
+// behind another.
 type Bands struct{ stages []bandedStage }
 
 type bandedStage struct {
@@ -55,8 +57,8 @@ func (*Bands) Name() string { return "bands" }
 // Needs implements Router.
 func (*Bands) Needs() plan.Sections { return plan.Bands }
 
-// Route implements Router: logarithmic in the stage's instances for a query, linear while some of them are full, and ten times
-// a second.
+// Route implements Router: logarithmic in the stage's instances for a query, linear while some of them are full, and
+// ten times a second.
 func (o *Bands) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
 		o.stages = append(o.stages, bandedStage{})
@@ -163,8 +165,9 @@ func (s *bandedStage) choose(rate float64) (low, up float64) {
 	return low, up
 }
 
-// takes tells whether an instance may be given a query: its next batch has room and, where it has to wait for the one that runs,
-// is believed to end in time, unless late ones are served all the same, as those are that have waited for a start.
+// takes tells whether an instance may be given a query: its next batch has room and, where it has to wait for the one
+// that runs, is believed to end in time, unless late ones are served all the same, as those are that have waited for a
+// start.
 func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if !v.Fleet.CanServe(i, t) {
 		return false
@@ -174,5 +177,6 @@ func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 		return false
 	}
 	late := v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[t.Stage].App].Late
-	return i.FreeSlots() > 0 || late == serving.ServeLate || t.Patient > 0 || v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
+	return i.FreeSlots() > 0 || late == serving.ServeLate || t.Patient > 0 ||
+		v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
 }

@@ -62,8 +62,9 @@ func TestBandsByHand(t *testing.T) {
 	}
 }
 
-// Against the rule as the paper has it, for random bounds and rates: everything is sent somewhere, in the band by the formula
-// and within the bounds; below it as few instances as can be get something, within their bounds where the rate allows any.
+// Against the rule as the paper has it, for random bounds and rates: everything is sent somewhere, in the band by the
+// formula and within the bounds; below it as few instances as can be get something, within their bounds where the rate
+// allows any.
 func TestBandsAgainstTheRule(t *testing.T) {
 	below := 0
 	for seed := uint64(1); seed <= 2000; seed++ {
@@ -120,8 +121,8 @@ func TestBandsAgainstTheRule(t *testing.T) {
 	}
 }
 
-// After n queries every instance has received what its rates add up to, to within less than one while they do not change (as
-// Weighted promises), and to within two where the rate changes all the time.
+// After n queries every instance has received what its rates add up to, to within less than one while they do not
+// change (as Weighted promises), and to within two where the rate changes all the time.
 func TestBandsSpacing(t *testing.T) {
 	worst := 0.0
 	for seed := uint64(1); seed <= 100; seed++ {
@@ -164,8 +165,8 @@ func TestBandsSpacing(t *testing.T) {
 	t.Logf("off by at most %.2f queries while the rate changes", worst)
 }
 
-// A batch that is full and not submitted gets no more (INFless Figure 6a): queries go to instances that would get none, and
-// wait centrally when nothing has room. Instances that come or go are taken up at once.
+// A batch that is full and not submitted gets no more (INFless Figure 6a): queries go to instances that would get none,
+// and wait centrally when nothing has room. Instances that come or go are taken up at once.
 func TestBandsDoNotOverfill(t *testing.T) {
 	f := bounded(4, [2]float64{28, 80}, [2]float64{28, 80}, [2]float64{28, 80})
 	m := monitor.NewRates(1)
@@ -206,8 +207,8 @@ func TestBandsDoNotOverfill(t *testing.T) {
 	}
 }
 
-// A query does not wait behind a batch after which it would end too late: it goes to an instance that is free, or waits until one is,
-// unless its app serves late queries.
+// A query does not wait behind a batch after which it would end too late: it goes to an instance that is free, or waits
+// until one is, unless its app serves late queries.
 func TestBandsWaitForNoneThatIsTooLate(t *testing.T) {
 	for _, late := range []serving.LatePolicy{serving.DropLate, serving.ServeLate} {
 		f := bounded(1, [2]float64{1, 5}, [2]float64{1, 5}) // a query takes 2 ms

@@ -8,8 +8,8 @@ import (
 )
 
 // EarliestFinish gives each query on arrival to the queue of the instance on which it is believed to end first, knowing
-// when every instance becomes free and what already waits there: the central controller of Clockwork as Kairos §7 uses it
-// for the baseline CLKWRK. A query is late only if no instance could have made it. Ties go to the lowest ID.
+// when every instance becomes free and what already waits there: the central controller of Clockwork as Kairos §7 uses
+// it for the baseline CLKWRK. A query is late only if no instance could have made it. Ties go to the lowest ID.
 type EarliestFinish struct{}
 
 // NewEarliestFinish returns the rule.

@@ -9,12 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// FCFS keeps queries in a central queue and gives the first one to a free instance of the preferred device type: the order
-// of the plan's Prefer, otherwise the type believed fastest for the largest query that all instances serve (Ribbon's rule as
-// Kairos §3 and §7 describe it: the base type first). It does not ask whether the query will be in time there. An instance is
-// free while it has a free slot and room for the query in the batch it is filling, so that any batcher can fill its batch.
+// FCFS keeps queries in a central queue and gives the first one to a free instance of the preferred device type: the
+// order of the plan's Prefer, otherwise the type believed fastest for the largest query that all instances serve
+// (Ribbon's rule as Kairos §3 and §7 describe it: the base type first). It does not ask whether the query will be in
+// time there. An instance is free while it has a free slot and room for the query in the batch it is filling, so that
+// any batcher can fill its batch.
 type FCFS struct {
-	// Idle has an instance take a query only for a slot that is free and that no other query waits for: one at a time, as Ribbon has it.
+	// Idle has an instance take a query only for a slot that is free and that no other query waits for: one at a time,
+	// as Ribbon has it.
 	Idle   bool
 	stages []fcfsStage
 }
@@ -91,7 +93,8 @@ func (s *fcfsStage) build(v *View) {
 	})
 }
 
-// largest returns the items of the largest query that every ready instance of the stage serves on its active variant, at least one.
+// largest returns the items of the largest query that every ready instance of the stage serves on its active variant,
+// at least one.
 func largest(v *View) int {
 	n := math.MaxInt32
 	for _, i := range v.Instances() {

@@ -13,18 +13,20 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Matching keeps queries in a central queue and pairs them with instances, busy ones too, so that the time they take, weighed by
-// what the time of an instance is worth, adds up to the least (Kairos §5.1, Eqs. 4-8). Only pairs whose instance is free begin; the
-// rest is matched again at the next event. The first 2n queries that can still be in time somewhere take part, n being the number
-// of instances (the authors' window). Of pairings that cost the same, earlier queries are served first and on lower instances.
+// Matching keeps queries in a central queue and pairs them with instances, busy ones too, so that the time they take,
+// weighed by what the time of an instance is worth, adds up to the least (Kairos §5.1, Eqs. 4-8). Only pairs whose
+// instance is free begin; the rest is matched again at the next event. The first 2n queries that can still be in time
+// somewhere take part, n being the number of instances (the authors' window). Of pairings that cost the same, earlier
+// queries are served first and on lower instances.
 //
-// A pair that would be late by Eq. 5 costs ten times the objective. The paper weighs that by the instance like all costs (Eq. 8 in
-// Eq. 4); with weights below a tenth being late would then be cheaper than a good pair, so it is not weighed here, as in the
-// authors' code. A pair that would be late does not begin while its query can be in time on another instance: Eq. 7 only demands it
-// because every query must be somewhere. Queries that can be in time nowhere get what is left, first come first served.
+// A pair that would be late by Eq. 5 costs ten times the objective. The paper weighs that by the instance like all
+// costs (Eq. 8 in Eq. 4); with weights below a tenth being late would then be cheaper than a good pair, so it is not
+// weighed here, as in the authors' code. A pair that would be late does not begin while its query can be in time on
+// another instance: Eq. 7 only demands it because every query must be somewhere. Queries that can be in time nowhere
+// get what is left, first come first served.
 //
-// With several cells (§6, after POP, SOSP 2021) the instances are dealt into that many groups of the same mix, and queries are
-// dealt in turn to the groups that have a free instance, which are matched on their own.
+// With several cells (§6, after POP, SOSP 2021) the instances are dealt into that many groups of the same mix, and
+// queries are dealt in turn to the groups that have a free instance, which are matched on their own.
 type Matching struct {
 	cells  int
 	stages []matchingStage
@@ -60,7 +62,8 @@ type matchingStage struct {
 	late    []fleet.Ref // as many of the first that can be in time nowhere as there could be room for
 }
 
-// matchingKind is a way in which instances serve: what they believe and what their time is worth depends on nothing else.
+// matchingKind is a way in which instances serve: what they believe and what their time is worth depends on nothing
+// else.
 type matchingKind struct {
 	variant serving.VariantID
 	device  serving.DeviceTypeID
@@ -176,8 +179,8 @@ func kindOf(kinds []matchingKind, i *fleet.Instance) ([]matchingKind, int) {
 	return append(kinds, x), len(kinds)
 }
 
-// weigh finds what a second of each kind of instance is worth, in seconds of the fastest (C_j, Definition 1): the ratio of what they
-// take for the largest query that all serve. It follows what is believed at the time.
+// weigh finds what a second of each kind of instance is worth, in seconds of the fastest (C_j, Definition 1): the ratio
+// of what they take for the largest query that all serve. It follows what is believed at the time.
 func weigh(v *View, kinds []matchingKind, largest int) {
 	least := profile.Unknown
 	for k := range kinds {
@@ -245,7 +248,8 @@ func (s *matchingStage) deal(v *View) {
 	}
 }
 
-// row appends the costs of a query on the cell's instances; it takes them back and returns false when it would be late on all.
+// row appends the costs of a query on the cell's instances; it takes them back and returns false when it would be late
+// on all.
 func (c *matchingCell) row(v *View, t *fleet.Task, kinds []matchingKind, slow bool, left, penalty float64) bool {
 	begin := len(c.cost)
 	c.cost = slices.Grow(c.cost, len(c.instances))[:begin+len(c.instances)]

@@ -24,8 +24,13 @@ func (linear) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { retu
 // mixed is a fleet of one variant with so many instances of each type.
 func mixed(p profile.Profile, counts []int, slo time.Duration, late serving.LatePolicy) *fleet.Fleet {
 	spec := &serving.Spec{
-		Workers:  []serving.Worker{{Name: "w"}},
-		Apps:     []serving.App{{Name: "a", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1, Late: late, Stages: []serving.StageID{0}}},
+		Workers: []serving.Worker{{Name: "w"}},
+		Apps: []serving.App{
+			{
+				Name: "a", SLO: serving.SLO{Latency: slo, Percentile: 99}, Weight: 1, QueueLimit: 1, Late: late,
+				Stages: []serving.StageID{0},
+			},
+		},
 		Stages:   []serving.Stage{{Name: "s", Variants: []serving.VariantID{0}}},
 		Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: 1000}},
 	}
@@ -33,7 +38,9 @@ func mixed(p profile.Profile, counts []int, slo time.Duration, late serving.Late
 	for d, n := range counts {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: string(rune('a' + d))})
 		for range n {
-			i := f.Launch(fleet.Instance{DeviceType: serving.DeviceTypeID(d), Slots: 1, Variants: []fleet.Loaded{{Limit: 1000, Wanted: true}}}, 0)
+			i := f.Launch(fleet.Instance{
+				DeviceType: serving.DeviceTypeID(d), Slots: 1, Variants: []fleet.Loaded{{Limit: 1000, Wanted: true}},
+			}, 0)
 			f.Warm(i, 0)
 		}
 	}
@@ -66,13 +73,13 @@ func given(f *fleet.Fleet) [][]int {
 }
 
 func alike(got [][]int, want ...[]int) bool {
-	return slices.EqualFunc(got, want, func(a, b []int) bool { return slices.Equal(a, b) })
+	return slices.EqualFunc(got, want, slices.Equal[[]int])
 }
 
 const ms = time.Millisecond
 
-// run serves queries, each by arrival and items, on a fleet under a rule, one at a time on each instance, and returns how many ended
-// by their deadlines.
+// run serves queries, each by arrival and items, on a fleet under a rule, one at a time on each instance, and returns
+// how many ended by their deadlines.
 func run(f *fleet.Fleet, o Router, slo time.Duration, queries [][2]int) int {
 	now, inTime, batch := serving.Time(0), 0, serving.BatchID(0)
 	for next := 0; ; {
@@ -109,8 +116,8 @@ func run(f *fleet.Fleet, o Router, slo time.Duration, queries [][2]int) int {
 	}
 }
 
-// Figure 5: two instances, four queries; those that gain most from the strong instance get it, and all four are in time where first
-// come first served makes three.
+// Figure 5: two instances, four queries; those that gain most from the strong instance get it, and all four are in time
+// where first come first served makes three.
 func TestMatchingFigure5(t *testing.T) {
 	beliefs := linear{{10 * ms, ms / 10}, {10 * ms, ms}}
 	queries := [][2]int{{0, 50}, {0, 400}, {30, 60}, {35, 500}}
@@ -125,14 +132,17 @@ func TestMatchingFigure5(t *testing.T) {
 	}
 }
 
-// The pairs that begin are those of a cheapest pairing by Eq. 4 with Eq. 8, found by trying all, on free instances and in time.
+// The pairs that begin are those of a cheapest pairing by Eq. 4 with Eq. 8, found by trying all, on free instances and
+// in time.
 func TestMatchingAgainstBruteForce(t *testing.T) {
 	for seed := uint64(1); seed <= 400; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		var beliefs linear
 		var counts []int
 		for range 1 + rng.IntN(3) {
-			beliefs = append(beliefs, [2]time.Duration{time.Duration(1+rng.IntN(20)) * ms, time.Duration(10+rng.IntN(1000)) * time.Microsecond})
+			beliefs = append(beliefs, [2]time.Duration{
+				time.Duration(1+rng.IntN(20)) * ms, time.Duration(10+rng.IntN(1000)) * time.Microsecond,
+			})
 			counts = append(counts, rng.IntN(3))
 		}
 		counts[0]++
@@ -304,7 +314,9 @@ func TestMatchingWindow(t *testing.T) {
 }
 
 // foresighted are the rules that weigh all instances, each fresh.
-var foresighted = map[string]func() Router{"matching": func() Router { return NewMatching(1) }, "schedule": func() Router { return NewSchedule() }}
+var foresighted = map[string]func() Router{"matching": func() Router {
+	return NewMatching(1)
+}, "schedule": func() Router { return NewSchedule() }}
 
 // A query that only some instances may serve, by what it asks for or by its size, goes to those.
 func TestRequirementsAreKept(t *testing.T) {
@@ -368,8 +380,8 @@ func TestMatchingCells(t *testing.T) {
 	}
 }
 
-// Ribbon's rule: the base type is the one that is fastest for large queries even where another is for small ones; the next idle
-// instance takes the head of the queue even if it will be late there.
+// Ribbon's rule: the base type is the one that is fastest for large queries even where another is for small ones; the
+// next idle instance takes the head of the queue even if it will be late there.
 func TestFCFSPrefersTheBaseType(t *testing.T) {
 	f := mixed(linear{{5 * ms, ms}, {10 * ms, ms / 10}}, []int{2, 1}, 100*ms, serving.ServeLate)
 	for q, items := range []int{1, 900, 2, 3} {
@@ -390,7 +402,8 @@ func TestThreshold(t *testing.T) {
 	}
 	NewThreshold(100).Route(&View{Fleet: f})
 	if got := given(f); !alike(got, []int{2}, []int{4}, []int{1}) {
-		t.Errorf("%v, want the first large query on the third instance, which is of the base type, the first small ones on the others", got)
+		t.Errorf("%v, want the first large query on the third instance, which is of the base type, the first small "+
+			"ones on the others", got)
 	}
 	f = mixed(beliefs, []int{0, 1}, 100*ms, serving.ServeLate)
 	come(f, 1, 5, serving.Time(100*ms))
@@ -409,7 +422,9 @@ func BenchmarkMatching(b *testing.B) {
 		b.Run("instances="+c.name, func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(7, 7))
 			n := c.instances
-			f := mixed(linear{{20 * ms, ms / 5}, {60 * ms, ms * 6 / 10}, {30 * ms, ms}}, []int{n / 4, n / 4, n / 2}, 350*ms, serving.DropLate)
+			f := mixed(linear{
+				{20 * ms, ms / 5}, {60 * ms, ms * 6 / 10}, {30 * ms, ms},
+			}, []int{n / 4, n / 4, n / 2}, 350*ms, serving.DropLate)
 			for k, i := range f.Ready(0) {
 				if k%2 == 0 {
 					busy(f, i, 10000+k, time.Duration(1+rng.IntN(200))*ms)

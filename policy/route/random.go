@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Random draws for each query an instance, with the probability of its planned share: what a load balancer without memory
-// does, and the release of Proteus. Each instance's arrivals are then as bursty as a Poisson process at the least, where
-// weighted keeps them as even as the whole.
+// Random draws for each query an instance, with the probability of its planned share: what a load balancer without
+// memory does, and the release of Proteus. Each instance's arrivals are then as bursty as a Poisson process at the
+// least, where weighted keeps them as even as the whole.
 type Random struct {
 	rng   *rand.Rand
 	draws []int // indices of instances that may serve the query at hand

@@ -10,7 +10,8 @@ import (
 
 // Router assigns waiting tasks to instances. The engine calls Route whenever tasks wait centrally at a stage and one
 // arrived, an instance became free, or the ready instances changed. A rule that queues per instance assigns everything
-// that has somewhere to go; a rule with a central queue leaves there what should not be assigned yet and is called again.
+// that has somewhere to go; a rule with a central queue leaves there what should not be assigned yet and is called
+// again.
 type Router interface {
 	// Name is the rule's registry name.
 	Name() string

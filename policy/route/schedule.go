@@ -9,22 +9,24 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Schedule keeps queries in a central queue and schedules them anew at every event: which instance runs which of them and in what
-// order, busy instances too, so that as many as can be are in time. What comes first on a free instance begins; the rest stays
-// in the queue. It is ours and grew out of Matching, which gives an instance one query at a time and does not see those behind it.
+// Schedule keeps queries in a central queue and schedules them anew at every event: which instance runs which of them
+// and in what order, busy instances too, so that as many as can be are in time. What comes first on a free instance
+// begins; the rest stays in the queue. It is ours and grew out of Matching, which gives an instance one query at a time
+// and does not see those behind it.
 //
-//   - Queries are placed by priority, then by how long they can still wait where they can wait longest, the least first: those that
-//     have no choice choose first. On an instance they run in the order of the queue: by deadline, which meets all deadlines if any
-//     order does.
-//   - A query goes where the time that it takes, and half of the time that it waits, is worth least. Worth is the plan's
-//     (plan.Plan.Worth) where it has that: dual prices know the sizes that come and how many instances there are. Otherwise it is
-//     Kairos's C_j.
-//   - A query keeps the margin of Kairos's xi to its deadline where it can, and goes without where it would be left out: one that
-//     may be late is better than one that is.
-//   - Where a query fits nowhere, another one is moved to make room. Where none can be moved, the query that takes most is left
-//     out: percentiles count queries and not their time, so one large query gives its place to several small ones.
-//   - A query that can be in time nowhere any more has nothing to lose. It is served when no other waits and half of the
-//     instances are idle, or, once it is very late, when no other waits.
+//   - Queries are placed by priority, then by how long they can still wait where they can wait longest, the least
+//     first: those that have no choice choose first. On an instance they run in the order of the queue: by deadline,
+//     which meets all deadlines if any order does.
+//   - A query goes where the time that it takes, and half of the time that it waits, is worth least. Worth is the
+//     plan's (plan.Plan.Worth) where it has that: dual prices know the sizes that come and how many instances there
+//     are. Otherwise it is Kairos's C_j.
+//   - A query keeps the margin of Kairos's xi to its deadline where it can, and goes without where it would be left
+//     out: one that may be late is better than one that is.
+//   - Where a query fits nowhere, another one is moved to make room. Where none can be moved, the query that takes most
+//     is left out: percentiles count queries and not their time, so one large query gives its place to several small
+//     ones.
+//   - A query that can be in time nowhere any more has nothing to lose. It is served when no other waits and half of
+//     the instances are idle, or, once it is very late, when no other waits.
 //
 // Only so many queries for each instance take part, in the order of the queue.
 type Schedule struct{ stages []scheduleStage }
@@ -43,8 +45,8 @@ const (
 	ahead, atLeast = 4, 16
 	// searches is for how many queries room is made at an event: it looks at all pairs of queries and instances.
 	searches = 8
-	// waiting is what the time until a query begins counts, relative to the time it takes: it holds no instance, but what waits longer
-	// is later if anything goes wrong. Measured: 0.5 is up to 0.8 % better than 1, and 0.25 alike.
+	// waiting is what the time until a query begins counts, relative to the time it takes: it holds no instance, but
+	// what waits longer is later if anything goes wrong. Measured: 0.5 is up to 0.8 % better than 1, and 0.25 alike.
 	waiting = 0.5
 	// forbearance is after how many objectives a late query no longer waits for instances to be idle.
 	forbearance = 100
@@ -172,7 +174,10 @@ func (s *scheduleStage) read(v *View) {
 	s.margin = (1 - xi) * float64(v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[v.Stage].App].SLO.Latency)
 	for r := v.Waiting().Head(); r != fleet.Nil; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
-		x := placed{ref: r, rank: t.Rank(), left: float64(t.Deadline.Sub(v.Now)), at: int32(len(s.took)), seat: unplaced, next: unplaced, slack: -1, least: math.Inf(1)}
+		x := placed{
+			ref: r, rank: t.Rank(), left: float64(t.Deadline.Sub(v.Now)), at: int32(len(s.took)), seat: unplaced,
+			next: unplaced, slack: -1, least: math.Inf(1),
+		}
 		if x.left <= 0 {
 			continue
 		}
@@ -241,8 +246,8 @@ func (s *scheduleStage) place() {
 	}
 }
 
-// cheapest is the seat, besides one, where the time that q takes and waits is worth least, of those where every query stays in
-// time, and when q ends there. Seats where it keeps a margin come before those where it does not.
+// cheapest is the seat, besides one, where the time that q takes and waits is worth least, of those where every query
+// stays in time, and when q ends there. Seats where it keeps a margin come before those where it does not.
 func (s *scheduleStage) cheapest(q, besides int32, margin float64) (best int32, soonest float64) {
 	best, soonest = unplaced, math.Inf(1)
 	safe, least := s.queries[q].left-margin, math.Inf(1)
@@ -351,7 +356,8 @@ func (s *scheduleStage) move(q int32) bool {
 	return true
 }
 
-// sacrifice places q where it fits without a query that takes more and has no priority over it, of those the one that takes most.
+// sacrifice places q where it fits without a query that takes more and has no priority over it, of those the one that
+// takes most.
 func (s *scheduleStage) sacrifice(q int32) {
 	out, most := int32(unplaced), s.queries[q].least
 	for e := range s.queries {

@@ -46,7 +46,10 @@ func TestScheduleLeavesOutTheLargest(t *testing.T) {
 	// Priority is no matter of size.
 	f = mixed(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
 	for q, items := range []int{900, 300, 300, 300} {
-		r := f.NewTask(fleet.Task{Query: serving.QueryID(q + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(100*ms) + serving.Time(q)})
+		r := f.NewTask(fleet.Task{
+			Query: serving.QueryID(q + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(100*ms) +
+				serving.Time(q),
+		})
 		f.SetRank(r, fleet.Rank(int32(max(1-q, 0))))
 		f.Wait(r)
 	}
@@ -93,7 +96,8 @@ func TestScheduleHeedsWorth(t *testing.T) {
 	}
 }
 
-// Late queries wait for half of the instances to be idle and for others to be served, very late ones only for the others.
+// Late queries wait for half of the instances to be idle and for others to be served, very late ones only for the
+// others.
 func TestScheduleServesLateInTheBackground(t *testing.T) {
 	slo := 100 * ms
 	for _, c := range []struct {
@@ -137,7 +141,9 @@ func scattered(rng *rand.Rand, queries int) *fleet.Fleet {
 	var beliefs linear
 	var counts []int
 	for range 1 + rng.IntN(3) {
-		beliefs = append(beliefs, [2]time.Duration{time.Duration(1+rng.IntN(20)) * ms, time.Duration(10+rng.IntN(1000)) * time.Microsecond})
+		beliefs = append(beliefs, [2]time.Duration{
+			time.Duration(1+rng.IntN(20)) * ms, time.Duration(10+rng.IntN(1000)) * time.Microsecond,
+		})
 		counts = append(counts, rng.IntN(2))
 	}
 	counts[0]++
@@ -153,7 +159,8 @@ func scattered(rng *rand.Rand, queries int) *fleet.Fleet {
 	return f
 }
 
-// inTime is how many of the queries can be in time at most, found by trying every instance for each; on an instance by deadline.
+// inTime is how many of the queries can be in time at most, found by trying every instance for each; on an instance by
+// deadline.
 func inTime(f *fleet.Fleet, tasks []fleet.Task) int {
 	at := make([]time.Duration, len(f.Ready(0)))
 	for j, i := range f.Ready(0) {
@@ -178,8 +185,8 @@ func inTime(f *fleet.Fleet, tasks []fleet.Task) int {
 	return most(0)
 }
 
-// Whatever is in the schedule is in time there, in the order of the queue; it has nearly as many queries as any schedule could
-// have, and what begins is what comes first on the free instances.
+// Whatever is in the schedule is in time there, in the order of the queue; it has nearly as many queries as any
+// schedule could have, and what begins is what comes first on the free instances.
 func TestScheduleAgainstBruteForce(t *testing.T) {
 	all, best := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {
@@ -207,12 +214,14 @@ func TestScheduleAgainstBruteForce(t *testing.T) {
 			for q := s.seats[j].first; q != unplaced; q = s.queries[q].next {
 				x := &s.queries[q]
 				if at += s.takes(x, &s.seats[j]); at > x.left || q <= last || x.seat != int32(j) || seen[q] {
-					t.Fatalf("seed %d: query %d on seat %d ends after %v of %v, comes after %d", seed, q, j, at, x.left, last)
+					t.Fatalf("seed %d: query %d on seat %d ends after %v of %v, comes after %d", seed, q, j, at, x.left,
+						last)
 				}
 				seen[q], last = true, q
 				placed++
 			}
-			if first := s.seats[j].first; first != unplaced && free[j] != (f.Task(s.queries[first].ref).Place == fleet.Queued) {
+			if first := s.seats[j].first; first != unplaced &&
+				free[j] != (f.Task(s.queries[first].ref).Place == fleet.Queued) {
 				t.Fatalf("seed %d: of seat %d, free %v, the first query has not begun, or has", seed, j, free[j])
 			}
 		}
@@ -239,7 +248,8 @@ func TestScheduleAgainstMatching(t *testing.T) {
 			queries = append(queries, [2]int{int(at), 1 + rng.IntN(300) + rng.IntN(2)*rng.IntN(2)*rng.IntN(700)})
 		}
 		count := func(o Router) int {
-			return run(mixed(linear{{5 * ms, ms / 4}, {6 * ms, ms * 4 / 10}}, []int{1, 3}, 350*ms, serving.ServeLate), o, 350*ms, queries)
+			return run(mixed(linear{{5 * ms, ms / 4}, {6 * ms, ms * 4 / 10}}, []int{1, 3}, 350*ms, serving.ServeLate),
+				o, 350*ms, queries)
 		}
 		a, b := count(NewSchedule()), count(NewMatching(1))
 		if a < b-4 {
@@ -256,7 +266,9 @@ func TestScheduleAgainstMatching(t *testing.T) {
 // Half of the instances are free, and as many queries wait as take part; of some there is no room for all.
 func scheduleBench(n int, slack time.Duration) (*scheduleStage, *View) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	f := mixed(linear{{20 * ms, ms / 5}, {60 * ms, ms * 6 / 10}, {30 * ms, ms}}, []int{n / 4, n / 4, n / 2}, 350*ms, serving.DropLate)
+	f := mixed(linear{
+		{20 * ms, ms / 5}, {60 * ms, ms * 6 / 10}, {30 * ms, ms},
+	}, []int{n / 4, n / 4, n / 2}, 350*ms, serving.DropLate)
 	for k, i := range f.Ready(0) {
 		if k%2 == 0 {
 			busy(f, i, 10000+k, time.Duration(1+rng.IntN(200))*ms)

@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// ShortestQueue gives each query to the instance with the fewest queries waiting or running (RAMSIS App. I), ties to the
-// one that comes next in turn, so that an idle pool is used evenly.
+// ShortestQueue gives each query to the instance with the fewest queries waiting or running (RAMSIS App. I), ties to
+// the one that comes next in turn, so that an idle pool is used evenly.
 type ShortestQueue struct{ turn []int } // by stage
 
 // NewShortestQueue returns the rule.

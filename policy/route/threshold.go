@@ -8,10 +8,11 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Threshold keeps queries in a central queue and sends those of more than so many items to instances of the base type, the others to
-// the other types, first come first served in both classes, whatever the objective (DeepRecSys as Kairos §7 describes it, DRS). The
-// base type is the one believed fastest for the largest query that all types serve. Small queries go to it only where there is no
-// other type that may serve them, large ones to others only where no base instance may.
+// Threshold keeps queries in a central queue and sends those of more than so many items to instances of the base type,
+// the others to the other types, first come first served in both classes, whatever the objective (DeepRecSys as Kairos
+// §7 describes it, DRS). The base type is the one believed fastest for the largest query that all types serve. Small
+// queries go to it only where there is no other type that may serve them, large ones to others only where no base
+// instance may.
 type Threshold struct {
 	items  int
 	stages []thresholdStage

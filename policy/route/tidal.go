@@ -10,21 +10,23 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Tidal keeps queries in a central queue and, for an instance with nothing to do, weighs all batches that could be made of
-// what waits: their variant, their size and which queries, the oldest that would still be in time. It is ours. The batch is
-// taken that brings most of
+// Tidal keeps queries in a central queue and, for an instance with nothing to do, weighs all batches that could be made
+// of what waits: their variant, their size and which queries, the oldest that would still be in time. It is ours. The
+// batch is taken that brings most of
 //
-//	accuracy of its queries - what queries bring on average + value of the pool's position after - value of the position now
+//	accuracy of its queries - what queries bring on average
+//	+ value of the pool's position after - value of the position now
 //	+ what its queries would lose by being left for the next opportunity
 //
-// where positions and values are the plan's (plan.Price), for the load of the last half second. The last term is what knows the
-// slack of every query: one that is left behind has fewer variants to choose from, valued at the present price of a worker's
-// time, which is by how much the position's value falls. So the fresh go to slow variants and the old to fast ones.
+// where positions and values are the plan's (plan.Price), for the load of the last half second. The last term is what
+// knows the slack of every query: one that is left behind has fewer variants to choose from, valued at the present
+// price of a worker's time, which is by how much the position's value falls. So the fresh go to slow variants and the
+// old to fast ones.
 //
-// When nothing is worth taking, the queries wait for others to share a batch with, if a batch is about to end before they
-// lose by it. A query that cannot be in time any more is served when an instance has nothing better to do, or when there are
-// more instances than needed. Priorities are not known to it: deadlines are what counts. A query that brings several inputs or has
-// requirements of its own goes alone to an idle instance that can serve it.
+// When nothing is worth taking, the queries wait for others to share a batch with, if a batch is about to end before
+// they lose by it. A query that cannot be in time any more is served when an instance has nothing better to do, or when
+// there are more instances than needed. Priorities are not known to it: deadlines are what counts. A query that brings
+// several inputs or has requirements of its own goes alone to an idle instance that can serve it.
 type Tidal struct{ stages []tidalStage }
 
 // NewTidal returns the rule.
@@ -36,18 +38,19 @@ func (*Tidal) Name() string { return "tidal" }
 // Needs implements Router.
 func (*Tidal) Needs() plan.Sections { return plan.Priced }
 
-// A query left behind is taken to wait longer for a time that is exponentially distributed, its mean this part of the objective,
-// or with few workers half the objective over their number. The tail is what matters: queries that every batch skips because fresh
-// ones do better would otherwise be thought of only when each of them needs a worker of its own.
+// A query left behind is taken to wait longer for a time that is exponentially distributed, its mean this part of the
+// objective, or with few workers half the objective over their number. The tail is what matters: queries that every
+// batch skips because fresh ones do better would otherwise be thought of only when each of them needs a worker of its
+// own.
 const patience = 1. / 15
 
-// dread is how much worse than in the plan's process a late query is for those that are left behind: there it is an average, here
-// the end of a query that could still be saved. While the load is beyond what there are prices for, some query must be late, and
-// that it is this one is no worse.
+// dread is how much worse than in the plan's process a late query is for those that are left behind: there it is an
+// average, here the end of a query that could still be saved. While the load is beyond what there are prices for, some
+// query must be late, and that it is this one is no worse.
 const dread = 10
 
-// beyond is how far above the last price a load has to be seen to be taken for one that has none: rates counted over half a
-// second are that uncertain.
+// beyond is how far above the last price a load has to be seen to be taken for one that has none: rates counted over
+// half a second are that uncertain.
 const beyond = 1.05
 
 // tidalStage is what can be known of a stage before anything waits, and room for what cannot.
@@ -64,13 +67,14 @@ type tidalStage struct {
 	alike   bool        // every instance has all variants warm
 
 	patience time.Duration
-	best     []float64      // by number of batches that are fast enough: the most that one brings for a query, less its price
-	rising   []float64      // by the same number: what each adds to that, times how much sooner than at 0 it is lost
-	waiting  []fleet.Ref    // that can be in time, the latest deadline first
-	ends     []serving.Time // their deadlines
-	late     int            // queries that cannot
-	loss     []float64      // by how many of the latest are taken: what they lose when left behind
-	idle     []*fleet.Instance
+	// by number of batches that are fast enough: the most that one brings for a query, less its price
+	best    []float64
+	rising  []float64      // by the same number: what each adds to that, times how much sooner than at 0 it is lost
+	waiting []fleet.Ref    // that can be in time, the latest deadline first
+	ends    []serving.Time // their deadlines
+	late    int            // queries that cannot
+	loss    []float64      // by how many of the latest are taken: what they lose when left behind
+	idle    []*fleet.Instance
 }
 
 // poolBatch is a batch of one size on one variant.
@@ -132,7 +136,8 @@ func (o *Tidal) Route(v *View) {
 func (s *tidalStage) build(v *View) {
 	spec := v.Fleet.Spec
 	*s = tidalStage{
-		plan: v.Plan, epoch: v.Fleet.Epoch, built: true, app: spec.Stages[v.Stage].App, batches: s.batches[:0], alike: true,
+		plan: v.Plan, epoch: v.Fleet.Epoch, built: true, app: spec.Stages[v.Stage].App, batches: s.batches[:0],
+		alike:   true,
 		waiting: s.waiting, ends: s.ends, loss: s.loss, idle: s.idle,
 	}
 	s.slo = spec.Apps[s.app].SLO.Latency
@@ -150,7 +155,10 @@ func (s *tidalStage) build(v *View) {
 			seen[l.Variant] = true
 			for n := 1; n <= l.Limit; n++ {
 				takes := v.Fleet.Profile.Latency(l.Variant, i.DeviceType, n, 1)
-				b := poolBatch{variant: l.Variant, size: n, takes: takes, seconds: takes.Seconds(), each: takes.Seconds() / float64(n), accuracy: spec.Variants[l.Variant].Accuracy}
+				b := poolBatch{
+					variant: l.Variant, size: n, takes: takes, seconds: takes.Seconds(),
+					each: takes.Seconds() / float64(n), accuracy: spec.Variants[l.Variant].Accuracy,
+				}
 				b.sooner = math.Exp(float64(takes) / float64(s.patience))
 				if takes <= s.slo {
 					s.batches = append(s.batches, b)
@@ -173,7 +181,8 @@ func (s *tidalStage) build(v *View) {
 	full := slices.Clone(s.batches)
 	s.batches = slices.DeleteFunc(s.batches, func(a poolBatch) bool {
 		return s.alike && slices.ContainsFunc(full, func(b poolBatch) bool {
-			return a.size == b.size && b.takes <= a.takes && b.accuracy >= a.accuracy && (b.takes < a.takes || b.accuracy > a.accuracy || b.variant < a.variant)
+			return a.size == b.size && b.takes <= a.takes && b.accuracy >= a.accuracy &&
+				(b.takes < a.takes || b.accuracy > a.accuracy || b.variant < a.variant)
 		})
 	})
 	slices.SortStableFunc(s.batches, func(a, b poolBatch) int { return int(a.takes - b.takes) })
@@ -284,8 +293,8 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	x := t.position(n)
 	now := t.value(x)
 	price := max(t.value(x-1)-t.value(x+1), 0) / 2 * perWorker // accuracy for a second of a worker
-	// What a query brings at best, by how fast it has to go, and from that what each loses when left behind: the expectation
-	// over how much longer it waits, step by step of what it brings.
+	// What a query brings at best, by how fast it has to go, and from that what each loses when left behind: the
+	// expectation over how much longer it waits, step by step of what it brings.
 	top, rising := -t.late, 0.0
 	s.best[0] = top
 	for k := range s.batches {
@@ -320,7 +329,8 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 		if !s.alike && !has(i, b.variant) {
 			continue
 		}
-		worth := float64(b.size)*(b.accuracy-t.gain) + t.value(x-float64(b.size)+perWorker*b.seconds) - now + s.loss[fits] - s.loss[fits-b.size]
+		worth := float64(b.size)*(b.accuracy-t.gain) + t.value(x-float64(b.size)+perWorker*b.seconds) - now +
+			s.loss[fits] - s.loss[fits-b.size]
 		if worth > most {
 			best, most, last = b, worth, fits-1
 		}
@@ -329,7 +339,8 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 		return best, last
 	}
 	// Nobody will ask again before the next batch ends, unless queries arrive.
-	if t.next != serving.Never && t.next.Add(best.takes) <= s.ends[last] && t.next.Add(s.batches[0].takes) <= s.ends[n-1] {
+	if t.next != serving.Never && t.next.Add(best.takes) <= s.ends[last] &&
+		t.next.Add(s.batches[0].takes) <= s.ends[n-1] {
 		return nil, 0
 	}
 	return best, last
@@ -363,8 +374,8 @@ func (s *tidalStage) clearUp(v *View, t *tide, i *fleet.Instance) {
 	}
 }
 
-// alone gives queries that no batch can be made of, one each, to idle instances: those with requirements of their own, and all
-// while there are no prices.
+// alone gives queries that no batch can be made of, one each, to idle instances: those with requirements of their own,
+// and all while there are no prices.
 func (s *tidalStage) alone(v *View) {
 	all := s.prices == nil || len(s.batches) == 0
 	for r := v.Waiting().Head(); r != fleet.Nil && len(s.idle) > 0; {

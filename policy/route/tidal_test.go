@@ -19,19 +19,28 @@ import (
 func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePolicy) *fleet.Fleet {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}},
-		Apps:        []serving.App{{Name: "a", SLO: serving.SLO{Latency: slo, Percentile: 99}, Late: late, Weight: 1, QueueLimit: 1000, Stages: []serving.StageID{0}}},
-		Stages:      []serving.Stage{{Name: "s"}},
+		Apps: []serving.App{
+			{
+				Name: "a", SLO: serving.SLO{Latency: slo, Percentile: 99}, Late: late, Weight: 1, QueueLimit: 1000,
+				Stages: []serving.StageID{0},
+			},
+		},
+		Stages: []serving.Stage{{Name: "s"}},
 	}
 	var m serving.Measurements
 	var loaded []fleet.Loaded
 	for k := range variants {
 		id := serving.VariantID(k)
 		spec.Stages[0].Variants = append(spec.Stages[0].Variants, id)
-		spec.Variants = append(spec.Variants, serving.Variant{Name: string(rune('a' + k)), Accuracy: 0.6 + 0.1*float64(k), MaxBatch: limit})
+		spec.Variants = append(spec.Variants, serving.Variant{
+			Name: string(rune('a' + k)), Accuracy: 0.6 + 0.1*float64(k), MaxBatch: limit,
+		})
 		loaded = append(loaded, fleet.Loaded{Variant: id, Limit: limit, Wanted: true})
 		for n := 1; n <= limit; n++ {
 			x := time.Duration(k+1) * (4*time.Millisecond + time.Duration(n)*3*time.Millisecond)
-			m.Latency = append(m.Latency, serving.LatencyPoint{Variant: id, Items: n, Concurrency: 1, Samples: 1, Mean: x, P50: x, P90: x, P95: x, P99: x})
+			m.Latency = append(m.Latency, serving.LatencyPoint{
+				Variant: id, Items: n, Concurrency: 1, Samples: 1, Mean: x, P50: x, P90: x, P95: x, P99: x,
+			})
 		}
 	}
 	for range workers {
@@ -43,7 +52,9 @@ func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePo
 	}
 	f := fleet.New(spec, table)
 	for k := range workers {
-		i := f.Launch(fleet.Instance{Key: fleet.Key{Worker: serving.WorkerID(k)}, Slots: 1, Variants: append([]fleet.Loaded(nil), loaded...)}, 0)
+		i := f.Launch(fleet.Instance{
+			Key: fleet.Key{Worker: serving.WorkerID(k)}, Slots: 1, Variants: append([]fleet.Loaded(nil), loaded...),
+		}, 0)
 		for v := range variants {
 			f.Warm(i, serving.VariantID(v))
 		}
@@ -67,8 +78,9 @@ func waitFor(f *fleet.Fleet, id int, deadline serving.Time) {
 	f.Wait(r)
 }
 
-// A pool is run by hand for a while: every choice of a batch is compared with a search through all variants, sizes and runs of
-// consecutive queries, worked out from the plan without any of the rule's tables. Everything is served in the end.
+// A pool is run by hand for a while: every choice of a batch is compared with a search through all variants, sizes and
+// runs of consecutive queries, worked out from the plan without any of the rule's tables. Everything is served in the
+// end.
 func TestTidalAgainstSearch(t *testing.T) {
 	const slo = 60 * time.Millisecond
 	chosen, waited, cleared := 0, 0, 0
@@ -242,7 +254,8 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 			if at+n > len(list) || l > slo {
 				continue
 			}
-			worth := float64(n)*(f.Spec.Variants[v].Accuracy-x.Gain) + x.At(position-float64(n)+x.Rate*l.Seconds()/workers) - x.At(position)
+			worth := float64(n)*(f.Spec.Variants[v].Accuracy-x.Gain) +
+				x.At(position-float64(n)+x.Rate*l.Seconds()/workers) - x.At(position)
 			for _, task := range list[at : at+n] {
 				worth += loses(task)
 			}

@@ -19,15 +19,16 @@ import (
 type Weighted struct{ stages []weightedStage }
 
 type weightedStage struct {
-	epoch    uint64
-	built    bool
-	n        int64 // queries assigned since the shares were set
-	delta    float64
-	share    []float64 // by index into the ready instances; adds up to 1
-	given    []int64
-	owed     []float64 // what an instance is to receive besides its share, negative for what it has had too much; below one
-	due      pq.Heap   // eligible instances by the query number at which they must have been served
-	upcoming pq.Heap   // the others by the query number at which they become eligible
+	epoch uint64
+	built bool
+	n     int64 // queries assigned since the shares were set
+	delta float64
+	share []float64 // by index into the ready instances; adds up to 1
+	given []int64
+	// what an instance is to receive besides its share, negative for what it has had too much; below one
+	owed     []float64
+	due      pq.Heap // eligible instances by the query number at which they must have been served
+	upcoming pq.Heap // the others by the query number at which they become eligible
 }
 
 // NewWeighted returns the rule.

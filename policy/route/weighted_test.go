@@ -15,12 +15,21 @@ import (
 func pool(shares []float64, limit int) *fleet.Fleet {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Workers: []serving.Worker{{Name: "w"}},
-		Apps:   []serving.App{{Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 1, Stages: []serving.StageID{0}}},
-		Stages: []serving.Stage{{Name: "s", Variants: []serving.VariantID{0}}}, Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: limit}},
+		Apps: []serving.App{
+			{
+				Name: "a", SLO: serving.SLO{Latency: time.Second, Percentile: 99}, Weight: 1, QueueLimit: 1,
+				Stages: []serving.StageID{0},
+			},
+		},
+		Stages:   []serving.Stage{{Name: "s", Variants: []serving.VariantID{0}}},
+		Variants: []serving.Variant{{Name: "v", Accuracy: 0.9, MaxBatch: limit}},
 	}
 	f := fleet.New(spec, profile.Constant{Base: time.Millisecond, PerItem: time.Millisecond})
 	for k, w := range shares {
-		i := f.Launch(fleet.Instance{Key: fleet.Key{Ordinal: int32(k)}, Slots: 1, Share: w, Variants: []fleet.Loaded{{Limit: limit, Wanted: true}}}, 0)
+		i := f.Launch(fleet.Instance{
+			Key: fleet.Key{Ordinal: int32(k)}, Slots: 1, Share: w,
+			Variants: []fleet.Loaded{{Limit: limit, Wanted: true}},
+		}, 0)
 		f.Warm(i, 0)
 	}
 	return f
@@ -29,7 +38,10 @@ func pool(shares []float64, limit int) *fleet.Fleet {
 // arrive lets n plain queries wait centrally.
 func arrive(f *fleet.Fleet, from, n int) {
 	for k := range n {
-		r := f.NewTask(fleet.Task{Query: serving.QueryID(from + k), Items: 1, Pin: serving.None, Deadline: serving.Time(time.Second) + serving.Time(from+k)})
+		r := f.NewTask(fleet.Task{
+			Query: serving.QueryID(from + k), Items: 1, Pin: serving.None, Deadline: serving.Time(time.Second) +
+				serving.Time(from+k),
+		})
 		f.SetRank(r, fleet.Rank(0))
 		f.Wait(r)
 	}
@@ -64,7 +76,8 @@ func TestWeightedKeepsItsPromise(t *testing.T) {
 			for i, in := range f.Ready(0) {
 				d := float64(in.Queue.Len()) - float64(n)*shares[i]/total
 				if math.Abs(d) >= 1 {
-					t.Fatalf("seed %d: after %d queries instance %d of share %.4f has %d, off by %.3f", seed, n, i, shares[i]/total, in.Queue.Len(), d)
+					t.Fatalf("seed %d: after %d queries instance %d of share %.4f has %d, off by %.3f", seed, n, i,
+						shares[i]/total, in.Queue.Len(), d)
 				}
 				low[i], high[i] = min(low[i], d), max(high[i], d)
 			}

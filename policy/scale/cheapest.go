@@ -10,14 +10,15 @@ import (
 // ColdPrice is what a cold start is taken to be worth, in idle time.
 const ColdPrice = 2 * time.Hour
 
-// Cheapest keeps an app warm in the span of its idle time that is expected to cost least, where a cold start costs as much as
-// an instance that idles for Price: no percentile has to be chosen, and where nobody is likely to call soon nothing is kept.
-// The span begins at once unless another is expected to cost a tenth less: calls that come like clockwork.
+// Cheapest keeps an app warm in the span of its idle time that is expected to cost least, where a cold start costs as
+// much as an instance that idles for Price: no percentile has to be chosen, and where nobody is likely to call soon
+// nothing is kept. The span begins at once unless another is expected to cost a tenth less: calls that come like
+// clockwork.
 //
-// The expectation is over the idle times of the last week, those of the last day counting four times and those of the last
-// hour fourteen times, so that both the day's period and a burst show; and over a few that were not seen, half of which are
-// longer than Price, so that little seen means to keep for about as long as it costs to start, which costs at most twice
-// what knowing the future would (the rent-or-buy rule).
+// The expectation is over the idle times of the last week, those of the last day counting four times and those of the
+// last hour fourteen times, so that both the day's period and a burst show; and over a few that were not seen, half of
+// which are longer than Price, so that little seen means to keep for about as long as it costs to start, which costs at
+// most twice what knowing the future would (the rent-or-buy rule).
 type Cheapest struct {
 	Price time.Duration // 0 means ColdPrice
 
@@ -82,8 +83,8 @@ func (c *Cheapest) Warm(now serving.Time) []Span {
 	return c.spans[:]
 }
 
-// best returns the span that is worth most, or the best from the beginning where that is as good but for the margin. Never to be
-// warm costs cold.
+// best returns the span that is worth most, or the best from the beginning where that is as good but for the margin.
+// Never to be warm costs cold.
 func (c *Cheapest) best(cold float64) (from, to int) {
 	begin, sum, most := 0, 0.0, 0.0
 	prefix, first, until := 0.0, 0.0, 0

@@ -7,16 +7,17 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Keeper decides how an app that has nothing to do is kept from a cold start: in which spans of its idle time something of it
-// is warm. Idle time runs from the end of the last execution to the next call (Shahrad et al., "Serverless in the Wild", ATC
-// 2020, §4.2). The pre-warming window of the literature is the time before a span, the keep-alive window the span.
-// Every app has its own.
+// Keeper decides how an app that has nothing to do is kept from a cold start: in which spans of its idle time something
+// of it is warm. Idle time runs from the end of the last execution to the next call (Shahrad et al., "Serverless in the
+// Wild", ATC 2020, §4.2). The pre-warming window of the literature is the time before a span, the keep-alive window the
+// span. Every app has its own.
 type Keeper interface {
 	// Name is the rule's name in configurations.
 	Name() string
 	// Idled tells that the app was called at now, when it had had nothing to do for idle.
 	Idled(now serving.Time, idle time.Duration)
-	// Warm returns the spans for an idle time that begins at now: ascending and apart. They are valid until the next call.
+	// Warm returns the spans for an idle time that begins at now: ascending and apart. They are valid until the next
+	// call.
 	Warm(now serving.Time) []Span
 }
 
@@ -35,7 +36,8 @@ const (
 	crowded = 2
 	// unbounded is the share of idle times out of bounds above which the histogram is of no use.
 	unbounded = 0.5
-	// fewest idle times that a histogram says something with: the coefficient of variation of one count is at its largest.
+	// fewest idle times that a histogram says something with: the coefficient of variation of one count is at its
+	// largest.
 	fewest = 5
 	// forecasts are off by less than this, it is hoped.
 	forecastMargin = 0.15

@@ -15,7 +15,8 @@ type idled struct {
 	idle time.Duration
 }
 
-// remembered are the idle times in minutes, cut off at four hours, that a histogram over so many slices still has at a time.
+// remembered are the idle times in minutes, cut off at four hours, that a histogram over so many slices still has at a
+// time.
 func remembered(all []idled, now serving.Time, tracked time.Duration, slices int) (in []int, out int) {
 	slice := int64(tracked) / int64(slices)
 	for _, x := range all {
@@ -133,8 +134,8 @@ func TestHistogramsAgainstRecorded(t *testing.T) {
 	}
 }
 
-// Cheapest against a search through all spans of whole minutes: what it answers costs least of those that begin at once, or
-// least of all and a tenth less than that.
+// Cheapest against a search through all spans of whole minutes: what it answers costs least of those that begin at
+// once, or least of all and a tenth less than that.
 func TestCheapestAgainstSearch(t *testing.T) {
 	later := 0
 	for seed := uint64(1); seed <= 6; seed++ {
@@ -191,8 +192,10 @@ func TestCheapestAgainstSearch(t *testing.T) {
 			if got.From > 0 {
 				later++
 			}
-			if got.From > 0 && (x > best+1e-6 || x > 0.9*first+1e-6) || got.From == 0 && (x > first+1e-6 || best < 0.9*first-1e-6 && best < x*0.9-1e-6) {
-				t.Fatalf("seed %d after %d idle times, price %v: %v costs %v; from the beginning %v will do, at all %v", seed, len(all), price, got, x, first, best)
+			if got.From > 0 && (x > best+1e-6 || x > 0.9*first+1e-6) || got.From == 0 &&
+				(x > first+1e-6 || best < 0.9*first-1e-6 && best < x*0.9-1e-6) {
+				t.Fatalf("seed %d after %d idle times, price %v: %v costs %v; from the beginning %v will do, at all %v",
+					seed, len(all), price, got, x, first, best)
 			}
 		})
 	}
@@ -209,7 +212,8 @@ func TestClockwork(t *testing.T) {
 			now = now.Add(50 * time.Minute)
 			k.Idled(now, 50*time.Minute)
 		}
-		if s := k.Warm(now); len(s) != 1 || s[0].From < 40*time.Minute || s[0].From > 50*time.Minute || s[0].To < 50*time.Minute || s[0].To > time.Hour {
+		if s := k.Warm(now); len(s) != 1 || s[0].From < 40*time.Minute || s[0].From > 50*time.Minute ||
+			s[0].To < 50*time.Minute || s[0].To > time.Hour {
 			t.Errorf("%s: %v", k.Name(), s)
 		}
 	}
@@ -234,11 +238,13 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
-// A rule that is written down and recalled by a fresh one, whose time begins anew, decides as before; what is cut off is
-// refused, and the app's rule begins anew.
+// A rule that is written down and recalled by a fresh one, whose time begins anew, decides as before; what is cut off
+// is refused, and the app's rule begins anew.
 func TestRememberAndRecall(t *testing.T) {
 	for name, keeper := range map[string]func() Keeper{
-		"hybridhistogram": func() Keeper { return NewHybridHistogram(0) }, "lsth": func() Keeper { return NewLSTH() }, "cheapest": func() Keeper { return NewCheapest(0) },
+		"hybridhistogram": func() Keeper {
+			return NewHybridHistogram(0)
+		}, "lsth": func() Keeper { return NewLSTH() }, "cheapest": func() Keeper { return NewCheapest(0) },
 		"keepalive": func() Keeper { return &KeepAlive{} },
 	} {
 		before, after := NewRateBands(keeper), NewRateBands(keeper)
@@ -249,7 +255,8 @@ func TestRememberAndRecall(t *testing.T) {
 			now = now.Add(idle)
 			before.Called(now, 1, idle)
 		}
-		now = now - now%serving.Time(12*time.Hour) + serving.Time(12*time.Hour) // where a slice of every histogram begins
+		// where a slice of every histogram begins
+		now = now - now%serving.Time(12*time.Hour) + serving.Time(12*time.Hour)
 		b := before.Remember(1, now)
 		if err := after.Recall(1, b, 0, 2*time.Hour); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -15,18 +15,19 @@ const (
 	receding = 10 * time.Second
 	// receded is the part of that demand below which a smaller plan is asked for.
 	receded = 0.8
-	// unanswered is the pause after a request that led to no plan, or to one after which as much waits as before: instances may
-	// just be starting.
+	// unanswered is the pause after a request that led to no plan, or to one after which as much waits as before:
+	// instances may just be starting.
 	unanswered = 5 * time.Second
 )
 
-// Complexity asks for a plan when the content of queries changes (Scrooge §3.5): when the items that an edge sends for each item
-// served, or the time that a stage's batches take, differs from what the plan in force was made with, by more than chance and
-// by the part Change (monitor.Factors). It also asks when a client joins or leaves (§3.4), which shows in what is declared of
-// streams (View.Shifted) and, of clients that declare nothing, in the rate: at once when that exceeds what the plan was made for by
-// more than chance, and after a while when more waits than can be served in time; and when it has been a fifth lower for ten seconds. And it asks
-// when a worker is lost or back, and when anything else that plans are made from has changed. It never asks within Pause of the last
-// request, or five seconds of one that no plan came of. It inflates nothing: the factors go out with the request, and the demand is what is seen.
+// Complexity asks for a plan when the content of queries changes (Scrooge §3.5): when the items that an edge sends for
+// each item served, or the time that a stage's batches take, differs from what the plan in force was made with, by more
+// than chance and by the part Change (monitor.Factors). It also asks when a client joins or leaves (§3.4), which shows
+// in what is declared of streams (View.Shifted) and, of clients that declare nothing, in the rate: at once when that
+// exceeds what the plan was made for by more than chance, and after a while when more waits than can be served in time;
+// and when it has been a fifth lower for ten seconds. And it asks when a worker is lost or back, and when anything else
+// that plans are made from has changed. It never asks within Pause of the last request, or five seconds of one that no
+// plan came of. It inflates nothing: the factors go out with the request, and the demand is what is seen.
 type Complexity struct {
 	Pause  time.Duration // 0 means one second
 	Change float64       // 0 means monitor.LeastChange
@@ -66,7 +67,8 @@ func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 	if v.Asked || v.Plan != nil && v.Now < v.LastAsk.Add(pause) {
 		return false, again
 	}
-	if v.Plan == nil || v.Shifted > v.LastAsk || falls || c.rises(v) || v.piled() && v.Now.Sub(v.LastAsk) >= unanswered {
+	if v.Plan == nil || v.Shifted > v.LastAsk || falls || c.rises(v) || v.piled() &&
+		v.Now.Sub(v.LastAsk) >= unanswered {
 		return true, again
 	}
 	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.Fans, v.Plan.Ballooning, c.Change), again
@@ -79,8 +81,8 @@ func (c *Complexity) app(a serving.AppID) *received {
 	return &c.apps[a]
 }
 
-// rate is the demand of an app: what its clients declare; or, where they declare nothing or far more comes, the highest mean of five
-// seconds of late, or the rate of the last second or fifth of one where that is clearly above.
+// rate is the demand of an app: what its clients declare; or, where they declare nothing or far more comes, the highest
+// mean of five seconds of late, or the rate of the last second or fifth of one where that is clearly above.
 func (c *Complexity) rate(v *View, app serving.AppID) float64 {
 	if d := v.Monitor.Declared(app); d > 0 {
 		// In the second after a client has left, what it sent still counts as seen.
@@ -95,8 +97,8 @@ func (c *Complexity) rate(v *View, app serving.AppID) float64 {
 	return max(x, least)
 }
 
-// rises tells whether more of an app comes, by more than chance, than the plan in force carries and was made for, so that a plan would be
-// asked for more. A plan that does not say is one for what was asked.
+// rises tells whether more of an app comes, by more than chance, than the plan in force carries and was made for, so
+// that a plan would be asked for more. A plan that does not say is one for what was asked.
 func (c *Complexity) rises(v *View) bool {
 	for a := range v.Spec.Apps {
 		app := serving.AppID(a)
@@ -111,8 +113,8 @@ func (c *Complexity) rises(v *View) bool {
 	return false
 }
 
-// falls takes note of the rates and tells whether an app asks for less, by more than chance, than the plan in force was made for, and
-// is not on its way to asking for even less.
+// falls takes note of the rates and tells whether an app asks for less, by more than chance, than the plan in force was
+// made for, and is not on its way to asking for even less.
 func (c *Complexity) falls(v *View) bool {
 	found := false
 	for a := range v.Spec.Apps {

@@ -30,7 +30,10 @@ func newScene(seed uint64) *scene {
 		Stages: []serving.Stage{{Next: []serving.Edge{{To: 1, FanOut: 2}}}, {Joins: 1}},
 	}
 	s := &scene{c: NewComplexity(0, 0), rng: rand.New(rand.NewPCG(seed, 3))}
-	s.v = View{Spec: spec, Monitor: monitor.NewRates(1), Waiting: []int{0}, Factors: monitor.NewFactors(spec), Plan: &plan.Plan{Demand: []float64{40}}}
+	s.v = View{
+		Spec: spec, Monitor: monitor.NewRates(1), Waiting: []int{0}, Factors: monitor.NewFactors(spec),
+		Plan: &plan.Plan{Demand: []float64{40}},
+	}
 	s.rate = func(serving.Time) float64 { return 40 }
 	s.sends = func(serving.Time) float64 { return 2 }
 	return s
@@ -117,8 +120,8 @@ func TestComplexityFollowsDemand(t *testing.T) {
 	}
 }
 
-// A worker that is lost is asked about at once; a planner that fails is left in peace for five seconds, but not when another worker is
-// lost.
+// A worker that is lost is asked about at once; a planner that fails is left in peace for five seconds, but not when
+// another worker is lost.
 func TestComplexityAfterLoss(t *testing.T) {
 	s := newScene(1)
 	s.until(t, 12e9)
@@ -145,7 +148,8 @@ func TestComplexityAfterLoss(t *testing.T) {
 	}
 }
 
-// Where clients declare their rates, plans are made for those, at once when one leaves; far more than that is seen all the same.
+// Where clients declare their rates, plans are made for those, at once when one leaves; far more than that is seen all
+// the same.
 func TestComplexityGoesByWhatIsDeclared(t *testing.T) {
 	s := newScene(4)
 	open := func(stream uint64, rate float64) {

@@ -11,11 +11,11 @@ import (
 // hybridTracked is over how long INFless §3.5 has HHP look back.
 const hybridTracked = 4 * time.Hour
 
-// HybridHistogram is the hybrid histogram policy (HHP; Shahrad et al., ATC 2020, §4.2): from a histogram of an app's idle
-// times in minutes up to four hours, the app is warm from their head to their tail percentile, with a margin of a tenth.
-// Where the histogram says nothing, because it holds little or its counts are spread over all bins, the app stays warm
-// for four hours. Where most idle times are longer than that, the next is forecast, and the app is warm around it: where
-// the paper fits an ARIMA model, here it is the median of the last eight.
+// HybridHistogram is the hybrid histogram policy (HHP; Shahrad et al., ATC 2020, §4.2): from a histogram of an app's
+// idle times in minutes up to four hours, the app is warm from their head to their tail percentile, with a margin of a
+// tenth. Where the histogram says nothing, because it holds little or its counts are spread over all bins, the app
+// stays warm for four hours. Where most idle times are longer than that, the next is forecast, and the app is warm
+// around it: where the paper fits an ARIMA model, here it is the median of the last eight.
 //
 // The paper tracks idle times without an end; INFless compares with a tracked duration of four hours.
 type HybridHistogram struct {

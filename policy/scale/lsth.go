@@ -14,9 +14,9 @@ const (
 	gamma        = 0.5
 )
 
-// LSTH is the long-short term histogram policy (INFless §3.5): heads and tails of the idle times of the last day and of the
-// last hour, and of both the sums weighted with gamma and 1-gamma. It takes HHP's margins. What the paper leaves open:
-// where the hour says nothing the day decides alone, and where neither says anything HHP's rules for that hold.
+// LSTH is the long-short term histogram policy (INFless §3.5): heads and tails of the idle times of the last day and of
+// the last hour, and of both the sums weighted with gamma and 1-gamma. It takes HHP's margins. What the paper leaves
+// open: where the hour says nothing the day decides alone, and where neither says anything HHP's rules for that hold.
 type LSTH struct {
 	Gamma      float64 // weight of the long histogram in (0, 1); 0 means 0.5
 	Head, Tail float64 // percentiles as shares; 0 means 0.05 and 0.99

@@ -11,13 +11,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Rememberer is what learns from idle times and can be written down, so that a server that begins anew does not have to learn
-// again.
+// Rememberer is what learns from idle times and can be written down, so that a server that begins anew does not have to
+// learn again.
 type Rememberer interface {
 	// Remember appends what was learned by now to b.
 	Remember(b []byte, now serving.Time) []byte
-	// Recall takes up what another of the same kind and options remembered, before it has learned anything itself. Older is
-	// the time since then.
+	// Recall takes up what another of the same kind and options remembered, before it has learned anything itself.
+	// Older is the time since then.
 	Recall(b []byte, now serving.Time, older time.Duration) error
 }
 
@@ -106,7 +106,8 @@ type Recaller interface {
 	Learned(app serving.AppID) int
 	// Remember returns what is known of an app at now; nil for nothing.
 	Remember(app serving.AppID, now serving.Time) []byte
-	// Recall takes up what was remembered of an app, older ago. With an error what was learned of the app is gone as well.
+	// Recall takes up what was remembered of an app, older ago. With an error what was learned of the app is gone as
+	// well.
 	Recall(app serving.AppID, b []byte, now serving.Time, older time.Duration) error
 }
 

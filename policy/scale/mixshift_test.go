@@ -11,9 +11,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// watch lets queries of drawn sizes come, 1,000/s, and answers every request with a plan for the mix seen, a second later.
-// It returns when plans were asked for.
-func watch(t *testing.T, seed uint64, first *plan.Plan, seconds int, mean func(second int) float64) (asked []serving.Time) {
+// watch lets queries of drawn sizes come, 1,000/s, and answers every request with a plan for the mix seen, a second
+// later. It returns when plans were asked for.
+func watch(t *testing.T, seed uint64, first *plan.Plan, seconds int, mean func(second int) float64) (
+	asked []serving.Time) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	r := monitor.NewRates(1)
@@ -69,7 +70,9 @@ func TestMixShiftFromGiven(t *testing.T) {
 // Other changes are asked about at once, but for the pause.
 func TestMixShiftOfTheRest(t *testing.T) {
 	rule := NewMixShift(2 * time.Second)
-	v := View{Now: 1e9, Spec: &serving.Spec{Apps: make([]serving.App, 1)}, Monitor: monitor.NewRates(1), Plan: &plan.Plan{}}
+	v := View{
+		Now: 1e9, Spec: &serving.Spec{Apps: make([]serving.App, 1)}, Monitor: monitor.NewRates(1), Plan: &plan.Plan{},
+	}
 	if ask, _ := rule.Decide(&v); ask {
 		t.Error("asked for nothing")
 	}

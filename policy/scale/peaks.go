@@ -6,7 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// peaks remembers the highest of a quantity over a time that moves on: by the slice of it, so that it is exact to a slice.
+// peaks remembers the highest of a quantity over a time that moves on: by the slice of it, so that it is exact to a
+// slice.
 type peaks struct {
 	most   [peakSlices]float64
 	newest serving.Time // number of the newest slice

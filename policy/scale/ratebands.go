@@ -14,43 +14,46 @@ const (
 	// Alpha says where in an app's band scaling in begins (INFless §3.2).
 	Alpha = 0.8
 
-	bandPause = time.Second            // between two requests, at least
-	coldPause = 100 * time.Millisecond // the same when queries wait for an app of which nothing runs; doubled up to calm while plans have no room for it
+	bandPause = time.Second // between two requests, at least
+	// the same when queries wait for an app of which nothing runs; doubled up to calm while plans have no room for it
+	coldPause = 100 * time.Millisecond
 	bandLook  = 100 * time.Millisecond
 	glance    = 200 * time.Millisecond // over which a jump of the rate shows
 	steady    = 5 * time.Second        // over which a small excess shows
-	calm      = 10 * time.Second       // over which the rate has to be below the band, and how long it has to stay there
+	// over which the rate has to be below the band, and how long it has to stay there
+	calm = 10 * time.Second
 	// ahead is how far beyond the rate seen plans reach, so that a rising load does not ask at every step.
 	bandAhead = 1.1
 	// chance is how many deviations of a second's count plans have room for.
 	chance = 2
-	// smallest is the demand of an app that is kept warm, or called now and then: the lowest rate at which an instance that
-	// runs one query at a time counts as used (INFless's artifact).
+	// smallest is the demand of an app that is kept warm, or called now and then: the lowest rate at which an instance
+	// that runs one query at a time counts as used (INFless's artifact).
 	smallest = 1.0
-	// shrunk is the part of what the plan in force was made for to which the demand has to fall before a smaller one is asked
-	// for; and by one over it it has to rise for a larger one where there was no room.
+	// shrunk is the part of what the plan in force was made for to which the demand has to fall before a smaller one is
+	// asked for; and by one over it it has to rise for a larger one where there was no room.
 	shrunk = 0.8
 )
 
-// RateBands asks for a plan when the rate of an app leaves the band in which its instances work well (INFless §3.2): at once
-// when it exceeds Rmax, the sum of what they carry at most, by more than chance over a second or over five; and when over ten
-// seconds it is below alpha Rmax + (1-alpha) Rmin, where Rmin is the sum of what they need for their batches to fill, and
-// instances have lingered. That is the band of Eq. 7 and of the authors' release; §3.2 prints the two the other way round, and with
-// its alpha of 0.8 instances that need little for their batches would stay down to a fifth of what they carry. Instances that
-// are starting count as if they were there, and only arrivals count as load: neither the queue that builds up during a start
-// nor batches that wait to fill do. A smaller plan is asked for once the demand has fallen by a fifth
-// below what the plan in force was made for, and a larger one, where there was no room for that, when it has risen as much or
-// after ten seconds.
+// RateBands asks for a plan when the rate of an app leaves the band in which its instances work well (INFless §3.2): at
+// once when it exceeds Rmax, the sum of what they carry at most, by more than chance over a second or over five; and
+// when over ten seconds it is below alpha Rmax + (1-alpha) Rmin, where Rmin is the sum of what they need for their
+// batches to fill, and instances have lingered. That is the band of Eq. 7 and of the authors' release; §3.2 prints the
+// two the other way round, and with its alpha of 0.8 instances that need little for their batches would stay down to a
+// fifth of what they carry. Instances that are starting count as if they were there, and only arrivals count as load:
+// neither the queue that builds up during a start nor batches that wait to fill do. A smaller plan is asked for once
+// the demand has fallen by a fifth below what the plan in force was made for, and a larger one, where there was no room
+// for that, when it has risen as much or after ten seconds.
 //
-// An app that has nothing to do is kept warm as its Keeper says (§3.5): with the smallest demand in the Keeper's spans of its
-// idle time, and with none, which lets its last instance go, outside. A query for an app of which nothing runs is answered with a
-// request at once, and while plans have no room for it with further ones ever more seldom. An app that nobody has called yet is
-// not idle: what runs of it from the start is kept as if it were, and where nothing does its first call starts it.
+// An app that has nothing to do is kept warm as its Keeper says (§3.5): with the smallest demand in the Keeper's spans
+// of its idle time, and with none, which lets its last instance go, outside. A query for an app of which nothing runs
+// is answered with a request at once, and while plans have no room for it with further ones ever more seldom. An app
+// that nobody has called yet is not idle: what runs of it from the start is kept as if it were, and where nothing does
+// its first call starts it.
 type RateBands struct {
 	Alpha float64       // 0 means Alpha
 	Pause time.Duration // between two requests; 0 means one second
-	// Linger is how long instances stay that a fallen load needs no more: plans are made for the highest load of so long a time.
-	// 0 means ten seconds.
+	// Linger is how long instances stay that a fallen load needs no more: plans are made for the highest load of so
+	// long a time. 0 means ten seconds.
 	Linger time.Duration
 	// Keeper makes the rule that keeps an app warm; nil means LSTH.
 	Keeper func() Keeper
@@ -82,7 +85,8 @@ func (*RateBands) Name() string { return "ratebands" }
 // Needs implements Scaler.
 func (*RateBands) Needs() plan.Sections { return plan.Bands }
 
-// Called implements Waker. Decide is called for every app that comes to life, since it may have said that it need not be for long.
+// Called implements Waker. Decide is called for every app that comes to life, since it may have said that it need not
+// be for long.
 func (o *RateBands) Called(now serving.Time, app serving.AppID, idle time.Duration) bool {
 	b := o.app(app)
 	if b.called { // what went before the first call was no time between calls
@@ -95,7 +99,9 @@ func (o *RateBands) Called(now serving.Time, app serving.AppID, idle time.Durati
 
 func (o *RateBands) app(a serving.AppID) *banded {
 	for len(o.apps) <= int(a) {
-		o.apps = append(o.apps, banded{keeper: o.fresh(), since: serving.Never, below: serving.Never, lead: -1, asked: -1})
+		o.apps = append(o.apps, banded{
+			keeper: o.fresh(), since: serving.Never, below: serving.Never, lead: -1, asked: -1,
+		})
 	}
 	return &o.apps[a]
 }
@@ -130,7 +136,8 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 		}
 		switch {
 		case need > 0 && none:
-			// Nothing runs of it and nothing is coming; a planner that has just failed is left in peace for the longer pause.
+			// Nothing runs of it and nothing is coming; a planner that has just failed is left in peace for the longer
+			// pause.
 			wait := pause
 			if answered || b.asked <= 0 {
 				wait = min(pause, coldPause)
@@ -157,8 +164,8 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 	return ask, again
 }
 
-// need is the demand of an app, 0 when it may be let go (one that is to have an instance at least is not) or has not been called yet and
-// has none, and until when that holds if nothing happens.
+// need is the demand of an app, 0 when it may be let go (one that is to have an instance at least is not) or has not
+// been called yet and has none, and until when that holds if nothing happens.
 func (o *RateBands) need(v *View, app serving.AppID, b *banded, none bool) (rate float64, until serving.Time) {
 	if v.Spec.Apps[app].Closed {
 		return 0, serving.Never
@@ -190,7 +197,8 @@ func (o *RateBands) need(v *View, app serving.AppID, b *banded, none bool) (rate
 	return 0, serving.Never
 }
 
-// leads is how long before a call a start has to begin: what the fastest variant of the slowest stage is believed to load in.
+// leads is how long before a call a start has to begin: what the fastest variant of the slowest stage is believed to
+// load in.
 func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 	if b.lead >= 0 {
 		return b.lead
@@ -208,9 +216,10 @@ func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 	return b.lead
 }
 
-// demand is what a plan for an app is made for: the highest mean of five seconds while instances linger, or the rate of the last second or
-// fifth of one when that is clearly above, a tenth more, and two deviations of what chance brings in a second: a plan for no more than the mean has its instances
-// at their upper bounds, where batches wait for each other.
+// demand is what a plan for an app is made for: the highest mean of five seconds while instances linger, or the rate of
+// the last second or fifth of one when that is clearly above, a tenth more, and two deviations of what chance brings in
+// a second: a plan for no more than the mean has its instances at their upper bounds, where batches wait for each
+// other.
 func (o *RateBands) demand(v *View, app serving.AppID, b *banded) float64 {
 	rate := max(v.above(app, burst, 1), v.above(app, glance, 2))
 	if v.Now > serving.Time(burst) {

@@ -14,8 +14,8 @@ const (
 	Interval = 30 * time.Second
 	// Com is the centre of mass, in seconds, of the demand's exponential mean (Proteus's artifact).
 	Com = 1.6
-	// Pause is the least time between a plan and a request for the next because of a burst: shorter, and the effect of the
-	// last plan has not been seen yet.
+	// Pause is the least time between a plan and a request for the next because of a burst: shorter, and the effect of
+	// the last plan has not been seen yet.
 	Pause = time.Second
 
 	look  = 100 * time.Millisecond // how often a burst is looked for
@@ -24,11 +24,11 @@ const (
 	least = 0.1                    // queries/s: an app that nobody calls yet keeps an instance for the first who does
 )
 
-// Replan asks for a plan periodically and, with Bursts, as soon as the demand exceeds what the plan in force was made for,
-// or more waits than it can serve within the objective (Proteus §3 "Load Balancer", §4: the Resource Manager is invoked
-// periodically, and by the monitoring daemon when the demand changes rapidly). It also asks when a worker was lost or came
-// back. Its demand is the exponential mean of the last seconds, or the last second's rate when that is clearly above: the
-// mean of a steep rise is what was needed a moment ago.
+// Replan asks for a plan periodically and, with Bursts, as soon as the demand exceeds what the plan in force was made
+// for, or more waits than it can serve within the objective (Proteus §3 "Load Balancer", §4: the Resource Manager is
+// invoked periodically, and by the monitoring daemon when the demand changes rapidly). It also asks when a worker was
+// lost or came back. Its demand is the exponential mean of the last seconds, or the last second's rate when that is
+// clearly above: the mean of a steep rise is what was needed a moment ago.
 type Replan struct {
 	Interval time.Duration // 0 means Interval
 	Bursts   bool
@@ -97,7 +97,8 @@ func (v *View) promised(app serving.AppID) (able, asked float64) {
 	return able, asked
 }
 
-// exceeds tells whether the rate of some app is beyond what the plan in force carries and was made for, by more than chance.
+// exceeds tells whether the rate of some app is beyond what the plan in force carries and was made for, by more than
+// chance.
 func (v *View) exceeds() bool {
 	for a := range v.Spec.Apps {
 		_, asked := v.promised(serving.AppID(a))
@@ -114,8 +115,8 @@ func (v *View) bursts(app serving.AppID, than float64) bool {
 	return v.Monitor.Rate(v.Now, app, burst)*burst.Seconds() > n+sigma*math.Sqrt(n)+1
 }
 
-// piled tells whether more waits of some app than the plan in force could serve within its objective. What it sheds on purpose waits
-// until it is dropped: no news.
+// piled tells whether more waits of some app than the plan in force could serve within its objective. What it sheds on
+// purpose waits until it is dropped: no news.
 func (v *View) piled() bool {
 	for a := range v.Spec.Apps {
 		able, _ := v.promised(serving.AppID(a))

@@ -11,14 +11,18 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// drive feeds Poisson arrivals of the given rate by second and returns the times at which r asked for a plan. Each plan is
-// for the demand asked for, with 5 % head-room, at once.
+// drive feeds Poisson arrivals of the given rate by second and returns the times at which r asked for a plan. Each plan
+// is for the demand asked for, with 5 % head-room, at once.
 func drive(t *testing.T, r Replan, seed uint64, rates []float64) (asked []serving.Time, planned []float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	m := monitor.NewRates(1)
 	spec := &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 300 * time.Millisecond}}}}
-	v := View{Spec: spec, Monitor: m, Waiting: []int{0}, Plan: &plan.Plan{Capacity: []float64{rates[0] * 1.05}, Demand: []float64{rates[0] * 1.05}}}
+	v := View{
+		Spec: spec, Monitor: m, Waiting: []int{0}, Plan: &plan.Plan{
+			Capacity: []float64{rates[0] * 1.05}, Demand: []float64{rates[0] * 1.05},
+		},
+	}
 	next, wake := serving.Time(0), serving.Time(1)
 	demand := make([]float64, 1)
 	for end := serving.Time(len(rates)) * 1e9; min(next, wake) < end; {
@@ -53,8 +57,8 @@ func steps(parts ...float64) []float64 { // rate, seconds, rate, seconds ...
 	return out
 }
 
-// A step of the load is answered within a second, and the plan that answers it covers it after at most three requests; a
-// rule without bursts waits for its interval.
+// A step of the load is answered within a second, and the plan that answers it covers it after at most three requests;
+// a rule without bursts waits for its interval.
 func TestBurst(t *testing.T) {
 	for seed := range uint64(20) {
 		asked, planned := drive(t, Replan{Bursts: true}, seed, steps(100, 15, 400, 10))
@@ -99,7 +103,11 @@ func TestOverloaded(t *testing.T) {
 	for k := range serving.Time(500) {
 		m.Add(k*2e6, 0) // 500/s
 	}
-	v := View{Now: 1e9, Spec: &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 100 * time.Millisecond}}}}, Monitor: m, Waiting: []int{0}}
+	v := View{
+		Now: 1e9, Spec: &serving.Spec{
+			Apps: []serving.App{{SLO: serving.SLO{Latency: 100 * time.Millisecond}}},
+		}, Monitor: m, Waiting: []int{0},
+	}
 	v.Plan = &plan.Plan{Capacity: []float64{300}, Demand: []float64{520}, Shed: []float64{200}}
 	if Overloaded(&v) {
 		t.Error("the plan was made for more than this")
@@ -125,7 +133,10 @@ func TestOverloaded(t *testing.T) {
 // A worker that is lost or back is asked about at once, and only once.
 func TestShift(t *testing.T) {
 	m := monitor.NewRates(1)
-	v := View{Now: 5e9, Spec: &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 1e9}}}}, Monitor: m, Waiting: []int{0}, Plan: &plan.Plan{}, Shifted: 5e9, LastAsk: 1e9}
+	v := View{
+		Now: 5e9, Spec: &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 1e9}}}}, Monitor: m,
+		Waiting: []int{0}, Plan: &plan.Plan{}, Shifted: 5e9, LastAsk: 1e9,
+	}
 	if ask, _ := (Replan{}).Decide(&v); !ask {
 		t.Error("a shift is not asked about")
 	}

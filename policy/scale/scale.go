@@ -1,5 +1,5 @@
-// Package scale decides when to ask for a new plan and for what demand. One file, one rule. What to run is the planner's
-// business.
+// Package scale decides when to ask for a new plan and for what demand. One file, one rule. What to run is the
+// planner's business.
 package scale
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// Scaler decides when to plan anew. The engine calls Decide at the time the last answer asked for, and after a change of
-// the instances.
+// Scaler decides when to plan anew. The engine calls Decide at the time the last answer asked for, and after a change
+// of the instances.
 type Scaler interface {
 	// Name is the rule's registry name.
 	Name() string
@@ -21,22 +21,23 @@ type Scaler interface {
 	Needs() plan.Sections
 	// Decide answers whether to request a plan now and when to ask again (serving.Never: only after a change).
 	Decide(v *View) (replan bool, again serving.Time)
-	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for. The engine raises them to what the
-	// clients of open streams have declared.
+	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for. The engine raises
+	// them to what the clients of open streams have declared.
 	Demand(v *View, rates []float64)
 }
 
-// Waker is a Scaler that lets apps go which nobody calls, and starts them again. The engine lets the queries of an app that
-// has no instance wait for it, for as long as the app's late policy and cold wait allow, and calls Decide whenever one
-// finds nothing ready.
+// Waker is a Scaler that lets apps go which nobody calls, and starts them again. The engine lets the queries of an app
+// that has no instance wait for it, for as long as the app's late policy and cold wait allow, and calls Decide whenever
+// one finds nothing ready.
 type Waker interface {
 	// Called tells that an app is called at now after it had nothing to do for idle. It answers whether Decide is to be
 	// called in this step.
 	Called(now serving.Time, app serving.AppID, idle time.Duration) bool
 }
 
-// Follower is a Scaler that follows the content of queries (Scrooge §3.5). The engine counts factors for one that does, shows
-// them in View.Factors, asks for every plan with those observed, and gives queries up by what batches were seen to take then.
+// Follower is a Scaler that follows the content of queries (Scrooge §3.5). The engine counts factors for one that does,
+// shows them in View.Factors, asks for every plan with those observed, and gives queries up by what batches were seen
+// to take then.
 type Follower interface {
 	// Follows answers once, when the engine is made.
 	Follows() bool
@@ -51,8 +52,9 @@ type View struct {
 	Plan    *plan.Plan // in force; nil before the first
 	Asked   bool       // a request is under way
 	LastAsk serving.Time
-	// Shifted is when something that plans are made from last changed: a worker or a variant was found unfit for planning, or
-	// fit again; a price changed; other latencies are believed; a client that declares its rate joined or left. 0 for never.
+	// Shifted is when something that plans are made from last changed: a worker or a variant was found unfit for
+	// planning, or fit again; a price changed; other latencies are believed; a client that declares its rate joined or
+	// left. 0 for never.
 	Shifted serving.Time
 	Waiting []int // by AppID: queries that wait
 	// Idle is, by AppID, since when an app has had nothing to do; serving.Never for one that has.
@@ -68,7 +70,8 @@ func (v *View) above(app serving.AppID, window time.Duration, deviations float64
 	return max(n-deviations*math.Sqrt(n), 0) / s
 }
 
-// over tells whether an app's rate exceeds another, such as what its instances carry, by more than chance, over a second or over five.
+// over tells whether an app's rate exceeds another, such as what its instances carry, by more than chance, over a
+// second or over five.
 func (v *View) over(app serving.AppID, up float64) bool {
 	for _, o := range [...]struct {
 		window time.Duration

@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Uncovered asks for a plan when the arrival rate of the last half second exceeds every rate that the plan in force has a
-// policy for; the one for most serves until the answer comes (RAMSIS §3.2.2). It also asks when a worker was lost or came back.
+// Uncovered asks for a plan when the arrival rate of the last half second exceeds every rate that the plan in force has
+// a policy for; the one for most serves until the answer comes (RAMSIS §3.2.2). It also asks when a worker was lost or
+// came back.
 type Uncovered struct{}
 
 // Name implements Scaler.
@@ -45,8 +46,8 @@ func (Uncovered) Decide(v *View) (bool, serving.Time) {
 	return false, again
 }
 
-// beyond tells whether some policy of an app's stages does not reach a rate. What exceeds the capacity of the workers has no
-// policy of its own: all are the same there.
+// beyond tells whether some policy of an app's stages does not reach a rate. What exceeds the capacity of the workers
+// has no policy of its own: all are the same there.
 func beyond(p *plan.Plan, spec *serving.Spec, app serving.AppID, rate float64) bool {
 	if p == nil {
 		return false

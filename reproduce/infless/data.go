@@ -1,5 +1,5 @@
-// Package infless runs the experiments of INFless (ASPLOS 2022, §5) from the latencies its authors published, on this project's
-// planner, engine and simulator.
+// Package infless runs the experiments of INFless (ASPLOS 2022, §5) from the latencies its authors published, on this
+// project's planner, engine and simulator.
 package infless
 
 import (
@@ -80,7 +80,10 @@ func (m measured) points(v serving.VariantID, device func(part) serving.DeviceTy
 	for p, batches := range m {
 		top := 0
 		add := func(b int, t time.Duration) {
-			out = append(out, serving.LatencyPoint{Variant: v, DeviceType: device(p), Items: b, Concurrency: 1, Samples: 1, Mean: t, P50: t, P90: t, P95: t, P99: t})
+			out = append(out, serving.LatencyPoint{
+				Variant: v, DeviceType: device(p), Items: b, Concurrency: 1, Samples: 1, Mean: t, P50: t, P90: t,
+				P95: t, P99: t,
+			})
 		}
 		for b, t := range batches {
 			add(b, t)

@@ -12,16 +12,23 @@ type stress struct{ planned, bound, inTime float64 }
 
 // Published maxima (Figure 11, the numbers in the authors' plotting code), by scenario and system.
 var published11 = map[string]map[string]float64{
-	"OSVT": {"openfaas+": 567, "batch": 1151, "infless": 2952, "infless-without-batching": 1604, "infless-without-scheduling": 2305, "infless-op1.5": 1905, "infless-op2": 836},
-	"Q&A":  {"openfaas+": 736, "batch": 1932, "infless": 4602, "infless-without-batching": 1816, "infless-without-scheduling": 4475, "infless-op1.5": 3021, "infless-op2": 2552},
+	"OSVT": {
+		"openfaas+": 567, "batch": 1151, "infless": 2952, "infless-without-batching": 1604,
+		"infless-without-scheduling": 2305, "infless-op1.5": 1905, "infless-op2": 836,
+	},
+	"Q&A": {
+		"openfaas+": 736, "batch": 1932, "infless": 4602, "infless-without-batching": 1816,
+		"infless-without-scheduling": 4475, "infless-op1.5": 3021, "infless-op2": 2552,
+	},
 }
 
 var stressed = []string{
-	"openfaas+", "batch", "batch+rs", "infless", "infless-without-batching", "infless-without-scheduling", "infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense",
+	"openfaas+", "batch", "batch+rs", "infless", "infless-without-batching", "infless-without-scheduling",
+	"infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense",
 }
 
-// scenarios are the applications, all functions having the same load, and that of the authors' own stress run: peaks of 200, 600 and
-// 400 queries/s for ssd, mobilenet and resnet-50.
+// scenarios are the applications, all functions having the same load, and that of the authors' own stress run: peaks of
+// 200, 600 and 400 queries/s for ssd, mobilenet and resnet-50.
 var scenarios = []struct {
 	name, mix string
 	functions []function
@@ -33,27 +40,28 @@ func figure11(l *lab) error {
 	tasks := make(map[[3]string]*reproduce.Task)
 	for _, s := range scenarios {
 		for _, system := range stressed {
-			tasks[[3]string{s.name, s.mix, system}] = l.Do("stress of "+s.name+", "+s.mix+", by "+system, 10, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-				w, err := newWorld(s.functions, servers)
-				if err != nil {
-					return nil, err
-				}
-				w.Solver = l.Solver
-				p, err := newPacking(w, system)
-				if err != nil {
-					return nil, err
-				}
-				p.mix = s.shares
-				out := stress{planned: p.most(ctx)}
-				if out.planned == 0 {
-					return out, nil
-				}
-				if out.bound, err = p.bound(ctx, out.planned); err != nil {
-					return nil, err
-				}
-				out.inTime, err = p.inTime(ctx, out.planned, seed)
-				return out, err
-			})
+			tasks[[3]string{s.name, s.mix, system}] = l.Do("stress of "+s.name+", "+s.mix+", by "+system, 10, l.Seeds,
+				func(ctx context.Context, seed uint64) (any, error) {
+					w, err := newWorld(s.functions, servers)
+					if err != nil {
+						return nil, err
+					}
+					w.Solver = l.Solver
+					p, err := newPacking(w, system)
+					if err != nil {
+						return nil, err
+					}
+					p.mix = s.shares
+					out := stress{planned: p.most(ctx)}
+					if out.planned == 0 {
+						return out, nil
+					}
+					if out.bound, err = p.bound(ctx, out.planned); err != nil {
+						return nil, err
+					}
+					out.inTime, err = p.inTime(ctx, out.planned, seed)
+					return out, err
+				})
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
@@ -76,7 +84,10 @@ func figure11(l *lab) error {
 					r = said(r, p, "Figure 11, plotting code")
 				}
 				o.Add(r, each(system, planned)...)
-				o.Add(row("11", system, "of which a linear program allows", "queries/s", at), each(system, func(x stress) float64 { return x.bound })...)
+				o.Add(row("11", system, "of which a linear program allows", "queries/s", at),
+					each(system, func(x stress) float64 {
+						return x.bound
+					})...)
 				o.Add(row("11", system, "served in time", "queries/s", at), each(system, inTime)...)
 				bar.Y = append(bar.Y, each(system, planned)[0])
 				bound.Y = append(bound.Y, each(system, func(x stress) float64 { return x.bound })[0])
@@ -90,7 +101,8 @@ func figure11(l *lab) error {
 						ratio := over(each(system, y.of), each(base, y.of))
 						r := row("11", system, y.name+" over "+base, "", at)
 						if system == "infless" && y.name == "planned" {
-							r = said(r, published11[s.name][system]/published11[s.name][base], "Figure 11, plotting code")
+							r = said(r, published11[s.name][system]/published11[s.name][base],
+								"Figure 11, plotting code")
 						}
 						o.Add(r, ratio...)
 					}
@@ -100,8 +112,13 @@ func figure11(l *lab) error {
 		}
 		chart(o, "11", "11: the highest load that 8 servers carry", 1, panels...)
 		o.Notes = append(o.Notes,
-			"Figure 11: rates are of all functions together; they have the same load, or for OSVT that of the authors' stress run. Planned: the highest load for which a plan leaves nothing out. Allowed: what a linear program over the same configurations allows. Served in time: the highest load under which that plan's instances miss the objective of at most 5 % of the queries.",
-			"Figure 11: 8 servers have 256 threads, and no measured part has less than 2, so that no plan has more than 128 instances. The published OSVT maximum is beyond what the published latencies allow; that of Q&A is far below it, and DSSM-2389 was not published.")
+			"Figure 11: rates are of all functions together; they have the same load, or for OSVT that of the "+
+				"authors' stress run. Planned: the highest load for which a plan leaves nothing out. Allowed: what a "+
+				"linear program over the same configurations allows. Served in time: the highest load under which "+
+				"that plan's instances miss the objective of at most 5 % of the queries.",
+			"Figure 11: 8 servers have 256 threads, and no measured part has less than 2, so that no plan has more "+
+				"than 128 instances. The published OSVT maximum is beyond what the published latencies allow; that "+
+				"of Q&A is far below it, and DSSM-2389 was not published.")
 		return nil
 	})
 	return nil

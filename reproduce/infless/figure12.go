@@ -9,11 +9,13 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Published of Figure 12a by system: what sporadic, periodic and bursty loads have for what is occupied, in parts of INFless's at the
-// bursty one; and ratios of INFless (§5.2).
+// Published of Figure 12a by system: what sporadic, periodic and bursty loads have for what is occupied, in parts of
+// INFless's at the bursty one; and ratios of INFless (§5.2).
 var (
-	published12a = map[string][3]float64{"openfaas+": {0.10, 0.27, 0.27}, "batch": {0.16, 0.52, 0.46}, "infless": {0.42, 0.93, 1}}
-	ratios12a    = map[string][3]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
+	published12a = map[string][3]float64{
+		"openfaas+": {0.10, 0.27, 0.27}, "batch": {0.16, 0.52, 0.46}, "infless": {0.42, 0.93, 1},
+	}
+	ratios12a = map[string][3]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
 )
 
 // ours is where INFless stands among the entrants, behind the baselines, and bursty where that trace stands.
@@ -47,7 +49,8 @@ func figure12a(l *lab) error {
 					}
 				}
 			}
-			panels = append(panels, bars(app.name+" (queries in time for a TFLOP)", traceNames, append(lines, bound)...))
+			panels = append(panels, bars(app.name+" (queries in time for a TFLOP)", traceNames,
+				append(lines, bound)...))
 		}
 		for t, trace := range traceNames {
 			at := setting("application", "mean of both", "trace", trace)
@@ -83,8 +86,15 @@ func figure12a(l *lab) error {
 		}
 		chart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
 		o.Notes = append(o.Notes,
-			"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A thread weighs 64 GFLOP/s and a per cent of an accelerator 142. INFless plans with execution times a tenth longer than measured (§3.3). A start takes one second and one for 50 MB of the model, 1.2 to 3 s, which is assumed. OpenFaaS+ and BATCH keep instances that a fallen load needs no more for 300 s, INFless for 10 s. BATCH takes the parts that serve most for their weights, which have no accelerator; in the authors' own runs it had 50 % everywhere, as \"batch on 50 %\".",
-			"Figure 12a: a linear program with as many resources as it wants serves every function with the configuration that serves most for them, in instances that may be cut to any size.")
+			"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every "+
+				"function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A "+
+				"thread weighs 64 GFLOP/s and a per cent of an accelerator 142. INFless plans with execution times a "+
+				"tenth longer than measured (§3.3). A start takes one second and one for 50 MB of the model, 1.2 to "+
+				"3 s, which is assumed. OpenFaaS+ and BATCH keep instances that a fallen load needs no more for 300 "+
+				"s, INFless for 10 s. BATCH takes the parts that serve most for their weights, which have no "+
+				"accelerator; in the authors' own runs it had 50 % everywhere, as \"batch on 50 %\".",
+			"Figure 12a: a linear program with as many resources as it wants serves every function with the "+
+				"configuration that serves most for them, in instances that may be cut to any size.")
 		return nil
 	})
 	return nil
@@ -158,7 +168,10 @@ func figure12b(l *lab) error {
 					r = said(r, 1000*p[k], "Figure 12b, plotting code")
 				}
 				o.Add(r, times(1000, eff)...)
-				o.Add(row("12b", name, "of which a linear program allows", "1/TFLOP", at), times(1000, each(t, func(f *followed) float64 { return f.bound }))...)
+				o.Add(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
+					times(1000, each(t, func(f *followed) float64 {
+						return f.bound
+					}))...)
 				o.Add(row("12b", name, "violations", "%", at), each(t, (*followed).violations)...)
 				if e >= 2 {
 					r := row("12b", name, "over batch", "x", at)
@@ -166,7 +179,8 @@ func figure12b(l *lab) error {
 						r = said(r, published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
 					}
 					o.Add(r, over(eff, each(tasks[k][0], (*followed).efficiency))...)
-					o.Add(row("12b", name, "over batch on 50 %", "x", at), over(eff, each(tasks[k][1], (*followed).efficiency))...)
+					o.Add(row("12b", name, "over batch on 50 %", "x", at),
+						over(eff, each(tasks[k][1], (*followed).efficiency))...)
 				}
 				lines[e].Name = name
 				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*average(eff))
@@ -175,8 +189,13 @@ func figure12b(l *lab) error {
 			bound.Y = append(bound.Y, 1000*average(each(tasks[k][2], func(f *followed) float64 { return f.bound })))
 		}
 		chart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
-			plot.Panel{Name: "queries in time for a TFLOP", XName: "objective (ms)", Lines: append(lines, bound), Low: 0, High: math.NaN()})
-		o.Notes = append(o.Notes, fmt.Sprintf("Figure 12b: OSVT along the periodic trace; the paper does not say along which. At %v, ssd leaves next to no choice.", objectives12b[0]))
+			plot.Panel{
+				Name: "queries in time for a TFLOP", XName: "objective (ms)", Lines: append(lines, bound), Low: 0,
+				High: math.NaN(),
+			})
+		o.Notes = append(o.Notes, fmt.Sprintf(
+			"Figure 12b: OSVT along the periodic trace; the paper does not say along which. At %v, ssd leaves next "+
+				"to no choice.", objectives12b[0]))
 		return nil
 	})
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure13 is which batch sizes serve ResNet-50, and how many kinds of instances there are, over loads from 20 to 600 queries/s and
-// objectives of 150, 250 and 350 ms.
+// figure13 is which batch sizes serve ResNet-50, and how many kinds of instances there are, over loads from 20 to 600
+// queries/s and objectives of 150, 250 and 350 ms.
 func figure13(l *lab) error {
 	type told struct {
 		byBatch map[int]float64 // share of the throughput
@@ -60,7 +60,9 @@ func figure13(l *lab) error {
 			}
 			o.Add(row("13", system, "kinds of instances", "", nil), float64(x.kinds))
 		}
-		o.Notes = append(o.Notes, "Figure 13: published are only bars: INFless uses batches of 1, 2, 4 and 8, BATCH mainly of 4 and 8 on three kinds of instances.")
+		o.Notes = append(o.Notes,
+			"Figure 13: published are only bars: INFless uses batches of 1, 2, 4 and 8, BATCH mainly of 4 and 8 on "+
+				"three kinds of instances.")
 		return nil
 	})
 	return nil

@@ -37,16 +37,30 @@ func figure14(l *lab) error {
 					r = said(r, 1-saved, "§5.2, Figure 14")
 				}
 				o.Add(r, over(took, each(tasks[0], (*followed).resources))...)
-				o.Add(row("14", name, "in parts of batch on 50 %", "", nil), over(took, each(tasks[1], (*followed).resources))...)
+				o.Add(row("14", name, "in parts of batch on 50 %", "", nil),
+					over(took, each(tasks[1], (*followed).resources))...)
 			}
 			o.Add(row("14", name, "violations", "%", nil), each(tasks[e], (*followed).violations)...)
-			o.Add(row("14", name, "of thread time", "threads", nil), times(1/(float64(l.steps)*step.Seconds()), each(tasks[e], func(f *followed) float64 { return f.threads }))...)
-			o.Add(row("14", name, "of accelerator time", "accelerators", nil), times(0.01/(float64(l.steps)*step.Seconds()), each(tasks[e], func(f *followed) float64 { return f.percent }))...)
-			lines = append(lines, plot.Line{Name: name, X: demand.X, Y: times(0.001, tasks[e].Done[0].(*followed).held)})
+			o.Add(row("14", name, "of thread time", "threads", nil), times(1/(float64(l.steps)*step.Seconds()),
+				each(tasks[e], func(f *followed) float64 {
+					return f.threads
+				}))...)
+			o.Add(row("14", name, "of accelerator time", "accelerators", nil),
+				times(0.01/(float64(l.steps)*step.Seconds()), each(tasks[e], func(f *followed) float64 {
+					return f.percent
+				}))...)
+			lines = append(lines, plot.Line{
+				Name: name, X: demand.X, Y: times(0.001, tasks[e].Done[0].(*followed).held),
+			})
 		}
 		chart(o, "14", "14: what ResNet-50 occupies", 1,
-			plot.Panel{Name: "occupied (TFLOP/s)", XName: "time (min)", Lines: append(lines[:1:1], lines[2:]...), Low: 0, High: math.NaN()},
-			plot.Panel{Name: "load (queries/s)", XName: "time (min)", Lines: []plot.Line{demand}, Low: 0, High: math.NaN()})
+			plot.Panel{
+				Name: "occupied (TFLOP/s)", XName: "time (min)", Lines: append(lines[:1:1], lines[2:]...), Low: 0,
+				High: math.NaN(),
+			},
+			plot.Panel{
+				Name: "load (queries/s)", XName: "time (min)", Lines: []plot.Line{demand}, Low: 0, High: math.NaN(),
+			})
 		o.Notes = append(o.Notes, "Figure 14: the chart leaves out BATCH on 50 %, which takes many times as much.")
 		return nil
 	})

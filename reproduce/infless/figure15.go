@@ -13,7 +13,9 @@ const published15a = 3.1
 
 // figure15a is the share of the queries that are not answered in time, along the traces.
 func figure15a(l *lab) error {
-	entrants := append(slices.Clone(entrants), entrant{name: "infless, starting at once", system: "infless", offset: predictionOffset, instant: true})
+	entrants := append(slices.Clone(entrants), entrant{
+		name: "infless, starting at once", system: "infless", offset: predictionOffset, instant: true,
+	})
 	tasks := l.trailed(entrants)
 	l.After(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
@@ -44,7 +46,11 @@ func figure15a(l *lab) error {
 			o.Add(r, means[e]...)
 		}
 		chart(o, "15a", "15a: violations", 1, panels...)
-		o.Notes = append(o.Notes, "Figure 15a: ten minutes of a trace pass within nine seconds, in steps. A start of 3 s is a third of that, which no system can make up for after a silence; how much that is shows INFless with starts that take no time. Instances that linger for 300 s, which are more than five hours of the trace, hide it.")
+		o.Notes = append(o.Notes,
+			"Figure 15a: ten minutes of a trace pass within nine seconds, in steps. A start of 3 s is a third of "+
+				"that, which no system can make up for after a silence; how much that is shows INFless with starts "+
+				"that take no time. Instances that linger for 300 s, which are more than five hours of the trace, "+
+				"hide it.")
 		return nil
 	})
 	return nil
@@ -85,7 +91,8 @@ func figure15b(l *lab) error {
 					o.Add(r, v...)
 					line.Y = append(line.Y, average(v))
 				}
-				o.Add(row("15b", name, "violations", "%", setting("slo", p.slo)), each(tasks[k][e], (*followed).violations)...)
+				o.Add(row("15b", name, "violations", "%", setting("slo", p.slo)),
+					each(tasks[k][e], (*followed).violations)...)
 				lines = append(lines, line)
 			}
 			panels = append(panels, bars("objective "+p.slo.String()+" (ms)", parts, lines...))

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -17,8 +17,8 @@ import (
 // ground is the policy that others are held against.
 const ground = "hybridhistogram"
 
-// policy against cold starts, with the parameter that trades them for idle time: the tail percentile, or in minutes the window
-// or the price of a cold start.
+// policy against cold starts, with the parameter that trades them for idle time: the tail percentile, or in minutes the
+// window or the price of a cold start.
 type policy struct {
 	name   string
 	at     float64
@@ -32,10 +32,14 @@ var kept = []policy{
 	{"lsth-0.7", 0.99, tails, longShort(0.7)},
 	{"lsth-0.5", 0.99, tails, longShort(0.5)},
 	{"lsth-0.3", 0.99, tails, longShort(0.3)},
-	{"keepalive", 5, []float64{1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480}, func(at float64) scale.Keeper {
+	{"keepalive", 5, []float64{
+		1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480,
+	}, func(at float64) scale.Keeper {
 		return &scale.KeepAlive{For: minutes(at)}
 	}},
-	{"cheapest", scale.ColdPrice.Minutes(), []float64{2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 960}, func(at float64) scale.Keeper {
+	{"cheapest", scale.ColdPrice.Minutes(), []float64{
+		2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 960,
+	}, func(at float64) scale.Keeper {
 		return scale.NewCheapest(minutes(at))
 	}},
 }
@@ -139,13 +143,18 @@ func figure16(l *lab) error {
 							idle = said(idle, p[g].idle, source16)
 						}
 					}
-					o.Add(row("16", k.name, "cold starts", "%", where), each(func(a answer) float64 { return a.at[n].rate })...)
-					o.Add(row("16", k.name, "idle", "h/day", where), each(func(a answer) float64 { return a.at[n].hours })...)
+					o.Add(row("16", k.name, "cold starts", "%", where), each(func(a answer) float64 {
+						return a.at[n].rate
+					})...)
+					o.Add(row("16", k.name, "idle", "h/day", where), each(func(a answer) float64 {
+						return a.at[n].hours
+					})...)
 					o.Add(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
 					o.Add(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
-					o.Add(row("16", k.name, "idle time for as many cold starts", "x", where), each(func(a answer) float64 {
-						return hoursAt(a.curve[n], a.at[base].rate) / a.at[base].hours
-					})...)
+					o.Add(row("16", k.name, "idle time for as many cold starts", "x", where),
+						each(func(a answer) float64 {
+							return hoursAt(a.curve[n], a.at[base].rate) / a.at[base].hours
+						})...)
 					line := plot.Line{Name: k.name}
 					for at := range k.trades {
 						line.X = append(line.X, average(each(func(a answer) float64 { return a.curve[n][at].rate })))
@@ -159,7 +168,9 @@ func figure16(l *lab) error {
 			})
 		}
 	}
-	for _, kind := range [][2]string{{"recorded", "app"}, {"recorded", "instances"}, {"mixed", "app"}, {"mixed", "instances"}} {
+	for _, kind := range [][2]string{
+		{"recorded", "app"}, {"recorded", "instances"}, {"mixed", "app"}, {"mixed", "instances"},
+	} {
 		tasks := together[kind]
 		if len(tasks) == 0 {
 			continue
@@ -179,9 +190,11 @@ func figure16(l *lab) error {
 				cold, idle := row("16", k.name, coldRow, "x", where), row("16", k.name, idleRow, "x", where)
 				if g := slices.Index(published16Names, k.name); g >= 0 && kind == [2]string{"recorded", "instances"} {
 					var mean ratios
-					for _, trace := range slices.Sorted(maps.Keys(published16)) { // in one order: sums of floats depend on it
+					// in one order: sums of floats depend on it
+					for _, trace := range slices.Sorted(maps.Keys(published16)) {
 						p := published16[trace][g]
-						mean.cold, mean.idle = mean.cold+p.cold/float64(len(published16)), mean.idle+p.idle/float64(len(published16))
+						mean.cold, mean.idle = mean.cold+p.cold/float64(len(published16)),
+							mean.idle+p.idle/float64(len(published16))
 					}
 					cold, idle = said(cold, mean.cold, source16), said(idle, mean.idle, source16)
 				}
@@ -197,16 +210,20 @@ func figure16(l *lab) error {
 
 const (
 	coldRow, idleRow = "cold starts by HHP's", "idle time by HHP's"
-	source16         = "Figure 16, plotting data; the text says 0.78 of the cold starts and 0.76 of the idle time on average"
+	source16         = "Figure 16, plotting data; the text says 0.78 of the cold starts and 0.76 of the idle time " +
+		"on average"
 )
 
 var notes16 = map[[2]string][]string{{"recorded", "app"}: {
-	"Figure 16 replays invocations without a cluster. Of an app: something is warm or not when a call comes. Of instances: the first, the second and so on are needed in minutes with so many calls, and each is kept by itself. HHP looks back for four hours, as INFless has it, or (week) on all seven days, as its own paper has it; the first day is for learning and not counted.",
+	"Figure 16 replays invocations without a cluster. Of an app: something is warm or not when a call comes. Of " +
+		"instances: the first, the second and so on are needed in minutes with so many calls, and each is kept by " +
+		"itself. HHP looks back for four hours, as INFless has it, or (week) on all seven days, as its own paper has " +
+		"it; the first day is for learning and not counted.",
 	"Idle time for as many cold starts is read from the policy's trade-off curve where it has as many as HHP.",
 }}
 
-// judge replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy for whole
-// minutes.
+// judge replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy
+// for whole minutes.
 func judge(of string, calls []serving.Time, keeper func() scale.Keeper) weighed {
 	const day, end = serving.Time(24 * time.Hour), days * serving.Time(24*time.Hour)
 	if of == "app" {
@@ -221,8 +238,8 @@ func judge(of string, calls []serving.Time, keeper func() scale.Keeper) weighed 
 	return weighed{sum.rate(), sum.hours()}
 }
 
-// hoursAt returns the idle time at which a policy, its parameter chosen between those tried, has so many cold starts; NaN where
-// none has as few.
+// hoursAt returns the idle time at which a policy, its parameter chosen between those tried, has so many cold starts;
+// NaN where none has as few.
 func hoursAt(curve []weighed, rate float64) float64 {
 	best := math.NaN()
 	for k, c := range curve {

@@ -28,7 +28,9 @@ func TestReplayAgainstSeconds(t *testing.T) {
 		s := &spans{}
 		for at := rng.IntN(30); at < 200; at += 1 + rng.IntN(60) {
 			to := at + 1 + rng.IntN(40)
-			s.warm = append(s.warm, scale.Span{From: time.Duration(at) * time.Second, To: time.Duration(to) * time.Second})
+			s.warm = append(s.warm, scale.Span{
+				From: time.Duration(at) * time.Second, To: time.Duration(to) * time.Second,
+			})
 			at = to
 		}
 		var calls []serving.Time
@@ -65,7 +67,8 @@ func TestReplayAgainstSeconds(t *testing.T) {
 			}
 		}
 		if got.calls != counted || got.cold != cold || int(got.idle.Seconds()) != idle || len(s.told) != told {
-			t.Fatalf("seed %d: %+v and %d idle times, by the second %d calls, %d cold, %d s idle, %d idle times", seed, got, len(s.told), counted, cold, idle, told)
+			t.Fatalf("seed %d: %+v and %d idle times, by the second %d calls, %d cold, %d s idle, %d idle times", seed,
+				got, len(s.told), counted, cold, idle, told)
 		}
 	}
 }
@@ -85,8 +88,8 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%s: instances take %d calls of %d", name, n, want)
 		}
 	}
-	// A tenth to eight times the wave, whose mean is 1: the quarter of a day at the top against the one at the bottom, and minutes
-	// beyond what Poisson arrivals of the hour's rate would have.
+	// A tenth to eight times the wave, whose mean is 1: the quarter of a day at the top against the one at the bottom,
+	// and minutes beyond what Poisson arrivals of the hour's rate would have.
 	high, low, total := 0, 0, 0
 	crowded := 0
 	for seed := uint64(1); seed <= 20; seed++ {
@@ -116,7 +119,8 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%.3f calls a minute, want 1.196", mean)
 	}
 	if ratio := float64(high) / float64(low); ratio < 6 || ratio > 14 {
-		t.Errorf("%.1f times as many calls at the top of the wave as at its bottom, want (1+0.81)/(1-0.81) = 9.5", ratio)
+		t.Errorf("%.1f times as many calls at the top of the wave as at its bottom, want (1+0.81)/(1-0.81) = 9.5",
+			ratio)
 	}
 	if crowded < 20*50 {
 		t.Errorf("%d minutes of ten calls and more, bursts have hundreds a week", crowded)
@@ -135,8 +139,8 @@ func TestHoursAt(t *testing.T) {
 	}
 }
 
-// What is claimed of the policies on mixtures, for three seeds: LSTH has fewer cold starts than HHP; ours has fewer than HHP on
-// less idle time, where instances are kept.
+// What is claimed of the policies on mixtures, for three seeds: LSTH has fewer cold starts than HHP; ours has fewer
+// than HHP on less idle time, where instances are kept.
 func TestPoliciesOnMixtures(t *testing.T) {
 	fresh := map[string]func() scale.Keeper{}
 	for _, k := range kept {
@@ -146,7 +150,8 @@ func TestPoliciesOnMixtures(t *testing.T) {
 		for _, mean := range []float64{0.3, 1} {
 			calls := mixture(mean, seed)
 			for _, of := range []string{"app", "instances"} {
-				hhp, lsth, ours := judge(of, calls, fresh[ground]), judge(of, calls, fresh["lsth-0.5"]), judge(of, calls, fresh["cheapest"])
+				hhp, lsth, ours := judge(of, calls, fresh[ground]), judge(of, calls, fresh["lsth-0.5"]),
+					judge(of, calls, fresh["cheapest"])
 				if lsth.rate >= hhp.rate {
 					t.Errorf("seed %d, %v of %s: lsth %+v, hybridhistogram %+v", seed, mean, of, lsth, hhp)
 				}

@@ -30,25 +30,28 @@ type fragments struct {
 
 // figure17 is what is left over of active servers with so many instances.
 func figure17(l *lab) error {
-	names := []string{"infless", "batch", "openfaas+", "batch+rs", "infless-release", "infless-balanced", "infless-dense"}
+	names := []string{
+		"infless", "batch", "openfaas+", "batch+rs", "infless-release", "infless-balanced", "infless-dense",
+	}
 	var tasks [][]*reproduce.Task
 	for _, system := range names {
 		var line []*reproduce.Task
 		for _, n := range counts {
-			line = append(line, l.Do(fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1, func(ctx context.Context, _ uint64) (any, error) {
-				p, err := large(system)
-				if err != nil {
-					return nil, err
-				}
-				out, rates := p.instances(ctx, n, shares(largeFunctions))
-				f := fragments{}
-				_, f.left, f.servers = p.taken(out)
-				for _, r := range rates {
-					f.served += r
-				}
-				f.instances = len(out.Instances)
-				return f, nil
-			}))
+			line = append(line, l.Do(fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1,
+				func(ctx context.Context, _ uint64) (any, error) {
+					p, err := large(system)
+					if err != nil {
+						return nil, err
+					}
+					out, rates := p.instances(ctx, n, shares(largeFunctions))
+					f := fragments{}
+					_, f.left, f.servers = p.taken(out)
+					for _, r := range rates {
+						f.served += r
+					}
+					f.instances = len(out.Instances)
+					return f, nil
+				}))
 		}
 		tasks = append(tasks, line)
 	}
@@ -65,13 +68,19 @@ func figure17(l *lab) error {
 					r = said(r, 100*p[c], "Figure 17b, plotting data; the text says as low as 15 %")
 				}
 				o.Add(r, 100*f.left)
-				o.Add(row("17", system, "served for an active server", "queries/s", setting("instances", n)), f.served/f.servers)
+				o.Add(row("17", system, "served for an active server", "queries/s", setting("instances", n)),
+					f.served/f.servers)
 				o.Add(row("17", system, "instances", "", setting("instances", n)), float64(f.instances))
 				lines[k].X, lines[k].Y = append(lines[k].X, float64(n)), append(lines[k].Y, 100*f.left)
 			}
 		}
-		o.Notes = append(o.Notes, "Figure 17: left over counts threads and per cent of accelerators by the paper's weights. Instances can be given more than serves their functions, which leaves less over and serves no more; hence what is served for an active server.")
-		chart(o, "17", "17b: what is left over of active servers", 1, plot.Panel{Name: "left over (%)", XName: "instances", Lines: lines, Low: 0, High: 100})
+		o.Notes = append(o.Notes,
+			"Figure 17: left over counts threads and per cent of accelerators by the paper's weights. Instances can "+
+				"be given more than serves their functions, which leaves less over and serves no more; hence what is "+
+				"served for an active server.")
+		chart(o, "17", "17b: what is left over of active servers", 1, plot.Panel{
+			Name: "left over (%)", XName: "instances", Lines: lines, Low: 0, High: 100,
+		})
 		return nil
 	})
 	return nil
@@ -96,23 +105,24 @@ func figure17a(l *lab) error {
 	for _, system := range names {
 		var line []*reproduce.Task
 		for _, n := range counts {
-			line = append(line, l.Do(fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1, func(ctx context.Context, _ uint64) (any, error) {
-				p, err := large(system)
-				if err != nil {
-					return nil, err
-				}
-				_, rates := p.instances(ctx, n, shares(largeFunctions))
-				best := timed{each: -1}
-				for range 5 {
-					began := time.Now()
-					out, _ := p.plan(ctx, rates)
-					took := float64(time.Since(began).Microseconds()) / 1000
-					if best.each < 0 || took < best.all {
-						best = timed{1000 * took / float64(len(out.Instances)), took}
+			line = append(line, l.Do(fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1,
+				func(ctx context.Context, _ uint64) (any, error) {
+					p, err := large(system)
+					if err != nil {
+						return nil, err
 					}
-				}
-				return best, nil
-			}))
+					_, rates := p.instances(ctx, n, shares(largeFunctions))
+					best := timed{each: -1}
+					for range 5 {
+						began := time.Now()
+						out, _ := p.plan(ctx, rates)
+						took := float64(time.Since(began).Microseconds()) / 1000
+						if best.each < 0 || took < best.all {
+							best = timed{1000 * took / float64(len(out.Instances)), took}
+						}
+					}
+					return best, nil
+				}))
 		}
 		tasks = append(tasks, line)
 	}
@@ -120,15 +130,18 @@ func figure17a(l *lab) error {
 		for c, n := range counts {
 			for k, system := range names {
 				x := tasks[k][c].Done[0].(timed)
-				each, all := row("17a", system, "for an instance", "us", setting("instances", n)), row("17a", system, "for all", "ms", setting("instances", n))
+				each, all := row("17a", system, "for an instance", "us", setting("instances", n)),
+					row("17a", system, "for all", "ms", setting("instances", n))
 				if system == "infless" {
-					each, all = said(each, 1000*published17a[0][c], "Figure 17a, plotting data; the text says 0.5 ms"), said(all, published17a[1][c], "Figure 17a, plotting data; the text says below a second")
+					each, all = said(each, 1000*published17a[0][c], "Figure 17a, plotting data; the text says 0.5 ms"),
+						said(all, published17a[1][c], "Figure 17a, plotting data; the text says below a second")
 				}
 				o.Add(each, x.each)
 				o.Add(all, x.all)
 			}
 		}
-		o.Notes = append(o.Notes, "Figure 17a: the best of five plans from nothing, reading the request and writing the plan included.")
+		o.Notes = append(o.Notes,
+			"Figure 17a: the best of five plans from nothing, reading the request and writing the plan included.")
 		return nil
 	})
 	return nil

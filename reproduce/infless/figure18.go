@@ -11,41 +11,46 @@ import (
 // Published throughput for a unit of resources, each part of the figure by its largest (Figure 18, plotting code).
 var (
 	functionCounts = []int{10, 20, 30, 40}
-	published18a   = map[string][]float64{"infless": {.968, 1, .968, .935}, "batch": {.333, .349, .376, .419}, "openfaas+": {.215, .226, .237, .237}}
-	objectives     = []time.Duration{150 * ms, 200 * ms, 250 * ms, 300 * ms}
-	published18b   = map[string][]float64{"infless": {.706, .912, .929, 1}, "batch": {.294, .319, .333, .343}, "openfaas+": {.206, .206, .206, .211}}
+	published18a   = map[string][]float64{
+		"infless": {.968, 1, .968, .935}, "batch": {.333, .349, .376, .419}, "openfaas+": {.215, .226, .237, .237},
+	}
+	objectives   = []time.Duration{150 * ms, 200 * ms, 250 * ms, 300 * ms}
+	published18b = map[string][]float64{
+		"infless": {.706, .912, .929, 1}, "batch": {.294, .319, .333, .343}, "openfaas+": {.206, .206, .206, .211},
+	}
 )
 
 // figure18 is what is served for a unit of allocated resources, by numbers of functions and by objectives.
 func figure18(l *lab) error {
 	names := []string{"infless", "batch", "openfaas+", "infless-balanced", "infless-dense"}
 	ask := func(key, system string, functions []function) *reproduce.Task {
-		return l.Do("throughput for resources, "+key+", by "+system, 3, 1, func(ctx context.Context, _ uint64) (any, error) {
-			w, err := newWorld(functions, largeServers)
-			if err != nil {
-				return nil, err
-			}
-			p, err := newPacking(w, system)
-			if err != nil {
-				return nil, err
-			}
-			rates, total := shares(len(functions)), 0.0
-			for a := range rates {
-				rates[a] *= 100
-				total += rates[a]
-			}
-			out, _ := p.plan(ctx, rates)
-			if out == nil {
-				return 0.0, nil
-			}
-			for a := range rates {
-				if out.Shed != nil {
-					total -= out.Shed[a]
+		return l.Do("throughput for resources, "+key+", by "+system, 3, 1,
+			func(ctx context.Context, _ uint64) (any, error) {
+				w, err := newWorld(functions, largeServers)
+				if err != nil {
+					return nil, err
 				}
-			}
-			resources, _, _ := p.taken(out)
-			return total / resources, nil
-		})
+				p, err := newPacking(w, system)
+				if err != nil {
+					return nil, err
+				}
+				rates, total := shares(len(functions)), 0.0
+				for a := range rates {
+					rates[a] *= 100
+					total += rates[a]
+				}
+				out, _ := p.plan(ctx, rates)
+				if out == nil {
+					return 0.0, nil
+				}
+				for a := range rates {
+					if out.Shed != nil {
+						total -= out.Shed[a]
+					}
+				}
+				resources, _, _ := p.taken(out)
+				return total / resources, nil
+			})
 	}
 	byCount, bySLO := make(map[string][]*reproduce.Task), make(map[string][]*reproduce.Task)
 	for _, system := range names {
@@ -57,7 +62,8 @@ func figure18(l *lab) error {
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
-		say := func(figure, key string, of map[string][]*reproduce.Task, published map[string][]float64, at func(int) any) {
+		say := func(figure, key string, of map[string][]*reproduce.Task, published map[string][]float64,
+			at func(int) any) {
 			most := 0.0
 			for _, t := range of["infless"] {
 				most = max(most, t.Done[0].(float64))
@@ -73,17 +79,22 @@ func figure18(l *lab) error {
 					o.Add(r, x/most)
 					o.Add(row(figure, system, "throughput for resources", "queries/s for a per cent", where), x)
 					if base := of["batch"][c].Done[0].(float64); base > 0 && system == "infless" {
-						o.Add(said(row(figure, system, "over batch", "", where), published["infless"][c]/published["batch"][c], "Figure 18, plotting code"), x/base)
+						o.Add(said(row(figure, system, "over batch", "", where),
+							published["infless"][c]/published["batch"][c], "Figure 18, plotting code"), x/base)
 					}
 					if base := of["openfaas+"][c].Done[0].(float64); base > 0 && system == "infless" {
-						o.Add(said(row(figure, system, "over openfaas+", "", where), published["infless"][c]/published["openfaas+"][c], "Figure 18, plotting code"), x/base)
+						o.Add(said(row(figure, system, "over openfaas+", "", where),
+							published["infless"][c]/published["openfaas+"][c], "Figure 18, plotting code"), x/base)
 					}
 				}
 			}
 		}
 		say("18a", "functions", byCount, published18a, func(c int) any { return functionCounts[c] })
 		say("18b", "objective", bySLO, published18b, func(c int) any { return objectives[c] })
-		o.Notes = append(o.Notes, "Figure 18: served queries/s divided by allocated resources, a thread counting 64/142 of a per cent of an accelerator; functions have 100 to 400 queries/s. What the cluster has no room for, or nothing serves within its objective, is not counted as served.")
+		o.Notes = append(o.Notes,
+			"Figure 18: served queries/s divided by allocated resources, a thread counting 64/142 of a per cent of "+
+				"an accelerator; functions have 100 to 400 queries/s. What the cluster has no room for, or nothing "+
+				"serves within its objective, is not counted as served.")
 		return nil
 	})
 	return nil

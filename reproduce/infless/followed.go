@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/report"
 	planner "github.com/sluice-serving/sluice/planner/infless"
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -47,7 +47,8 @@ var entrants = []entrant{
 	{name: "batch", system: "batch", bound: onTop},
 	{name: "batch on 50 %", system: "batch", bound: onTop, percent: 50}, // as in the authors' own runs
 	{name: "infless", system: "infless", offset: predictionOffset},
-	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive}, // as the baselines
+	// as the baselines
+	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive},
 	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
 }
 
@@ -67,7 +68,8 @@ type application struct {
 	peak      float64 // queries/s of each function
 }
 
-// Peaks, which the paper does not give: for Q&A the load generator's default, and for the others what all systems' clusters carry.
+// Peaks, which the paper does not give: for Q&A the load generator's default, and for the others what all systems'
+// clusters carry.
 var applications = []application{{"OSVT", osvt, 200}, {"Q&A", qa, 600}}
 
 // resnet is ResNet-50 alone, with an objective.
@@ -129,7 +131,9 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 	for k := range peaks {
 		peaks[k], first[k] = a.peak, a.peak*load[0]
 	}
-	c := &experiment.Case{World: w, Span: time.Duration(len(load)) * step, First: first, PlanDelay: planDelay, Unreported: true}
+	c := &experiment.Case{
+		World: w, Span: time.Duration(len(load)) * step, First: first, PlanDelay: planDelay, Unreported: true,
+	}
 	if c.Source, err = follow(load, peaks, step); err != nil {
 		return nil, err
 	}
@@ -178,8 +182,8 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 
 func millis(d time.Duration) float64 { return float64(d) / float64(ms) }
 
-// allowed is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear program over
-// them that has as many resources as it wants chooses for each function what serves most for them.
+// allowed is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear
+// program over them that has as many resources as it wants chooses for each function what serves most for them.
 func allowed(e entrant, functions []function, queries []float64) (float64, error) {
 	all, err := latencies()
 	if err != nil {

@@ -15,9 +15,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The traces' first ten minutes by hand, and arrivals that follow them: in every step as many as its load says, and none after the end.
+// The traces' first ten minutes by hand, and arrivals that follow them: in every step as many as its load says, and
+// none after the end.
 func TestFollow(t *testing.T) {
-	for trace, want := range map[string][2]float64{"bursty": {50.0 / 57, 3}, "sporadic": {0.5, 4}} { // 50 calls, then 50, 57; 1, 2, 0, 2
+	// 50 calls, then 50, 57; 1, 2, 0, 2
+	for trace, want := range map[string][2]float64{"bursty": {50.0 / 57, 3}, "sporadic": {0.5, 4}} {
 		load, err := relative(trace, 4)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +53,9 @@ func TestFollow(t *testing.T) {
 
 // What is occupied and when nothing was ready, against going through the time by milliseconds.
 func TestWatcherAgainstMilliseconds(t *testing.T) {
-	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Cores: 2, Percent: 10}, {Cores: 4}}, Stages: make([]serving.Stage, 1)}
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Cores: 2, Percent: 10}, {Cores: 4}}, Stages: make([]serving.Stage, 1),
+	}
 	weights := []float64{2*perThread + 10*perPercent, 4 * perThread}
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 12))
@@ -77,7 +81,10 @@ func TestWatcherAgainstMilliseconds(t *testing.T) {
 			case 0:
 				d := rng.IntN(2)
 				live[next] = &instance{device: d}
-				out = append(out, engine.Decision{Kind: engine.LaunchInstance, Instance: next, Launch: &engine.Launch{DeviceType: serving.DeviceTypeID(d)}})
+				out = append(out, engine.Decision{
+					Kind: engine.LaunchInstance, Instance: next,
+					Launch: &engine.Launch{DeviceType: serving.DeviceTypeID(d)},
+				})
 				next++
 			case 1:
 				if len(ids) > 0 {
@@ -86,7 +93,9 @@ func TestWatcherAgainstMilliseconds(t *testing.T) {
 						live[id].ready = true
 						ready++
 					}
-					in = append(in, engine.Input{Kind: engine.InstanceChanged, Change: engine.VariantReady, Instance: id})
+					in = append(in, engine.Input{
+						Kind: engine.InstanceChanged, Change: engine.VariantReady, Instance: id,
+					})
 				}
 			case 2:
 				if len(ids) > 0 {
@@ -136,7 +145,8 @@ func TestFollowedIsWithinItsBound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if x.offered == 0 || x.inTime > x.offered || x.efficiency() > x.bound || x.bound == 0 {
-				t.Errorf("%s by %s: %v of %v in time, %v for what is occupied of %v", a.name, e.name, x.inTime, x.offered, x.efficiency(), x.bound)
+				t.Errorf("%s by %s: %v of %v in time, %v for what is occupied of %v", a.name, e.name, x.inTime,
+					x.offered, x.efficiency(), x.bound)
 			}
 			sum := 0.0
 			for _, h := range x.held {
@@ -153,7 +163,8 @@ func TestFollowedIsWithinItsBound(t *testing.T) {
 	}
 }
 
-// Every figure along the traces, with a few steps of them, comes to rows that are numbers and to charts that can be drawn.
+// Every figure along the traces, with a few steps of them, comes to rows that are numbers and to charts that can be
+// drawn.
 func TestFiguresAlongTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -171,7 +182,8 @@ func TestFiguresAlongTraces(t *testing.T) {
 	rows := make(map[string]int)
 	for _, r := range o.Rows {
 		rows[r.Figure]++
-		if math.IsNaN(r.Measured) || math.IsInf(r.Measured, 0) || r.Seeds != 2 || r.Low > r.Measured || r.High < r.Measured {
+		if math.IsNaN(r.Measured) || math.IsInf(r.Measured, 0) || r.Seeds != 2 || r.Low > r.Measured ||
+			r.High < r.Measured {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -6,10 +6,10 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
-	"github.com/sluice-serving/sluice/runtime/highs"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Beliefs are the published latencies, and what does not run is longer than any objective.
@@ -36,7 +36,9 @@ func TestLatencies(t *testing.T) {
 		batch   int
 		want    time.Duration
 	}{
-		{0, "2 threads + 0 %", 1, 188 * ms}, {2, "2 threads + 30 %", 4, 87 * ms}, {2, "16 threads + 50 %", 16, 174630 * time.Microsecond},
+		{0, "2 threads + 0 %", 1, 188 * ms}, {2, "2 threads + 30 %", 4, 87 * ms}, {
+			2, "16 threads + 50 %", 16, 174630 * time.Microsecond,
+		},
 	} {
 		if got := w.Beliefs.Latency(c.variant, on(c.part), c.batch, 1); got != c.want {
 			t.Errorf("variant %d on %s, %d items: %v, want %v", c.variant, c.part, c.batch, got, c.want)
@@ -82,9 +84,12 @@ func TestStressWithinBounds(t *testing.T) {
 	}
 }
 
-// Through a load that rises and falls, instances are launched on parts of machines, replaced and given back, and few queries are late.
+// Through a load that rises and falls, instances are launched on parts of machines, replaced and given back, and few
+// queries are late.
 func TestThroughARisingAndFallingLoad(t *testing.T) {
-	rate, err := workload.NewRate([]workload.Point{{At: 0, Rate: 60}, {At: 60, Rate: 300}, {At: 120, Rate: 40}, {At: 180, Rate: 40}}, true)
+	rate, err := workload.NewRate([]workload.Point{
+		{At: 0, Rate: 60}, {At: 60, Rate: 300}, {At: 120, Rate: 40}, {At: 180, Rate: 40},
+	}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,12 +103,13 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		span := 180 * time.Second
-		run, err := (&experiment.Case{World: w, System: p.system, First: p.spread(60), Span: span, PlanDelay: 100 * ms, Source: func(seed uint64) workload.Source {
-			return workload.Limit(&shuffled{App: workload.App{
-				Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Stream(seed, "arrivals")),
-				Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-			}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}, serving.Time(span), 1<<30)
-		}, Record: report.Options{}}).Run(t.Context(), 1)
+		run, err := (&experiment.Case{World: w, System: p.system, First: p.spread(60), Span: span, PlanDelay: 100 * ms,
+			Source: func(seed uint64) workload.Source {
+				return workload.Limit(&shuffled{App: workload.App{
+					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Stream(seed, "arrivals")),
+					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
+				}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}, serving.Time(span), 1<<30)
+			}, Record: report.Options{}}).Run(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,9 +121,11 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 			}
 		}
 		late := run.Report.Overall.ViolationRatio
-		t.Logf("%s: %d plans, up to %d instances, %d at the end; %.1f %% late; %v thread time, %v per cent", system, len(run.Plans), most, last, 100*late, run.Usage.Threads, run.Usage.Percent)
+		t.Logf("%s: %d plans, up to %d instances, %d at the end; %.1f %% late; %v thread time, %v per cent", system,
+			len(run.Plans), most, last, 100*late, run.Usage.Threads, run.Usage.Percent)
 		if most < 2*last || late > 0.2 || run.Usage.Threads == 0 {
-			t.Errorf("%s: up to %d instances, %d at the end, %.1f %% late, usage %+v", system, most, last, 100*late, run.Usage)
+			t.Errorf("%s: up to %d instances, %d at the end, %.1f %% late, usage %+v", system, most, last, 100*late,
+				run.Usage)
 		}
 	}
 }

@@ -19,7 +19,9 @@ func newLab(r reproduce.Request) *lab { return &lab{Lab: reproduce.NewLab(r), st
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
-	return reproduce.Row{Paper: "infless", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+	return reproduce.Row{
+		Paper: "infless", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
+	}
 }
 
 // said gives a row what was published.
@@ -34,11 +36,14 @@ func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
 }
 
 func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
-	o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + name, Chart: &plot.Chart{Title: "INFless, Figure " + title, Panels: panels, Columns: columns}})
+	o.Charts = append(o.Charts, reproduce.Chart{
+		Name: "figure-" + name, Chart: &plot.Chart{Title: "INFless, Figure " + title, Panels: panels, Columns: columns},
+	})
 }
 
-// many makes so many functions of the five models: each with another objective, from three quarters of its own up to one and a half of it
-// (§5.3 varies them without saying how), or all with the given one, stretched likewise for models of shorter objectives.
+// many makes so many functions of the five models: each with another objective, from three quarters of its own up to
+// one and a half of it (§5.3 varies them without saying how), or all with the given one, stretched likewise for models
+// of shorter objectives.
 func many(n int, slo time.Duration) (out []function) {
 	models := []function{osvt[0], qa[0], osvt[1], qa[1], osvt[2]}
 	for k := range n {

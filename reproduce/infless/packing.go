@@ -4,12 +4,12 @@ import (
 	"context"
 	"math"
 
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	planner "github.com/sluice-serving/sluice/planner/infless"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // packing is a system that plans for a world.
@@ -50,8 +50,9 @@ func (p *packing) plan(ctx context.Context, rates []float64) (out *plan.Plan, ok
 	return out, err == nil && out.Shed == nil
 }
 
-// most returns the highest rate, of all functions together, that the cluster is planned to carry. A greedy plan may fail for one
-// rate and not for a higher one, so the rates above the first that fails are tried, too, a fifth beyond in steps of one in a hundred.
+// most returns the highest rate, of all functions together, that the cluster is planned to carry. A greedy plan may
+// fail for one rate and not for a higher one, so the rates above the first that fails are tried, too, a fifth beyond in
+// steps of one in a hundred.
 func (p *packing) most(ctx context.Context) float64 {
 	low, high := 0.0, 1.0
 	carries := func(rate float64) bool {
@@ -77,10 +78,11 @@ func (p *packing) most(ctx context.Context) float64 {
 	return most
 }
 
-// bound is what a linear program allows of a rate of all functions together. What BATCH configures depends on the rate, so that it is
-// asked at about the rate that it answers.
+// bound is what a linear program allows of a rate of all functions together. What BATCH configures depends on the rate,
+// so that it is asked at about the rate that it answers.
 func (p *packing) bound(ctx context.Context, at float64) (float64, error) {
-	x, err := p.planner.(*planner.Planner).Carries(ctx, p.world.Solver, plan.Request{Spec: p.world.Spec, Rates: p.spread(at)})
+	x, err := p.planner.(*planner.Planner).Carries(ctx, p.world.Solver,
+		plan.Request{Spec: p.world.Spec, Rates: p.spread(at)})
 	return x * at, err
 }
 
@@ -90,8 +92,8 @@ const (
 	giveUp  = 0.3
 )
 
-// inTime returns the highest rate, of all functions together, that is served in time by the instances of the plan for the highest rate: queries
-// come as a Poisson process, nothing is planned again.
+// inTime returns the highest rate, of all functions together, that is served in time by the instances of the plan for
+// the highest rate: queries come as a Poisson process, nothing is planned again.
 func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (float64, error) {
 	initial, ok := p.plan(ctx, p.spread(planned))
 	if !ok {
@@ -102,14 +104,18 @@ func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (flo
 	// For ten times the longest objective, and enough queries for a share of a few in a hundred.
 	queries := max(8000, int(planned*2))
 	probe := experiment.Violating(func(rate float64) *experiment.Case {
-		return &experiment.Case{World: p.world, System: fixed, Initial: initial, Source: func(seed uint64) workload.Source {
-			return &shuffled{App: workload.App{
-				Times:    workload.NewProcess(workload.Constant(rate), workload.Poisson{}, workload.Stream(seed, "arrivals")),
-				Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-			}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}
-		}}
+		return &experiment.Case{World: p.world, System: fixed, Initial: initial,
+			Source: func(seed uint64) workload.Source {
+				return &shuffled{App: workload.App{
+					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
+						workload.Stream(seed, "arrivals")),
+					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
+				}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}
+			}}
 	}, min(queries, 60000), giveUp)
-	a, err := experiment.Allowable(ctx, probe, experiment.Allowing{Limit: outside, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, Rough: true, Seed: 1000 * seed})
+	a, err := experiment.Allowable(ctx, probe, experiment.Allowing{
+		Limit: outside, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, Rough: true, Seed: 1000 * seed,
+	})
 	return a.Rate, err
 }
 
@@ -131,8 +137,8 @@ func (s *shuffled) Next() (workload.Arrival, bool) {
 	return a, ok
 }
 
-// taken is what a plan takes of machines, by the weights of the paper: a thread counts 64/142 of a per cent of an accelerator. active is
-// how many servers it uses, fragments the part of them that is left over.
+// taken is what a plan takes of machines, by the weights of the paper: a thread counts 64/142 of a per cent of an
+// accelerator. active is how many servers it uses, fragments the part of them that is left over.
 func (p *packing) taken(out *plan.Plan) (resources, fragments, active float64) {
 	spec := p.world.Spec
 	used := make([]float64, len(spec.Workers))

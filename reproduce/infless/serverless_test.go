@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // starting takes two seconds to start an instance.
@@ -19,8 +19,8 @@ type starting struct{ truth.Model }
 
 func (starting) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 2 * time.Second }
 
-// Planner, router and scaler of infless together, on the paper's cluster: from nothing up a step and down again, to nothing when
-// nobody calls, and a query after that is answered.
+// Planner, router and scaler of infless together, on the paper's cluster: from nothing up a step and down again, to
+// nothing when nobody calls, and a query after that is answered.
 func TestServerless(t *testing.T) {
 	w, err := newWorld(osvt, servers)
 	if err != nil {
@@ -50,12 +50,15 @@ func TestServerless(t *testing.T) {
 	rates := []float64{100, 600, 150} // a minute each
 	var load []workload.Arrival
 	for at := 0.0; at < 180; at += rng.ExpFloat64() / rates[min(int(at/60), 2)] {
-		load = append(load, workload.Arrival{At: serving.Time(at * 1e9), App: serving.AppID(rng.IntN(3)), Items: 1, Variant: serving.None, Sample: -1})
+		load = append(load, workload.Arrival{
+			At: serving.Time(at * 1e9), App: serving.AppID(rng.IntN(3)), Items: 1, Variant: serving.None, Sample: -1,
+		})
 	}
 	load = append(load, workload.Arrival{At: 600e9, Items: 1, Variant: serving.None, Sample: -1})
 	asked, late, all, live := [4]int{}, [4]int{}, [4]int{}, [601]int{}
 	answered, gone := serving.Time(0), false
-	_, err = sim.Run(sim.Config{Spec: w.Spec, Engine: e, Truth: starting{machines}, Initial: &plan.Plan{}, Source: workload.FromSlice(load), Planner: p, PlanDelay: 10 * time.Millisecond,
+	_, err = sim.Run(sim.Config{Spec: w.Spec, Engine: e, Truth: starting{machines}, Initial: &plan.Plan{},
+		Source: workload.FromSlice(load), Planner: p, PlanDelay: 10 * time.Millisecond,
 		Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
 			for i := range out {
 				switch d := &out[i]; d.Kind {

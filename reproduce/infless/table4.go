@@ -5,7 +5,9 @@ import (
 )
 
 // published4 has threads and accelerators for 100 queries/s and dollars for a query (Table 4).
-var published4 = map[string][3]float64{"openfaas+": {55.63, 2.13, 2e-5}, "batch": {41.45, 1.34, 1.32e-5}, "infless": {13.91, 0.51, 1.6e-6}}
+var published4 = map[string][3]float64{
+	"openfaas+": {55.63, 2.13, 2e-5}, "batch": {41.45, 1.34, 1.32e-5}, "infless": {13.91, 0.51, 1.6e-6},
+}
 
 // table4 is what 100 queries/s take that are answered in time, over all traces.
 func table4(l *lab) error {
@@ -33,17 +35,21 @@ func table4(l *lab) error {
 					dollars = append(dollars, (threads*threadPrice+percent*acceleratorPrice)/3600/100)
 				}
 				r := [3]reproduce.Row{
-					row("T4", x.name, "CPUs for 100 queries/s", "", at), row("T4", x.name, "GPUs for 100 queries/s", "", at), row("T4", x.name, "cost of a million queries", "$", at),
+					row("T4", x.name, "CPUs for 100 queries/s", "", at), row("T4", x.name, "GPUs for 100 queries/s", "",
+						at), row("T4", x.name, "cost of a million queries", "$", at),
 				}
 				if p, ok := published4[x.name]; ok && name == "both" {
-					r[0], r[1], r[2] = said(r[0], p[0], "Table 4"), said(r[1], p[1], "Table 4"), said(r[2], 1e6*p[2], "Table 4")
+					r[0], r[1], r[2] = said(r[0], p[0], "Table 4"), said(r[1], p[1], "Table 4"),
+						said(r[2], 1e6*p[2], "Table 4")
 				}
 				o.Add(r[0], cpus...)
 				o.Add(r[1], gpus...)
 				o.Add(r[2], times(1e6, dollars)...)
 			}
 		}
-		o.Notes = append(o.Notes, "Table 4: a CPU is a thread. At the paper's prices its CPUs and GPUs of INFless come to $4.9 for a million queries, not to the $1.6 that it prints.")
+		o.Notes = append(o.Notes,
+			"Table 4: a CPU is a thread. At the paper's prices its CPUs and GPUs of INFless come to $4.9 for a "+
+				"million queries, not to the $1.6 that it prints.")
 		return nil
 	})
 	return nil

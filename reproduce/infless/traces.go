@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
-// Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact, whose runs
-// have 200 steps), and stretch them to a peak.
+// Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact,
+// whose runs have 200 steps), and stretch them to a peak.
 const (
 	mean     = 10
 	step     = 9 * time.Second
@@ -77,7 +77,8 @@ func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint
 		sources := make([]workload.Source, len(rates))
 		for a, rate := range rates {
 			sources[a] = &workload.App{
-				Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Stream(seed, fmt.Sprint("arrivals ", a))),
+				Times: workload.NewProcess(rate, workload.Poisson{},
+					workload.Stream(seed, fmt.Sprint("arrivals ", a))),
 				Template: workload.Arrival{App: serving.AppID(a), Variant: serving.None, Sample: -1, Items: 1},
 			}
 		}
@@ -89,8 +90,8 @@ func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint
 var megabytes = map[string]float64{"ssd": 29, "mobilenet": 17, "resnet-50": 98, "textcnn-69": 11, "lstm-2365": 39}
 
 const (
-	// The paper does not say how long a start takes. Assumed: a second for container and runtime whose image is there, and a second
-	// for 50 MB of the model, so that the five models start within 1.2 to 3 s.
+	// The paper does not say how long a start takes. Assumed: a second for container and runtime whose image is there,
+	// and a second for 50 MB of the model, so that the five models start within 1.2 to 3 s.
 	bareStart    = time.Second
 	loadsASecond = 50.0
 	// coldWait is how long a query waits that finds nothing warm.

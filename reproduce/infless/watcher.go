@@ -31,7 +31,9 @@ type warmth struct {
 }
 
 func newWatcher(spec *serving.Spec, step time.Duration) *watcher {
-	w := &watcher{spec: spec, step: step, live: make(map[serving.InstanceID]*watched), stages: make([]warmth, len(spec.Stages))}
+	w := &watcher{
+		spec: spec, step: step, live: make(map[serving.InstanceID]*watched), stages: make([]warmth, len(spec.Stages)),
+	}
 	for s := range w.stages {
 		w.stages[s].to = serving.Never
 	}

@@ -30,20 +30,24 @@ const (
 	threadPrice, acceleratorPrice  = 0.034, 2.5
 )
 
-// newWorld makes a cluster of so many servers, with parts of every size that was measured, that serves functions. Latencies are
-// those published, and nothing about their scatter was: what happens is what is believed.
+// newWorld makes a cluster of so many servers, with parts of every size that was measured, that serves functions.
+// Latencies are those published, and nothing about their scatter was: what happens is what is believed.
 func newWorld(functions []function, servers int) (*experiment.World, error) {
 	all, err := latencies()
 	if err != nil {
 		return nil, err
 	}
 	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{
-		Name: "server", Cores: threads, Accelerators: accelerators, PricePerHour: threads*threadPrice + accelerators*acceleratorPrice,
+		Name: "server", Cores: threads, Accelerators: accelerators, PricePerHour: threads*threadPrice +
+			accelerators*acceleratorPrice,
 	}}}
 	devices := make(map[part]serving.DeviceTypeID)
 	for _, p := range parts(all) {
 		devices[p] = serving.DeviceTypeID(len(spec.DeviceTypes))
-		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: fmt.Sprintf("%d threads + %d %%", p.threads, p.percent), Part: true, Cores: p.threads, Percent: p.percent})
+		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
+			Name: fmt.Sprintf("%d threads + %d %%", p.threads, p.percent), Part: true, Cores: p.threads,
+			Percent: p.percent,
+		})
 	}
 	for w := range servers {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("server-%d", w)})
@@ -54,9 +58,12 @@ func newWorld(functions []function, servers int) (*experiment.World, error) {
 		name := fmt.Sprintf("%s-%d", f.model, a)
 		stage, variant := serving.StageID(a), serving.VariantID(a)
 		spec.Apps = append(spec.Apps, serving.App{
-			Name: name, SLO: serving.SLO{Latency: f.slo, Percentile: 95}, Weight: 1, QueueLimit: 1 << 30, ColdWait: coldWait, Stages: []serving.StageID{stage},
+			Name: name, SLO: serving.SLO{Latency: f.slo, Percentile: 95}, Weight: 1, QueueLimit: 1 << 30,
+			ColdWait: coldWait, Stages: []serving.StageID{stage},
 		})
-		spec.Stages = append(spec.Stages, serving.Stage{Name: name, App: serving.AppID(a), Variants: []serving.VariantID{variant}})
+		spec.Stages = append(spec.Stages, serving.Stage{
+			Name: name, App: serving.AppID(a), Variants: []serving.VariantID{variant},
+		})
 		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: stage, Accuracy: 1, MaxBatch: largest})
 		points := all[f.model].points(variant, func(p part) serving.DeviceTypeID { return devices[p] })
 		if len(points) == 0 {

@@ -15,7 +15,9 @@ func BenchmarkRun(b *testing.B) {
 	}
 	for _, rule := range rules() {
 		b.Run(rule, func(b *testing.B) {
-			p, err := s.probe(question{setup: s.setup, pool: pool{2, 0, 9, 0}, system: rule, threshold: 200}, l.fine, giveUp)
+			p, err := s.probe(question{
+				setup: s.setup, pool: pool{2, 0, 9, 0}, system: rule, threshold: 200,
+			}, l.fine, giveUp)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -17,12 +17,12 @@ type found struct {
 	tried, pools int // how many were run at all, and how many there are
 }
 
-// crowded are the rules under which a machine more may do harm: it takes queries that it cannot serve in time. Under the others
-// no pool is tried that lies within one that was (§5.2).
+// crowded are the rules under which a machine more may do harm: it takes queries that it cannot serve in time. Under
+// the others no pool is tried that lies within one that was (§5.2).
 var crowded = map[string]bool{"fcfs": true}
 
-// best finds the best pool for a system: in the order of our bound, a pool is measured when it carries a little more than the
-// best so far, and no pool is run whose bound is not above that.
+// best finds the best pool for a system: in the order of our bound, a pool is measured when it carries a little more
+// than the best so far, and no pool is run whose bound is not above that.
 func (l *lab) best(ctx context.Context, q question, budget float64, g grain, seed uint64) (*found, error) {
 	s, err := l.service(q.setup)
 	if err != nil {
@@ -82,7 +82,8 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 // wantBest has the best pool found with every seed; the pool of q does not matter.
 func (l *lab) wantBest(q question, budget float64, g grain) *reproduce.Task {
 	q.pool = pool{}
-	return l.Do(fmt.Sprintf("best pool for %v under %v $/h", q, budget), 40*g.queries*g.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		return l.best(ctx, q, budget, g, seed)
-	})
+	return l.Do(fmt.Sprintf("best pool for %v under %v $/h", q, budget), 40*g.queries*g.runs, l.Seeds,
+		func(ctx context.Context, seed uint64) (any, error) {
+			return l.best(ctx, q, budget, g, seed)
+		})
 }

@@ -1,5 +1,5 @@
-// Package kairos runs the experiments of Kairos (HPDC 2023, §4 and §8) from the latencies its authors published, on this
-// project's engine, planners and simulator.
+// Package kairos runs the experiments of Kairos (HPDC 2023, §4 and §8) from the latencies its authors published, on
+// this project's engine, planners and simulator.
 package kairos
 
 import (
@@ -57,7 +57,8 @@ func latencies(name string) (m serving.Measurements, err error) {
 			return m, fmt.Errorf("data/latency.csv: record %d: type %q: %w", n+1, r[1], err)
 		}
 		m.Latency = append(m.Latency, serving.LatencyPoint{
-			DeviceType: serving.DeviceTypeID(d), Items: int(v[0]), Concurrency: 1, Mean: time.Duration(v[1]), StdDev: time.Duration(v[2]),
+			DeviceType: serving.DeviceTypeID(d), Items: int(v[0]), Concurrency: 1, Mean: time.Duration(v[1]),
+			StdDev: time.Duration(v[2]),
 		})
 	}
 	if want := len(types) * largest / step; len(m.Latency) != want {

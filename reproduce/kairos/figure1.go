@@ -5,15 +5,15 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// mixed are the pools of Figures 1 and 3, of types G1, C1 and C2. The last costs 2.552 $/h, a little more than the budget, in the
-// paper too.
+// mixed are the pools of Figures 1 and 3, of types G1, C1 and C2. The last costs 2.552 $/h, a little more than the
+// budget, in the paper too.
 var mixed = []pool{{3, 1, 3}, {2, 0, 9}, {1, 4, 2}}
 
 // both ways in which queries come.
 var both = []arrivals{whole, poisson}
 
-// scale is what the throughput of a homogeneous pool is multiplied with, to give it the part of the budget that pays no further
-// machine (§4, §8.1).
+// scale is what the throughput of a homogeneous pool is multiplied with, to give it the part of the budget that pays no
+// further machine (§4, §8.1).
 func scale(p pool, budget float64) float64 { return budget / p.cost() }
 
 // figure1 compares pools of RM2 under Ribbon's rule (§4).

@@ -10,10 +10,12 @@ import (
 )
 
 // searchers of §8.3, all with the pruning of pools within an evaluated one; annealing is that of Figure 2.
-var searchers = append(slices.Clone(algorithm1), searcher{"bayes", bayes}, searcher{"random", random}, searcher{"genetic", genetic}, searcher{"annealing", annealing})
+var searchers = append(slices.Clone(algorithm1), searcher{"bayes", bayes}, searcher{"random", random},
+	searcher{"genetic", genetic}, searcher{"annealing", annealing})
 
-// figure11 counts what every search evaluates for Kairos's rule (§8.3): until it has the best pool that any of them evaluates, or one
-// as good, and until nothing is open, as only then it knows. Searches that draw by chance run several times; a pool is measured once.
+// figure11 counts what every search evaluates for Kairos's rule (§8.3): until it has the best pool that any of them
+// evaluates, or one as good, and until nothing is open, as only then it knows. Searches that draw by chance run several
+// times; a pool is measured once.
 func figure11(l *lab) error {
 	all := make(map[string][]*reproduce.Task)
 	for _, m := range models {
@@ -23,16 +25,18 @@ func figure11(l *lab) error {
 			if n < len(algorithm1) {
 				draws = 1 // they do not draw
 			}
-			all[m.name] = append(all[m.name], l.Do(fmt.Sprintf("%d searches %s for %v", draws, x.name, q), 100*l.coarse.queries*l.coarse.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-				out := make([]*exploration, draws)
-				for d := range out {
-					var err error
-					if out[d], err = l.exploring(ctx, q, x.make, budget, 0, seed, seed*draws+uint64(d)); err != nil {
-						return nil, err
+			all[m.name] = append(all[m.name], l.Do(fmt.Sprintf("%d searches %s for %v", draws, x.name, q),
+				100*l.coarse.queries*l.coarse.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+					out := make([]*exploration, draws)
+					for d := range out {
+						var err error
+						if out[d], err = l.exploring(ctx, q, x.make, budget, 0, seed, seed*draws+uint64(d)); err !=
+							nil {
+							return nil, err
+						}
 					}
-				}
-				return out, nil
-			}))
+					return out, nil
+				}))
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
@@ -79,16 +83,21 @@ func figure11(l *lab) error {
 				found[n].Y, ended[n].Y = append(found[n].Y, mean(until)), append(ended[n].Y, mean(count))
 			}
 		}
-		o.Notes = append(o.Notes, "Figures 10 and 11: a search has the best once it has evaluated a pool within 1 % of the highest throughput that was measured. It knows it only when nothing is open: what it has not evaluated is within an evaluated pool, or has no bound above the best. The first is the paper's rule and not always right here: some pools carry less than a part of theirs, as the rows count.")
+		o.Notes = append(o.Notes,
+			"Figures 10 and 11: a search has the best once it has evaluated a pool within 1 % of the highest "+
+				"throughput that was measured. It knows it only when nothing is open: what it has not evaluated is "+
+				"within an evaluated pool, or has no bound above the best. The first is the paper's rule and not "+
+				"always right here: some pools carry less than a part of theirs, as the rows count.")
 		chart(o, "11", "11: what searches evaluate", 1,
-			bars("evaluations until the best", groups, found...), bars("evaluations until nothing is open", groups, ended...))
+			bars("evaluations until the best", groups, found...), bars("evaluations until nothing is open", groups,
+				ended...))
 		return nil
 	})
 	return nil
 }
 
-// harmed counts, by seed, the pools that searches measured, and those among them that carry 5 % less than another that is part of
-// them: where there are such, pruning what is part of an evaluated pool may prune the best.
+// harmed counts, by seed, the pools that searches measured, and those among them that carry 5 % less than another that
+// is part of them: where there are such, pruning what is part of an evaluated pool may prune the best.
 func harmed(tasks []*reproduce.Task) (known, less []float64) {
 	for seed := range tasks[0].Done {
 		rates := make(map[pool]float64)

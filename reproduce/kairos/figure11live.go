@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// liveAtOnce is how many of the pools with the highest bounds are looked at at once, each alone in its own data plane: one takes
-// minutes of real time, and workers that sleep leave the processor to each other.
+// liveAtOnce is how many of the pools with the highest bounds are looked at at once, each alone in its own data plane:
+// one takes minutes of real time, and workers that sleep leave the processor to each other.
 const liveAtOnce = 4
 
 var lively = grain{queries: 2000, runs: 2, resolution: 0.04, rough: true}
@@ -24,8 +24,8 @@ type attempts struct {
 // share of a space that was tried, in %.
 func (s *attempts) share(space int) float64 { return 100 * float64(len(s.tried)) / float64(space) }
 
-// figure11Live has Algorithm 1 evaluate pools on the data plane (§5.2: "online evaluation") and beside it in the simulator, and
-// compares what pools carry in both.
+// figure11Live has Algorithm 1 evaluate pools on the data plane (§5.2: "online evaluation") and beside it in the
+// simulator, and compares what pools carry in both.
 func figure11Live(l *lab) error {
 	q := question{setup: at("rm2"), system: own, arrivals: whole}
 	s, err := l.service(q.setup)
@@ -55,7 +55,8 @@ func figure11Live(l *lab) error {
 		var out outcome
 		var err error
 		simulate := by(s.probe)
-		if out.simulated.tried, out.simulated.best, err = experiment.Best(ctx, ranked, simulate, func(float64) {}); err != nil {
+		if out.simulated.tried, out.simulated.best, err = experiment.Best(ctx, ranked, simulate,
+			func(float64) {}); err != nil {
 			return nil, err
 		}
 		ahead, end := context.WithCancel(ctx)
@@ -98,7 +99,9 @@ func figure11Live(l *lab) error {
 			o.Add(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.tried)))
 		}
 		for i, r := range ranked[:liveAtOnce] {
-			here := map[string]string{"model": q.model, "rule": own, "arrivals": q.arrivals.String(), "pool": pool(r.Pool).String()}
+			here := map[string]string{
+				"model": q.model, "rule": own, "arrivals": q.arrivals.String(), "pool": pool(r.Pool).String(),
+			}
 			o.Add(row("11L", own, "bound", "queries/s", here), r.Bound)
 			o.Add(row("11L", own, "throughput, live", "queries/s", here), out.here[i].Rate)
 			o.Add(row("11L", own, "throughput, simulated", "queries/s", here), out.there[i].Rate)

@@ -20,8 +20,8 @@ type shift struct {
 	tasks   []*reproduce.Task
 }
 
-// figure12 is what every scheme evaluates once the sizes of RM2's queries have become Gaussian (§8.4): Kairos takes a pool, the
-// others search, Ribbon's by Bayesian optimisation and those that the paper leaves open by Algorithm 1.
+// figure12 is what every scheme evaluates once the sizes of RM2's queries have become Gaussian (§8.4): Kairos takes a
+// pool, the others search, Ribbon's by Bayesian optimisation and those that the paper leaves open by Algorithm 1.
 func figure12(l *lab) error {
 	var all []*shift
 	for _, to := range gaussians {
@@ -37,7 +37,9 @@ func figure12(l *lab) error {
 			panels = append(panels, x.say(o))
 		}
 		o.Notes = append(o.Notes, fmt.Sprintf(
-			"Figures 12 and 16: of the Gaussian sizes the paper gives no parameters. %v has about the mean and the deviation of the production sizes; %v is what DeepRecSys draws by default, small enough for every type to serve all of it, so that pools need no base machine.",
+			"Figures 12 and 16: of the Gaussian sizes the paper gives no parameters. %v has about the mean and the "+
+				"deviation of the production sizes; %v is what DeepRecSys draws by default, small enough for every "+
+				"type to serve all of it, so that pools need no base machine.",
 			gaussian, deepRecSys))
 		chart(o, "12", "12: RM2 after the sizes of queries have changed", 1, panels...)
 		return nil
@@ -93,7 +95,8 @@ func (x *shift) say(o *reproduce.Outcome) plot.Panel {
 	lines := []plot.Line{flat}
 	for n, scheme := range x.schemes {
 		t := x.tasks[n]
-		count, reach := row("12", scheme.name, "evaluations", "", setting), row("12", scheme.name, "evaluations until as good as kairos", "", setting)
+		count, reach := row("12", scheme.name, "evaluations", "", setting),
+			row("12", scheme.name, "evaluations until as good as kairos", "", setting)
 		if c, ok := claims12[scheme.name]; ok {
 			count = said(count, c.value, c.source)
 		}
@@ -101,7 +104,10 @@ func (x *shift) say(o *reproduce.Outcome) plot.Panel {
 			reach = said(reach, c.value, c.source)
 		}
 		o.Add(count, explored(t, func(e *exploration) float64 { return float64(len(e.pools)) })...)
-		o.Add(row("12", scheme.name, "best throughput", "queries/s", setting), explored(t, func(e *exploration) float64 { return e.rates[e.top()] })...)
+		o.Add(row("12", scheme.name, "best throughput", "queries/s", setting),
+			explored(t, func(e *exploration) float64 {
+				return e.rates[e.top()]
+			})...)
 		var reached []float64
 		for seed, d := range t.Done {
 			if k := d.(*exploration).until(rates[seed]); k > 0 {
@@ -119,7 +125,10 @@ func (x *shift) say(o *reproduce.Outcome) plot.Panel {
 		}
 		lines = append(lines, line)
 	}
-	return plot.Panel{Name: "best throughput so far (queries/s), sizes " + x.sizes.String(), XName: "evaluation", Lines: lines, Low: 0, High: math.NaN()}
+	return plot.Panel{
+		Name: "best throughput so far (queries/s), sizes " + x.sizes.String(), XName: "evaluation", Lines: lines,
+		Low: 0, High: math.NaN(),
+	}
 }
 
 var (

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
@@ -59,7 +59,8 @@ func figure13(l *lab) error {
 		for _, m := range models {
 			x := ladders[m.name]
 			p := plot.Panel{Name: m.name + ": queries/s", XName: "by upper bound", Low: 0, High: math.NaN()}
-			bound, ours, got, star := plot.Line{Name: "upper bound", Faint: true}, plot.Line{Name: "linear program"}, plot.Line{Name: "kairos"}, plot.Line{Name: "chosen"}
+			bound, ours, got, star := plot.Line{Name: "upper bound", Faint: true}, plot.Line{Name: "linear program"},
+				plot.Line{Name: "kairos"}, plot.Line{Name: "chosen"}
 			rates := make([][]float64, len(x.ranked))
 			for i, r := range x.ranked {
 				setting := map[string]string{"model": m.name, "arrivals": whole.String()}
@@ -114,7 +115,8 @@ func (x *ladder) say(o *reproduce.Outcome, model string, rates [][]float64) {
 		place, ours = append(place, float64(best+1)), append(ours, float64(before))
 		chosen = append(chosen, float64(x.chosen+1))
 		below := func(i int) float64 { return 100 * (1 - rates[i][seed]/rates[best][seed]) }
-		misses, first, byProgram = append(misses, below(x.chosen)), append(first, below(0)), append(byProgram, below(program))
+		misses, first, byProgram = append(misses, below(x.chosen)), append(first, below(0)),
+			append(byProgram, below(program))
 		part := 0.0
 		for i := range rates {
 			part = max(part, rates[i][seed]/x.fluid[i])

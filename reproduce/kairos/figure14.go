@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
@@ -39,7 +39,9 @@ func figure14(l *lab) error {
 			lines = append(lines, plot.Line{Name: rule})
 		}
 		for i, r := range x.ranked {
-			setting := map[string]string{"model": "rm2", "arrivals": whole.String(), "pool": fmt.Sprintf("%d. %v", i+1, pool(r.Pool))}
+			setting := map[string]string{
+				"model": "rm2", "arrivals": whole.String(), "pool": fmt.Sprintf("%d. %v", i+1, pool(r.Pool)),
+			}
 			note := func(n int, y float64) {
 				lines[n].X, lines[n].Y = append(lines[n].X, float64(i+1)), append(lines[n].Y, y)
 			}
@@ -52,7 +54,9 @@ func figure14(l *lab) error {
 				note(n+2, mean(rates))
 			}
 		}
-		chart(o, "14", "14: RM2 by pool and rule", 1, plot.Panel{Name: "throughput (queries/s)", XName: "by upper bound", Lines: lines, Low: 0, High: math.NaN()})
+		chart(o, "14", "14: RM2 by pool and rule", 1, plot.Panel{
+			Name: "throughput (queries/s)", XName: "by upper bound", Lines: lines, Low: 0, High: math.NaN(),
+		})
 		return nil
 	})
 	return nil

@@ -65,12 +65,16 @@ func figure15(l *lab) error {
 	})
 }
 
-// figure16 is Gaussian sizes, and latencies that are 5 % off what is predicted (§8.6). The paper says 5 % variance; it is a
-// deviation of 5 % here.
+// figure16 is Gaussian sizes, and latencies that are 5 % off what is predicted (§8.6). The paper says 5 % variance; it
+// is a deviation of 5 % here.
 func figure16(l *lab) error {
 	var all []*altered
 	for _, to := range gaussians {
-		all = append(all, &altered{name: "sizes", value: to.String(), budget: budget, differ: func(s *setup) { s.sizes = to }})
+		all = append(all, &altered{name: "sizes", value: to.String(), budget: budget, differ: func(s *setup) {
+			s.sizes = to
+		}})
 	}
-	return l.figureOf("16", append(all, &altered{name: "noise", value: "5 %", budget: budget, differ: func(s *setup) { s.noise = 0.05 }}))
+	return l.figureOf("16", append(all, &altered{name: "noise", value: "5 %", budget: budget, differ: func(s *setup) {
+		s.noise = 0.05
+	}}))
 }

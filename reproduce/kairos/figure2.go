@@ -12,8 +12,8 @@ const (
 	shown, least = 60, 20.0
 )
 
-// figure2 is simulated annealing among pools for RM2 under Ribbon's rule (§4). The paper does not say its cooling; ours is the
-// search's own. We take all four types.
+// figure2 is simulated annealing among pools for RM2 under Ribbon's rule (§4). The paper does not say its cooling; ours
+// is the search's own. We take all four types.
 func figure2(l *lab) error {
 	q := question{setup: at("rm2"), system: "fcfs", arrivals: whole}
 	search := l.wantSearch(q, searcher{"annealing", annealing}, shown)
@@ -37,7 +37,8 @@ func figure2(l *lab) error {
 			worse = append(worse, 100*float64(under)/math.Max(float64(n), 1))
 			best = append(best, e.rates[e.top()])
 		}
-		o.Add(said(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting), 70, "§4, about"), worse...)
+		o.Add(said(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting), 70, "§4, about"),
+			worse...)
 		o.Add(row("2", "annealing", "best throughput", "queries/s", setting), best...)
 		o.Add(row("2", "homogeneous, scaled", "best throughput", "queries/s", setting), level...)
 		e := search.Done[0].(*exploration)
@@ -48,7 +49,10 @@ func figure2(l *lab) error {
 			flat.X, flat.Y = append(flat.X, x), append(flat.Y, 0)
 		}
 		chart(o, "2", "2: pools that annealing evaluates, RM2 under Ribbon's rule", 1,
-			plot.Panel{Name: "throughput over homogeneous (%)", XName: "evaluation", Lines: []plot.Line{line, flat}, Low: math.NaN(), High: math.NaN()})
+			plot.Panel{
+				Name: "throughput over homogeneous (%)", XName: "evaluation", Lines: []plot.Line{line, flat},
+				Low: math.NaN(), High: math.NaN(),
+			})
 		return nil
 	})
 	return nil

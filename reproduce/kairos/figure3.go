@@ -5,8 +5,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure3 runs the pools of Figure 1 under every rule, and the oracle on them (§4). The paper shows the first three rules and
-// the oracle, without numbers in the text.
+// figure3 runs the pools of Figure 1 under every rule, and the oracle on them (§4). The paper shows the first three
+// rules and the oracle, without numbers in the text.
 func figure3(l *lab) error {
 	s, err := l.service(at("rm2"))
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
@@ -81,7 +81,8 @@ func (c *contest) scaled() []float64 {
 func (c *contest) gain() []float64 { return over(c.kairos.rates(), c.scaled()) }
 
 // say notes a contest; published gives the gain what was published.
-func (c *contest) say(o *reproduce.Outcome, figure string, setting map[string]string, published func(reproduce.Row) reproduce.Row) {
+func (c *contest) say(o *reproduce.Outcome, figure string, setting map[string]string,
+	published func(reproduce.Row) reproduce.Row) {
 	setting["model"], setting["arrivals"] = c.setup.model, c.arrivals.String()
 	o.Add(row(figure, "homogeneous, scaled", throughputRow, "queries/s", setting), c.scaled()...)
 	machines(o, figure, "homogeneous, scaled", setting, homogeneous(c.budget))

@@ -33,16 +33,17 @@ type searched struct {
 
 // wantPlus has KAIROS+ run with every seed, as Algorithm 1 with a bound.
 func (l *lab) wantPlus(q question, name string, search searching) *reproduce.Task {
-	return l.Do(fmt.Sprintf("%s for %v, finely", name, q), 40*l.coarse.queries*l.coarse.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		e, err := l.explore(ctx, q, search, budget, 0, seed)
-		if err != nil {
-			return nil, err
-		}
-		q := q
-		q.pool = e.pools[e.top()]
-		got, err := l.measure(ctx, q, l.fine, seed)
-		return &searched{got, q.pool, len(e.pools)}, err
-	})
+	return l.Do(fmt.Sprintf("%s for %v, finely", name, q), 40*l.coarse.queries*l.coarse.runs, l.Seeds,
+		func(ctx context.Context, seed uint64) (any, error) {
+			e, err := l.explore(ctx, q, search, budget, 0, seed)
+			if err != nil {
+				return nil, err
+			}
+			q := q
+			q.pool = e.pools[e.top()]
+			got, err := l.measure(ctx, q, l.fine, seed)
+			return &searched{got, q.pool, len(e.pools)}, err
+		})
 }
 
 // lineup is one model in Figure 9: what every rule carries on its best pool.
@@ -102,10 +103,12 @@ type claim struct {
 }
 
 // claims9 are of Kairos over other rules.
-var claims9 = map[string]claim{"fcfs": {1.5, "§8.2, around"}, "drs": {1.44, "§8.2, up to"}, "clkwrk": {1.44, "§8.2, up to"}}
+var claims9 = map[string]claim{
+	"fcfs": {1.5, "§8.2, around"}, "drs": {1.44, "§8.2, up to"}, "clkwrk": {1.44, "§8.2, up to"},
+}
 
-// figure9 is §8.2. The paper gives no numbers but these: about 1.5 times Ribbon for every model, up to 44 % over DRS and CLKWRK,
-// within 15 % of the oracle.
+// figure9 is §8.2. The paper gives no numbers but these: about 1.5 times Ribbon for every model, up to 44 % over DRS
+// and CLKWRK, within 15 % of the oracle.
 func figure9(l *lab) error {
 	var all []*lineup
 	for _, by := range both {
@@ -162,7 +165,8 @@ func (x *lineup) entries() (rivals, own []entry) {
 		}
 		rivals = append(rivals, e)
 	}
-	own = append(own, entry{"kairos", []pool{x.pool}, x.kairos.allowed()}, entry{ours, []pool{x.other}, x.ours.allowed()}, entry{ahead, []pool{x.other}, x.ahead.allowed()})
+	own = append(own, entry{"kairos", []pool{x.pool}, x.kairos.allowed()},
+		entry{ours, []pool{x.other}, x.ours.allowed()}, entry{ahead, []pool{x.other}, x.ahead.allowed()})
 	for n, t := range x.plus {
 		e := entry{system: algorithm1[n].name}
 		for _, d := range t.Done {

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
@@ -24,8 +24,8 @@ type comparison struct {
 	runs     []measured
 }
 
-// figureB sets the paper's bound beside our linear program: how far they lie apart, which of them simulation and the oracle pass,
-// and whose highest pools are the best.
+// figureB sets the paper's bound beside our linear program: how far they lie apart, which of them simulation and the
+// oracle pass, and whose highest pools are the best.
 func figureB(l *lab) error {
 	var all []*comparison
 	for _, m := range models {
@@ -64,14 +64,17 @@ func (l *lab) comparison(model string) (*comparison, error) {
 		return nil, err
 	}
 	for _, r := range ranked {
-		x.pools, x.upper, x.fluid = append(x.pools, pool(r.Pool)), append(x.upper, r.Bound), append(x.fluid, f.Of(r.Pool))
+		x.pools, x.upper, x.fluid = append(x.pools, pool(r.Pool)), append(x.upper, r.Bound),
+			append(x.fluid, f.Of(r.Pool))
 	}
 	every := max(len(x.pools)/others, 1)
 	second := places(x.fluid)
 	for i := range x.pools {
 		if i < highest || second[i] <= highest || i%every == 0 {
 			x.measured = append(x.measured, i)
-			x.runs = append(x.runs, l.want(question{setup: at(model), pool: x.pools[i], system: own, arrivals: whole}, l.coarse))
+			x.runs = append(x.runs, l.want(question{
+				setup: at(model), pool: x.pools[i], system: own, arrivals: whole,
+			}, l.coarse))
 		}
 	}
 	return x, nil
@@ -160,7 +163,8 @@ func (x *comparison) say(o *reproduce.Outcome) plot.Panel {
 		o.Add(row("B", b.name, "passed by the oracle", "pools", setting), float64(oracleAbove))
 	}
 	p := plot.Panel{Name: x.model + ": queries/s", XName: "by upper bound", Low: 0, High: math.NaN()}
-	upper, fluid, oracle, got := plot.Line{Name: "upper bound"}, plot.Line{Name: "linear program"}, plot.Line{Name: "oracle", Faint: true}, plot.Line{Name: "kairos"}
+	upper, fluid, oracle, got := plot.Line{Name: "upper bound"}, plot.Line{Name: "linear program"},
+		plot.Line{Name: "oracle", Faint: true}, plot.Line{Name: "kairos"}
 	for i, pool := range x.pools {
 		at := float64(i + 1)
 		upper.X, upper.Y = append(upper.X, at), append(upper.Y, x.upper[i])

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it serves,
-// for every model and type. Theirs are counts of drawn queries.
+// With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it
+// serves, for every model and type. Theirs are counts of drawn queries.
 func TestCapacityAsPublished(t *testing.T) {
 	rows, err := data.Records("capacity.csv", "model", "type", "queries_per_s", "limit_items", "share", "time_share")
 	if err != nil {
@@ -41,14 +41,16 @@ func TestCapacityAsPublished(t *testing.T) {
 		if types[d].Name == "t3.xlarge" {
 			off = 0.12 // slow now and then, and their runs are others than the samples
 		}
-		if got := share / busy; math.Abs(got/v[0]-1) > off || math.Abs(share-v[2]) > 0.01 || math.Abs(small/base-v[3]) > 0.015 {
-			t.Errorf("%s on %s: %.2f queries/s of a share of %.3f and %.3f of the time, published %.2f, %.3f and %.3f", r[0], r[1], got, share, small/base, v[0], v[2], v[3])
+		if got := share / busy; math.Abs(got/v[0]-1) > off || math.Abs(share-v[2]) > 0.01 ||
+			math.Abs(small/base-v[3]) > 0.015 {
+			t.Errorf("%s on %s: %.2f queries/s of a share of %.3f and %.3f of the time, published %.2f, %.3f and %.3f",
+				r[0], r[1], got, share, small/base, v[0], v[2], v[3])
 		}
 	}
 }
 
-// Four base machines carry at most what they carry without a pause, 60.3 queries/s of RM2, and come near it under smooth
-// arrivals, less near under a Poisson process.
+// Four base machines carry at most what they carry without a pause, 60.3 queries/s of RM2, and come near it under
+// smooth arrivals, less near under a Poisson process.
 func TestHomogeneous(t *testing.T) {
 	l := newLab(reproduce.Request{})
 	for by, want := range map[arrivals][2]float64{whole: {53, 59}, poisson: {46, 53}} {
@@ -63,8 +65,8 @@ func TestHomogeneous(t *testing.T) {
 	}
 }
 
-// A figure runs from the lab to its rows and its chart: the pools of Figure 1 stand as the paper says, the mixed one of three base
-// machines ahead of those with fewer, which are behind the homogeneous one.
+// A figure runs from the lab to its rows and its chart: the pools of Figure 1 stand as the paper says, the mixed one of
+// three base machines ahead of those with fewer, which are behind the homogeneous one.
 func TestFigure1(t *testing.T) {
 	p := Paper()
 	o, err := p.Run(t.Context(), reproduce.Request{Figures: []string{"1"}, Parallel: 1})

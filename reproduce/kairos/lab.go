@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // lab is where figures say what they want.
@@ -58,7 +58,8 @@ type question struct {
 }
 
 func (q question) String() string {
-	return fmt.Sprintf("%s of %s on %v, %v, sizes %v, QoS x %v, noise %v", q.system, q.model, q.pool, q.arrivals, q.sizes, q.qos, q.noise)
+	return fmt.Sprintf("%s of %s on %v, %v, sizes %v, QoS x %v, noise %v", q.system, q.model, q.pool, q.arrivals,
+		q.sizes, q.qos, q.noise)
 }
 
 // grain is how exactly throughput is wanted.
@@ -127,7 +128,9 @@ func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (
 
 // allowing is the search from a rate.
 func (g grain) allowing(start float64, seed uint64) experiment.Allowing {
-	return experiment.Allowing{Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, Rough: g.rough, Seed: seed * 1000}
+	return experiment.Allowing{
+		Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, Rough: g.rough, Seed: seed * 1000,
+	}
 }
 
 const (
@@ -165,7 +168,9 @@ func (s *service) cases(q question) (func(rate float64) *experiment.Case, error)
 		set(&system.Options, q.threshold)
 	}
 	return func(rate float64) *experiment.Case {
-		return &experiment.Case{World: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source { return q.arrivals.source(rate, drawn, seed) }}
+		return &experiment.Case{World: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source {
+			return q.arrivals.source(rate, drawn, seed)
+		}}
 	}, nil
 }
 
@@ -174,9 +179,10 @@ type measured struct{ *reproduce.Task }
 
 // want has throughput measured with every seed.
 func (l *lab) want(q question, g grain) measured {
-	return measured{l.Do(fmt.Sprintf("%v, %d x %d queries", q, g.runs, g.queries), g.queries*g.runs, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		return l.measure(ctx, q, g, seed)
-	})}
+	return measured{l.Do(fmt.Sprintf("%v, %d x %d queries", q, g.runs, g.queries), g.queries*g.runs, l.Seeds,
+		func(ctx context.Context, seed uint64) (any, error) {
+			return l.measure(ctx, q, g, seed)
+		})}
 }
 
 // allowed is what was measured, by seed.
@@ -202,7 +208,9 @@ func at(model string) setup { return setup{model: model, qos: 1} }
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
-	return reproduce.Row{Paper: "kairos", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+	return reproduce.Row{
+		Paper: "kairos", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
+	}
 }
 
 // said gives a row what was published.

@@ -6,17 +6,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// liveProbe is probe on the data plane instead: on the real clock, with workers that sleep for as long as simulated ones would take.
+// liveProbe is probe on the data plane instead: on the real clock, with workers that sleep for as long as simulated
+// ones would take.
 func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Probe, error) {
 	at, err := s.cases(q)
 	if err != nil {
@@ -41,7 +42,9 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 			return 0, 0, err
 		}
 		var violations atomic.Int64
-		source := experiment.Until(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool { return float64(violations.Load()) > giveUp*float64(g.queries) })
+		source := experiment.Until(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool {
+			return float64(violations.Load()) > giveUp*float64(g.queries)
+		})
 		err = reproduce.Live(ctx, dataplane.Config{
 			Spec: c.World.Spec, Engine: e, Initial: c.Initial, Planner: planner,
 			Backend: func(w serving.WorkerID) dataplane.Backend { return workers[c.World.Spec.Workers[w].DeviceType] },

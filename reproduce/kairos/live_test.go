@@ -9,8 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// A probe on the data plane sees what one in the simulator sees: as much is late below what a pool carries, at it and far above it, where
-// it gives up. Time is fake here, so that nothing else differs but the order in which machines draw.
+// A probe on the data plane sees what one in the simulator sees: as much is late below what a pool carries, at it and
+// far above it, where it gives up. Time is fake here, so that nothing else differs but the order in which machines
+// draw.
 func TestLiveProbe(t *testing.T) {
 	l := newLab(reproduce.Request{})
 	s, err := l.service(at("rm2"))
@@ -44,7 +45,8 @@ func TestLiveProbe(t *testing.T) {
 	}
 }
 
-// The whole figure on fake time: the search on the data plane takes the pool that the simulated one takes, and pools carry the same.
+// The whole figure on fake time: the search on the data plane takes the pool that the simulated one takes, and pools
+// carry the same.
 func TestFigure11Live(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, err := run(t.Context(), reproduce.Request{Figures: []string{"11L"}, Seeds: 1, Parallel: 1})

@@ -3,8 +3,8 @@ package kairos
 import (
 	"math"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // arrivals is what comes between queries.
@@ -17,8 +17,9 @@ const (
 
 func (a arrivals) String() string { return [...]string{"whole ms", "Poisson"}[a] }
 
-// bursts is how gaps vary at a rate, as their deviation over their mean, and how many queries come at one moment on average. The
-// deviation of Poisson-distributed milliseconds is the root of their mean, and a gap is 0 with probability exp(-mean).
+// bursts is how gaps vary at a rate, as their deviation over their mean, and how many queries come at one moment on
+// average. The deviation of Poisson-distributed milliseconds is the root of their mean, and a gap is 0 with probability
+// exp(-mean).
 func (a arrivals) bursts(rate float64) (vary, together float64) {
 	if a == poisson {
 		return 1, 1
@@ -30,7 +31,10 @@ func (a arrivals) bursts(rate float64) (vary, together float64) {
 // source draws the queries of a seed at a rate: the same sizes at every rate, and the same gaps, stretched.
 func (a arrivals) source(rate float64, drawn workload.Sizes, seed uint64) workload.Source {
 	constant, r := workload.Constant(rate), workload.Stream(seed, "arrivals")
-	out := &workload.App{Sizes: drawn, SizeRand: workload.Stream(seed, "items"), Template: workload.Arrival{Variant: serving.None, Sample: -1}}
+	out := &workload.App{
+		Sizes: drawn, SizeRand: workload.Stream(seed, "items"), Template: workload.Arrival{Variant: serving.None,
+			Sample: -1},
+	}
 	if a == whole {
 		out.Times = workload.NewWholeMilliseconds(constant, r)
 	} else {

@@ -53,7 +53,8 @@ func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, err
 // fluid is our bound, which nothing passes.
 func (s *service) fluid() (*planner.Fluid, error) { return planner.NewFluid(s.market, outside) }
 
-// oracular is what the oracle carries on every pool under the budget, on a sequence of queries that has the mix as its quantiles.
+// oracular is what the oracle carries on every pool under the budget, on a sequence of queries that has the mix as its
+// quantiles.
 type oracular struct {
 	rates map[pool]float64
 	best  pool

@@ -39,8 +39,8 @@ func machines(o *reproduce.Outcome, figure, system string, setting map[string]st
 	}
 }
 
-// rules for sending queries that pools are compared under (§7): Ribbon's, DRS, CLKWRK and Kairos's own, as far as there are
-// systems of these names.
+// rules for sending queries that pools are compared under (§7): Ribbon's, DRS, CLKWRK and Kairos's own, as far as there
+// are systems of these names.
 func rules() []string {
 	var out []string
 	for _, name := range []string{"fcfs", "drs", "clkwrk", "kairos"} {
@@ -58,7 +58,9 @@ func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
 
 // chart of panels in so many columns.
 func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
-	o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + name, Chart: &plot.Chart{Title: "Kairos, Figure " + title, Panels: panels, Columns: columns}})
+	o.Charts = append(o.Charts, reproduce.Chart{
+		Name: "figure-" + name, Chart: &plot.Chart{Title: "Kairos, Figure " + title, Panels: panels, Columns: columns},
+	})
 }
 
 func mean(v []float64) float64 {

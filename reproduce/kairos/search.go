@@ -15,14 +15,16 @@ type exploration struct {
 	space int // pools under the budget
 }
 
-// explore searches for the best pool of a system; limit bounds the evaluations, 0 is no bound. Pools within one that was
-// evaluated are pruned (§5.2). The pool of q does not matter.
-func (l *lab) explore(ctx context.Context, q question, search searching, budget float64, limit int, seed uint64) (*exploration, error) {
+// explore searches for the best pool of a system; limit bounds the evaluations, 0 is no bound. Pools within one that
+// was evaluated are pruned (§5.2). The pool of q does not matter.
+func (l *lab) explore(ctx context.Context, q question, search searching, budget float64, limit int,
+	seed uint64) (*exploration, error) {
 	return l.exploring(ctx, q, search, budget, limit, seed, seed)
 }
 
 // exploring is explore with another number that the search draws by: what is measured stays the same.
-func (l *lab) exploring(ctx context.Context, q question, search searching, budget float64, limit int, seed, chance uint64) (*exploration, error) {
+func (l *lab) exploring(ctx context.Context, q question, search searching, budget float64, limit int, seed,
+	chance uint64) (*exploration, error) {
 	s, err := l.service(q.setup)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
 // sizes is a distribution of query sizes.
@@ -13,8 +13,9 @@ type sizes int
 
 const (
 	production sizes = iota // as the authors' code draws them for the trace of [17]
-	gaussian                // §8.4, §8.6: the paper gives no parameters; with mean and deviation of the production sizes
-	deepRecSys              // Gaussian as DeepRecSys, whose generator of queries the paper builds on, has it by default
+	// §8.4, §8.6: the paper gives no parameters; with mean and deviation of the production sizes
+	gaussian
+	deepRecSys // Gaussian as DeepRecSys, whose generator of queries the paper builds on, has it by default
 )
 
 // gaussians are the Gaussian sizes.
@@ -43,15 +44,16 @@ func (s sizes) mix() (serving.Mix, error) {
 	spike := workload.UniformSize{Min: 190, Max: 199}
 	all, err := workload.Blend(
 		[]serving.Mix{
-			workload.UniformSize{Min: 1, Max: 99}.Mix(), workload.UniformSize{Min: 200, Max: 599}.Mix(), workload.UniformSize{Min: 600, Max: 999}.Mix(),
+			workload.UniformSize{Min: 1, Max: 99}.Mix(), workload.UniformSize{Min: 200, Max: 599}.Mix(),
+			workload.UniformSize{Min: 600, Max: 999}.Mix(),
 			middle, spike.Mix(),
 		},
 		[]float64{8, 22, 5, 64 * inside, 64 * (1 - inside)})
 	return workload.RoundUp(all, step), err
 }
 
-// narrow is what is drawn log-normally with parameters 5.1 and 0.2: the probability that it lies in [100, 200], and the whole
-// numbers to which it is cut there. What lies outside is drawn anew from 190 to 199.
+// narrow is what is drawn log-normally with parameters 5.1 and 0.2: the probability that it lies in [100, 200], and the
+// whole numbers to which it is cut there. What lies outside is drawn anew from 190 to 199.
 func narrow() (inside float64, mix serving.Mix) {
 	const mu, sigma = 5.1, 0.2
 	below := func(x float64) float64 { return math.Erfc((mu-math.Log(x))/(sigma*math.Sqrt2)) / 2 }

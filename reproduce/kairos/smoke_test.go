@@ -10,8 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Every figure, measured far too coarsely to mean anything, comes to rows that are numbers and to charts that can be drawn. What a
-// figure says depends neither on which others are asked for nor on what runs at once, although they share what is measured.
+// Every figure, measured far too coarsely to mean anything, comes to rows that are numbers and to charts that can be
+// drawn. What a figure says depends neither on which others are asked for nor on what runs at once, although they share
+// what is measured.
 func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")

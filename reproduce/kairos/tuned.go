@@ -13,8 +13,8 @@ var tuned = map[string]func(o *systems.Options, items int){
 	"drs": func(o *systems.Options, items int) { o.Routing.Threshold = items },
 }
 
-// balanced is the size above which queries must go to base machines for these and the others to be equally loaded: where the
-// hill climbing begins. The others are sent nothing that one of their types does not serve in time.
+// balanced is the size above which queries must go to base machines for these and the others to be equally loaded:
+// where the hill climbing begins. The others are sent nothing that one of their types does not serve in time.
 func (s *service) balanced(p pool) int {
 	m := s.market
 	most, at := 0.0, 0

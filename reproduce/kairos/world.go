@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
-	planner "github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/measure/report"
+	planner "github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -35,8 +35,9 @@ type service struct {
 	oracle  func() (*oracular, error) // on the best pool for it, found once
 }
 
-// newService reads a model. Predictions are the measured means; what happens has the measured deviation too. A query runs alone
-// and is never dropped, as in the authors' code: what comes late still takes a machine's time, and counts as violated.
+// newService reads a model. Predictions are the measured means; what happens has the measured deviation too. A query
+// runs alone and is never dropped, as in the authors' code: what comes late still takes a machine's time, and counts as
+// violated.
 func newService(s setup) (*service, error) {
 	at := slices.IndexFunc(models, func(m model) bool { return m.name == s.model })
 	if at < 0 {
@@ -49,7 +50,9 @@ func newService(s setup) (*service, error) {
 	out := &service{setup: s, spec: serving.Spec{
 		DeviceTypes: types,
 		Apps: []serving.App{{
-			Name: s.model, SLO: serving.SLO{Latency: time.Duration(s.qos * float64(models[at].qos)), Percentile: 99}, Late: serving.ServeLate, Weight: 1,
+			Name: s.model, SLO: serving.SLO{
+				Latency: time.Duration(s.qos * float64(models[at].qos)), Percentile: 99,
+			}, Late: serving.ServeLate, Weight: 1,
 			Mix: mix, QueueLimit: 1 << 30, Stages: []serving.StageID{0},
 		}},
 		Stages:   []serving.Stage{{Name: s.model, Variants: []serving.VariantID{0}}},
@@ -77,7 +80,9 @@ func newService(s setup) (*service, error) {
 // world is the service on a pool, with the plan that every machine serves queries of every size.
 func (s *service) world(p pool) (*experiment.World, *plan.Plan, error) {
 	w := experiment.World{
-		Spec: &s.spec, Beliefs: s.beliefs, Apps: []report.AppInfo{{Name: s.model, BestAccuracy: 1, SLO: s.spec.Apps[0].SLO}},
+		Spec: &s.spec, Beliefs: s.beliefs, Apps: []report.AppInfo{
+			{Name: s.model, BestAccuracy: 1, SLO: s.spec.Apps[0].SLO},
+		},
 		Truth: func(r *rand.Rand) (truth.Model, error) { return s.truth.With(r), nil },
 	}
 	out, initial, err := w.Rented(s.market, p.of(), 0, outside)

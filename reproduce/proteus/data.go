@@ -1,5 +1,5 @@
-// Package proteus runs the experiments of Proteus (ASPLOS 2024, §6) from the numbers its authors published, on this project's
-// engine, planner and simulator.
+// Package proteus runs the experiments of Proteus (ASPLOS 2024, §6) from the numbers its authors published, on this
+// project's engine, planner and simulator.
 package proteus
 
 import (
@@ -28,18 +28,21 @@ var devices = []struct {
 	count int
 }{{"cpu", 20}, {"gpu_pascal", 10}, {"gpu_ampere", 10}}
 
-// table reads the profile: a spec with the given number of each worker and an objective of 300 ms for every family, and what
-// was measured of its variants. Accuracies are normalised to the family's best, as the paper's are.
+// table reads the profile: a spec with the given number of each worker and an objective of 300 ms for every family, and
+// what was measured of its variants. Accuracies are normalised to the family's best, as the paper's are.
 func table(scale int) (*serving.Spec, serving.Measurements, error) {
 	var m serving.Measurements
 	spec := &serving.Spec{}
 	for d, x := range devices {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: x.name, Cores: 1})
 		for k := range x.count * scale {
-			spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("%s-%d", x.name, k), DeviceType: serving.DeviceTypeID(d)})
+			spec.Workers = append(spec.Workers, serving.Worker{
+				Name: fmt.Sprintf("%s-%d", x.name, k), DeviceType: serving.DeviceTypeID(d),
+			})
 		}
 	}
-	rows, err := reproduce.Records("data/profile.csv", profileCSV, "family", "variant", "accuracy_pct", "device", "batch", "p50_ms")
+	rows, err := reproduce.Records("data/profile.csv", profileCSV, "family", "variant", "accuracy_pct", "device",
+		"batch", "p50_ms")
 	if err != nil {
 		return nil, m, err
 	}
@@ -48,7 +51,8 @@ func table(scale int) (*serving.Spec, serving.Measurements, error) {
 		if a < 0 {
 			a = len(spec.Apps)
 			spec.Apps = append(spec.Apps, serving.App{
-				Name: r[0], SLO: serving.SLO{Latency: objective, Percentile: 99}, Weight: 1, QueueLimit: 100_000, Stages: []serving.StageID{serving.StageID(a)},
+				Name: r[0], SLO: serving.SLO{Latency: objective, Percentile: 99}, Weight: 1, QueueLimit: 100_000,
+				Stages: []serving.StageID{serving.StageID(a)},
 			})
 			spec.Stages = append(spec.Stages, serving.Stage{Name: r[0], App: serving.AppID(a)})
 		}
@@ -62,7 +66,9 @@ func table(scale int) (*serving.Spec, serving.Measurements, error) {
 		}
 		if v < 0 {
 			v = len(spec.Variants)
-			spec.Variants = append(spec.Variants, serving.Variant{Name: r[1], Stage: serving.StageID(a), Accuracy: accuracy / 100, MaxBatch: batches[len(batches)-1]})
+			spec.Variants = append(spec.Variants, serving.Variant{
+				Name: r[1], Stage: serving.StageID(a), Accuracy: accuracy / 100, MaxBatch: batches[len(batches)-1],
+			})
 			spec.Stages[a].Variants = append(spec.Stages[a].Variants, serving.VariantID(v))
 		}
 		took := time.Duration(p50 * float64(time.Millisecond))

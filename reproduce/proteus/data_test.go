@@ -7,12 +7,13 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// What is carried is what the authors published: 46 variants of 9 families on 40 devices, and traces of so many queries.
+// What is carried is what the authors published: 46 variants of 9 families on 40 devices, and traces of so many
+// queries.
 func TestNumbers(t *testing.T) {
 	spec, m, err := table(1)
 	if err != nil {
@@ -108,8 +109,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// BenchmarkTrace simulates the 290-second trace of 75,253 queries under a plan that stays: ns/query is what the simulator costs
-// without planning.
+// BenchmarkTrace simulates the 290-second trace of 75,253 queries under a plan that stays: ns/query is what the
+// simulator costs without planning.
 func BenchmarkTrace(b *testing.B) {
 	w, err := world(nil, setup{})
 	if err != nil {
@@ -124,7 +125,8 @@ func BenchmarkTrace(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	fixed, err := (&static.Planner{Profile: w.Beliefs, Instances: hosts}).Plan(context.Background(), plan.Request{Spec: w.Spec})
+	fixed, err := (&static.Planner{Profile: w.Beliefs, Instances: hosts}).Plan(context.Background(),
+		plan.Request{Spec: w.Spec})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -139,7 +141,7 @@ func BenchmarkTrace(b *testing.B) {
 			j.Source = func(uint64) workload.Source { return workload.FromSlice(arrivals) }
 			b.ReportAllocs()
 			for range b.N {
-				if _, err := j.Case.Run(context.Background(), 1); err != nil {
+				if _, err := j.Run(context.Background(), 1); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // sizes of the problem: the paper's own, and up to the largest it solves within 60 s, alone and together, and beyond.
@@ -39,19 +39,24 @@ type solving struct {
 	seconds       []float64
 }
 
-// figure10 is §6.8. What a solve takes depends on the machine: the rows hold what does not, the nodes of the search, the size
-// of the program and the gap that was reached; BenchmarkPlan measures the time, and the note here says what it was.
+// figure10 is §6.8. What a solve takes depends on the machine: the rows hold what does not, the nodes of the search,
+// the size of the program and the gap that was reached; BenchmarkPlan measures the time, and the note here says what it
+// was.
 func figure10(l *lab) error {
 	var tasks []*task
 	for _, x := range sizes {
-		tasks = append(tasks, l.do("planning for "+x.what, 400_000*x.types/9, 1, func(ctx context.Context, _ uint64) (any, error) {
-			return l.solve(ctx, x.scale, x.variants, x.types)
-		}))
+		tasks = append(tasks, l.do("planning for "+x.what, 400_000*x.types/9, 1,
+			func(ctx context.Context, _ uint64) (any, error) {
+				return l.solve(ctx, x.scale, x.variants, x.types)
+			}))
 	}
 	l.After(func(o *reproduce.Outcome) error {
 		for i, x := range sizes {
 			s := tasks[i].Done[0].(*solving)
-			setting := map[string]string{"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants), "query types": strconv.Itoa(x.types)}
+			setting := map[string]string{
+				"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants),
+				"query types": strconv.Itoa(x.types),
+			}
 			o.Add(row("10", "proteus", "columns", "", setting), float64(s.columns))
 			o.Add(row("10", "proteus", "rows", "", setting), float64(s.rows))
 			for _, q := range []struct {
@@ -63,7 +68,10 @@ func figure10(l *lab) error {
 				o.Rows[len(o.Rows)-1].Seeds = 1 // low and high are over demands
 			}
 		}
-		o.Notes = append(o.Notes, "Figure 10 counts nodes, since seconds would differ from run to run: make bench prints them. The paper's solver needs 4.2 s on average, and less than 60 s up to 160 devices, 450 variants or 17 query types, at a gap of 50 % in the authors' release.")
+		o.Notes = append(o.Notes,
+			"Figure 10 counts nodes, since seconds would differ from run to run: make bench prints them. The paper's "+
+				"solver needs 4.2 s on average, and less than 60 s up to 160 devices, 450 variants or 17 query "+
+				"types, at a gap of 50 % in the authors' release.")
 		return nil
 	})
 	return nil
@@ -83,12 +91,14 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 	if err != nil {
 		return nil, err
 	}
-	count := &counting{Solver: l.Request.Solver}
+	count := &counting{Solver: l.Solver}
 	mix := make([]float64, types)
 	for a := range mix {
 		mix[a] = 1 / float64(a+1) // Zipf, as the paper spreads queries over types (§6.1.3)
 	}
-	p := &proteus.Planner{Profile: believed, Solver: count, Options: proteus.Options{Batches: batches, Goal: proteus.Throughput}}
+	p := &proteus.Planner{
+		Profile: believed, Solver: count, Options: proteus.Options{Batches: batches, Goal: proteus.Throughput},
+	}
 	most, err := p.Plan(ctx, plan.Request{Spec: spec, Rates: mix})
 	if err != nil {
 		return nil, err
@@ -107,7 +117,8 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 		before, begun := count.nodes, time.Now()
 		x, err := p.Plan(ctx, plan.Request{Spec: spec, Rates: rates})
 		if err != nil {
-			return nil, fmt.Errorf("%d devices, %d variants, %d types at %d %%: %w", len(spec.Workers), variants, types, 100*(n+1)/demands, err)
+			return nil, fmt.Errorf("%d devices, %d variants, %d types at %d %%: %w", len(spec.Workers), variants, types,
+				100*(n+1)/demands, err)
 		}
 		out.nodes, out.gaps = append(out.nodes, float64(count.nodes-before)), append(out.gaps, 100*x.Gap)
 		out.seconds = append(out.seconds, time.Since(begun).Seconds())
@@ -116,15 +127,17 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 	return out, nil
 }
 
-// enlarge adds query types, and variants between those that were measured: each near one of its family, a little faster and
-// less accurate or slower and more.
+// enlarge adds query types, and variants between those that were measured: each near one of its family, a little faster
+// and less accurate or slower and more.
 func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
 	r := workload.Stream(1, "enlarge")
 	families := len(spec.Apps)
 	for a := families; a < types; a++ {
 		like := spec.Apps[a%families]
 		s := serving.StageID(len(spec.Stages))
-		spec.Stages = append(spec.Stages, serving.Stage{Name: fmt.Sprintf("%s-%d", like.Name, a), App: serving.AppID(a)})
+		spec.Stages = append(spec.Stages, serving.Stage{
+			Name: fmt.Sprintf("%s-%d", like.Name, a), App: serving.AppID(a),
+		})
 		like.Name, like.Stages = spec.Stages[s].Name, []serving.StageID{s}
 		spec.Apps = append(spec.Apps, like)
 		// Its own variants, so that no type is without.

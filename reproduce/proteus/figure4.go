@@ -6,9 +6,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/planner/proteus"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
@@ -16,12 +16,13 @@ import (
 // headline are the systems of §6.1.1.
 var headline = []string{"proteus", "infaas-accuracy", "sommelier", "clipper-ht", "clipper-ha"}
 
-// What §6.2 and Figure 4 state of the authors' cluster, and what their simulator gave on medium-normal_load_300 with an exact
-// solver in the place of their gap of 50 % (violations: dropped, or later than a second).
+// What §6.2 and Figure 4 state of the authors' cluster, and what their simulator gave on medium-normal_load_300 with an
+// exact solver in the place of their gap of 50 % (violations: dropped, or later than a second).
 var (
 	publishedDrop = map[string]float64{"proteus": 4.85, "infaas-accuracy": 13.7, "sommelier": 16, "clipper-ht": 20}
 	simulatorSays = map[string][2]float64{
-		"proteus": {0.73, 5.5}, "infaas-accuracy": {13.7, 15.7}, "sommelier": {7.9, 7.6}, "clipper-ht": {20.1, 11.3}, "clipper-ha": {0.21, 32.1},
+		"proteus": {0.73, 5.5}, "infaas-accuracy": {13.7, 15.7}, "sommelier": {7.9, 7.6}, "clipper-ht": {20.1, 11.3},
+		"clipper-ha": {0.21, 32.1},
 	}
 )
 
@@ -54,7 +55,9 @@ func figure4(l *lab) error {
 func (l *lab) limit(w *experiment.World) (*trace, error) {
 	t := l.trace(heavyTrace)
 	peak := t.peak(width)
-	p := &proteus.Planner{Profile: w.Beliefs, Solver: l.Solver, Options: proteus.Options{Goal: proteus.Throughput, Batches: batches}}
+	p := &proteus.Planner{
+		Profile: w.Beliefs, Solver: l.Solver, Options: proteus.Options{Goal: proteus.Throughput, Batches: batches},
+	}
 	x, err := p.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: peak})
 	if err != nil {
 		return nil, err
@@ -65,15 +68,17 @@ func (l *lab) limit(w *experiment.World) (*trace, error) {
 	}
 	out := t.scaled(limitTrace, multiple)
 	l.After(func(o *reproduce.Outcome) error {
-		o.Notes = append(o.Notes, fmt.Sprintf("Trace %s is %s with %.2f times the queries: the fastest variants of the fleet carry just its busiest ten seconds, %.0f queries/s.",
+		o.Notes = append(o.Notes, fmt.Sprintf(
+			"Trace %s is %s with %.2f times the queries: the fastest variants of the fleet carry just its busiest "+
+				"ten seconds, %.0f queries/s.",
 			limitTrace, heavyTrace, multiple, sum(out.peak(width))))
 		return nil
 	})
 	return out, nil
 }
 
-// endToEnd has the systems of the paper run one trace, with Proteus seeing the future besides, and holds both against exact
-// plans of every window.
+// endToEnd has the systems of the paper run one trace, with Proteus seeing the future besides, and holds both against
+// exact plans of every window.
 func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
 	tasks := make([]*task, len(headline))
 	for i, name := range headline {
@@ -101,18 +106,28 @@ func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
 			label string
 			t     *task
 		}{{"proteus", tasks[0]}, {"proteus with foresight", ahead}} {
-			o.Add(row(figure, x.label, "furthest below the exact plan", "points", setting), x.t.each(func(r *result) float64 { return 100 * furthest(r, best) })...)
+			o.Add(row(figure, x.label, "furthest below the exact plan", "points", setting),
+				x.t.each(func(r *result) float64 {
+					return 100 * furthest(r, best)
+				})...)
 		}
-		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + figure + "-" + t.name, Chart: series("Proteus, Figure "+figure+": "+t.name, t, headline, tasks)})
+		o.Charts = append(o.Charts, reproduce.Chart{
+			Name: "figure-" + figure + "-" + t.name, Chart: series("Proteus, Figure "+figure+": "+t.name, t, headline,
+				tasks),
+		})
 		return nil
 	})
 	return nil
 }
 
-// exact plans every window of a trace for its own demand, with nothing given up for steadiness or head-room, and returns the
-// accuracies: what could be had by a system that sees ten seconds ahead and moves models in no time.
+// exact plans every window of a trace for its own demand, with nothing given up for steadiness or head-room, and
+// returns the accuracies: what could be had by a system that sees ten seconds ahead and moves models in no time.
 func (l *lab) exact(w *experiment.World, t *trace) *task {
-	p := &proteus.Planner{Profile: w.Beliefs, Solver: l.Solver, Options: proteus.Options{Batches: batches, Slack: -1, Tolerance: -1, Gap: 0.002}}
+	p := &proteus.Planner{
+		Profile: w.Beliefs, Solver: l.Solver, Options: proteus.Options{
+			Batches: batches, Slack: -1, Tolerance: -1, Gap: 0.002,
+		},
+	}
 	return l.do("exact plans of "+t.name, t.total()*8, 1, func(ctx context.Context, _ uint64) (any, error) {
 		var out []float64
 		for _, rates := range t.tens() {
@@ -174,7 +189,9 @@ func (l *lab) asReleased() error {
 		setting := map[string]string{"trace": authorsTrace, "counted": "as released"}
 		for i, name := range headline {
 			says := simulatorSays[name]
-			totals(o, "4", tasks[i], name, setting, map[string]float64{"maximum accuracy drop": says[0], "SLO violations": says[1]},
+			totals(o, "4", tasks[i], name, setting, map[string]float64{
+				"maximum accuracy drop": says[0], "SLO violations": says[1],
+			},
 				"the authors' simulator at 6967c93 with an exact solver")
 		}
 		return nil
@@ -186,7 +203,9 @@ func (l *lab) asReleased() error {
 func series(title string, t *trace, names []string, tasks []*task) *plot.Chart {
 	nan := math.NaN()
 	c := &plot.Chart{Title: title, Panels: []plot.Panel{
-		{Name: "Served (queries/s)", Low: 0, High: nan}, {Name: "Effective accuracy (% of the best)", Low: nan, High: 100},
+		{Name: "Served (queries/s)", Low: 0, High: nan}, {
+			Name: "Effective accuracy (% of the best)", Low: nan, High: 100,
+		},
 		{Name: "SLO violations (% of the queries)", XName: "time (s)", Low: 0, High: nan},
 	}}
 	demand := plot.Line{Name: "demand", Faint: true}

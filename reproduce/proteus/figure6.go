@@ -7,17 +7,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// Of §6.4: how often more violations than adaptive batching, on Poisson and gamma arrivals ("2-3 times", "3.8-4 times").
+// Of §6.4: how often more violations than adaptive batching, on Poisson and gamma arrivals ("2-3 times", "3.8-4
+// times").
 var publishedRatio = map[string]float64{"earlydrop": 2.5, "aimd": 3.9}
 
 var (
@@ -35,8 +36,8 @@ var (
 
 const batchingSpan = 60 * time.Second
 
-// figure6 is §6.4: one plan, never changed, under arrivals of three kinds and three batchers. The paper shows one load, which
-// it does not name; here are six.
+// figure6 is §6.4: one plan, never changed, under arrivals of three kinds and three batchers. The paper shows one load,
+// which it does not name; here are six.
 func figure6(l *lab) error {
 	w, err := l.world(setup{})
 	if err != nil {
@@ -79,16 +80,21 @@ func figure6(l *lab) error {
 					if b == "adaptive" {
 						continue
 					}
-					if ratio := mean(violations) / mean(base.each(func(r *result) float64 { return 100 * r.violations })); !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
+					if ratio := mean(violations) / mean(base.each(func(r *result) float64 {
+						return 100 * r.violations
+					})); !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
 						r := row("6", b, "violations over adaptive's", "times", setting)
 						if p.name != "uniform" {
-							r.Published, r.Source = reproduce.Published(publishedRatio[b]), "§6.4, at a load that is not named"
+							r.Published, r.Source = reproduce.Published(publishedRatio[b]),
+								"§6.4, at a load that is not named"
 						}
 						o.Add(r, ratio)
 					}
 				}
 			}
-			c.Panels = append(c.Panels, plot.Panel{Name: p.name + " arrivals", XName: "load (% of capacity)", Lines: lines, Low: 0, High: math.NaN()})
+			c.Panels = append(c.Panels, plot.Panel{
+				Name: p.name + " arrivals", XName: "load (% of capacity)", Lines: lines, Low: 0, High: math.NaN(),
+			})
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-6", Chart: c})
 		return nil
@@ -98,9 +104,13 @@ func figure6(l *lab) error {
 
 func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
 
-// batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another lacks.
-func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error), load int, batcher string) *task {
-	s := systems.System{Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed"}
+// batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another
+// lacks.
+func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
+	load int, batcher string) *task {
+	s := systems.System{
+		Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed",
+	}
 	key := fmt.Sprintf("%s on %s arrivals at %d %%", batcher, process, load)
 	total := sum(fixed.Capacity) * batchingSpan.Seconds()
 	return l.do(key, int(total), max(l.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
@@ -110,7 +120,9 @@ func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, ga
 			if err != nil {
 				return nil, err
 			}
-			rate, err := workload.NewRate([]workload.Point{{Rate: fixed.Capacity[a] * float64(load) / 100}, {At: batchingSpan.Seconds()}}, false)
+			rate, err := workload.NewRate([]workload.Point{
+				{Rate: fixed.Capacity[a] * float64(load) / 100}, {At: batchingSpan.Seconds()},
+			}, false)
 			if err != nil {
 				return nil, err
 			}
@@ -132,6 +144,8 @@ func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, ga
 		if err != nil {
 			return nil, err
 		}
-		return &result{Run: r, violations: r.Report.Overall.ViolationRatio, throughput: r.Report.Overall.Throughput}, nil
+		return &result{
+			Run: r, violations: r.Report.Overall.ViolationRatio, throughput: r.Report.Overall.Throughput,
+		}, nil
 	})
 }

@@ -2,9 +2,11 @@ package proteus
 
 import "github.com/sluice-serving/sluice/reproduce"
 
-// ablations of §6.5; the last two are ours: the head-room and the steadiness that this project's planner adds taken away.
+// ablations of §6.5; the last two are ours: the head-room and the steadiness that this project's planner adds taken
+// away.
 var ablations = []string{
-	"proteus", "proteus-without-placement", "proteus-without-selection", "proteus-without-adaptive-batching", "proteus-without-query-assignment",
+	"proteus", "proteus-without-placement", "proteus-without-selection", "proteus-without-adaptive-batching",
+	"proteus-without-query-assignment",
 }
 
 const (
@@ -45,7 +47,10 @@ func figure7(l *lab) error {
 				}
 				totals(o, "7", tasks[i], name, map[string]string{"trace": t.name}, known, "§6.5, Figure 7")
 			}
-			o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-7-" + t.name, Chart: series("Proteus, Figure 7: "+t.name, t, ablations, tasks[:len(ablations)])})
+			o.Charts = append(o.Charts, reproduce.Chart{
+				Name: "figure-7-" + t.name, Chart: series("Proteus, Figure 7: "+t.name, t, ablations,
+					tasks[:len(ablations)]),
+			})
 			return nil
 		})
 	}

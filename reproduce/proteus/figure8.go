@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure8 is §6.6: objectives from 1 to 3.5 times what the fastest CPU variant takes, by the authors' own sets, whose third is
-// 2.1 where the paper says 2.
+// figure8 is §6.6: objectives from 1 to 3.5 times what the fastest CPU variant takes, by the authors' own sets, whose
+// third is 2.1 where the paper says 2.
 func figure8(l *lab) error {
 	multiples, slos, err := objectives(l.spec)
 	if err != nil {
@@ -29,7 +29,9 @@ func figure8(l *lab) error {
 	l.After(func(o *reproduce.Outcome) error {
 		nan := math.NaN()
 		c := &plot.Chart{Title: "Proteus, Figure 8: " + t.name, Columns: 3, Panels: []plot.Panel{
-			{Name: "Throughput (queries/s)", Low: nan, High: nan}, {Name: "Maximum accuracy drop (points)", Low: 0, High: nan},
+			{Name: "Throughput (queries/s)", Low: nan, High: nan}, {
+				Name: "Maximum accuracy drop (points)", Low: 0, High: nan,
+			},
 			{Name: "SLO violations (%)", Low: 0, High: nan},
 		}}
 		for i := range c.Panels {
@@ -47,7 +49,11 @@ func figure8(l *lab) error {
 				done := tasks[[2]string{x, name}]
 				totals(o, "8", done, name, map[string]string{"SLO": x + " times"}, nil, "")
 				for i, f := range []func(*result) float64{
-					func(r *result) float64 { return r.throughput }, func(r *result) float64 { return 100 * r.drop }, func(r *result) float64 { return 100 * r.violations },
+					func(r *result) float64 {
+						return r.throughput
+					}, func(r *result) float64 {
+						return 100 * r.drop
+					}, func(r *result) float64 { return 100 * r.violations },
 				} {
 					line := &c.Panels[i].Lines[k]
 					line.X, line.Y = append(line.X, at), append(line.Y, mean(done.each(f)))

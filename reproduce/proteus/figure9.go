@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// figure9 is §6.7: Proteus by model family; and beside it the goal that the paper leaves open (§7), the smallest accuracy of
-// a family.
+// figure9 is §6.7: Proteus by model family; and beside it the goal that the paper leaves open (§7), the smallest
+// accuracy of a family.
 func figure9(l *lab) error {
 	w, err := l.world(setup{})
 	if err != nil {
@@ -23,7 +23,9 @@ func figure9(l *lab) error {
 	}
 	l.After(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 9: " + t.name, Panels: []plot.Panel{
-			{Name: "Effective accuracy (%)", Low: math.NaN(), High: 100}, {Name: "SLO violations (%)", Low: 0, High: math.NaN()},
+			{
+				Name: "Effective accuracy (%)", Low: math.NaN(), High: 100,
+			}, {Name: "SLO violations (%)", Low: 0, High: math.NaN()},
 		}}
 		for i := range c.Panels {
 			for _, a := range w.Spec.Apps {
@@ -40,11 +42,16 @@ func figure9(l *lab) error {
 					return v
 				}
 				of("throughput", "/s", func(x family) float64 { return x.throughput })
-				accuracy.Y = append(accuracy.Y, mean(of("effective accuracy", "%", func(x family) float64 { return 100 * x.accuracy })))
+				accuracy.Y = append(accuracy.Y, mean(of("effective accuracy", "%", func(x family) float64 {
+					return 100 * x.accuracy
+				})))
 				of("maximum accuracy drop", "points", func(x family) float64 { return 100 * x.drop })
-				missed.Y = append(missed.Y, mean(of("SLO violations", "%", func(x family) float64 { return 100 * x.violations })))
+				missed.Y = append(missed.Y, mean(of("SLO violations", "%", func(x family) float64 {
+					return 100 * x.violations
+				})))
 			}
-			c.Panels[0].Lines, c.Panels[1].Lines = append(c.Panels[0].Lines, accuracy), append(c.Panels[1].Lines, missed)
+			c.Panels[0].Lines, c.Panels[1].Lines = append(c.Panels[0].Lines, accuracy),
+				append(c.Panels[1].Lines, missed)
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-9", Chart: c})
 		return nil

@@ -60,7 +60,9 @@ func (l *lab) want(key string, j *job) *task {
 	if !slices.Contains([]string{"fixed", "arrivals"}, j.System.Scaler) {
 		weight = 10
 	}
-	return l.do(key, j.trace.total()*weight, l.Seeds, func(ctx context.Context, seed uint64) (any, error) { return j.run(ctx, seed) })
+	return l.do(key, j.trace.total()*weight, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		return j.run(ctx, seed)
+	})
 }
 
 func (l *lab) do(key string, heavy, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *task {

@@ -9,18 +9,35 @@ import (
 
 // figures in the order of the paper, with what each wants.
 var figures = []reproduce.Part[*lab]{
-	{Figure: reproduce.Figure{Name: "4", Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the release counts"}, Plan: figure4},
+	{
+		Figure: reproduce.Figure{
+			Name: "4", Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the " +
+				"release counts",
+		}, Plan: figure4,
+	},
 	{Figure: reproduce.Figure{Name: "5", Doc: "bursts of demand"}, Plan: figure5},
-	{Figure: reproduce.Figure{Name: "6", Doc: "batching under uniform, Poisson and gamma arrivals, at 50 to 100 % of capacity"}, Plan: figure6},
+	{
+		Figure: reproduce.Figure{
+			Name: "6", Doc: "batching under uniform, Poisson and gamma arrivals, at 50 to 100 % of capacity",
+		}, Plan: figure6,
+	},
 	{Figure: reproduce.Figure{Name: "7", Doc: "ablations"}, Plan: figure7},
 	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"}, Plan: figure8},
 	{Figure: reproduce.Figure{Name: "9", Doc: "by model family"}, Plan: figure9},
-	{Figure: reproduce.Figure{Name: "10", Doc: "the integer program by devices, variants and families"}, Plan: figure10},
+	{
+		Figure: reproduce.Figure{
+			Name: "10", Doc: "the integer program by devices, variants and families",
+		}, Plan: figure10,
+	},
 }
 
 // Paper is the paper's experiments.
 func Paper() reproduce.Paper {
-	return reproduce.Paper{Name: "proteus", Title: "Proteus: A High-Throughput Inference-Serving System with Accuracy Scaling (ASPLOS 2024)", Figures: reproduce.Figures(figures), Run: run}
+	return reproduce.Paper{
+		Name:    "proteus",
+		Title:   "Proteus: A High-Throughput Inference-Serving System with Accuracy Scaling (ASPLOS 2024)",
+		Figures: reproduce.Figures(figures), Run: run,
+	}
 }
 
 func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
@@ -39,11 +56,14 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
-	return reproduce.Row{Paper: "proteus", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+	return reproduce.Row{
+		Paper: "proteus", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
+	}
 }
 
 // totals are the quantities of §6.2 of one system in one setting. published gives those that are known, by quantity.
-func totals(o *reproduce.Outcome, figure string, t *task, label string, setting map[string]string, published map[string]float64, source string) {
+func totals(o *reproduce.Outcome, figure string, t *task, label string, setting map[string]string,
+	published map[string]float64, source string) {
 	add := func(quantity, unit string, f func(*result) float64) {
 		r := row(figure, label, quantity, unit, setting)
 		if v, ok := published[quantity]; ok {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
@@ -18,8 +18,8 @@ import (
 //go:embed data/placements.csv
 var placementsCSV []byte
 
-// What the authors' release does where the paper says otherwise or nothing; the comparison with its figures needs it. The
-// deciding code stays the project's own.
+// What the authors' release does where the paper says otherwise or nothing; the comparison with its figures needs it.
+// The deciding code stays the project's own.
 const (
 	releaseLate     = time.Second      // an answer counts as late from here, whatever its objective
 	releaseInterval = 10 * time.Second // between plans
@@ -29,9 +29,9 @@ const (
 // releaseSetup serves late queries, and drops what has waited for twice the objective.
 var releaseSetup = setup{giveUp: objective}
 
-// newRelease is a system as the authors' release runs it: plans take no time, come every ten seconds and nothing else brings
-// them, shares are equal within a family whatever a worker carries, and the static systems stand on the authors' own
-// placements.
+// newRelease is a system as the authors' release runs it: plans take no time, come every ten seconds and nothing else
+// brings them, shares are equal within a family whatever a worker carries, and the static systems stand on the authors'
+// own placements.
 func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
 	s := system(name)
 	j := newJob(w, s, t)
@@ -75,7 +75,10 @@ func placement(spec *serving.Spec, name string) ([]static.Instance, error) {
 			if count > 0 && !used[w] && spec.DeviceTypes[spec.Workers[w].DeviceType].Name == r[1] {
 				used[w] = true
 				count--
-				out = append(out, static.Instance{Worker: serving.WorkerID(w), Stage: spec.Variants[v].Stage, Variants: []serving.VariantID{serving.VariantID(v)}, Cores: 1})
+				out = append(out, static.Instance{
+					Worker: serving.WorkerID(w), Stage: spec.Variants[v].Stage,
+					Variants: []serving.VariantID{serving.VariantID(v)}, Cores: 1,
+				})
 			}
 		}
 		if count > 0 {

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // job is a system under a trace in a world, with what distinguishes it in the rows.
@@ -42,8 +42,8 @@ type window struct {
 func (w *window) mean() float64 { return w.accuracy / float64(w.served) }
 
 const (
-	// planDelay is how long a plan takes from question to answer: what the solver was measured to need on one core at gap
-	// 0.5 % (BenchmarkPlan), rounded up.
+	// planDelay is how long a plan takes from question to answer: what the solver was measured to need on one core at
+	// gap 0.5 % (BenchmarkPlan), rounded up.
 	planDelay = time.Second
 	// firstWindow is what the first plan knows of the demand: the rate of the first seconds.
 	firstWindow = 10
@@ -60,11 +60,14 @@ func system(name string) systems.System {
 	return s
 }
 
-// newJob is a system as this project runs it. It begins with a plan for the first ten seconds; one that never plans again is
-// given the trace's busiest ten instead, as the paper's Clipper is.
+// newJob is a system as this project runs it. It begins with a plan for the first ten seconds; one that never plans
+// again is given the trace's busiest ten instead, as the paper's Clipper is.
 func newJob(w *experiment.World, s systems.System, t *trace) *job {
 	j := &job{label: s.Name, trace: t}
-	j.Case = experiment.Case{World: w, System: s, Span: t.span(), PlanDelay: planDelay, First: t.windows(firstWindow)[0], Record: report.Options{Exact: 1}}
+	j.Case = experiment.Case{
+		World: w, System: s, Span: t.span(), PlanDelay: planDelay, First: t.windows(firstWindow)[0],
+		Record: report.Options{Exact: 1},
+	}
 	if s.Scaler == "fixed" {
 		j.First = t.peak(firstWindow)
 	}

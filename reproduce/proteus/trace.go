@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // trace is a load: how many queries of each family arrive in every second.
@@ -135,8 +135,8 @@ func (t *trace) scaled(name string, by float64) *trace {
 	return out
 }
 
-// arrivals returns the queries in order. Within a second they are spread evenly at random, which is how a Poisson process
-// lays out a given number of arrivals, and the authors drew theirs.
+// arrivals returns the queries in order. Within a second they are spread evenly at random, which is how a Poisson
+// process lays out a given number of arrivals, and the authors drew theirs.
 func (t *trace) arrivals(seed uint64) ([]workload.Arrival, error) {
 	var out []workload.Arrival
 	for a, c := range t.counts {
@@ -169,7 +169,8 @@ func query(at serving.Time, a serving.AppID) workload.Arrival {
 func (t *trace) read(out *[]workload.Arrival, a serving.AppID) error {
 	paths, err := filepath.Glob(filepath.Join(t.from, "*.arrivals_ms.txt.gz"))
 	if err != nil || int(a) >= len(paths) {
-		return fmt.Errorf("%s holds %d files FAMILY.arrivals_ms.txt.gz, want one for each of the %d families", t.from, len(paths), len(t.counts))
+		return fmt.Errorf("%s holds %d files FAMILY.arrivals_ms.txt.gz, want one for each of the %d families", t.from,
+			len(paths), len(t.counts))
 	}
 	slices.Sort(paths)
 	f, err := os.Open(paths[a])

@@ -19,8 +19,8 @@ type setup struct {
 	load   time.Duration   // to bring a variant up
 }
 
-// world builds the paper's cluster. Its machines take the measured median every time, as the authors' simulator does, whose
-// results were within 0.12 % of accuracy and 0.82 % of throughput of their cluster's (§6.2).
+// world builds the paper's cluster. Its machines take the measured median every time, as the authors' simulator does,
+// whose results were within 0.12 % of accuracy and 0.82 % of throughput of their cluster's (§6.2).
 func world(solver milp.Solver, s setup) (*experiment.World, error) {
 	spec, m, err := table(1)
 	if err != nil {
@@ -37,7 +37,9 @@ func world(solver milp.Solver, s setup) (*experiment.World, error) {
 	if s.load > 0 {
 		for v := range spec.Variants {
 			for d := range spec.DeviceTypes {
-				m.Load = append(m.Load, serving.LoadPoint{Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Load: s.load})
+				m.Load = append(m.Load, serving.LoadPoint{
+					Variant: serving.VariantID(v), DeviceType: serving.DeviceTypeID(d), Load: s.load,
+				})
 			}
 		}
 	}

@@ -34,7 +34,8 @@ func (s setup) models() ([]model, error) {
 	return list, nil
 }
 
-// between adds models on the straight lines between neighbours, in steps of half a point of accuracy: 60 in all for images.
+// between adds models on the straight lines between neighbours, in steps of half a point of accuracy: 60 in all for
+// images.
 func between(list []model) []model {
 	var out []model
 	for i, m := range list {

@@ -1,5 +1,5 @@
-// Package ramsis runs the experiments of RAMSIS (EuroSys 2024, §7 and its artifact's appendix A.4) from the numbers its authors
-// published, on this project's engine, planners and simulator.
+// Package ramsis runs the experiments of RAMSIS (EuroSys 2024, §7 and its artifact's appendix A.4) from the numbers its
+// authors published, on this project's engine, planners and simulator.
 package ramsis
 
 import (
@@ -84,7 +84,8 @@ func spec(s setup) (*serving.Spec, serving.Measurements, error) {
 	out := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "n1-standard-4", Cores: 4}},
 		Apps: []serving.App{{
-			Name: s.task, SLO: serving.SLO{Latency: s.slo, Percentile: 99}, Late: serving.ServeLate, Weight: 1, Floor: s.floor,
+			Name: s.task, SLO: serving.SLO{Latency: s.slo, Percentile: 99}, Late: serving.ServeLate, Weight: 1,
+			Floor:      s.floor,
 			QueueLimit: 1 << 30, Stages: []serving.StageID{0},
 		}},
 		Stages: []serving.Stage{{Name: s.task}},
@@ -93,11 +94,14 @@ func spec(s setup) (*serving.Spec, serving.Measurements, error) {
 		out.Workers = append(out.Workers, serving.Worker{Name: fmt.Sprintf("worker-%d", w)})
 	}
 	for v, x := range list {
-		out.Variants = append(out.Variants, serving.Variant{Name: x.name, Accuracy: x.accuracy / 100, MaxBatch: len(x.took)})
+		out.Variants = append(out.Variants, serving.Variant{
+			Name: x.name, Accuracy: x.accuracy / 100, MaxBatch: len(x.took),
+		})
 		out.Stages[0].Variants = append(out.Stages[0].Variants, serving.VariantID(v))
 		for b, took := range x.took {
 			m.Latency = append(m.Latency, serving.LatencyPoint{
-				Variant: serving.VariantID(v), Items: b + 1, Concurrency: 1, Mean: took, P50: took, P90: took, P95: took, P99: took,
+				Variant: serving.VariantID(v), Items: b + 1, Concurrency: 1, Mean: took, P50: took, P90: took,
+				P95: took, P99: took,
 			})
 		}
 	}

@@ -16,7 +16,8 @@ var tasks = []struct {
 	{"text", []time.Duration{100 * ms, 200 * ms, 300 * ms}, 20},
 }
 
-// claims are what §7.1 and §7.2 say of all points of a task together: by how much RAMSIS is above another system, in points.
+// claims are what §7.1 and §7.2 say of all points of a task together: by how much RAMSIS is above another system, in
+// points.
 type claim struct {
 	against    string
 	mean, most float64
@@ -24,14 +25,20 @@ type claim struct {
 
 var (
 	claims5 = map[string][]claim{
-		"image": {{"modelswitching", 4.43, 15.09}, {"jellyfish+", 4.35, 15.08}}, "text": {{"modelswitching", 1.93, 3.85}, {"jellyfish+", 2.01, 4.55}},
+		"image": {{"modelswitching", 4.43, 15.09}, {"jellyfish+", 4.35, 15.08}}, "text": {
+			{"modelswitching", 1.93, 3.85}, {"jellyfish+", 2.01, 4.55},
+		},
 	}
 	claims6 = map[string][]claim{
-		"image": {{"modelswitching", 4.82, 15.42}, {"jellyfish+", 4.95, 15.42}}, "text": {{"modelswitching", 2.25, 4.88}, {"jellyfish+", 2.26, 4.88}},
+		"image": {{"modelswitching", 4.82, 15.42}, {"jellyfish+", 4.95, 15.42}}, "text": {
+			{"modelswitching", 2.25, 4.88}, {"jellyfish+", 2.26, 4.88},
+		},
 	}
 	// savings are by how many per cent fewer workers RAMSIS needs for the same accuracy (§7.1): mean, most.
 	savings = map[string][]claim{
-		"image": {{"modelswitching", 20.01, 50}, {"jellyfish+", 17.53, 42.86}}, "text": {{"modelswitching", 25.31, 44.44}, {"jellyfish+", 31.25, 75}},
+		"image": {{"modelswitching", 20.01, 50}, {"jellyfish+", 17.53, 42.86}}, "text": {
+			{"modelswitching", 25.31, 44.44}, {"jellyfish+", 31.25, 75},
+		},
 	}
 )
 
@@ -102,7 +109,9 @@ func figure5(l *lab) error {
 		for n, task := range all {
 			for _, s := range task {
 				for _, p := range s.points {
-					l.levels(o, "5", p, map[string]string{"task": s.at.task, "SLO": s.at.slo.String(), "workers": name(p.x)}, nil)
+					l.levels(o, "5", p, map[string]string{
+						"task": s.at.task, "SLO": s.at.slo.String(), "workers": name(p.x),
+					}, nil)
 				}
 			}
 			l.gains(o, "5", tasks[n].name, task, claims5[tasks[n].name], "§7.1")
@@ -124,7 +133,9 @@ func figure6(l *lab) error {
 		for n, task := range all {
 			for _, s := range task {
 				for _, p := range s.points {
-					l.levels(o, "6", p, map[string]string{"task": s.at.task, "SLO": s.at.slo.String(), "load": name(p.x)}, nil)
+					l.levels(o, "6", p, map[string]string{
+						"task": s.at.task, "SLO": s.at.slo.String(), "load": name(p.x),
+					}, nil)
 				}
 			}
 			l.gains(o, "6", tasks[n].name, task, claims6[tasks[n].name], "§7.2")

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure7 is §7.3.1: what the policies promise (§5.1) against what is simulated, for every system whose policies promise
-// something, under constant load with 40, 60 and 80 workers.
+// figure7 is §7.3.1: what the policies promise (§5.1) against what is simulated, for every system whose policies
+// promise something, under constant load with 40, 60 and 80 workers.
 func figure7(l *lab) error {
 	var all []series
 	for _, workers := range []int{40, 60, 80} {
@@ -30,8 +30,14 @@ func figure7(l *lab) error {
 			var below []plot.Panel
 			promised := false
 			for _, x := range all {
-				up := plot.Panel{Name: fmt.Sprintf("%d workers: accuracy (%%)", x.at.workers), XName: "load (queries/s)", Low: math.NaN(), High: math.NaN()}
-				down := plot.Panel{Name: fmt.Sprintf("%d workers: violations (%%)", x.at.workers), XName: "load (queries/s)", Low: 0, High: math.NaN()}
+				up := plot.Panel{
+					Name: fmt.Sprintf("%d workers: accuracy (%%)", x.at.workers), XName: "load (queries/s)",
+					Low: math.NaN(), High: math.NaN(),
+				}
+				down := plot.Panel{
+					Name: fmt.Sprintf("%d workers: violations (%%)", x.at.workers), XName: "load (queries/s)", Low: 0,
+					High: math.NaN(),
+				}
 				lines := [4]plot.Line{{Name: "promised"}, {Name: "simulated"}, {Name: "promised"}, {Name: "simulated"}}
 				for _, p := range x.points {
 					promise := p.systems[i].of(0).promise

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// figure7Live is the third leg of §7.3.1, the implementation: 60 workers under each constant load for 30 s of real time. Runs
-// take the machine in turn, so that none slows another down.
+// figure7Live is the third leg of §7.3.1, the implementation: 60 workers under each constant load for 30 s of real
+// time. Runs take the machine in turn, so that none slows another down.
 func figure7Live(l *lab) error {
 	s, err := systems.Get("ramsis")
 	if err != nil {
@@ -34,7 +34,8 @@ func figure7Live(l *lab) error {
 		}
 		j := newJob(w, s, on)
 		// The lightest of all: they come last, when nothing else runs.
-		live := l.Do(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any, error) {
+		live := l.Do(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any,
+			error) {
 			turn.Lock()
 			defer turn.Unlock()
 			return j.live(ctx, a4, seed)
@@ -55,7 +56,9 @@ func figure7Live(l *lab) error {
 			}
 			add(o, row("7L", s.Name, "violations, simulated", "%", setting), p.simulated.each(violations)...)
 			add(o, row("7L", s.Name, "violations, live", "%", setting), p.live.each(violations)...)
-			add(o, row("7L", s.Name, "batches over profile, live", "ms", setting), p.live.each(func(r *result) float64 { return 1e3 * r.late.Seconds() })...)
+			add(o, row("7L", s.Name, "batches over profile, live", "ms", setting), p.live.each(func(r *result) float64 {
+				return 1e3 * r.late.Seconds()
+			})...)
 		}
 		return nil
 	})

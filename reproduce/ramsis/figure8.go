@@ -48,8 +48,14 @@ func (l *lab) sideBySide(figure, title string, at setup, list []*variant) error 
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
-		up := plot.Panel{Name: fmt.Sprintf("%d workers: accuracy (%%)", at.workers), XName: "load (queries/s)", Low: math.NaN(), High: math.NaN()}
-		down := plot.Panel{Name: fmt.Sprintf("%d workers: violations (%%)", at.workers), XName: "load (queries/s)", Low: 0, High: math.NaN()}
+		up := plot.Panel{
+			Name: fmt.Sprintf("%d workers: accuracy (%%)", at.workers), XName: "load (queries/s)", Low: math.NaN(),
+			High: math.NaN(),
+		}
+		down := plot.Panel{
+			Name: fmt.Sprintf("%d workers: violations (%%)", at.workers), XName: "load (queries/s)", Low: 0,
+			High: math.NaN(),
+		}
 		for k, x := range loads {
 			setting := map[string]string{"load": name(x), "workers": fmt.Sprint(at.workers)}
 			for _, v := range list {
@@ -61,7 +67,11 @@ func (l *lab) sideBySide(figure, title string, at setup, list []*variant) error 
 			a, b := lines(v.name, loads, v.runs, satisfiable)
 			up.Lines, down.Lines = append(up.Lines, a), append(down.Lines, b)
 		}
-		o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + figure, Chart: &plot.Chart{Title: "RAMSIS, Figure " + figure + ": " + title, Columns: 2, Panels: []plot.Panel{up, down}}})
+		o.Charts = append(o.Charts, reproduce.Chart{
+			Name: "figure-" + figure, Chart: &plot.Chart{
+				Title: "RAMSIS, Figure " + figure + ": " + title, Columns: 2, Panels: []plot.Panel{up, down},
+			},
+		})
 		return nil
 	})
 	return nil
@@ -108,7 +118,9 @@ func figure10(l *lab) error {
 // figure11 is appendix D: whether batches may leave queries behind.
 func figure11(l *lab) error {
 	var list []*variant
-	for _, x := range [][2]string{{"ramsis, maximal batching", "ramsis"}, {"ramsis, variable batching", "ramsis-variable"}} {
+	for _, x := range [][2]string{
+		{"ramsis, maximal batching", "ramsis"}, {"ramsis, variable batching", "ramsis-variable"},
+	} {
 		v, err := variantOf(x[0], x[1], pareto, nil)
 		if err != nil {
 			return err

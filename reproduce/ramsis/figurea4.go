@@ -60,19 +60,20 @@ func figureA4(l *lab) error {
 	l.After(func(o *reproduce.Outcome) error {
 		for _, p := range onConstant {
 			v, has := byLoad[name(p.x)]
-			l.levels(o, "A4", p, map[string]string{"trace": "constant", "load": name(p.x)}, func(r reproduce.Row) reproduce.Row {
-				switch {
-				case r.System == "fluid bound" && has:
-					return known(r, bounds[name(p.x)][0], "a linear program of ours, made before")
-				case r.System == "ramsis" && r.Quantity == accuracyRow && has:
-					return known(r, v[0], byAuthors)
-				case r.System == "ramsis" && r.Quantity == violationRow && has:
-					return known(r, v[1], byAuthors)
-				case r.System == "jellyfish+" && r.Quantity == accuracyRow && has:
-					return known(r, v[2], byAuthors)
-				}
-				return r
-			})
+			l.levels(o, "A4", p, map[string]string{"trace": "constant", "load": name(p.x)},
+				func(r reproduce.Row) reproduce.Row {
+					switch {
+					case r.System == "fluid bound" && has:
+						return known(r, bounds[name(p.x)][0], "a linear program of ours, made before")
+					case r.System == "ramsis" && r.Quantity == accuracyRow && has:
+						return known(r, v[0], byAuthors)
+					case r.System == "ramsis" && r.Quantity == violationRow && has:
+						return known(r, v[1], byAuthors)
+					case r.System == "jellyfish+" && r.Quantity == accuracyRow && has:
+						return known(r, v[2], byAuthors)
+					}
+					return r
+				})
 		}
 		l.above(o, "constant", onConstant, averages, worst)
 		for n, p := range onTrace {
@@ -92,8 +93,8 @@ func figureA4(l *lab) error {
 	return nil
 }
 
-// exactJellyfish has Jellyfish+ follow its rule at every load, rather than at multiples of 200 queries/s as in the artifact:
-// with 80 workers that is worth two and a half points to it.
+// exactJellyfish has Jellyfish+ follow its rule at every load, rather than at multiples of 200 queries/s as in the
+// artifact: with 80 workers that is worth two and a half points to it.
 func (l *lab) exactJellyfish(points []*point) ([]*runs, error) {
 	s, err := systems.Get("jellyfish+")
 	if err != nil {
@@ -110,8 +111,9 @@ func (l *lab) exactJellyfish(points []*point) ([]*runs, error) {
 	return out, nil
 }
 
-// above are the lines that the artifact prints: by how much RAMSIS is above another system, mean and most over all points,
-// those with many violations included; and the same for every other system of the lineup but those it is measured against.
+// above are the lines that the artifact prints: by how much RAMSIS is above another system, mean and most over all
+// points, those with many violations included; and the same for every other system of the lineup but those it is
+// measured against.
 func (l *lab) above(o *reproduce.Outcome, trace string, points []*point, averages map[string][]float64, worst float64) {
 	var claims []claim
 	for _, base := range bases {
@@ -119,10 +121,11 @@ func (l *lab) above(o *reproduce.Outcome, trace string, points []*point, average
 			claims = append(claims, claim{base, v[0], v[1]})
 		}
 	}
-	l.versus(o, "A4", "above", "points", map[string]string{"trace": trace}, claims, "appendix A.4.2", func(i, b, seed int) (out []float64) {
-		for _, p := range points {
-			out = append(out, p.of(i, seed, worst)-p.of(b, seed, worst))
-		}
-		return out
-	})
+	l.versus(o, "A4", "above", "points", map[string]string{"trace": trace}, claims, "appendix A.4.2",
+		func(i, b, seed int) (out []float64) {
+			for _, p := range points {
+				out = append(out, p.of(i, seed, worst)-p.of(b, seed, worst))
+			}
+			return out
+		})
 }

@@ -17,8 +17,8 @@ const (
 	tolerated = 0.1
 )
 
-// figureW asks, in the setting of A4 and for every constant load that RAMSIS carries on 60 workers, how many workers each other
-// system needs to be no less accurate and to violate no more: the cost of a choice, in machines.
+// figureW asks, in the setting of A4 and for every constant load that RAMSIS carries on 60 workers, how many workers
+// each other system needs to be no less accurate and to violate no more: the cost of a choice, in machines.
 func figureW(l *lab) error {
 	base := l.find("ramsis")
 	if base < 0 {
@@ -33,28 +33,32 @@ func figureW(l *lab) error {
 			if s.Name == "ramsis" || s.Name == "greedy" {
 				continue
 			}
-			t := l.Do(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-				return l.enough(ctx, s, l.systems[base], on, seed)
-			})
+			t := l.Do(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()), l.Seeds,
+				func(ctx context.Context, seed uint64) (any, error) {
+					return l.enough(ctx, s, l.systems[base], on, seed)
+				})
 			l.After(func(o *reproduce.Outcome) error {
 				var values []float64
 				for _, d := range t.Done {
 					values = append(values, d.(float64))
 				}
-				add(o, row("W", s.Name, "workers for what ramsis does with 60", "", map[string]string{"load": name(rate)}), values...)
+				add(o, row("W", s.Name, "workers for what ramsis does with 60", "",
+					map[string]string{"load": name(rate)}), values...)
 				return nil
 			})
 		}
 	}
 	l.After(func(o *reproduce.Outcome) error {
-		o.Notes = append(o.Notes, fmt.Sprintf("A system without a row in Figure W does not get there with %d workers: Jellyfish+ never runs a model that takes more than half the objective.", mostWorkers))
+		o.Notes = append(o.Notes, fmt.Sprintf(
+			"A system without a row in Figure W does not get there with %d workers: Jellyfish+ never runs a model "+
+				"that takes more than half the objective.", mostWorkers))
 		return nil
 	})
 	return nil
 }
 
-// enough is the smallest number of workers with which a system does what the base does in A4; NaN when the base violates too
-// much there, or when no number tried is enough. More workers are taken never to be worse.
+// enough is the smallest number of workers with which a system does what the base does in A4; NaN when the base
+// violates too much there, or when no number tried is enough. More workers are taken never to be worse.
 func (l *lab) enough(ctx context.Context, s, base systems.System, on *load, seed uint64) (float64, error) {
 	run := func(s systems.System, workers int) (*result, error) {
 		at := a4

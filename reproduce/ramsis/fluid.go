@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// fluid is the highest mean accuracy in per cent with which workers can serve a steady flow of queries/s when every batch ends
-// within the objective and there are always as many queries at hand as a batch takes. Randomness only takes away from it: the
-// accuracy that can be had is concave in the flow. NaN when the flow is more than they carry.
+// fluid is the highest mean accuracy in per cent with which workers can serve a steady flow of queries/s when every
+// batch ends within the objective and there are always as many queries at hand as a batch takes. Randomness only takes
+// away from it: the accuracy that can be had is concave in the flow. NaN when the flow is more than they carry.
 func fluid(ctx context.Context, solver milp.Solver, at setup, rate float64) (float64, error) {
 	list, err := at.models()
 	if err != nil {

@@ -11,19 +11,23 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// foresight bounds the mean accuracy, in per cent, of every scheduler that makes no query late, one that knows all arrivals in
-// advance included. A batch runs between the last arrival and the first deadline of its queries; so each query's part of its
-// worker's time lies between that query's arrival and deadline, and of all intervals of time none holds more than the workers have.
-// What is dropped is that time comes in pieces that belong together: a query may have any mixture of the batches that queries
-// which arrived near enough to it make possible. That leaves a concave program over the seconds that each query gets, with a
-// constraint for every interval, which falls apart at the most violated one, as in the scheduling of speeds (Yao, Demers and
-// Shenker 1995). NaN when some query must be late. Arrivals ascend, in s.
+// foresight bounds the mean accuracy, in per cent, of every scheduler that makes no query late, one that knows all
+// arrivals in advance included. A batch runs between the last arrival and the first deadline of its queries; so each
+// query's part of its worker's time lies between that query's arrival and deadline, and of all intervals of time none
+// holds more than the workers have. What is dropped is that time comes in pieces that belong together: a query may have
+// any mixture of the batches that queries which arrived near enough to it make possible. That leaves a concave program
+// over the seconds that each query gets, with a constraint for every interval, which falls apart at the most violated
+// one, as in the scheduling of speeds (Yao, Demers and Shenker 1995). NaN when some query must be late. Arrivals
+// ascend, in s.
 func foresight(arrivals []float64, list []model, slo time.Duration, workers int) float64 {
 	n := len(arrivals)
 	if n == 0 {
 		return math.NaN()
 	}
-	f := &foreseen{workers: float64(workers), curves: curves(arrivals, list, slo), from: slices.Clone(arrivals), to: make([]float64, n), gets: make([]float64, n)}
+	f := &foreseen{
+		workers: float64(workers), curves: curves(arrivals, list, slo), from: slices.Clone(arrivals),
+		to: make([]float64, n), gets: make([]float64, n),
+	}
 	for i := range f.to {
 		f.to[i] = arrivals[i] + slo.Seconds()
 	}
@@ -160,9 +164,9 @@ type foreseen struct {
 	gets     []float64 // s of a worker
 }
 
-// share gives out the time from the first arrival to the last deadline of some queries as if nothing else bound them: every
-// query takes time as long as it brings more than a price, which is raised until there is enough. False when there is not
-// even for the fastest batches.
+// share gives out the time from the first arrival to the last deadline of some queries as if nothing else bound them:
+// every query takes time as long as it brings more than a price, which is raised until there is enough. False when
+// there is not even for the fastest batches.
 func (f *foreseen) share(low, high int) bool {
 	budget := f.workers * (f.to[high-1] - f.from[low])
 	take := func(price float64, also bool) (sum float64) {
@@ -211,7 +215,8 @@ func (f *foreseen) share(low, high int) bool {
 	return true
 }
 
-// fullest returns the first and last query of the interval in which most more is given out than the workers have; -1 for none.
+// fullest returns the first and last query of the interval in which most more is given out than the workers have; -1
+// for none.
 func (f *foreseen) fullest(low, high int) (first, last int) {
 	most, start := 1e-6*f.workers, math.Inf(-1)
 	first, last = -1, -1

@@ -49,7 +49,8 @@ func TestForesight(t *testing.T) {
 			var inside []milp.Term
 			for j := i; j < len(arrivals); j++ {
 				inside = append(inside, gets[j]...)
-				p.Row(math.Inf(-1), float64(workers)*(arrivals[j]+slo.Seconds()-arrivals[i]), append([]milp.Term(nil), inside...)...)
+				p.Row(math.Inf(-1), float64(workers)*(arrivals[j]+slo.Seconds()-arrivals[i]),
+					append([]milp.Term(nil), inside...)...)
 			}
 		}
 		s, err := solver.Solve(t.Context(), &p, milp.Limits{})

@@ -23,7 +23,10 @@ type lab struct {
 }
 
 func newLab(r reproduce.Request) (*lab, error) {
-	l := &lab{Lab: reproduce.NewLab(r), systems: compared(), worlds: make(map[setup]*experiment.World), constants: make(map[float64]*load)}
+	l := &lab{
+		Lab: reproduce.NewLab(r), systems: compared(), worlds: make(map[setup]*experiment.World),
+		constants: make(map[float64]*load),
+	}
 	var err error
 	l.trace, err = trace()
 	return l, err
@@ -63,8 +66,11 @@ func (l *lab) want(at setup, s systems.System, on *load) (*runs, error) {
 		return nil, err
 	}
 	j := newJob(w, s, on)
-	key := fmt.Sprintf("%s, %s, %s, %v, %d workers, accuracy %v, %v, grid %v", s.Name, on.name, at.task, at.slo, at.workers, at.floor, at.choice, on.grid)
-	return &runs{l.Do(key, int(on.expected()), l.Seeds, func(ctx context.Context, seed uint64) (any, error) { return j.run(ctx, seed) })}, nil
+	key := fmt.Sprintf("%s, %s, %s, %v, %d workers, accuracy %v, %v, grid %v", s.Name, on.name, at.task, at.slo,
+		at.workers, at.floor, at.choice, on.grid)
+	return &runs{l.Do(key, int(on.expected()), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		return j.run(ctx, seed)
+	})}, nil
 }
 
 func (l *lab) world(at setup) (*experiment.World, error) {
@@ -127,7 +133,8 @@ func (l *lab) find(name string) int {
 // satisfiable is up to which violation rate the paper shows a point (§7.1), in per cent.
 const satisfiable = 5
 
-// of is a system's accuracy at the point with a seed; worst stands in where no query was in time, as in the authors' code.
+// of is a system's accuracy at the point with a seed; worst stands in where no query was in time, as in the authors'
+// code.
 func (p *point) of(system, seed int, worst float64) float64 {
 	if a := p.systems[system].of(seed).accuracy; !math.IsNaN(a) {
 		return a
@@ -137,7 +144,9 @@ func (p *point) of(system, seed int, worst float64) float64 {
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
-	return reproduce.Row{Paper: "ramsis", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+	return reproduce.Row{
+		Paper: "ramsis", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
+	}
 }
 
 // add notes a quantity unless some seed has none.
@@ -154,7 +163,5 @@ func known(r reproduce.Row, value float64, source string) reproduce.Row {
 }
 
 func name(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
-
-func (s setup) name() string { return fmt.Sprintf("%s, SLO %d ms", s.task, s.slo.Milliseconds()) }
 
 const ms = time.Millisecond

@@ -6,16 +6,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// live runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is profiled
-// to take, and a client that sends what the simulation would have had arrive, when it would have.
+// live runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is
+// profiled to take, and a client that sends what the simulation would have had arrive, when it would have.
 func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	initial, err := j.plan(ctx)
 	if err != nil {
@@ -40,7 +40,9 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	recorder := report.NewRecorder(j.World.Apps, j.Record)
 	over := &overshoot{expected: make(map[serving.BatchID]time.Duration)}
 	if err := reproduce.Live(ctx, dataplane.Config{
-		Spec: j.World.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend { return workers }, Initial: initial, Planner: planner,
+		Spec: j.World.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend {
+			return workers
+		}, Initial: initial, Planner: planner,
 		Outcome: func(o report.Outcome) { recorder.Add(&o) }, Observe: over.observe,
 	}, j.load.source(seed)); err != nil {
 		return nil, fmt.Errorf("%s, live: %w", j.System.Name, err)

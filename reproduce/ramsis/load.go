@@ -3,9 +3,9 @@ package ramsis
 import (
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // load is a rate of arrivals over time. Gaps are exponential (§7, "Workloads").
@@ -22,8 +22,8 @@ type load struct {
 const (
 	traceSpan    = 300 * time.Second
 	constantSpan = 30 * time.Second
-	// traceSeconds is how many entries the authors' simulator makes of the trace's steps, one per second: the last step has a
-	// single one. The run is longer and begins again.
+	// traceSeconds is how many entries the authors' simulator makes of the trace's steps, one per second: the last step
+	// has a single one. The run is longer and begins again.
 	traceSeconds = 261
 )
 

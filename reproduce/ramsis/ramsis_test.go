@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // What is carried is what was published: 9 and 5 models, and a trace of 300 s that begins again after 261.
@@ -29,7 +29,8 @@ func TestNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not the 554,395 that the paper counts (§7), which is what 1,850/s make in 300 s. 26 steps of 10 s and one second of the last; then 10, 10, 10 and 9 s of the first four.
+	// Not the 554,395 that the paper counts (§7), which is what 1,850/s make in 300 s. 26 steps of 10 s and one second
+	// of the last; then 10, 10, 10 and 9 s of the first four.
 	if want := 722_765 + 10*(1850+1617+1880) + 9*1729.0; math.Abs(l.expected()-want) > 1e-6 {
 		t.Errorf("%v queries, want %v", l.expected(), want)
 	}
@@ -57,8 +58,8 @@ func testLoad(t testing.TB, rate float64) *load {
 	return l
 }
 
-// Jellyfish+ makes of constant load what the authors' code makes of it, at every load they ran; and violates nothing while some
-// variant carries the load by its rule.
+// Jellyfish+ makes of constant load what the authors' code makes of it, at every load they ran; and violates nothing
+// while some variant carries the load by its rule.
 func TestJellyfishAsPublished(t *testing.T) {
 	byLoad, err := published("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
 	if err != nil {
@@ -140,8 +141,8 @@ func testTrace(t testing.TB) *load {
 	return l
 }
 
-// BenchmarkTrace simulates the production trace on 100 workers: ns/query is what the simulator costs, s/554395 what that comes
-// to for as many queries as the paper counts in it.
+// BenchmarkTrace simulates the production trace on 100 workers: ns/query is what the simulator costs, s/554395 what
+// that comes to for as many queries as the paper counts in it.
 func BenchmarkTrace(b *testing.B) {
 	l := testTrace(b)
 	for _, name := range []string{"jellyfish+", "greedy", "ramsis", "tidal"} {
@@ -187,7 +188,8 @@ func TestLiveAsSimulated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.queries != want.queries || math.Abs(got.accuracy-want.accuracy) > 1e-9 || got.violations != want.violations || got.late != 0 {
+			if got.queries != want.queries || math.Abs(got.accuracy-want.accuracy) > 1e-9 ||
+				got.violations != want.violations || got.late != 0 {
 				t.Errorf("%s: live %+v, simulated %+v", system, got, want)
 			}
 		})

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/policy/scale"
-	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // lineup are the systems that are compared, as far as there are systems of these names.
@@ -43,8 +43,8 @@ type job struct {
 const authorsRates = "200,400,600,800,1000,1200,1400,1600,1800,2000,2200,2400,2600,2800,3000,3200,3400,3600,3800,4000"
 
 // newJob prepares a system. When the load is known, its policy for that load is the only one it has; otherwise
-// ModelSwitching profiles at the loads of the authors' policies, 200 to 4,000 queries/s (appendix A.4.2), and on a load with a grid
-// so do all.
+// ModelSwitching profiles at the loads of the authors' policies, 200 to 4,000 queries/s (appendix A.4.2), and on a load
+// with a grid so do all.
 func newJob(w *experiment.World, s systems.System, l *load) *job {
 	p := &s.Options.Policies
 	switch {
@@ -54,7 +54,9 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 		p.Rates = authorsRates
 	}
 	j := &job{load: l}
-	j.Case = experiment.Case{World: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source { return l.source(seed) }, First: []float64{l.known}}
+	j.Case = experiment.Case{World: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source {
+		return l.source(seed)
+	}, First: []float64{l.known}}
 	if l.known > 0 {
 		j.Scaler = scale.Fixed{} // there is nothing more to know
 	}

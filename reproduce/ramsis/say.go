@@ -9,9 +9,10 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// levels are every system's accuracy and violations at a point, and the bound. published gives accuracies or violations that
-// are known, by system and quantity.
-func (l *lab) levels(o *reproduce.Outcome, figure string, p *point, setting map[string]string, published func(reproduce.Row) reproduce.Row) {
+// levels are every system's accuracy and violations at a point, and the bound. published gives accuracies or violations
+// that are known, by system and quantity.
+func (l *lab) levels(o *reproduce.Outcome, figure string, p *point, setting map[string]string,
+	published func(reproduce.Row) reproduce.Row) {
 	note := func(r reproduce.Row, values []float64) {
 		if published != nil {
 			r = published(r)
@@ -36,9 +37,10 @@ const (
 // bases are what the others are held against.
 var bases = []string{"ramsis", "jellyfish+", "modelswitching"}
 
-// versus holds the systems of the lineup against the bases, the bases themselves only as far as it is RAMSIS that is held: the
-// mean and the most, per seed, of what of finds to compare. claims are what is published of RAMSIS.
-func (l *lab) versus(o *reproduce.Outcome, figure, what, unit string, setting map[string]string, claims []claim, source string, of func(system, base, seed int) []float64) {
+// versus holds the systems of the lineup against the bases, the bases themselves only as far as it is RAMSIS that is
+// held: the mean and the most, per seed, of what of finds to compare. claims are what is published of RAMSIS.
+func (l *lab) versus(o *reproduce.Outcome, figure, what, unit string, setting map[string]string, claims []claim,
+	source string, of func(system, base, seed int) []float64) {
 	for i, s := range l.systems {
 		for _, base := range bases {
 			b := l.find(base)
@@ -51,8 +53,11 @@ func (l *lab) versus(o *reproduce.Outcome, figure, what, unit string, setting ma
 					means, mosts = append(means, mean(v)), append(mosts, slices.Max(v))
 				}
 			}
-			m, x := row(figure, s.Name, what+" "+base+", mean", unit, setting), row(figure, s.Name, what+" "+base+", most", unit, setting)
-			if c := slices.IndexFunc(claims, func(c claim) bool { return c.against == base }); c >= 0 && s.Name == "ramsis" {
+			m, x := row(figure, s.Name, what+" "+base+", mean", unit, setting),
+				row(figure, s.Name, what+" "+base+", most", unit, setting)
+			if c := slices.IndexFunc(claims, func(c claim) bool {
+				return c.against == base
+			}); c >= 0 && s.Name == "ramsis" {
 				m, x = known(m, claims[c].mean, source), known(x, claims[c].most, source)
 			}
 			add(o, m, means...)
@@ -61,47 +66,50 @@ func (l *lab) versus(o *reproduce.Outcome, figure, what, unit string, setting ma
 	}
 }
 
-// gains are by how much every system's accuracy is above that of the bases, over the points at which both violate for less
-// than 5 %. Greedy selection seldom does and is left out.
+// gains are by how much every system's accuracy is above that of the bases, over the points at which both violate for
+// less than 5 %. Greedy selection seldom does and is left out.
 func (l *lab) gains(o *reproduce.Outcome, figure, task string, all []series, claims []claim, source string) {
-	l.versus(o, figure, "above", "points", map[string]string{"task": task}, claims, source, func(i, b, seed int) (out []float64) {
-		if l.systems[i].Name == "greedy" {
-			return nil
-		}
-		for _, x := range all {
-			for _, p := range x.points {
-				r, q := p.systems[i].of(seed), p.systems[b].of(seed)
-				if r.violations < satisfiable && q.violations < satisfiable {
-					out = append(out, r.accuracy-q.accuracy)
-				}
+	l.versus(o, figure, "above", "points", map[string]string{"task": task}, claims, source,
+		func(i, b, seed int) (out []float64) {
+			if l.systems[i].Name == "greedy" {
+				return nil
 			}
-		}
-		return out
-	})
-}
-
-// fewer are by how many per cent fewer workers every system needs to be as accurate as a base: for every point of the base that
-// violates for less than 5 %, the fewest workers on the axis with which the system is no less accurate and violates no more
-// than that.
-func (l *lab) fewer(o *reproduce.Outcome, figure, task string, all []series, claims []claim) {
-	l.versus(o, figure, "fewer workers than", "%", map[string]string{"task": task}, claims, "§7.1", func(i, b, seed int) (out []float64) {
-		if l.systems[i].Name == "greedy" {
-			return nil
-		}
-		for _, x := range all {
-			for _, p := range x.points {
-				if q := p.systems[b].of(seed); q.violations < satisfiable {
-					if k := least(x.points, i, seed, q.accuracy); !math.IsNaN(k) {
-						out = append(out, 100*(1-k/p.x))
+			for _, x := range all {
+				for _, p := range x.points {
+					r, q := p.systems[i].of(seed), p.systems[b].of(seed)
+					if r.violations < satisfiable && q.violations < satisfiable {
+						out = append(out, r.accuracy-q.accuracy)
 					}
 				}
 			}
-		}
-		return out
-	})
+			return out
+		})
 }
 
-// least is the smallest place on the axis at which a system reaches an accuracy, to within a hundredth of a point; NaN for none.
+// fewer are by how many per cent fewer workers every system needs to be as accurate as a base: for every point of the
+// base that violates for less than 5 %, the fewest workers on the axis with which the system is no less accurate and
+// violates no more than that.
+func (l *lab) fewer(o *reproduce.Outcome, figure, task string, all []series, claims []claim) {
+	l.versus(o, figure, "fewer workers than", "%", map[string]string{"task": task}, claims, "§7.1",
+		func(i, b, seed int) (out []float64) {
+			if l.systems[i].Name == "greedy" {
+				return nil
+			}
+			for _, x := range all {
+				for _, p := range x.points {
+					if q := p.systems[b].of(seed); q.violations < satisfiable {
+						if k := least(x.points, i, seed, q.accuracy); !math.IsNaN(k) {
+							out = append(out, 100*(1-k/p.x))
+						}
+					}
+				}
+			}
+			return out
+		})
+}
+
+// least is the smallest place on the axis at which a system reaches an accuracy, to within a hundredth of a point; NaN
+// for none.
 func least(points []*point, system, seed int, want float64) float64 {
 	for _, p := range points {
 		if r := p.systems[system].of(seed); r.violations < satisfiable && r.accuracy >= want-0.01 {
@@ -123,7 +131,9 @@ func mean(v []float64) float64 {
 // violations below; an objective each column.
 func (l *lab) draw(o *reproduce.Outcome, figure, what, axis string, all [][]series) {
 	for n, task := range all {
-		c := &plot.Chart{Title: fmt.Sprintf("RAMSIS, Figure %s: %s, %s", figure, what, tasks[n].name), Columns: len(task)}
+		c := &plot.Chart{
+			Title: fmt.Sprintf("RAMSIS, Figure %s: %s, %s", figure, what, tasks[n].name), Columns: len(task),
+		}
 		var below []plot.Panel
 		for _, s := range task {
 			up, down := l.panels(s.points, fmt.Sprintf("SLO %v", s.at.slo), axis, satisfiable)
@@ -157,8 +167,8 @@ func (l *lab) panels(points []*point, what, axis string, most float64) (accurate
 	return accurate, violated
 }
 
-// lines are the mean accuracy and the mean violations of runs along an axis; the first leaves a gap where at least so many per
-// cent are violated.
+// lines are the mean accuracy and the mean violations of runs along an axis; the first leaves a gap where at least so
+// many per cent are violated.
 func lines(name string, x []float64, of []*runs, most float64) (accurate, violated plot.Line) {
 	accurate, violated = plot.Line{Name: name, X: x}, plot.Line{Name: name, X: x}
 	for _, r := range of {

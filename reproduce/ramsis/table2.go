@@ -20,7 +20,8 @@ type generated struct {
 }
 
 var table2Rows = []generated{
-	{pareto, 0, true, 3693.53}, {pareto, 100, true, 3014.89}, {pareto, 0, false, 115.50}, {pareto, 100, false, 132.20}, {pareto, 10, false, 14.62},
+	{pareto, 0, true, 3693.53}, {pareto, 100, true, 3014.89}, {pareto, 0, false, 115.50}, {pareto, 100, false, 132.20},
+	{pareto, 10, false, 14.62},
 	{dense, 0, false, 0}, {dense, 100, true, 0}, {dense, 100, false, 1355.09}, {dense, 10, false, 148.87},
 }
 
@@ -32,11 +33,16 @@ func (g generated) problem(slo time.Duration) (*planner.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &planner.Worker{SLO: at.slo, Workers: at.workers, Arrivals: planner.Poisson(2000), Longest: 32, Levels: g.levels, Variable: g.variable}
+	w := &planner.Worker{
+		SLO: at.slo, Workers: at.workers, Arrivals: planner.Poisson(2000), Longest: 32, Levels: g.levels,
+		Variable: g.variable,
+	}
 	var all []planner.Model
 	for v, m := range list {
 		if m.took[0] <= at.slo {
-			all = append(all, planner.Model{Variant: serving.VariantID(v), Accuracy: m.accuracy / 100, Latency: m.took[:]})
+			all = append(all, planner.Model{
+				Variant: serving.VariantID(v), Accuracy: m.accuracy / 100, Latency: m.took[:],
+			})
 		}
 	}
 	w.Models = planner.Pareto(all)
@@ -54,29 +60,32 @@ func (g generated) name() string {
 	return out + ", maximal"
 }
 
-// table2 is how long a policy takes to be made. It is not among what is run unless it is asked for by name: times are those of
-// the machine, so that the same seed does not give the same rows.
+// table2 is how long a policy takes to be made. It is not among what is run unless it is asked for by name: times are
+// those of the machine, so that the same seed does not give the same rows.
 func table2(l *lab) error {
 	var one sync.Mutex // what runs beside would be measured, too
 	for _, slo := range []time.Duration{150 * ms, 500 * ms} {
 		for _, g := range table2Rows {
-			t := l.Do(fmt.Sprintf("policy: %s, %s, SLO %v", g.choice, g.name(), slo), 1<<20, 1, func(ctx context.Context, _ uint64) (any, error) {
-				w, err := g.problem(slo)
-				if err != nil {
-					return nil, err
-				}
-				one.Lock()
-				defer one.Unlock()
-				begun := time.Now()
-				_, err = w.Solve(ctx)
-				return time.Since(begun).Seconds(), err
-			})
+			t := l.Do(fmt.Sprintf("policy: %s, %s, SLO %v", g.choice, g.name(), slo), 1<<20, 1,
+				func(ctx context.Context, _ uint64) (any, error) {
+					w, err := g.problem(slo)
+					if err != nil {
+						return nil, err
+					}
+					one.Lock()
+					defer one.Unlock()
+					begun := time.Now()
+					_, err = w.Solve(ctx)
+					return time.Since(begun).Seconds(), err
+				})
 			l.After(func(o *reproduce.Outcome) error {
 				models := 9
 				if g.choice == dense {
 					models = 60
 				}
-				r := row("T2", g.name(), "making a policy", "s", map[string]string{"models": fmt.Sprint(models), "slo": slo.String()})
+				r := row("T2", g.name(), "making a policy", "s", map[string]string{
+					"models": fmt.Sprint(models), "slo": slo.String(),
+				})
 				if g.took > 0 {
 					r = known(r, g.took, "Table 2, B = 29")
 				}

@@ -20,8 +20,8 @@ type setup struct {
 	choice  choice  // of models
 }
 
-// world builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors' simulator
-// (§7.3.1), and late queries are served (§4.3.1).
+// world builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors'
+// simulator (§7.3.1), and late queries are served (§4.3.1).
 func world(solver milp.Solver, s setup) (*experiment.World, error) {
 	spec, m, err := spec(s)
 	if err != nil {

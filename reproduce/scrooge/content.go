@@ -4,13 +4,13 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// content is what is in the frames of a session: the level of a client's video says how many items a frame sends along an edge, and how
-// long recurrent models take over it (§2).
+// content is what is in the frames of a session: the level of a client's video says how many items a frame sends along
+// an edge, and how long recurrent models take over it (§2).
 type content struct {
 	*session
 	rng *rand.Rand

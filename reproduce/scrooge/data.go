@@ -1,6 +1,6 @@
-// Package scrooge runs the experiments of Scrooge (SoCC 2021, §4) on this project's planners, engine and simulator. The authors published
-// no profile of their models: a documented model of profiles, held to the figures in the paper's text, takes their place, so that what is
-// measured here is of modelled models.
+// Package scrooge runs the experiments of Scrooge (SoCC 2021, §4) on this project's planners, engine and simulator. The
+// authors published no profile of their models: a documented model of profiles, held to the figures in the paper's
+// text, takes their place, so that what is measured here is of modelled models.
 package scrooge
 
 import (
@@ -97,7 +97,8 @@ func graphs() ([]graph, error) {
 		}
 		from, to := g.at(r[1]), g.at(r[2])
 		if from < 0 || to <= from {
-			return nil, fmt.Errorf("data/edges.csv: record %d: no edge from %q to %q of %s is possible", n+1, r[1], r[2], r[0])
+			return nil, fmt.Errorf("data/edges.csv: record %d: no edge from %q to %q of %s is possible", n+1, r[1],
+				r[2], r[0])
 		}
 		g.stages[from].next = append(g.stages[from].next, edge{to, v[0], v[1]})
 	}

@@ -6,16 +6,16 @@ import (
 	"math"
 	"slices"
 
-	planner "github.com/sluice-serving/sluice/planner/scrooge"
 	"github.com/sluice-serving/sluice/measure/report/plot"
+	planner "github.com/sluice-serving/sluice/planner/scrooge"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
 // same tells that costs are equal but for rounding.
 const same = 1e-6
 
-// published10 is what §4.3 says: the share of decisions that cost no more than those of brute force, in per cent, and the
-// most that one costs over them.
+// published10 is what §4.3 says: the share of decisions that cost no more than those of brute force, in per cent, and
+// the most that one costs over them.
 var published10 = map[string][2]float64{"as written": {85, 3}, "greedy": {80, 5}}
 
 // compare is what ways to allocate came to over the decisions of a session.
@@ -32,7 +32,8 @@ func ratio(cost, least float64) float64 {
 	return cost / least
 }
 
-// thinned leaves modes of a few configurations: all of them are too many for brute force, here as in the paper ("over 10 s").
+// thinned leaves modes of a few configurations: all of them are too many for brute force, here as in the paper ("over
+// 10 s").
 func thinned(m *planner.Mode) bool {
 	return (m.Batch == 1 || m.Batch == 4) && (m.Slots == 1 || m.Slots == 3)
 }
@@ -50,40 +51,41 @@ func (c *compare) try(ctx context.Context, p *planner.Problem) error {
 	return err
 }
 
-// figure10 is what allocations cost over the cheapest that there are, over the decisions of sessions. The cheapest is what exact
-// allocation proves, and that is held against brute force on the same decisions with few modes.
+// figure10 is what allocations cost over the cheapest that there are, over the decisions of sessions. The cheapest is
+// what exact allocation proves, and that is held against brute force on the same decisions with few modes.
 func figure10(l *lab) error {
 	methods := l.methods()
 	var tasks []*reproduce.Task
 	for _, name := range compared {
 		g := l.graph(name)
-		tasks = append(tasks, l.Do("allocations of "+name+" over the least", 20, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-			all, err := l.sample(g, seed)
-			if err != nil {
-				return nil, err
-			}
-			out := &compare{ratios: make([][]float64, len(methods))}
-			for _, d := range all {
-				p := testbed.problem(g, g.objective, d.asked)
-				best, err := exactly(ctx, p)
+		tasks = append(tasks, l.Do("allocations of "+name+" over the least", 20, l.Seeds,
+			func(ctx context.Context, seed uint64) (any, error) {
+				all, err := l.sample(g, seed)
 				if err != nil {
-					return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.asked, err)
+					return nil, err
 				}
-				// What was not proven to be the least is held against its bound.
-				least := best.Bound
-				for k, m := range methods {
-					a, err := m.by(ctx, p)
+				out := &compare{ratios: make([][]float64, len(methods))}
+				for _, d := range all {
+					p := testbed.problem(g, g.objective, d.asked)
+					best, err := exactly(ctx, p)
 					if err != nil {
-						return nil, fmt.Errorf("%s asked for %v, %s: %w", g.name, d.asked, m.name, err)
+						return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.asked, err)
 					}
-					out.ratios[k] = append(out.ratios[k], ratio(a.Cost, least))
+					// What was not proven to be the least is held against its bound.
+					least := best.Bound
+					for k, m := range methods {
+						a, err := m.by(ctx, p)
+						if err != nil {
+							return nil, fmt.Errorf("%s asked for %v, %s: %w", g.name, d.asked, m.name, err)
+						}
+						out.ratios[k] = append(out.ratios[k], ratio(a.Cost, least))
+					}
+					if err := out.try(ctx, p.Only(thinned)); err != nil {
+						return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.asked, err)
+					}
 				}
-				if err := out.try(ctx, p.Only(thinned)); err != nil {
-					return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.asked, err)
-				}
-			}
-			return out, nil
-		}))
+				return out, nil
+			}))
 	}
 	l.After(func(o *reproduce.Outcome) error {
 		p := plot.Panel{Name: "share of the decisions (%)", XName: "cost over the least", Low: 0, High: 100}
@@ -111,7 +113,8 @@ func figure10(l *lab) error {
 					}
 				}
 				at := setting("graph", name)
-				e, w := row("10", m.name, "decisions as cheap as the least", "%", at), row("10", m.name, "most over the least", "%", at)
+				e, w := row("10", m.name, "decisions as cheap as the least", "%", at),
+					row("10", m.name, "most over the least", "%", at)
 				if v, ok := published10[m.name]; ok && t == 0 {
 					e, w = said(e, v[0], "§4.3, Figure 10"), said(w, v[1], "§4.3, Figure 10")
 				}

@@ -24,35 +24,39 @@ func figure11(l *lab) error {
 	var tasks []*reproduce.Task
 	for _, w := range worlds {
 		// One task, so that nothing else of it runs beside what is timed.
-		tasks = append(tasks, l.Do(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1, func(ctx context.Context, seed uint64) (any, error) {
-			out := make([][]float64, len(methods))
-			for i := range l.graphs {
-				g := &l.graphs[i]
-				all, err := l.sample(g, seed)
-				if err != nil {
-					return nil, err
-				}
-				for n, d := range all {
-					p := w.problem(g, g.objective, d.asked)
-					for k, m := range methods {
-						if w.types > 2 && m.solves && n%8 > 0 {
-							continue // HiGHS in WebAssembly takes seconds where Gurobi took a tenth of one
+		tasks = append(tasks, l.Do(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
+			func(ctx context.Context, seed uint64) (any, error) {
+				out := make([][]float64, len(methods))
+				for i := range l.graphs {
+					g := &l.graphs[i]
+					all, err := l.sample(g, seed)
+					if err != nil {
+						return nil, err
+					}
+					for n, d := range all {
+						p := w.problem(g, g.objective, d.asked)
+						for k, m := range methods {
+							if w.types > 2 && m.solves && n%8 > 0 {
+								continue // HiGHS in WebAssembly takes seconds where Gurobi took a tenth of one
+							}
+							begun := time.Now()
+							if _, err := m.by(ctx, p); err != nil {
+								return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.asked, m.name,
+									w.types, err)
+							}
+							out[k] = append(out[k], 1000*time.Since(begun).Seconds())
 						}
-						begun := time.Now()
-						if _, err := m.by(ctx, p); err != nil {
-							return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.asked, m.name, w.types, err)
-						}
-						out[k] = append(out[k], 1000*time.Since(begun).Seconds())
 					}
 				}
-			}
-			return out, nil
-		}))
+				return out, nil
+			}))
 	}
 	l.After(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for t, w := range worlds {
-			p := plot.Panel{Name: fmt.Sprintf("share of the decisions (%%), %d types", w.types), XName: "ms", Low: 0, High: 100}
+			p := plot.Panel{
+				Name: fmt.Sprintf("share of the decisions (%%), %d types", w.types), XName: "ms", Low: 0, High: 100,
+			}
 			for k, m := range methods {
 				all := tasks[t].Done[0].([][]float64)[k]
 				slices.Sort(all)
@@ -66,7 +70,8 @@ func figure11(l *lab) error {
 				o.Add(most, all[len(all)-1])
 				line := plot.Line{Name: m.name}
 				for i, x := range all {
-					line.X, line.Y = append(line.X, math.Max(x, 1e-3)), append(line.Y, 100*float64(i+1)/float64(len(all)))
+					line.X, line.Y = append(line.X, math.Max(x, 1e-3)),
+						append(line.Y, 100*float64(i+1)/float64(len(all)))
 				}
 				p.Lines = append(p.Lines, line)
 			}

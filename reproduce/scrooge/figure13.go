@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published13 is what §4.3 and §4.4 say of the tightest and the loosest objective: the cost without spatial multiplexing over that with
-// it (of traffic a range; of the others ranges of savings), and the average throughput of a model with it.
+// published13 is what §4.3 and §4.4 say of the tightest and the loosest objective: the cost without spatial
+// multiplexing over that with it (of traffic a range; of the others ranges of savings), and the average throughput of a
+// model with it.
 var published13 = map[string]struct {
 	model  string
 	ratios [2]float64
@@ -32,7 +33,10 @@ func figure13(l *lab) error {
 		both[name] = t
 	}
 	l.After(func(o *reproduce.Outcome) error {
-		ratio := plot.Panel{Name: "cost without spatial multiplexing over that with it", XName: "objective (ms)", Low: 1, High: math.NaN()}
+		ratio := plot.Panel{
+			Name: "cost without spatial multiplexing over that with it", XName: "objective (ms)", Low: 1,
+			High: math.NaN(),
+		}
 		rates := plot.Panel{Name: "items/s of a machine", XName: "objective (ms)", Low: 0, High: math.NaN()}
 		for _, name := range compared {
 			g, known := l.graph(name), published13[name]
@@ -44,7 +48,9 @@ func figure13(l *lab) error {
 			}
 			cost := func(c *sessionCost) float64 { return c.cost }
 			rate := func(c *sessionCost) float64 { return c.rates[stage] }
-			lines := []plot.Line{{Name: name}, {Name: known.model}, {Name: known.model + ", one batch at a time", Faint: true}}
+			lines := []plot.Line{
+				{Name: name}, {Name: known.model}, {Name: known.model + ", one batch at a time", Faint: true},
+			}
 			for k, by := range relaxed {
 				with, without := both[name][0][k], both[name][1][k]
 				objective := times(g.objective, by)
@@ -52,16 +58,20 @@ func figure13(l *lab) error {
 				x := over(each(without, cost), each(with, cost))
 				r := row("13a", "scrooge-single", "cost over scrooge's", "", at)
 				y := row("13b", "scrooge", "throughput of a machine with "+known.model, "items/s", at)
-				// The ranges of ratios are given without their objectives; they are taken to rise with them, as throughputs do.
+				// The ranges of ratios are given without their objectives; they are taken to rise with them, as
+				// throughputs do.
 				switch k {
 				case 0:
-					r, y = said(r, known.ratios[0], "§4.4: lowest of a range"), said(y, known.rates[0], "§4.3, Figure 13b")
+					r, y = said(r, known.ratios[0], "§4.4: lowest of a range"),
+						said(y, known.rates[0], "§4.3, Figure 13b")
 				case len(relaxed) - 1:
-					r, y = said(r, known.ratios[1], "§4.4: highest of a range"), said(y, known.rates[1], "§4.3, Figure 13b")
+					r, y = said(r, known.ratios[1], "§4.4: highest of a range"),
+						said(y, known.rates[1], "§4.3, Figure 13b")
 				}
 				o.Add(r, x...)
 				o.Add(y, each(with, rate)...)
-				o.Add(row("13b", "scrooge-single", "throughput of a machine with "+known.model, "items/s", at), each(without, rate)...)
+				o.Add(row("13b", "scrooge-single", "throughput of a machine with "+known.model, "items/s", at),
+					each(without, rate)...)
 				for i, v := range []float64{x[0], each(with, rate)[0], each(without, rate)[0]} {
 					lines[i].X, lines[i].Y = append(lines[i].X, float64(objective)/float64(ms)), append(lines[i].Y, v)
 				}

@@ -25,7 +25,8 @@ func figure5(l *lab) error {
 			line := plot.Line{Name: fmt.Sprintf("concurrency %d", e)}
 			for b := 1; b <= ssd.largest; b *= 2 {
 				rate := ssd.rate(b, e)
-				r := row("5", line.Name, "throughput", "items/s", setting("model", ssd.name, "type", machines[p100].name, "batch", b))
+				r := row("5", line.Name, "throughput", "items/s",
+					setting("model", ssd.name, "type", machines[p100].name, "batch", b))
 				if v, ok := text5[[2]int{b, e}]; ok {
 					r = said(r, v, "§3.2")
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// rivals are the systems of Figures 6 to 9, by graph: Nexus with as many front-ends as the paper gave it; and both with the head-room that
-// a higher finish rate takes, Nexus with three more front-ends where they are what it lacks.
+// rivals are the systems of Figures 6 to 9, by graph: Nexus with as many front-ends as the paper gave it; and both with
+// the head-room that a higher finish rate takes, Nexus with three more front-ends where they are what it lacks.
 func rivals(graph string) []entrant {
 	out := []entrant{ours, roomy(1), roomy(1.4), roomy(1.6)}
 	switch graph {
@@ -46,8 +46,8 @@ func (e *entrant) short() string {
 	return s
 }
 
-// ours is the system as its paper describes it, allocated and placed by us. Which turn-off delay the paper's comparison has is not said; its
-// finish rates are those that it gives for 30 s.
+// ours is the system as its paper describes it, allocated and placed by us. Which turn-off delay the paper's comparison
+// has is not said; its finish rates are those that it gives for 30 s.
 var ours = entrant{name: "scrooge", system: "scrooge", turnOff: 30 * time.Second}
 
 // roomy is ours planned for so many times the demand: what a finish rate costs.
@@ -57,8 +57,8 @@ func roomy(by float64) entrant {
 	return e
 }
 
-// published6 is what §4.2 says of a graph by number of front-ends: Nexus's cost over Scrooge's, and its finish rate; and Scrooge's finish
-// rate, in per cent.
+// published6 is what §4.2 says of a graph by number of front-ends: Nexus's cost over Scrooge's, and its finish rate;
+// and Scrooge's finish rate, in per cent.
 var published6 = map[string]struct {
 	ours  float64
 	nexus map[int][2]float64 // 0 for what is not given
@@ -81,28 +81,37 @@ func figure6(l *lab) error {
 			cost, finish := plot.Line{Name: "cost over scrooge's"}, plot.Line{Name: "finish rate (%)"}
 			base := each(tasks[0], func(s *served) float64 { return s.mean() })
 			for k, e := range rivals {
-				costs, finishes := each(tasks[k], func(s *served) float64 { return s.mean() }), each(tasks[k], func(s *served) float64 { return s.finish() })
+				costs, finishes := each(tasks[k], func(s *served) float64 {
+					return s.mean()
+				}), each(tasks[k], func(s *served) float64 { return s.finish() })
 				r, f := row("6", e.name, "cost over scrooge's", "", at), row("6", e.name, "finish rate", "%", at)
-				if e.headroom > 0 {
+				switch {
+				case e.headroom > 0:
 					// Ours: nothing was published.
-				} else if e.system == "nexus" {
+				case e.system == "nexus":
 					if p := known.nexus[e.frontends]; p[0] > 0 {
 						r = said(r, p[0], "§4.2, Figure 6")
 					}
 					if p := known.nexus[e.frontends]; p[1] > 0 {
 						f = said(f, p[1], "§4.2, Figure 6")
 					}
-				} else if known.ours > 0 {
+				case known.ours > 0:
 					f = said(f, known.ours, "§4.2, Figure 6")
 				}
 				o.Add(row("6", e.name, "cost", "$/h", at), costs...)
 				o.Add(r, over(costs, base)...)
 				o.Add(f, finishes...)
-				o.Add(row("6", e.name, "cost of frames in time", "$ a million", at), each(tasks[k], func(s *served) float64 {
-					return s.mean() * float64(len(s.cost)) / 3600 / sum(s.inTime) * 1e6
+				o.Add(row("6", e.name, "cost of frames in time", "$ a million", at),
+					each(tasks[k], func(s *served) float64 {
+						return s.mean() * float64(len(s.cost)) / 3600 / sum(s.inTime) * 1e6
+					})...)
+				o.Add(row("6", e.name, "least cost of what was asked", "$/h", at),
+					each(tasks[k], func(s *served) float64 {
+						return s.bound
+					})...)
+				o.Add(row("6", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
+					return s.mean() / s.bound
 				})...)
-				o.Add(row("6", e.name, "least cost of what was asked", "$/h", at), each(tasks[k], func(s *served) float64 { return s.bound })...)
-				o.Add(row("6", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 { return s.mean() / s.bound })...)
 				cost.Y, finish.Y = append(cost.Y, over(costs, base)[0]), append(finish.Y, finishes[0]/100)
 			}
 			var names []string
@@ -110,7 +119,9 @@ func figure6(l *lab) error {
 				names = append(names, e.short())
 			}
 			finish.Name = "finish rate"
-			chart(o, "6-"+name, "6: "+name, 1, bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room", names, cost, finish))
+			chart(o, "6-"+name, "6: "+name, 1,
+				bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room", names, cost,
+					finish))
 			return nil
 		})
 	}
@@ -144,8 +155,13 @@ func overTime(figure, name string) func(*lab) error {
 					finish.Lines = append(finish.Lines, line(e.short(), first.inTime, first.sent))
 				}
 				at := setting("graph", name)
-				o.Add(row(figure, e.name, "seconds with at least 98 % of their frames in time", "%", at), each(tasks[k], func(s *served) float64 { return s.seconds(98) })...)
-				o.Add(row(figure, e.name, "highest cost", "$/h", at), each(tasks[k], func(s *served) float64 { return highest(s.cost) })...)
+				o.Add(row(figure, e.name, "seconds with at least 98 % of their frames in time", "%", at),
+					each(tasks[k], func(s *served) float64 {
+						return s.seconds(98)
+					})...)
+				o.Add(row(figure, e.name, "highest cost", "$/h", at), each(tasks[k], func(s *served) float64 {
+					return highest(s.cost)
+				})...)
 			}
 			chart(o, figure+"-"+name, figure+": a session of "+name, 1, rates, cost, finish)
 			return nil

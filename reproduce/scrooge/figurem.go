@@ -8,14 +8,21 @@ import (
 var running = []entrant{
 	ours,
 	{name: "scrooge-written", system: "scrooge-written", turnOff: ours.turnOff},
-	{name: "scrooge-written, with our room", system: "scrooge-written", turnOff: ours.turnOff, headroom: 1.2, within: 0.85},
-	{name: "scrooge-greedy, with our room", system: "scrooge-greedy", turnOff: ours.turnOff, headroom: 1.2, within: 0.85},
+	{
+		name: "scrooge-written, with our room", system: "scrooge-written", turnOff: ours.turnOff, headroom: 1.2,
+		within: 0.85,
+	},
+	{
+		name: "scrooge-greedy, with our room", system: "scrooge-greedy", turnOff: ours.turnOff, headroom: 1.2,
+		within: 0.85,
+	},
 	{name: "scrooge-single", system: "scrooge-single", turnOff: ours.turnOff},
 }
 
 // figureM is sessions by way of allocation.
 func figureM(l *lab) error {
-	for _, name := range []string{"traffic"} { // the graph whose allocations differ most (Figure 10); HiGHS takes a minute for a session
+	// the graph whose allocations differ most (Figure 10); HiGHS takes a minute for a session
+	for _, name := range []string{"traffic"} {
 		g := l.graph(name)
 		var tasks []*reproduce.Task
 		for _, e := range running {
@@ -28,8 +35,12 @@ func figureM(l *lab) error {
 				costs := each(tasks[k], func(s *served) float64 { return s.mean() })
 				o.Add(row("M", e.name, "cost", "$/h", at), costs...)
 				o.Add(row("M", e.name, "cost over scrooge's", "", at), over(costs, base)...)
-				o.Add(row("M", e.name, "finish rate", "%", at), each(tasks[k], func(s *served) float64 { return s.finish() })...)
-				o.Add(row("M", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 { return s.mean() / s.bound })...)
+				o.Add(row("M", e.name, "finish rate", "%", at), each(tasks[k], func(s *served) float64 {
+					return s.finish()
+				})...)
+				o.Add(row("M", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
+					return s.mean() / s.bound
+				})...)
 			}
 			return nil
 		})

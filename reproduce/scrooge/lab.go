@@ -41,7 +41,9 @@ var compared = []string{"traffic", "face", "tracker"}
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
-	return reproduce.Row{Paper: "scrooge", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting}
+	return reproduce.Row{
+		Paper: "scrooge", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
+	}
 }
 
 // said gives a row what was published.
@@ -64,7 +66,9 @@ func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
 }
 
 func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
-	o.Charts = append(o.Charts, reproduce.Chart{Name: "figure-" + name, Chart: &plot.Chart{Title: "Scrooge, Figure " + title, Panels: panels, Columns: columns}})
+	o.Charts = append(o.Charts, reproduce.Chart{
+		Name: "figure-" + name, Chart: &plot.Chart{Title: "Scrooge, Figure " + title, Panels: panels, Columns: columns},
+	})
 }
 
 // relaxed are the objectives of Figures 12 and 13, over a graph's own: 400, 600, 800 and 1,000 ms where that is 400 ms.

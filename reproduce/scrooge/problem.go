@@ -28,12 +28,14 @@ var testbed = market{
 	},
 }
 
-// wide has 30 types: four kinds of accelerators on six hosts each, and six kinds of CPU workers. Within it the fastest accelerator has 2.41
-// times the throughput of the slowest and the dearest machine costs 8.4 times the cheapest with one (Table 1); which of them are
-// better value is mixed.
+// wide has 30 types: four kinds of accelerators on six hosts each, and six kinds of CPU workers. Within it the fastest
+// accelerator has 2.41 times the throughput of the slowest and the dearest machine costs 8.4 times the cheapest with
+// one (Table 1); which of them are better value is mixed.
 var wide = func() market {
 	accelerators := []struct{ price, faster float64 }{{0.9, 0.498}, {1.1, 0.62}, {2.07, 1}, {3.06, 1.2}}
-	hosts := []struct{ price, faster float64 }{{0.9, 0.92}, {1, 1}, {1.15, 1.03}, {1.35, 1.05}, {1.7, 1.06}, {2.22, 1.07}}
+	hosts := []struct {
+		price, faster float64
+	}{{0.9, 0.92}, {1, 1}, {1.15, 1.03}, {1.35, 1.05}, {1.7, 1.06}, {2.22, 1.07}}
 	var m market
 	var speeds []float64
 	for _, a := range accelerators {
@@ -87,7 +89,9 @@ func (l *lab) methods() []method {
 		{"as written", func(ctx context.Context, p *planner.Problem) (*planner.Allocation, error) {
 			return planner.AsWritten(ctx, p, l.Solver)
 		}, true},
-		{"greedy", func(_ context.Context, p *planner.Problem) (*planner.Allocation, error) { return planner.Greedy(p) }, false},
+		{"greedy", func(_ context.Context, p *planner.Problem) (*planner.Allocation, error) {
+			return planner.Greedy(p)
+		}, false},
 		{"exact", exactly, false},
 	}
 }

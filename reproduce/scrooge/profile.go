@@ -7,22 +7,24 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// model is a module's profile, as a model of profiles says: a batch spends part of its time beside the device (reading, resizing,
-// copying, the gaps of Figure 2b) and part of it on the device, which batches at once share. Times are in ms.
+// model is a module's profile, as a model of profiles says: a batch spends part of its time beside the device (reading,
+// resizing, copying, the gaps of Figure 2b) and part of it on the device, which batches at once share. Times are in ms.
 type model struct {
-	name                    string
-	cpu                     bool
-	host, hostItem          float64    // beside the device: of a batch, and of each item of it
-	device, deviceItem      float64    // on it
-	largest                 int        // batch
-	kernelBatch, kernelTime float64    // above the batch the device's time is so many times as long (§3.2); a batch of 0 is never
+	name               string
+	cpu                bool
+	host, hostItem     float64 // beside the device: of a batch, and of each item of it
+	device, deviceItem float64 // on it
+	largest            int     // batch
+	// above the batch the device's time is so many times as long (§3.2); a batch of 0 is never
+	kernelBatch, kernelTime float64
 	v100                    float64    // the machine types' ratio of throughputs (Table 2)
 	balloon                 [2]float64 // by how much content stretches times: least and most (§2)
 	load                    time.Duration
 }
 
 func models() (map[string]*model, error) {
-	rows, err := data.Records("models.csv", "model", "kind", "host_ms", "host_item_ms", "device_ms", "device_item_ms", "largest", "kernel_batch", "kernel_factor", "v100", "balloon_least", "balloon_most", "load_s")
+	rows, err := data.Records("models.csv", "model", "kind", "host_ms", "host_item_ms", "device_ms", "device_item_ms",
+		"largest", "kernel_batch", "kernel_factor", "v100", "balloon_least", "balloon_most", "load_s")
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +35,10 @@ func models() (map[string]*model, error) {
 			return nil, err
 		}
 		out[r[0]] = &model{
-			name: r[0], cpu: r[1] == "cpu", host: v[0], hostItem: v[1], device: v[2], deviceItem: v[3], largest: int(v[4]),
-			kernelBatch: v[5], kernelTime: v[6], v100: v[7], balloon: [2]float64{v[8], v[9]}, load: time.Duration(v[10] * float64(time.Second)),
+			name: r[0], cpu: r[1] == "cpu", host: v[0], hostItem: v[1], device: v[2], deviceItem: v[3],
+			largest:     int(v[4]),
+			kernelBatch: v[5], kernelTime: v[6], v100: v[7], balloon: [2]float64{v[8], v[9]},
+			load: time.Duration(v[10] * float64(time.Second)),
 		}
 	}
 	return out, nil
@@ -44,15 +48,15 @@ func models() (map[string]*model, error) {
 var levels = []int{1, 2, 3, 4, 6, 8}
 
 const (
-	// interferes is the level above which batches at once slow each other down besides sharing the device, each further one by
-	// interference: throughput rises with concurrency up to a point and then drops (§3.2).
+	// interferes is the level above which batches at once slow each other down besides sharing the device, each further
+	// one by interference: throughput rises with concurrency up to a point and then drops (§3.2).
 	interferes   = 4
 	interference = 0.05
 )
 
-// took is how long a batch takes on a P100 while so many run, in ms: mean value analysis of a closed network (Reiser and Lavenberg,
-// 1980) in which batches take turns at one station, the device, and need nobody while they are beside it. Throughput rises with
-// concurrency up to what the device allows.
+// took is how long a batch takes on a P100 while so many run, in ms: mean value analysis of a closed network (Reiser
+// and Lavenberg, 1980) in which batches take turns at one station, the device, and need nobody while they are beside
+// it. Throughput rises with concurrency up to what the device allows.
 func (m *model) took(batch, concurrency int) float64 {
 	b := float64(batch)
 	host, device := m.host+b*m.hostItem, m.device+b*m.deviceItem
@@ -74,8 +78,8 @@ func (m *model) rate(batch, concurrency int) float64 {
 	return 1000 * float64(batch*concurrency) / m.took(batch, concurrency)
 }
 
-// points are the profile on machine types that are so many times as fast as a P100, or a CPU worker. On a CPU an item runs alone
-// (§3.2: what is profiled is the time of a single input).
+// points are the profile on machine types that are so many times as fast as a P100, or a CPU worker. On a CPU an item
+// runs alone (§3.2: what is profiled is the time of a single input).
 func (m *model) points(v serving.VariantID, d serving.DeviceTypeID, faster float64) (out []serving.LatencyPoint) {
 	for _, e := range levels {
 		if m.cpu && e > 1 {
@@ -83,7 +87,10 @@ func (m *model) points(v serving.VariantID, d serving.DeviceTypeID, faster float
 		}
 		for b := 1; b <= m.largest; b *= 2 {
 			t := millis(m.took(b, e) / faster)
-			out = append(out, serving.LatencyPoint{Variant: v, DeviceType: d, Items: b, Concurrency: e, Samples: 1, Mean: t, P50: t, P90: t, P95: t, P99: t})
+			out = append(out, serving.LatencyPoint{
+				Variant: v, DeviceType: d, Items: b, Concurrency: e, Samples: 1, Mean: t, P50: t, P90: t, P95: t,
+				P99: t,
+			})
 		}
 	}
 	return out

@@ -17,7 +17,8 @@ func TestProfilesAgainstTheText(t *testing.T) {
 		rate               float64
 	}{{1, 1, 40.98}, {8, 1, 67.52}, {8, 4, 77.51}} {
 		if got := ssd.rate(c.batch, c.concurrency); math.Abs(got/c.rate-1) > 0.005 {
-			t.Errorf("ssd-inception at batch %d, concurrency %d: %.2f/s, the paper says %v", c.batch, c.concurrency, got, c.rate)
+			t.Errorf("ssd-inception at batch %d, concurrency %d: %.2f/s, the paper says %v", c.batch, c.concurrency,
+				got, c.rate)
 		}
 	}
 	if took := ssd.took(8, 1); math.Abs(took-118) > 1 {
@@ -41,7 +42,8 @@ func TestProfilesAgainstTheText(t *testing.T) {
 		}
 	}
 	if s := all["s2vt"]; math.Abs(s.took(1, 1)*s.balloon[0]-686) > 5 || math.Abs(s.took(1, 1)*s.balloon[1]-1102) > 5 {
-		t.Errorf("s2vt takes %.0f to %.0f ms, the paper says 686 to 1102", s.took(1, 1)*s.balloon[0], s.took(1, 1)*s.balloon[1])
+		t.Errorf("s2vt takes %.0f to %.0f ms, the paper says 686 to 1102", s.took(1, 1)*s.balloon[0],
+			s.took(1, 1)*s.balloon[1])
 	}
 	for name, m := range all {
 		most, at := 0.0, 0

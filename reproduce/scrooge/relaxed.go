@@ -17,7 +17,8 @@ type sessionCost struct {
 	reserved []float64 // by stage: mean machines in use
 }
 
-// costs allocates, exactly, for every decision of sessions of a graph: with an objective, with or without spatial multiplexing.
+// costs allocates, exactly, for every decision of sessions of a graph: with an objective, with or without spatial
+// multiplexing.
 func (l *lab) costs(g *graph, objective time.Duration, single bool) *reproduce.Task {
 	key := fmt.Sprintf("sessions of %s, %v", g.name, objective)
 	if single {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	planner "github.com/sluice-serving/sluice/planner/scrooge"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // entrant is a system in an experiment.
@@ -80,8 +80,9 @@ func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*s
 	return &served{series: k.series, plans: len(r.Plans), bound: s.least(l.span)}, nil
 }
 
-// least is what no allocation for what is asked of the graph is below, in the mean over the seconds of a session, in $/h: the cost of the
-// fractional program, in which machines are paid by the part of them that is used and nothing takes time to start.
+// least is what no allocation for what is asked of the graph is below, in the mean over the seconds of a session, in
+// $/h: the cost of the fractional program, in which machines are paid by the part of them that is used and nothing
+// takes time to start.
 func (s *session) least(span time.Duration) (mean float64) {
 	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
 		if asked := s.asks(t); asked[0] > 0 {

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/reproduce"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/runtime/highs"
+	"github.com/sluice-serving/sluice/serving"
 )
 
-// Every figure, from a few seconds of sessions and a few decisions, comes to rows that are numbers and to charts that can be drawn. What a figure
-// says depends neither on which others are asked for nor on what runs at once.
+// Every figure, from a few seconds of sessions and a few decisions, comes to rows that are numbers and to charts that
+// can be drawn. What a figure says depends neither on which others are asked for nor on what runs at once.
 func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -37,7 +37,9 @@ func TestEveryFigure(t *testing.T) {
 	}
 	all := ask(2)
 	for _, f := range figures {
-		if has := slices.ContainsFunc(all.Rows, func(r reproduce.Row) bool { return r.Figure == f.Name || r.Figure == f.Name+"a" }); has == f.Asked {
+		if has := slices.ContainsFunc(all.Rows, func(r reproduce.Row) bool {
+			return r.Figure == f.Name || r.Figure == f.Name+"a"
+		}); has == f.Asked {
 			t.Errorf("figure %s has rows: %v", f.Name, has)
 		}
 	}
@@ -62,8 +64,8 @@ func TestEveryFigure(t *testing.T) {
 	}
 }
 
-// The paper's relations hold: relaxed objectives cost no more, one batch at a time costs more, by about as much as published, and what 12
-// clients ask takes about the 16 accelerators.
+// The paper's relations hold: relaxed objectives cost no more, one batch at a time costs more, by about as much as
+// published, and what 12 clients ask takes about the 16 accelerators.
 func TestAllocationsAgainstTheText(t *testing.T) {
 	all, err := graphs()
 	if err != nil {
@@ -94,8 +96,8 @@ func TestAllocationsAgainstTheText(t *testing.T) {
 	}
 }
 
-// A session is the same for a seed, its frames are those that its clients send while they are there, and content stays between what its edges
-// say.
+// A session is the same for a seed, its frames are those that its clients send while they are there, and content stays
+// between what its edges say.
 func TestSessions(t *testing.T) {
 	all, err := graphs()
 	if err != nil {
@@ -123,14 +125,16 @@ func TestSessions(t *testing.T) {
 				}
 				c := &s.clients[a.Stream-1]
 				if a.At < last || a.At < c.From || a.At >= c.Until {
-					t.Fatalf("%s, seed %d: a frame of client %d at %v, after one at %v", all[i].name, seed, a.Stream, a.At, last)
+					t.Fatalf("%s, seed %d: a frame of client %d at %v, after one at %v", all[i].name, seed, a.Stream,
+						a.At, last)
 				}
 				last = a.At
 				f := content.Frame(&serving.Query{Stream: a.Stream, Arrived: a.At})
 				for k, x := range all[i].stages {
 					for e, edge := range x.next {
 						if n := f.Fan(serving.StageID(k), e); n < math.Floor(edge.least) || n > math.Ceil(edge.most) {
-							t.Fatalf("%s, seed %d: %v items to stage %d, between %v and %v", all[i].name, seed, n, edge.to, edge.least, edge.most)
+							t.Fatalf("%s, seed %d: %v items to stage %d, between %v and %v", all[i].name, seed, n,
+								edge.to, edge.least, edge.most)
 						}
 					}
 					if b := f.Balloon(serving.StageID(k)); b < x.model.balloon[0] || b > x.model.balloon[1] {

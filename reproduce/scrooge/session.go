@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // Of a session (§4.2).
@@ -59,7 +59,9 @@ type scene struct {
 
 // level is how much is going on at a time.
 func (c *client) level(t serving.Time) float64 {
-	at, _ := slices.BinarySearchFunc(c.scenes, t, func(s scene, t serving.Time) int { return cmp.Compare(s.begins, t+1) })
+	at, _ := slices.BinarySearchFunc(c.scenes, t, func(s scene, t serving.Time) int {
+		return cmp.Compare(s.begins, t+1)
+	})
 	s := &c.scenes[max(at-1, 0)]
 	if t >= s.there || at < 2 {
 		return s.level
@@ -84,7 +86,12 @@ func newSession(g *graph, seed uint64) (*session, error) {
 	for k := range clients {
 		rng := workload.Stream(seed, fmt.Sprintf("client %d of %s", k, g.name))
 		a, b := serving.Time(rng.Int64N(int64(span))), serving.Time(rng.Int64N(int64(span)))
-		c := client{Stay: workload.Stay{Stream: uint64(k + 1), Rate: float64(int(g.low) + rng.IntN(int(g.high-g.low)+1)), From: min(a, b), Until: max(a, b)}}
+		c := client{
+			Stay: workload.Stay{
+				Stream: uint64(k + 1), Rate: float64(int(g.low) + rng.IntN(int(g.high-g.low)+1)), From: min(a, b),
+				Until: max(a, b),
+			},
+		}
 		c.scenes = kinds[k%len(kinds)].play(c.From, c.Until, rng)
 		s.clients = append(s.clients, c)
 	}
@@ -110,7 +117,9 @@ func (s *session) frames() workload.Source {
 	for i := range s.clients {
 		c := &s.clients[i]
 		all = append(all, &workload.App{
-			Times: workload.NewFrames(c.Stay), Template: workload.Arrival{Items: 1, Stream: c.Stream, Variant: serving.None, Sample: -1},
+			Times: workload.NewFrames(c.Stay), Template: workload.Arrival{
+				Items: 1, Stream: c.Stream, Variant: serving.None, Sample: -1,
+			},
 		})
 	}
 	return workload.Merge(all...)
@@ -126,7 +135,8 @@ func (s *session) stays() []workload.Stay {
 	return out
 }
 
-// asks is what reaches every stage of the graph at a time, in items/s. Edges of a join bring the same items: the most counts.
+// asks is what reaches every stage of the graph at a time, in items/s. Edges of a join bring the same items: the most
+// counts.
 func (s *session) asks(t serving.Time) []float64 {
 	out := make([]float64, len(s.graph.stages))
 	for i := range s.clients {
@@ -153,7 +163,8 @@ func (g *graph) asked(rate, level float64) []float64 {
 	return out
 }
 
-// changes that call for an allocation: a client joins or leaves, or content changes what a stage is asked by at least a quarter (§3.4).
+// changes that call for an allocation: a client joins or leaves, or content changes what a stage is asked by at least a
+// quarter (§3.4).
 const changes = 0.25
 
 // decision is what an allocation is made for, and for how long it is in force.

@@ -35,7 +35,8 @@ func newWatcher(spec *serving.Spec, seconds int) *watcher {
 	return w
 }
 
-// watch takes a step of the engine. A machine is rented while an instance is on it, be it that it loads or is kept warm.
+// watch takes a step of the engine. A machine is rented while an instance is on it, be it that it loads or is kept
+// warm.
 func (w *watcher) watch(now serving.Time, _ []engine.Input, out []engine.Decision) {
 	w.pay(now)
 	for k := range out {

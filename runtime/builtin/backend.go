@@ -10,7 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// Backend runs instances of functions itself and leaves those of models to another backend. It is safe for concurrent use.
+// Backend runs instances of functions itself and leaves those of models to another backend. It is safe for concurrent
+// use.
 type Backend struct {
 	functions map[serving.VariantID]*ops.Function
 	models    dataplane.Backend
@@ -18,12 +19,14 @@ type Backend struct {
 
 var _ dataplane.Backend = (*Backend)(nil)
 
-// New returns a backend for variants that are functions; all others are left to models, which may be nil when there are none.
+// New returns a backend for variants that are functions; all others are left to models, which may be nil when there are
+// none.
 func New(functions map[serving.VariantID]*ops.Function, models dataplane.Backend) *Backend {
 	return &Backend{functions, models}
 }
 
-// Launch implements dataplane.Backend. The variants of an instance are of one stage, and so all functions or all models.
+// Launch implements dataplane.Backend. The variants of an instance are of one stage, and so all functions or all
+// models.
 func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (dataplane.Runner, error) {
 	count := 0
 	for _, v := range spec.Variants {
@@ -33,11 +36,14 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 	}
 	switch {
 	case count == 0 && b.models == nil:
-		return nil, fmt.Errorf("builtin backend: instance %d: none of its variants %v is a function", spec.ID, spec.Variants)
+		return nil, fmt.Errorf("builtin backend: instance %d: none of its variants %v is a function", spec.ID,
+			spec.Variants)
 	case count == 0:
 		return b.models.Launch(ctx, spec)
 	case count < len(spec.Variants):
-		return nil, fmt.Errorf("builtin backend: instance %d: some of its variants %v are functions and some are models", spec.ID, spec.Variants)
+		return nil, fmt.Errorf(
+			"builtin backend: instance %d: some of its variants %v are functions and some are models",
+			spec.ID, spec.Variants)
 	}
 	in := &instance{functions: b.functions, loaded: make(map[serving.VariantID]bool)}
 	for _, v := range spec.Variants {

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/runtime/fake"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 	"github.com/sluice-serving/sluice/tensor/ops"
@@ -53,13 +53,16 @@ func TestEveryPartIsAnsweredByItself(t *testing.T) {
 	for range 2 { // as many at once as there are slots
 		wg.Go(func() {
 			b := &dataplane.Batch{Variant: 0, Items: 3, Parts: []dataplane.Part{
-				{Query: 1, Items: 2, Inputs: floats("scores", []float32{1, 2, 4, 3}, 2, 2)}, {Query: 2, Items: 1, Inputs: floats("scores", []float32{0, 0, 9}, 1, 3)}}}
+				{Query: 1, Items: 2, Inputs: floats("scores", []float32{1, 2, 4, 3}, 2, 2)}, {
+					Query: 2, Items: 1, Inputs: floats("scores", []float32{0, 0, 9}, 1, 3),
+				}}}
 			if err := r.Run(t.Context(), b); err != nil {
 				t.Error(err)
 				return
 			}
 			for k, want := range [][]byte{{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {2, 0, 0, 0, 0, 0, 0, 0}} {
-				if o := b.Parts[k].Outputs[0]; o.Name != "indices" || !bytes.Equal(o.Data, want) || b.Parts[k].State != nil {
+				if o := b.Parts[k].Outputs[0]; o.Name != "indices" || !bytes.Equal(o.Data, want) ||
+					b.Parts[k].State != nil {
 					t.Errorf("part %d: %+v", k, o)
 				}
 			}
@@ -77,7 +80,9 @@ func TestStateIsHandedOn(t *testing.T) {
 	for frame, boxes := range [][]float32{{0, 0, 9, 9, 50, 50, 60, 60}, {50, 50, 60, 60, 0, 0, 9, 9}} {
 		// Two streams in one batch: they know nothing of each other.
 		b := &dataplane.Batch{Variant: 1, Items: 2, Parts: []dataplane.Part{
-			{Query: 1, Items: 1, Inputs: floats("boxes", boxes, 2, 4), State: state[0]}, {Query: 2, Items: 1, Inputs: floats("boxes", boxes[:4], 1, 4), State: state[1]}}}
+			{Query: 1, Items: 1, Inputs: floats("boxes", boxes, 2, 4), State: state[0]}, {
+				Query: 2, Items: 1, Inputs: floats("boxes", boxes[:4], 1, 4), State: state[1],
+			}}}
 		if err := r.Run(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
@@ -104,11 +109,13 @@ func TestModelsAreLeftToOthers(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for want, vs := range map[string][]serving.VariantID{"some of its variants [0 7]": {0, 7}} {
-		if _, err := b.Launch(t.Context(), dataplane.InstanceSpec{ID: 1, Variants: vs, BatchLimit: 4, Slots: 2}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := b.Launch(t.Context(), dataplane.InstanceSpec{ID: 1, Variants: vs, BatchLimit: 4, Slots: 2}); err ==
+			nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := New(functions(t), nil).Launch(t.Context(), dataplane.InstanceSpec{ID: 1, Variants: []serving.VariantID{7}}); err == nil {
+	if _, err := New(functions(t), nil).Launch(t.Context(),
+		dataplane.InstanceSpec{ID: 1, Variants: []serving.VariantID{7}}); err == nil {
 		t.Error("a model without a backend")
 	}
 }
@@ -116,7 +123,9 @@ func TestModelsAreLeftToOthers(t *testing.T) {
 func TestWhatCannotRun(t *testing.T) {
 	r := launch(t, New(functions(t), nil), 0)
 	one := func() *dataplane.Batch {
-		return &dataplane.Batch{Parts: []dataplane.Part{{Query: 9, Items: 1, Inputs: floats("scores", []float32{1}, 1, 1)}}}
+		return &dataplane.Batch{
+			Parts: []dataplane.Part{{Query: 9, Items: 1, Inputs: floats("scores", []float32{1}, 1, 1)}},
+		}
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -125,7 +134,8 @@ func TestWhatCannotRun(t *testing.T) {
 	}
 	b := one()
 	b.Parts[0].Inputs = nil
-	if err := r.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), `query 9: argmax: input "scores" is missing`) {
+	if err := r.Run(t.Context(), b); err == nil ||
+		!strings.Contains(err.Error(), `query 9: argmax: input "scores" is missing`) {
 		t.Error(err)
 	}
 	if err := r.Load(t.Context(), 7, 1); err == nil {

@@ -44,7 +44,9 @@ func New(cfg Config) (*Backend, error) {
 // when ctx ends first.
 func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (dataplane.Runner, error) {
 	if spec.Slots < 1 || spec.BatchLimit < 1 {
-		return nil, fmt.Errorf("fake backend: instance %d has %d slots and a batch limit of %d, want at least 1 of each", spec.ID, spec.Slots, spec.BatchLimit)
+		return nil, fmt.Errorf(
+			"fake backend: instance %d has %d slots and a batch limit of %d, want at least 1 of each",
+			spec.ID, spec.Slots, spec.BatchLimit)
 	}
 	b.mu.Lock()
 	b.stats.Launches++

@@ -62,7 +62,8 @@ func (c *Config) validate() error {
 	for v, list := range c.Finds {
 		for _, f := range list {
 			if !(f.PerItem >= 0 && f.PerItem <= maxPerItem) {
-				return fmt.Errorf("fake backend: finds[%d] %q: %v per item, want a number in [0, %d]", v, f.Name, f.PerItem, maxPerItem)
+				return fmt.Errorf("fake backend: finds[%d] %q: %v per item, want a number in [0, %d]", v, f.Name,
+					f.PerItem, maxPerItem)
 			}
 		}
 	}
@@ -84,8 +85,8 @@ func (c *Config) validate() error {
 }
 
 // Table returns a Latency function that answers with the measured means on device type d at concurrency 1. Between two
-// measured sizes it interpolates linearly; outside them it follows the nearest segment, or scales by items when there is
-// only one point. A variant without points takes no time.
+// measured sizes it interpolates linearly; outside them it follows the nearest segment, or scales by items when there
+// is only one point. A variant without points takes no time.
 func Table(m serving.Measurements, d serving.DeviceTypeID) func(serving.VariantID, int) time.Duration {
 	byVariant := map[serving.VariantID][]serving.LatencyPoint{}
 	for _, p := range m.Latency {

@@ -32,7 +32,9 @@ func batch(id serving.BatchID, v serving.VariantID, items ...int) *dataplane.Bat
 	b := &dataplane.Batch{ID: id, Variant: v}
 	for i, n := range items {
 		b.Items += n
-		b.Parts = append(b.Parts, dataplane.Part{Query: serving.QueryID(i + 1), Items: n, Inputs: []tensor.Tensor{vec("x", make([]float32, n)...)}})
+		b.Parts = append(b.Parts, dataplane.Part{
+			Query: serving.QueryID(i + 1), Items: n, Inputs: []tensor.Tensor{vec("x", make([]float32, n)...)},
+		})
 	}
 	return b
 }
@@ -99,8 +101,12 @@ func TestZeroLatencyTakesNoTimeAndNoGoroutine(t *testing.T) {
 }
 
 func TestEchoesCopies(t *testing.T) {
-	label := tensor.Tensor{Name: "ignored", DType: tensor.Bytes, Shape: []int64{1}, Data: tensor.AppendBytes(nil, []byte("cat"))}
-	r := mustLaunch(t, mustNew(t, Config{Outputs: []Output{{Name: "y", Input: "x"}, {Name: "label", Row: label}}}), spec(1, 0))
+	label := tensor.Tensor{
+		Name: "ignored", DType: tensor.Bytes, Shape: []int64{1}, Data: tensor.AppendBytes(nil, []byte("cat")),
+	}
+	r := mustLaunch(t, mustNew(t, Config{
+		Outputs: []Output{{Name: "y", Input: "x"}, {Name: "label", Row: label}},
+	}), spec(1, 0))
 	b := &dataplane.Batch{ID: 1, Items: 3, Parts: []dataplane.Part{
 		{Query: 1, Items: 2, Inputs: []tensor.Tensor{vec("x", 1, 2)}},
 		{Query: 2, Items: 1, Inputs: []tensor.Tensor{vec("x", 3)}},
@@ -172,7 +178,8 @@ func TestKillEndsRunningBatches(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 2 {
 			wg.Go(func() {
-				if err := r.Run(context.Background(), batch(serving.BatchID(i+1), 0, 1)); !errors.Is(err, dataplane.ErrInstanceLost) {
+				if err := r.Run(context.Background(), batch(serving.BatchID(i+1), 0, 1)); !errors.Is(err,
+					dataplane.ErrInstanceLost) {
 					t.Errorf("a batch on a killed instance ended with %v, want ErrInstanceLost", err)
 				}
 			})
@@ -252,7 +259,8 @@ func TestGivesUpWhenTheContextEnds(t *testing.T) {
 		ctx, cancel = context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		start := time.Now()
-		if err := r.Run(ctx, batch(1, 0, 1)); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+		if err := r.Run(ctx, batch(1, 0, 1)); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(start) != time.Second {
 			t.Errorf("run ended with %v after %v", err, time.Since(start))
 		}
 		_ = r.Close()
@@ -266,7 +274,8 @@ func TestRefusesWhatNoCallerMayAsk(t *testing.T) {
 		wrong := batch(1, 0, 1)
 		wrong.Items = 2
 		for name, b := range map[string]*dataplane.Batch{
-			"not loaded": batch(1, 5, 1), "over the limit": batch(1, 0, 9), "no parts": {ID: 1}, "no items": batch(1, 0, 0), "wrong sum": wrong,
+			"not loaded": batch(1, 5, 1), "over the limit": batch(1, 0, 9), "no parts": {ID: 1},
+			"no items": batch(1, 0, 0), "wrong sum": wrong,
 		} {
 			if err := r.Run(t.Context(), b); err == nil {
 				t.Errorf("%s: accepted", name)
@@ -302,7 +311,8 @@ func TestRefusesWhatNoCallerMayAsk(t *testing.T) {
 		}
 	})
 	for _, cfg := range []Config{
-		{ErrorRate: -1}, {ErrorRate: math.NaN()}, {LaunchFailures: -1}, {Outputs: []Output{{}}}, {Outputs: []Output{{Name: "y"}}},
+		{ErrorRate: -1}, {ErrorRate: math.NaN()}, {LaunchFailures: -1}, {Outputs: []Output{{}}},
+		{Outputs: []Output{{Name: "y"}}},
 		{Outputs: []Output{{Name: "y", Row: vec("y", 1, 2)}}},
 	} {
 		if _, err := New(cfg); err == nil {
@@ -329,7 +339,10 @@ func TestTableInterpolates(t *testing.T) {
 		v     serving.VariantID
 		items int
 		want  time.Duration
-	}{{0, 1, 10 * ms}, {0, 2, 20 * ms}, {0, 4, 40 * ms}, {0, 6, 50 * ms}, {0, 8, 60 * ms}, {0, 10, 70 * ms}, {1, 1, 5 * ms}, {1, 4, 20 * ms}, {2, 1, 0}} {
+	}{
+		{0, 1, 10 * ms}, {0, 2, 20 * ms}, {0, 4, 40 * ms}, {0, 6, 50 * ms}, {0, 8, 60 * ms}, {0, 10, 70 * ms},
+		{1, 1, 5 * ms}, {1, 4, 20 * ms}, {2, 1, 0},
+	} {
 		if got := f(c.v, c.items); got != c.want {
 			t.Errorf("variant %d, %d items: %v, want %v", c.v, c.items, got, c.want)
 		}
@@ -349,7 +362,9 @@ func BenchmarkZeroLatencyRun(b *testing.B) {
 
 // What is found in the items of a query comes to as much in parts as in one.
 func TestFinds(t *testing.T) {
-	r := mustLaunch(t, mustNew(t, Config{Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: 2.5}, {Name: "none"}}}}), spec(1, 0))
+	r := mustLaunch(t, mustNew(t, Config{
+		Finds: map[serving.VariantID][]Found{0: {{Name: "x", PerItem: 2.5}, {Name: "none"}}},
+	}), spec(1, 0))
 	whole := batch(1, 0, 5)
 	parts := batch(2, 0, 2, 3)
 	parts.Parts[1].Offset = 2

@@ -44,7 +44,8 @@ func TestEmbeddedModule(t *testing.T) {
 		t.Skip("node_modules is not there; the checksum of what is embedded is checked by New in every test")
 	}
 	if got := fmt.Sprintf("%x", sha256.Sum256(wasm)); got != checksum {
-		t.Errorf("node_modules has a module with checksum %s, embedded is %s (version %s): run go generate ./solver/highs", got, checksum, Version)
+		t.Errorf("node_modules has a module with checksum %s, embedded is %s (version %s): run go generate "+
+			"./solver/highs", got, checksum, Version)
 	}
 }
 
@@ -59,44 +60,70 @@ func TestStatuses(t *testing.T) {
 		want milp.Status
 		x    float64
 	}{
-		{"optimal", one(milp.Column{Objective: 1, Upper: 9, Integer: true}, milp.Row{Lower: -milp.Inf, Upper: 7, Terms: at}), milp.Optimal, 3},
-		{"linear", one(milp.Column{Objective: 1, Upper: 9}, milp.Row{Lower: -milp.Inf, Upper: 7, Terms: at}), milp.Optimal, 3.5},
-		{"infeasible", one(milp.Column{Objective: 1, Upper: 9, Integer: true}, milp.Row{Lower: 2.5, Upper: 3.5, Terms: at}), milp.Infeasible, 0},
-		{"infeasible in whole numbers only", one(milp.Column{Objective: 1, Upper: 9, Integer: true}, milp.Row{Lower: 3, Upper: 3, Terms: at}), milp.Infeasible, 0},
-		{"unbounded", one(milp.Column{Objective: 1, Upper: milp.Inf, Integer: true}, milp.Row{Lower: 3, Upper: milp.Inf, Terms: at}), milp.Unbounded, 0},
-		{"unbounded linear", one(milp.Column{Objective: 1, Upper: milp.Inf}, milp.Row{Lower: 3, Upper: milp.Inf, Terms: at}), milp.Unbounded, 0},
+		{
+			"optimal", one(milp.Column{Objective: 1, Upper: 9, Integer: true},
+				milp.Row{Lower: -milp.Inf, Upper: 7, Terms: at}), milp.Optimal, 3,
+		},
+		{
+			"linear", one(milp.Column{Objective: 1, Upper: 9}, milp.Row{Lower: -milp.Inf, Upper: 7, Terms: at}),
+			milp.Optimal, 3.5,
+		},
+		{
+			"infeasible", one(milp.Column{Objective: 1, Upper: 9, Integer: true},
+				milp.Row{Lower: 2.5, Upper: 3.5, Terms: at}), milp.Infeasible, 0,
+		},
+		{
+			"infeasible in whole numbers only", one(milp.Column{Objective: 1, Upper: 9, Integer: true},
+				milp.Row{Lower: 3, Upper: 3, Terms: at}), milp.Infeasible, 0,
+		},
+		{
+			"unbounded", one(milp.Column{Objective: 1, Upper: milp.Inf, Integer: true},
+				milp.Row{Lower: 3, Upper: milp.Inf, Terms: at}), milp.Unbounded, 0,
+		},
+		{
+			"unbounded linear", one(milp.Column{Objective: 1, Upper: milp.Inf},
+				milp.Row{Lower: 3, Upper: milp.Inf, Terms: at}), milp.Unbounded, 0,
+		},
 		{"no rows", one(milp.Column{Objective: 1, Upper: 9.5, Integer: true}), milp.Optimal, 9},
 		{"bounds crossed", one(milp.Column{Objective: 1, Lower: 3, Upper: 2}), milp.Infeasible, 0},
 	} {
 		got := solve(t, c.p, milp.Limits{})
-		if got.Status != c.want || got.Status == milp.Optimal && (math.Abs(got.Values[0]-c.x) > 1e-9 || math.Abs(got.Bound-c.x) > 1e-6 || got.Gap > 1e-6) {
+		if got.Status != c.want || got.Status == milp.Optimal &&
+			(math.Abs(got.Values[0]-c.x) > 1e-9 || math.Abs(got.Bound-c.x) > 1e-6 || got.Gap > 1e-6) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 	if got := solve(t, &milp.Program{}, milp.Limits{}); got.Status != milp.Optimal || len(got.Values) != 0 {
 		t.Errorf("the empty program: %+v", got)
 	}
-	if got := solve(t, &milp.Program{Rows: []milp.Row{{Lower: 1, Upper: 2}}}, milp.Limits{}); got.Status != milp.Infeasible {
+	if got := solve(t, &milp.Program{Rows: []milp.Row{{Lower: 1, Upper: 2}}}, milp.Limits{}); got.Status !=
+		milp.Infeasible {
 		t.Errorf("0 >= 1: %+v", got)
 	}
-	if _, err := solver(t).Solve(context.Background(), one(milp.Column{Objective: math.NaN()}), milp.Limits{}); err == nil {
+	if _, err := solver(t).Solve(context.Background(), one(milp.Column{Objective: math.NaN()}), milp.Limits{}); err ==
+		nil {
 		t.Error("an objective that is no number was taken")
 	}
-	relaxed := solve(t, one(milp.Column{Objective: 1, Upper: 9, Integer: true}, milp.Row{Lower: -milp.Inf, Upper: 7, Terms: at}), milp.Limits{Relax: true})
+	relaxed := solve(t, one(milp.Column{Objective: 1, Upper: 9, Integer: true},
+		milp.Row{Lower: -milp.Inf, Upper: 7, Terms: at}), milp.Limits{Relax: true})
 	if relaxed.Status != milp.Optimal || relaxed.Objective != 3.5 {
 		t.Errorf("relaxed: %+v", relaxed)
 	}
 }
 
-// A program whose presolved answer breaks a row in HiGHS 1.15: three kinds of workers (3, 1 and 5 of them) for four tasks, as a
-// planner asked it.
+// A program whose presolved answer breaks a row in HiGHS 1.15: three kinds of workers (3, 1 and 5 of them) for four
+// tasks, as a planner asked it.
 func TestPresolveIsNotTrusted(t *testing.T) {
 	p := &milp.Program{Maximize: true}
-	a, b := p.Column(milp.Column{Objective: -0.0007995314093743669, Upper: 1}), p.Column(milp.Column{Objective: -0.9992004685906256, Upper: 0.4684579131639004})
+	a, b := p.Column(milp.Column{Objective: -0.0007995314093743669, Upper: 1}), p.Column(milp.Column{
+		Objective: -0.9992004685906256, Upper: 0.4684579131639004,
+	})
 	kinds := []float64{3, 1, 5}
 	rows := make([][]milp.Term, 3)
 	tasks := make([][]milp.Term, 4)
-	for task, rate := range [][]float64{{1, 1, 1}, {0.08325516139039381, 0.0935149507239819, 0.06275388415749276}, {1, 1, 1}, {1, 1, 1}} {
+	for task, rate := range [][]float64{
+		{1, 1, 1}, {0.08325516139039381, 0.0935149507239819, 0.06275388415749276}, {1, 1, 1}, {1, 1, 1},
+	} {
 		for k, n := range kinds {
 			x := p.Column(milp.Column{Upper: n, Integer: true})
 			rows[k] = append(rows[k], milp.Term{Column: x, Coef: 1})
@@ -115,18 +142,22 @@ func TestPresolveIsNotTrusted(t *testing.T) {
 	}
 	got := solve(t, p, milp.Limits{Distance: 0.0025, Nodes: 200})
 	// Two workers for the last two tasks leave seven for the second, and none for the first.
-	best := -0.0007995314093743669 - 0.9992004685906256*(1-3*0.08325516139039381-0.0935149507239819-3*0.06275388415749276)
+	best := -0.0007995314093743669 - 0.9992004685906256*(1-3*0.08325516139039381-0.0935149507239819-
+		3*0.06275388415749276)
 	if got.Status != milp.Optimal || math.Abs(got.Objective-best) > 1e-6 {
 		t.Errorf("%+v, want %v", got, best)
 	}
 }
 
-// random makes a small program with integer columns in small boxes and up to one continuous column, some of them infeasible.
+// random makes a small program with integer columns in small boxes and up to one continuous column, some of them
+// infeasible.
 func random(rng *rand.Rand) *milp.Program {
 	p := &milp.Program{Maximize: rng.IntN(2) == 0}
 	for range 1 + rng.IntN(4) {
 		low := float64(rng.IntN(5) - 2)
-		p.Column(milp.Column{Objective: float64(rng.IntN(21) - 10), Lower: low, Upper: low + float64(rng.IntN(5)), Integer: true})
+		p.Column(milp.Column{
+			Objective: float64(rng.IntN(21) - 10), Lower: low, Upper: low + float64(rng.IntN(5)), Integer: true,
+		})
 	}
 	if rng.IntN(2) == 0 {
 		p.Column(milp.Column{Objective: float64(rng.IntN(21) - 10), Lower: -3, Upper: 3})
@@ -234,7 +265,8 @@ func TestAgainstEnumeration(t *testing.T) {
 			}
 			continue
 		}
-		if got.Status != milp.Optimal || math.Abs(got.Objective-want) > 1e-5*(1+math.Abs(want)) || math.Abs(got.Bound-want) > 1e-4*(1+math.Abs(want)) {
+		if got.Status != milp.Optimal || math.Abs(got.Objective-want) > 1e-5*(1+math.Abs(want)) ||
+			math.Abs(got.Bound-want) > 1e-4*(1+math.Abs(want)) {
 			t.Fatalf("seed %d: %+v, enumeration finds %v: %+v", seed, got, want, p)
 		}
 		if v := p.Violation(got.Values); v > 1e-6 {
@@ -317,10 +349,12 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Solve(context.Background(), knapsack(60000, 4), milp.Limits{Nodes: 1}); !errors.Is(err, milp.ErrMemory) {
+	if _, err := s.Solve(context.Background(), knapsack(60000, 4), milp.Limits{Nodes: 1}); !errors.Is(err,
+		milp.ErrMemory) {
 		t.Errorf("got %v", err)
 	}
-	if got, err := s.Solve(context.Background(), knapsack(15, 4), milp.Limits{}); err != nil || got.Status != milp.Optimal {
+	if got, err := s.Solve(context.Background(), knapsack(15, 4), milp.Limits{}); err != nil ||
+		got.Status != milp.Optimal {
 		t.Errorf("afterwards: %+v, %v", got, err)
 	}
 }

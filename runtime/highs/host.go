@@ -33,8 +33,8 @@ var (
 
 type hostFunc func(g *guest, m api.Module, stack []uint64)
 
-// host is what the module may ask of the outside: memory, a clock, a place for messages. Everything else says that it is
-// not there.
+// host is what the module may ask of the outside: memory, a clock, a place for messages. Everything else says that it
+// is not there.
 var host = map[string]hostFunc{
 	"abort_js":                           func(*guest, api.Module, []uint64) { panic(errAborted) },
 	"cxa_throw":                          func(*guest, api.Module, []uint64) { panic(errAborted) },
@@ -42,8 +42,12 @@ var host = map[string]hostFunc{
 	"proc_exit":                          func(*guest, api.Module, []uint64) { panic(errExited) },
 	"emscripten_runtime_keepalive_clear": func(*guest, api.Module, []uint64) {},
 	"setitimer_js":                       func(_ *guest, _ api.Module, s []uint64) { s[0] = 0 },
-	"emscripten_get_now":                 func(g *guest, _ api.Module, s []uint64) { s[0] = api.EncodeF64(float64(g.time()) / 1e6) },
-	"emscripten_date_now":                func(g *guest, _ api.Module, s []uint64) { s[0] = api.EncodeF64(float64(g.time()) / 1e6) },
+	"emscripten_get_now": func(g *guest, _ api.Module, s []uint64) {
+		s[0] = api.EncodeF64(float64(g.time()) / 1e6)
+	},
+	"emscripten_date_now": func(g *guest, _ api.Module, s []uint64) {
+		s[0] = api.EncodeF64(float64(g.time()) / 1e6)
+	},
 	"clock_time_get": func(g *guest, m api.Module, s []uint64) {
 		put64(m, uint32(s[2]), g.time())
 		s[0] = 0
@@ -134,10 +138,11 @@ func instantiateHost(ctx context.Context, r wazero.Runtime, module wazero.Compil
 			return fmt.Errorf("highs: version %s imports %q, which is not offered: add it to host.go", Version, i[1])
 		}
 		delete(types, i[0])
-		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
-			g, _ := ctx.Value(guestKey{}).(*guest)
-			f(g, m, stack)
-		}), d.ParamTypes(), d.ResultTypes()).Export(i[0])
+		b.NewFunctionBuilder().WithGoModuleFunction(
+			api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
+				g, _ := ctx.Value(guestKey{}).(*guest)
+				f(g, m, stack)
+			}), d.ParamTypes(), d.ResultTypes()).Export(i[0])
 	}
 	for name := range types {
 		return fmt.Errorf("highs: the module imports %q and highs.js does not say what that is: run go generate", name)

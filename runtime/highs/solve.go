@@ -53,7 +53,8 @@ func (s *Solver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*mi
 	return out, err
 }
 
-// crossed finds what HiGHS takes for an error or passes over: bounds that cross, and rows without terms that cannot hold.
+// crossed finds what HiGHS takes for an error or passes over: bounds that cross, and rows without terms that cannot
+// hold.
 func crossed(p *milp.Program) bool {
 	for _, c := range p.Columns {
 		if c.Lower > c.Upper {
@@ -158,8 +159,8 @@ func (r *run) solve() (*milp.Solution, error) {
 	r.int("random_seed", 0)
 	// The feasibility jump takes 45 ms whatever the program: longer than most programs here take altogether.
 	r.bool("mip_heuristic_run_feasibility_jump", 0)
-	// Neighbourhood searches and restarts cost plans at the limit of a fleet two thirds of their time, and find nothing there
-	// that branching does not (BenchmarkPlan in test/).
+	// Neighbourhood searches and restarts cost plans at the limit of a fleet two thirds of their time, and find nothing
+	// there that branching does not (BenchmarkPlan in test/).
 	r.bool("mip_heuristic_run_rins", 0)
 	r.bool("mip_heuristic_run_rens", 0)
 	r.bool("mip_allow_restart", 0)
@@ -175,8 +176,8 @@ func (r *run) solve() (*milp.Solution, error) {
 	refused := r.call(exportRun, r.highs) < 0
 	status := r.call(exportGetModelStatus, r.highs)
 	if (refused || status == statusUnboundedOrInfeasible) && r.err == nil {
-		// Presolve cannot tell unbounded from infeasible, and its answers break a row at times, which HiGHS notices and refuses
-		// to call a solution (TestPresolveIsNotTrusted); the solver itself does neither.
+		// Presolve cannot tell unbounded from infeasible, and its answers break a row at times, which HiGHS notices and
+		// refuses to call a solution (TestPresolveIsNotTrusted); the solver itself does neither.
 		r.word("presolve", "off")
 		r.must("the program", exportRun, r.highs)
 		status = r.call(exportGetModelStatus, r.highs)
@@ -226,8 +227,10 @@ func (r *run) pass(mip bool) {
 	if p.Maximize {
 		sense = maximize
 	}
-	args := []uint64{r.highs, uint64(n), uint64(len(p.Rows)), uint64(len(index)), byColumn, uint64(uint32(sense)), api.EncodeF64(0),
-		r.floats(cost), r.floats(low), r.floats(high), r.floats(rowLow), r.floats(rowHigh), r.ints(start), r.ints(index), r.floats(value)}
+	args := []uint64{r.highs, uint64(n), uint64(len(p.Rows)), uint64(len(index)), byColumn, uint64(uint32(sense)),
+		api.EncodeF64(0),
+		r.floats(cost), r.floats(low), r.floats(high), r.floats(rowLow), r.floats(rowHigh), r.ints(start),
+		r.ints(index), r.floats(value)}
 	if mip {
 		r.must("the program", exportPassMip, append(args, r.ints(kind))...)
 	} else {
@@ -264,13 +267,15 @@ func (r *run) result(status int32, mip bool) *milp.Solution {
 		out.Nodes = int64(r.info(exportGetInt64InfoValue, "mip_node_count", 8))
 		out.Bound = math.Float64frombits(r.info(exportGetDoubleInfoValue, "mip_dual_bound", 8))
 	}
-	if out.Status == milp.Feasible && int32(r.info(exportGetIntInfoValue, "primal_solution_status", 4)) != feasiblePoint {
+	if out.Status == milp.Feasible && int32(r.info(exportGetIntInfoValue, "primal_solution_status", 4)) !=
+		feasiblePoint {
 		out.Status = milp.NoSolution
 		return out
 	}
 	n := len(r.p.Columns)
 	at := r.floats(make([]float64, n))
-	dual, rows, rowDual := r.floats(make([]float64, n)), r.floats(make([]float64, len(r.p.Rows))), r.floats(make([]float64, len(r.p.Rows)))
+	dual, rows, rowDual := r.floats(make([]float64, n)), r.floats(make([]float64, len(r.p.Rows))),
+		r.floats(make([]float64, len(r.p.Rows)))
 	r.must("the solution", exportGetSolution, r.highs, at, dual, rows, rowDual)
 	if r.err != nil {
 		return nil

@@ -22,7 +22,8 @@ var compressed []byte
 
 // Options of a Solver.
 type Options struct {
-	// CacheDir keeps the compiled module between runs of the program; "" compiles at every start (one to three seconds).
+	// CacheDir keeps the compiled module between runs of the program; "" compiles at every start (one to three
+	// seconds).
 	CacheDir string
 	// Memory in bytes that one solve may take at most; 0 means 1 GiB.
 	Memory int64
@@ -89,11 +90,13 @@ func New(o Options) (*Solver, error) {
 		return nil, fmt.Errorf("highs: the embedded module: %w", err)
 	}
 	if sum := fmt.Sprintf("%x", sha256.Sum256(wasm)); sum != checksum {
-		return nil, fmt.Errorf("highs: the embedded module has checksum %s, version %s has %s: run go generate", sum, Version, checksum)
+		return nil, fmt.Errorf("highs: the embedded module has checksum %s, version %s has %s: run go generate", sum,
+			Version, checksum)
 	}
 	ctx := context.Background()
 	s := &Solver{keep: o.Keep, config: wazero.NewModuleConfig().WithName("").WithStartFunctions()}
-	c := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithMemoryLimitPages(uint32(min(o.Memory, 1<<32-page) / page))
+	c := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithMemoryLimitPages(
+		uint32(min(o.Memory, 1<<32-page) / page))
 	if o.CacheDir != "" {
 		if s.cache, err = wazero.NewCompilationCacheWithDir(o.CacheDir); err == nil {
 			c = c.WithCompilationCache(s.cache)

@@ -1,5 +1,5 @@
-// Package native finds the libraries that sluice loads at run time and does not contain: ONNX Runtime (a shared library)
-// and HiGHS (WebAssembly). `make setup` brings them; the program builds and starts without them.
+// Package native finds the libraries that sluice loads at run time and does not contain: ONNX Runtime (a shared
+// library) and HiGHS (WebAssembly). `make setup` brings them; the program builds and starts without them.
 package native
 
 import (
@@ -23,8 +23,8 @@ const (
 const modulePath = "github.com/sluice-serving/sluice"
 
 // ONNXRuntime returns the absolute path of the ONNX Runtime library: what SLUICE_ONNXRUNTIME names, else the one in
-// node_modules beside the program (or beside the bin folder it lies in), else the one in node_modules at the root of the
-// sluice checkout that holds the working directory. The error wraps ErrMissing and says what mends it.
+// node_modules beside the program (or beside the bin folder it lies in), else the one in node_modules at the root of
+// the sluice checkout that holds the working directory. The error wraps ErrMissing and says what mends it.
 func ONNXRuntime() (path string, err error) { return here().onnxRuntime() }
 
 // HiGHS returns the absolute path of highs.wasm, looked for as ONNXRuntime does; SLUICE_HIGHS names another one.
@@ -69,7 +69,8 @@ func onnxRuntimeFile(goos, goarch string) (string, error) {
 		"darwin": "libonnxruntime.1.dylib",
 	}[goos], map[string]string{"amd64": "x64", "arm64": "arm64"}[goarch]
 	if name == "" || arch == "" || goos == "darwin" && goarch != "arm64" {
-		return "", fmt.Errorf("native: ONNX Runtime: %w: npm has no build for %s/%s; install one and set %s to its path",
+		return "", fmt.Errorf(
+			"native: ONNX Runtime: %w: npm has no build for %s/%s; install one and set %s to its path",
 			ErrMissing, goos, goarch, EnvONNXRuntime)
 	}
 	return filepath.Join("onnxruntime-node", "bin", "napi-v6", goos, arch, name), nil
@@ -96,12 +97,14 @@ func (p place) find(what, env, file string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("native: %s: %w: no %s in node_modules of %q; run `make setup` in the sluice checkout, or set %s to the path of an installed one",
+	return "", fmt.Errorf("native: %s: %w: no %s in node_modules of %q; run `make setup` in the sluice checkout, or "+
+		"set %s to the path of an installed one",
 		what, ErrMissing, filepath.Base(file), roots, env)
 }
 
-// roots lists the folders whose node_modules is searched. Those between the working directory and the checkout's root are
-// not among them, nor any outside a checkout: loading a library is running code, and it must not depend on where one stands.
+// roots lists the folders whose node_modules is searched. Those between the working directory and the checkout's root
+// are not among them, nor any outside a checkout: loading a library is running code, and it must not depend on where
+// one stands.
 func (p place) roots() []string {
 	var out []string
 	add := func(dir string) {

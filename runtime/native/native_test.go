@@ -101,7 +101,11 @@ func TestErrorsSayWhatMends(t *testing.T) {
 	}{
 		{"absent", with(func(*place) {}), []string{"libonnxruntime.so.1", "make setup", EnvONNXRuntime}},
 		{"nothing known", place{env(nil), "", "", "linux", "amd64"}, []string{"make setup", EnvONNXRuntime}},
-		{"named and absent", with(named("/nowhere/lib.so")), []string{EnvONNXRuntime, "/nowhere/lib.so", "no such file", "make setup"}},
+		{
+			"named and absent", with(named("/nowhere/lib.so")), []string{
+				EnvONNXRuntime, "/nowhere/lib.so", "no such file", "make setup",
+			},
+		},
 		{"named and a folder", with(named(dir)), []string{EnvONNXRuntime, "not a regular file"}},
 		{"no such platform", with(func(p *place) { p.goarch = "riscv64" }), []string{"linux/riscv64", EnvONNXRuntime}},
 		{"no such build", with(func(p *place) { p.goos = "darwin" }), []string{"darwin/amd64", EnvONNXRuntime}},

@@ -83,8 +83,9 @@ func (b *Backend) provider(o *ort.SessionOptions, w serving.WorkerID) error {
 		device = b.cfg.CUDADevice(w)
 	}
 	missing := func(err error) error {
-		return fmt.Errorf("provider cuda: %w; it needs an ONNX Runtime library built with CUDA (set SLUICE_ONNXRUNTIME to it), "+
-			"libonnxruntime_providers_cuda beside it, and the CUDA and cuDNN libraries on the loader's path", err)
+		return fmt.Errorf(
+			"provider cuda: %w; it needs an ONNX Runtime library built with CUDA (set SLUICE_ONNXRUNTIME to it), "+
+				"libonnxruntime_providers_cuda beside it, and the CUDA and cuDNN libraries on the loader's path", err)
 	}
 	c, err := ort.NewCUDAProviderOptions()
 	if err != nil {
@@ -119,7 +120,8 @@ func (b *Backend) model(v serving.VariantID) (*model, error) {
 	return m, nil
 }
 
-// Bind says which file a variant is run from, in place of what was said before. Instances that run already are left alone.
+// Bind says which file a variant is run from, in place of what was said before. Instances that run already are left
+// alone.
 func (b *Backend) Bind(v serving.VariantID, m Model) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,8 +132,8 @@ func (b *Backend) Bind(v serving.VariantID, m Model) {
 // Interface is what a model takes and gives.
 type Interface struct {
 	Inputs, Outputs []tensor.Spec
-	// Batched says that the first dimension of every tensor counts items. A model that is not batched runs one query at a
-	// time.
+	// Batched says that the first dimension of every tensor counts items. A model that is not batched runs one query at
+	// a time.
 	Batched bool
 }
 
@@ -147,7 +149,8 @@ func (b *Backend) Interface(v serving.VariantID) (Interface, error) {
 // Launch loads the variants and warms them up at the batch sizes 1, 2, 4, ... up to the limit, and the limit itself.
 func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (dataplane.Runner, error) {
 	if spec.Slots < 1 || spec.BatchLimit < 1 {
-		return nil, fmt.Errorf("onnx: instance %d has %d slots and a batch limit of %d, want at least 1 of each", spec.ID, spec.Slots, spec.BatchLimit)
+		return nil, fmt.Errorf("onnx: instance %d has %d slots and a batch limit of %d, want at least 1 of each",
+			spec.ID, spec.Slots, spec.BatchLimit)
 	}
 	in := &instance{b: b, spec: spec, slots: make(chan int, spec.Slots), loaded: map[serving.VariantID]*loaded{}}
 	for i := range spec.Slots {

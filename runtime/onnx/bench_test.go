@@ -18,13 +18,14 @@ import (
 // mlp is a small classifier: width inputs, one hidden layer, ten outputs.
 func mlp(width, hidden int64) *onnxmodel.Graph {
 	return onnxmodel.NewGraph("mlp").Input("x", onnxmodel.Float32, -1, width).
-		Initializer("w1", make([]float32, width*hidden), width, hidden).Initializer("w2", make([]float32, hidden*10), hidden, 10).
+		Initializer("w1", make([]float32, width*hidden), width, hidden).Initializer("w2", make([]float32, hidden*10),
+		hidden, 10).
 		Node("MatMul", []string{"x", "w1"}, []string{"h"}).Node("Relu", []string{"h"}, []string{"a"}).
 		Node("MatMul", []string{"a", "w2"}, []string{"y"}).Output("y", onnxmodel.Float32, -1, 10)
 }
 
-// BenchmarkONNXRun compares a run through this package with the bare binding on tensors made beforehand: the difference is
-// what the package costs. parts=8 joins eight queries of one item.
+// BenchmarkONNXRun compares a run through this package with the bare binding on tensors made beforehand: the difference
+// is what the package costs. parts=8 joins eight queries of one item.
 func BenchmarkONNXRun(b *testing.B) {
 	needRuntime(b)
 	const width = 64
@@ -105,7 +106,8 @@ func benchSlots(b *testing.B, sessions []*session, shared bool) {
 		if shared {
 			// Each goroutine brings buffers of its own to the first session.
 			own := *sessions[0]
-			own.join, own.ins, own.outs, own.data = make([][]byte, 1), make([]ort.Value, 1), make([]ort.Value, 1), make([][]byte, 1)
+			own.join, own.ins, own.outs, own.data = make([][]byte, 1), make([]ort.Value, 1), make([]ort.Value, 1),
+				make([][]byte, 1)
 			own.temp, own.pins = nil, runtime.Pinner{}
 			s = &own
 		}

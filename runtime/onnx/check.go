@@ -22,8 +22,8 @@ func input(p *dataplane.Part, i int, name string) *tensor.Tensor {
 	return nil
 }
 
-// check refuses a batch that the model cannot take, before any byte of it reaches the runtime. It may reorder the inputs
-// of the parts into the model's order.
+// check refuses a batch that the model cannot take, before any byte of it reaches the runtime. It may reorder the
+// inputs of the parts into the model's order.
 func (m *model) check(b *dataplane.Batch, limit int) error {
 	items := 0
 	for i := range b.Parts {
@@ -36,7 +36,8 @@ func (m *model) check(b *dataplane.Batch, limit int) error {
 		return fmt.Errorf("batch of %d items is over the instance's limit of %d", items, limit)
 	}
 	if !m.batched && len(b.Parts) != 1 {
-		return fmt.Errorf("batch has %d parts, but the model has no batch dimension and takes one query at a time", len(b.Parts))
+		return fmt.Errorf("batch has %d parts, but the model has no batch dimension and takes one query at a time",
+			len(b.Parts))
 	}
 	for i := range b.Parts {
 		p := &b.Parts[i]
@@ -44,7 +45,8 @@ func (m *model) check(b *dataplane.Batch, limit int) error {
 			return fmt.Errorf("query %d has %d items, want at least 1", p.Query, p.Items)
 		}
 		if len(p.Inputs) != len(m.inputs) {
-			return fmt.Errorf("query %d has %d inputs, the model takes %d: %q", p.Query, len(p.Inputs), len(m.inputs), names(m.inputs))
+			return fmt.Errorf("query %d has %d inputs, the model takes %d: %q", p.Query, len(p.Inputs), len(m.inputs),
+				names(m.inputs))
 		}
 		for k := range m.inputs {
 			t := input(p, k, m.inputs[k].Name)
@@ -95,7 +97,9 @@ func (m *model) checkInput(want *port, t *tensor.Tensor, items int) error {
 			return err
 		}
 		if at >= 0 {
-			return fmt.Errorf("element %d contains a NUL byte, which ONNX strings cannot carry here; encode it as text, base64 for instance", at)
+			return fmt.Errorf(
+				"element %d contains a NUL byte, which ONNX strings cannot carry here; encode it as text, base64 for "+
+					"instance", at)
 		}
 	}
 	return nil

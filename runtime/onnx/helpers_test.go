@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
+	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -109,7 +109,9 @@ func one(v serving.VariantID, inputs ...tensor.Tensor) *dataplane.Batch {
 	for i, t := range inputs {
 		items := int(t.Shape[0])
 		b.Items += items
-		b.Parts = append(b.Parts, dataplane.Part{Query: serving.QueryID(i + 1), Items: items, Inputs: []tensor.Tensor{t}})
+		b.Parts = append(b.Parts, dataplane.Part{
+			Query: serving.QueryID(i + 1), Items: items, Inputs: []tensor.Tensor{t},
+		})
 	}
 	return b
 }

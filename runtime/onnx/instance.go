@@ -70,7 +70,8 @@ func (in *instance) Load(ctx context.Context, v serving.VariantID, limit int) er
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed || in.loaded[v] != nil {
-		return errors.Join(fmt.Errorf("onnx: instance %d: variant %d was loaded or the instance closed meanwhile", in.spec.ID, v), l.release())
+		return errors.Join(fmt.Errorf("onnx: instance %d: variant %d was loaded or the instance closed meanwhile",
+			in.spec.ID, v), l.release())
 	}
 	in.loaded[v] = l
 	return nil
@@ -172,8 +173,8 @@ func (in *instance) Close() error {
 	return errors.Join(errs...)
 }
 
-// Run implements dataplane.Runner. Queries whose inputs differ in a dimension other than the first cannot be joined; they
-// run one group after the other.
+// Run implements dataplane.Runner. Queries whose inputs differ in a dimension other than the first cannot be joined;
+// they run one group after the other.
 func (in *instance) Run(ctx context.Context, b *dataplane.Batch) error {
 	in.mu.RLock()
 	l, closed := in.loaded[b.Variant], in.closed

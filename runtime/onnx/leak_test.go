@@ -28,8 +28,8 @@ func resident(t *testing.T) int64 {
 }
 
 func TestLoadingAndRunningDoNotLeak(t *testing.T) {
-	// glibc gives each thread a heap of its own, and what one thread freed another does not reuse. On one thread the memory
-	// of the process shows what was really kept.
+	// glibc gives each thread a heap of its own, and what one thread freed another does not reuse. On one thread the
+	// memory of the process shows what was really kept.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	// 4 MiB of weights: what is not given back on unloading shows.

@@ -27,8 +27,8 @@ type model struct {
 type port struct {
 	tensor.Spec
 	ort ort.TensorElementDataType
-	// rowBytes is the size of one item (of the whole tensor, when the model is not batched), or -1 when the shape leaves
-	// it open or the elements vary in size.
+	// rowBytes is the size of one item (of the whole tensor, when the model is not batched), or -1 when the shape
+	// leaves it open or the elements vary in size.
 	rowBytes int64
 }
 
@@ -55,10 +55,13 @@ func readModel(cfg Model) (*model, error) {
 		return nil, fmt.Errorf("onnx: model %s: %w", cfg.Path, err)
 	}
 	if len(m.inputs) == 0 || len(m.outputs) == 0 {
-		return nil, fmt.Errorf("onnx: model %s: has %d inputs and %d outputs, want at least one of each", cfg.Path, len(m.inputs), len(m.outputs))
+		return nil, fmt.Errorf("onnx: model %s: has %d inputs and %d outputs, want at least one of each", cfg.Path,
+			len(m.inputs), len(m.outputs))
 	}
 	open := func(p port) bool { return p.Shape[0] == -1 }
-	m.batched = !cfg.NoBatch && !slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool { return !open(p) })
+	m.batched = !cfg.NoBatch && !slices.ContainsFunc(slices.Concat(m.inputs, m.outputs), func(p port) bool {
+		return !open(p)
+	})
 	for _, ps := range [][]port{m.inputs, m.outputs} {
 		for i := range ps {
 			ps[i].rowBytes = rowBytes(&ps[i].Spec, m.batched)
@@ -76,12 +79,18 @@ func ports(what string, infos []ort.InputOutputInfo, override []tensor.Spec) ([]
 		}
 		d := fromORT(info.DataType)
 		if d == tensor.Invalid {
-			return nil, fmt.Errorf("%s %q has elements of type %s, which the protocol cannot carry", what, info.Name, info.DataType)
+			return nil, fmt.Errorf("%s %q has elements of type %s, which the protocol cannot carry", what, info.Name,
+				info.DataType)
 		}
 		if len(info.Dimensions) == 0 {
-			return nil, fmt.Errorf("%s %q has no dimensions: scalars cannot be served, give it the shape [1]", what, info.Name)
+			return nil, fmt.Errorf("%s %q has no dimensions: scalars cannot be served, give it the shape [1]", what,
+				info.Name)
 		}
-		ps[i] = port{Spec: tensor.Spec{Name: info.Name, DType: d, Shape: slices.Clone([]int64(info.Dimensions))}, ort: info.DataType}
+		ps[i] = port{
+			Spec: tensor.Spec{
+				Name: info.Name, DType: d, Shape: slices.Clone([]int64(info.Dimensions)),
+			}, ort: info.DataType,
+		}
 	}
 	for _, o := range override {
 		at := slices.IndexFunc(ps, func(p port) bool { return p.Name == o.Name })
@@ -156,7 +165,9 @@ func (m *model) exampleInputs(items int) ([]tensor.Tensor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", m.inputs[i].Name, err)
 		}
-		out[i] = tensor.Tensor{Name: m.inputs[i].Name, DType: m.inputs[i].DType, Shape: shape, Data: make([]byte, n*size)}
+		out[i] = tensor.Tensor{
+			Name: m.inputs[i].Name, DType: m.inputs[i].DType, Shape: shape, Data: make([]byte, n*size),
+		}
 	}
 	return out, nil
 }

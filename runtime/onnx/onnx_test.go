@@ -24,16 +24,25 @@ func TestEveryTypeComesBackUnchanged(t *testing.T) {
 	for _, d := range onnxmodel.DTypes() {
 		t.Run(d.String(), func(t *testing.T) {
 			dt := tensor.ParseDType(d.String())
-			// The first variant's shape is known but for the batch, the second's is open, the third's has no batch dimension.
-			in := launch(t, 8, 1, Model{Path: write(t, onnxmodel.Identity(d, -1, 3))}, Model{Path: write(t, onnxmodel.Identity(d, -1, -1, 2))},
+			// The first variant's shape is known but for the batch, the second's is open, the third's has no batch
+			// dimension.
+			in := launch(t, 8, 1, Model{
+				Path: write(t, onnxmodel.Identity(d, -1, 3)),
+			}, Model{Path: write(t, onnxmodel.Identity(d, -1, -1, 2))},
 				Model{Path: write(t, onnxmodel.Identity(d, 4))})
 			for name, b := range map[string]*dataplane.Batch{
-				"one":          one(0, sample("input", dt, 1, 1, 3)),
-				"several":      one(0, sample("input", dt, 1, 2, 3), sample("input", dt, 2, 1, 3), sample("input", dt, 3, 4, 3)),
+				"one": one(0, sample("input", dt, 1, 1, 3)),
+				"several": one(0, sample("input", dt, 1, 2, 3), sample("input", dt, 2, 1, 3),
+					sample("input", dt, 3, 4, 3)),
 				"open":         one(1, sample("input", dt, 4, 2, 5, 2)),
 				"open several": one(1, sample("input", dt, 4, 2, 5, 2), sample("input", dt, 5, 3, 5, 2)),
-				"ragged":       one(1, sample("input", dt, 4, 2, 5, 2), sample("input", dt, 5, 3, 1, 2), sample("input", dt, 6, 1, 5, 2)),
-				"no batch":     {Variant: 2, Items: 1, Parts: []dataplane.Part{{Items: 1, Inputs: []tensor.Tensor{sample("input", dt, 9, 4)}}}},
+				"ragged": one(1, sample("input", dt, 4, 2, 5, 2), sample("input", dt, 5, 3, 1, 2),
+					sample("input", dt, 6, 1, 5, 2)),
+				"no batch": {
+					Variant: 2, Items: 1, Parts: []dataplane.Part{
+						{Items: 1, Inputs: []tensor.Tensor{sample("input", dt, 9, 4)}},
+					},
+				},
 			} {
 				for round := range 2 { // a second run finds the buffers used
 					if err := in.Run(t.Context(), b); err != nil {
@@ -44,7 +53,8 @@ func TestEveryTypeComesBackUnchanged(t *testing.T) {
 							t.Fatalf("%s: part %d has %d outputs", name, i, len(p.Outputs))
 						}
 						got, want := p.Outputs[0], p.Inputs[0]
-						if got.Name != "output" || got.DType != dt || !slices.Equal(got.Shape, want.Shape) || !bytes.Equal(got.Data, want.Data) {
+						if got.Name != "output" || got.DType != dt || !slices.Equal(got.Shape, want.Shape) ||
+							!bytes.Equal(got.Data, want.Data) {
 							t.Errorf("%s: part %d: got %+v, gave %+v", name, i, got, want)
 						}
 					}
@@ -104,7 +114,11 @@ func TestSeveralInputsInAnyOrder(t *testing.T) {
 	in := launch(t, 4, 1, Model{Path: write(t, onnxmodel.Add(onnxmodel.Float32, -1, 1))})
 	b := &dataplane.Batch{Items: 3, Parts: []dataplane.Part{
 		{Query: 1, Items: 1, Inputs: []tensor.Tensor{floats("a", []int64{1, 1}, 1), floats("b", []int64{1, 1}, 10)}},
-		{Query: 2, Items: 2, Inputs: []tensor.Tensor{floats("b", []int64{2, 1}, 20, 30), floats("a", []int64{2, 1}, 2, 3)}},
+		{
+			Query: 2, Items: 2, Inputs: []tensor.Tensor{
+				floats("b", []int64{2, 1}, 20, 30), floats("a", []int64{2, 1}, 2, 3),
+			},
+		},
 	}}
 	if err := in.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -153,10 +167,26 @@ func TestWrongInputsAreRefusedAndHarmless(t *testing.T) {
 		{"variant 9 is not loaded", with(func(b *dataplane.Batch) { b.Variant = 9 })},
 		{"says 2 items", with(func(b *dataplane.Batch) { b.Items = 2 })},
 		{"says 0 items", &dataplane.Batch{}},
-		{"contains a NUL byte", one(1, tensor.Tensor{Name: "input", DType: tensor.Bytes, Shape: []int64{1}, Data: tensor.AppendBytes(nil, []byte("a\x00b"))})},
-		{"claims 255 bytes", one(1, tensor.Tensor{Name: "input", DType: tensor.Bytes, Shape: []int64{1}, Data: []byte{255, 0, 0, 0}})},
-		{"1 BYTES elements", one(1, tensor.Tensor{Name: "input", DType: tensor.Bytes, Shape: []int64{2}, Data: tensor.AppendBytes(nil, []byte("a"))})},
-		{"element 0 is 2", one(2, tensor.Tensor{Name: "input", DType: tensor.Bool, Shape: []int64{1}, Data: []byte{2}})},
+		{
+			"contains a NUL byte", one(1, tensor.Tensor{
+				Name: "input", DType: tensor.Bytes, Shape: []int64{1}, Data: tensor.AppendBytes(nil, []byte("a\x00b")),
+			}),
+		},
+		{
+			"claims 255 bytes", one(1, tensor.Tensor{
+				Name: "input", DType: tensor.Bytes, Shape: []int64{1}, Data: []byte{255, 0, 0, 0},
+			}),
+		},
+		{
+			"1 BYTES elements", one(1, tensor.Tensor{
+				Name: "input", DType: tensor.Bytes, Shape: []int64{2}, Data: tensor.AppendBytes(nil, []byte("a")),
+			}),
+		},
+		{
+			"element 0 is 2", one(2, tensor.Tensor{
+				Name: "input", DType: tensor.Bool, Shape: []int64{1}, Data: []byte{2},
+			}),
+		},
 		{"one query at a time", one(3, floats("input", []int64{2}, 1, 2), floats("input", []int64{2}, 1, 2))},
 	} {
 		err := in.Run(t.Context(), c.b)
@@ -177,10 +207,13 @@ func TestWrongInputsAreRefusedAndHarmless(t *testing.T) {
 func TestModelFailureIsAnError(t *testing.T) {
 	// Gather accepts only rows that exist; the example keeps warm-up inside them.
 	g := onnxmodel.NewGraph("gather").Initializer("table", []float32{1, 2, 3}, 3).
-		Input("i", onnxmodel.Int64, -1).Node("Gather", []string{"table", "i"}, []string{"y"}).Output("y", onnxmodel.Float32, -1)
+		Input("i", onnxmodel.Int64, -1).Node("Gather", []string{"table", "i"}, []string{"y"}).Output("y",
+		onnxmodel.Float32, -1)
 	in := launch(t, 2, 1, Model{Path: write(t, g)})
 	index := func(i byte) *dataplane.Batch {
-		return one(0, tensor.Tensor{Name: "i", DType: tensor.Int64, Shape: []int64{1}, Data: []byte{i, 0, 0, 0, 0, 0, 0, 0}})
+		return one(0, tensor.Tensor{
+			Name: "i", DType: tensor.Int64, Shape: []int64{1}, Data: []byte{i, 0, 0, 0, 0, 0, 0, 0},
+		})
 	}
 	if err := in.Run(t.Context(), index(100)); err == nil || errors.Is(err, dataplane.ErrInstanceLost) {
 		t.Errorf("a batch that the model refuses ended with %v", err)
@@ -200,9 +233,12 @@ func TestBadModelsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := write(t, onnxmodel.Identity(onnxmodel.Float32, -1, -1))
-	first := onnxmodel.NewGraph("first").Input("x", onnxmodel.Float32, -1, 2).InitializerRaw("keep", onnxmodel.Bool, []byte{1}, 1).
-		Node("Compress", []string{"x", "keep"}, []string{"y"}, onnxmodel.AttrInt("axis", 0)).Output("y", onnxmodel.Float32, -1, 2)
-	scalar := onnxmodel.NewGraph("scalar").Input("x", onnxmodel.Float32).Node("Neg", []string{"x"}, []string{"y"}).Output("y", onnxmodel.Float32)
+	first := onnxmodel.NewGraph("first").Input("x", onnxmodel.Float32, -1, 2).InitializerRaw("keep", onnxmodel.Bool,
+		[]byte{1}, 1).
+		Node("Compress", []string{"x", "keep"}, []string{"y"}, onnxmodel.AttrInt("axis", 0)).Output("y",
+		onnxmodel.Float32, -1, 2)
+	scalar := onnxmodel.NewGraph("scalar").Input("x", onnxmodel.Float32).Node("Neg", []string{"x"},
+		[]string{"y"}).Output("y", onnxmodel.Float32)
 	for _, c := range []struct {
 		want string
 		m    Model
@@ -214,7 +250,11 @@ func TestBadModelsAreRefused(t *testing.T) {
 		{"no such input", Model{Path: id, Inputs: []tensor.Spec{{Name: "nope"}}}},
 		{"configured as INT8", Model{Path: id, Inputs: []tensor.Spec{{Name: "input", DType: tensor.Int8}}}},
 		{"configured with shape [-1]", Model{Path: id, Inputs: []tensor.Spec{{Name: "input", Shape: []int64{-1}}}}},
-		{"configured with shape [-2 1]", Model{Path: id, Outputs: []tensor.Spec{{Name: "output", Shape: []int64{-2, 1}}}}},
+		{
+			"configured with shape [-2 1]", Model{
+				Path: id, Outputs: []tensor.Spec{{Name: "output", Shape: []int64{-2, 1}}},
+			},
+		},
 		{"example of 4 items", Model{Path: id, Example: func(int) []tensor.Tensor { return nil }}},
 	} {
 		r, err := tryLaunch(t, 4, 1, c.m)
@@ -240,14 +280,19 @@ func TestConfiguredShapeIsHeld(t *testing.T) {
 		t.Error(err)
 	}
 	i, err := in.b.Interface(0)
-	if err != nil || !i.Batched || len(i.Inputs) != 1 || !slices.Equal(i.Inputs[0].Shape, []int64{-1, 3}) || i.Outputs[0].DType != tensor.FP16 {
+	if err != nil || !i.Batched || len(i.Inputs) != 1 || !slices.Equal(i.Inputs[0].Shape, []int64{-1, 3}) ||
+		i.Outputs[0].DType != tensor.FP16 {
 		t.Errorf("interface is %+v, %v", i, err)
 	}
 }
 
 func TestNoBatchTakesOneQueryOfAnyLength(t *testing.T) {
 	in := launch(t, 1, 1, Model{Path: write(t, onnxmodel.Identity(onnxmodel.Float32, -1)), NoBatch: true})
-	b := &dataplane.Batch{Items: 1, Parts: []dataplane.Part{{Items: 1, Inputs: []tensor.Tensor{floats("input", []int64{5}, 1, 2, 3, 4, 5)}}}}
+	b := &dataplane.Batch{
+		Items: 1, Parts: []dataplane.Part{
+			{Items: 1, Inputs: []tensor.Tensor{floats("input", []int64{5}, 1, 2, 3, 4, 5)}},
+		},
+	}
 	if err := in.Run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +302,9 @@ func TestNoBatchTakesOneQueryOfAnyLength(t *testing.T) {
 }
 
 func TestEmptyTensors(t *testing.T) {
-	in := launch(t, 2, 1, Model{Path: write(t, onnxmodel.Identity(onnxmodel.Float32, -1, -1))}, Model{Path: write(t, onnxmodel.Identity(onnxmodel.String, -1, -1))},
+	in := launch(t, 2, 1, Model{Path: write(t, onnxmodel.Identity(onnxmodel.Float32, -1, -1))}, Model{
+		Path: write(t, onnxmodel.Identity(onnxmodel.String, -1, -1)),
+	},
 		Model{Path: write(t, onnxmodel.Identity(onnxmodel.Float16, -1, -1))})
 	for v, d := range []tensor.DType{tensor.FP32, tensor.Bytes} {
 		b := one(serving.VariantID(v), tensor.Tensor{Name: "input", DType: d, Shape: []int64{2, 0}})
@@ -268,7 +315,9 @@ func TestEmptyTensors(t *testing.T) {
 			t.Errorf("%s: got %+v", d, o)
 		}
 	}
-	if err := in.Run(t.Context(), one(2, tensor.Tensor{Name: "input", DType: tensor.FP16, Shape: []int64{1, 0}})); err == nil {
+	if err := in.Run(t.Context(), one(2, tensor.Tensor{
+		Name: "input", DType: tensor.FP16, Shape: []int64{1, 0},
+	})); err == nil {
 		t.Error("an FP16 tensor without elements was accepted, though the binding cannot pass it")
 	}
 }
@@ -280,7 +329,8 @@ func TestConcurrentRunsLoadsAndUnloads(t *testing.T) {
 	for g := range 4 { // more than slots: the others wait their turn
 		wg.Go(func() {
 			for i := range 100 {
-				b := one(0, sample("input", tensor.FP32, g*1000+i, int64(1+i%2), 64), sample("input", tensor.FP32, i, 1, 64))
+				b := one(0, sample("input", tensor.FP32, g*1000+i, int64(1+i%2), 64),
+					sample("input", tensor.FP32, i, 1, 64))
 				if err := in.Run(t.Context(), b); err != nil {
 					t.Error(err)
 					return
@@ -341,14 +391,18 @@ func TestLifeCycle(t *testing.T) {
 	if err := errors.Join(in.Close(), in.Close()); err != nil {
 		t.Error(err)
 	}
-	for _, err := range []error{in.Run(t.Context(), one(0, floats("input", []int64{1, 1}, 1))), in.Load(t.Context(), 0, 1)} {
+	for _, err := range []error{
+		in.Run(t.Context(), one(0, floats("input", []int64{1, 1}, 1))), in.Load(t.Context(), 0, 1),
+	} {
 		if err == nil || !strings.Contains(err.Error(), "closed") {
 			t.Errorf("a closed instance said %v", err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := in.b.Launch(ctx, dataplane.InstanceSpec{Variants: []serving.VariantID{0}, BatchLimit: 1, Slots: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := in.b.Launch(ctx, dataplane.InstanceSpec{
+		Variants: []serving.VariantID{0}, BatchLimit: 1, Slots: 1,
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled launch ended with %v", err)
 	}
 	if _, err := in.b.Launch(t.Context(), dataplane.InstanceSpec{BatchLimit: 1}); err == nil {
@@ -391,7 +445,8 @@ func TestProviderAndLibraryErrorsSayWhatIsMissing(t *testing.T) {
 	if Version() == "" {
 		t.Error("no version")
 	}
-	if _, err := New(Config{Library: "/no/such/lib.so"}); err == nil || !strings.Contains(err.Error(), "/no/such/lib.so") {
+	if _, err := New(Config{Library: "/no/such/lib.so"}); err == nil ||
+		!strings.Contains(err.Error(), "/no/such/lib.so") {
 		t.Errorf("a second library: %v", err)
 	}
 	if _, err := New(Config{Provider: "cuda"}); err == nil {

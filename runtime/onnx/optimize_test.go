@@ -8,14 +8,15 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// TestOptimize checks that fused operators lie in the file, that the graph answers as before when it is run as it is, and that
-// AsIs keeps the runtime from optimising.
+// TestOptimize checks that fused operators lie in the file, that the graph answers as before when it is run as it is,
+// and that AsIs keeps the runtime from optimising.
 func TestOptimize(t *testing.T) {
 	needRuntime(t)
 	weights := []float32{1, -1, 2, 0.5}
 	path := write(t, onnxmodel.NewGraph("dense").Input("x", onnxmodel.Float32, -1, 2).
 		Initializer("w", weights, 2, 2).Initializer("b", []float32{0.25, -3}, 2).
-		Node("Gemm", []string{"x", "w", "b"}, []string{"h"}).Node("Relu", []string{"h"}, []string{"y"}).Output("y", onnxmodel.Float32, -1, 2))
+		Node("Gemm", []string{"x", "w", "b"}, []string{"h"}).Node("Relu", []string{"h"}, []string{"y"}).Output("y",
+		onnxmodel.Float32, -1, 2))
 	b, err := New(Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +54,8 @@ func TestOptimize(t *testing.T) {
 			t.Errorf("run %d answers otherwise than the first", i)
 		}
 	}
-	if err := b.Optimize(filepath.Join(t.TempDir(), "none.onnx"), fast); err == nil || !strings.Contains(err.Error(), "none.onnx") {
+	if err := b.Optimize(filepath.Join(t.TempDir(), "none.onnx"), fast); err == nil ||
+		!strings.Contains(err.Error(), "none.onnx") {
 		t.Errorf("error is %v, want one that names the file", err)
 	}
 }

@@ -36,13 +36,15 @@ func initRuntime(library string) error {
 		return nil
 	}
 	if runtimeState.library != "" {
-		return fmt.Errorf("onnx: library %s cannot be loaded: this process already runs %s", library, runtimeState.library)
+		return fmt.Errorf("onnx: library %s cannot be loaded: this process already runs %s", library,
+			runtimeState.library)
 	}
 	if !ort.IsInitialized() {
 		ort.SetSharedLibraryPath(library)
 		// What goes wrong comes back as an error; the runtime's own log would print it a second time.
 		if err := ort.InitializeEnvironment(ort.WithLogLevelFatal()); err != nil {
-			return fmt.Errorf("onnx: load %s: %w; run `make setup`, or set %s to an ONNX Runtime library for this machine",
+			return fmt.Errorf(
+				"onnx: load %s: %w; run `make setup`, or set %s to an ONNX Runtime library for this machine",
 				library, err, native.EnvONNXRuntime)
 		}
 	}

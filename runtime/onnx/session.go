@@ -183,8 +183,8 @@ func (s *session) gather(k int, parts []dataplane.Part, items int) (ort.Value, e
 	return s.describe(shape, buf, p.ort)
 }
 
-// describe tells the runtime of a tensor in Go memory, for one run. The memory is pinned meanwhile, as cgo demands of what
-// C code keeps a pointer to.
+// describe tells the runtime of a tensor in Go memory, for one run. The memory is pinned meanwhile, as cgo demands of
+// what C code keeps a pointer to.
 func (s *session) describe(shape []int64, data []byte, d ort.TensorElementDataType) (ort.Value, error) {
 	s.pins.Pin(&data[0])
 	v, err := ort.NewCustomDataTensor(shape, data, d)
@@ -311,7 +311,8 @@ var wrongShape = regexp.MustCompile(
 	`has shape \{([-0-9,]*)\} but the computed output shape for this run is \{([-0-9,]*)\}` +
 		`|shape verification failed\. Current shape:\{([-0-9,]*)\} Requested shape:\{([-0-9,]*)\}`)
 
-// learn finds the output that a failed run wanted in another shape, and that shape; or returns -1 and why there is none.
+// learn finds the output that a failed run wanted in another shape, and that shape; or returns -1 and why there is
+// none.
 func (s *session) learn(err error, items int) (int, []int64, error) {
 	match := wrongShape.FindStringSubmatch(err.Error())
 	if match == nil {
@@ -338,7 +339,9 @@ func (s *session) learn(err error, items int) (int, []int64, error) {
 }
 
 func notBatched(name string, shape []int64, items int) error {
-	return fmt.Errorf("output %q: the model gave shape %v for a batch of %d items: it does not batch, configure it without a batch dimension", name, shape, items)
+	return fmt.Errorf(
+		"output %q: the model gave shape %v for a batch of %d items: it does not batch, configure it without a batch "+
+			"dimension", name, shape, items)
 }
 
 func parseShape(s string) []int64 {

@@ -1,5 +1,5 @@
-// Package openinference runs batches on servers that speak the Open Inference Protocol v2 over gRPC (Triton, OVMS, KServe,
-// MLServer, another sluice), so that sluice can stand in front of what people already run.
+// Package openinference runs batches on servers that speak the Open Inference Protocol v2 over gRPC (Triton, OVMS,
+// KServe, MLServer, another sluice), so that sluice can stand in front of what people already run.
 package openinference
 
 import (
@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -47,8 +47,8 @@ type Config struct {
 	MaxMessage             int
 }
 
-// Backend is a dataplane.Backend. Instances share nothing: each has its own connection, so that losing one is seen by that
-// one.
+// Backend is a dataplane.Backend. Instances share nothing: each has its own connection, so that losing one is seen by
+// that one.
 type Backend struct {
 	c           Config
 	credentials credentials.TransportCredentials
@@ -90,7 +90,11 @@ func New(c Config) (*Backend, error) {
 func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error) {
 	conn, err := grpc.NewClient("passthrough:///"+b.c.Address, grpc.WithTransportCredentials(b.credentials),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(b.c.MaxMessage), grpc.MaxCallSendMsgSize(b.c.MaxMessage)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}, MinConnectTimeout: 2 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
+			}, MinConnectTimeout: 2 * time.Second,
+		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("openinference: %s: %w", b.c.Address, err)
@@ -117,7 +121,8 @@ func (b *Backend) Interface(ctx context.Context, v serving.VariantID) (inputs, o
 		return nil, nil, err
 	}
 	defer conn.Close()
-	r, err := client.ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: m.Name, Version: m.Version}, grpc.WaitForReady(true))
+	r, err := client.ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: m.Name, Version: m.Version},
+		grpc.WaitForReady(true))
 	if err != nil {
 		return nil, nil, fmt.Errorf("openinference: metadata of %q on %s: %w", m.Name, b.c.Address, err)
 	}
@@ -181,8 +186,8 @@ func (r *runner) release(model string) bool {
 	return r.b.users.add(model, -1) == 0
 }
 
-// users counts the instances that need each model of the server: it holds one copy for all of them, which may go only with
-// the last.
+// users counts the instances that need each model of the server: it holds one copy for all of them, which may go only
+// with the last.
 type users struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -207,7 +212,8 @@ func (r *runner) Load(ctx context.Context, v serving.VariantID, _ int) error {
 	if r.b.c.LoadModels {
 		// Also when another instance has asked before: a server that has the model takes it for a question.
 		r.hold(m.Name)
-		if _, err := r.client.RepositoryModelLoad(ctx, &pb.RepositoryModelLoadRequest{ModelName: m.Name}, grpc.WaitForReady(true)); err != nil {
+		if _, err := r.client.RepositoryModelLoad(ctx, &pb.RepositoryModelLoadRequest{ModelName: m.Name},
+			grpc.WaitForReady(true)); err != nil {
 			return fmt.Errorf("openinference: load of %q on %s: %w", m.Name, r.b.c.Address, err)
 		}
 	}
@@ -253,7 +259,8 @@ func (r *runner) Close() error {
 		if r.b.users.add(m, -1) > 0 {
 			continue
 		}
-		if _, err := r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m}); err != nil && status.Code(err) != codes.Unavailable {
+		if _, err := r.client.RepositoryModelUnload(ctx, &pb.RepositoryModelUnloadRequest{ModelName: m}); err != nil &&
+			status.Code(err) != codes.Unavailable {
 			failed = append(failed, fmt.Errorf("openinference: unload of %q on %s: %w", m, r.b.c.Address, err))
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/api/oip"
 	"github.com/sluice-serving/sluice/api/oip/pb"
+	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -35,18 +35,22 @@ func (r *remote) ModelReady(context.Context, *pb.ModelReadyRequest) (*pb.ModelRe
 	return &pb.ModelReadyResponse{Ready: r.ready < 0}, nil
 }
 
-func (r *remote) RepositoryModelLoad(_ context.Context, q *pb.RepositoryModelLoadRequest) (*pb.RepositoryModelLoadResponse, error) {
+func (r *remote) RepositoryModelLoad(_ context.Context, q *pb.RepositoryModelLoadRequest) (
+	*pb.RepositoryModelLoadResponse, error) {
 	r.loaded = q.ModelName
 	return &pb.RepositoryModelLoadResponse{}, nil
 }
 
-func (r *remote) RepositoryModelUnload(context.Context, *pb.RepositoryModelUnloadRequest) (*pb.RepositoryModelUnloadResponse, error) {
+func (r *remote) RepositoryModelUnload(context.Context, *pb.RepositoryModelUnloadRequest) (
+	*pb.RepositoryModelUnloadResponse, error) {
 	r.loaded = ""
 	return &pb.RepositoryModelUnloadResponse{}, nil
 }
 
 func (r *remote) ModelMetadata(context.Context, *pb.ModelMetadataRequest) (*pb.ModelMetadataResponse, error) {
-	return &pb.ModelMetadataResponse{Inputs: []*pb.ModelMetadataResponse_TensorMetadata{{Name: "x", Datatype: "BYTES", Shape: []int64{-1}}}}, nil
+	return &pb.ModelMetadataResponse{
+		Inputs: []*pb.ModelMetadataResponse_TensorMetadata{{Name: "x", Datatype: "BYTES", Shape: []int64{-1}}},
+	}, nil
 }
 
 func (r *remote) ModelInfer(_ context.Context, q *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
@@ -90,7 +94,10 @@ func words(w ...string) []tensor.Tensor {
 func TestBatches(t *testing.T) {
 	r := &remote{ready: 2}
 	address, stop := start(t, r)
-	b, err := New(Config{Address: address, LoadModels: true, PollEvery: time.Millisecond, Models: map[serving.VariantID]Model{0: {Name: "m"}, 1: {Name: "bad"}}})
+	b, err := New(Config{
+		Address: address, LoadModels: true, PollEvery: time.Millisecond,
+		Models: map[serving.VariantID]Model{0: {Name: "m"}, 1: {Name: "bad"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +110,9 @@ func TestBatches(t *testing.T) {
 		t.Fatal(err, r.loaded)
 	}
 	defer run.Close()
-	parts := []dataplane.Part{{Items: 2, Inputs: words("a", "bb")}, {Items: 1, Inputs: words("")}, {Items: 1, Inputs: words("dddd")}}
+	parts := []dataplane.Part{
+		{Items: 2, Inputs: words("a", "bb")}, {Items: 1, Inputs: words("")}, {Items: 1, Inputs: words("dddd")},
+	}
 	if err := run.Run(t.Context(), &dataplane.Batch{Items: 4, Parts: parts}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +125,19 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	// What the server refuses is the batch's fault, not the instance's.
-	err = run.Run(t.Context(), &dataplane.Batch{Variant: 1, Items: 1, Parts: []dataplane.Part{{Items: 1, Inputs: words("a")}}})
+	err = run.Run(t.Context(), &dataplane.Batch{
+		Variant: 1, Items: 1, Parts: []dataplane.Part{{Items: 1, Inputs: words("a")}},
+	})
 	if err == nil || errors.Is(err, dataplane.ErrInstanceLost) || !strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("refused: %v", err)
 	}
-	err = run.Run(t.Context(), &dataplane.Batch{Items: 2, Parts: []dataplane.Part{{Items: 1, Inputs: words("a")}, {Items: 1, Inputs: []tensor.Tensor{{Name: "x", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{1}}}}}})
+	err = run.Run(t.Context(), &dataplane.Batch{
+		Items: 2, Parts: []dataplane.Part{
+			{Items: 1, Inputs: words("a")}, {
+				Items: 1, Inputs: []tensor.Tensor{{Name: "x", DType: tensor.Int8, Shape: []int64{1}, Data: []byte{1}}},
+			},
+		},
+	})
 	if err == nil || errors.Is(err, dataplane.ErrInstanceLost) {
 		t.Errorf("parts that do not fit together: %v", err)
 	}
@@ -139,13 +156,17 @@ func TestModelsGoWithTheirLastInstance(t *testing.T) {
 	r := &remote{}
 	address, stop := start(t, r)
 	defer stop()
-	b, err := New(Config{Address: address, LoadModels: true, PollEvery: time.Millisecond, Models: map[serving.VariantID]Model{0: {Name: "m"}}})
+	b, err := New(Config{
+		Address: address, LoadModels: true, PollEvery: time.Millisecond,
+		Models: map[serving.VariantID]Model{0: {Name: "m"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var runs [3]dataplane.Runner
 	for i := range runs {
-		if runs[i], err = b.Launch(t.Context(), dataplane.InstanceSpec{Variants: []serving.VariantID{0}}); err != nil || r.loaded != "m" {
+		if runs[i], err = b.Launch(t.Context(), dataplane.InstanceSpec{Variants: []serving.VariantID{0}}); err != nil ||
+			r.loaded != "m" {
 			t.Fatal(err, r.loaded)
 		}
 	}
@@ -168,13 +189,16 @@ func TestModelsGoWithTheirLastInstance(t *testing.T) {
 func TestLaunchGivesUp(t *testing.T) {
 	r := &remote{ready: 1 << 30}
 	address, _ := start(t, r)
-	b, err := New(Config{Address: address, PollEvery: time.Millisecond, Models: map[serving.VariantID]Model{0: {Name: "m"}}})
+	b, err := New(Config{
+		Address: address, PollEvery: time.Millisecond, Models: map[serving.VariantID]Model{0: {Name: "m"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := b.Launch(ctx, dataplane.InstanceSpec{Variants: []serving.VariantID{0}}); err == nil || !strings.Contains(err.Error(), "deadline") {
+	if _, err := b.Launch(ctx, dataplane.InstanceSpec{Variants: []serving.VariantID{0}}); err == nil ||
+		!strings.Contains(err.Error(), "deadline") {
 		t.Errorf("%v", err)
 	}
 	if _, err := b.Launch(t.Context(), dataplane.InstanceSpec{Variants: []serving.VariantID{7}}); err == nil {

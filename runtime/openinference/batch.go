@@ -28,7 +28,8 @@ func join(parts []dataplane.Part) ([]tensor.Tensor, error) {
 			}
 			o := &parts[p].Inputs[at]
 			if o.DType != t.DType || len(o.Shape) != len(t.Shape) || !slices.Equal(o.Shape[1:], t.Shape[1:]) {
-				return nil, fmt.Errorf("openinference: input %q is %s%v in one query of the batch and %s%v in another", t.Name, t.DType, t.Shape, o.DType, o.Shape)
+				return nil, fmt.Errorf("openinference: input %q is %s%v in one query of the batch and %s%v in another",
+					t.Name, t.DType, t.Shape, o.DType, o.Shape)
 			}
 			rows += o.Shape[0]
 			size += len(o.Data)
@@ -56,7 +57,8 @@ func split(parts []dataplane.Part, items int, outputs []tensor.Tensor) error {
 	for k := range outputs {
 		t := &outputs[k]
 		if len(t.Shape) == 0 || t.Shape[0] != int64(items) {
-			return fmt.Errorf("openinference: output %q has shape %v, want %d rows, one for each item of the batch", t.Name, t.Shape, items)
+			return fmt.Errorf("openinference: output %q has shape %v, want %d rows, one for each item of the batch",
+				t.Name, t.Shape, items)
 		}
 		row := int64(0)
 		for p := range parts {

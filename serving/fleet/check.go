@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Check walks the whole state and reports the first broken invariant: every task in exactly one place, counters equal to
-// what the lists hold, queues in order, slots and batch limits respected, nothing on a stopped instance.
+// Check walks the whole state and reports the first broken invariant: every task in exactly one place, counters equal
+// to what the lists hold, queues in order, slots and batch limits respected, nothing on a stopped instance.
 func (f *Fleet) Check() error {
 	seen := make(map[Ref]bool)
 	list := func(where string, q *Queue, want Place, id int32) error {
@@ -21,10 +21,12 @@ func (f *Fleet) Check() error {
 			}
 			seen[r] = true
 			if t.Place != want || int32(t.Instance) != id || t.prev != prev {
-				return fmt.Errorf("query %d in %s: place %d, instance %d, want %d and %d", t.Query, where, t.Place, t.Instance, want, id)
+				return fmt.Errorf("query %d in %s: place %d, instance %d, want %d and %d", t.Query, where, t.Place,
+					t.Instance, want, id)
 			}
 			if prev != Nil && before(t, &f.tasks[prev]) {
-				return fmt.Errorf("query %d in %s stands behind query %d, which it must precede", t.Query, where, f.tasks[prev].Query)
+				return fmt.Errorf("query %d in %s stands behind query %d, which it must precede", t.Query, where,
+					f.tasks[prev].Query)
 			}
 			n++
 			items += int(t.Items)
@@ -37,7 +39,8 @@ func (f *Fleet) Check() error {
 			}
 			prev = r
 		}
-		if q.tail != prev || n != q.n || items != q.items || special != q.special || uneven != q.uneven || work != q.work {
+		if q.tail != prev || n != q.n || items != q.items || special != q.special || uneven != q.uneven ||
+			work != q.work {
 			return fmt.Errorf("%s counts %d tasks and %d items, it holds %d and %d", where, q.n, q.items, n, items)
 		}
 		return nil
@@ -46,7 +49,8 @@ func (f *Fleet) Check() error {
 		if err := list(fmt.Sprintf("the central queue of stage %d", s), &f.central[s], Central, 0); err != nil {
 			return err
 		}
-		if err := list(fmt.Sprintf("the tasks that wait for their turn at stage %d", s), &f.turns[s], Turn, 0); err != nil {
+		if err := list(fmt.Sprintf("the tasks that wait for their turn at stage %d", s), &f.turns[s], Turn,
+			0); err != nil {
 			return err
 		}
 	}
@@ -75,12 +79,14 @@ func (f *Fleet) Check() error {
 				items += int(f.tasks[r].Items)
 			}
 			if n != b.Tasks || items != b.Items {
-				return fmt.Errorf("batch %d counts %d tasks and %d items, it holds %d and %d", b.ID, b.Tasks, b.Items, n, items)
+				return fmt.Errorf("batch %d counts %d tasks and %d items, it holds %d and %d", b.ID, b.Tasks, b.Items,
+					n, items)
 			}
 		}
 	}
 	if !slices.Equal(together, f.together) {
-		return fmt.Errorf("by worker %v batches are counted on instances that share it, there are %v", f.together, together)
+		return fmt.Errorf("by worker %v batches are counted on instances that share it, there are %v", f.together,
+			together)
 	}
 	for r := range f.tasks {
 		if (f.tasks[r].Place != Free) != seen[Ref(r)] {

@@ -27,8 +27,8 @@ type Fleet struct {
 	tasks     []Task
 	freeTasks []Ref
 
-	// Alone tells that queries run one at a time, never joined to a batch; set before anything waits. A queue's work is then the sum of
-	// its queries' own.
+	// Alone tells that queries run one at a time, never joined to a batch; set before anything waits. A queue's work is
+	// then the sum of its queries' own.
 	Alone bool
 
 	// Epoch counts changes to which instances are ready, what they have loaded and their shares: rules that keep tables
@@ -43,7 +43,11 @@ type kind struct {
 
 // New returns an empty fleet over spec.
 func New(spec *serving.Spec, p profile.Profile) *Fleet {
-	f := &Fleet{Spec: spec, Profile: p, serving: make([][]*Instance, len(spec.Stages)), central: make([]Queue, len(spec.Stages)), turns: make([]Queue, len(spec.Stages)), kinds: make([][]kind, len(spec.Stages))}
+	f := &Fleet{
+		Spec: spec, Profile: p, serving: make([][]*Instance, len(spec.Stages)),
+		central: make([]Queue, len(spec.Stages)), turns: make([]Queue, len(spec.Stages)),
+		kinds: make([][]kind, len(spec.Stages)),
+	}
 	for i := range f.central {
 		f.central[i], f.turns[i] = newQueue(), newQueue()
 	}
@@ -141,8 +145,8 @@ func (f *Fleet) queue(t *Task) *Queue {
 }
 
 // centralDrop is the latest start that the fastest ready instance could still make; with no instance that may serve the
-// task, its deadline. One that waits for a start has as long as that may take, and no longer while nothing is ready: perhaps
-// nothing ever will be.
+// task, its deadline. One that waits for a start has as long as that may take, and no longer while nothing is ready:
+// perhaps nothing ever will be.
 func (f *Fleet) centralDrop(t *Task) serving.Time {
 	if app := f.app(t); app.Late == serving.ServeLate {
 		if t.Patient > 0 && len(f.serving[t.Stage]) == 0 {
@@ -226,8 +230,11 @@ func (f *Fleet) Take(r Ref) {
 }
 
 // Start moves the first n tasks of an instance's queue into a new running batch.
-func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n int, now serving.Time, expected time.Duration) *Batch {
-	b := Batch{ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), AtOnce: f.AtOnce(i) + 1, Tasks: n}
+func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n int, now serving.Time,
+	expected time.Duration) *Batch {
+	b := Batch{
+		ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), AtOnce: f.AtOnce(i) + 1, Tasks: n,
+	}
 	last := Nil
 	for range n {
 		r := i.Queue.head
@@ -247,8 +254,8 @@ func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n in
 	return &i.Running[len(i.Running)-1]
 }
 
-// Finish takes a running batch off an instance and returns it; ok is false when it does not run there. Its tasks are then
-// in no place; they follow each other by Next until they are put elsewhere or freed.
+// Finish takes a running batch off an instance and returns it; ok is false when it does not run there. Its tasks are
+// then in no place; they follow each other by Next until they are put elsewhere or freed.
 func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Batch, ok bool) {
 	for at := range i.Running {
 		if i.Running[at].ID != id {
@@ -292,8 +299,8 @@ func (f *Fleet) Accepts(t *Task, v serving.VariantID) bool {
 	return (t.Pin == serving.None || t.Pin == v) && f.Spec.Variants[v].Accuracy >= t.MinAccuracy
 }
 
-// Choose returns the index into i.Variants of the variant to use for t unless a batcher knows better: the active one where
-// it meets t's requirements, else the believed fastest that does; -1 when none may serve it.
+// Choose returns the index into i.Variants of the variant to use for t unless a batcher knows better: the active one
+// where it meets t's requirements, else the believed fastest that does; -1 when none may serve it.
 func (f *Fleet) Choose(i *Instance, t *Task) int {
 	fits := func(l *Loaded) bool { return l.Warm && l.Wanted && f.Accepts(t, l.Variant) && int(t.Items) <= l.Limit }
 	if i.Active >= 0 && fits(&i.Variants[i.Active]) {
@@ -318,9 +325,9 @@ func (f *Fleet) CanServe(i *Instance, t *Task) bool {
 	return f.Choose(i, t) >= 0
 }
 
-// Backlog returns the believed time until everything that runs and waits on i is done, were nothing else to come: queued
-// items run in full batches of the active variant, or each query on its own where queries run alone; slots work in parallel, beside
-// what runs on other instances that share the worker. extra is the items of one more query.
+// Backlog returns the believed time until everything that runs and waits on i is done, were nothing else to come:
+// queued items run in full batches of the active variant, or each query on its own where queries run alone; slots work
+// in parallel, beside what runs on other instances that share the worker. extra is the items of one more query.
 func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration {
 	free := serving.Never
 	if len(i.Running) < i.Slots {
@@ -329,8 +336,8 @@ func (f *Fleet) Backlog(i *Instance, now serving.Time, extra int) time.Duration 
 	for b := range i.Running {
 		end := max(now, i.Running[b].Expected)
 		if f.learns && end == now {
-			// Believed to have ended, and has not: as long again. Else an instance of which nothing is known, whose batches are
-			// believed to be short, would be given everything until the first of them ends.
+			// Believed to have ended, and has not: as long again. Else an instance of which nothing is known, whose
+			// batches are believed to be short, would be given everything until the first of them ends.
 			end = now.Add(now.Sub(i.Running[b].Started))
 		}
 		free = min(free, end)

@@ -11,7 +11,10 @@ import (
 )
 
 func newFleet() *Fleet {
-	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{}}, Stages: []serving.Stage{{}}, Variants: []serving.Variant{{Accuracy: 0.9, MaxBatch: 64}, {Accuracy: 0.7, MaxBatch: 64}}}
+	spec := &serving.Spec{
+		Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{}}, Stages: []serving.Stage{{}},
+		Variants: []serving.Variant{{Accuracy: 0.9, MaxBatch: 64}, {Accuracy: 0.7, MaxBatch: 64}},
+	}
 	return New(spec, profile.Constant{Base: 10 * time.Millisecond, PerItem: time.Millisecond})
 }
 
@@ -35,7 +38,10 @@ func TestQueueAgainstSortedSlice(t *testing.T) {
 				f.FreeTask(want[at])
 				want = slices.Delete(want, at, at+1)
 			} else {
-				task := Task{Query: serving.QueryID(n), Items: 1, Pin: serving.None, Deadline: serving.Time(rng.IntN(1000)) * 1e6}
+				task := Task{
+					Query: serving.QueryID(n), Items: 1, Pin: serving.None,
+					Deadline: serving.Time(rng.IntN(1000)) * 1e6,
+				}
 				rank := Rank(0)
 				if mixed {
 					task.Items = int32(1 + rng.IntN(5))
@@ -59,7 +65,8 @@ func TestQueueAgainstSortedSlice(t *testing.T) {
 				t.Fatalf("seed %d, operation %d: %v, sorted %v", seed, n, got, want)
 			}
 			if q := f.Central(0); f.EarliestDrop(q) != earliest || q.Items() != items {
-				t.Fatalf("seed %d, operation %d: earliest drop %v, a scan says %v", seed, n, f.EarliestDrop(q), earliest)
+				t.Fatalf("seed %d, operation %d: earliest drop %v, a scan says %v", seed, n, f.EarliestDrop(q),
+					earliest)
 			}
 			if err := f.Check(); err != nil {
 				t.Fatal(err)
@@ -71,8 +78,10 @@ func TestQueueAgainstSortedSlice(t *testing.T) {
 // Check must find planted corruption: otherwise the invariant tests prove nothing.
 func TestCheckFindsCorruption(t *testing.T) {
 	for name, spoil := range map[string]func(f *Fleet, i *Instance){
-		"a counter":            func(f *Fleet, i *Instance) { i.Queue.items++ },
-		"a lost task":          func(f *Fleet, i *Instance) { i.Queue.head, i.Queue.tail, i.Queue.n, i.Queue.items = Nil, Nil, 0, 0 },
+		"a counter": func(f *Fleet, i *Instance) { i.Queue.items++ },
+		"a lost task": func(f *Fleet, i *Instance) {
+			i.Queue.head, i.Queue.tail, i.Queue.n, i.Queue.items = Nil, Nil, 0, 0
+		},
 		"a wrong place":        func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Place = Running },
 		"a slot too many":      func(f *Fleet, i *Instance) { i.Built = 0 },
 		"an order":             func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Deadline = serving.Never },
@@ -100,7 +109,9 @@ func TestCheckFindsCorruption(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	f := newFleet()
-	i := f.Launch(Instance{Slots: 1, Variants: []Loaded{{Variant: 0, Limit: 4, Wanted: true}, {Variant: 1, Limit: 16, Wanted: true}}}, 0)
+	i := f.Launch(Instance{
+		Slots: 1, Variants: []Loaded{{Variant: 0, Limit: 4, Wanted: true}, {Variant: 1, Limit: 16, Wanted: true}},
+	}, 0)
 	if f.CanServe(i, &Task{Items: 1, Pin: serving.None}) {
 		t.Error("an instance without a warm variant can serve nothing")
 	}
@@ -124,7 +135,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Where queries run alone, a queue's work is the sum of theirs, whatever joins and leaves; otherwise they share batches.
+// Where queries run alone, a queue's work is the sum of theirs, whatever joins and leaves; otherwise they share
+// batches.
 func TestBacklogOfQueriesThatRunAlone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, alone := range []bool{true, false} {

@@ -65,7 +65,8 @@ type Instance struct {
 	Accelerator int32
 	Share       float64       // of its stage's traffic, as planned
 	Hold        time.Duration // longest wait of a batch being filled, for batchers that want one; 0 when not planned
-	Low, Up     float64       // queries/s between which it is to be sent, for routers that want that; 0 when not planned
+	// queries/s between which it is to be sent, for routers that want that; 0 when not planned
+	Low, Up float64
 
 	Variants []Loaded
 	Active   int // index into Variants of the variant used unless a query needs another; -1 before any is warm
@@ -76,7 +77,8 @@ type Instance struct {
 	// Kept is until when a draining instance stays loaded, to be taken up again; 0 for one that goes when it is idle.
 	Kept serving.Time
 
-	// Choice is the variant on which the router wants what it has queued here to run; serving.None leaves it to the batcher.
+	// Choice is the variant on which the router wants what it has queued here to run; serving.None leaves it to the
+	// batcher.
 	Choice serving.VariantID
 
 	Queue   Queue

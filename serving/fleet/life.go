@@ -37,7 +37,7 @@ func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
 // Refresh recomputes what is derived from the instance's variants, after they or their limits changed.
 func (f *Fleet) Refresh(i *Instance) {
 	f.chooseFastest(i)
-	if i.Active >= len(i.Variants) || i.Active >= 0 && !(i.Variants[i.Active].Warm && i.Variants[i.Active].Wanted) {
+	if i.Active >= len(i.Variants) || i.Active >= 0 && (!i.Variants[i.Active].Warm || !i.Variants[i.Active].Wanted) {
 		i.Active = -1
 	}
 	if i.Active < 0 {
@@ -78,7 +78,8 @@ func (f *Fleet) chooseFastest(i *Instance) {
 		if !l.Warm || !l.Wanted {
 			continue
 		}
-		if i.fastest < 0 || f.Profile.Latency(l.Variant, i.DeviceType, 1, 1) < f.Profile.Latency(i.Variants[i.fastest].Variant, i.DeviceType, 1, 1) {
+		if i.fastest < 0 || f.Profile.Latency(l.Variant, i.DeviceType, 1,
+			1) < f.Profile.Latency(i.Variants[i.fastest].Variant, i.DeviceType, 1, 1) {
 			i.fastest = v
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Queue is a doubly linked list of tasks in the order priority, deadline, arrival. A task whose deadline is not before its
-// neighbours' joins the end in constant time, which is every task when objectives and priorities are uniform.
+// Queue is a doubly linked list of tasks in the order priority, deadline, arrival. A task whose deadline is not before
+// its neighbours' joins the end in constant time, which is every task when objectives and priorities are uniform.
 type Queue struct {
 	head, tail Ref
 	n, items   int
@@ -99,8 +99,8 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	}
 }
 
-// EarliestDrop returns the smallest DropAt of the tasks in q, or serving.Never. It is the head's, without a scan, when all
-// tasks are alike; a mixed queue is scanned once after its earliest task has left.
+// EarliestDrop returns the smallest DropAt of the tasks in q, or serving.Never. It is the head's, without a scan, when
+// all tasks are alike; a mixed queue is scanned once after its earliest task has left.
 func (f *Fleet) EarliestDrop(q *Queue) serving.Time {
 	if q.n == 0 {
 		return serving.Never
@@ -124,8 +124,8 @@ func (f *Fleet) Next(r Ref) Ref { return f.tasks[r].next }
 // Previous returns the task before r in its queue, or Nil.
 func (f *Fleet) Previous(r Ref) Ref { return f.tasks[r].prev }
 
-// Prefix returns how many tasks at the head of q fit into a batch of at most limit items, and their items. It is at least
-// one task when q is not empty and the first fits.
+// Prefix returns how many tasks at the head of q fit into a batch of at most limit items, and their items. It is at
+// least one task when q is not empty and the first fits.
 func (f *Fleet) Prefix(q *Queue, limit int) (n, items int) {
 	if q.uneven == 0 {
 		n = min(q.n, limit)

@@ -37,8 +37,10 @@ func (f *Fleet) Snapshot(seq uint64, now serving.Time) *Snapshot {
 	s := &Snapshot{Seq: seq, At: now}
 	for _, i := range f.live {
 		s.Instances = append(s.Instances, InstanceSnapshot{
-			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots, Built: i.Built, Cores: i.Cores, Accelerator: i.Accelerator,
-			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Kept: i.Kept > 0, Queued: i.Queue.n, Running: len(i.Running),
+			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots,
+			Built: i.Built, Cores: i.Cores, Accelerator: i.Accelerator,
+			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Kept: i.Kept > 0, Queued: i.Queue.n,
+			Running: len(i.Running),
 		})
 	}
 	return s

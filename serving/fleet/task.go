@@ -1,5 +1,5 @@
-// Package fleet is what is running: instances with their life cycle, slots and queues, and the queries that wait or run,
-// each in exactly one place. It records; it decides nothing.
+// Package fleet is what is running: instances with their life cycle, slots and queues, and the queries that wait or
+// run, each in exactly one place. It records; it decides nothing.
 package fleet
 
 import (
@@ -33,16 +33,17 @@ func (p Place) Waits() bool { return p == Turn || p == Central || p == Queued }
 // lowestRank is the rank of queries without an explicit priority: behind every explicit one.
 const lowestRank = math.MaxInt32
 
-// Task is one query's work at one stage: the thing that is queued, routed and batched. A query of a one-stage app is one
-// task; a stage that receives more items than a batch may hold gets several.
+// Task is one query's work at one stage: the thing that is queued, routed and batched. A query of a one-stage app is
+// one task; a stage that receives more items than a batch may hold gets several.
 type Task struct {
 	Query    serving.QueryID
 	Stage    serving.StageID
 	Items    int32
 	Offset   int32        // of its first item among those the query brings to the stage
 	Deadline serving.Time // of this stage: the query's, less what later stages are believed to need
-	// Last is the latest end of this stage with which the query can still be in time, if no later stage has it wait. It is after
-	// Deadline where a plan gives later stages more than they need at least: who has used up more than a stage's part is not late yet.
+	// Last is the latest end of this stage with which the query can still be in time, if no later stage has it wait. It
+	// is after Deadline where a plan gives later stages more than they need at least: who has used up more than a
+	// stage's part is not late yet.
 	Last     serving.Time
 	DropAt   serving.Time // latest start, at the place where it waits, that is believed to meet Last
 	Ready    serving.Time // when the stage could have begun
@@ -52,12 +53,13 @@ type Task struct {
 	Place    Place
 
 	// Requirements; Special is set when there is any, so that the common case needs one test.
-	Special     bool
-	Solo        bool // runs alone: it was in a batch that failed, and must not fail others again
-	Try         bool // may start until its deadline, whatever is believed
-	Attempts    uint8
-	Pin         serving.VariantID // serving.None when any variant will do
-	Patient     serving.Time      // latest start of a query that found nothing ready and waits for it, if that is later; 0 for others
+	Special  bool
+	Solo     bool // runs alone: it was in a batch that failed, and must not fail others again
+	Try      bool // may start until its deadline, whatever is believed
+	Attempts uint8
+	Pin      serving.VariantID // serving.None when any variant will do
+	// latest start of a query that found nothing ready and waits for it, if that is later; 0 for others
+	Patient     serving.Time
 	MinAccuracy float64
 
 	work       time.Duration // that it adds to the queue where it waits

@@ -1,8 +1,8 @@
 package fleet
 
-// Batches that run at the same time slow each other down. Those of an instance do, and so do those of several instances that share
-// all of a worker: neither on a part of it nor with cores of their own. How much was measured between batches of one variant, and
-// is taken to hold between those of different ones (docs/papers.md, Scrooge).
+// Batches that run at the same time slow each other down. Those of an instance do, and so do those of several instances
+// that share all of a worker: neither on a part of it nor with cores of their own. How much was measured between
+// batches of one variant, and is taken to hold between those of different ones (docs/papers.md, Scrooge).
 
 // AtOnce returns how many batches run beside each other where i runs, its own included.
 func (f *Fleet) AtOnce(i *Instance) int {

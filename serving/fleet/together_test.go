@@ -9,17 +9,19 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Batches of instances that share all of a worker count for each other; those on a part of it or with cores of their own count for
-// themselves alone, and so do other workers. Counted anew after every one of many random starts and ends.
+// Batches of instances that share all of a worker count for each other; those on a part of it or with cores of their
+// own count for themselves alone, and so do other workers. Counted anew after every one of many random starts and ends.
 func TestAtOnceAgainstCounting(t *testing.T) {
-	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{}, {Part: true, Cores: 1}}, Workers: make([]serving.Worker, 3),
-		Stages: []serving.Stage{{}}, Variants: []serving.Variant{{MaxBatch: 8}}}
+	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{}, {Part: true, Cores: 1}},
+		Workers: make([]serving.Worker, 3),
+		Stages:  []serving.Stage{{}}, Variants: []serving.Variant{{MaxBatch: 8}}}
 	for seed := uint64(1); seed <= 20; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		f := New(spec, profile.Constant{Base: time.Millisecond})
 		var all []*Instance
 		for range 8 {
-			i := Instance{Key: Key{Worker: serving.WorkerID(rng.IntN(3))}, DeviceType: serving.DeviceTypeID(rng.IntN(2)), Cores: rng.IntN(2), Slots: 1 + rng.IntN(3),
+			i := Instance{Key: Key{Worker: serving.WorkerID(rng.IntN(3))},
+				DeviceType: serving.DeviceTypeID(rng.IntN(2)), Cores: rng.IntN(2), Slots: 1 + rng.IntN(3),
 				Variants: []Loaded{{Limit: 8, Wanted: true}}}
 			all = append(all, f.Launch(i, 0))
 			f.Warm(all[len(all)-1], 0)

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// declared is what the clients of an app's session have said that they will send (Scrooge §3.1: the rate of each is fixed, and the
-// session's is their sum).
+// declared is what the clients of an app's session have said that they will send (Scrooge §3.1: the rate of each is
+// fixed, and the session's is their sum).
 type declared struct {
 	streams []opened // ascending by stream
 	sum     float64  // queries/s, added up anew after every change, so that nothing is left of those that have gone
@@ -19,7 +19,8 @@ type opened struct {
 	rate   float64
 }
 
-// Open takes note of a stream of app and its rate in queries/s, or of its new rate. It tells whether what is declared has changed.
+// Open takes note of a stream of app and its rate in queries/s, or of its new rate. It tells whether what is declared
+// has changed.
 func (r *Rates) Open(app serving.AppID, stream uint64, rate float64) bool {
 	d := &r.declared[app]
 	at, found := slices.BinarySearchFunc(d.streams, stream, byStream)

@@ -32,11 +32,13 @@ func TestDeclaredAgainstMaps(t *testing.T) {
 					want += open[a][s]
 				}
 				if got := r.Declared(serving.AppID(a)); got != want || r.Streams(serving.AppID(a)) != len(open[a]) {
-					t.Fatalf("seed %d, step %d, app %d: %d streams declare %v, want %d and %v", seed, step, a, r.Streams(serving.AppID(a)), got, len(open[a]), want)
+					t.Fatalf("seed %d, step %d, app %d: %d streams declare %v, want %d and %v", seed, step, a,
+						r.Streams(serving.AppID(a)), got, len(open[a]), want)
 				}
 			}
 			if changed != (r.Declared(serving.AppID(app)) != before) {
-				t.Fatalf("seed %d, step %d: changed %v, from %v to %v", seed, step, changed, before, r.Declared(serving.AppID(app)))
+				t.Fatalf("seed %d, step %d: changed %v, from %v to %v", seed, step, changed, before,
+					r.Declared(serving.AppID(app)))
 			}
 		}
 	}

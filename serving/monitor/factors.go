@@ -7,13 +7,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Factors is what the content of queries makes of a graph (Scrooge §2, §3.5): by edge the scaling factor, the items sent for each
-// item served, and by stage the ballooning factor, the time that batches take for each second they were believed to take.
+// Factors is what the content of queries makes of a graph (Scrooge §2, §3.5): by edge the scaling factor, the items
+// sent for each item served, and by stage the ballooning factor, the time that batches take for each second they were
+// believed to take.
 //
 // They are counted in tenths of a second. What is planned with is a mean of five seconds; the newest tenths, as few as
-// hold three observations, count instead as soon as they are above it by more than chance, and for ten seconds from then on: too
-// little capacity costs answers, too much only money. So a step up shows within a second, and content that comes and goes is
-// planned for once, as it is when it is there.
+// hold three observations, count instead as soon as they are above it by more than chance, and for ten seconds from
+// then on: too little capacity costs answers, too much only money. So a step up shows within a second, and content that
+// comes and goes is planned for once, as it is when it is there.
 type Factors struct {
 	edges  [][]ratio // by stage, then edge
 	stages []ratio
@@ -23,8 +24,8 @@ type Factors struct {
 const (
 	// LeastChange is the part by which a factor has to differ from what was planned with, so that it is worth a plan.
 	LeastChange = 0.25
-	// leastFan is the part of its configured fan-out that an edge is planned with at least, though nothing is sent along it: what is
-	// sent next must find the stage served.
+	// leastFan is the part of its configured fan-out that an edge is planned with at least, though nothing is sent
+	// along it: what is sent next must find the stage served.
 	leastFan = 0.05
 	// leastBallooning is the excess over what is believed that is none: beliefs are averages.
 	leastBallooning = 0.05
@@ -50,8 +51,8 @@ func (f *Factors) Grow(spec *serving.Spec) {
 	}
 }
 
-// Served counts one part of a batch, by its position there. What the parts send along each edge of the stage is given part-major in
-// the order of its edges; one of which nothing is said sends what is configured.
+// Served counts one part of a batch, by its position there. What the parts send along each edge of the stage is given
+// part-major in the order of its edges; one of which nothing is said sends what is configured.
 func (f *Factors) Served(now serving.Time, s serving.StageID, part int, items int32, sent []int32) {
 	edges := f.spec.Stages[s].Next
 	for k := range edges {
@@ -85,8 +86,8 @@ func (f *Factors) Scaling(now serving.Time, s serving.StageID, edge int) float64
 	return max(x, leastFan*expected)
 }
 
-// Ballooning is the factor of a stage to plan with, at least 1: what is believed may be a percentile, and then most batches are
-// faster. While nothing runs it is 1, so that a stage that was given up as too slow is tried again.
+// Ballooning is the factor of a stage to plan with, at least 1: what is believed may be a percentile, and then most
+// batches are faster. While nothing runs it is 1, so that a stage that was given up as too slow is tried again.
 func (f *Factors) Ballooning(now serving.Time, s serving.StageID) float64 {
 	if x, _, _ := f.stages[s].value(now); x > 1+leastBallooning {
 		return x
@@ -94,8 +95,8 @@ func (f *Factors) Ballooning(now serving.Time, s serving.StageID) float64 {
 	return 1
 }
 
-// Changed tells whether a factor differs from those that a plan was made with by more than chance and by the part least (0 means
-// LeastChange). Nil fans are those configured, nil ballooning is none.
+// Changed tells whether a factor differs from those that a plan was made with by more than chance and by the part least
+// (0 means LeastChange). Nil fans are those configured, nil ballooning is none.
 func (f *Factors) Changed(now serving.Time, fans [][]float64, ballooning []float64, least float64) bool {
 	if least <= 0 {
 		least = LeastChange
@@ -126,8 +127,8 @@ func (f *Factors) Changed(now serving.Time, fans [][]float64, ballooning []float
 	return false
 }
 
-// Scalings are the factors of all edges by stage, in the order of Stage.Next; nil when all are as configured. Stages without edges
-// have none.
+// Scalings are the factors of all edges by stage, in the order of Stage.Next; nil when all are as configured. Stages
+// without edges have none.
 func (f *Factors) Scalings(now serving.Time) [][]float64 {
 	out, differs := make([][]float64, len(f.stages)), false
 	for s := range out {

@@ -11,12 +11,18 @@ import (
 
 // chain is an app of two stages whose edge is configured with a fan-out.
 func chain(fan float64) *serving.Spec {
-	return &serving.Spec{Stages: []serving.Stage{{Name: "detect", Next: []serving.Edge{{To: 1, FanOut: fan}}}, {Name: "classify", Joins: 1}}}
+	return &serving.Spec{
+		Stages: []serving.Stage{
+			{Name: "detect", Next: []serving.Edge{{To: 1, FanOut: fan}}}, {Name: "classify", Joins: 1},
+		},
+	}
 }
 
-// follow plays content: frames come at a rate, what each sends is drawn, and every tenth of a second somebody looks and plans with
-// what he finds when it has changed, a second after the last plan at the earliest. It returns when plans were made and with what.
-func follow(t *testing.T, fan, fps float64, until time.Duration, seed uint64, sends func(rng *rand.Rand, frame int, at serving.Time) float64) (at []serving.Time, with []float64) {
+// follow plays content: frames come at a rate, what each sends is drawn, and every tenth of a second somebody looks and
+// plans with what he finds when it has changed, a second after the last plan at the earliest. It returns when plans
+// were made and with what.
+func follow(t *testing.T, fan, fps float64, until time.Duration, seed uint64,
+	sends func(rng *rand.Rand, frame int, at serving.Time) float64) (at []serving.Time, with []float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	f := NewFactors(chain(fan))
@@ -40,8 +46,8 @@ func follow(t *testing.T, fan, fps float64, until time.Duration, seed uint64, se
 	return at, with
 }
 
-// A step from nothing to 8 is seen within a second and planned for as it is after at most two plans; the way back is planned for
-// once, after the hold.
+// A step from nothing to 8 is seen within a second and planned for as it is after at most two plans; the way back is
+// planned for once, after the hold.
 func TestStep(t *testing.T) {
 	for _, fps := range []float64{5, 10, 30, 200} {
 		for seed := range uint64(20) {
@@ -56,8 +62,10 @@ func TestStep(t *testing.T) {
 				t.Fatalf("seed %d, %v frames/s: a step at 20 s is planned for at %v", seed, fps, at)
 			}
 			n := len(at)
-			if n > 3 || at[n-1] < down+serving.Time(Hold) || at[n-1] > down+serving.Time(Hold)+serving.Time(7*time.Second) {
-				t.Errorf("seed %d, %v frames/s: plans at %v with %v: want one or two up and one down", seed, fps, at, with)
+			if n > 3 || at[n-1] < down+serving.Time(Hold) || at[n-1] > down+serving.Time(Hold)+
+				serving.Time(7*time.Second) {
+				t.Errorf("seed %d, %v frames/s: plans at %v with %v: want one or two up and one down", seed, fps, at,
+					with)
 			}
 			if x := with[n-2]; math.Abs(x-8) > 0.5 {
 				t.Errorf("seed %d, %v frames/s: planned with %v, want 8", seed, fps, x)
@@ -69,8 +77,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// Content that varies about what was planned for is no news, however it does: from frame to frame, by chance, in bursts of a
-// third of a second. The first plan may be too small for what comes in bursts; then there is one for the bursts.
+// Content that varies about what was planned for is no news, however it does: from frame to frame, by chance, in bursts
+// of a third of a second. The first plan may be too small for what comes in bursts; then there is one for the bursts.
 func TestVaryingContentIsNoNews(t *testing.T) {
 	counts := func(mean float64) func(*rand.Rand, int, serving.Time) float64 {
 		return func(rng *rand.Rand, _ int, _ serving.Time) float64 {
@@ -114,8 +122,8 @@ func TestVaryingContentIsNoNews(t *testing.T) {
 	}
 }
 
-// Run times twice as long show within a second; a batch now and then that is five times as long does not, nor does what is believed
-// too long; and a stage of which nothing runs any more is believed in again.
+// Run times twice as long show within a second; a batch now and then that is five times as long does not, nor does what
+// is believed too long; and a stage of which nothing runs any more is believed in again.
 func TestBallooning(t *testing.T) {
 	spec := chain(1)
 	for seed := range uint64(20) {

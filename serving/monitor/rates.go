@@ -26,13 +26,17 @@ type Rates struct {
 
 // NewRates returns counters for n apps.
 func NewRates(n int) *Rates {
-	return &Rates{counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n), declared: make([]declared, n)}
+	return &Rates{
+		counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n),
+		declared: make([]declared, n),
+	}
 }
 
 // Grow makes room for so many apps. It keeps what was counted.
 func (r *Rates) Grow(apps int) {
 	for len(r.counts) < apps {
-		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}), append(r.sizes, sizes{})
+		r.counts, r.recent, r.sizes = append(r.counts, [buckets]int32{}), append(r.recent, recent{}),
+			append(r.sizes, sizes{})
 		r.declared = append(r.declared, declared{})
 	}
 }
@@ -66,8 +70,8 @@ func (r *Rates) sum(app serving.AppID, from, to serving.Time) int64 {
 	return n
 }
 
-// Rate returns the mean arrival rate of app in queries/s over the last whole tenths of a second, at most window and at most
-// half a minute of them; before the first tenth has passed, over what there is of it.
+// Rate returns the mean arrival rate of app in queries/s over the last whole tenths of a second, at most window and at
+// most half a minute of them; before the first tenth has passed, over what there is of it.
 func (r *Rates) Rate(now serving.Time, app serving.AppID, window time.Duration) float64 {
 	r.advance(now)
 	n := min(serving.Time(window)/width, buckets-1, r.newest)
@@ -83,9 +87,9 @@ func (r *Rates) Rate(now serving.Time, app serving.AppID, window time.Duration) 
 // smoothed seconds of an EWMA: what Proteus's controller keeps.
 const smoothed = 20
 
-// EWMA returns the exponentially weighted mean of the rates of the last 20 whole seconds in queries/s, the newest weighing
-// most: weight (1-a)^k for the second k before the newest, a = 1/(1+com), divided by the sum of the weights. Proteus plans
-// with a centre of mass com of 1.6 seconds. Before the first second has passed it is Rate.
+// EWMA returns the exponentially weighted mean of the rates of the last 20 whole seconds in queries/s, the newest
+// weighing most: weight (1-a)^k for the second k before the newest, a = 1/(1+com), divided by the sum of the weights.
+// Proteus plans with a centre of mass com of 1.6 seconds. Before the first second has passed it is Rate.
 func (r *Rates) EWMA(now serving.Time, app serving.AppID, com float64) float64 {
 	r.advance(now)
 	keep := com / (1 + com)

@@ -64,10 +64,12 @@ type level struct {
 	err, meanErr float64 // of at and of mean
 }
 
-// ratio follows the ratio of two sums over time: it rises as soon as the newest observations are above the mean by more than
-// chance, and falls once nothing in its hold was. It is small enough to be kept for every edge and stage, and allocates nothing.
+// ratio follows the ratio of two sums over time: it rises as soon as the newest observations are above the mean by more
+// than chance, and falls once nothing in its hold was. It is small enough to be kept for every edge and stage, and
+// allocates nothing.
 type ratio struct {
-	// counts tells that y counts things, so that chance is that of a count at least; otherwise it is a spread of every observation.
+	// counts tells that y counts things, so that chance is that of a count at least; otherwise it is a spread of every
+	// observation.
 	counts  bool
 	newest  serving.Time // number of the newest bucket
 	buckets [ratioRing]sums
@@ -96,8 +98,8 @@ func (r *ratio) advance(now serving.Time) {
 	r.newest = max(r.newest, b)
 }
 
-// level is the ratio at the end of bucket k: the mean, or what the newest observations have where that is clearly above what was
-// before them.
+// level is the ratio at the end of bucket k: the mean, or what the newest observations have where that is clearly above
+// what was before them.
 func (r *ratio) level(k serving.Time) level {
 	var mean, some sums
 	for j := max(k-ratioMean+1, 0); j <= k; j++ {
@@ -124,7 +126,8 @@ func (r *ratio) level(k serving.Time) level {
 	return out
 }
 
-// unit is the variance of y for each w that is allowed for: how some vary, how others do, and what chance brings in any case.
+// unit is the variance of y for each w that is allowed for: how some vary, how others do, and what chance brings in any
+// case.
 func (r *ratio) unit(some, others *sums) float64 {
 	high := max(some.ratio(), others.ratio())
 	chance := high
@@ -142,9 +145,9 @@ func (r *ratio) last() level {
 	return r.levels[(r.newest-1)%levelRing]
 }
 
-// value is the ratio to plan with: the mean; or, if it is more, the highest that was clearly above it at a time of the hold, or the
-// highest mean of the hold where that was higher by more than the highest of several is by chance. settled tells that it is the mean
-// and has been seen for at least half of the hold, known that it was seen at all.
+// value is the ratio to plan with: the mean; or, if it is more, the highest that was clearly above it at a time of the
+// hold, or the highest mean of the hold where that was higher by more than the highest of several is by chance. settled
+// tells that it is the mean and has been seen for at least half of the hold, known that it was seen at all.
 func (r *ratio) value(now serving.Time) (x float64, settled, known bool) {
 	jump, high, last, seen := r.held(now)
 	if high.mean-last.mean > highSigma*math.Hypot(high.meanErr, last.meanErr) {
@@ -156,8 +159,8 @@ func (r *ratio) value(now serving.Time) (x float64, settled, known bool) {
 	return last.mean, 2*seen >= ratioHold, seen > 0
 }
 
-// held are, of the levels in the hold, the highest that was above its mean, that with the highest mean, the last, and how many
-// there are.
+// held are, of the levels in the hold, the highest that was above its mean, that with the highest mean, the last, and
+// how many there are.
 func (r *ratio) held(now serving.Time) (jump float64, high, last level, seen int) {
 	r.advance(now)
 	for k := max(r.newest-ratioHold, 0); k < r.newest; k++ {
@@ -182,8 +185,8 @@ func (r *ratio) silent(now serving.Time) bool {
 	return !known
 }
 
-// changed tells whether the ratio is no longer what was planned with: above by more than chance now, or below for as long as the
-// hold. A change of a smaller part than least is none.
+// changed tells whether the ratio is no longer what was planned with: above by more than chance now, or below for as
+// long as the hold. A change of a smaller part than least is none.
 func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 	r.advance(now)
 	if l := r.last(); l.n > 0 && l.at > planned*(1+least) && l.at-planned > ratioSigma*l.err {
@@ -204,8 +207,9 @@ func (r *ratio) changed(now serving.Time, planned, least float64) bool {
 	return planned-x > ratioSigma*err
 }
 
-// lasting is the part of the least change that is one, too, where the mean was above by as much, and by more than chance, all the time for as
-// long as a mean is taken: what was planned with was seen for a moment only, and too little stays too little.
+// lasting is the part of the least change that is one, too, where the mean was above by as much, and by more than
+// chance, all the time for as long as a mean is taken: what was planned with was seen for a moment only, and too little
+// stays too little.
 const (
 	lasting      = 0.4
 	lastingSigma = 2.5

@@ -12,8 +12,8 @@ const (
 	Kept = 10000
 	// shortest is the least window that a mix is counted over once there is as much.
 	shortest = 156
-	// tailed is the deviation, in units of sqrt(1/n+1/m), that two samples of one distribution exceed once in 10,000 looks
-	// (Kolmogorov and Smirnov: sqrt(-ln(p/2)/2)). Discrete sizes only make it rarer.
+	// tailed is the deviation, in units of sqrt(1/n+1/m), that two samples of one distribution exceed once in 10,000
+	// looks (Kolmogorov and Smirnov: sqrt(-ln(p/2)/2)). Discrete sizes only make it rarer.
 	tailed = 2.2253
 )
 
@@ -53,9 +53,9 @@ func (s *sizes) newest(out []int32, skip, n int) []int32 {
 	return out
 }
 
-// Mix returns the sizes of the app's last queries: of the longest of the windows 10,000, 5,000, 2,500, ... whose older and
-// newer half do not differ by more than chance, so that what was before a shift is left out soon and what was before it
-// in a steady stream is not (the idea of ADWIN, Bifet and Gavaldà 2007, over halves only).
+// Mix returns the sizes of the app's last queries: of the longest of the windows 10,000, 5,000, 2,500, ... whose older
+// and newer half do not differ by more than chance, so that what was before a shift is left out soon and what was
+// before it in a steady stream is not (the idea of ADWIN, Bifet and Gavaldà 2007, over halves only).
 func (r *Rates) Mix(app serving.AppID) serving.Mix {
 	s := &r.sizes[app]
 	n := int(min(s.n, Kept))
@@ -98,9 +98,9 @@ func distance(a, b []int32) float64 {
 	return largest
 }
 
-// Shift compares the sizes of the app's last queries, n of them or as many as are kept, with a mix. The statistic is the largest difference
-// between the shares of queries up to any size, which is what plans over mixed machines turn on: a type takes all
-// queries up to some size, whichever that is. Chance alone exceeds critical once in 10,000 looks.
+// Shift compares the sizes of the app's last queries, n of them or as many as are kept, with a mix. The statistic is
+// the largest difference between the shares of queries up to any size, which is what plans over mixed machines turn on:
+// a type takes all queries up to some size, whichever that is. Chance alone exceeds critical once in 10,000 looks.
 func (r *Rates) Shift(app serving.AppID, mix *serving.Mix, n int) (statistic, critical float64) {
 	s := &r.sizes[app]
 	if n = min(n, int(min(s.n, Kept))); n < 1 {

@@ -57,8 +57,8 @@ func TestShiftAgainstDefinition(t *testing.T) {
 	}
 }
 
-// How often a steady mix is taken for a shifted one under repeated looks, and how soon shifts are seen. That single looks
-// exceed the deviation for one in twenty about as often as that shows that the statistic is not merely timid.
+// How often a steady mix is taken for a shifted one under repeated looks, and how soon shifts are seen. That single
+// looks exceed the deviation for one in twenty about as often as that shows that the statistic is not merely timid.
 func TestFalseAlarms(t *testing.T) {
 	const streams, length, every = 100, 10000, 500
 	alarms, twentieth := 0, 0
@@ -83,9 +83,11 @@ func TestFalseAlarms(t *testing.T) {
 		}
 		alarms += alarm
 	}
-	t.Logf("of %d streams of %d queries %d raise a false alarm at one of %d looks; %d exceed the deviation for one in twenty at their first", streams, length, alarms, length/every, twentieth)
+	t.Logf("of %d streams of %d queries %d raise a false alarm at one of %d looks; %d exceed the deviation for one "+
+		"in twenty at their first", streams, length, alarms, length/every, twentieth)
 	if alarms > 2 || twentieth < 1 || twentieth > 11 {
-		t.Errorf("of %d streams %d raise a false alarm, %d exceed the deviation for one in twenty", streams, alarms, twentieth)
+		t.Errorf("of %d streams %d raise a false alarm, %d exceed the deviation for one in twenty", streams, alarms,
+			twentieth)
 	}
 	for _, c := range []struct{ more, within float64 }{{0.2, 5000}, {0.5, 750}} {
 		var seen []int
@@ -106,7 +108,8 @@ func TestFalseAlarms(t *testing.T) {
 			}
 		}
 		slices.Sort(seen)
-		t.Logf("sizes times %.2f are seen after %d queries in the median, %d at the latest", math.Exp(c.more), seen[len(seen)/2], seen[len(seen)-1])
+		t.Logf("sizes times %.2f are seen after %d queries in the median, %d at the latest", math.Exp(c.more),
+			seen[len(seen)/2], seen[len(seen)-1])
 		if seen[len(seen)-1] > int(c.within) {
 			t.Errorf("sizes times %.2f were seen after %d queries only", math.Exp(c.more), seen[len(seen)-1])
 		}
@@ -138,7 +141,8 @@ func TestMixFollows(t *testing.T) {
 			old += share * math.Log(float64(items))
 		}
 		if m.Count > 2500 || math.Abs(old-5) > 0.25 {
-			t.Errorf("seed %d: 1250 queries after a shift the mix is of %d queries, the mean logarithm %.2f, want 5", seed, m.Count, old)
+			t.Errorf("seed %d: 1250 queries after a shift the mix is of %d queries, the mean logarithm %.2f, want 5",
+				seed, m.Count, old)
 		}
 		if m := r.Mix(0); m.Count != 0 || m.Classes() != 1 {
 			t.Errorf("seed %d: an app that nobody called has %v", seed, m)

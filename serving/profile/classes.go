@@ -2,7 +2,8 @@ package profile
 
 import "math/bits"
 
-// Sizes to fine are told apart one by one; above, each doubling has fine/2 classes, so that no class is wider than 0.8 %.
+// Sizes to fine are told apart one by one; above, each doubling has fine/2 classes, so that no class is wider than 0.8
+// %.
 const fine = 256
 
 // class returns the class of a size.

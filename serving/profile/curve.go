@@ -9,7 +9,8 @@ import (
 // anchor is a size and its latency.
 type anchor struct{ items, took float64 }
 
-// gather picks the sizes that a curve is drawn through: all that were seen, or of each group of neighbours the one seen most.
+// gather picks the sizes that a curve is drawn through: all that were seen, or of each group of neighbours the one seen
+// most.
 func (l *Learned) gather(o *observed) {
 	l.points = l.points[:0]
 	seen := 0
@@ -52,9 +53,9 @@ func (c *curve) at(items, reach int) float64 {
 	return max(c.base+c.item*min(float64(min(items, reach)), c.knee), 1)
 }
 
-// line draws a line through the anchors: the median of the slopes between them (Theil and Sen), which a fourth of bad anchors
-// cannot bend, with neither part negative. While no two sizes are far enough apart to tell, it is the least that one
-// point leaves possible: in proportion below it, constant above.
+// line draws a line through the anchors: the median of the slopes between them (Theil and Sen), which a fourth of bad
+// anchors cannot bend, with neither part negative. While no two sizes are far enough apart to tell, it is the least
+// that one point leaves possible: in proportion below it, constant above.
 func (l *Learned) line() curve {
 	l.slopes = l.slopes[:0]
 	for i := range l.points {

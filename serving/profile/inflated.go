@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Inflated is a Profile whose batches take longer by a factor of each stage's: the ballooning that was observed. All batch sizes
-// and concurrency levels balloon alike (Scrooge §3.5, footnote 7). Loads take as long as before.
+// Inflated is a Profile whose batches take longer by a factor of each stage's: the ballooning that was observed. All
+// batch sizes and concurrency levels balloon alike (Scrooge §3.5, footnote 7). Loads take as long as before.
 type Inflated struct {
 	Profile
 	Spec    *serving.Spec

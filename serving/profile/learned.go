@@ -18,7 +18,8 @@ type Learner interface {
 	Grow(spec *serving.Spec, measured Profile)
 	// Epoch moves when what is believed has changed so much that plans made before may be bad ones.
 	Epoch() uint64
-	// Frozen returns what is known now, for planners: Unknown where the answer would be a guess. It does not change any more.
+	// Frozen returns what is known now, for planners: Unknown where the answer would be a guess. It does not change any
+	// more.
 	Frozen() Profile
 	// Known tells whether the answers for v on d rest on more than a guess.
 	Known(v serving.VariantID, d serving.DeviceTypeID) bool
@@ -32,7 +33,8 @@ const (
 	recent  = 16    // observations that tell a machine which has changed
 	changed = 13    // how many of them must be off, all to one side
 	offLog  = 0.095 // how far, as a logarithm: a tenth
-	// mostUsual bounds what an observation adds to the usual deviation, so that an accident does not make a change look usual.
+	// mostUsual bounds what an observation adds to the usual deviation, so that an accident does not make a change look
+	// usual.
 	mostUsual = 0.5
 	usualOver = 64                   // observations over which it is smoothed
 	moved     = 1.1                  // a change of belief by more than this factor is worth a plan
@@ -42,13 +44,13 @@ const (
 	longest   = float64(Unknown / 2) // that is believed of anything that was observed
 )
 
-// Learned is a Profile that begins with little and ends as a table: a line through the sizes seen (latency is close to linear
-// in the items, Kairos §5.1), on which every size that was seen often enough answers with the median of its last
+// Learned is a Profile that begins with little and ends as a table: a line through the sizes seen (latency is close to
+// linear in the items, Kairos §5.1), on which every size that was seen often enough answers with the median of its last
 // observations. A prior, where there is one, takes the place of the line, scaled to what is seen.
 //
 // What is not known is believed to be fast: a router that compares then tries it, and after a handful of batches it is
-// known. Unknown would keep everybody away for ever. For the same reason a line is drawn no further beyond the largest size seen
-// than that is from the smallest, as a ratio, but to twice the largest in any case.
+// known. Unknown would keep everybody away for ever. For the same reason a line is drawn no further beyond the largest
+// size seen than that is from the smallest, as a ratio, but to twice the largest in any case.
 //
 // Latency never falls with items. When most of the last observations are off to one side, the machine has changed, and
 // sizes that were not seen since move with those that were.
@@ -83,8 +85,8 @@ type beliefs struct {
 // believed is what is believed of a variant on a device type.
 type believed struct {
 	most int // items of a batch, at most
-	// tables are by concurrency-1, then by class of size: the table of that concurrency, or the nearest there is; nil before
-	// the first is known.
+	// tables are by concurrency-1, then by class of size: the table of that concurrency, or the nearest there is; nil
+	// before the first is known.
 	tables [levels][]time.Duration
 }
 
@@ -108,7 +110,11 @@ type observed struct {
 // NewLearned returns a profile for spec that has observed nothing. prior is what is believed before; nil for nothing.
 func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 	n := len(spec.Variants) * len(spec.DeviceTypes)
-	l := &Learned{spec: spec, learned: make([]learned, n), beliefs: beliefs{prior: prior, devices: len(spec.DeviceTypes), cells: make([]believed, n)}}
+	l := &Learned{
+		spec: spec, learned: make([]learned, n), beliefs: beliefs{
+			prior: prior, devices: len(spec.DeviceTypes), cells: make([]believed, n),
+		},
+	}
 	for at := range l.cells {
 		l.cells[at].most = spec.Variants[at/l.devices].MaxBatch
 	}
@@ -138,8 +144,8 @@ func (b *beliefs) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 	return b.guess(v, d, items, concurrency)
 }
 
-// guess answers for what was not seen often enough: the prior, or half of the least that is believed of other device types,
-// so that comparing leads to trying.
+// guess answers for what was not seen often enough: the prior, or half of the least that is believed of other device
+// types, so that comparing leads to trying.
 func (b *beliefs) guess(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	if l := b.before(v, d, items, concurrency); l != Unknown {
 		return l
@@ -278,8 +284,8 @@ func differ(now, then []time.Duration) bool {
 	return false
 }
 
-// compare takes note of how far an observation was from what was believed. It answers by how much the machine has changed: 1
-// unless most of the recent observations are off to one side, and by more than what is usual.
+// compare takes note of how far an observation was from what was believed. It answers by how much the machine has
+// changed: 1 unless most of the recent observations are off to one side, and by more than what is usual.
 func (o *observed) compare(ratio float64) float64 {
 	x := math.Log(ratio)
 	copy(o.logs[1:], o.logs[:recent-1])

@@ -12,7 +12,9 @@ import (
 var _ Learner = (*Learned)(nil)
 
 func wide(most, devices int) *serving.Spec {
-	return &serving.Spec{DeviceTypes: make([]serving.DeviceType, devices), Variants: []serving.Variant{{Name: "v", MaxBatch: most}}}
+	return &serving.Spec{
+		DeviceTypes: make([]serving.DeviceType, devices), Variants: []serving.Variant{{Name: "v", MaxBatch: most}},
+	}
 }
 
 func TestClasses(t *testing.T) {
@@ -22,7 +24,8 @@ func TestClasses(t *testing.T) {
 		if k != last && k != last+1 {
 			t.Fatalf("class of %d is %d, after %d", items, k, last)
 		}
-		if top := largest(k); top < items || float64(top) > 1.008*float64(items) || class(top) != k || class(top+1) != k+1 {
+		if top := largest(k); top < items || float64(top) > 1.008*float64(items) || class(top) != k ||
+			class(top+1) != k+1 {
 			t.Fatalf("%d items are in class %d, whose largest is %d", items, k, top)
 		}
 		last = k
@@ -66,14 +69,15 @@ func wrong(p Profile, m *machine, rng *rand.Rand, most int) (mean, worst float64
 func rising(t *testing.T, p Profile, d serving.DeviceTypeID, most, concurrency int) {
 	t.Helper()
 	for items := 2; items <= most; items++ {
-		if a, b := p.Latency(0, d, items-1, concurrency), p.Latency(0, d, items, concurrency); a > b || a <= 0 || b >= Unknown {
+		if a, b := p.Latency(0, d, items-1, concurrency), p.Latency(0, d, items, concurrency); a > b || a <= 0 ||
+			b >= Unknown {
 			t.Fatalf("%d items take %v, %d take %v", items-1, a, items, b)
 		}
 	}
 }
 
-// From nothing known to within a few per cent after some dozens of queries, whatever the order, one batch in ten taking ten
-// times as long.
+// From nothing known to within a few per cent after some dozens of queries, whatever the order, one batch in ten taking
+// ten times as long.
 func TestLearning(t *testing.T) {
 	const most = 1000
 	for _, c := range []struct {
@@ -107,9 +111,11 @@ func TestLearning(t *testing.T) {
 			}
 			sum, worst = sum+mean/seeds, max(worst, w)
 		}
-		t.Logf("%s: after %d queries off by %.2f %% in the mean over %d seeds, %.1f %% at the worst", c.name, c.after, 100*sum, seeds, 100*worst)
+		t.Logf("%s: after %d queries off by %.2f %% in the mean over %d seeds, %.1f %% at the worst", c.name, c.after,
+			100*sum, seeds, 100*worst)
 		if sum > c.mean {
-			t.Errorf("%s: after %d queries off by %.2f %% in the mean, want at most %.2f %%", c.name, c.after, 100*sum, 100*c.mean)
+			t.Errorf("%s: after %d queries off by %.2f %% in the mean, want at most %.2f %%", c.name, c.after, 100*sum,
+				100*c.mean)
 		}
 	}
 }
@@ -132,7 +138,8 @@ func TestTableTakesOver(t *testing.T) {
 	}
 }
 
-// A machine that becomes slower, or faster again, is followed within a few dozens of queries, at sizes not seen since, too.
+// A machine that becomes slower, or faster again, is followed within a few dozens of queries, at sizes not seen since,
+// too.
 func TestDrift(t *testing.T) {
 	const most = 1000
 	for seed := uint64(1); seed <= 20; seed++ {
@@ -156,7 +163,8 @@ func TestDrift(t *testing.T) {
 			for _, items := range []int{10, 50, 200, 600} {
 				truth := float64(m.base) + float64(items)*float64(m.item)
 				if got := float64(l.Latency(0, 0, items, 1)) / truth; math.Abs(got-1) > 0.15 {
-					t.Errorf("seed %d: times %v, %d items are believed to take %.2f of what they do", seed, by, items, got)
+					t.Errorf("seed %d: times %v, %d items are believed to take %.2f of what they do", seed, by, items,
+						got)
 				}
 			}
 			rising(t, l, 0, most, 1)
@@ -171,7 +179,8 @@ func TestDrift(t *testing.T) {
 // What is not known looks better than what is, so that it is tried; a handful of batches make it known.
 func TestUnknownIsTried(t *testing.T) {
 	l := NewLearned(wide(100, 2), nil)
-	if l.Known(0, 0) || l.Latency(0, 0, 1, 1) != guess || l.Latency(0, 0, 101, 1) != Unknown || l.Latency(0, 0, 0, 1) != Unknown {
+	if l.Known(0, 0) || l.Latency(0, 0, 1, 1) != guess || l.Latency(0, 0, 101, 1) != Unknown ||
+		l.Latency(0, 0, 0, 1) != Unknown {
 		t.Error("before anything was seen")
 	}
 	for n := range enough {
@@ -211,8 +220,8 @@ func TestPrior(t *testing.T) {
 	}
 }
 
-// Latency never falls with items, for whatever is observed in whatever order, at every concurrency, and a frozen copy says
-// the same as the original did and goes on to say it.
+// Latency never falls with items, for whatever is observed in whatever order, at every concurrency, and a frozen copy
+// says the same as the original did and goes on to say it.
 func TestLearnedProperties(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -238,14 +247,16 @@ func TestLearnedProperties(t *testing.T) {
 			items := 1 + rng.IntN(most)
 			took := time.Duration(math.Exp(rng.Float64() * 30))
 			if rng.IntN(20) == 0 {
-				items, took = []int{0, -1, most + 1, 1}[rng.IntN(4)], []time.Duration{0, -5, 1, math.MaxInt64}[rng.IntN(4)]
+				items, took = []int{0, -1, most + 1, 1}[rng.IntN(4)],
+					[]time.Duration{0, -5, 1, math.MaxInt64}[rng.IntN(4)]
 			}
 			l.Observe(0, serving.DeviceTypeID(rng.IntN(2)), items, 1+rng.IntN(levels+2), took)
 			if n == 200 {
 				frozen = l.Frozen()
 				said = say(frozen)
 				for d := range serving.DeviceTypeID(2) {
-					if got, want := frozen.Latency(0, d, most, 2), l.Latency(0, d, most, 2); l.Known(0, d) && got != want || !l.Known(0, d) && got != Unknown {
+					if got, want := frozen.Latency(0, d, most, 2), l.Latency(0, d, most, 2); l.Known(0, d) &&
+						got != want || !l.Known(0, d) && got != Unknown {
 						t.Fatalf("seed %d: %v is believed, frozen %v", seed, want, got)
 					}
 				}
@@ -387,8 +398,8 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// How far a line is believed depends on what it was drawn through: sizes that lie close together say little of much larger ones,
-// which are believed to be fast until one was tried.
+// How far a line is believed depends on what it was drawn through: sizes that lie close together say little of much
+// larger ones, which are believed to be fast until one was tried.
 func TestLearnedReach(t *testing.T) {
 	took := func(items int) time.Duration { return 3*time.Millisecond + time.Duration(items)*100*time.Microsecond }
 	for _, c := range []struct {
@@ -396,14 +407,17 @@ func TestLearnedReach(t *testing.T) {
 	}{
 		{1, 8, 64, 64}, {1, 8, 200, 64}, {6, 8, 64, 16}, {20, 100, 500, 500}, {20, 100, 900, 500},
 	} {
-		l := NewLearned(&serving.Spec{DeviceTypes: []serving.DeviceType{{}}, Variants: []serving.Variant{{MaxBatch: 1000}}}, nil)
+		l := NewLearned(&serving.Spec{
+			DeviceTypes: []serving.DeviceType{{}}, Variants: []serving.Variant{{MaxBatch: 1000}},
+		}, nil)
 		for range 20 {
 			for n := c.from; n <= c.to; n++ {
 				l.Observe(0, 0, n, 1, took(n))
 			}
 		}
 		if got, want := l.Latency(0, 0, c.items, 1), took(c.as); got < want*9/10 || got > want*11/10 {
-			t.Errorf("from sizes %d to %d, %d items are believed to take %v, want that of %d, %v", c.from, c.to, c.items, got, c.as, want)
+			t.Errorf("from sizes %d to %d, %d items are believed to take %v, want that of %d, %v", c.from, c.to,
+				c.items, got, c.as, want)
 		}
 	}
 }

@@ -52,9 +52,9 @@ func (l *Learned) fill(o *observed, v serving.VariantID, d serving.DeviceTypeID,
 	}
 }
 
-// settle lists what the sizes say that speak for themselves, made to rise. What stands out from the sizes around it, seen
-// often or not, is an accident: the median of five neighbours leaves a sequence that rises as it is, and levels a peak.
-// What falls after that is noise, and takes the mean of those that it involves.
+// settle lists what the sizes say that speak for themselves, made to rise. What stands out from the sizes around it,
+// seen often or not, is an accident: the median of five neighbours leaves a sequence that rises as it is, and levels a
+// peak. What falls after that is noise, and takes the mean of those that it involves.
 func (l *Learned) settle(o *observed, line func(class int) float64) {
 	l.sizes, l.rest = l.sizes[:0], l.rest[:0]
 	for k, r := range o.rings {
@@ -74,8 +74,8 @@ func (l *Learned) settle(o *observed, line func(class int) float64) {
 		slices.Sort(five[:n])
 		l.sizes[k].took = five[half]
 	}
-	// The first and the last have neighbours on one side only: until they have been seen often, the last rises no more than the
-	// curve does.
+	// The first and the last have neighbours on one side only: until they have been seen often, the last rises no more
+	// than the curve does.
 	if n := len(l.sizes); n > 1 {
 		l.sizes[0].took = min(l.sizes[0].took, l.sizes[1].took)
 		if last, before := &l.sizes[n-1], &l.sizes[n-2]; o.rings[last.class].n < keep {

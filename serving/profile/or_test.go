@@ -10,9 +10,13 @@ import (
 
 // What was measured counts; what was not is taken from elsewhere.
 func TestOr(t *testing.T) {
-	spec := &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "measured"}, {Name: "not"}}, Variants: []serving.Variant{{Name: "v", MaxBatch: 4}}}
+	spec := &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "measured"}, {Name: "not"}},
+		Variants:    []serving.Variant{{Name: "v", MaxBatch: 4}},
+	}
 	table, err := profile.NewTable(spec, serving.Measurements{
-		Latency: []serving.LatencyPoint{{Items: 1, Concurrency: 1, Mean: 3 * time.Millisecond}}, Load: []serving.LoadPoint{{Load: time.Second}}}, profile.Mean)
+		Latency: []serving.LatencyPoint{{Items: 1, Concurrency: 1, Mean: 3 * time.Millisecond}},
+		Load:    []serving.LoadPoint{{Load: time.Second}}}, profile.Mean)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package profile is what we believe of latency. Planners, routers and batchers read it; simulated machines do not (they
-// follow sim/truth), so that an experiment does not confirm itself.
+// Package profile is what we believe of latency. Planners, routers and batchers read it; simulated machines do not
+// (they follow sim/truth), so that an experiment does not confirm itself.
 package profile
 
 import (
@@ -17,8 +17,8 @@ const Unknown = time.Duration(math.MaxInt64 / 4)
 
 // Profile answers how long a batch is believed to take.
 type Profile interface {
-	// Latency returns the believed time of a batch of items (>= 1) of variant v on device type d while concurrency (>= 1)
-	// batches, this one included, run on the instance; Unknown when v was never measured on d.
+	// Latency returns the believed time of a batch of items (>= 1) of variant v on device type d while concurrency (>=
+	// 1) batches, this one included, run on the instance; Unknown when v was never measured on d.
 	Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
 	// Load returns the believed time to bring v up on d; 0 when it was never measured.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
@@ -74,11 +74,14 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 	byCell := make(map[int]map[int][]serving.LatencyPoint)
 	for i, p := range m.Latency {
 		if int(p.Variant) >= len(spec.Variants) || int(p.DeviceType) >= t.devices || p.Variant < 0 || p.DeviceType < 0 {
-			return nil, fmt.Errorf("latency point %d: variant %d or device type %d does not exist", i, p.Variant, p.DeviceType)
+			return nil, fmt.Errorf("latency point %d: variant %d or device type %d does not exist", i, p.Variant,
+				p.DeviceType)
 		}
 		if p.Items < 1 || p.Concurrency < 1 || statistic(p) <= 0 {
-			return nil, fmt.Errorf("latency point %d (variant %q, device type %q): items %d, concurrency %d, latency %v must all be positive",
-				i, spec.Variants[p.Variant].Name, spec.DeviceTypes[p.DeviceType].Name, p.Items, p.Concurrency, statistic(p))
+			return nil, fmt.Errorf("latency point %d (variant %q, device type %q): items %d, concurrency %d, latency "+
+				"%v must all be positive",
+				i, spec.Variants[p.Variant].Name, spec.DeviceTypes[p.DeviceType].Name, p.Items, p.Concurrency,
+				statistic(p))
 		}
 		at := int(p.Variant)*t.devices + int(p.DeviceType)
 		if byCell[at] == nil {
@@ -167,9 +170,10 @@ func (t *Table) Measured(v serving.VariantID, d serving.DeviceTypeID, items, con
 	return c.counted[concurrency-1][items-1]
 }
 
-// BatchLimit returns the largest batch of v on d, in items and at the given concurrency, that is believed to take at most
-// within and that v accepts; 0 when not even one item does. Proteus §4 calls it with half the SLO.
-func BatchLimit(p Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, concurrency int, within time.Duration) int {
+// BatchLimit returns the largest batch of v on d, in items and at the given concurrency, that is believed to take at
+// most within and that v accepts; 0 when not even one item does. Proteus §4 calls it with half the SLO.
+func BatchLimit(p Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID, concurrency int,
+	within time.Duration) int {
 	top := spec.Variants[v].MaxBatch
 	return sort.Search(top, func(i int) bool { return p.Latency(v, d, i+1, concurrency) > within })
 }

@@ -10,7 +10,9 @@ import (
 )
 
 func spec() *serving.Spec {
-	return &serving.Spec{DeviceTypes: []serving.DeviceType{{Name: "d"}}, Variants: []serving.Variant{{Name: "v", MaxBatch: 16}}}
+	return &serving.Spec{
+		DeviceTypes: []serving.DeviceType{{Name: "d"}}, Variants: []serving.Variant{{Name: "v", MaxBatch: 16}},
+	}
 }
 
 func point(items, concurrency int, mean time.Duration) serving.LatencyPoint {
@@ -18,7 +20,11 @@ func point(items, concurrency int, mean time.Duration) serving.LatencyPoint {
 }
 
 func TestTable(t *testing.T) {
-	m := serving.Measurements{Latency: []serving.LatencyPoint{point(1, 1, 10), point(4, 1, 40), point(8, 1, 36), point(1, 2, 15)}, Load: []serving.LoadPoint{{Load: 7}}}
+	m := serving.Measurements{
+		Latency: []serving.LatencyPoint{
+			point(1, 1, 10), point(4, 1, 40), point(8, 1, 36), point(1, 2, 15),
+		}, Load: []serving.LoadPoint{{Load: 7}},
+	}
 	p, err := NewTable(spec(), m, P50)
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +58,13 @@ func TestTable(t *testing.T) {
 	if p95, _ := NewTable(spec(), m, P95); p95.Latency(0, 0, 1, 1) != 20 {
 		t.Error("the statistic is not heeded")
 	}
-	if _, err := NewTable(spec(), serving.Measurements{Latency: []serving.LatencyPoint{{Variant: 3, Items: 1, Concurrency: 1, Mean: 1}}}, Mean); err == nil {
+	if _, err := NewTable(spec(), serving.Measurements{
+		Latency: []serving.LatencyPoint{{Variant: 3, Items: 1, Concurrency: 1, Mean: 1}},
+	}, Mean); err == nil {
 		t.Error("a variant that does not exist was taken")
 	}
-	if _, err := NewTable(spec(), serving.Measurements{Latency: []serving.LatencyPoint{{Items: 1, Concurrency: 1}}}, Mean); err == nil || !strings.Contains(err.Error(), `"v"`) {
+	if _, err := NewTable(spec(), serving.Measurements{Latency: []serving.LatencyPoint{{Items: 1, Concurrency: 1}}},
+		Mean); err == nil || !strings.Contains(err.Error(), `"v"`) {
 		t.Errorf("a latency of zero: %v", err)
 	}
 }
@@ -85,11 +94,15 @@ func TestBatchLimit(t *testing.T) {
 
 // What was measured is told through profiles that are made of a table, and not told by what is no table.
 func TestTells(t *testing.T) {
-	p, err := NewTable(spec(), serving.Measurements{Latency: []serving.LatencyPoint{{Items: 2, Concurrency: 1, Mean: 10}}}, Mean)
+	p, err := NewTable(spec(), serving.Measurements{
+		Latency: []serving.LatencyPoint{{Items: 2, Concurrency: 1, Mean: 10}},
+	}, Mean)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, of := range []Profile{p, Renumbered{Profile: p, Variants: []serving.VariantID{0}}, Inflated{Profile: p, Spec: spec()}} {
+	for _, of := range []Profile{
+		p, Renumbered{Profile: p, Variants: []serving.VariantID{0}}, Inflated{Profile: p, Spec: spec()},
+	} {
 		if tells := Tells(of); tells == nil || !tells(0, 0, 2, 1) || tells(0, 0, 1, 1) || tells(0, 0, 2, 2) {
 			t.Errorf("%T does not tell what was measured", of)
 		}

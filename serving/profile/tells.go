@@ -2,8 +2,8 @@ package profile
 
 import "github.com/sluice-serving/sluice/serving"
 
-// Tells returns what tells of a point whether its latency was measured, rather than interpolated or extrapolated; nil where a
-// profile cannot tell. A Profile made of another answers for it by a method of this name.
+// Tells returns what tells of a point whether its latency was measured, rather than interpolated or extrapolated; nil
+// where a profile cannot tell. A Profile made of another answers for it by a method of this name.
 func Tells(p Profile) func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
 	if t, ok := p.(interface {
 		Tells() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool

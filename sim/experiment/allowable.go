@@ -9,9 +9,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Probe runs queries at a rate, in queries/s, with a seed, and tells how many there were and how many of them violated their
-// objective. Where it gives up early it answers with all queries that there would have been: the share is then at least
-// what it says. The same seed at two rates should be the same load, stretched: the search needs fewer runs then.
+// Probe runs queries at a rate, in queries/s, with a seed, and tells how many there were and how many of them violated
+// their objective. Where it gives up early it answers with all queries that there would have been: the share is then at
+// least what it says. The same seed at two rates should be the same load, stretched: the search needs fewer runs then.
 type Probe func(ctx context.Context, rate float64, seed uint64) (violations, queries int, err error)
 
 // Allowing says what an allowable throughput is and how well it is to be known.
@@ -25,11 +25,11 @@ type Allowing struct {
 	Resolution float64
 	// Runs is the most at one rate; 0 means 8.
 	Runs int
-	// Chance is how likely a rate may be held for good, or bad, wrongly; 0 means 2.5 %. It is looked after every run, so
-	// that it is more likely than that over all looks.
+	// Chance is how likely a rate may be held for good, or bad, wrongly; 0 means 2.5 %. It is looked after every run,
+	// so that it is more likely than that over all looks.
 	Chance float64
-	// Burst is by how much more the violations of a run are expected to scatter than independent ones would, in their variance,
-	// as far as too few runs tell: they come together. 0 means 20.
+	// Burst is by how much more the violations of a run are expected to scatter than independent ones would, in their
+	// variance, as far as too few runs tell: they come together. 0 means 20.
 	Burst float64
 	// Rough leaves out what only the bounds need: Low and High are then only what was found on the way to the estimate.
 	Rough bool
@@ -40,15 +40,16 @@ type Allowing struct {
 // Allowed is the highest rate at which violations stay within their limit.
 type Allowed struct {
 	Rate float64 // the estimate, in queries/s; 0 when not even the least rate is carried
-	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be; 0 where none is.
+	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be; 0 where
+	// none is.
 	Low, High float64
 	Runs      int
 	Queries   int64 // of all runs
 }
 
-// Allowable finds the allowable throughput: between rates that are carried and rates that are not it takes the middle, and at
-// every rate it runs seeds until the share of violations is known to be on one side of the limit, or Runs are used up; then
-// the mean decides, but the rate becomes no bound.
+// Allowable finds the allowable throughput: between rates that are carried and rates that are not it takes the middle,
+// and at every rate it runs seeds until the share of violations is known to be on one side of the limit, or Runs are
+// used up; then the mean decides, but the rate becomes no bound.
 func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
 	s := &bisection{Allowing: o, probe: probe}
 	if err := s.prepare(); err != nil {
@@ -117,7 +118,8 @@ func (s *bisection) prepare() error {
 		s.Runs = 8
 	}
 	if !(s.Least > 0 && s.Resolution > 0 && s.Chance > 0 && s.Chance < 0.5 && s.Burst >= 1) || s.Runs < 1 {
-		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range", s.Least, s.Resolution, s.Chance, s.Burst, s.Runs)
+		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range", s.Least,
+			s.Resolution, s.Chance, s.Burst, s.Runs)
 	}
 	return nil
 }
@@ -178,7 +180,8 @@ func (s *bisection) look(ctx context.Context, rate float64) (l level, known bool
 			return l, false, err
 		}
 		if q < 1 || v < 0 || v > q {
-			return l, false, fmt.Errorf("allowable: a run at %v queries/s counted %d violations of %d queries", rate, v, q)
+			return l, false, fmt.Errorf("allowable: a run at %v queries/s counted %d violations of %d queries", rate, v,
+				q)
 		}
 		l.violations, l.queries, l.shares = l.violations+v, l.queries+q, append(l.shares, float64(v)/float64(q))
 		s.out.Runs++
@@ -190,9 +193,10 @@ func (s *bisection) look(ctx context.Context, rate float64) (l level, known bool
 	return l, false, nil
 }
 
-// side tells on which side of the limit the share of violations is known to be: -1 below, 1 above, 0 not known. Violations of a
-// run depend on each other, those of different runs do not, so runs are the sample of a t test. A few runs may agree by chance,
-// often on no violation at all: their variance is weighed with the one expected at the limit, as if that came from one run more.
+// side tells on which side of the limit the share of violations is known to be: -1 below, 1 above, 0 not known.
+// Violations of a run depend on each other, those of different runs do not, so runs are the sample of a t test. A few
+// runs may agree by chance, often on no violation at all: their variance is weighed with the one expected at the limit,
+// as if that came from one run more.
 func (s *bisection) side(l *level) int {
 	const prior = 1
 	n := float64(len(l.shares))
@@ -226,7 +230,8 @@ func (s *bisection) between() float64 {
 	return s.lo.rate + at*(s.hi.rate-s.lo.rate)
 }
 
-// confirm goes away from the estimate until there are rates known to be carried and not to be, where the bracket's are not.
+// confirm goes away from the estimate until there are rates known to be carried and not to be, where the bracket's are
+// not.
 func (s *bisection) confirm(ctx context.Context) error {
 	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 1.5 {
 		if rate /= 1 + step; rate < s.Least {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // bursts draws violations that come so many together, at a share that grows with the rate and is limit at knee.
@@ -31,8 +31,8 @@ func bursts(knee, steep, limit float64, together, queries int) Probe {
 	}
 }
 
-// With violations that come in bursts, what is said to be carried and not to be carried is so nearly every time, and the
-// estimate is near.
+// With violations that come in bursts, what is said to be carried and not to be carried is so nearly every time, and
+// the estimate is near.
 func TestAllowableOfNoisyCurve(t *testing.T) {
 	const searches = 300
 	for _, c := range []struct {
@@ -44,7 +44,9 @@ func TestAllowableOfNoisyCurve(t *testing.T) {
 		outside, off, runs := 0, 0.0, 0
 		for n := range searches {
 			knee := math.Exp(4 * rand.New(rand.NewPCG(uint64(n), 1)).Float64())
-			got, err := Allowable(t.Context(), bursts(knee, c.steep, 0.01, c.together, 5000), Allowing{Limit: 0.01, Start: 10, Resolution: 0.01, Seed: uint64(100 * n)})
+			got, err := Allowable(t.Context(), bursts(knee, c.steep, 0.01, c.together, 5000), Allowing{
+				Limit: 0.01, Start: 10, Resolution: 0.01, Seed: uint64(100 * n),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +59,8 @@ func TestAllowableOfNoisyCurve(t *testing.T) {
 			off += math.Abs(got.Rate/knee-1) / searches
 			runs += got.Runs
 		}
-		t.Logf("%s: outside the bounds %d of %d, off by %.2f %%, %.1f runs", c.name, outside, searches, 100*off, float64(runs)/searches)
+		t.Logf("%s: outside the bounds %d of %d, off by %.2f %%, %.1f runs", c.name, outside, searches, 100*off,
+			float64(runs)/searches)
 		// Several rates are looked at, each several times, with 2.5 % each time.
 		if outside > searches/8 {
 			t.Errorf("%s: %d of %d lay outside the bounds", c.name, outside, searches)
@@ -78,7 +81,8 @@ func TestAllowableOfSharpCurve(t *testing.T) {
 	}
 	for _, start := range []float64{0.5, 40, 46.999, 47.001, 60, 20_000} {
 		got, err := Allowable(t.Context(), sharp, Allowing{Limit: 0.01, Start: start, Resolution: 0.001})
-		if err != nil || got.Low > 47 || got.High < 47 || got.High-got.Low > 0.001*got.High || got.Rate < got.Low || got.Rate > got.High {
+		if err != nil || got.Low > 47 || got.High < 47 || got.High-got.Low > 0.001*got.High || got.Rate < got.Low ||
+			got.Rate > got.High {
 			t.Errorf("from %v: %+v, %v", start, got, err)
 		}
 		if start == 46.999 && got.Runs > 12 {
@@ -98,10 +102,15 @@ func TestAllowableRefuses(t *testing.T) {
 		p Probe
 		o Allowing
 	}{
-		"no limit": {never, Allowing{Start: 1}}, "no start": {never, Allowing{Limit: 0.1}}, "carries all": {never, Allowing{Limit: 0.1, Start: 1}},
-		"broken":   {func(context.Context, float64, uint64) (int, int, error) { return 0, 0, broken }, Allowing{Limit: 0.1, Start: 1}},
-		"no query": {func(context.Context, float64, uint64) (int, int, error) { return 0, 0, nil }, Allowing{Limit: 0.1, Start: 1}},
-		"chance":   {never, Allowing{Limit: 0.1, Start: 1, Chance: 0.7}},
+		"no limit": {never, Allowing{Start: 1}}, "no start": {never, Allowing{Limit: 0.1}},
+		"carries all": {never, Allowing{Limit: 0.1, Start: 1}},
+		"broken": {func(context.Context, float64, uint64) (int, int, error) {
+			return 0, 0, broken
+		}, Allowing{Limit: 0.1, Start: 1}},
+		"no query": {func(context.Context, float64, uint64) (int, int, error) {
+			return 0, 0, nil
+		}, Allowing{Limit: 0.1, Start: 1}},
+		"chance": {never, Allowing{Limit: 0.1, Start: 1, Chance: 0.7}},
 	} {
 		if got, err := Allowable(t.Context(), c.p, c.o); err == nil {
 			t.Errorf("%s: %+v", name, got)
@@ -122,8 +131,8 @@ func queue(t *testing.T, slo time.Duration) *World {
 	}
 }
 
-// In M/M/1 the time in the system is exponential with mean 1/(mu - lambda): 1 % exceed T at lambda = mu - ln(100)/T. The
-// engine, simulated, must be measured to carry that.
+// In M/M/1 the time in the system is exponential with mean 1/(mu - lambda): 1 % exceed T at lambda = mu - ln(100)/T.
+// The engine, simulated, must be measured to carry that.
 func TestAllowableOfOneServer(t *testing.T) {
 	fcfs, err := systems.Get("fcfs")
 	if err != nil {
@@ -134,12 +143,17 @@ func TestAllowableOfOneServer(t *testing.T) {
 		initial := simtest.Uniform(1, 0, time.Millisecond, time.Hour, 1).Plan
 		at := func(rate float64) *Case {
 			return &Case{World: w, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
-				return &workload.App{Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{}, workload.Stream(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None}}
+				return &workload.App{
+					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
+						workload.Stream(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
+				}
 			}}
 		}
 		const queries = 20_000
 		want := 1000 - math.Log(100)/slo.Seconds()
-		got, err := Allowable(t.Context(), Violating(at, queries, 0.1), Allowing{Limit: 0.01, Start: 500, Resolution: 0.01, Runs: 16})
+		got, err := Allowable(t.Context(), Violating(at, queries, 0.1), Allowing{
+			Limit: 0.01, Start: 500, Resolution: 0.01, Runs: 16,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

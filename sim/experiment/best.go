@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// Evaluation finds what a pool carries, looking from a rate nearby: by simulation (Pools.Allowable), or on a real system.
+// Evaluation finds what a pool carries, looking from a rate nearby: by simulation (Pools.Allowable), or on a real
+// system.
 type Evaluation func(ctx context.Context, pool kairos.Pool, start float64) (Allowed, error)
 
 // Tried is a pool and what it was found to carry.
@@ -17,10 +18,12 @@ type Tried struct {
 	Allowed
 }
 
-// Best finds the pool that carries most, of some with upper bounds, by KAIROS+ (Algorithm 1): all that is not tried cannot carry
-// more, as far as the bounds hold and fewer machines of every type do not carry more. It returns the pools tried, in their order,
-// and where the best is among them, -1 when nothing carries anything. Progress gets the part of the pools that is done with.
-func Best(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, progress func(share float64)) (tried []Tried, best int, err error) {
+// Best finds the pool that carries most, of some with upper bounds, by KAIROS+ (Algorithm 1): all that is not tried
+// cannot carry more, as far as the bounds hold and fewer machines of every type do not carry more. It returns the pools
+// tried, in their order, and where the best is among them, -1 when nothing carries anything. Progress gets the part of
+// the pools that is done with.
+func Best(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, progress func(share float64)) (
+	tried []Tried, best int, err error) {
 	points, bounds := make([][]int, len(ranked)), make([]float64, len(ranked))
 	for i, r := range ranked {
 		points[i], bounds[i] = r.Pool, r.Bound
@@ -50,9 +53,9 @@ func Best(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, prog
 	return tried, best, nil
 }
 
-// Ahead is an evaluation that has begun already with the next pools when one is asked for, so many in the order given: for evaluations
-// that wait on the real clock and leave the processor to others. What is never asked for was evaluated in vain; it ends
-// with the context given here.
+// Ahead is an evaluation that has begun already with the next pools when one is asked for, so many in the order given:
+// for evaluations that wait on the real clock and leave the processor to others. What is never asked for was evaluated
+// in vain; it ends with the context given here.
 func Ahead(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, many int) Evaluation {
 	type call struct {
 		done chan struct{}

@@ -10,7 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// ladder are pools with falling bounds, of which the one at best carries as much as its bound, and the others half of theirs.
+// ladder are pools with falling bounds, of which the one at best carries as much as its bound, and the others half of
+// theirs.
 func ladder(n, best int) ([]kairos.Ranked, Evaluation, *sync.Map) {
 	var out []kairos.Ranked
 	for i := range n {
@@ -31,7 +32,8 @@ func ladder(n, best int) ([]kairos.Ranked, Evaluation, *sync.Map) {
 	}, &calls
 }
 
-// Looking ahead finds what looking when asked finds, by the same pools in the same order, and begins with no more than it may.
+// Looking ahead finds what looking when asked finds, by the same pools in the same order, and begins with no more than
+// it may.
 func TestAhead(t *testing.T) {
 	for _, many := range []int{0, 1, 3, 50} {
 		ranked, evaluate, _ := ladder(20, 6)
@@ -58,7 +60,9 @@ func TestAhead(t *testing.T) {
 func TestAheadFails(t *testing.T) {
 	ranked, _, _ := ladder(5, 0)
 	broken := errors.New("broken")
-	fails := Ahead(t.Context(), ranked, func(context.Context, kairos.Pool, float64) (Allowed, error) { return Allowed{}, broken }, 2)
+	fails := Ahead(t.Context(), ranked, func(context.Context, kairos.Pool, float64) (Allowed, error) {
+		return Allowed{}, broken
+	}, 2)
 	if _, _, err := Best(t.Context(), ranked, fails, func(float64) {}); !errors.Is(err, broken) {
 		t.Errorf("an evaluation that fails: %v", err)
 	}

@@ -1,5 +1,5 @@
-// Package experiment runs simulations side by side: a case is a system in a world under a load, a sweep is many cases. It is
-// what reproductions and capacity searches are made of.
+// Package experiment runs simulations side by side: a case is a system in a world under a load, a sweep is many cases.
+// It is what reproductions and capacity searches are made of.
 package experiment
 
 import (
@@ -10,16 +10,16 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/engine"
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/planner/ramsis"
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
 // World is what a case runs in: what there is, what is believed of it and how it really behaves.
@@ -118,7 +118,10 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 		recorder = report.NewRecorder(w.Apps, c.Record)
 	}
 	noted := &noting{Planner: planner, ctx: ctx}
-	config := sim.Config{Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted, PlanDelay: c.PlanDelay, Recorder: recorder}
+	config := sim.Config{
+		Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted,
+		PlanDelay: c.PlanDelay, Recorder: recorder,
+	}
 	if c.Stays != nil {
 		config.Stays = c.Stays(seed)
 	}
@@ -161,8 +164,8 @@ func (c *Case) Engine(provides plan.Sections) (*engine.Engine, error) {
 	return c.System.EngineWith(c.World.Spec, c.World.Beliefs, provides, c.Scaler)
 }
 
-// noting is a planner that remembers what it answered. A plan that fails is an error of the run: a system that goes on with
-// the plan before would pass for better or worse than it is.
+// noting is a planner that remembers what it answered. A plan that fails is an error of the run: a system that goes on
+// with the plan before would pass for better or worse than it is.
 type noting struct {
 	plan.Planner
 	ctx   context.Context

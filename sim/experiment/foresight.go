@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Foresight is a scaler that knows the future: at the start of every window it asks for a plan for the demand of that window.
-// A system with it shows what its planner can do; the distance to the same system with its own scaler is the price of
-// reacting.
+// Foresight is a scaler that knows the future: at the start of every window it asks for a plan for the demand of that
+// window. A system with it shows what its planner can do; the distance to the same system with its own scaler is the
+// price of reacting.
 type Foresight struct {
 	Window time.Duration
 	Rates  [][]float64 // by window, then by AppID, in queries/s

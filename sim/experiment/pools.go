@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/systems"
-	"github.com/sluice-serving/sluice/measure/workload"
 )
 
-// Pools tries pools of machines: a system serves one app with one variant, every machine by itself, and queries arrive as a
-// Poisson process.
+// Pools tries pools of machines: a system serves one app with one variant, every machine by itself, and queries arrive
+// as a Poisson process.
 type Pools struct {
 	World   *World // its workers do not count
 	System  systems.System
@@ -35,7 +35,10 @@ func (p *Pools) app() *serving.App {
 
 // allowing is how rates from start are looked at.
 func (p *Pools) allowing(start float64) Allowing {
-	return Allowing{Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs, Seed: 1000 * p.Seed}
+	return Allowing{
+		Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs,
+		Seed: 1000 * p.Seed,
+	}
 }
 
 // Probe runs the system on a pool.
@@ -50,12 +53,15 @@ func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 	}
 	s := p.System
 	s.Planner, s.Scaler = "static", "fixed" // the pool is given
-	template := workload.Arrival{App: w.Spec.Stages[w.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1}
+	template := workload.Arrival{
+		App: w.Spec.Stages[w.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1,
+	}
 	queries := cmp.Or(p.Queries, 5000)
 	return Violating(func(rate float64) *Case {
 		return &Case{World: w, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
 			return &workload.App{
-				Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{}, workload.Stream(seed, "arrivals")),
+				Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
+					workload.Stream(seed, "arrivals")),
 				Sizes: sizes, SizeRand: workload.Stream(seed, "items"), Template: template,
 			}
 		}}
@@ -89,7 +95,8 @@ func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bo
 }
 
 // Best is the package's, by simulation.
-func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (tried []Tried, best int, err error) {
+func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (tried []Tried,
+	best int, err error) {
 	return Best(ctx, ranked, p.Allowable, progress)
 }
 
@@ -99,9 +106,10 @@ const nearby = 0.8
 // Start is a rate near what a pool of a bound carries, to look from.
 func Start(bound float64) float64 { return nearby * bound }
 
-// Cheapest finds the first n pools, from the cheapest, that carry a rate, of some with upper bounds: those whose bound is below it
-// are not tried. It also returns how many were. Progress gets how many have been and how many there are.
-func (p *Pools) Cheapest(ctx context.Context, ranked []kairos.Ranked, rate float64, n int, progress func(done, of int)) (out []kairos.Ranked, tried int, err error) {
+// Cheapest finds the first n pools, from the cheapest, that carry a rate, of some with upper bounds: those whose bound
+// is below it are not tried. It also returns how many were. Progress gets how many have been and how many there are.
+func (p *Pools) Cheapest(ctx context.Context, ranked []kairos.Ranked, rate float64, n int,
+	progress func(done, of int)) (out []kairos.Ranked, tried int, err error) {
 	var able []kairos.Ranked
 	for _, r := range ranked {
 		if r.Bound >= rate {

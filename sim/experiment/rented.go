@@ -2,17 +2,19 @@ package experiment
 
 import (
 	"context"
+	"slices"
 
-	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/planner/kairos"
 	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Rented is the world with a pool of a market for its workers, and a plan in which each of them serves queries of all sizes with a
-// variant. Base types come first where a router has to prefer some, and machines are worth what the linear program says when
-// the part late of the queries may miss the objective.
-func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, late float64) (*World, *plan.Plan, error) {
+// Rented is the world with a pool of a market for its workers, and a plan in which each of them serves queries of all
+// sizes with a variant. Base types come first where a router has to prefer some, and machines are worth what the linear
+// program says when the part late of the queries may miss the objective.
+func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, late float64) (*World, *plan.Plan,
+	error) {
 	out := *w
 	counts := make([]int, len(w.Spec.DeviceTypes))
 	var prefer, others []serving.DeviceTypeID
@@ -29,13 +31,18 @@ func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, 
 	variant := &out.Spec.Variants[v]
 	var place []static.Instance
 	for id := range out.Spec.Workers {
-		place = append(place, static.Instance{Worker: serving.WorkerID(id), Stage: variant.Stage, Variants: []serving.VariantID{v}, Limit: variant.MaxBatch})
+		place = append(place, static.Instance{
+			Worker: serving.WorkerID(id), Stage: variant.Stage, Variants: []serving.VariantID{v},
+			Limit: variant.MaxBatch,
+		})
 	}
-	initial, err := (&static.Planner{Profile: out.Known().Profile, Instances: place}).Plan(context.Background(), plan.Request{Spec: out.Spec})
+	initial, err := (&static.Planner{
+		Profile: out.Known().Profile, Instances: place,
+	}).Plan(context.Background(), plan.Request{Spec: out.Spec})
 	if err != nil {
 		return nil, nil, err
 	}
-	initial.Prefer = append(prefer, others...)
+	initial.Prefer = slices.Concat(prefer, others)
 	f, err := kairos.NewFluid(m, late)
 	if err != nil {
 		return nil, nil, err

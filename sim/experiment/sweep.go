@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// Sweep calls do for 0 to n-1, at most parallel at once, and reports after each how many have ended. What do writes must be
-// its own: by index, so that the outcome does not depend on the order. The first error ends the sweep.
-func Sweep(ctx context.Context, n, parallel int, progress func(ended, of int), do func(ctx context.Context, i int) error) error {
+// Sweep calls do for 0 to n-1, at most parallel at once, and reports after each how many have ended. What do writes
+// must be its own: by index, so that the outcome does not depend on the order. The first error ends the sweep.
+func Sweep(ctx context.Context, n, parallel int, progress func(ended, of int),
+	do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (

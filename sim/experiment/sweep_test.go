@@ -13,7 +13,9 @@ func TestSweep(t *testing.T) {
 		done := make([]int, 50)
 		var now, most atomic.Int64
 		last := 0
-		err := Sweep(context.Background(), len(done), parallel, func(ended, of int) { last = ended }, func(_ context.Context, i int) error {
+		err := Sweep(context.Background(), len(done), parallel, func(ended, of int) {
+			last = ended
+		}, func(_ context.Context, i int) error {
 			n := now.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
@@ -44,7 +46,9 @@ func TestSweep(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if err := Sweep(ctx, 3, 1, nil, func(context.Context, int) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := Sweep(ctx, 3, 1, nil, func(context.Context, int) error {
+		return nil
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended before it began: %v", err)
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/sluice-serving/sluice/measure/report"
-	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
 )
 
-// Violating makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that is not
-// answered, or not in time. A run ends early once the share that violates is certain to be above giveUp; 0 never ends one:
-// rates far too high then cost no more than others.
+// Violating makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that
+// is not answered, or not in time. A run ends early once the share that violates is certain to be above giveUp; 0 never
+// ends one: rates far too high then cost no more than others.
 func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
 		c := *at(rate)
@@ -29,7 +29,9 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 			}
 		}
 		c.Source = func(seed uint64) workload.Source {
-			return Until(workload.Limit(source(seed), serving.Never, int64(queries)), func() bool { return violations > most })
+			return Until(workload.Limit(source(seed), serving.Never, int64(queries)), func() bool {
+				return violations > most
+			})
 		}
 		if _, err := c.Run(ctx, seed); err != nil {
 			return 0, 0, err

@@ -4,8 +4,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Recorded is the content of a run that was recorded: how many items of each query reached each stage. It does not say how long they
-// took, so that nothing balloons.
+// Recorded is the content of a run that was recorded: how many items of each query reached each stage. It does not say
+// how long they took, so that nothing balloons.
 type Recorded struct {
 	spec *serving.Spec
 	// seen is by number of the query, from 1 on, and position in App.Stages; nil where the run does not tell.
@@ -13,9 +13,9 @@ type Recorded struct {
 	last [][]int32 // by app: what the newest query of it showed that tells
 }
 
-// NewRecorded returns the content of the queries numbered 1, 2 and so on, as seen[0], seen[1] have it: by position in App.Stages, the
-// items that reached the stage, 0 where it was passed over. A query of which nothing is known, because it was not answered, shows what
-// the one of its app before it showed.
+// NewRecorded returns the content of the queries numbered 1, 2 and so on, as seen[0], seen[1] have it: by position in
+// App.Stages, the items that reached the stage, 0 where it was passed over. A query of which nothing is known, because
+// it was not answered, shows what the one of its app before it showed.
 func NewRecorded(spec *serving.Spec, seen [][]int32) *Recorded {
 	return &Recorded{spec: spec, seen: seen, last: make([][]int32, len(spec.Apps))}
 }

@@ -6,12 +6,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Every stage of a replayed query gets the items that it had, also in parts; one of which nothing is known is like the one before.
+// Every stage of a replayed query gets the items that it had, also in parts; one of which nothing is known is like the
+// one before.
 func TestRecorded(t *testing.T) {
 	spec := &serving.Spec{
 		Apps: []serving.App{{Name: "scenes", Stages: []serving.StageID{0, 1, 2}}},
 		Stages: []serving.Stage{
-			{Name: "detect", Next: []serving.Edge{{To: 1, FanOut: 2.5}}}, {Name: "cut", Joins: 1, Next: []serving.Edge{{To: 2, FanOut: 1}}}, {Name: "read", Joins: 1},
+			{Name: "detect", Next: []serving.Edge{{To: 1, FanOut: 2.5}}}, {
+				Name: "cut", Joins: 1, Next: []serving.Edge{{To: 2, FanOut: 1}},
+			}, {Name: "read", Joins: 1},
 		},
 	}
 	r := NewRecorded(spec, [][]int32{nil, {2, 5, 4}, nil, {1, 0, 0}})
@@ -21,7 +24,8 @@ func TestRecorded(t *testing.T) {
 	}
 	for _, id := range []serving.QueryID{2, 3, 99} {
 		f := frame(id)
-		if Sent(f, 0, 0, 0, 2) != 5 || Sent(f, 0, 0, 0, 1)+Sent(f, 0, 0, 1, 1) != 5 || Sent(f, 1, 0, 0, 5) != 4 || f.Balloon(1) != 1 {
+		if Sent(f, 0, 0, 0, 2) != 5 || Sent(f, 0, 0, 0, 1)+Sent(f, 0, 0, 1, 1) != 5 || Sent(f, 1, 0, 0, 5) != 4 ||
+			f.Balloon(1) != 1 {
 			t.Errorf("query %d: %v, %v", id, f.Fan(0, 0), f.Fan(1, 0))
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Video is how the content of a stream moves. It reproduces what Scrooge §2 and Figure 3 tell of three videos each: means of 8.94 and 0.37
-// items, a range of 0 to 8 within 200 frames; execution times of 0.686 to 1.102 s.
+// Video is how the content of a stream moves. It reproduces what Scrooge §2 and Figure 3 tell of three videos each:
+// means of 8.94 and 0.37 items, a range of 0 to 8 within 200 frames; execution times of 0.686 to 1.102 s.
 //
-// The level of a video, how busy it is, is a log-normal process that returns to its mean (the exponential of an Ornstein-Uhlenbeck
-// process, sampled exactly at the times of the frames): its mean is Level, its standard deviation Spread times that, and what is left of a
-// deviation after Time is 1/e. A frame shows level x FanOut items for every item: the whole number below or above, by chance, so
-// that the mean is kept. The ballooning factor is another such process with mean Balloon and relative deviation Swell.
+// The level of a video, how busy it is, is a log-normal process that returns to its mean (the exponential of an
+// Ornstein-Uhlenbeck process, sampled exactly at the times of the frames): its mean is Level, its standard deviation
+// Spread times that, and what is left of a deviation after Time is 1/e. A frame shows level x FanOut items for every
+// item: the whole number below or above, by chance, so that the mean is kept. The ballooning factor is another such
+// process with mean Balloon and relative deviation Swell.
 type Video struct {
 	Level   float64       // items per item, relative to the edge's FanOut; at least 0
 	Spread  float64       // at least 0; 0 keeps the level
@@ -28,7 +29,8 @@ type Video struct {
 // Scenes is content made of videos: every stream shows one, drawn by chance, from its first query on.
 type Scenes struct {
 	Videos []Video
-	// Follows tells which edges follow the content of a stream; nil means those whose FanOut is not 1. The others send FanOut items for each.
+	// Follows tells which edges follow the content of a stream; nil means those whose FanOut is not 1. The others send
+	// FanOut items for each.
 	Follows func(s serving.StageID, k int) bool
 	// Balloons tells the run times of which stages do; nil means none.
 	Balloons func(s serving.StageID) bool
@@ -51,15 +53,17 @@ type scene struct {
 	level, swell float64 // standard normal
 }
 
-// NewScenes returns content for the apps of spec. What a stream shows depends on the seed, its app, its number and the times of its
-// queries, and not on other streams.
+// NewScenes returns content for the apps of spec. What a stream shows depends on the seed, its app, its number and the
+// times of its queries, and not on other streams.
 func NewScenes(spec *serving.Spec, seed uint64, videos ...Video) (*Scenes, error) {
 	if len(videos) == 0 {
 		return nil, fmt.Errorf("scenes: there is no video, want at least one")
 	}
 	for i, v := range videos {
-		if !(v.Level >= 0 && v.Spread >= 0 && v.Swell >= 0 && v.Balloon >= 0) || math.IsInf(v.Level+v.Spread+v.Swell+v.Balloon, 0) || v.Most < 0 || v.Time <= 0 && v.Spread+v.Swell > 0 {
-			return nil, fmt.Errorf("scenes: video %d is %+v: its numbers must be finite and at least 0, and its time more than 0 where it moves", i, v)
+		if !(v.Level >= 0 && v.Spread >= 0 && v.Swell >= 0 && v.Balloon >= 0) ||
+			math.IsInf(v.Level+v.Spread+v.Swell+v.Balloon, 0) || v.Most < 0 || v.Time <= 0 && v.Spread+v.Swell > 0 {
+			return nil, fmt.Errorf("scenes: video %d is %+v: its numbers must be finite and at least 0, and its time "+
+				"more than 0 where it moves", i, v)
 		}
 	}
 	return &Scenes{Videos: videos, spec: spec, seed: seed, streams: make(map[streamKey]*scene)}, nil
@@ -78,7 +82,10 @@ func (c *Scenes) Frame(q *serving.Query) Frame {
 	}
 	s.move(q.Arrived)
 	v := s.video
-	f := &frame{scenes: c, level: v.Level * lognormal(s.level, v.Spread), balloon: lognormal(s.swell, v.Swell), most: v.Most, chance: s.rng.Float64()}
+	f := &frame{
+		scenes: c, level: v.Level * lognormal(s.level, v.Spread), balloon: lognormal(s.swell, v.Swell), most: v.Most,
+		chance: s.rng.Float64(),
+	}
 	if v.Balloon > 0 {
 		f.balloon *= v.Balloon
 	}

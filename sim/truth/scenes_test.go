@@ -11,10 +11,13 @@ import (
 
 // detector is an app whose first stage sends FanOut items along one edge and one along another.
 func detector(fan float64) *serving.Spec {
-	return &serving.Spec{Stages: []serving.Stage{{Next: []serving.Edge{{To: 1, FanOut: fan}, {To: 2, FanOut: 1}}}, {}, {}}}
+	return &serving.Spec{
+		Stages: []serving.Stage{{Next: []serving.Edge{{To: 1, FanOut: fan}, {To: 2, FanOut: 1}}}, {}, {}},
+	}
 }
 
-// videos are three like those of Scrooge's Figure 3a: a busy one, a quiet one, and one between 0 and 8 within 200 frames.
+// videos are three like those of Scrooge's Figure 3a: a busy one, a quiet one, and one between 0 and 8 within 200
+// frames.
 var videos = []Video{
 	{Level: 8.94, Spread: 0.25, Time: 10 * time.Second},
 	{Level: 0.37, Spread: 1, Time: 5 * time.Second},
@@ -29,7 +32,8 @@ func scenes(t *testing.T, fan float64, seed uint64, v ...Video) *Scenes {
 	return s
 }
 
-// Far apart, frames are independent: their mean is the video's, the deviation that of the level and of rounding to whole items.
+// Far apart, frames are independent: their mean is the video's, the deviation that of the level and of rounding to
+// whole items.
 func TestScenesHaveTheirMean(t *testing.T) {
 	for _, v := range videos[:2] {
 		for _, fan := range []float64{1.5, 4} {
@@ -70,7 +74,10 @@ func TestScenesReturnToTheirMean(t *testing.T) {
 			}
 			level, swell, both, square = level+a*s.level, swell+b*s.swell, both+s.level*s.swell, square+s.level*s.level
 		}
-		for what, x := range map[string][2]float64{"level": {level / n, 1 / math.E}, "ballooning": {swell / n, 1 / math.E}, "both": {both / n, 0}, "variance": {square / n, 1}} {
+		for what, x := range map[string][2]float64{
+			"level": {level / n, 1 / math.E}, "ballooning": {swell / n, 1 / math.E}, "both": {both / n, 0},
+			"variance": {square / n, 1},
+		} {
 			if math.Abs(x[0]-x[1]) > 0.05 { // four deviations of means of products that are correlated over some steps
 				t.Errorf("%d steps, %s: %v, want %v (seed 3)", steps, what, x[0], x[1])
 			}
@@ -78,7 +85,8 @@ func TestScenesReturnToTheirMean(t *testing.T) {
 	}
 }
 
-// The third video shows nothing and 8 items or more within 200 frames of 25 a second, for most of the time; the first does not.
+// The third video shows nothing and 8 items or more within 200 frames of 25 a second, for most of the time; the first
+// does not.
 func TestAVideoRangesFromNothingToEight(t *testing.T) {
 	share := func(v Video) float64 {
 		c := scenes(t, 1, 5, v)
@@ -88,7 +96,9 @@ func TestAVideoRangesFromNothingToEight(t *testing.T) {
 		for w := range windows {
 			least, most := math.Inf(1), 0.0
 			for k := range 200 {
-				items := c.Frame(&serving.Query{Arrived: serving.Time(w*200+k) * serving.Time(40*time.Millisecond)}).Fan(0, 0)
+				items := c.Frame(&serving.Query{
+					Arrived: serving.Time(w*200+k) * serving.Time(40*time.Millisecond),
+				}).Fan(0, 0)
 				least, most = min(least, items), max(most, items)
 			}
 			if least == 0 && most >= 8 {
@@ -105,7 +115,8 @@ func TestAVideoRangesFromNothingToEight(t *testing.T) {
 	}
 }
 
-// A stream shows the same whatever other streams do, with every seed something else, and its first frame draws its video.
+// A stream shows the same whatever other streams do, with every seed something else, and its first frame draws its
+// video.
 func TestStreamsOfScenesAreIndependent(t *testing.T) {
 	alone, among := scenes(t, 4, 7, videos...), scenes(t, 4, 7, videos...)
 	other := scenes(t, 4, 8, videos...)
@@ -137,7 +148,8 @@ func TestStreamsOfScenesAreIndependent(t *testing.T) {
 	}
 }
 
-// Execution times like those of Figure 3b, 0.686 to 1.102 s: around their mean by the swell, at the stages that balloon.
+// Execution times like those of Figure 3b, 0.686 to 1.102 s: around their mean by the swell, at the stages that
+// balloon.
 func TestScenesBalloon(t *testing.T) {
 	c := scenes(t, 1, 2, Video{Level: 1, Balloon: 1.1, Swell: 0.1, Time: time.Second})
 	c.Balloons = func(s serving.StageID) bool { return s == 2 }
@@ -184,7 +196,9 @@ func (f fixedFrame) Fan(serving.StageID, int) float64 { return float64(f) }
 func (f fixedFrame) Balloon(serving.StageID) float64  { return 1 }
 
 func TestBadVideos(t *testing.T) {
-	for _, v := range [][]Video{nil, {{Level: -1}}, {{Level: math.NaN()}}, {{Level: 1, Spread: 1}}, {{Level: math.Inf(1)}}, {{Most: -1}}} {
+	for _, v := range [][]Video{
+		nil, {{Level: -1}}, {{Level: math.NaN()}}, {{Level: 1, Spread: 1}}, {{Level: math.Inf(1)}}, {{Most: -1}},
+	} {
 		if _, err := NewScenes(detector(1), 1, v...); err == nil {
 			t.Errorf("%+v passes", v)
 		}

@@ -1,6 +1,6 @@
 // Package truth is how simulated machines really behave. It knows nothing of serving/profile, what planners believe: an
-// experiment in which both were one would confirm itself. Both may start from the same measured table, which is plain data
-// in serving.
+// experiment in which both were one would confirm itself. Both may start from the same measured table, which is plain
+// data in serving.
 package truth
 
 import (
@@ -16,8 +16,8 @@ import (
 
 // Model answers how long things take in the simulated world. It may draw from its own source of chance.
 type Model interface {
-	// Service returns the time of a batch of items of v on d while concurrency batches, this one included, run there: on the instance, or
-	// on all instances that share its worker (fleet.AtOnce).
+	// Service returns the time of a batch of items of v on d while concurrency batches, this one included, run there:
+	// on the instance, or on all instances that share its worker (fleet.AtOnce).
 	Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
 	// Load returns the time to bring v up on d.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
@@ -58,11 +58,16 @@ type moments struct {
 
 // NewTable builds the model of every measured variant of spec.
 func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand.Rand) (*Table, error) {
-	t := &Table{noise: noise, rng: rng, devices: len(spec.DeviceTypes), cells: make([]cell, len(spec.Variants)*len(spec.DeviceTypes))}
+	t := &Table{
+		noise: noise, rng: rng, devices: len(spec.DeviceTypes),
+		cells: make([]cell, len(spec.Variants)*len(spec.DeviceTypes)),
+	}
 	points := make(map[int]map[int][]serving.LatencyPoint)
 	for i, p := range m.Latency {
-		if p.Variant < 0 || int(p.Variant) >= len(spec.Variants) || p.DeviceType < 0 || int(p.DeviceType) >= t.devices || p.Items < 1 || p.Concurrency < 1 || p.Mean <= 0 {
-			return nil, fmt.Errorf("latency point %d: variant %d, device type %d, items %d, concurrency %d or mean %v is out of range", i, p.Variant, p.DeviceType, p.Items, p.Concurrency, p.Mean)
+		if p.Variant < 0 || int(p.Variant) >= len(spec.Variants) || p.DeviceType < 0 ||
+			int(p.DeviceType) >= t.devices || p.Items < 1 || p.Concurrency < 1 || p.Mean <= 0 {
+			return nil, fmt.Errorf("latency point %d: variant %d, device type %d, items %d, concurrency %d or mean "+
+				"%v is out of range", i, p.Variant, p.DeviceType, p.Items, p.Concurrency, p.Mean)
 		}
 		at := int(p.Variant)*t.devices + int(p.DeviceType)
 		if points[at] == nil {
@@ -149,8 +154,8 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	return max(time.Duration(ns*scale)+t.Overhead, 1)
 }
 
-// Within returns the share of the runs of items of v on d, each alone, that take at most limit, Overhead included; 0 for what was
-// never measured.
+// Within returns the share of the runs of items of v on d, each alone, that take at most limit, Overhead included; 0
+// for what was never measured.
 func (t *Table) Within(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
 	c := &t.cells[int(v)*t.devices+int(d)]
 	if len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {

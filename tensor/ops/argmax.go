@@ -8,7 +8,9 @@ import (
 )
 
 var argmaxKind = kind{
-	name: "argmax", doc: "finds the largest value of the last dimension; of equal ones the first, and a number that is none only where there is nothing else.",
+	name: "argmax",
+	doc: "finds the largest value of the last dimension; of equal ones the first, and a number that is none only " +
+		"where there is nothing else.",
 	inputs: []Port{{Name: "scores", DTypes: floats, Ranks: []int{2, 3, 4, 5, 6, 7, 8}, Doc: "[n, ..., c]"}},
 	outputs: []Port{
 		{Name: "indices", Doc: "[n, ...] INT64: where it stands in the last dimension"},

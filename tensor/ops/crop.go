@@ -10,12 +10,28 @@ import (
 var cropKind = kind{
 	name: "crop", doc: "cuts boxes out of pictures and makes every patch the same size.",
 	inputs: []Port{
-		{Name: "image", DTypes: pixels, Ranks: []int{4}, Whole: true, Doc: "pictures, [n, height, width, channels], or [n, channels, height, width] with layout nchw"},
-		{Name: "boxes", DTypes: floats, Ranks: []int{2}, Doc: "[m, 4]: what to cut out. Beyond the picture its border's pixels go on; a box without area, or with a number that is not finite, gives zeros"},
-		{Name: "image_index", DTypes: integers, Ranks: []int{1}, Optional: true, Doc: "[m]: which picture each box is of. Without it all boxes are of the one picture, or there are as many pictures as boxes"},
+		{
+			Name: "image", DTypes: pixels, Ranks: []int{4}, Whole: true,
+			Doc: "pictures, [n, height, width, channels], or [n, channels, height, width] with layout nchw",
+		},
+		{
+			Name: "boxes", DTypes: floats, Ranks: []int{2},
+			Doc: "[m, 4]: what to cut out. Beyond the picture its border's pixels go on; a box without area, or with " +
+				"a number that is not finite, gives zeros",
+		},
+		{
+			Name: "image_index", DTypes: integers, Ranks: []int{1}, Optional: true,
+			Doc: "[m]: which picture each box is of. Without it all boxes are of the one picture, or there are as " +
+				"many pictures as boxes",
+		},
 	},
-	outputs: []Port{{Name: "patches", Doc: "[m, height, width, channels], or [m, channels, height, width] with layout nchw"}},
-	options: append(slices.Clone(pictureOptions), Option{Name: "boxes", Default: "pixels", Doc: "`pixels`, or `normalized`: x is a part of the picture's width and y of its height"}),
+	outputs: []Port{
+		{Name: "patches", Doc: "[m, height, width, channels], or [m, channels, height, width] with layout nchw"},
+	},
+	options: append(slices.Clone(pictureOptions), Option{
+		Name: "boxes", Default: "pixels",
+		Doc: "`pixels`, or `normalized`: x is a part of the picture's width and y of its height",
+	}),
 	build: func(s *settings) body {
 		return &crop{newSampling(s), s.one("boxes", "pixels", "normalized") == "normalized"}
 	},
@@ -60,7 +76,9 @@ func (f *crop) run(in []*tensor.Tensor, _ *Call) ([]tensor.Tensor, []byte, error
 			continue
 		}
 		if f.normalized {
-			b = box{b[0] * float64(p.width), b[1] * float64(p.height), b[2] * float64(p.width), b[3] * float64(p.height)}
+			b = box{
+				b[0] * float64(p.width), b[1] * float64(p.height), b[2] * float64(p.width), b[3] * float64(p.height),
+			}
 		}
 		if b.area() > 0 {
 			f.sample(&out, k, &p, of(k), b)
@@ -78,7 +96,8 @@ func (f *crop) owners(n, pictures int, index *tensor.Tensor) (func(k int) int, e
 		case pictures == n:
 			return func(k int) int { return k }, nil
 		}
-		return nil, fmt.Errorf("%d boxes and %d pictures: give image_index to say which picture each box is of", n, pictures)
+		return nil, fmt.Errorf("%d boxes and %d pictures: give image_index to say which picture each box is of", n,
+			pictures)
 	}
 	if err := want("the number of rows of image_index", index.Shape[0], int64(n)); err != nil {
 		return nil, err

@@ -78,8 +78,8 @@ func find(name string) *kind {
 	return kinds[at]
 }
 
-// New sets a function's options, which are texts as they stand in a file. The error is an OptionErrors, or says that there is no
-// such function.
+// New sets a function's options, which are texts as they stand in a file. The error is an OptionErrors, or says that
+// there is no such function.
 func New(name string, with map[string]string) (*Function, error) {
 	k := find(name)
 	if k == nil {
@@ -93,7 +93,8 @@ func New(name string, with map[string]string) (*Function, error) {
 	return &Function{k, b}, nil
 }
 
-// Stateful tells whether the function of a name keeps something from call to call of a stream; false when there is none.
+// Stateful tells whether the function of a name keeps something from call to call of a stream; false when there is
+// none.
 func Stateful(name string) bool {
 	k := find(name)
 	return k != nil && k.stateful
@@ -108,8 +109,8 @@ func (f *Function) Doc() string { return f.kind.doc }
 // Stateful tells whether the function keeps something from call to call of a stream.
 func (f *Function) Stateful() bool { return f.kind.stateful }
 
-// ItemRows tells whether the first dimension of every input counts items, as that of a model's inputs does, for inputs of these
-// descriptions. It does not where boxes come beside the one picture that they are in.
+// ItemRows tells whether the first dimension of every input counts items, as that of a model's inputs does, for inputs
+// of these descriptions. It does not where boxes come beside the one picture that they are in.
 func (f *Function) ItemRows(inputs []tensor.Spec) bool {
 	return !f.single(inputs) && !slices.ContainsFunc(f.kind.inputs, func(p Port) bool { return p.Whole })
 }
@@ -120,8 +121,8 @@ func (f *Function) Inputs() []Port { return f.kind.inputs }
 // Outputs lists the tensors that the function gives, all of them at every call.
 func (f *Function) Outputs() []Port { return f.kind.outputs }
 
-// Specs returns what the outputs are like for inputs of these descriptions, or says which input does not fit. Dimensions that are not
-// known are -1; a nil shape is not known at all.
+// Specs returns what the outputs are like for inputs of these descriptions, or says which input does not fit.
+// Dimensions that are not known are -1; a nil shape is not known at all.
 func (f *Function) Specs(inputs []tensor.Spec) ([]tensor.Spec, error) {
 	in := make([]*tensor.Spec, len(f.kind.inputs))
 	for i := range f.kind.inputs {
@@ -181,8 +182,8 @@ func (f *Function) Run(c *Call) (Result, error) {
 	return Result{outputs, state}, nil
 }
 
-// bounded refuses a tensor that has no elements because of one dimension and claims any number of rows in another: work is done for
-// rows, and those of tensors with elements are bounded by their bytes.
+// bounded refuses a tensor that has no elements because of one dimension and claims any number of rows in another: work
+// is done for rows, and those of tensors with elements are bounded by their bytes.
 func (p *Port) bounded(shape []int64) error {
 	if !slices.Contains(shape, 0) {
 		return nil

@@ -8,10 +8,12 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// FuzzRun gives functions options and tensors of any kind. Nothing may panic, and what comes out must be well formed and of bounded
-// size. The text holds options as name=value lines; shape bytes choose the dimensions of the inputs in turn.
+// FuzzRun gives functions options and tensors of any kind. Nothing may panic, and what comes out must be well formed
+// and of bounded size. The text holds options as name=value lines; shape bytes choose the dimensions of the inputs in
+// turn.
 func FuzzRun(f *testing.F) {
-	f.Add("nms", "iou=0.5\nscore=0.1\nmost=3", []byte{2, 4, 255, 2}, []byte("01234567890123456789012345678901"), []byte(nil))
+	f.Add("nms", "iou=0.5\nscore=0.1\nmost=3", []byte{2, 4, 255, 2}, []byte("01234567890123456789012345678901"),
+		[]byte(nil))
 	f.Add("crop", "height=2\nwidth=3\nlayout=nchw", []byte{1, 2, 2, 2, 255, 3, 4}, []byte("0123456789"), []byte(nil))
 	f.Add("resize", "height=2\nwidth=3\nfilter=nearest", []byte{1, 2, 2, 2}, []byte("0123456789"), []byte(nil))
 	f.Add("reshape", "shape=2,-1\nwhole=true", []byte{3, 2}, []byte("0123"), []byte(nil))
@@ -64,7 +66,8 @@ func FuzzRun(f *testing.F) {
 		}
 		described, serr := fn.Specs(specs)
 		for i := range described {
-			if _, err := tensor.Elements(described[i].Shape, 1<<16); err != nil && !strings.Contains(err.Error(), "negative") {
+			if _, err := tensor.Elements(described[i].Shape, 1<<16); err != nil &&
+				!strings.Contains(err.Error(), "negative") {
 				return // large results are slow, not wrong
 			}
 		}

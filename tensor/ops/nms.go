@@ -10,14 +10,19 @@ import (
 // maxKept bounds the boxes that are kept of one picture.
 const maxKept = 10_000
 
-// nmsKind is greedy non-maximum suppression (Neubeck and van Gool, ICPR 2006): the best box is kept, and those that overlap it by
-// more than a bound are not; then the best of the rest, and so on.
+// nmsKind is greedy non-maximum suppression (Neubeck and van Gool, ICPR 2006): the best box is kept, and those that
+// overlap it by more than a bound are not; then the best of the rest, and so on.
 var nmsKind = kind{
-	name: "nms", doc: "keeps the best of boxes that overlap, best first (greedy non-maximum suppression); of equal scores the first.",
+	name: "nms",
+	doc: "keeps the best of boxes that overlap, best first (greedy non-maximum suppression); of equal scores the " +
+		"first.",
 	framed: true,
 	inputs: []Port{
 		{Name: "boxes", DTypes: floats, Ranks: []int{2, 3}, Doc: "[n, k, 4] of n pictures, or [k, 4] of one"},
-		{Name: "scores", DTypes: floats, Ranks: []int{1, 2, 3}, Doc: "[n, k] or [n, k, classes], or [k] or [k, classes] of one picture"},
+		{
+			Name: "scores", DTypes: floats, Ranks: []int{1, 2, 3},
+			Doc: "[n, k] or [n, k, classes], or [k] or [k, classes] of one picture",
+		},
 	},
 	outputs: []Port{
 		{Name: "boxes", Doc: "[m, 4] FP32, of the first picture first"},
@@ -27,13 +32,19 @@ var nmsKind = kind{
 		{Name: "index", Doc: "[m] INT64: which of the picture's k boxes"},
 	},
 	options: []Option{
-		{Name: "iou", Default: "0.5", Doc: "boxes whose intersection over union with a kept one is larger are not kept, 0 to 1"},
+		{
+			Name: "iou", Default: "0.5",
+			Doc: "boxes whose intersection over union with a kept one is larger are not kept, 0 to 1",
+		},
 		{Name: "score", Default: "0", Doc: "the least score that is kept"},
 		{Name: "most", Default: "100", Doc: "how many boxes of a picture are kept at most"},
 		{Name: "across_classes", Default: "false", Doc: "`true` lets boxes of one class suppress those of another"},
 	},
 	build: func(s *settings) body {
-		return &nms{s.number("iou", 0, 1), float32(s.number("score", -math.MaxFloat32, math.MaxFloat32)), s.whole("most", 1, maxKept), s.yes("across_classes")}
+		return &nms{
+			s.number("iou", 0, 1), float32(s.number("score", -math.MaxFloat32, math.MaxFloat32)),
+			s.whole("most", 1, maxKept), s.yes("across_classes"),
+		}
 	},
 }
 
@@ -49,7 +60,10 @@ func (f *nms) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
 		return nil, err
 	}
 	rows := func(d tensor.DType) tensor.Spec { return tensor.Spec{DType: d, Shape: []int64{-1}} }
-	return []tensor.Spec{{DType: tensor.FP32, Shape: []int64{-1, 4}}, rows(tensor.FP32), rows(tensor.Int64), rows(tensor.Int64), rows(tensor.Int64)}, nil
+	return []tensor.Spec{
+		{DType: tensor.FP32, Shape: []int64{-1, 4}}, rows(tensor.FP32), rows(tensor.Int64), rows(tensor.Int64),
+		rows(tensor.Int64),
+	}, nil
 }
 
 // fits compares the shapes of boxes and scores, either of which may be unknown.
@@ -59,7 +73,8 @@ func (f *nms) fits(boxes, scores []int64) error {
 	}
 	lead := len(boxes) - 1
 	if len(scores) != lead && len(scores) != lead+1 {
-		return fmt.Errorf("boxes of shape %v and scores of shape %v do not go together: %s", boxes, scores, nmsKind.inputs[1].Doc)
+		return fmt.Errorf("boxes of shape %v and scores of shape %v do not go together: %s", boxes, scores,
+			nmsKind.inputs[1].Doc)
 	}
 	for i := range lead {
 		if err := want(fmt.Sprintf("dimension %d of scores", i), scores[i], boxes[i]); err != nil {
@@ -101,7 +116,9 @@ func (f *nms) run(in []*tensor.Tensor, c *Call) ([]tensor.Tensor, []byte, error)
 		}
 	}
 	m := int64(len(scores))
-	return []tensor.Tensor{float32s(boxes, m, 4), float32s(scores, m), int64s(class, m), int64s(picture, m), int64s(index, m)}, nil, nil
+	return []tensor.Tensor{
+		float32s(boxes, m, 4), float32s(scores, m), int64s(class, m), int64s(picture, m), int64s(index, m),
+	}, nil, nil
 }
 
 // candidates lists the boxes of a picture whose score is high enough, the best first.

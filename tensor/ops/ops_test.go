@@ -75,7 +75,8 @@ func numbers(x *tensor.Tensor) []float64 {
 type with = map[string]string
 
 func TestWorkedExamples(t *testing.T) {
-	two := []float32{0, 0, 10, 10, 1, 1, 11, 11, 20, 20, 30, 30, 0, 0, 10, 10} // the second overlaps the first by 81/119
+	// the second overlaps the first by 81/119
+	two := []float32{0, 0, 10, 10, 1, 1, 11, 11, 20, 20, 30, 30, 0, 0, 10, 10}
 	for name, c := range map[string]struct {
 		function string
 		with     with
@@ -83,47 +84,99 @@ func TestWorkedExamples(t *testing.T) {
 		offset   int
 		want     map[string][]float64
 	}{
-		"the largest of each row, ties to the first": {"topk", with{"k": "2"}, []tensor.Tensor{fp32("scores", []float32{1, 3, 3, 2, nan, -inf, 0, -1}, 2, 4)}, 0,
+		"the largest of each row, ties to the first": {"topk", with{"k": "2"}, []tensor.Tensor{
+			fp32("scores", []float32{1, 3, 3, 2, nan, -inf, 0, -1}, 2, 4),
+		}, 0,
 			map[string][]float64{"values": {3, 3, 0, -1}, "indices": {1, 2, 2, 3}}},
-		"few of many": {"topk", with{"k": "1"}, []tensor.Tensor{fp32("scores", []float32{5, 1, 9, 4, 2, 3, 9, 7, 0, 8, 9}, 1, 11)}, 0,
+		"few of many": {"topk", with{"k": "1"}, []tensor.Tensor{
+			fp32("scores", []float32{5, 1, 9, 4, 2, 3, 9, 7, 0, 8, 9}, 1, 11),
+		}, 0,
 			map[string][]float64{"values": {9}, "indices": {2}}},
-		"the index of the largest": {"argmax", nil, []tensor.Tensor{fp32("scores", []float32{1, 2, 2, nan, 5, 4, nan, nan, nan}, 3, 3)}, 0,
+		"the index of the largest": {"argmax", nil, []tensor.Tensor{
+			fp32("scores", []float32{1, 2, 2, nan, 5, 4, nan, nan, nan}, 3, 3),
+		}, 0,
 			map[string][]float64{"indices": {1, 1, 0}, "values": {2, 5, math.NaN()}}},
-		"scores that are enough": {"threshold", with{"least": "0.5"}, []tensor.Tensor{fp32("scores", []float32{0.5, 0.4, nan, 0.9}, 4), i64("rows", 10, 11, 12, 13)}, 7,
+		"scores that are enough": {"threshold", with{"least": "0.5"}, []tensor.Tensor{
+			fp32("scores", []float32{0.5, 0.4, nan, 0.9}, 4), i64("rows", 10, 11, 12, 13),
+		}, 7,
 			map[string][]float64{"scores": {0.5, float64(float32(0.9))}, "rows": {10, 13}, "index": {7, 10}}},
-		"scores of a column": {"threshold", with{"least": "1", "column": "1"}, []tensor.Tensor{fp32("scores", []float32{9, 0, 0, 1}, 2, 2)}, 0,
+		"scores of a column": {"threshold", with{"least": "1", "column": "1"},
+			[]tensor.Tensor{fp32("scores", []float32{9, 0, 0, 1}, 2, 2)}, 0,
 			map[string][]float64{"scores": {0, 1}, "rows": {1}, "index": {1}}},
-		"the best score of a row": {"threshold", with{"least": "1"}, []tensor.Tensor{fp32("scores", []float32{9, 0, 0, 0}, 2, 2)}, 0,
+		"the best score of a row": {"threshold", with{"least": "1"}, []tensor.Tensor{
+			fp32("scores", []float32{9, 0, 0, 0}, 2, 2),
+		}, 0,
 			map[string][]float64{"scores": {9, 0}, "rows": {0}, "index": {0}}},
 		"nothing is enough": {"threshold", with{"least": "1"}, []tensor.Tensor{fp32("scores", nil, 0)}, 0,
 			map[string][]float64{"scores": {}, "rows": {}, "index": {}}},
-		"one of each heap of boxes": {"nms", with{"iou": "0.5", "score": "0.2"}, []tensor.Tensor{fp32("boxes", two, 1, 4, 4), fp32("scores", []float32{0.6, 0.9, 0.5, 0.1}, 1, 4)}, 3,
-			map[string][]float64{"boxes": {1, 1, 11, 11, 20, 20, 30, 30}, "scores": {float64(float32(0.9)), 0.5}, "classes": {0, 0}, "image_index": {3, 3}, "index": {1, 2}}},
-		"an overlap that is allowed": {"nms", with{"iou": "0.7", "most": "2"}, []tensor.Tensor{fp32("boxes", two, 4, 4), fp32("scores", []float32{0.5, 0.5, 0.5, 0.5}, 4)}, 0,
-			map[string][]float64{"boxes": {0, 0, 10, 10, 1, 1, 11, 11}, "scores": {0.5, 0.5}, "classes": {0, 0}, "image_index": {0, 0}, "index": {0, 1}}},
-		"boxes of other classes stay": {"nms", nil, []tensor.Tensor{fp32("boxes", two[:8], 2, 4), fp32("scores", []float32{1, 0, 0, 2}, 2, 2)}, 0,
-			map[string][]float64{"boxes": {1, 1, 11, 11, 0, 0, 10, 10}, "scores": {2, 1}, "classes": {1, 0}, "image_index": {0, 0}, "index": {1, 0}}},
-		"unless told otherwise": {"nms", with{"across_classes": "true"}, []tensor.Tensor{fp32("boxes", two[:8], 2, 4), fp32("scores", []float32{1, 0, 0, 2}, 2, 2)}, 0,
-			map[string][]float64{"boxes": {1, 1, 11, 11}, "scores": {2}, "classes": {1}, "image_index": {0}, "index": {1}}},
-		"boxes that are none": {"nms", with{"score": "-1"}, []tensor.Tensor{fp32("boxes", []float32{nan, 0, 1, 1, 5, 5, 1, 1, 0, 0, inf, 1}, 3, 4), fp32("scores", []float32{1, nan, 1}, 3)}, 0,
+		"one of each heap of boxes": {"nms", with{"iou": "0.5", "score": "0.2"}, []tensor.Tensor{
+			fp32("boxes", two, 1, 4, 4), fp32("scores", []float32{0.6, 0.9, 0.5, 0.1}, 1, 4),
+		}, 3,
+			map[string][]float64{
+				"boxes": {1, 1, 11, 11, 20, 20, 30, 30}, "scores": {float64(float32(0.9)), 0.5}, "classes": {0, 0},
+				"image_index": {3, 3}, "index": {1, 2},
+			}},
+		"an overlap that is allowed": {"nms", with{"iou": "0.7", "most": "2"}, []tensor.Tensor{
+			fp32("boxes", two, 4, 4), fp32("scores", []float32{0.5, 0.5, 0.5, 0.5}, 4),
+		}, 0,
+			map[string][]float64{
+				"boxes": {0, 0, 10, 10, 1, 1, 11, 11}, "scores": {0.5, 0.5}, "classes": {0, 0}, "image_index": {0, 0},
+				"index": {0, 1},
+			}},
+		"boxes of other classes stay": {"nms", nil, []tensor.Tensor{
+			fp32("boxes", two[:8], 2, 4), fp32("scores", []float32{1, 0, 0, 2}, 2, 2),
+		}, 0,
+			map[string][]float64{
+				"boxes": {1, 1, 11, 11, 0, 0, 10, 10}, "scores": {2, 1}, "classes": {1, 0}, "image_index": {0, 0},
+				"index": {1, 0},
+			}},
+		"unless told otherwise": {"nms", with{"across_classes": "true"}, []tensor.Tensor{
+			fp32("boxes", two[:8], 2, 4), fp32("scores", []float32{1, 0, 0, 2}, 2, 2),
+		}, 0,
+			map[string][]float64{
+				"boxes": {1, 1, 11, 11}, "scores": {2}, "classes": {1}, "image_index": {0}, "index": {1},
+			}},
+		"boxes that are none": {"nms", with{"score": "-1"}, []tensor.Tensor{
+			fp32("boxes", []float32{nan, 0, 1, 1, 5, 5, 1, 1, 0, 0, inf, 1}, 3, 4),
+			fp32("scores", []float32{1, nan, 1}, 3),
+		}, 0,
 			map[string][]float64{"boxes": {}, "scores": {}, "classes": {}, "image_index": {}, "index": {}}},
-		"half the size": {"resize", with{"height": "1", "width": "2"}, []tensor.Tensor{u8("image", []byte{0, 10, 20, 30, 40, 50, 60, 71}, 1, 2, 4, 1)}, 0,
+		"half the size": {"resize", with{"height": "1", "width": "2"}, []tensor.Tensor{
+			u8("image", []byte{0, 10, 20, 30, 40, 50, 60, 71}, 1, 2, 4, 1),
+		}, 0,
 			map[string][]float64{"image": {25, 45}}}, // (0+10+40+50)/4 and 45.25
-		"the nearest": {"resize", with{"height": "1", "width": "2", "filter": "nearest"}, []tensor.Tensor{u8("image", []byte{0, 10, 20, 30, 40, 50, 60, 71}, 1, 2, 4, 1)}, 0,
+		"the nearest": {"resize", with{"height": "1", "width": "2", "filter": "nearest"}, []tensor.Tensor{
+			u8("image", []byte{0, 10, 20, 30, 40, 50, 60, 71}, 1, 2, 4, 1),
+		}, 0,
 			map[string][]float64{"image": {50, 71}}},
-		"larger, as another type": {"resize", with{"height": "1", "width": "4", "datatype": "FP32", "scale": "0.5", "layout": "nchw"}, []tensor.Tensor{u8("image", []byte{0, 100, 8, 8}, 1, 2, 1, 2)}, 0,
+		"larger, as another type": {"resize", with{"height": "1", "width": "4", "datatype": "FP32", "scale": "0.5",
+			"layout": "nchw"}, []tensor.Tensor{u8("image", []byte{0, 100, 8, 8}, 1, 2, 1, 2)}, 0,
 			map[string][]float64{"image": {0, 12.5, 37.5, 50, 4, 4, 4, 4}}},
-		"cut to what a byte holds": {"resize", with{"height": "1", "width": "3", "datatype": "UINT8"}, []tensor.Tensor{fp32("image", []float32{-5, nan, 300}, 1, 1, 3, 1)}, 0,
+		"cut to what a byte holds": {"resize", with{"height": "1", "width": "3", "datatype": "UINT8"},
+			[]tensor.Tensor{fp32("image", []float32{-5, nan, 300}, 1, 1, 3, 1)}, 0,
 			map[string][]float64{"image": {0, 0, 255}}},
-		"a box of a picture": {"crop", with{"height": "2", "width": "2"}, []tensor.Tensor{u8("image", []byte{0, 1, 2, 3, 4, 5, 6, 7, 8}, 1, 3, 3, 1), fp32("boxes", []float32{1, 1, 3, 3}, 1, 4)}, 0,
+		"a box of a picture": {"crop", with{"height": "2", "width": "2"}, []tensor.Tensor{
+			u8("image", []byte{0, 1, 2, 3, 4, 5, 6, 7, 8}, 1, 3, 3, 1), fp32("boxes", []float32{1, 1, 3, 3}, 1, 4),
+		}, 0,
 			map[string][]float64{"patches": {4, 5, 7, 8}}},
-		"boxes of several pictures": {"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", []byte{10, 20}, 2, 1, 1, 1), fp32("boxes", []float32{0, 0, 1, 1, -3, -3, 9, 9, 1, 1, 1, 1}, 3, 4), i64("image_index", 1, 0, 1)}, 0,
+		"boxes of several pictures": {"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{
+			u8("image", []byte{10, 20}, 2, 1, 1, 1), fp32("boxes", []float32{0, 0, 1, 1, -3, -3, 9, 9, 1, 1, 1, 1}, 3,
+				4), i64("image_index", 1, 0, 1),
+		}, 0,
 			map[string][]float64{"patches": {20, 10, 0}}},
-		"a picture for each box": {"crop", with{"height": "1", "width": "1", "boxes": "normalized"}, []tensor.Tensor{u8("image", []byte{10, 11, 20, 21}, 2, 1, 2, 1), fp32("boxes", []float32{0, 0, 0.5, 1, 0.5, 0, 1, 1}, 2, 4)}, 0,
+		"a picture for each box": {"crop", with{"height": "1", "width": "1", "boxes": "normalized"}, []tensor.Tensor{
+			u8("image", []byte{10, 11, 20, 21}, 2, 1, 2, 1), fp32("boxes", []float32{0, 0, 0.5, 1, 0.5, 0, 1, 1}, 2, 4),
+		}, 0,
 			map[string][]float64{"patches": {10, 21}}},
-		"no boxes": {"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", []byte{10, 11, 20, 21}, 2, 1, 2, 1), fp32("boxes", nil, 0, 4), i64("image_index")}, 0,
+		"no boxes": {"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{
+			u8("image", []byte{10, 11, 20, 21}, 2, 1, 2, 1), fp32("boxes", nil, 0, 4), i64("image_index"),
+		}, 0,
 			map[string][]float64{"patches": {}}},
-		"rows made flat": {"reshape", nil, []tensor.Tensor{fp32("tensor", []float32{1, 2, 3, 4}, 2, 2, 1)}, 0, map[string][]float64{"tensor": {1, 2, 3, 4}}},
+		"rows made flat": {
+			"reshape", nil, []tensor.Tensor{
+				fp32("tensor", []float32{1, 2, 3, 4}, 2, 2, 1),
+			}, 0, map[string][]float64{"tensor": {1, 2, 3, 4}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := answer(t, mustNew(t, c.function, c.with), Call{Inputs: c.in, Offset: c.offset})
@@ -164,7 +217,11 @@ func TestReshape(t *testing.T) {
 			}
 			continue
 		}
-		r, err := f.Run(&Call{Inputs: []tensor.Tensor{{Name: "tensor", DType: tensor.Uint8, Shape: c.from, Data: make([]byte, count(c.from))}}})
+		r, err := f.Run(&Call{
+			Inputs: []tensor.Tensor{
+				{Name: "tensor", DType: tensor.Uint8, Shape: c.from, Data: make([]byte, count(c.from))},
+			},
+		})
 		if (err == nil) != (c.want != nil) || err == nil && !slices.Equal(r.Outputs[0].Shape, c.want) {
 			t.Errorf("%v of %v: %v %v, want %v", c.with, c.from, r.Outputs, err, c.want)
 		}
@@ -184,29 +241,75 @@ func TestWhatIsRefused(t *testing.T) {
 		want     string
 	}{
 		{"sharpen", nil, nil, `there is no function "sharpen": there is argmax, crop`},
-		{"nms", with{"iou": "2", "scor": "1", "most": "0"}, nil, `scor is no option of nms: it has iou, score, most, across_classes; iou is "2", want a number from 0 to 1; most is "0"`},
+		{
+			"nms", with{"iou": "2", "scor": "1", "most": "0"}, nil,
+			`scor is no option of nms: it has iou, score, most, across_classes; iou is "2", want a number from 0 to ` +
+				`1; most is "0"`,
+		},
 		{"crop", with{"height": "3"}, nil, "width is missing: width of a result in pixels"},
-		{"crop", with{"height": "3", "width": "3", "layout": "chw", "datatype": "FP16"}, nil, `layout is "chw", want nhwc or nchw; datatype is "FP16"`},
+		{
+			"crop", with{"height": "3", "width": "3", "layout": "chw", "datatype": "FP16"}, nil,
+			`layout is "chw", want nhwc or nchw; datatype is "FP16"`,
+		},
 		{"reshape", with{"shape": "-1,-1"}, nil, "one of them -1 at the most"},
 		{"reshape", with{"shape": "3,x"}, nil, `has "x" in it`},
 		{"threshold", nil, nil, "least is missing"},
 		{"nms", nil, []tensor.Tensor{boxes}, `nms: input "scores" is missing: [n, k]`},
-		{"nms", nil, []tensor.Tensor{boxes, fp32("scores", make([]float32, 3), 3)}, "dimension 0 of scores is 3, want 2"},
+		{
+			"nms", nil, []tensor.Tensor{
+				boxes, fp32("scores", make([]float32, 3), 3),
+			}, "dimension 0 of scores is 3, want 2",
+		},
 		{"nms", nil, []tensor.Tensor{boxes, fp32("scores", make([]float32, 2), 1, 1, 2)}, "do not go together"},
 		{"nms", nil, []tensor.Tensor{boxes, i64("scores", 1, 2)}, `input "scores" is of datatype INT64, want FP32`},
-		{"nms", nil, []tensor.Tensor{fp32("boxes", make([]float32, 6), 2, 3), fp32("scores", make([]float32, 2), 2)}, "the last dimension of boxes is 3, want 4"},
-		{"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", make([]byte, 4), 2, 2), boxes}, `input "image" has shape [2 2]: pictures`},
-		{"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{image, boxes, i64("image_index", 0, 1)}, "image_index[1] is 1, there are 1 pictures"},
-		{"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{image, boxes, i64("image_index", 0)}, "the number of rows of image_index is 1, want 2"},
-		{"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", make([]byte, 9), 3, 1, 1, 3), boxes}, "2 boxes and 3 pictures: give image_index"},
-		{"crop", with{"height": "16384", "width": "16384"}, []tensor.Tensor{image, boxes}, "the output would be too large"},
-		{"resize", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", nil, 1, 0, 2, 3)}, "the picture has no pixels: it is 0 x 2"},
-		{"resize", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", nil, 1<<40, 1, 1, 0)}, "is empty and larger than"},
+		{
+			"nms", nil, []tensor.Tensor{
+				fp32("boxes", make([]float32, 6), 2, 3), fp32("scores", make([]float32, 2), 2),
+			}, "the last dimension of boxes is 3, want 4",
+		},
+		{
+			"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", make([]byte, 4), 2, 2), boxes},
+			`input "image" has shape [2 2]: pictures`,
+		},
+		{
+			"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{image, boxes, i64("image_index", 0, 1)},
+			"image_index[1] is 1, there are 1 pictures",
+		},
+		{
+			"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{image, boxes, i64("image_index", 0)},
+			"the number of rows of image_index is 1, want 2",
+		},
+		{
+			"crop", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", make([]byte, 9), 3, 1, 1, 3), boxes},
+			"2 boxes and 3 pictures: give image_index",
+		},
+		{
+			"crop", with{"height": "16384", "width": "16384"}, []tensor.Tensor{image, boxes},
+			"the output would be too large",
+		},
+		{
+			"resize", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", nil, 1, 0, 2, 3)},
+			"the picture has no pixels: it is 0 x 2",
+		},
+		{
+			"resize", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", nil, 1<<40, 1, 1, 0)},
+			"is empty and larger than",
+		},
 		{"resize", with{"height": "1", "width": "1"}, []tensor.Tensor{u8("image", nil, 1, 1, 1, 3)}, "0 bytes of data"},
-		{"topk", with{"k": "3"}, []tensor.Tensor{fp32("scores", make([]float32, 2), 1, 2)}, "the 3 largest of 2 scores do not exist"},
+		{
+			"topk", with{"k": "3"}, []tensor.Tensor{fp32("scores", make([]float32, 2), 1, 2)},
+			"the 3 largest of 2 scores do not exist",
+		},
 		{"argmax", nil, []tensor.Tensor{fp32("scores", nil, 1, 0)}, "nothing to choose from"},
-		{"threshold", with{"least": "0", "column": "2"}, []tensor.Tensor{fp32("scores", make([]float32, 2), 1, 2)}, "column 2 of 2 does not exist"},
-		{"threshold", with{"least": "0"}, []tensor.Tensor{fp32("scores", make([]float32, 2), 2), i64("rows", 1)}, "the number of rows is 1, want 2"},
+		{
+			"threshold", with{"least": "0", "column": "2"}, []tensor.Tensor{fp32("scores", make([]float32, 2), 1, 2)},
+			"column 2 of 2 does not exist",
+		},
+		{
+			"threshold", with{"least": "0"}, []tensor.Tensor{
+				fp32("scores", make([]float32, 2), 2), i64("rows", 1),
+			}, "the number of rows is 1, want 2",
+		},
 		{"track", nil, []tensor.Tensor{fp32("boxes", make([]float32, 4*2001), 2001, 4)}, "a frame has 2001 boxes"},
 	} {
 		f, err := New(c.function, c.with)
@@ -228,13 +331,16 @@ func TestThresholdKeepsTexts(t *testing.T) {
 	for _, w := range []string{"a", "", "bb", "c", "ddd", "e"} {
 		words.Data = tensor.AppendBytes(words.Data, []byte(w))
 	}
-	r, err := mustNew(t, "threshold", with{"least": "1"}).Run(&Call{Inputs: []tensor.Tensor{words, fp32("scores", []float32{1, 0, 2}, 3)}})
+	r, err := mustNew(t, "threshold", with{"least": "1"}).Run(&Call{
+		Inputs: []tensor.Tensor{words, fp32("scores", []float32{1, 0, 2}, 3)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	_ = tensor.EachBytes(r.Outputs[1].Data, func(e []byte) { got = append(got, string(e)) })
-	if want := []string{"a", "", "ddd", "e"}; !slices.Equal(got, want) || !slices.Equal(r.Outputs[1].Shape, []int64{2, 2}) {
+	if want := []string{"a", "", "ddd", "e"}; !slices.Equal(got, want) ||
+		!slices.Equal(r.Outputs[1].Shape, []int64{2, 2}) {
 		t.Errorf("%q %v, want %q", got, r.Outputs[1].Shape, want)
 	}
 }

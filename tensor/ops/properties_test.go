@@ -14,8 +14,8 @@ const seeds = 200
 
 func seeded(seed int) *rand.Rand { return rand.New(rand.NewPCG(uint64(seed), 0x6f7073)) }
 
-// TestNMSAgainstBruteForce holds the definition beside the code: box i is kept exactly when no kept box that comes before it, by
-// score and then by place, overlaps it by more than the bound.
+// TestNMSAgainstBruteForce holds the definition beside the code: box i is kept exactly when no kept box that comes
+// before it, by score and then by place, overlaps it by more than the bound.
 func TestNMSAgainstBruteForce(t *testing.T) {
 	for seed := range seeds {
 		rng := seeded(seed)
@@ -29,7 +29,11 @@ func TestNMSAgainstBruteForce(t *testing.T) {
 			}
 		}
 		bound, least := float64(rng.IntN(5))/5, 0.3
-		got := answer(t, &Function{&nmsKind, &nms{bound, float32(least), maxKept, false}}, Call{Inputs: []tensor.Tensor{fp32("boxes", boxes, 1, int64(k), 4), fp32("scores", scores, 1, int64(k), int64(classes))}})
+		got := answer(t, &Function{&nmsKind, &nms{bound, float32(least), maxKept, false}}, Call{
+			Inputs: []tensor.Tensor{
+				fp32("boxes", boxes, 1, int64(k), 4), fp32("scores", scores, 1, int64(k), int64(classes)),
+			},
+		})
 		class := func(i int) int {
 			row := scores[i*classes : (i+1)*classes]
 			return slices.Index(row, slices.Max(row))
@@ -44,7 +48,9 @@ func TestNMSAgainstBruteForce(t *testing.T) {
 		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(score(j), score(i)) })
 		iou := func(i, j int) float64 {
 			a, b := boxes[4*i:4*i+4], boxes[4*j:4*j+4]
-			inside := func(box []float32, x, y float32) bool { return box[0] <= x && x < box[2] && box[1] <= y && y < box[3] }
+			inside := func(box []float32, x, y float32) bool {
+				return box[0] <= x && x < box[2] && box[1] <= y && y < box[3]
+			}
 			both, either := 0, 0
 			for x := range 16 { // boxes have whole corners: count the pixels
 				for y := range 16 {
@@ -64,7 +70,9 @@ func TestNMSAgainstBruteForce(t *testing.T) {
 		}
 		want := []float64{}
 		for _, i := range order {
-			if !slices.ContainsFunc(want, func(j float64) bool { return class(int(j)) == class(i) && iou(int(j), i) > bound }) {
+			if !slices.ContainsFunc(want, func(j float64) bool {
+				return class(int(j)) == class(i) && iou(int(j), i) > bound
+			}) {
 				want = append(want, float64(i))
 			}
 		}
@@ -74,7 +82,8 @@ func TestNMSAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// TestSamplingAgainstTheFormula resizes and crops with the formula of bilinear interpolation in float64, one value at a time.
+// TestSamplingAgainstTheFormula resizes and crops with the formula of bilinear interpolation in float64, one value at a
+// time.
 func TestSamplingAgainstTheFormula(t *testing.T) {
 	for seed := range seeds {
 		rng := seeded(seed)
@@ -95,7 +104,8 @@ func TestSamplingAgainstTheFormula(t *testing.T) {
 			}
 			return float64(image.Data[(y*w+x)*c+ch])
 		}
-		x1, y1 := (1.4*rng.Float64()-0.3)*float64(w), (1.4*rng.Float64()-0.3)*float64(h) // now and then beyond the picture
+		// now and then beyond the picture
+		x1, y1 := (1.4*rng.Float64()-0.3)*float64(w), (1.4*rng.Float64()-0.3)*float64(h)
 		b := box{x1, y1, x1 + 0.1 + rng.Float64()*float64(w), y1 + 0.1 + rng.Float64()*float64(h)}
 		for i := range b {
 			b[i] = float64(float32(b[i]))
@@ -104,7 +114,9 @@ func TestSamplingAgainstTheFormula(t *testing.T) {
 		got := map[box][]float64{
 			whole: answer(t, &Function{&resizeKind, &resize{s}}, Call{Inputs: []tensor.Tensor{image}})["image"],
 			b: answer(t, &Function{&cropKind, &crop{sampling: s}}, Call{Inputs: []tensor.Tensor{image,
-				fp32("boxes", []float32{float32(b[0]), float32(b[1]), float32(b[2]), float32(b[3])}, 1, 4)}})["patches"],
+				fp32("boxes", []float32{
+					float32(b[0]), float32(b[1]), float32(b[2]), float32(b[3]),
+				}, 1, 4)}})["patches"],
 		}
 		for of, values := range got {
 			for y := range oh {
@@ -124,13 +136,15 @@ func TestSamplingAgainstTheFormula(t *testing.T) {
 							y0, x0 := math.Floor(fy), math.Floor(fx)
 							for _, dy := range []float64{0, 1} {
 								for _, dx := range []float64{0, 1} {
-									want += (1 - math.Abs(fy-y0-dy)) * (1 - math.Abs(fx-x0-dx)) * pixel(int(y0+dy), int(x0+dx), ch)
+									want += (1 - math.Abs(fy-y0-dy)) * (1 - math.Abs(fx-x0-dx)) * pixel(int(y0+dy),
+										int(x0+dx), ch)
 								}
 							}
 						}
 						// Positions are rounded to float32 once: 255 grey levels times a few units in the last place.
 						if math.Abs(values[at]-want) > 1e-3 {
-							t.Fatalf("seed %d: box %v of %d x %d to %d x %d, (%d, %d, %d) is %v, want %v", seed, of, h, w, oh, ow, y, x, ch, values[at], want)
+							t.Fatalf("seed %d: box %v of %d x %d to %d x %d, (%d, %d, %d) is %v, want %v", seed, of, h,
+								w, oh, ow, y, x, ch, values[at], want)
 						}
 					}
 				}
@@ -147,7 +161,9 @@ func TestSameSizeIsTheSamePicture(t *testing.T) {
 		image.Data[i] = byte(rng.UintN(256))
 	}
 	for _, filter := range []string{"bilinear", "nearest"} {
-		r, err := mustNew(t, "resize", with{"height": "7", "width": "5", "filter": filter}).Run(&Call{Inputs: []tensor.Tensor{image}})
+		r, err := mustNew(t, "resize", with{
+			"height": "7", "width": "5", "filter": filter,
+		}).Run(&Call{Inputs: []tensor.Tensor{image}})
 		if err != nil || !slices.Equal(r.Outputs[0].Data, image.Data) {
 			t.Errorf("%s: %v", filter, err)
 		}
@@ -165,16 +181,21 @@ func TestTopKAgainstSorting(t *testing.T) {
 				values[i] = nan
 			}
 		}
-		got := answer(t, &Function{&topkKind, &topk{k}}, Call{Inputs: []tensor.Tensor{fp32("scores", values, 1, int64(n))}})["indices"]
+		got := answer(t, &Function{&topkKind, &topk{k}}, Call{
+			Inputs: []tensor.Tensor{fp32("scores", values, 1, int64(n))},
+		})["indices"]
 		order := make([]float64, n)
 		for i := range order {
 			order[i] = float64(i)
 		}
-		slices.SortStableFunc(order, func(i, j float64) int { return cmp.Compare(values[int(j)], values[int(i)]) }) // orders NaN below all
+		// orders NaN below all
+		slices.SortStableFunc(order, func(i, j float64) int { return cmp.Compare(values[int(j)], values[int(i)]) })
 		if !slices.Equal(got, order[:k]) {
 			t.Fatalf("seed %d: %v of %v, want %v", seed, got, values, order[:k])
 		}
-		if one := answer(t, mustNew(t, "argmax", nil), Call{Inputs: []tensor.Tensor{fp32("scores", values, 1, int64(n))}})["indices"]; one[0] != order[0] {
+		if one := answer(t, mustNew(t, "argmax", nil), Call{
+			Inputs: []tensor.Tensor{fp32("scores", values, 1, int64(n))},
+		})["indices"]; one[0] != order[0] {
 			t.Fatalf("seed %d: argmax %v, want %v", seed, one, order[0])
 		}
 	}

@@ -19,8 +19,15 @@ var reshapeKind = kind{
 	inputs:  []Port{{Name: "tensor", Doc: "any tensor, [n, ...]"}},
 	outputs: []Port{{Name: "tensor", Doc: "[n, SHAPE], or SHAPE with whole"}},
 	options: []Option{
-		{Name: "shape", Default: "-1", Doc: "dimensions with commas between, such as `3,28,28`; one may be -1, which is what is left. The first dimension, the number of rows, is kept and not listed"},
-		{Name: "whole", Default: "false", Doc: "`true`: shape lists the first dimension, too, so that rows can be merged and split"},
+		{
+			Name: "shape", Default: "-1",
+			Doc: "dimensions with commas between, such as `3,28,28`; one may be -1, which is what is left. The first " +
+				"dimension, the number of rows, is kept and not listed",
+		},
+		{
+			Name: "whole", Default: "false",
+			Doc: "`true`: shape lists the first dimension, too, so that rows can be merged and split",
+		},
 	},
 	build: func(s *settings) body {
 		f := &reshape{whole: s.yes("whole")}

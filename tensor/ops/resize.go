@@ -4,8 +4,15 @@ import "github.com/sluice-serving/sluice/tensor"
 
 var resizeKind = kind{
 	name: "resize", doc: "makes pictures another size.",
-	inputs:  []Port{{Name: "image", DTypes: pixels, Ranks: []int{4}, Doc: "pictures, [n, height, width, channels], or [n, channels, height, width] with layout nchw"}},
-	outputs: []Port{{Name: "image", Doc: "[n, height, width, channels], or [n, channels, height, width] with layout nchw"}},
+	inputs: []Port{
+		{
+			Name: "image", DTypes: pixels, Ranks: []int{4},
+			Doc: "pictures, [n, height, width, channels], or [n, channels, height, width] with layout nchw",
+		},
+	},
+	outputs: []Port{
+		{Name: "image", Doc: "[n, height, width, channels], or [n, channels, height, width] with layout nchw"},
+	},
 	options: pictureOptions,
 	build:   func(s *settings) body { return &resize{newSampling(s)} },
 }

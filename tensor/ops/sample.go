@@ -15,9 +15,9 @@ const (
 	sampleRest = 64
 )
 
-// Sample makes random inputs of so many items that the function can run on, to measure it with. specs are the inputs as far as they
-// are known: an open number of rows becomes that of the items, and other dimensions that are open a common size. Boxes cover a part
-// of a picture, and every other whole number is 0.
+// Sample makes random inputs of so many items that the function can run on, to measure it with. specs are the inputs as
+// far as they are known: an open number of rows becomes that of the items, and other dimensions that are open a common
+// size. Boxes cover a part of a picture, and every other whole number is 0.
 func (f *Function) Sample(rng *rand.Rand, specs []tensor.Spec, items int) ([]tensor.Tensor, error) {
 	var out []tensor.Tensor
 	height, width := 1.0, 1.0
@@ -103,7 +103,10 @@ func sample(rng *rand.Rand, p *Port, d tensor.DType, shape []int64, n int64, hei
 	case p.Name == "boxes":
 		for range n / 4 {
 			x, y := 0.75*rng.Float64(), 0.75*rng.Float64()
-			one := float32s([]float32{float32(x * width), float32(y * height), float32((x + 0.05 + 0.2*rng.Float64()) * width), float32((y + 0.05 + 0.2*rng.Float64()) * height)}, 4)
+			one := float32s([]float32{
+				float32(x * width), float32(y * height), float32((x + 0.05 + 0.2*rng.Float64()) * width),
+				float32((y + 0.05 + 0.2*rng.Float64()) * height),
+			}, 4)
 			t.Data = append(t.Data, one.Data...)
 		}
 	case d == tensor.FP32:

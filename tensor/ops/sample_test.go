@@ -10,7 +10,9 @@ import (
 
 // samples are options with which every function runs on its samples.
 var samples = map[string]map[string]string{
-	"argmax": nil, "crop": {"height": "28", "width": "20"}, "nms": nil, "reshape": nil, "resize": {"height": "28", "width": "20", "layout": "nchw"},
+	"argmax": nil, "crop": {"height": "28", "width": "20"}, "nms": nil, "reshape": nil, "resize": {
+		"height": "28", "width": "20", "layout": "nchw",
+	},
 	"threshold": {"least": "0.5"}, "topk": {"k": "5"}, "track": nil,
 }
 
@@ -39,11 +41,35 @@ func TestSamplesFillInWhatIsOpen(t *testing.T) {
 		specs    []tensor.Spec
 		want     string
 	}{
-		{"crop", []tensor.Spec{{Name: "image", DType: tensor.Uint8, Shape: []int64{-1, 64, -1, -1}}, {Name: "boxes", DType: tensor.FP32, Shape: []int64{-1, 4}}}, "[1 64 256 3] [7 4]"},
+		{
+			"crop", []tensor.Spec{
+				{Name: "image", DType: tensor.Uint8, Shape: []int64{-1, 64, -1, -1}}, {
+					Name: "boxes", DType: tensor.FP32, Shape: []int64{-1, 4},
+				},
+			}, "[1 64 256 3] [7 4]",
+		},
 		{"resize", []tensor.Spec{{Name: "image", DType: tensor.FP32, Shape: []int64{-1, -1, 32, 32}}}, "[7 3 32 32]"},
-		{"nms", []tensor.Spec{{Name: "boxes", DType: tensor.FP32, Shape: []int64{-1, 9, 4}}, {Name: "scores", DType: tensor.FP32, Shape: []int64{-1, 9, 3}}}, "[7 9 4] [7 9 3]"},
-		{"nms", []tensor.Spec{{Name: "boxes", DType: tensor.FP32, Shape: []int64{-1, 4}}, {Name: "scores", DType: tensor.FP32, Shape: []int64{-1, 3}}}, "[64 4] [64 3]"},
-		{"threshold", []tensor.Spec{{Name: "scores", DType: tensor.FP32, Shape: []int64{-1, -1}}, {Name: "rows", DType: tensor.Bytes, Shape: []int64{-1, 2}}}, "[7 64] [7 2]"},
+		{
+			"nms", []tensor.Spec{
+				{Name: "boxes", DType: tensor.FP32, Shape: []int64{-1, 9, 4}}, {
+					Name: "scores", DType: tensor.FP32, Shape: []int64{-1, 9, 3},
+				},
+			}, "[7 9 4] [7 9 3]",
+		},
+		{
+			"nms", []tensor.Spec{
+				{Name: "boxes", DType: tensor.FP32, Shape: []int64{-1, 4}}, {
+					Name: "scores", DType: tensor.FP32, Shape: []int64{-1, 3},
+				},
+			}, "[64 4] [64 3]",
+		},
+		{
+			"threshold", []tensor.Spec{
+				{Name: "scores", DType: tensor.FP32, Shape: []int64{-1, -1}}, {
+					Name: "rows", DType: tensor.Bytes, Shape: []int64{-1, 2},
+				},
+			}, "[7 64] [7 2]",
+		},
 		{"track", []tensor.Spec{{Name: "boxes", DType: tensor.FP32, Shape: []int64{-1, 4}}}, "[64 4]"},
 	} {
 		f := mustNew(t, c.function, samples[c.function])

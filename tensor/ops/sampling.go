@@ -16,8 +16,15 @@ var pictureOptions = []Option{
 	{Name: "height", Must: true, Doc: "height of a result in pixels"},
 	{Name: "width", Must: true, Doc: "width of a result in pixels"},
 	{Name: "layout", Default: "nhwc", Doc: "`nhwc` or `nchw`, of picture and result"},
-	{Name: "filter", Default: "bilinear", Doc: "`bilinear` or `nearest`; centres of pixels lie at halves, and the border's pixels go on beyond it"},
-	{Name: "datatype", Doc: "`UINT8` or `FP32` of the result; without it that of the picture. UINT8 is rounded to the nearest and cut to 0 to 255"},
+	{
+		Name: "filter", Default: "bilinear",
+		Doc: "`bilinear` or `nearest`; centres of pixels lie at halves, and the border's pixels go on beyond it",
+	},
+	{
+		Name: "datatype",
+		Doc: "`UINT8` or `FP32` of the result; without it that of the picture. UINT8 is rounded to the nearest and " +
+			"cut to 0 to 255",
+	},
 	{Name: "scale", Default: "1", Doc: "what values are multiplied with"},
 }
 
@@ -30,8 +37,10 @@ type sampling struct {
 }
 
 func newSampling(s *settings) sampling {
-	out := sampling{height: s.whole("height", 1, maxSide), width: s.whole("width", 1, maxSide), nchw: s.one("layout", "nhwc", "nchw") == "nchw",
-		nearest: s.one("filter", "bilinear", "nearest") == "nearest", scale: float32(s.number("scale", -math.MaxFloat32, math.MaxFloat32))}
+	out := sampling{height: s.whole("height", 1, maxSide), width: s.whole("width", 1, maxSide),
+		nchw:    s.one("layout", "nhwc", "nchw") == "nchw",
+		nearest: s.one("filter", "bilinear", "nearest") == "nearest",
+		scale:   float32(s.number("scale", -math.MaxFloat32, math.MaxFloat32))}
 	if _, ok := s.with["datatype"]; ok {
 		out.datatype = tensor.ParseDType(s.one("datatype", "UINT8", "FP32"))
 	}

@@ -11,7 +11,10 @@ import (
 var thresholdKind = kind{
 	name: "threshold", doc: "keeps the rows whose score is at least so much, in their order.",
 	inputs: []Port{
-		{Name: "scores", DTypes: floats, Ranks: []int{1, 2}, Doc: "[n] or [n, c]: of several scores in a row the largest counts, or that of a column"},
+		{
+			Name: "scores", DTypes: floats, Ranks: []int{1, 2},
+			Doc: "[n] or [n, c]: of several scores in a row the largest counts, or that of a column",
+		},
 		{Name: "rows", Optional: true, Doc: "[n, ...]: what is kept along with the scores"},
 	},
 	outputs: []Port{
@@ -21,7 +24,10 @@ var thresholdKind = kind{
 	},
 	options: []Option{
 		{Name: "least", Must: true, Doc: "the least score that is kept"},
-		{Name: "column", Doc: "of scores with several columns: the one that counts, from 0; without it the largest of the row"},
+		{
+			Name: "column",
+			Doc:  "of scores with several columns: the one that counts, from 0; without it the largest of the row",
+		},
 	},
 	build: func(s *settings) body {
 		f := &threshold{least: float32(s.number("least", -math.MaxFloat32, math.MaxFloat32)), column: -1}

@@ -11,7 +11,9 @@ import (
 const maxTop = 100_000
 
 var topkKind = kind{
-	name: "topk", doc: "finds the largest values of the last dimension, largest first; of equal ones the first, and numbers that are none last.",
+	name: "topk",
+	doc: "finds the largest values of the last dimension, largest first; of equal ones the first, and numbers " +
+		"that are none last.",
 	inputs: []Port{{Name: "scores", DTypes: floats, Ranks: []int{2, 3, 4, 5, 6, 7, 8}, Doc: "[n, ..., c]"}},
 	outputs: []Port{
 		{Name: "values", Doc: "[n, ..., k] FP32"},

@@ -7,19 +7,33 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// trackKind follows boxes by their overlap alone (Bochinski, Eiselein and Sikora, AVSS 2017), without a model of motion.
+// trackKind follows boxes by their overlap alone (Bochinski, Eiselein and Sikora, AVSS 2017), without a model of
+// motion.
 var trackKind = kind{
-	name: "track", doc: "gives the boxes of a stream's frames ids that stay: a box keeps the id of the one of the last frame that it overlaps most.",
+	name: "track",
+	doc: "gives the boxes of a stream's frames ids that stay: a box keeps the id of the one of the last frame " +
+		"that it overlaps most.",
 	stateful: true, framed: true,
-	inputs: []Port{{Name: "boxes", DTypes: floats, Ranks: []int{2, 3}, Doc: "[k, 4] of a frame, at most 2000 of them, or [n, k, 4] of n frames that follow each other"}},
+	inputs: []Port{
+		{
+			Name: "boxes", DTypes: floats, Ranks: []int{2, 3},
+			Doc: "[k, 4] of a frame, at most 2000 of them, or [n, k, 4] of n frames that follow each other",
+		},
+	},
 	outputs: []Port{
 		{Name: "ids", Doc: "[k] or [n, k] INT64, from 1; 0 of a box that has a number that is not finite"},
 		{Name: "ages", Doc: "[k] or [n, k] INT64: in how many frames the id was seen, this one included"},
 	},
 	options: []Option{
-		{Name: "iou", Default: "0.3", Doc: "the least intersection over union with a box of the last frame to be the same thing, 0 to 1"},
+		{
+			Name: "iou", Default: "0.3",
+			Doc: "the least intersection over union with a box of the last frame to be the same thing, 0 to 1",
+		},
 		{Name: "lost", Default: "0", Doc: "for how many frames a thing may be out of sight and keep its id"},
-		{Name: "most", Default: "1000", Doc: "how many things are remembered at most; those longest out of sight are forgotten first"},
+		{
+			Name: "most", Default: "1000",
+			Doc: "how many things are remembered at most; those longest out of sight are forgotten first",
+		},
 	},
 	build: func(s *settings) body {
 		return &track{s.number("iou", 0, 1), s.whole("lost", 0, 10_000), s.whole("most", 1, maxTracks)}
@@ -68,8 +82,8 @@ type pair struct {
 	overlap    float64
 }
 
-// frame names the boxes of one frame and remembers them. The pairs that overlap most are made first; of equal ones the thing that is
-// known longest, then the box that comes first.
+// frame names the boxes of one frame and remembers them. The pairs that overlap most are made first; of equal ones the
+// thing that is known longest, then the box that comes first.
 func (f *track) frame(seen *tracks, data []byte, ids, ages []int64) {
 	var pairs []pair
 	for b := range ids {

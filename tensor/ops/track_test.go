@@ -31,28 +31,41 @@ func TestTrack(t *testing.T) {
 		frames [][]float32
 		want   [][]float64
 	}{
-		"ids stay, whatever the order":                {nil, [][]float32{slices.Concat(a, b), slices.Concat(b, aMoved)}, [][]float64{{1, 2}, {2, 1}}},
-		"what comes is new, what went is not found":   {nil, [][]float32{a, b, a}, [][]float64{{1}, {2}, {3}}},
-		"what was out of sight for as long as may be": {with{"lost": "1"}, [][]float32{a, b, a}, [][]float64{{1}, {2}, {1}}},
-		"too long":                          {with{"lost": "1"}, [][]float32{a, nil, nil, a}, [][]float64{{1}, {}, {}, {2}}},
-		"the larger overlap wins":           {nil, [][]float32{a, slices.Concat(c, aMoved)}, [][]float64{{1}, {2, 1}}},
-		"too little in common":              {with{"iou": "0.7"}, [][]float32{a, aMoved}, [][]float64{{1}, {2}}},
-		"no overlap is never the same":      {with{"iou": "0"}, [][]float32{a, b}, [][]float64{{1}, {2}}},
-		"boxes that are none have no id":    {nil, [][]float32{{nan, 0, 1, 1}, a}, [][]float64{{0}, {1}}},
-		"two that are the same keep theirs": {nil, [][]float32{slices.Concat(a, a), slices.Concat(a, a)}, [][]float64{{1, 2}, {1, 2}}},
-		"only so many are remembered":       {with{"most": "1", "lost": "9"}, [][]float32{slices.Concat(a, b), slices.Concat(a, b)}, [][]float64{{1, 2}, {1, 3}}},
+		"ids stay, whatever the order": {
+			nil, [][]float32{slices.Concat(a, b), slices.Concat(b, aMoved)}, [][]float64{{1, 2}, {2, 1}},
+		},
+		"what comes is new, what went is not found": {nil, [][]float32{a, b, a}, [][]float64{{1}, {2}, {3}}},
+		"what was out of sight for as long as may be": {
+			with{"lost": "1"}, [][]float32{a, b, a}, [][]float64{{1}, {2}, {1}},
+		},
+		"too long": {
+			with{"lost": "1"}, [][]float32{a, nil, nil, a}, [][]float64{{1}, {}, {}, {2}},
+		},
+		"the larger overlap wins":        {nil, [][]float32{a, slices.Concat(c, aMoved)}, [][]float64{{1}, {2, 1}}},
+		"too little in common":           {with{"iou": "0.7"}, [][]float32{a, aMoved}, [][]float64{{1}, {2}}},
+		"no overlap is never the same":   {with{"iou": "0"}, [][]float32{a, b}, [][]float64{{1}, {2}}},
+		"boxes that are none have no id": {nil, [][]float32{{nan, 0, 1, 1}, a}, [][]float64{{0}, {1}}},
+		"two that are the same keep theirs": {
+			nil, [][]float32{slices.Concat(a, a), slices.Concat(a, a)}, [][]float64{{1, 2}, {1, 2}},
+		},
+		"only so many are remembered": {
+			with{"most": "1", "lost": "9"}, [][]float32{
+				slices.Concat(a, b), slices.Concat(a, b),
+			}, [][]float64{{1, 2}, {1, 3}},
+		},
 	} {
 		if got, _ := follow(t, mustNew(t, "track", x.with), x.frames...); !slices.EqualFunc(got, x.want, slices.Equal) {
 			t.Errorf("%s: %v, want %v", name, got, x.want)
 		}
 	}
-	if _, ages := follow(t, mustNew(t, "track", with{"lost": "1"}), a, b, a, aMoved); !slices.EqualFunc(ages, [][]float64{{1}, {1}, {2}, {3}}, slices.Equal) {
+	if _, ages := follow(t, mustNew(t, "track", with{"lost": "1"}), a, b, a, aMoved); !slices.EqualFunc(ages,
+		[][]float64{{1}, {1}, {2}, {3}}, slices.Equal) {
 		t.Errorf("ages %v", ages)
 	}
 }
 
-// TestTrackFramesTogether: several frames in one call are the same as one after the other, and a state that was written and read goes
-// on as if nothing had been.
+// TestTrackFramesTogether: several frames in one call are the same as one after the other, and a state that was written
+// and read goes on as if nothing had been.
 func TestTrackFramesTogether(t *testing.T) {
 	for seed := range seeds {
 		rng := seeded(seed)
@@ -89,11 +102,24 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(s []byte) []byte{
-		"empty": func([]byte) []byte { return []byte{} }, "another version": func(s []byte) []byte { s[0]++; return s }, "cut off": func(s []byte) []byte { return s[:len(s)-1] },
-		"an id that was never given": func(s []byte) []byte { s[stateHead] = 9; return s }, "ids out of order": func(s []byte) []byte { s[stateHead] = 2; return s },
-		"a box that is none": func(s []byte) []byte { copy(s[stateHead+20:], []byte{0, 0, 0, 0, 0, 0, 0xf0, 0x7f}); return s },
+		"empty": func([]byte) []byte {
+			return []byte{}
+		}, "another version": func(s []byte) []byte {
+			s[0]++
+			return s
+		}, "cut off": func(s []byte) []byte { return s[:len(s)-1] },
+		"an id that was never given": func(s []byte) []byte {
+			s[stateHead] = 9
+			return s
+		}, "ids out of order": func(s []byte) []byte { s[stateHead] = 2; return s },
+		"a box that is none": func(s []byte) []byte {
+			copy(s[stateHead+20:], []byte{0, 0, 0, 0, 0, 0, 0xf0, 0x7f})
+			return s
+		},
 	} {
-		if _, err := f.Run(&Call{Inputs: []tensor.Tensor{boxes}, State: spoil(slices.Clone(r.State))}); !errors.Is(err, errState) {
+		if _, err := f.Run(&Call{
+			Inputs: []tensor.Tensor{boxes}, State: spoil(slices.Clone(r.State)),
+		}); !errors.Is(err, errState) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -37,7 +37,8 @@ func (t *tracks) trim(most int) {
 	})
 }
 
-// A state is the format's version, the last id, and for each thing its id, age, frames out of sight and box, little-endian.
+// A state is the format's version, the last id, and for each thing its id, age, frames out of sight and box,
+// little-endian.
 const (
 	stateVersion = 1
 	stateHead    = 1 + 8
@@ -72,7 +73,8 @@ func readTracks(data []byte) (t tracks, err error) {
 	t.list = make([]followed, n)
 	for i := range t.list {
 		at, x := data[stateHead+stateEach*i:], &t.list[i]
-		x.id, x.age, x.missed = binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:]), binary.LittleEndian.Uint32(at[16:])
+		x.id, x.age, x.missed = binary.LittleEndian.Uint64(at), binary.LittleEndian.Uint64(at[8:]),
+			binary.LittleEndian.Uint32(at[16:])
 		for k := range x.box {
 			x.box[k] = math.Float64frombits(binary.LittleEndian.Uint64(at[20+8*k:]))
 		}

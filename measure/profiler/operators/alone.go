@@ -17,10 +17,10 @@ const (
 	tock = "tock"
 )
 
-// alone is a model of nothing but copies of an operator, all on the same inputs, each with weights of its own. Nobody takes
-// their outputs: memory for them is the runtime's own, as within a model. With heat, a product of matrices runs before each: a
-// processor that has just multiplied at full width does everything else more slowly for a while. An operator without a type
-// is left out.
+// alone is a model of nothing but copies of an operator, all on the same inputs, each with weights of its own. Nobody
+// takes their outputs: memory for them is the runtime's own, as within a model. With heat, a product of matrices runs
+// before each: a processor that has just multiplied at full width does everything else more slowly for a while. An
+// operator without a type is left out.
 func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 	g := onnxmodel.NewGraph("alone")
 	for i := range o.Inputs {
@@ -49,7 +49,9 @@ func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 		if o.Node.OpType == "" {
 			continue
 		}
-		n := &pb.NodeProto{Name: fmt.Sprintf("copy%d", c), OpType: o.Node.OpType, Domain: o.Node.Domain, Attribute: o.Node.Attribute}
+		n := &pb.NodeProto{
+			Name: fmt.Sprintf("copy%d", c), OpType: o.Node.OpType, Domain: o.Node.Domain, Attribute: o.Node.Attribute,
+		}
 		for i := range o.Inputs {
 			in := &o.Inputs[i]
 			name := fmt.Sprintf("x%d", i)
@@ -85,11 +87,13 @@ func called(at *At) *pb.ModelProto {
 	for i, out := range at.Outputs {
 		y := fmt.Sprintf("y%d", i)
 		if !at.Batched {
-			g.InitializerRaw("c"+y, out.DType, make([]byte, out.Bytes()), out.Shape...).Node("Identity", []string{"c" + y}, []string{y})
+			g.InitializerRaw("c"+y, out.DType, make([]byte, out.Bytes()), out.Shape...).Node("Identity",
+				[]string{"c" + y}, []string{y})
 		} else {
 			rest := out.Shape[1:]
 			g.InitializerInt64("rest"+y, rest, int64(len(rest))).
-				Node("Shape", []string{"x0"}, []string{"items" + y}, onnxmodel.AttrInt("start", 0), onnxmodel.AttrInt("end", 1)).
+				Node("Shape", []string{"x0"}, []string{"items" + y}, onnxmodel.AttrInt("start", 0),
+					onnxmodel.AttrInt("end", 1)).
 				Node("Concat", []string{"items" + y, "rest" + y}, []string{"shape" + y}, onnxmodel.AttrInt("axis", 0)).
 				Node("ConstantOfShape", []string{"shape" + y}, []string{y}, zero(out.DType))
 		}
@@ -113,13 +117,15 @@ func zero(d onnxmodel.DType) onnxmodel.Attr {
 }
 
 // heater are the matrices whose product heats.
-var heater = [2]Operand{{DType: onnxmodel.Float32, Shape: []int64{32, 256}}, {DType: onnxmodel.Float32, Shape: []int64{256, 256}}}
+var heater = [2]Operand{
+	{DType: onnxmodel.Float32, Shape: []int64{32, 256}}, {DType: onnxmodel.Float32, Shape: []int64{256, 256}},
+}
 
 // fed says whether the operand is an input of the model. Values without dimensions cannot be: they are written into it.
 func (o *Operand) fed() bool { return !o.Absent && !o.Constant && len(o.Shape) > 0 }
 
-// overwrites returns the input that a convolution adds its result to, or -1. Within a model it is written over; an input of
-// the model must not be, and would be copied first, so that copies take each other's results.
+// overwrites returns the input that a convolution adds its result to, or -1. Within a model it is written over; an
+// input of the model must not be, and would be copied first, so that copies take each other's results.
 func (o *Operator) overwrites() int {
 	if (o.Node.OpType == "Conv" || o.Node.OpType == "FusedConv") && len(o.Inputs) > 3 && !o.Inputs[3].Absent {
 		return 3

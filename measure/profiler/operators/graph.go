@@ -90,7 +90,8 @@ func (g *Graph) Batch(items int) (*At, error) {
 	}
 	at := &At{Batched: g.batched(constant)}
 	if !at.Batched && items != 1 {
-		return nil, fmt.Errorf("operators: graph %q: it has no batch dimension, and takes one item, not %d", g.model.Graph.Name, items)
+		return nil, fmt.Errorf("operators: graph %q: it has no batch dimension, and takes one item, not %d",
+			g.model.Graph.Name, items)
 	}
 	for _, in := range g.model.Graph.Input {
 		if !constant[in.Name] {

@@ -12,14 +12,14 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// Bounds on the model of one operator: it is to run long enough for the clock, but not so long that something always comes
-// between.
+// Bounds on the model of one operator: it is to run long enough for the clock, but not so long that something always
+// comes between.
 const (
 	runTime    = 300.0  // microseconds
 	maxRunTime = 3000.0 // microseconds
 	maxCopies  = 128
-	// What an operator takes that is measured between products of matrices at least, so that it is not lost beside them; and how
-	// many copies of it are.
+	// What an operator takes that is measured between products of matrices at least, so that it is not lost beside
+	// them; and how many copies of it are.
 	leastHeated = 3.0 // microseconds
 	maxHeated   = 16
 )
@@ -68,8 +68,8 @@ func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing,
 	return run(copies, base, true, b.effort)
 }
 
-// copies is how many copies of an operator are measured together. All their weights are to be about as many bytes as the
-// model touches; without weights, only the clock matters.
+// copies is how many copies of an operator are measured together. All their weights are to be about as many bytes as
+// the model touches; without weights, only the clock matters.
 func (o *Operator) copies(us float64) int {
 	us = max(us, 0.01)
 	n := runTime / us
@@ -116,7 +116,8 @@ func (b *bench) call(ctx context.Context, at *At, items, threads int) (Timing, e
 }
 
 // run writes a model, runs it as it is and measures that.
-func (b *bench) run(ctx context.Context, m *pb.ModelProto, threads, limit int, batch *dataplane.Batch, e Effort) (_ Timing, err error) {
+func (b *bench) run(ctx context.Context, m *pb.ModelProto, threads, limit int, batch *dataplane.Batch,
+	e Effort) (_ Timing, err error) {
 	path := filepath.Join(b.dir, "alone.onnx")
 	if err := onnxmodel.Write(path, m); err != nil {
 		return Timing{}, err
@@ -124,7 +125,8 @@ func (b *bench) run(ctx context.Context, m *pb.ModelProto, threads, limit int, b
 	return measure(ctx, b.rt, path, threads, limit, true, batch, e)
 }
 
-func measure(ctx context.Context, rt Runtime, path string, threads, limit int, asIs bool, batch *dataplane.Batch, e Effort) (_ Timing, err error) {
+func measure(ctx context.Context, rt Runtime, path string, threads, limit int, asIs bool, batch *dataplane.Batch,
+	e Effort) (_ Timing, err error) {
 	r, err := rt.Open(ctx, path, threads, limit, asIs)
 	if err != nil {
 		return Timing{}, err

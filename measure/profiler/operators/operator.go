@@ -16,8 +16,8 @@ type Operator struct {
 	Node   *pb.NodeProto // its type and attributes
 	Opset  int64         // the version of its operator set
 	Inputs []Operand
-	// Among is how many bytes the model touches in one run, rounded: the operator finds its weights in a cache that holds
-	// them all, or does not. It is 0 for an operator that hardly has weights.
+	// Among is how many bytes the model touches in one run, rounded: the operator finds its weights in a cache that
+	// holds them all, or does not. It is 0 for an operator that hardly has weights.
 	Among int64
 }
 
@@ -40,8 +40,8 @@ func (o *Operand) Bytes() int64 {
 	return n
 }
 
-// Key identifies the operator and the threads it runs on, in words: type, version, attributes, inputs, threads. Equal keys
-// take equal time on one machine. Weights are marked with a star: their shape counts, not what they are.
+// Key identifies the operator and the threads it runs on, in words: type, version, attributes, inputs, threads. Equal
+// keys take equal time on one machine. Weights are marked with a star: their shape counts, not what they are.
 func (o *Operator) Key(threads int) string {
 	var b strings.Builder
 	if o.Node.Domain != "" {
@@ -83,8 +83,9 @@ const few = 4 << 10
 
 // heavy are the operators that multiply at the processor's full width; the others run between them.
 var heavy = map[string]bool{
-	"Conv": true, "FusedConv": true, "ConvTranspose": true, "MatMul": true, "FusedMatMul": true, "Gemm": true, "FusedGemm": true,
-	"LSTM": true, "GRU": true, "RNN": true, "Attention": true,
+	"Conv": true, "FusedConv": true, "ConvTranspose": true, "MatMul": true, "FusedMatMul": true, "Gemm": true,
+	"FusedGemm": true,
+	"LSTM":      true, "GRU": true, "RNN": true, "Attention": true,
 }
 
 // weights are the bytes of constants that a run of the operator touches: of a table, the rows that are looked up.

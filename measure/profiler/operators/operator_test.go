@@ -12,7 +12,9 @@ import (
 func convolution() *Operator {
 	return &Operator{
 		Node: &pb.NodeProto{OpType: "Conv", Domain: "com.microsoft.nchwc", Output: []string{"y"},
-			Attribute: []*pb.AttributeProto{onnxmodel.AttrInts("strides", 2, 2), onnxmodel.AttrString("activation", "Relu")}},
+			Attribute: []*pb.AttributeProto{
+				onnxmodel.AttrInts("strides", 2, 2), onnxmodel.AttrString("activation", "Relu"),
+			}},
 		Opset: 1,
 		Inputs: []Operand{
 			{DType: onnxmodel.Float32, Shape: []int64{4, 32, 8, 8}},
@@ -24,7 +26,8 @@ func convolution() *Operator {
 
 // TestKey checks what a key says, and that everything that time depends on changes it.
 func TestKey(t *testing.T) {
-	const want = `com.microsoft.nchwc.Conv@1{activation="Relu" strides=[2,2]}(FP32[4,32,8,8] FP32[64,32,3,3]* -)>+ threads=2`
+	const want = `com.microsoft.nchwc.Conv@1{activation="Relu" strides=[2,2]}` +
+		`(FP32[4,32,8,8] FP32[64,32,3,3]* -)>+ threads=2`
 	if got := convolution().Key(2); got != want {
 		t.Errorf("key is %s, want %s", got, want)
 	}
@@ -64,7 +67,10 @@ func TestCopies(t *testing.T) {
 		among int64
 		us    float64
 		want  int
-	}{{0, 100, 3}, {0, 1e6, 1}, {0, 0, maxCopies}, {1 << 20, 10, 14}, {1 << 20, 1000, 3}, {1 << 20, 1e5, 1}, {256 << 10, 1, 4}} {
+	}{
+		{0, 100, 3}, {0, 1e6, 1}, {0, 0, maxCopies}, {1 << 20, 10, 14}, {1 << 20, 1000, 3}, {1 << 20, 1e5, 1},
+		{256 << 10, 1, 4},
+	} {
 		o.Among = c.among
 		if got := o.copies(c.us); got != c.want {
 			t.Errorf("among %d bytes, %v us: %d copies, want %d", c.among, c.us, got, c.want)
@@ -75,7 +81,9 @@ func TestCopies(t *testing.T) {
 // TestLookups counts the rows that are looked up, not the table.
 func TestLookups(t *testing.T) {
 	o := &Operator{Node: &pb.NodeProto{OpType: "Gather"}, Inputs: []Operand{
-		{DType: onnxmodel.Float32, Shape: []int64{1000, 16}, Constant: true}, {DType: onnxmodel.Int64, Shape: []int64{2, 5}}}}
+		{
+			DType: onnxmodel.Float32, Shape: []int64{1000, 16}, Constant: true,
+		}, {DType: onnxmodel.Int64, Shape: []int64{2, 5}}}}
 	if got := o.weights(); got != 10*16*4 {
 		t.Errorf("%d bytes, want those of ten rows", got)
 	}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
-	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/models/onnxmodel/zoo"
-	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 )
 
 // quick is less than a good measurement takes.
@@ -58,9 +58,9 @@ func memory(t *testing.T) *Store {
 	return s
 }
 
-// TestPredictsRealNetworks compares with whole networks, as loosely as noise demands, and checks what must hold whatever the
-// machine does: an operator is measured once, more work takes longer, and branches at once never take longer than one after
-// the other.
+// TestPredictsRealNetworks compares with whole networks, as loosely as noise demands, and checks what must hold
+// whatever the machine does: an operator is measured once, more work takes longer, and branches at once never take
+// longer than one after the other.
 func TestPredictsRealNetworks(t *testing.T) {
 	rt := newRuntime(t)
 	store := memory(t)
@@ -88,7 +88,8 @@ func TestPredictsRealNetworks(t *testing.T) {
 				t.Errorf("%s: %+v", name, p)
 			}
 			if name == "inception" && p.Parallel.Best >= p.Sequential.Best {
-				t.Errorf("%s has branches, but takes %v us with them at once and %v us without", name, p.Parallel.Best, p.Sequential.Best)
+				t.Errorf("%s has branches, but takes %v us with them at once and %v us without", name, p.Parallel.Best,
+					p.Sequential.Best)
 			}
 		}
 		if small, large := got.Predictions[0].Sequential.Best, got.Predictions[1].Sequential.Best; small >= large {
@@ -152,7 +153,8 @@ func TestUnbatched(t *testing.T) {
 	if _, err := Predict(t.Context(), c, path, []int{1}, []int{1}); err != nil {
 		t.Error(err)
 	}
-	if _, err := Predict(t.Context(), c, path, []int{1, 2}, []int{1}); err == nil || !strings.Contains(err.Error(), "no batch dimension") {
+	if _, err := Predict(t.Context(), c, path, []int{1, 2}, []int{1}); err == nil ||
+		!strings.Contains(err.Error(), "no batch dimension") {
 		t.Errorf("error is %v, want one that says that there is no batch dimension", err)
 	}
 }

@@ -20,11 +20,11 @@ type Config struct {
 	Runtime Runtime
 	Store   *Store
 	Effort  Effort // of one operator in one round; the zero value is DefaultEffort
-	// Rounds is how often every operator is measured, apart in time, so that whatever disturbs the machine for a while does
-	// not stay in the store; 0 means 2.
+	// Rounds is how often every operator is measured, apart in time, so that whatever disturbs the machine for a while
+	// does not stay in the store; 0 means 2.
 	Rounds int
-	// AsWritten predicts from the graph as it lies in the file, without asking the runtime what it makes of it: that shows what
-	// fusion is worth, and is no prediction of what the runtime does.
+	// AsWritten predicts from the graph as it lies in the file, without asking the runtime what it makes of it: that
+	// shows what fusion is worth, and is no prediction of what the runtime does.
 	AsWritten bool
 	// Progress, which may be nil, is called before every operator is measured.
 	Progress func(done, total int, what string)
@@ -52,8 +52,8 @@ type Forecast struct {
 	Predictions []Prediction
 }
 
-// Predict returns predictions for every batch size on every number of threads, in that order. Operators that the store lacks are
-// measured, once, and saved.
+// Predict returns predictions for every batch size on every number of threads, in that order. Operators that the store
+// lacks are measured, once, and saved.
 func Predict(ctx context.Context, c Config, model string, batches, threads []int) (_ *Forecast, err error) {
 	dir, err := os.MkdirTemp("", "sluice-operators-")
 	if err != nil {

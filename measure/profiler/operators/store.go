@@ -51,8 +51,8 @@ const (
 	longestKey  = 1 << 10 // bytes; longer ones are known by their sum
 )
 
-// OpenShelf reads the operators of a shelf. Times of another host, and what cannot have been measured, are removed: they are measured
-// anew when they are asked for.
+// OpenShelf reads the operators of a shelf. Times of another host, and what cannot have been measured, are removed:
+// they are measured anew when they are asked for.
 func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
 	s := &Store{shelf: shelf, fresh: map[string]Timing{}, host: host, times: map[string]Timing{}}
 	gone := make(map[string][]byte)
@@ -97,8 +97,8 @@ type storeFile struct {
 	Operators map[string]Timing `json:"operators"`
 }
 
-// Open reads the operators of a file; one that is not there yet has none. Times of another processor or another version of
-// the runtime are refused: they say nothing here. An empty path keeps operators only as long as the store is used.
+// Open reads the operators of a file; one that is not there yet has none. Times of another processor or another version
+// of the runtime are refused: they say nothing here. An empty path keeps operators only as long as the store is used.
 func Open(path string, host profiler.Host) (*Store, error) {
 	s := &Store{path: path, host: host, times: map[string]Timing{}}
 	if path == "" {
@@ -136,7 +136,8 @@ func (s *Store) decode(data []byte) error {
 		return fmt.Errorf("format is %q, want %q: move the file away, operators are measured anew", f.Format, Format)
 	}
 	if f.Host != s.host {
-		return fmt.Errorf("measured on %s, this is %s: times of one do not hold on the other; use another file here", describe(f.Host), describe(s.host))
+		return fmt.Errorf("measured on %s, this is %s: times of one do not hold on the other; use another file here",
+			describe(f.Host), describe(s.host))
 	}
 	for key, t := range f.Operators {
 		if !t.possible() {
@@ -176,8 +177,8 @@ func (s *Store) Len() int {
 	return len(s.times)
 }
 
-// Save writes the file so that a reader sees the old one or the new one, never half of either; to a shelf, what was put since the
-// last time.
+// Save writes the file so that a reader sees the old one or the new one, never half of either; to a shelf, what was put
+// since the last time.
 func (s *Store) Save() error {
 	if s.shelf != nil {
 		return s.put()

@@ -51,11 +51,15 @@ func TestStoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range []func(*profiler.Host){
-		func(h *profiler.Host) { h.CPU = "another" }, func(h *profiler.Host) { h.Cores = 4 }, func(h *profiler.Host) { h.ONNXRuntime = "1.31.0" },
+		func(h *profiler.Host) {
+			h.CPU = "another"
+		}, func(h *profiler.Host) { h.Cores = 4 }, func(h *profiler.Host) { h.ONNXRuntime = "1.31.0" },
 	} {
 		other := host
 		change(&other)
-		if _, err := Open(path, other); err == nil || !strings.Contains(err.Error(), "times of one do not hold on the other") || !strings.Contains(err.Error(), path) {
+		if _, err := Open(path, other); err == nil ||
+			!strings.Contains(err.Error(), "times of one do not hold on the other") ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("on %+v the error is %v", other, err)
 		}
 	}
@@ -64,7 +68,8 @@ func TestStoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for old, bad := range map[string]string{
-		"sluice-operators/1": "sluice-operators/9", `"best_us": 1`: `"best_us": -1`, `"typical_us": 1`: `"typical_us": 0.5`, `"runs": 1`: `"runs": 0`,
+		"sluice-operators/1": "sluice-operators/9", `"best_us": 1`: `"best_us": -1`,
+		`"typical_us": 1`: `"typical_us": 0.5`, `"runs": 1`: `"runs": 0`,
 		`"operators"`: `"oporators"`, "}": "",
 	} {
 		if err := os.WriteFile(path, []byte(strings.Replace(string(good), old, bad, 1)), 0o644); err != nil {
@@ -103,8 +108,8 @@ func (s *shelf) Keep(entries map[string][]byte) error {
 	return nil
 }
 
-// TestShelfKeeps checks that a table holds what was put, under keys of any length, that only what is new is written, and that times of
-// another machine, and what is no time, are removed from it.
+// TestShelfKeeps checks that a table holds what was put, under keys of any length, that only what is new is written,
+// and that times of another machine, and what is no time, are removed from it.
 func TestShelfKeeps(t *testing.T) {
 	on := &shelf{entries: map[string][]byte{"junk": []byte("junk")}}
 	s, err := OpenShelf(on, host)

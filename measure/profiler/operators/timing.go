@@ -11,8 +11,8 @@ import (
 // Timing is how long something takes, in microseconds.
 type Timing struct {
 	Best float64 `json:"best_us"` // the shortest of all runs
-	// Typical is what a tenth of the runs does not exceed: the time when nothing else is in the way. The shortest may be luck
-	// where threads wait for each other.
+	// Typical is what a tenth of the runs does not exceed: the time when nothing else is in the way. The shortest may
+	// be luck where threads wait for each other.
 	Typical float64 `json:"typical_us"`
 	Runs    int     `json:"runs"`
 }
@@ -36,7 +36,8 @@ const (
 	agreement = 0.02
 )
 
-// repeat runs a batch again and again and returns the times in ascending order. The first runs plan memory and do not count.
+// repeat runs a batch again and again and returns the times in ascending order. The first runs plan memory and do not
+// count.
 func repeat(ctx context.Context, r dataplane.Runner, b *dataplane.Batch, e Effort) ([]float64, error) {
 	var all, least []float64
 	began := time.Now()

@@ -42,7 +42,9 @@ type Line struct {
 	Faint bool // for what others are held against, such as the demand
 }
 
-var palette = []color.RGBA{blue, red, green, orange, violet, teal, {0xbe, 0x18, 0x5d, 0xff}, {0x65, 0x4a, 0x1e, 0xff}, ink}
+var palette = []color.RGBA{
+	blue, red, green, orange, violet, teal, {0xbe, 0x18, 0x5d, 0xff}, {0x65, 0x4a, 0x1e, 0xff}, ink,
+}
 
 // names lists the lines of all panels, each once.
 func (c *Chart) names() (names []string, faint map[string]bool) {
@@ -111,7 +113,7 @@ func (c *Chart) draw(to draw.Canvas) error {
 	}
 	_, _, rows, cols := c.size()
 	to.SetColor(color.White)
-	to.Fill(to.Rectangle.Path())
+	to.Fill(to.Path())
 	to.FillText(style(14, true, ink), vg.Point{X: 12, Y: to.Max.Y - 24}, c.Title)
 	colours := c.colours()
 	c.legend(to, colours)
@@ -128,7 +130,9 @@ func (c *Chart) draw(to draw.Canvas) error {
 			}
 		}
 	}
-	tiles := draw.Tiles{Rows: rows, Cols: cols, PadTop: 70, PadBottom: 8, PadLeft: 8, PadRight: 16, PadX: 14, PadY: header}
+	tiles := draw.Tiles{
+		Rows: rows, Cols: cols, PadTop: 70, PadBottom: 8, PadLeft: 8, PadRight: 16, PadX: 14, PadY: header,
+	}
 	for r, canvases := range gp.Align(plots, tiles, to) {
 		for k, canvas := range canvases {
 			if plots[r][k] == nil {
@@ -165,8 +169,8 @@ func (p *Panel) plot(colours map[string]color.RGBA) (*gp.Plot, error) {
 	g.X.Label.TextStyle = tickStyle(g.X.Label.TextStyle)
 	g.X.Tick.Label, g.Y.Tick.Label = tickStyle(g.X.Tick.Label), tickStyle(g.Y.Tick.Label)
 	g.X.Tick.Marker, g.Y.Tick.Marker = ticks{8}, ticks{5}
-	g.X.LineStyle.Color, g.Y.LineStyle.Color = faint, faint
-	g.X.Tick.LineStyle.Color, g.Y.Tick.LineStyle.Color = faint, faint
+	g.X.Color, g.Y.Color = faint, faint
+	g.X.Tick.Color, g.Y.Tick.Color = faint, faint
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = faint

@@ -47,7 +47,8 @@ func New(title string, names []string, reports []*report.Report) (*Figure, error
 		end = max(end, r.DurationS)
 		if n := len(r.Series); n > 0 {
 			last := r.Series[n-1].AtS
-			// A single bucket after the load ended holds the few answers that were still under way: it would only add a cliff.
+			// A single bucket after the load ended holds the few answers that were still under way: it would only add a
+			// cliff.
 			if last+1e-9 < r.DurationS || last > r.DurationS+r.BucketS/2 || r.DurationS <= 0 {
 				end = max(end, last+r.BucketS)
 			}
@@ -119,7 +120,7 @@ const header = vg.Length(34)
 
 func (f *Figure) draw(c draw.Canvas) {
 	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
+	c.Fill(c.Path())
 	top := 14 + f.lead
 	if f.title != "" {
 		st := style(14, true, ink)
@@ -137,7 +138,10 @@ func (f *Figure) draw(c draw.Canvas) {
 			plots[i][k] = row[k].plot(i == rows-1, k == 0)
 		}
 	}
-	tiles := draw.Tiles{Rows: rows, Cols: cols, PadTop: top + header - 14, PadBottom: 8, PadLeft: 8, PadRight: 16, PadX: 14, PadY: header}
+	tiles := draw.Tiles{
+		Rows: rows, Cols: cols, PadTop: top + header - 14, PadBottom: 8, PadLeft: 8, PadRight: 16, PadX: 14,
+		PadY: header,
+	}
 	canvases := gp.Align(plots, tiles, c)
 	for i, row := range plots {
 		for k, p := range row {

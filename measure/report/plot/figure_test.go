@@ -3,6 +3,7 @@ package plot
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"image/png"
 	"io"
 	"math"
@@ -20,14 +21,19 @@ import (
 // bursty is a made-up run with a burst in its middle.
 func bursty(seed uint64, slow float64) *report.Report {
 	r := rand.New(rand.NewPCG(seed, 1))
-	rec := report.NewRecorder([]report.AppInfo{{Name: "digits", BestAccuracy: 0.98, SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 95}}}, report.Options{})
+	rec := report.NewRecorder([]report.AppInfo{
+		{Name: "digits", BestAccuracy: 0.98, SLO: serving.SLO{Latency: 100 * time.Millisecond, Percentile: 95}},
+	}, report.Options{})
 	for at := 0.0; at < 30; {
-		rate := 300 + 900*math.Exp(-math.Pow((at-15)/4, 2))
+		rate := 300 + 900*math.Exp(-(at-15)/4*((at-15)/4))
 		at += r.ExpFloat64() / rate
 		load := rate / 1200
 		latency := (8 + 80*load*r.ExpFloat64()*load) * slow
 		arrived := serving.Time(at * 1e9)
-		o := report.Outcome{Arrived: arrived, Done: arrived + serving.Time(latency*1e6), Deadline: arrived + 100e6, Items: 1, Batch: 1 + int32(12*load*r.Float64()), Accuracy: 0.98 - 0.15*load, Label: report.LabelWrong}
+		o := report.Outcome{
+			Arrived: arrived, Done: arrived + serving.Time(latency*1e6), Deadline: arrived + 100e6, Items: 1,
+			Batch: 1 + int32(12*load*r.Float64()), Accuracy: 0.98 - 0.15*load, Label: report.LabelWrong,
+		}
 		// The busier, the smaller the variant.
 		o.Variant = serving.VariantID(min(4, max(0, int(load*5+r.NormFloat64()*0.6))))
 		if r.Float64() < o.Accuracy {
@@ -39,7 +45,11 @@ func bursty(seed uint64, slow float64) *report.Report {
 		}
 		rec.Add(&o)
 	}
-	return rec.Report(report.Meta{Name: "live", Duration: 30 * time.Second, Variants: []string{"digits-xlarge", "digits-large", "digits-medium", "digits-small", "digits-tiny"}})
+	return rec.Report(report.Meta{
+		Name: "live", Duration: 30 * time.Second, Variants: []string{
+			"digits-xlarge", "digits-large", "digits-medium", "digits-small", "digits-tiny",
+		},
+	})
 }
 
 func TestFormats(t *testing.T) {
@@ -82,7 +92,10 @@ func TestFormats(t *testing.T) {
 				colours[[3]uint32{r >> 8, g >> 8, b >> 8}]++
 			}
 		}
-		for name, c := range map[string][3]uint32{"served": {0x25, 0x63, 0xeb}, "accuracy": {0x05, 0x96, 0x69}, "measured": {0xd9, 0x77, 0x06}, "p99": {0x7c, 0x3a, 0xed}, "batch": {0x0e, 0x74, 0x90}, "SLO": {0xdc, 0x26, 0x26}} {
+		for name, c := range map[string][3]uint32{
+			"served": {0x25, 0x63, 0xeb}, "accuracy": {0x05, 0x96, 0x69}, "measured": {0xd9, 0x77, 0x06},
+			"p99": {0x7c, 0x3a, 0xed}, "batch": {0x0e, 0x74, 0x90}, "SLO": {0xdc, 0x26, 0x26},
+		} {
 			if colours[c] < 50 {
 				t.Errorf("%v: the colour of %s covers %d pixels, want a curve's worth", len(f.names), name, colours[c])
 			}
@@ -90,13 +103,16 @@ func TestFormats(t *testing.T) {
 		svg := b.String()
 		d := xml.NewDecoder(&b)
 		for {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("the SVG is not well-formed: %v", err)
 			}
 		}
-		for _, want := range append([]string{"Queries per second", "Latency (ms)", "Accuracy (%)", "Mean batch size (items)", "time (s)", "SLO violations", "measured", "Answered by variant", ">xlarge<", ">tiny<"}, c.names[1:]...) {
+		for _, want := range append([]string{
+			"Queries per second", "Latency (ms)", "Accuracy (%)", "Mean batch size (items)", "time (s)",
+			"SLO violations", "measured", "Answered by variant", ">xlarge<", ">tiny<",
+		}, c.names[1:]...) {
 			if !strings.Contains(svg, want) {
 				t.Errorf("the SVG does not say %q", want)
 			}
@@ -150,7 +166,10 @@ func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64
 		want      string
-	}{{0, 1200, "0 500 1,000"}, {0, 1, "0.0 0.2 0.4 0.6 0.8 1.0"}, {85, 100, "85 90 95 100"}, {-2, 2, "-2 -1 0 1 2"}, {0, 0.04, "0.00 0.01 0.02 0.03 0.04"}} {
+	}{
+		{0, 1200, "0 500 1,000"}, {0, 1, "0.0 0.2 0.4 0.6 0.8 1.0"}, {85, 100, "85 90 95 100"}, {-2, 2, "-2 -1 0 1 2"},
+		{0, 0.04, "0.00 0.01 0.02 0.03 0.04"},
+	} {
 		var got []string
 		for _, k := range (ticks{most: 5}).Ticks(c.low, c.high) {
 			got = append(got, k.Label)

@@ -79,7 +79,9 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 		}
 		// More variants than a legend holds say nothing.
 		if stack := served(l, &list[0]); len(stack) > 0 && len(stack) <= maxLayers*2/3 {
-			f.panels = append(f.panels, []panel{{name: "Served by variant (% of items)", stack: stack, xEnd: end, yHigh: 100, upright: l.Demand}})
+			f.panels = append(f.panels, []panel{
+				{name: "Served by variant (% of items)", stack: stack, xEnd: end, yHigh: 100, upright: l.Demand},
+			})
 		}
 	}
 	f.panels[len(f.panels)-1][0].xName = "queries served per second"
@@ -91,10 +93,13 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 }
 
 // distinct are colours of lines that are told apart.
-var distinct = []color.RGBA{blue, orange, green, violet, red, teal, grey, ink, {0xdb, 0x27, 0x77, 0xff}, {0x65, 0xa3, 0x0d, 0xff}, {0x92, 0x40, 0x0e, 0xff}, {0x0e, 0xa5, 0xe9, 0xff}}
+var distinct = []color.RGBA{
+	blue, orange, green, violet, red, teal, grey, ink, {0xdb, 0x27, 0x77, 0xff}, {0x65, 0xa3, 0x0d, 0xff},
+	{0x92, 0x40, 0x0e, 0xff}, {0x0e, 0xa5, 0xe9, 0xff},
+}
 
-// served is which variants serve along a frontier, the least accurate below. A plan for more is a plan for less: what a point
-// says holds from the point before it.
+// served is which variants serve along a frontier, the least accurate below. A plan for more is a plan for less: what a
+// point says holds from the point before it.
 func served(l Legend, f *Frontier) []layer {
 	var kinds []int
 	for v := range l.Variants {
@@ -197,6 +202,8 @@ func (p *panel) lineHead(c draw.Canvas, data vg.Rectangle) {
 		text := "the demand asked for"
 		x = data.Max.X - entry.Width(text)
 		c.FillText(entry, vg.Point{X: x, Y: data.Max.Y + 20}, text)
-		c.StrokeLine2(draw.LineStyle{Color: muted, Width: 1, Dashes: []vg.Length{4, 3}}, x-gap-sample, data.Max.Y+23.2, x-gap, data.Max.Y+23.2)
+		c.StrokeLine2(draw.LineStyle{
+			Color: muted, Width: 1, Dashes: []vg.Length{4, 3},
+		}, x-gap-sample, data.Max.Y+23.2, x-gap, data.Max.Y+23.2)
 	}
 }

@@ -17,13 +17,18 @@ func falling(name string, end, from, to float64) Frontier {
 	for k := 1.0; k <= 10; k++ {
 		x := k / 10
 		a := from + (to-from)*x*x
-		f.Points = append(f.Points, FrontierPoint{Throughput: end * x, Accuracy: a, Apps: []float64{a + 0.01, a - 0.02}, Shares: []float64{x * x, 1 - x*x, 0}})
+		f.Points = append(f.Points, FrontierPoint{
+			Throughput: end * x, Accuracy: a, Apps: []float64{a + 0.01, a - 0.02}, Shares: []float64{x * x, 1 - x*x, 0},
+		})
 	}
 	return f
 }
 
 func TestFrontiers(t *testing.T) {
-	legend := Legend{Demand: 300, Apps: []string{"digits", "scenes"}, Variants: []string{"digits-small", "digits-large", "digits-none"}, Accuracies: []float64{0.7, 0.9, 0.95}}
+	legend := Legend{
+		Demand: 300, Apps: []string{"digits", "scenes"}, Variants: []string{"digits-small", "digits-large",
+			"digits-none"}, Accuracies: []float64{0.7, 0.9, 0.95},
+	}
 	for _, c := range []struct {
 		file   string
 		list   []Frontier
@@ -31,9 +36,17 @@ func TestFrontiers(t *testing.T) {
 		hasNot []string
 	}{
 		{"frontier-one", []Frontier{falling("proteus", 900, 0.95, 0.8)},
-			[]string{"Accuracy (%)", "Accuracy of each app (%)", ">scenes<", "Served by variant (% of items)", ">small<", "queries served per second", "the demand asked for"}, []string{">none<", "time (s)"}},
-		{"frontier-three", []Frontier{falling("proteus", 900, 0.95, 0.8), falling("clipper-ht", 900, 0.78, 0.78), falling("clipper-ha", 250, 0.95, 0.95)},
-			[]string{"Accuracy (%)", ">proteus<", ">clipper-ha<", "queries served per second"}, []string{"Served by variant", "of each app"}},
+			[]string{
+				"Accuracy (%)", "Accuracy of each app (%)", ">scenes<", "Served by variant (% of items)", ">small<",
+				"queries served per second", "the demand asked for",
+			}, []string{">none<", "time (s)"}},
+		{"frontier-three", []Frontier{
+			falling("proteus", 900, 0.95, 0.8), falling("clipper-ht", 900, 0.78, 0.78),
+			falling("clipper-ha", 250, 0.95, 0.95),
+		},
+			[]string{
+				"Accuracy (%)", ">proteus<", ">clipper-ha<", "queries served per second",
+			}, []string{"Served by variant", "of each app"}},
 	} {
 		f, err := NewFrontier("What this fleet gives", legend, c.list)
 		if err != nil {
@@ -56,7 +69,8 @@ func TestFrontiers(t *testing.T) {
 			pixels, want := 0, distinct[i]
 			for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
 				for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
-					if r, g, b, _ := img.At(x, y).RGBA(); uint8(r>>8) == want.R && uint8(g>>8) == want.G && uint8(b>>8) == want.B {
+					if r, g, b, _ := img.At(x, y).RGBA(); uint8(r>>8) == want.R && uint8(g>>8) == want.G &&
+						uint8(b>>8) == want.B {
 						pixels++
 					}
 				}
@@ -68,7 +82,7 @@ func TestFrontiers(t *testing.T) {
 		svg := b.String()
 		d := xml.NewDecoder(&b)
 		for {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("the SVG is not well-formed: %v", err)

@@ -102,7 +102,7 @@ const legendSample, legendGap, legendSpace = vg.Length(11), vg.Length(5), vg.Len
 
 func (h *Heat) draw(c draw.Canvas) {
 	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
+	c.Fill(c.Path())
 	c.FillText(style(14, true, ink), vg.Point{X: 12, Y: c.Max.Y - 24}, h.Title)
 	c.FillText(style(10, false, muted), vg.Point{X: 12, Y: c.Max.Y - 41}, h.Under)
 	lines := h.legend()
@@ -117,7 +117,10 @@ func (h *Heat) draw(c draw.Canvas) {
 		y -= 12
 		x := data.Min.X
 		for _, k := range line {
-			c.FillPolygon(h.colour(k), []vg.Point{{X: x, Y: y - 1.5}, {X: x + legendSample, Y: y - 1.5}, {X: x + legendSample, Y: y + 7.5}, {X: x, Y: y + 7.5}})
+			c.FillPolygon(h.colour(k), []vg.Point{
+				{X: x, Y: y - 1.5}, {X: x + legendSample, Y: y - 1.5}, {X: x + legendSample, Y: y + 7.5},
+				{X: x, Y: y + 7.5},
+			})
 			c.FillText(entry, vg.Point{X: x + legendSample + legendGap, Y: y}, h.Kinds[k])
 			x += legendSample + legendGap + entry.Width(h.Kinds[k]) + legendSpace
 		}
@@ -128,7 +131,10 @@ func (h *Heat) draw(c draw.Canvas) {
 		y = c.Max.Y - 41
 		c.FillText(entry, vg.Point{X: x, Y: y}, h.Pale)
 		x -= legendSample + legendGap
-		box := []vg.Point{{X: x, Y: y - 1.5}, {X: x + legendSample, Y: y - 1.5}, {X: x + legendSample, Y: y + 7.5}, {X: x, Y: y + 7.5}}
+		box := []vg.Point{
+			{X: x, Y: y - 1.5}, {X: x + legendSample, Y: y - 1.5}, {X: x + legendSample, Y: y + 7.5},
+			{X: x, Y: y + 7.5},
+		}
 		c.FillPolygon(h.colour(0), box)
 		c.FillPolygon(veil, box)
 	}
@@ -153,7 +159,7 @@ func (h *Heat) plot() *gp.Plot {
 	g.X.Tick.Label, g.Y.Tick.Label = tickStyle(g.X.Tick.Label), tickStyle(g.Y.Tick.Label)
 	g.X.Tick.Length, g.Y.Tick.Length = 3, 3
 	g.X.Tick.Width, g.Y.Tick.Width = 0, 0
-	g.X.LineStyle.Width, g.Y.LineStyle.Width = 0, 0
+	g.X.Width, g.Y.Width = 0, 0
 	g.X.Tick.Marker = ticks{most: 10}
 	g.Y.Tick.Marker = wholes{most: 8}
 	for _, a := range []struct {
@@ -177,7 +183,7 @@ type wholes struct{ most int }
 // Ticks implements gonum's plot.Ticker.
 func (t wholes) Ticks(low, high float64) []gp.Tick {
 	out := []gp.Tick{{Value: 1, Label: "1"}}
-	for _, x := range (ticks{most: t.most}).Ticks(0, high) {
+	for _, x := range (ticks(t)).Ticks(0, high) {
 		if x.Value > 1.5 && x.Value == float64(int(x.Value)) {
 			out = append(out, x)
 		}
@@ -197,7 +203,9 @@ func (h heatCells) Plot(c draw.Canvas, g *gp.Plot) {
 		low, high := ty(float64(y)+0.5)+gap/2, ty(float64(y)+1.5)-gap/2
 		h.runs(row, func(a, b HeatCell) bool { return a.Kind == b.Kind }, func(of HeatCell, from, to float64) {
 			a, b := tx(from), tx(to)
-			c.FillPolygon(h.colour(of.Kind), []vg.Point{{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: high}, {X: a, Y: high}})
+			c.FillPolygon(h.colour(of.Kind), []vg.Point{
+				{X: a, Y: low}, {X: b, Y: low}, {X: b, Y: high}, {X: a, Y: high},
+			})
 		})
 		h.runs(row, func(a, b HeatCell) bool { return a.Pale == b.Pale }, func(of HeatCell, from, to float64) {
 			if of.Pale {

@@ -9,7 +9,8 @@ import (
 )
 
 func TestHeat(t *testing.T) {
-	h := Heat{Title: "Map", Under: "under it", XName: "x name", YName: "y name", X: []float64{0, 10, 20}, Kinds: []string{"low", "high"}, Pale: "pale ones",
+	h := Heat{Title: "Map", Under: "under it", XName: "x name", YName: "y name", X: []float64{0, 10, 20},
+		Kinds: []string{"low", "high"}, Pale: "pale ones",
 		Rows: [][]HeatCell{{{Kind: 0}, {Kind: 0}, {Kind: 1}}, {{Kind: 0, Pale: true, Text: "7"}, {Kind: 0}, {Kind: 1}}}}
 	var a, b bytes.Buffer
 	if err := errors.Join(h.PNG(&a), h.SVG(&b)); err != nil {
@@ -28,7 +29,9 @@ func TestHeat(t *testing.T) {
 		}
 	}
 	low, high := rampAt(0, 2), rampAt(1, 2)
-	nl, nh := count[[3]uint32{uint32(low.R), uint32(low.G), uint32(low.B)}], count[[3]uint32{uint32(high.R), uint32(high.G), uint32(high.B)}]
+	nl, nh := count[[3]uint32{uint32(low.R), uint32(low.G), uint32(low.B)}], count[[3]uint32{
+		uint32(high.R), uint32(high.G), uint32(high.B),
+	}]
 	// Of six cells three are of the lower kind in full, one is pale, two are of the higher.
 	if ratio := float64(nl) / float64(nh); ratio < 1.4 || ratio > 1.6 {
 		t.Errorf("%d pixels of the lower kind and %d of the higher, want 3 to 2", nl, nh)

@@ -94,7 +94,9 @@ func accuracy(r *report.Report) panel {
 		collect(r, "profiled", green, false, func(p *report.Point) float64 { return orNaN(p.Accuracy, 100) }),
 	}}
 	if r.Overall.MeasuredAccuracy != nil {
-		p.curves = append(p.curves, collect(r, "measured", orange, false, func(p *report.Point) float64 { return orNaN(p.Measured, 100) }))
+		p.curves = append(p.curves, collect(r, "measured", orange, false, func(p *report.Point) float64 {
+			return orNaN(p.Measured, 100)
+		}))
 	}
 	return p
 }
@@ -178,8 +180,8 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	g.X.Tick.Label, g.Y.Tick.Label = tickStyle(g.X.Tick.Label), tickStyle(g.Y.Tick.Label)
 	g.X.Tick.Length, g.Y.Tick.Length = 3, 3
 	g.X.Tick.Width, g.Y.Tick.Width = 0, 0 // room without a line
-	g.X.LineStyle.Color, g.X.LineStyle.Width = muted, 0.75
-	g.Y.LineStyle.Width = 0
+	g.X.Color, g.X.Width = muted, 0.75
+	g.Y.Width = 0
 	g.X.Tick.Marker = ticks{most: 8}
 	g.Y.Tick.Marker = ticks{most: 5}
 	if last {
@@ -214,7 +216,9 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	for i := range p.lines { // the first above the others
 		p.lines[len(p.lines)-1-i].plot(g, p.yLow)
 	}
-	if l, err := plotter.NewLine(plotter.XYs{{X: p.upright, Y: p.yLow}, {X: p.upright, Y: p.yHigh}}); err == nil && p.upright > 0 {
+	if l, err := plotter.NewLine(plotter.XYs{
+		{X: p.upright, Y: p.yLow}, {X: p.upright, Y: p.yHigh},
+	}); err == nil && p.upright > 0 {
 		l.Color, l.Width, l.Dashes = muted, 1, []vg.Length{4, 3}
 		g.Add(l)
 	}
@@ -298,14 +302,19 @@ func (p *panel) head(c draw.Canvas, data vg.Rectangle) {
 		}
 		seen = p.marks[i].name
 		back(seen, func(left vg.Length) {
-			c.StrokeLine2(draw.LineStyle{Color: red, Width: 1, Dashes: []vg.Length{5, 3}}, left, y+3.2, left+sample, y+3.2)
+			c.StrokeLine2(draw.LineStyle{
+				Color: red, Width: 1, Dashes: []vg.Length{5, 3},
+			}, left, y+3.2, left+sample, y+3.2)
 		})
 	}
 	for i := len(p.curves) - 1; i >= 0; i-- {
 		k := &p.curves[i]
 		back(k.name, func(left vg.Length) {
 			if k.fill {
-				c.FillPolygon(k.tint(), []vg.Point{{X: left, Y: y - 0.5}, {X: left + sample, Y: y - 0.5}, {X: left + sample, Y: y + 7}, {X: left, Y: y + 7}})
+				c.FillPolygon(k.tint(), []vg.Point{
+					{X: left, Y: y - 0.5}, {X: left + sample, Y: y - 0.5}, {X: left + sample, Y: y + 7},
+					{X: left, Y: y + 7},
+				})
 				c.StrokeLine2(draw.LineStyle{Color: k.colour, Width: 0.9}, left, y+7, left+sample, y+7)
 				return
 			}

@@ -24,7 +24,10 @@ type layer struct {
 }
 
 // ramp goes from the least accurate variant to the most accurate, dark to light, and stays readable without colour.
-var ramp = []color.RGBA{{0x44, 0x01, 0x54, 0xff}, {0x3b, 0x52, 0x8b, 0xff}, {0x21, 0x91, 0x8c, 0xff}, {0x5e, 0xc9, 0x62, 0xff}, {0xfd, 0xe7, 0x25, 0xff}}
+var ramp = []color.RGBA{
+	{0x44, 0x01, 0x54, 0xff}, {0x3b, 0x52, 0x8b, 0xff}, {0x21, 0x91, 0x8c, 0xff}, {0x5e, 0xc9, 0x62, 0xff},
+	{0xfd, 0xe7, 0x25, 0xff},
+}
 
 func rampAt(i, n int) color.RGBA {
 	if n < 2 {
@@ -40,8 +43,8 @@ func rampAt(i, n int) color.RGBA {
 // maxLayers bounds the variants told apart in a figure; the least used of more are left white.
 const maxLayers = 16
 
-// variants shows which variant answered, one panel to a report; the same variant has the same colour in all. It returns nil
-// when no report knows.
+// variants shows which variant answered, one panel to a report; the same variant has the same colour in all. It returns
+// nil when no report knows.
 func variants(reports []*report.Report, end float64) []panel {
 	type kind struct {
 		name     string
@@ -63,9 +66,13 @@ func variants(reports []*report.Report, end float64) []panel {
 	if len(kinds) == 0 {
 		return nil
 	}
-	slices.SortFunc(kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(b.served, a.served), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(kinds, func(a, b kind) int {
+		return cmp.Or(cmp.Compare(b.served, a.served), cmp.Compare(a.name, b.name))
+	})
 	kinds = kinds[:min(len(kinds), maxLayers)]
-	slices.SortFunc(kinds, func(a, b kind) int { return cmp.Or(cmp.Compare(a.accuracy, b.accuracy), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(kinds, func(a, b kind) int {
+		return cmp.Or(cmp.Compare(a.accuracy, b.accuracy), cmp.Compare(a.name, b.name))
+	})
 	var names []string
 	for _, k := range kinds {
 		names = append(names, k.name)
@@ -78,7 +85,10 @@ func variants(reports []*report.Report, end float64) []panel {
 		below := make([]float64, len(r.Series))
 		for k, name := range names {
 			at := slices.IndexFunc(r.Variants, func(v report.VariantUse) bool { return v.Name == name })
-			l := layer{name: short[k], colour: rampAt(k, len(names)), bucket: r.BucketS, low: make([]float64, len(r.Series)), high: make([]float64, len(r.Series))}
+			l := layer{
+				name: short[k], colour: rampAt(k, len(names)), bucket: r.BucketS, low: make([]float64, len(r.Series)),
+				high: make([]float64, len(r.Series)),
+			}
 			for s := range r.Series {
 				total, part := int64(0), int64(0)
 				for v, n := range r.Series[s].ByVariant {
@@ -150,7 +160,7 @@ func (l *layer) add(g *gp.Plot, end float64) {
 		if err != nil {
 			continue
 		}
-		poly.Color, poly.LineStyle.Width = l.colour, 0
+		poly.Color, poly.Width = l.colour, 0
 		g.Add(poly)
 	}
 }
@@ -178,7 +188,9 @@ func (p *panel) stackHead(c draw.Canvas, data vg.Rectangle) {
 			c.FillText(entry, vg.Point{X: x, Y: y}, "…")
 			return
 		}
-		c.FillPolygon(l.colour, []vg.Point{{X: x, Y: y - 1}, {X: x + sample, Y: y - 1}, {X: x + sample, Y: y + 7}, {X: x, Y: y + 7}})
+		c.FillPolygon(l.colour, []vg.Point{
+			{X: x, Y: y - 1}, {X: x + sample, Y: y - 1}, {X: x + sample, Y: y + 7}, {X: x, Y: y + 7},
+		})
 		c.FillText(entry, vg.Point{X: x + sample + gap, Y: y}, l.name)
 		x += w + space
 	}

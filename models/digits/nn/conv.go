@@ -8,8 +8,8 @@ import (
 )
 
 // Conv is a convolution of odd size with zero padding that keeps height and width, batch normalisation (Ioffe and
-// Szegedy, 2015, algorithms 1 and 2), then a rectifier. Training normalises over a shard of images; otherwise, and in the
-// exported model, the running means and variances are folded into the weights.
+// Szegedy, 2015, algorithms 1 and 2), then a rectifier. Training normalises over a shard of images; otherwise, and in
+// the exported model, the running means and variances are folded into the weights.
 func Conv(size, channels int) Spec {
 	return func(in Shape, rng *rand.Rand) layer {
 		c := &conv{in: in, o: Shape{channels, in.H, in.W}, size: size, k: in.C * size * size}
@@ -27,10 +27,10 @@ func Conv(size, channels int) Spec {
 	}
 }
 
-// conv keeps its weights as (input channel, row, column) by output channel, the layout in which their gradient comes out
-// of a product with long rows; then for each output channel gain and bias of the normalisation and the running mean and
-// variance. fwd is the transpose of the weights, folded the same times the normalisation's scale. flip serves the gradient
-// of the input, which is a convolution of the output's gradient with the mirrored kernels.
+// conv keeps its weights as (input channel, row, column) by output channel, the layout in which their gradient comes
+// out of a product with long rows; then for each output channel gain and bias of the normalisation and the running mean
+// and variance. fwd is the transpose of the weights, folded the same times the normalisation's scale. flip serves the
+// gradient of the input, which is a convolution of the output's gradient with the mirrored kernels.
 type conv struct {
 	in, o       Shape
 	size, k     int

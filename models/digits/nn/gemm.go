@@ -1,9 +1,9 @@
 package nn
 
-// gemm computes C = A·B, or C += A·B, for row-major matrices: A is m by k with lda elements from row to row, B is k by n,
-// C is m by n. Blocks of 4 rows and 16 columns take the fast path, so callers pad what they can to these; where registers
-// are wide enough, blocks of 8 by 32 take a faster one. Both add up an element's products in the same order with one
-// rounding each, so that which of them ran does not show in the result.
+// gemm computes C = A·B, or C += A·B, for row-major matrices: A is m by k with lda elements from row to row, B is k by
+// n, C is m by n. Blocks of 4 rows and 16 columns take the fast path, so callers pad what they can to these; where
+// registers are wide enough, blocks of 8 by 32 take a faster one. Both add up an element's products in the same order
+// with one rounding each, so that which of them ran does not show in the result.
 func gemm(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, add bool) {
 	if m <= 0 || n <= 0 || k <= 0 {
 		return

@@ -19,7 +19,8 @@ func TestGemmAgainstTheDefinition(t *testing.T) {
 	for range 200 {
 		m, n, k := 1+rng.IntN(21), 1+rng.IntN(50), 1+rng.IntN(40)
 		lda, ldb, ldc := k+rng.IntN(5), n+rng.IntN(5), n+rng.IntN(5)
-		a, b, c := fill(rng, make([]float32, m*lda)), fill(rng, make([]float32, k*ldb)), fill(rng, make([]float32, m*ldc))
+		a, b, c := fill(rng, make([]float32, m*lda)), fill(rng, make([]float32, k*ldb)),
+			fill(rng, make([]float32, m*ldc))
 		add := rng.IntN(2) == 0
 		want := append([]float32(nil), c...)
 		for i := range m {

@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// Locate ends a network that looks for one thing in a large picture: a linear score for each class at each place, and for
-// each class the logarithm of the sum of the exponentials of its scores over all places. Softmax over these logits is then
-// the softmax over classes and places, summed over the places: training needs no word on where the thing is.
+// Locate ends a network that looks for one thing in a large picture: a linear score for each class at each place, and
+// for each class the logarithm of the sum of the exponentials of its scores over all places. Softmax over these logits
+// is then the softmax over classes and places, summed over the places: training needs no word on where the thing is.
 func Locate(classes int) Spec {
 	return func(in Shape, rng *rand.Rand) layer {
 		l := &locate{in: in, classes: classes, p: make([]float32, (in.C+1)*classes)}
@@ -106,6 +106,7 @@ func (l *locate) exportPlaces(g *onnxmodel.Graph, prefix, in string) string {
 	k, c := int64(l.classes), int64(l.in.C)
 	g.Initializer(prefix+"_w", l.p[:l.classes*l.in.C], k, c, 1, 1)
 	g.Initializer(prefix+"_b", l.p[l.classes*l.in.C:], k)
-	g.Node("Conv", []string{in, prefix + "_w", prefix + "_b"}, []string{prefix + "_scores"}, onnxmodel.AttrInts("kernel_shape", 1, 1))
+	g.Node("Conv", []string{in, prefix + "_w", prefix + "_b"}, []string{prefix + "_scores"},
+		onnxmodel.AttrInts("kernel_shape", 1, 1))
 	return prefix + "_scores"
 }

@@ -62,8 +62,8 @@ func (n *Net) Products() int {
 	return sum
 }
 
-// Export adds the network to a graph, with names that start with prefix and not using softmax. It returns the name of the
-// logits, a value of shape [N, classes].
+// Export adds the network to a graph, with names that start with prefix and not using softmax. It returns the name of
+// the logits, a value of shape [N, classes].
 func (n *Net) Export(g *onnxmodel.Graph, prefix, in string) string {
 	for i, l := range n.layers {
 		in = l.export(g, fmt.Sprintf("%s%d", prefix, i), in)
@@ -71,8 +71,8 @@ func (n *Net) Export(g *onnxmodel.Graph, prefix, in string) string {
 	return in
 }
 
-// ExportPlaces is Export for a network that ends in Locate, without its last step: it returns the name of the scores of all
-// classes at all places, a value of shape [N, classes, height, width]. It reports the height and width.
+// ExportPlaces is Export for a network that ends in Locate, without its last step: it returns the name of the scores of
+// all classes at all places, a value of shape [N, classes, height, width]. It reports the height and width.
 func (n *Net) ExportPlaces(g *onnxmodel.Graph, prefix, in string) (scores string, height, width int) {
 	last := len(n.layers) - 1
 	for i, l := range n.layers[:last] {
@@ -82,7 +82,8 @@ func (n *Net) ExportPlaces(g *onnxmodel.Graph, prefix, in string) (scores string
 	return l.exportPlaces(g, fmt.Sprintf("%s%d", prefix, last), in), l.in.H, l.in.W
 }
 
-// Places returns the scores that ExportPlaces is about for one image, class by place. The result is valid until the next call.
+// Places returns the scores that ExportPlaces is about for one image, class by place. The result is valid until the
+// next call.
 func (r *Runner) Places(x []float32) []float32 {
 	last := len(r.net.layers) - 1
 	r.w.train = false
@@ -108,7 +109,10 @@ type Runner struct {
 
 // Runner makes a runner.
 func (n *Net) Runner() *Runner {
-	return &Runner{net: n, kept: make([][]float32, len(n.layers)), acts: make([][]float32, len(n.layers)+1), diffs: make([][]float32, len(n.layers)+1)}
+	return &Runner{
+		net: n, kept: make([][]float32, len(n.layers)), acts: make([][]float32, len(n.layers)+1),
+		diffs: make([][]float32, len(n.layers)+1),
+	}
 }
 
 // Forward returns the logits of the images that lie one after the other in x. The result is valid until the next call.

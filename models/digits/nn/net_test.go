@@ -2,6 +2,7 @@ package nn
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -95,7 +96,8 @@ func slopes(rng *rand.Rand, size int, x []float32) int {
 func train(t *testing.T) (*Net, []float64) {
 	net := New(Shape{1, 8, 8}, rand.New(rand.NewPCG(7, 8)), Conv(3, 16), MaxPool(), Conv(3, 16), Locate(4))
 	var losses []float64
-	err := Train(context.Background(), net, Training{Stages: []Stage{{8, 80}, {16, 20}}, Batch: 50, Rate: 1e-2, Decay: 1e-2, Seed: 9, Fill: slopes,
+	err := Train(context.Background(), net, Training{Stages: []Stage{{8, 80}, {16, 20}}, Batch: 50, Rate: 1e-2,
+		Decay: 1e-2, Seed: 9, Fill: slopes,
 		Progress: func(_ int, loss float64) { losses = append(losses, loss) }})
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +171,9 @@ func TestTrainStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	net := New(Shape{1, 8, 8}, rand.New(rand.NewPCG(1, 1)), Locate(4))
-	if err := Train(ctx, net, Training{Stages: []Stage{{8, 1}}, Batch: 1, Rate: 1e-3, Fill: slopes}); err != context.Canceled {
+	if err := Train(ctx, net, Training{
+		Stages: []Stage{{8, 1}}, Batch: 1, Rate: 1e-3, Fill: slopes,
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if err := Train(context.Background(), net, Training{}); err == nil {
@@ -179,7 +183,8 @@ func TestTrainStops(t *testing.T) {
 
 func BenchmarkStep(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	net := New(Shape{1, 64, 64}, rng, Conv(3, 16), MaxPool(), Conv(3, 32), MaxPool(), Conv(3, 64), Conv(3, 64), MaxPool(), Conv(3, 96), Locate(10))
+	net := New(Shape{1, 64, 64}, rng, Conv(3, 16), MaxPool(), Conv(3, 32), MaxPool(), Conv(3, 64), Conv(3, 64),
+		MaxPool(), Conv(3, 96), Locate(10))
 	r := net.Runner()
 	x, labels := fill(rng, make([]float32, shard*64*64)), make([]int, shard)
 	b.Run("forward", func(b *testing.B) {

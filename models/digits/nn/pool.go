@@ -45,8 +45,8 @@ func maxPairsGo(to, top, low []float32) {
 	}
 }
 
-// backward gives the gradient to every element equal to the largest, without branches that no processor can guess. Equal
-// elements are almost always rectified ones, which pass nothing on.
+// backward gives the gradient to every element equal to the largest, without branches that no processor can guess.
+// Equal elements are almost always rectified ones, which pass nothing on.
 func (m *maxPool) backward(_ *work, x, y, dy, dx, _ []float32, n int) {
 	if dx == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// shard is how many images one goroutine works through at a time. It is part of the result: gradients are summed shard by
-// shard, in order, whatever the number of cores.
+// shard is how many images one goroutine works through at a time. It is part of the result: gradients are summed shard
+// by shard, in order, whatever the number of cores.
 const shard = 8
 
 // Training says how to train.
@@ -20,8 +20,8 @@ type Training struct {
 	Rate   float64 // the learning rate at its highest; it rises over the first 5 % of the steps and falls as a cosine
 	Decay  float64 // weights shrink by Rate*Decay each step
 	Seed   uint64
-	// Fill sets x to an image of the stage's height and width and returns its label. It is called from several goroutines at once, with a generator of
-	// its own for each image.
+	// Fill sets x to an image of the stage's height and width and returns its label. It is called from several
+	// goroutines at once, with a generator of its own for each image.
 	Fill func(rng *rand.Rand, size int, x []float32) int
 	// Progress, if set, is called now and then with the steps done and the mean loss since the last call.
 	Progress func(step int, loss float64)
@@ -131,7 +131,8 @@ func newAdam(net *Net) *adam {
 func (a *adam) step(runners []*Runner, scale float32, rate, decay float64) {
 	const b1, b2, eps = 0.9, 0.999, 1e-8
 	a.t++
-	follow := max(0.02, 1/float32(a.t)) // how far a running mean goes at a step; what came first counts no more than the rest
+	// how far a running mean goes at a step; what came first counts no more than the rest
+	follow := max(0.02, 1/float32(a.t))
 	lr := float32(rate * math.Sqrt(1-math.Pow(b2, float64(a.t))) / (1 - math.Pow(b1, float64(a.t))))
 	shrink := float32(1 - rate*decay)
 	const block = 8192

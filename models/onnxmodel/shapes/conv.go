@@ -13,7 +13,8 @@ type slide struct {
 }
 
 func (n *node) slide(kernel []int64, dims int) (slide, error) {
-	s := slide{kernel: n.ints("kernel_shape"), strides: n.ints("strides"), dilations: n.ints("dilations"), pads: n.ints("pads"),
+	s := slide{kernel: n.ints("kernel_shape"), strides: n.ints("strides"), dilations: n.ints("dilations"),
+		pads: n.ints("pads"),
 		auto: n.text("auto_pad"), ceil: n.int("ceil_mode", 0) != 0}
 	if s.kernel == nil {
 		s.kernel = kernel
@@ -25,8 +26,10 @@ func (n *node) slide(kernel []int64, dims int) (slide, error) {
 		return v
 	}
 	s.strides, s.dilations, s.pads = fill(s.strides, 1, dims), fill(s.dilations, 1, dims), fill(s.pads, 0, 2*dims)
-	if len(s.kernel) != dims || len(s.strides) != dims || len(s.dilations) != dims || len(s.pads) != 2*dims || slices.Min(s.strides) < 1 {
-		return s, fmt.Errorf("its kernel %v, strides %v, dilations %v or pads %v do not fit %d dimensions", s.kernel, s.strides, s.dilations, s.pads, dims)
+	if len(s.kernel) != dims || len(s.strides) != dims || len(s.dilations) != dims || len(s.pads) != 2*dims ||
+		slices.Min(s.strides) < 1 {
+		return s, fmt.Errorf("its kernel %v, strides %v, dilations %v or pads %v do not fit %d dimensions", s.kernel,
+			s.strides, s.dilations, s.pads, dims)
 	}
 	return s, nil
 }
@@ -92,7 +95,9 @@ func globalPool(n *node) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Tensor{{DType: x.DType, Shape: append(slices.Clone(x.Shape[:2]), slices.Repeat([]int64{1}, len(x.Shape)-2)...)}}, nil
+	return []Tensor{
+		{DType: x.DType, Shape: append(slices.Clone(x.Shape[:2]), slices.Repeat([]int64{1}, len(x.Shape)-2)...)},
+	}, nil
 }
 
 // reorderInput gathers channels into blocks, the last one filled up.

@@ -158,8 +158,10 @@ func slice(n *node, x *Tensor) ([]Tensor, error) {
 	}
 	starts, ends, which, steps := lists[0], lists[1], lists[2], lists[3]
 	out := Tensor{DType: x.DType, Shape: slices.Clone(x.Shape)}
-	if len(ends) != len(starts) || which != nil && len(which) != len(starts) || steps != nil && len(steps) != len(starts) {
-		return nil, fmt.Errorf("its starts %v, ends %v, axes %v and steps %v differ in number", starts, ends, which, steps)
+	if len(ends) != len(starts) || which != nil && len(which) != len(starts) || steps != nil &&
+		len(steps) != len(starts) {
+		return nil, fmt.Errorf("its starts %v, ends %v, axes %v and steps %v differ in number", starts, ends, which,
+			steps)
 	}
 	for i := range starts {
 		k, step := i, int64(1)
@@ -268,7 +270,9 @@ func pad(n *node, x *Tensor) ([]Tensor, error) {
 func shapeOf(n *node, x *Tensor) ([]Tensor, error) {
 	rank := int64(len(x.Shape))
 	from, count := cut(n.int("start", 0), n.int("end", rank), 1, rank)
-	return []Tensor{{DType: onnxmodel.Int64, Shape: []int64{count}, Ints: slices.Clone(x.Shape[from : from+count]), Known: true}}, nil
+	return []Tensor{
+		{DType: onnxmodel.Int64, Shape: []int64{count}, Ints: slices.Clone(x.Shape[from : from+count]), Known: true},
+	}, nil
 }
 
 func constantNode(n *node) ([]Tensor, error) {
@@ -276,10 +280,17 @@ func constantNode(n *node) ([]Tensor, error) {
 	case n.attr("value") != nil:
 		return []Tensor{*constant(n.attr("value").T)}, nil
 	case n.attr("value_int") != nil:
-		return []Tensor{{DType: onnxmodel.Int64, Shape: []int64{}, Ints: []int64{n.int("value_int", 0)}, Known: true, Constant: true}}, nil
+		return []Tensor{
+			{
+				DType: onnxmodel.Int64, Shape: []int64{}, Ints: []int64{n.int("value_int", 0)}, Known: true,
+				Constant: true,
+			},
+		}, nil
 	case n.attr("value_ints") != nil:
 		v := n.ints("value_ints")
-		return []Tensor{{DType: onnxmodel.Int64, Shape: []int64{int64(len(v))}, Ints: v, Known: true, Constant: true}}, nil
+		return []Tensor{
+			{DType: onnxmodel.Int64, Shape: []int64{int64(len(v))}, Ints: v, Known: true, Constant: true},
+		}, nil
 	case n.attr("value_float") != nil:
 		return []Tensor{{DType: onnxmodel.Float32, Shape: []int64{}, Constant: true}}, nil
 	}

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/dataplane"
-	"github.com/sluice-serving/sluice/runtime/native"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 	"github.com/sluice-serving/sluice/models/onnxmodel/shapes"
 	"github.com/sluice-serving/sluice/models/onnxmodel/zoo"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -31,8 +31,8 @@ func needRuntime(t *testing.T) {
 	}
 }
 
-// TestAgainstRuntime makes every inner value of every network an output, runs it, and compares the shapes: of the network as
-// it is written and as the runtime makes it.
+// TestAgainstRuntime makes every inner value of every network an output, runs it, and compares the shapes: of the
+// network as it is written and as the runtime makes it.
 func TestAgainstRuntime(t *testing.T) {
 	needRuntime(t)
 	const items = 3
@@ -75,7 +75,9 @@ func fix(m *pb.ModelProto, items int64) (map[string]shapes.Tensor, []tensor.Tens
 			x.Shape = append(x.Shape, d.GetDimValue())
 		}
 		given[in.Name] = x
-		feed = append(feed, tensor.Tensor{Name: in.Name, DType: tensor.ParseDType(x.DType.String()), Shape: x.Shape, Data: make([]byte, x.Bytes())})
+		feed = append(feed, tensor.Tensor{
+			Name: in.Name, DType: tensor.ParseDType(x.DType.String()), Shape: x.Shape, Data: make([]byte, x.Bytes()),
+		})
 	}
 	return given, feed
 }
@@ -98,11 +100,15 @@ func compare(t *testing.T, m *pb.ModelProto, items int64, path string) {
 	if err := onnxmodel.Write(path, m); err != nil {
 		t.Fatal(err)
 	}
-	b, err := onnx.New(onnx.Config{Models: map[serving.VariantID]onnx.Model{0: {Path: path, AsIs: true, NoBatch: true}}})
+	b, err := onnx.New(onnx.Config{
+		Models: map[serving.VariantID]onnx.Model{0: {Path: path, AsIs: true, NoBatch: true}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := b.Launch(t.Context(), dataplane.InstanceSpec{Variants: []serving.VariantID{0}, Slots: 1, BatchLimit: 1, Cores: 1})
+	r, err := b.Launch(t.Context(), dataplane.InstanceSpec{
+		Variants: []serving.VariantID{0}, Slots: 1, BatchLimit: 1, Cores: 1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +131,22 @@ func compare(t *testing.T, m *pb.ModelProto, items int64, path string) {
 func declare(name string, x *shapes.Tensor, at int) *pb.ValueInfoProto {
 	shape := &pb.TensorShapeProto{}
 	for i := range x.Shape {
-		shape.Dim = append(shape.Dim, &pb.TensorShapeProto_Dimension{Value: &pb.TensorShapeProto_Dimension_DimParam{DimParam: fmt.Sprintf("d%d_%d", at, i)}})
+		shape.Dim = append(shape.Dim, &pb.TensorShapeProto_Dimension{
+			Value: &pb.TensorShapeProto_Dimension_DimParam{DimParam: fmt.Sprintf("d%d_%d", at, i)},
+		})
 	}
-	return &pb.ValueInfoProto{Name: name, Type: &pb.TypeProto{Value: &pb.TypeProto_TensorType{TensorType: &pb.TypeProto_Tensor{ElemType: int32(x.DType), Shape: shape}}}}
+	return &pb.ValueInfoProto{
+		Name: name, Type: &pb.TypeProto{
+			Value: &pb.TypeProto_TensorType{TensorType: &pb.TypeProto_Tensor{ElemType: int32(x.DType), Shape: shape}},
+		},
+	}
 }
 
 // TestShapesComputed follows numbers that a shape depends on: the last two dimensions are made one.
 func TestShapesComputed(t *testing.T) {
 	g := onnxmodel.NewGraph("computed").Input("x", onnxmodel.Float32, -1, 4, 5, 6).
-		InitializerInt64("two", []int64{2}, 1).InitializerInt64("zero", []int64{0}, 1).InitializerInt64("rest", []int64{-1}, 1).
+		InitializerInt64("two", []int64{2}, 1).InitializerInt64("zero", []int64{0}, 1).InitializerInt64("rest",
+		[]int64{-1}, 1).
 		Node("Shape", []string{"x"}, []string{"shape"}).
 		Node("Slice", []string{"shape", "zero", "two"}, []string{"front"}).
 		Node("Concat", []string{"front", "rest"}, []string{"to"}, onnxmodel.AttrInt("axis", 0)).
@@ -158,11 +171,30 @@ func TestOperators(t *testing.T) {
 		attrs []onnxmodel.Attr
 		want  []int64
 	}{
-		{"Conv", [][]int64{{2, 3, 32, 32}, {8, 3, 3, 3}}, []onnxmodel.Attr{ints("strides", 2, 2), ints("pads", 1, 1, 1, 1)}, []int64{2, 8, 16, 16}},
-		{"Conv", [][]int64{{2, 6, 9}, {6, 1, 3}}, []onnxmodel.Attr{one("group", 6), ints("dilations", 2)}, []int64{2, 6, 5}},
-		{"Conv", [][]int64{{2, 3, 7, 7}, {8, 3, 3, 3}}, []onnxmodel.Attr{onnxmodel.AttrString("auto_pad", "SAME_UPPER"), ints("strides", 2, 2)}, []int64{2, 8, 4, 4}},
-		{"MaxPool", [][]int64{{1, 2, 5, 5}}, []onnxmodel.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2)}, []int64{1, 2, 2, 2}},
-		{"MaxPool", [][]int64{{1, 2, 5, 5}}, []onnxmodel.Attr{ints("kernel_shape", 2, 2), ints("strides", 2, 2), one("ceil_mode", 1)}, []int64{1, 2, 3, 3}},
+		{
+			"Conv", [][]int64{{2, 3, 32, 32}, {8, 3, 3, 3}}, []onnxmodel.Attr{
+				ints("strides", 2, 2), ints("pads", 1, 1, 1, 1),
+			}, []int64{2, 8, 16, 16},
+		},
+		{
+			"Conv", [][]int64{{2, 6, 9}, {6, 1, 3}}, []onnxmodel.Attr{one("group", 6), ints("dilations", 2)},
+			[]int64{2, 6, 5},
+		},
+		{
+			"Conv", [][]int64{{2, 3, 7, 7}, {8, 3, 3, 3}}, []onnxmodel.Attr{
+				onnxmodel.AttrString("auto_pad", "SAME_UPPER"), ints("strides", 2, 2),
+			}, []int64{2, 8, 4, 4},
+		},
+		{
+			"MaxPool", [][]int64{{1, 2, 5, 5}}, []onnxmodel.Attr{
+				ints("kernel_shape", 2, 2), ints("strides", 2, 2),
+			}, []int64{1, 2, 2, 2},
+		},
+		{
+			"MaxPool", [][]int64{{1, 2, 5, 5}}, []onnxmodel.Attr{
+				ints("kernel_shape", 2, 2), ints("strides", 2, 2), one("ceil_mode", 1),
+			}, []int64{1, 2, 3, 3},
+		},
 		{"MatMul", [][]int64{{5, 1, 2, 3}, {4, 3, 6}}, nil, []int64{5, 4, 2, 6}},
 		{"MatMul", [][]int64{{3}, {4, 3, 6}}, nil, []int64{4, 6}},
 		{"Gemm", [][]int64{{3, 2}, {4, 3}}, []onnxmodel.Attr{one("transA", 1), one("transB", 1)}, []int64{2, 4}},
@@ -180,7 +212,10 @@ func TestOperators(t *testing.T) {
 		{"Split", [][]int64{{2, 7}}, []onnxmodel.Attr{one("axis", 1), ints("split", 3, 4)}, []int64{2, 3}},
 		{"Pad", [][]int64{{2, 3}}, []onnxmodel.Attr{ints("pads", 0, 1, 1, 2)}, []int64{3, 6}},
 		{"Gather", [][]int64{{9, 4}, {2, 3}}, []onnxmodel.Attr{one("axis", 0)}, []int64{2, 3, 4}},
-		{"GRU", [][]int64{{5, 2, 8}, {2, 9, 8}, {2, 9, 3}}, []onnxmodel.Attr{one("hidden_size", 3)}, []int64{5, 2, 2, 3}},
+		{
+			"GRU", [][]int64{{5, 2, 8}, {2, 9, 8}, {2, 9, 3}}, []onnxmodel.Attr{one("hidden_size", 3)},
+			[]int64{5, 2, 2, 3},
+		},
 	} {
 		got, err := infer(c.op, c.in, c.attrs...)
 		if err != nil || !slices.Equal(got.Shape, c.want) {
@@ -225,7 +260,8 @@ func TestRefused(t *testing.T) {
 		{"ReduceMean", [][]int64{{2}}, []onnxmodel.Attr{onnxmodel.AttrInts("axes", 4)}, "axis 4 does not exist"},
 		{"Gemm", [][]int64{{2, 3}}, nil, "input 1 is missing"},
 	} {
-		if _, err := infer(c.op, c.in, c.attrs...); err == nil || !strings.Contains(err.Error(), c.say) || !strings.Contains(err.Error(), c.op+"_0") {
+		if _, err := infer(c.op, c.in, c.attrs...); err == nil || !strings.Contains(err.Error(), c.say) ||
+			!strings.Contains(err.Error(), c.op+"_0") {
 			t.Errorf("%s: error is %v, want one that says %q and names the node", c.op, err, c.say)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package shapes finds the shape of every value of an ONNX graph for given shapes of its inputs.
 //
-// It knows the standard operators that networks are made of, and those that ONNX Runtime puts in their place when it fuses
-// them or lays channels out in blocks. Whole numbers that shapes depend on are computed on the way.
+// It knows the standard operators that networks are made of, and those that ONNX Runtime puts in their place when it
+// fuses them or lays channels out in blocks. Whole numbers that shapes depend on are computed on the way.
 package shapes
 
 import (
@@ -39,8 +39,8 @@ func (t *Tensor) Bytes() int64 { return t.Elements() * int64(t.DType.Size()) }
 // maxKnown bounds the constants whose elements are looked at: shapes, axes and the like are short.
 const maxKnown = 64
 
-// Infer returns every value of the graph by name. The inputs must all be given. An operator that is not known is an error
-// that names it and its node.
+// Infer returns every value of the graph by name. The inputs must all be given. An operator that is not known is an
+// error that names it and its node.
 func Infer(m *pb.ModelProto, inputs map[string]Tensor) (map[string]*Tensor, error) {
 	g := m.GetGraph()
 	if g == nil {
@@ -68,15 +68,19 @@ func Infer(m *pb.ModelProto, inputs map[string]Tensor) (map[string]*Tensor, erro
 				continue
 			}
 			if x.in[i] = values[name]; x.in[i] == nil {
-				return nil, fmt.Errorf("shapes: graph %q: node %s (%s): input %q is not made before it", g.Name, n.Name, n.OpType, name)
+				return nil, fmt.Errorf("shapes: graph %q: node %s (%s): input %q is not made before it", g.Name, n.Name,
+					n.OpType, name)
 			}
 		}
 		rule := rules[n.OpType]
 		if rule == nil || !domains[n.Domain] {
-			return nil, fmt.Errorf("shapes: graph %q: node %s: operator %s of domain %q is not known here", g.Name, n.Name, n.OpType, n.Domain)
+			return nil, fmt.Errorf("shapes: graph %q: node %s: operator %s of domain %q is not known here", g.Name,
+				n.Name, n.OpType, n.Domain)
 		}
 		out, err := rule(x)
-		if err == nil && slices.ContainsFunc(out, func(t Tensor) bool { return slices.Min(append([]int64{0}, t.Shape...)) < 0 }) {
+		if err == nil && slices.ContainsFunc(out, func(t Tensor) bool {
+			return slices.Min(append([]int64{0}, t.Shape...)) < 0
+		}) {
 			err = errors.New("its inputs are too small for it")
 		}
 		if err != nil {
@@ -87,7 +91,8 @@ func Infer(m *pb.ModelProto, inputs map[string]Tensor) (map[string]*Tensor, erro
 				continue
 			}
 			if i >= len(out) {
-				return nil, fmt.Errorf("shapes: graph %q: node %s (%s): output %d is not known here", g.Name, n.Name, n.OpType, i)
+				return nil, fmt.Errorf("shapes: graph %q: node %s (%s): output %d is not known here", g.Name, n.Name,
+					n.OpType, i)
 			}
 			values[name] = &out[i]
 		}
@@ -101,8 +106,8 @@ var domains = map[string]bool{"": true, "ai.onnx": true, "com.microsoft": true, 
 // nchwc is the operator set of ONNX Runtime's operators on channels in blocks.
 const nchwc = "com.microsoft.nchwc"
 
-// blockOf is how many channels lie together where they lie in blocks: 16 on machines with the widest vectors, else 8 or 4.
-// The graph does not say it, but its convolutions' weights are filled up to whole blocks.
+// blockOf is how many channels lie together where they lie in blocks: 16 on machines with the widest vectors, else 8 or
+// 4. The graph does not say it, but its convolutions' weights are filled up to whole blocks.
 func blockOf(g *pb.GraphProto, values map[string]*Tensor) int64 {
 	block := int64(16)
 	for _, n := range g.Node {

@@ -28,8 +28,11 @@ func inception(b *net) {
 		one := b.relu(b.conv(x, in, 32, 1, 1, 1))
 		three := b.relu(b.conv(b.relu(b.conv(x, in, 32, 1, 1, 1)), 32, 48, 3, 1, 1))
 		five := b.relu(b.conv(b.relu(b.conv(x, in, 16, 1, 1, 1)), 16, 32, 5, 1, 1))
-		pool := b.op("AveragePool", []string{x}, onnxmodel.AttrInts("kernel_shape", 3, 3), onnxmodel.AttrInts("strides", 1, 1), onnxmodel.AttrInts("pads", 1, 1, 1, 1))
-		return b.op("Concat", []string{one, three, five, b.relu(b.conv(pool, in, 16, 1, 1, 1))}, onnxmodel.AttrInt("axis", 1))
+		pool := b.op("AveragePool", []string{x}, onnxmodel.AttrInts("kernel_shape", 3, 3),
+			onnxmodel.AttrInts("strides", 1, 1), onnxmodel.AttrInts("pads", 1, 1, 1, 1))
+		return b.op("Concat", []string{
+			one, three, five, b.relu(b.conv(pool, in, 16, 1, 1, 1)),
+		}, onnxmodel.AttrInt("axis", 1))
 	}
 	x = b.maxPool(block(x, 32))
 	b.classify(b.pooled(block(x, 128)), 128, 10)

@@ -9,8 +9,8 @@ func mlp(b *net) {
 	b.classify(b.op("Tanh", []string{b.dense(x, 512, 256)}), 256, 10)
 }
 
-// recommender looks eight ids up, maps the numbers to one more vector, and feeds the products of all pairs of vectors to
-// dense layers, as recommendation models for advertisements do.
+// recommender looks eight ids up, maps the numbers to one more vector, and feeds the products of all pairs of vectors
+// to dense layers, as recommendation models for advertisements do.
 func recommender(b *net) {
 	const ids, words, width = 8, 5000, 32
 	b.Input("numbers", onnxmodel.Float32, onnxmodel.Symbolic, 13)
@@ -19,7 +19,8 @@ func recommender(b *net) {
 	vectors := []string{b.op("Unsqueeze", []string{bottom, b.ints(1)})}
 	for i := range int64(ids) {
 		id := b.op("Slice", []string{"ids", b.ints(i), b.ints(i + 1), b.ints(1)})
-		vectors = append(vectors, b.op("Gather", []string{b.weights(width, words, width), id}, onnxmodel.AttrInt("axis", 0)))
+		vectors = append(vectors, b.op("Gather", []string{b.weights(width, words, width), id},
+			onnxmodel.AttrInt("axis", 0)))
 	}
 	all := b.op("Concat", vectors, onnxmodel.AttrInt("axis", 1))
 	pairs := b.op("MatMul", []string{all, b.op("Transpose", []string{all}, onnxmodel.AttrInts("perm", 0, 2, 1))})

@@ -2,15 +2,17 @@ package zoo
 
 import "github.com/sluice-serving/sluice/models/onnxmodel"
 
-// recurrent adds a recurrent layer with so many gates and returns the last state of every direction, [directions, N, hidden],
-// and the states of all steps, [steps, directions, N, hidden].
+// recurrent adds a recurrent layer with so many gates and returns the last state of every direction, [directions, N,
+// hidden], and the states of all steps, [steps, directions, N, hidden].
 func (b *net) recurrent(op, x string, in, hidden, gates, directions int64) (last, all string) {
 	direction := "forward"
 	if directions == 2 {
 		direction = "bidirectional"
 	}
 	all, last = b.name("v"), b.name("v")
-	b.Node(op, []string{x, b.weights(in, directions, gates*hidden, in), b.weights(hidden, directions, gates*hidden, hidden)}, []string{all, last},
+	b.Node(op, []string{
+		x, b.weights(in, directions, gates*hidden, in), b.weights(hidden, directions, gates*hidden, hidden),
+	}, []string{all, last},
 		onnxmodel.AttrInt("hidden_size", hidden), onnxmodel.AttrString("direction", direction))
 	return last, all
 }
@@ -41,7 +43,8 @@ func textcnn(b *net) {
 	var found []string
 	for _, size := range []int64{3, 4, 5} {
 		y := b.relu(b.conv1(x, width, 96, size, 1))
-		found = append(found, b.op("ReduceMax", []string{y}, onnxmodel.AttrInts("axes", 2), onnxmodel.AttrInt("keepdims", 0)))
+		found = append(found, b.op("ReduceMax", []string{y}, onnxmodel.AttrInts("axes", 2),
+			onnxmodel.AttrInt("keepdims", 0)))
 	}
 	b.classify(b.op("Concat", found, onnxmodel.AttrInt("axis", 1)), 3*96, 20)
 }
@@ -53,14 +56,19 @@ func transformer(b *net) {
 		return b.op("Add", []string{b.op("MatMul", []string{x, b.weights(in, in, out)}), b.same(0.01, out)})
 	}
 	layerNorm := func(x string) string {
-		return b.op("LayerNormalization", []string{x, b.same(1, width), b.same(0.01, width)}, onnxmodel.AttrInt("axis", -1))
+		return b.op("LayerNormalization", []string{
+			x, b.same(1, width), b.same(0.01, width),
+		}, onnxmodel.AttrInt("axis", -1))
 	}
 	split := func(x string, perm ...int64) string {
-		return b.op("Transpose", []string{b.op("Reshape", []string{x, b.ints(0, length, heads, width/heads)})}, onnxmodel.AttrInts("perm", perm...))
+		return b.op("Transpose", []string{
+			b.op("Reshape", []string{x, b.ints(0, length, heads, width/heads)}),
+		}, onnxmodel.AttrInts("perm", perm...))
 	}
 	x := b.op("Add", []string{"input", b.weights(width, 1, length, width)})
 	for range 2 {
-		q, k, v := split(linear(x, width, width), 0, 2, 1, 3), split(linear(x, width, width), 0, 2, 3, 1), split(linear(x, width, width), 0, 2, 1, 3)
+		q, k, v := split(linear(x, width, width), 0, 2, 1, 3), split(linear(x, width, width), 0, 2, 3, 1),
+			split(linear(x, width, width), 0, 2, 1, 3)
 		score := b.op("Div", []string{b.op("MatMul", []string{q, k}), b.scalar(5.656854)})
 		score = b.op("Softmax", []string{score}, onnxmodel.AttrInt("axis", -1))
 		mixed := b.op("Transpose", []string{b.op("MatMul", []string{score, v})}, onnxmodel.AttrInts("perm", 0, 2, 1, 3))

@@ -1,5 +1,5 @@
-// Package zoo builds small neural networks of the kinds that are served, with random weights: what is true of how long a
-// network takes is true of them, whatever they answer.
+// Package zoo builds small neural networks of the kinds that are served, with random weights: what is true of how long
+// a network takes is true of them, whatever they answer.
 package zoo
 
 import (
@@ -110,11 +110,14 @@ func (b *net) conv(x string, in, out, size, stride, groups int64) string {
 // conv1 is a convolution over one dimension.
 func (b *net) conv1(x string, in, out, size, stride int64) string {
 	return b.op("Conv", []string{x, b.weights(in*size, out, in, size), b.same(0.01, out)},
-		onnxmodel.AttrInts("kernel_shape", size), onnxmodel.AttrInts("strides", stride), onnxmodel.AttrInts("pads", size/2, size/2))
+		onnxmodel.AttrInts("kernel_shape", size), onnxmodel.AttrInts("strides", stride),
+		onnxmodel.AttrInts("pads", size/2, size/2))
 }
 
 func (b *net) norm(x string, channels int64) string {
-	return b.op("BatchNormalization", []string{x, b.same(1, channels), b.same(0.1, channels), b.same(0.05, channels), b.same(0.9, channels)})
+	return b.op("BatchNormalization", []string{
+		x, b.same(1, channels), b.same(0.1, channels), b.same(0.05, channels), b.same(0.9, channels),
+	})
 }
 
 func (b *net) maxPool(x string) string {

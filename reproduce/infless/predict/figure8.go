@@ -1,5 +1,5 @@
-// Package predict is Figure 8 of INFless, how well latency is predicted from the times of operators, on networks that ONNX
-// Runtime runs here.
+// Package predict is Figure 8 of INFless, how well latency is predicted from the times of operators, on networks that
+// ONNX Runtime runs here.
 package predict
 
 import (
@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluice-serving/sluice/models/onnxmodel/zoo"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
+	"github.com/sluice-serving/sluice/models/onnxmodel/zoo"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
@@ -27,15 +27,8 @@ var (
 // Doc says what the figure shows.
 const Doc = "predicted against measured latency of twelve ONNX networks, every configuration; of this machine"
 
-// pair is a prediction and what was measured.
-type pair struct {
-	operators.Prediction
-	whole   operators.Timing
-	written float64 // predicted from the graph as the file has it, 0 when it was not
-}
-
-// Plan has the figure measured and said. It measures times, and is for a machine that does nothing else: it is one task,
-// because networks that are measured at once measure each other.
+// Plan has the figure measured and said. It measures times, and is for a machine that does nothing else: it is one
+// task, because networks that are measured at once measure each other.
 func Plan(l *reproduce.Lab) error {
 	if l.Runtime == nil {
 		return errors.New("figure 8 runs networks on ONNX Runtime, which it was not given")
@@ -72,7 +65,8 @@ type Pair struct {
 }
 
 // Measure predicts networks and measures them whole, before and after, with the less disturbed of both.
-func Measure(ctx context.Context, rt operators.Runtime, networks []zoo.Network, progress func(float64, string)) (_ []Network, err error) {
+func Measure(ctx context.Context, rt operators.Runtime, networks []zoo.Network, progress func(float64, string)) (
+	_ []Network, err error) {
 	dir, err := os.MkdirTemp("", "sluice-figure8-")
 	if err != nil {
 		return nil, err
@@ -156,7 +150,9 @@ func say(o *reproduce.Outcome, networks []Network) {
 		}
 	}
 	o.Notes = append(o.Notes,
-		"The error is of the prediction without the offset, over all configurations, none left out. Branches at once: the paper's rule, the longest branch counts, which is wrong for a runtime that runs an operator at a time. "+
+		"The error is of the prediction without the offset, over all configurations, none left out. Branches at "+
+			"once: the paper's rule, the longest branch counts, which is wrong for a runtime that runs an operator "+
+			"at a time. "+
 			"As written: the graph of the file instead of the one that the runtime makes of it.",
 		"On the safe side: the share of configurations that take no longer than predicted with the offset of 10 %.")
 }
@@ -170,7 +166,8 @@ func sayOne(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
 			continue
 		}
 		off := func(us float64) float64 { return 100 * math.Abs(us/p.Whole.Typical-1) }
-		err, parallel, written = append(err, off(p.Sequential.Typical)), append(parallel, off(p.Parallel.Typical)), append(written, off(p.Written))
+		err, parallel, written = append(err, off(p.Sequential.Typical)), append(parallel, off(p.Parallel.Typical)),
+			append(written, off(p.Written))
 		side := 0.0
 		if p.Safe() >= p.Whole.Typical {
 			side = 100

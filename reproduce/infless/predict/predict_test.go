@@ -14,7 +14,10 @@ func TestTheirs(t *testing.T) {
 	if err := sayTheirs(o); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]float64{"resnet-50": 12.5, "mobilenet": 24.4, "lstm-2365": 64.8, "lstm-2365 (adjusted)": 17.7, "catdog": 56.5, "textcnn-69": 115.4}
+	want := map[string]float64{
+		"resnet-50": 12.5, "mobilenet": 24.4, "lstm-2365": 64.8, "lstm-2365 (adjusted)": 17.7, "catdog": 56.5,
+		"textcnn-69": 115.4,
+	}
 	for _, r := range o.Rows {
 		if math.Abs(r.Measured-want[r.System]) > 0.1 {
 			t.Errorf("%s errs by %v %%, want %v", r.System, r.Measured, want[r.System])
@@ -29,7 +32,9 @@ func TestTheirs(t *testing.T) {
 // TestSay checks the errors that are computed from pairs: two configurations, one of them 20 % too high.
 func TestSay(t *testing.T) {
 	pair := func(predicted, parallel, measured float64) Pair {
-		return Pair{Prediction: operators.Prediction{Threads: 1, Sequential: operators.Timing{Typical: predicted}, Parallel: operators.Timing{Typical: parallel}},
+		return Pair{Prediction: operators.Prediction{
+			Threads: 1, Sequential: operators.Timing{Typical: predicted}, Parallel: operators.Timing{Typical: parallel},
+		},
 			Whole: operators.Timing{Typical: measured}, Written: 2 * measured}
 	}
 	two := pair(95, 95, 100)
@@ -42,7 +47,8 @@ func TestSay(t *testing.T) {
 			got[r.Quantity+" "+r.Setting["threads"]] = r.Measured
 		}
 	}
-	for q, want := range map[string]float64{"mean error 1": 17.5, "worst error 1": 20, "mean error, branches at once 1": 45, "mean error, as written 1": 100, "on the safe side 1": 50,
+	for q, want := range map[string]float64{"mean error 1": 17.5, "worst error 1": 20,
+		"mean error, branches at once 1": 45, "mean error, as written 1": 100, "on the safe side 1": 50,
 		"mean error 2": 5, "on the safe side 2": 100, "mean error 1 and 2": 40. / 3, "worst error 1 and 2": 20} {
 		if math.Abs(got[q]-want) > 1e-9 {
 			t.Errorf("%s is %v, want %v", q, got[q], want)

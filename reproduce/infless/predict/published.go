@@ -16,12 +16,13 @@ type theirs struct {
 	predicted, actual float64 // ms
 }
 
-// published are the means of Figure 8, as fractions. The figure leaves out all predictions that are too high or more than a
-// tenth too low (a fifth for MobileNet), so that no other mean was possible.
+// published are the means of Figure 8, as fractions. The figure leaves out all predictions that are too high or more
+// than a tenth too low (a fifth for MobileNet), so that no other mean was possible.
 var published = map[string]float64{"resnet-50": 0.0858, "mobilenet": 0.078, "lstm-2365": 0.0974}
 
 func predictions() ([]theirs, error) {
-	lines, err := reproduce.Records("predictions.csv", predictionsFile, "model", "cpu_threads", "gpu_percent", "batch", "predicted_ms", "actual_ms")
+	lines, err := reproduce.Records("predictions.csv", predictionsFile, "model", "cpu_threads", "gpu_percent", "batch",
+		"predicted_ms", "actual_ms")
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,8 @@ func sayTheirs(o *reproduce.Outcome) error {
 		}
 		r := row(model, "mean error", map[string]string{"measured": "by the authors, every configuration"})
 		if p, ok := published[model]; ok {
-			r.Published, r.Source = reproduce.Published(100*p), "Figure 8 and §3.3, over the configurations that the figure keeps"
+			r.Published, r.Source = reproduce.Published(100*p),
+				"Figure 8 and §3.3, over the configurations that the figure keeps"
 		}
 		o.Add(r, mean(errs))
 	}

@@ -1,5 +1,6 @@
-// Package ribbon runs the searches of algo/poolsearch on the tables that Ribbon's authors published (SC 2021): what every pool
-// of three machine types costs and how many queries it serves in time. Kairos (§8.3) compares with Ribbon's search.
+// Package ribbon runs the searches of algo/poolsearch on the tables that Ribbon's authors published (SC 2021): what
+// every pool of three machine types costs and how many queries it serves in time. Kairos (§8.3) compares with Ribbon's
+// search.
 package ribbon
 
 import (
@@ -42,7 +43,9 @@ func Tables() ([]*Table, error) {
 		}
 		return nil
 	}
-	err := read("models.csv", 2, []string{"model", "type", "dollars_per_hour", "most", "homogeneous"}, func(key []string, v []float64) error {
+	err := read("models.csv", 2, []string{
+		"model", "type", "dollars_per_hour", "most", "homogeneous",
+	}, func(key []string, v []float64) error {
 		t := find(key[0])
 		if t == nil {
 			t = &Table{Model: key[0]}
@@ -68,7 +71,9 @@ func Tables() ([]*Table, error) {
 		return nil, err
 	}
 	for _, t := range out {
-		err := read(t.Model+".csv", 0, []string{"n1", "n2", "n3", "dollars_per_hour", "in_time_pct"}, func(_ []string, v []float64) error {
+		err := read(t.Model+".csv", 0, []string{
+			"n1", "n2", "n3", "dollars_per_hour", "in_time_pct",
+		}, func(_ []string, v []float64) error {
 			t.Pools = append(t.Pools, []int{int(v[0]), int(v[1]), int(v[2])})
 			t.Price, t.InTime = append(t.Price, v[3]), append(t.InTime, v[4])
 			return nil
@@ -101,8 +106,8 @@ func read(name string, words int, head []string, line func(key []string, v []flo
 // Good says whether a pool serves enough queries in time.
 func (t *Table) Good(pool int) bool { return t.InTime[pool] >= Enough }
 
-// Score is what Ribbon maximises: below 1/2 and rising with the queries in time for pools that are not good, from 1/2 to 1
-// and falling with the price for good ones.
+// Score is what Ribbon maximises: below 1/2 and rising with the queries in time for pools that are not good, from 1/2
+// to 1 and falling with the price for good ones.
 func (t *Table) Score(pool int) float64 {
 	if !t.Good(pool) {
 		return t.InTime[pool] / Enough / 2
@@ -121,8 +126,8 @@ func (t *Table) Best() int {
 	return best
 }
 
-// reaches says whether a pool is good and saves so much per cent. As the authors do it, the price that is wanted is rounded
-// to cents first.
+// reaches says whether a pool is good and saves so much per cent. As the authors do it, the price that is wanted is
+// rounded to cents first.
 func (t *Table) reaches(pool int, saving float64) bool {
 	return t.Good(pool) && t.Price[pool] <= math.Round(100*t.single*(1-saving/100))/100+1e-9
 }

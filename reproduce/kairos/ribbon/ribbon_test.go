@@ -18,8 +18,8 @@ func tables(t testing.TB) []*Table {
 	return all
 }
 
-// The tables are whole boxes, their prices are the types' to the cent, and the cheapest good pools and what they save are those
-// of the authors.
+// The tables are whole boxes, their prices are the types' to the cent, and the cheapest good pools and what they save
+// are those of the authors.
 func TestTables(t *testing.T) {
 	want := map[string]struct {
 		pools  int
@@ -41,8 +41,10 @@ func TestTables(t *testing.T) {
 		b := tab.Best()
 		// From prices to the cent, as the authors' percentages are.
 		saving := 100 * (1 - tab.Price[b]/(math.Round(100*tab.single)/100))
-		if len(tab.Pools) != w.pools || !slices.Equal(tab.Pools[b], w.best) || tab.Price[b] != w.price || math.Abs(saving-w.saving) > 0.05 {
-			t.Errorf("%s: %d pools, cheapest good %v for %v $/h, saves %.2f %%, want %+v", tab.Model, len(tab.Pools), tab.Pools[b], tab.Price[b], saving, w)
+		if len(tab.Pools) != w.pools || !slices.Equal(tab.Pools[b], w.best) || tab.Price[b] != w.price ||
+			math.Abs(saving-w.saving) > 0.05 {
+			t.Errorf("%s: %d pools, cheapest good %v for %v $/h, saves %.2f %%, want %+v", tab.Model, len(tab.Pools),
+				tab.Pools[b], tab.Price[b], saving, w)
 		}
 		for i := range tab.Pools {
 			if tab.Good(i) && tab.Price[i] < tab.Price[b] {
@@ -72,8 +74,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// How often failing pools contain good ones, by the tables: the authors' first-come-first-served gives queries to slow machines
-// that cannot serve them in time. In two tables a failing pool contains the best, so that pruning can lose it.
+// How often failing pools contain good ones, by the tables: the authors' first-come-first-served gives queries to slow
+// machines that cannot serve them in time. In two tables a failing pool contains the best, so that pruning can lose it.
 func TestMoreCanBeWorse(t *testing.T) {
 	want := map[string]int{"candle": 0, "dien": 17, "mtwnd": 0, "vgg": 17}
 	for _, tab := range tables(t) {
@@ -89,8 +91,8 @@ func TestMoreCanBeWorse(t *testing.T) {
 	}
 }
 
-// Ribbon's claim on its own tables: under the same pruning its search needs fewer evaluations than chance. With pruning every
-// search comes to an end before the limit: it has found the best pool or lost it.
+// Ribbon's claim on its own tables: under the same pruning its search needs fewer evaluations than chance. With pruning
+// every search comes to an end before the limit: it has found the best pool or lost it.
 func TestStudy(t *testing.T) {
 	const seeds, limit = 20, 200 // seeds 0..19
 	for _, tab := range tables(t) {
@@ -103,9 +105,11 @@ func TestStudy(t *testing.T) {
 				}
 				found, m, median := Summary(r.Best)
 				mean[search] = m
-				t.Logf("%-6s %-9s %-5s seeds 0..%d: found %d, lost %d, mean %.1f, median %.1f", tab.Model, search, pruning, seeds-1, found, r.Lost, m, median)
+				t.Logf("%-6s %-9s %-5s seeds 0..%d: found %d, lost %d, mean %.1f, median %.1f", tab.Model, search,
+					pruning, seeds-1, found, r.Lost, m, median)
 				if found+r.Lost != seeds {
-					t.Errorf("%s, %s, %s: found in %d, lost in %d of %d", tab.Model, search, pruning, found, r.Lost, seeds)
+					t.Errorf("%s, %s, %s: found in %d, lost in %d of %d", tab.Model, search, pruning, found, r.Lost,
+						seeds)
 				}
 				for seed, n := range r.Best {
 					for k := range r.Savings {
@@ -114,16 +118,20 @@ func TestStudy(t *testing.T) {
 							before = r.Savings[k-1][seed]
 						}
 						if n > 0 && (reached == 0 || reached > n || reached < before) {
-							t.Errorf("%s, %s, %s, seed %d: saving %v after %d evaluations, the one below after %d, the best after %d", tab.Model, search, pruning, seed, tab.Savings[k], reached, before, n)
+							t.Errorf("%s, %s, %s, seed %d: saving %v after %d evaluations, the one below after %d, "+
+								"the best after %d", tab.Model, search, pruning, seed, tab.Savings[k], reached, before,
+								n)
 						}
 					}
 					if n > 0 && r.Failing[seed] >= n {
-						t.Errorf("%s, %s, %s, seed %d: %d of %d evaluated pools fail, and the last is good", tab.Model, search, pruning, seed, r.Failing[seed], n)
+						t.Errorf("%s, %s, %s, seed %d: %d of %d evaluated pools fail, and the last is good", tab.Model,
+							search, pruning, seed, r.Failing[seed], n)
 					}
 				}
 			}
 			if mean["bayes"] >= mean["random"] {
-				t.Errorf("%s, %s: %v evaluations on average, by chance %v", tab.Model, pruning, mean["bayes"], mean["random"])
+				t.Errorf("%s, %s: %v evaluations on average, by chance %v", tab.Model, pruning, mean["bayes"],
+					mean["random"])
 			}
 		}
 	}
@@ -133,7 +141,8 @@ func TestStudy(t *testing.T) {
 func TestWithoutPruning(t *testing.T) {
 	const seeds = 3 // 0..2
 	for _, tab := range tables(t) {
-		for _, search := range Searches[1:] { // the model is slow over whole tables, and algo/poolsearch tests that it ends
+		// the model is slow over whole tables, and algo/poolsearch tests that it ends
+		for _, search := range Searches[1:] {
 			r, err := Study(tab, search, None, seeds, len(tab.Pools))
 			if err != nil {
 				t.Fatal(err)

@@ -11,17 +11,17 @@ import (
 // Searches are the names of those that Study runs: Ribbon's own, and those that Kairos adds to compare with (§8.3).
 var Searches = []string{"bayes", "random", "genetic", "annealing"}
 
-// Pruning says which pools need no evaluation after another's. Those within a pool that is not good are taken for not good
-// either, unless all are left open.
+// Pruning says which pools need no evaluation after another's. Those within a pool that is not good are taken for not
+// good either, unless all are left open.
 type Pruning string
 
 // The prunings.
 const (
-	// ByPrice has a good pool close all that do not cost less, as Ribbon does. Ribbon leaves those that cost the same; they
-	// cannot be better.
+	// ByPrice has a good pool close all that do not cost less, as Ribbon does. Ribbon leaves those that cost the same;
+	// they cannot be better.
 	ByPrice Pruning = "price"
-	// ByPool has a good pool close all that contain it, which takes no price list. The authors let their random search do so,
-	// and only with more machines of every type.
+	// ByPool has a good pool close all that contain it, which takes no price list. The authors let their random search
+	// do so, and only with more machines of every type.
 	ByPool Pruning = "pool"
 	// None leaves all open.
 	None Pruning = "none"
@@ -32,21 +32,23 @@ type Result struct {
 	Model   string
 	Search  string
 	Pruning Pruning
-	// Best is the number of evaluations until the cheapest good pool was found, random starts included, 0 where it was not found
-	// within the limit. Savings has the same for each of the table's savings.
+	// Best is the number of evaluations until the cheapest good pool was found, random starts included, 0 where it was
+	// not found within the limit. Savings has the same for each of the table's savings.
 	Best    []int
 	Savings [][]int
 	// Failing is how many of the evaluated pools were not good: in production, queries late.
 	Failing []int
-	// Lost counts the seeds in which the cheapest good pool was pruned. That can happen: more slow machines can serve fewer queries
-	// in time, because queries go to them that a faster one would have served.
+	// Lost counts the seeds in which the cheapest good pool was pruned. That can happen: more slow machines can serve
+	// fewer queries in time, because queries go to them that a faster one would have served.
 	Lost int
 }
 
-// Study runs a search with seeds 0, 1, .., until the cheapest good pool is found or so many pools are evaluated. The authors run
-// 100 seeds and 200 evaluations, and do not count the two random starts of their own search.
+// Study runs a search with seeds 0, 1, .., until the cheapest good pool is found or so many pools are evaluated. The
+// authors run 100 seeds and 200 evaluations, and do not count the two random starts of their own search.
 func Study(t *Table, search string, pruning Pruning, seeds, limit int) (*Result, error) {
-	out := &Result{Model: t.Model, Search: search, Pruning: pruning, Best: make([]int, seeds), Failing: make([]int, seeds)}
+	out := &Result{
+		Model: t.Model, Search: search, Pruning: pruning, Best: make([]int, seeds), Failing: make([]int, seeds),
+	}
 	for range t.Savings {
 		out.Savings = append(out.Savings, make([]int, seeds))
 	}
@@ -131,8 +133,8 @@ func (t *Table) rule(pruning Pruning) (poolsearch.Rule, error) {
 	}, nil
 }
 
-// Summary returns how many seeds came to an end, and the mean and the median of their evaluations (as the authors, of those
-// alone; 0 when there are none).
+// Summary returns how many seeds came to an end, and the mean and the median of their evaluations (as the authors, of
+// those alone; 0 when there are none).
 func Summary(evaluations []int) (found int, mean, median float64) {
 	ends := slices.DeleteFunc(slices.Sorted(slices.Values(evaluations)), func(n int) bool { return n == 0 })
 	if found = len(ends); found == 0 {
