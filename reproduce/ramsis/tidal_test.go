@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-var seeds = flag.Int("seeds", 0, "runs of each case of TestFewWorkers and TestNoise, 1 and 5 in the documents; "+
+var seeds = flag.Int("seeds", 0, "runs of each case of the tests that the documents name, 5 there; "+
 	"0 runs a case of each, once")
 
 // perWorker is the rate that one worker carries in time with the fastest image model within 150 ms, in queries/s.
