@@ -145,3 +145,23 @@ func TestNoise(t *testing.T) {
 		}
 	}
 }
+
+// An estimate of the load over the last half second costs tidal little below the limit.
+func TestLoadEstimated(t *testing.T) {
+	rates, runs := []float64{400, 800, 1200, 1600, 2000, 2400, 2800, 3200, 3600}, *seeds
+	if runs == 0 {
+		rates, runs = []float64{2400}, 1
+	}
+	for _, rate := range rates {
+		known := testLoad(t, rate)
+		guessed := *known
+		guessed.known = 0
+		best, none := average(t, testJob(t, a4, "tidal", known), runs)
+		seen, late := average(t, testJob(t, a4, "tidal", &guessed), runs)
+		t.Logf("%v queries/s: load known %.2f %%, %.4f %% late; estimated %.2f %%, %.4f %% late", rate, best, none, seen,
+			late)
+		if rate < 3000 && (seen < best-0.2 || late > 0) {
+			t.Errorf("%v queries/s: %.2f %% and %.2f %% late, with the load known %.2f %%", rate, seen, late, best)
+		}
+	}
+}
