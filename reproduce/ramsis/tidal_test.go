@@ -158,8 +158,8 @@ func TestLoadEstimated(t *testing.T) {
 		guessed.known = 0
 		best, none := average(t, testJob(t, a4, "tidal", known), runs)
 		seen, late := average(t, testJob(t, a4, "tidal", &guessed), runs)
-		t.Logf("%v queries/s: load known %.2f %%, %.4f %% late; estimated %.2f %%, %.4f %% late", rate, best, none, seen,
-			late)
+		t.Logf("%v queries/s: load known %.2f %%, %.4f %% late; estimated %.2f %%, %.4f %% late", rate, best, none,
+			seen, late)
 		if rate < 3000 && (seen < best-0.2 || late > 0) {
 			t.Errorf("%v queries/s: %.2f %% and %.2f %% late, with the load known %.2f %%", rate, seen, late, best)
 		}
