@@ -27,8 +27,8 @@ The smallest useful file:
 
 ` + "```yaml\n%s```" + `
 
-Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB`, `8GiB` or `2GB`" + ` or as a number of
-bytes. Relative paths start from the directory of the file. Unknown keys are errors, and so is a key given twice.
+Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB`, `8GiB` or `2GB`" + ` or as a number
+of bytes. Relative paths start from the directory of the file. Unknown keys are errors, and so is a key given twice.
 YAML aliases may stand for whole values; merge keys (` + "`<<`" + `) are not read. A file may hold at most 1 MiB.
 
 This page is made from the comments of ` + "`config/file.go`" + ` by ` + "`go test ./config -update`" + `.
