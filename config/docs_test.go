@@ -20,8 +20,8 @@ const manualPath = "../docs/configuration.md"
 const manualHead = `# sluice.yaml
 
 One file says which machines there are, which models lie where, which apps clients may call and how fast each has to
-be. ` + "`sluice config init REPOSITORY`" + ` writes one to start from. ` + "`sluice config check`" + ` reports everything
-that is wrong with one, each problem with its line and path. [examples/](../examples) holds complete files.
+be. ` + "`sluice config init REPOSITORY`" + ` writes one to start from. ` + "`sluice config check`" + ` reports
+everything that is wrong with one, each problem with its line and path. [examples/](../examples) holds complete files.
 
 The smallest useful file:
 
