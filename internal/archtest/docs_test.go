@@ -235,3 +235,25 @@ func TestNamedThingsExist(t *testing.T) {
 		t.Errorf("only %d names found", named)
 	}
 }
+
+// TestTheGlossaryNamesEachWordOnce also checks that a meaning is one sentence.
+func TestTheGlossaryNamesEachWordOnce(t *testing.T) {
+	row := regexp.MustCompile(`^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
+	seen := map[string]bool{}
+	prose(t, "docs/glossary.md", func(n int, line string) {
+		m := row.FindStringSubmatch(line)
+		if m == nil || m[1] == "word" || m[1] == "---" {
+			return
+		}
+		if seen[m[1]] {
+			t.Errorf("line %d: %q stands twice", n, m[1])
+		}
+		seen[m[1]] = true
+		if !strings.HasSuffix(m[2], ".") || strings.Contains(m[2], ". ") {
+			t.Errorf("line %d: %q is not one sentence", n, m[2])
+		}
+	})
+	if len(seen) < 80 {
+		t.Errorf("%d words", len(seen))
+	}
+}
