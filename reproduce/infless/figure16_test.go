@@ -1,6 +1,7 @@
 package infless
 
 import (
+	"flag"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -191,6 +192,8 @@ func TestFigure16(t *testing.T) {
 	}
 }
 
+var seeds = flag.Int("seeds", 0, "runs of each case of TestBusyMixtures, 3 in the documents; 0 runs a case once")
+
 // On busy mixtures, which Figure 16 does not have, LSTH trades idle time for cold starts and cheapest needs less than
 // half of the idle time, kept by instance.
 func TestBusyMixtures(t *testing.T) {
@@ -198,8 +201,13 @@ func TestBusyMixtures(t *testing.T) {
 		k := kept[slices.IndexFunc(kept, func(k policy) bool { return k.name == name })]
 		return judge(of, calls, func() scale.Keeper { return k.make(k.at) })
 	}
-	for _, mean := range []float64{10, 30} {
-		for seed := uint64(1); seed <= 3; seed++ {
+	means, runs := []float64{10, 30}, *seeds
+	if runs == 0 {
+		means, runs = []float64{10}, 1
+	}
+	for _, mean := range means {
+		for seed := range uint64(runs) {
+			seed++
 			calls := mixture(mean, seed)
 			for _, of := range []string{"app", "instances"} {
 				base := at(ground, calls, of)
