@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 func simulateCommand() command {
@@ -285,7 +286,7 @@ func (w *world) variantNames() []string {
 }
 
 func (w *world) useSystem(name string) error {
-	s, err := composition(configSystem(name))
+	s, err := systems.Named(name)
 	if err != nil {
 		return &status{ExitUsage, err}
 	}

@@ -584,11 +584,3 @@ func (w *world) placed(id serving.WorkerID) []serving.VariantID {
 	}
 	return out
 }
-
-// configSystem reads NAME or ROUTER+BATCHER, the short form of the command line.
-func configSystem(name string) config.System {
-	if r, b, ok := strings.Cut(name, "+"); ok {
-		return config.System{Router: r, Batcher: b}
-	}
-	return config.System{Name: name}
-}
