@@ -299,9 +299,9 @@ func (w *world) journalHeader() journal.Header {
 	if w.unmeasured {
 		measured = serving.Measurements{}
 	}
-	return journal.Header{System: w.system.Name, Router: w.system.Router, Batcher: w.system.Batcher,
-		BatchSize: w.system.Options.BatchSize, Timeout: w.system.Options.Timeout,
-		Scaler: w.system.Scaler, Replan: w.system.Options.Replan,
-		Learn: w.system.Options.Learn, Settings: w.system.Options.Settings(), Statistic: believed,
-		Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured}
+	h := journal.Header{
+		Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured,
+	}
+	w.system.Record(&h)
+	return h
 }

@@ -66,6 +66,12 @@ func (o Options) Settings() map[string]string {
 	span("turnoff", o.Following.TurnOff)
 	number("cells", float64(o.Routing.Cells))
 	number("threshold", float64(o.Routing.Threshold))
+	if o.Routing.Idle {
+		out["idle"] = "true"
+	}
+	if o.Planning.Oddities {
+		out["release"] = "true"
+	}
 	if len(out) == 0 {
 		return nil
 	}

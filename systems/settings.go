@@ -68,6 +68,14 @@ var settings = []setting{
 		o.Routing.Threshold = int(x)
 		return err
 	}},
+	{"idle", func(o *Options, v string) error {
+		o.Routing.Idle = v == "true"
+		return among(v, "true", "false")
+	}},
+	{"release", func(o *Options, v string) error {
+		o.Planning.Oddities = v == "true"
+		return among(v, "true", "false")
+	}},
 	{"tolerance", func(o *Options, v string) (err error) { o.Planning.Tolerance, err = number(v, -1, 1); return err }},
 	{"merge", func(o *Options, v string) (err error) { o.Packing.Merge, err = number(v, -1, 0.99); return err }},
 	{"packing", func(o *Options, v string) error {

@@ -1,0 +1,43 @@
+package dataplane_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// Simulator and data plane are one system for every system of the registry with its own router, batcher, scaler and
+// options, which the journal's header leads back to. The plans asked for are its own where its planner needs no solver
+// and can plan the random world, and the world's otherwise.
+func TestTwinSystems(t *testing.T) {
+	own, plans := 0, 0
+	for _, system := range systems.All() {
+		for _, seed := range twins() {
+			w := newWorld(system, seed)
+			system.Record(&w.header)
+			w.planner = w.cluster.Planner
+			p, err := system.NewPlanner(systems.World{Profile: w.cluster.Profile})
+			if err == nil && system.Planner != "static" && p.Provides()&plan.Tables == 0 {
+				_, err = p.Plan(context.Background(), plan.Request{
+					Spec: w.cluster.Spec, Rates: make([]float64, len(w.cluster.Spec.Apps)),
+				})
+				if err == nil {
+					w.planner = p
+					own++
+				}
+			}
+			a := w.simulated(t)
+			b := w.live(t)
+			alike(t, fmt.Sprintf("%s, seed %d", system.Name, seed), a, b)
+			plans += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
+		}
+	}
+	t.Logf("%d runs with a planner of the system's own, %d plans during the runs", own, plans)
+	if own == 0 || plans < 100 {
+		t.Errorf("only %d runs had a planner of their own, and only %d plans were made during the runs", own, plans)
+	}
+}
