@@ -18,7 +18,6 @@ func TestTwinSystems(t *testing.T) {
 	for _, system := range systems.All() {
 		for _, seed := range twins() {
 			w := newWorld(system, seed)
-			system.Record(&w.header)
 			w.planner = w.cluster.Planner
 			p, err := system.NewPlanner(systems.World{Profile: w.cluster.Profile})
 			if err == nil && system.Planner != "static" && p.Provides()&plan.Tables == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Every name leads to a part, every system builds, and docs/papers.md says where each comes from.
+// Every name leads to a component, every system builds, and docs/papers.md says where each comes from.
 func TestRegistry(t *testing.T) {
 	papers, err := os.ReadFile("../docs/papers.md")
 	if err != nil {
@@ -96,8 +96,8 @@ func TestKeepingOptions(t *testing.T) {
 	if err := o.Set(given); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.Settings(); !maps.Equal(got, given) {
-		t.Errorf("settings are %v, given were %v", got, given)
+	if got := o.Given(); !maps.Equal(got, given) {
+		t.Errorf("options are %v, given were %v", got, given)
 	}
 	for _, name := range Keepers() {
 		if err := o.Set(map[string]string{"keep": name}); err != nil {
@@ -112,8 +112,8 @@ func TestKeepingOptions(t *testing.T) {
 			t.Errorf("%s %s was taken", k, v)
 		}
 	}
-	if got := (Options{}).Settings(); got != nil {
-		t.Errorf("nothing given, settings are %v", got)
+	if got := (Options{}).String(); got != "" {
+		t.Errorf("nothing given, options are %v", got)
 	}
 }
 
