@@ -3,7 +3,6 @@ package systems
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -64,12 +63,9 @@ var planners = []registered[func(World, Options) (plan.Planner, error)]{
 	},
 }
 
-// written are the planners that run the placement as it is written down; all others say themselves what an instance
-// gets.
-var written = []string{asWritten}
-
-// Written tells whether a planner runs the placement that is written down.
-func Written(planner string) bool { return slices.Contains(written, planner) }
+// Written tells whether a planner runs the placement that is written down; "" is static, which does. All others say
+// themselves what an instance gets.
+func Written(planner string) bool { return cmp.Or(planner, asWritten) == asWritten }
 
 // Planners returns the names of all planners.
 func Planners() []string { return namesOf(planners) }

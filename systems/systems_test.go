@@ -49,6 +49,15 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// Of all planners static alone runs what is written down. It is the planner of systems that name none.
+func TestWritten(t *testing.T) {
+	for _, name := range append(Planners(), "") {
+		if got, want := Written(name), name == "static" || name == ""; got != want {
+			t.Errorf("planner %q runs the written placement: %v", name, got)
+		}
+	}
+}
+
 // A composition that lacks a section of the plan is refused when it is built, with what to do.
 func TestMissingSections(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
