@@ -73,7 +73,7 @@ func writtenAndRead(t *testing.T, h journal.Header) journal.Header {
 }
 
 // Journals hold what engines read and no more, in the form of the versions before.
-func TestWhatIsRecorded(t *testing.T) {
+func TestRecordedOptions(t *testing.T) {
 	for name, want := range map[string]map[string]string{
 		"fcfs": {"idle": "true"}, "openfaas+": {"keep": "keepalive", "linger": "5m0s"}, "proteus-fair": nil,
 		"kairos-fluid": nil, "infless-release": nil, "scrooge": nil,

@@ -67,7 +67,7 @@ func TestMissingSections(t *testing.T) {
 	}
 }
 
-// What a configuration says of renting reaches the planner's options, and what does not exist is refused.
+// The options of renting reach the planner, and a value that does not exist is refused.
 func TestRentingOptions(t *testing.T) {
 	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
 	var o Options
@@ -95,7 +95,7 @@ func TestRentingOptions(t *testing.T) {
 	}
 }
 
-// What is said of keeping apps warm is shown, is what a journal carries, and makes the rule that is named.
+// The options of keepers are shown as they were given, and make the rule that is named.
 func TestKeepingOptions(t *testing.T) {
 	given := map[string]string{
 		"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "linger": "20s",
@@ -126,7 +126,7 @@ func TestKeepingOptions(t *testing.T) {
 	}
 }
 
-// What a configuration says of pipelines reaches the planners and is shown, and what does not exist is refused.
+// The options of pipelines reach the planners and are shown, and a value that does not exist is refused.
 func TestPipelineOptions(t *testing.T) {
 	c := simtest.Uniform(3, time.Millisecond, time.Millisecond, time.Second, 8)
 	var o Options
