@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/scale"
 )
 
-// ratebands is the scaler that lets apps go. What keeps them warm is a keeper, lsth unless another is chosen.
+// ratebands is the scaler that lets apps go. A keeper keeps them warm: lsth unless another is chosen.
 const (
 	ratebands = "ratebands"
 	lsth      = "lsth"
