@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/systems"
 )
 
 // sluice runs the program with arguments.
@@ -171,5 +173,60 @@ func TestSystems(t *testing.T) {
 	}
 	if code, out, _ := sluice(t, "systems", "--json"); code != ExitOK || !json.Valid([]byte(out)) {
 		t.Errorf("%d %s", code, out)
+	}
+	for name, says := range map[string]string{
+		"jellyfish+": "RTSS 2022", "fcfs": "\n  options.idle = true\n", "lsth": "\n  options.gamma\n",
+		"weighted+filltimeout": "\n  timeout\n", "ratebands": "infless-op1.5",
+	} {
+		if code, out, errs := sluice(t, "systems", name); code != ExitOK || !strings.Contains(out, says) {
+			t.Errorf("%s: %d %s%s, want %q", name, code, out, errs, says)
+		}
+		code, out, _ := sluice(t, "systems", name, "--json")
+		var pages []systems.Page
+		if err := json.Unmarshal([]byte(out), &pages); code != ExitOK || err != nil || len(pages) == 0 ||
+			pages[0].Name != name || len(pages[0].Options) == 0 {
+			t.Errorf("%s: %d %s", name, code, out)
+		}
+	}
+	text := strings.TrimSpace(strings.Repeat("words of some length ", 30))
+	lines := strings.Split(strings.TrimSuffix(wrap(text, "    "), "\n"), "\n")
+	for at, line := range lines {
+		if len(line) > lineWidth || !strings.HasPrefix(line, "    ") {
+			t.Errorf("a line is %q", line)
+		}
+		lines[at] = strings.TrimPrefix(line, "    ")
+	}
+	if strings.Join(lines, " ") != text {
+		t.Errorf("wrapped are %q", lines)
+	}
+}
+
+// An option that no component of the system reads, and a value that it does not take, are errors with the line and the
+// path where the file gives them.
+func TestOptionsThatTheSystemDoesNotTake(t *testing.T) {
+	path := fakeWorld(t)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{
+		"system: {name: sluice, replan: 2s}": "sluice.yaml:10: system.replan: is read by the scalers periodic, ",
+		"system:\n  name: infless\n  options:\n    gamma: 0.3\n    alive: 1h": "sluice.yaml:14: " +
+			"system.options.alive: is read by the keeper keepalive; system infless has the keeper lsth: ",
+		"system: {name: kairos, options: {bound: guess}}": "sluice.yaml:10: system.options.bound: is \"guess\", want " +
+			"one of paper, fluid",
+		"system: {name: kairos, options: {bond: fluid}}": "system.options.bond: no system here uses this setting " +
+			"(did you mean \"bound\"?)",
+		"system: {router: weighted, batcher: single, budget: 1}": "system.budget: is read by the planner kairos; " +
+			"system weighted+single has the planner static: ",
+		"system: {name: kairos, budget: 1, replan: 2s, options: {learn: true, cells: 2}}": "",
+	} {
+		if err := os.WriteFile(path, append(text, given+"\n"...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := sluice(t, "config", "check", path)
+		if want == "" && code != ExitOK || want != "" && (code != ExitConfig || !strings.Contains(out+errs, want)) {
+			t.Errorf("%s: %d %s%s, want %s", given, code, out, errs, want)
+		}
 	}
 }

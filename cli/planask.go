@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 const (
@@ -102,7 +103,7 @@ func (p *planning) choose(compare string, chosen bool) error {
 			}
 			continue
 		}
-		s, err := composition(configSystem(name))
+		s, err := systems.Named(name)
 		if err != nil {
 			return exit(ExitUsage, "--compare: %w", err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim"
 	"github.com/sluice-serving/sluice/sim/truth"
+	"github.com/sluice-serving/sluice/systems"
 )
 
 func simulateCommand() command {
@@ -285,7 +286,7 @@ func (w *world) variantNames() []string {
 }
 
 func (w *world) useSystem(name string) error {
-	s, err := composition(configSystem(name))
+	s, err := systems.Named(name)
 	if err != nil {
 		return &status{ExitUsage, err}
 	}
@@ -298,9 +299,9 @@ func (w *world) journalHeader() journal.Header {
 	if w.unmeasured {
 		measured = serving.Measurements{}
 	}
-	return journal.Header{System: w.system.Name, Router: w.system.Router, Batcher: w.system.Batcher,
-		BatchSize: w.system.Options.BatchSize, Timeout: w.system.Options.Timeout,
-		Scaler: w.system.Scaler, Replan: w.system.Options.Replan,
-		Learn: w.system.Options.Learn, Settings: w.system.Options.Settings(), Statistic: believed,
-		Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured}
+	h := journal.Header{
+		Statistic: believed, Provides: w.planner.Provides(), Spec: w.Spec, Measurements: measured,
+	}
+	w.system.Record(&h)
+	return h
 }

@@ -2,80 +2,53 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"maps"
+	"strings"
 	"text/tabwriter"
+	"time"
 
+	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/systems"
 )
 
 func systemsCommand() command {
 	return command{
-		name: "systems", summary: "list the systems and the parts they are made of", usage: "[explain NAME]",
+		name: "systems", summary: "list the systems and the components they are made of", usage: "[NAME]",
 		about: "A system is a named composition of a planner, a router, a batcher and a scaler; a sluice.yaml " +
-			"names a system, or its parts.",
-		examples: "sluice systems\nsluice systems explain proteus-batching\nsluice systems --json",
+			"names a system, or its components. With the name of a system or a component, or ROUTER+BATCHER, a page " +
+			"says what it does, where it comes from and which options it has.",
+		examples: "sluice systems\nsluice systems proteus-batching\nsluice systems lsth\nsluice systems --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(e *Env, args []string) error {
-				list := systems.All()
 				if len(args) == 2 && args[0] == "explain" {
-					s, err := systems.Get(args[1])
-					if err != nil {
-						return &status{ExitUsage, err}
+					args = args[1:] // as it was called once
+				}
+				if len(args) > 1 {
+					return exit(ExitUsage, "%q is not understood: name one system or component", args)
+				}
+				if len(args) == 0 {
+					if *asJSON {
+						return printJSON(e.Stdout, allSystems())
 					}
-					list = []systems.System{s}
-				} else if len(args) > 0 {
-					return exit(ExitUsage, "%q is not understood", args)
+					return listSystems(e.Stdout)
+				}
+				pages, err := systems.Pages(args[0])
+				if err != nil {
+					return &status{ExitUsage, err}
 				}
 				if *asJSON {
-					out := json.NewEncoder(e.Stdout)
-					out.SetIndent("", "  ")
-					return out.Encode(struct {
-						Systems  []systems.System
-						Planners []systems.Part
-						Routers  []systems.Part
-						Batchers []systems.Part
-						Scalers  []systems.Part
-					}{
-						list, systems.PlannerParts(), systems.RouterParts(), systems.BatcherParts(),
-						systems.ScalerParts(),
-					})
+					return printJSON(e.Stdout, pages)
 				}
-				if len(args) == 2 {
-					s := list[0]
-					fmt.Fprintf(e.Stdout, "%s: %s\nFrom: %s\n\n", s.Name, s.Doc, s.Source)
-					for _, p := range []struct {
-						kind, name string
-						parts      []systems.Part
-					}{{"planner", s.Planner, systems.PlannerParts()}, {"router", s.Router, systems.RouterParts()},
-						{"batcher", s.Batcher, systems.BatcherParts()}, {"scaler", s.Scaler, systems.ScalerParts()}} {
-						fmt.Fprintf(e.Stdout, "  %-8s %-15s %s\n", p.kind, p.name, doc(p.parts, p.name))
+				for at := range pages {
+					if at > 0 {
+						fmt.Fprintln(e.Stdout)
 					}
-					if o := s.Options.String(); o != "" {
-						fmt.Fprintf(e.Stdout, "  options  %s\n", o)
-					}
-					return nil
-				}
-				t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', 0)
-				fmt.Fprintln(t, "SYSTEM\tPLANNER\tROUTER\tBATCHER\tSCALER\tWHAT IT DOES")
-				for _, s := range list {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Planner, s.Router, s.Batcher, s.Scaler, s.Doc)
-				}
-				if err := t.Flush(); err != nil {
-					return err
-				}
-				for _, k := range []struct {
-					kind  string
-					parts []systems.Part
-				}{
-					{"PLANNER", systems.PlannerParts()}, {"ROUTER", systems.RouterParts()},
-					{"BATCHER", systems.BatcherParts()}, {"SCALER", systems.ScalerParts()},
-				} {
-					fmt.Fprintf(e.Stdout, "\n%s\n", k.kind)
-					for _, p := range k.parts {
-						fmt.Fprintf(e.Stdout, "  %-16s %s\n", p.Name, p.Doc)
-					}
+					printPage(e.Stdout, &pages[at])
 				}
 				return nil
 			}
@@ -83,11 +56,136 @@ func systemsCommand() command {
 	}
 }
 
-func doc(list []systems.Part, name string) string {
-	for _, p := range list {
-		if p.Name == name {
-			return p.Doc
+func printJSON(w io.Writer, v any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
+
+// registry is the list of systems and components for programs.
+type registry struct {
+	Systems                                       []systems.System
+	Planners, Routers, Batchers, Scalers, Keepers []systems.Component
+}
+
+func allSystems() registry {
+	return registry{
+		Systems: systems.All(), Planners: systems.Components(systems.Planner),
+		Routers: systems.Components(systems.Router), Batchers: systems.Components(systems.Batcher),
+		Scalers: systems.Components(systems.Scaler), Keepers: systems.Components(systems.Keeper),
+	}
+}
+
+func listSystems(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "SYSTEM\tPLANNER\tROUTER\tBATCHER\tSCALER\tWHAT IT DOES")
+	for _, s := range systems.All() {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Planner, s.Router, s.Batcher, s.Scaler, s.Doc)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, k := range systems.Kinds() {
+		fmt.Fprintf(w, "\n%s\n", strings.ToUpper(string(k)))
+		for _, p := range systems.Components(k) {
+			fmt.Fprintf(w, "  %-16s %s\n", p.Name, p.Doc)
 		}
 	}
-	return ""
+	fmt.Fprint(w, "\n'sluice systems NAME' shows the options of one of them.\n")
+	return nil
+}
+
+// printPage prints all there is to say of a system or a component.
+func printPage(w io.Writer, p *systems.Page) {
+	fmt.Fprintf(w, "%s %s\n\n%s", strings.ToUpper(p.Kind), p.Name, wrap(fmt.Sprintf("%s %s.", p.Name, p.Doc), ""))
+	if p.Source != "" {
+		fmt.Fprintf(w, "From: %s\n", p.Source)
+	}
+	if len(p.Components) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, x := range p.Components {
+		if x.Kind != systems.Engine {
+			fmt.Fprintf(w, "  %-8s %-15s %s\n", x.Kind, x.Name, x.Doc)
+		}
+	}
+	if len(p.Systems) > 0 {
+		fmt.Fprintf(w, "\nSystems with it:\n%s", wrap(strings.Join(p.Systems, ", "), "  "))
+	}
+	if len(p.Options) == 0 {
+		fmt.Fprint(w, "\nIt has no options.\n")
+		return
+	}
+	fmt.Fprint(w, "\nOptions, as keys below system in sluice.yaml:\n")
+	for _, o := range p.Options {
+		name := o.Key[strings.LastIndex(o.Key, ".")+1:]
+		value := ""
+		if o.Value != "" {
+			value = " = " + o.Value
+		}
+		fmt.Fprintf(w, "\n  %s%s\n%s", o.Key, value, wrap(name+" "+o.Doc+".", "      "))
+		fmt.Fprint(w, wrap(fmt.Sprintf("Takes: %s. Default: %s. Read by: %s.", o.Type, o.Default,
+			strings.Join(o.ReadBy, ", ")), "      "))
+	}
+}
+
+// lineWidth is how long lines of running text are.
+const lineWidth = 100
+
+// wrap breaks a text into lines that begin with an indentation.
+func wrap(text, indent string) string {
+	var b strings.Builder
+	at := 0
+	for _, word := range strings.Fields(text) {
+		switch {
+		case at == 0:
+			b.WriteString(indent)
+			at = len(indent)
+		case at+1+len(word) > lineWidth:
+			b.WriteString("\n" + indent)
+			at = len(indent)
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += len(word)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// given are the options that a configuration gives, by name.
+func given(c config.System) map[string]string {
+	out := maps.Clone(c.Options)
+	if out == nil {
+		out = make(map[string]string)
+	}
+	if c.Batch > 0 {
+		out["batch"] = fmt.Sprint(c.Batch)
+	}
+	if c.Timeout > 0 {
+		out["timeout"] = time.Duration(c.Timeout).String()
+	}
+	if c.Replan > 0 {
+		out["replan"] = time.Duration(c.Replan).String()
+	}
+	if c.Budget > 0 {
+		out["budget"] = fmt.Sprint(c.Budget)
+	}
+	return out
+}
+
+// refused says which options of a configuration its system does not take, and why, by their keys below system.
+func refused(c config.System) map[string]string {
+	_, err := composition(c)
+	var list systems.OptionErrors
+	if !errors.As(err, &list) {
+		return nil
+	}
+	out := make(map[string]string, len(list))
+	for _, e := range list {
+		out[e.Key] = e.Text
+	}
+	return out
 }

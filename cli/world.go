@@ -60,9 +60,7 @@ type world struct {
 func names() config.Names {
 	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(),
 		Planners: systems.Planners(), Scalers: systems.Scalers(),
-		Settings: append([]string{
-			"batch", "timeout", "planner", "scaler", "replan", "slack", "budget",
-		}, systems.Settings("options.")...)}
+		Settings: append(systems.Keys(), "planner", "scaler", "slack"), Refused: refused}
 }
 
 // openWorld reads and checks a sluice.yaml.
@@ -113,18 +111,8 @@ func composition(c config.System) (systems.System, error) {
 	if c.Scaler != "" {
 		s.Scaler = c.Scaler
 	}
-	o := &s.Options
-	if c.Batch > 0 {
-		o.BatchSize = c.Batch
-	}
-	if c.Timeout > 0 {
-		o.Timeout = time.Duration(c.Timeout)
-	}
-	if c.Replan > 0 {
-		o.Replan = time.Duration(c.Replan)
-	}
-	o.Renting.Budget = c.Budget
-	return s, o.Set(c.Options)
+	err := s.Set(given(c))
+	return s, err
 }
 
 // believe reads the profiles and plans with them. Without a profile for something in the file it fails and says what to
@@ -583,12 +571,4 @@ func (w *world) placed(id serving.WorkerID) []serving.VariantID {
 		}
 	}
 	return out
-}
-
-// configSystem reads NAME or ROUTER+BATCHER, the short form of the command line.
-func configSystem(name string) config.System {
-	if r, b, ok := strings.Cut(name, "+"); ok {
-		return config.System{Router: r, Batcher: b}
-	}
-	return config.System{Name: name}
 }

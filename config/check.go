@@ -314,7 +314,8 @@ func (c *checker) variant(seen names, v *Variant, path string, siblings int) {
 		repository.MaxMaxBatch)
 }
 
-// order sorts stages topologically, keeping the order of the file where it may, and says what makes that impossible.
+// order sorts stages topologically and keeps the order of the file where it can. The problem is "",
+// or says which stages have no order.
 func order(stages []Stage) (sorted []int, problem string) {
 	index := map[string]int{}
 	for i, s := range stages {

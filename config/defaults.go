@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// What a file means where it says nothing. docs/configuration.md repeats these in words.
+// Defaults of a file. docs/configuration.md repeats them in words.
 const (
 	defaultSystem     = "sluice" // of package systems, which this package may not know
 	defaultLate       = "drop"

@@ -31,6 +31,8 @@ Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB
 of bytes. Relative paths start from the directory of the file. Unknown keys are errors, and so is a key given twice.
 YAML aliases may stand for whole values; merge keys (` + "`<<`" + `) are not read. A file may hold at most 1 MiB.
 
+[options.md](options.md) lists the options of systems.
+
 This page is made from the comments of ` + "`config/file.go`" + ` by ` + "`go test ./config -update`" + `.
 `
 

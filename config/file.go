@@ -131,24 +131,13 @@ type System struct {
 	Slack Duration `yaml:"slack"`
 	// Late is the late policy of apps that do not give their own: `drop` or `serve-late`. Default: `drop`.
 	Late string `yaml:"late"`
-	// Replan is how often a planner that plans periodically does so. Default: the system's own.
+	// Replan is how often plans are made, or the least time between two plans for scalers that plan when something has
+	// changed. Default: the system's own.
 	Replan Duration `yaml:"replan"`
 	// Budget is the most that a plan may cost, in $/h, for planners that rent. Default: not limited.
 	Budget float64 `yaml:"budget"`
-	// Options are further settings: `goal`, `select`, `place`, `lambda`, `headroom`, `gap`, `slack` and `tolerance` of
-	// planners that solve a program; `levels`, `longest`, `batching`, `shape`, `step` and `rates` of planners that make
-	// policies (docs/policies.md); `bound` (`paper` or `fluid`) and `late` of planners that rent; of the scaler
-	// `ratebands`, `keep` (`lsth`, `hybridhistogram`, `keepalive` or `cheapest`: how apps that nobody calls are kept
-	// warm), `gamma` of `lsth`, `head` and `tail` of the histograms, `tracked` of `hybridhistogram`, `alive` of
-	// `keepalive`, `cold_price` (the idle time that a cold start is worth) of `cheapest`, and `alpha`; `change` of the
-	// scaler `complexity` (the part by which what a graph's content makes of it has to change for a new plan, default
-	// 0.25); `turnoff` (how long an instance that a plan has dropped stays loaded, its worker paid for, so that a later
-	// plan can take it up without a load; default 0); of the planner `scrooge`, `method` (`exact`, `as-written`,
-	// `greedy` or `brute`), `placement` (`rented`, for the fewest whole machines, or `paper`), `within` (the part of
-	// the objective that is planned with, the rest being for items that wait behind others) and `spatial: false` for
-	// one batch at a time; of the planner `nexus`, `frontends` (workers for what no accelerator runs, default 1) and
-	// `alike` (the device type that all machines are taken for); `learn: true` for latency that is learned while
-	// serving, with a profile to begin from or without.
+	// Options are further settings of the system's components. docs/options.md lists them all, `sluice systems NAME`
+	// those of one system. One that no component of the system reads is an error.
 	Options map[string]string `yaml:"options"`
 }
 

@@ -68,7 +68,7 @@ func initFor(dir string, m machine) ([]byte, error) {
 		}
 	}
 	b.WriteString(initTail)
-	// What is written must be readable: a name in the repository may be one that no app can have.
+	// The written file must be readable: a name in the repository may be one that no app can have.
 	if _, err := Parse(b.Bytes(), "sluice.yaml"); err != nil {
 		return nil, fmt.Errorf("the models of %s do not make a valid configuration: %w", dir, err)
 	}

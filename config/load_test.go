@@ -130,6 +130,40 @@ x.yaml:1: system.options.gama: no system here uses this setting (did you mean "g
 	if err := f.CheckNames(Names{Settings: []string{"batch", "slack", "options.beta", "options.gama"}}); err != nil {
 		t.Error(err)
 	}
+	f, err = Parse([]byte("system: {name: s, options: {batch: 4}}\n"+small), "x.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.CheckNames(Names{Settings: []string{"batch"}})
+	if want := "x.yaml:1: system.options.batch: no system here uses this setting: batch stands beside options, not " +
+		"in it"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// A setting that the system refuses is reported where it stands: in the system or in its options, the file's or an
+// app's. Names that are not known come first.
+func TestSettingsThatTheSystemRefusesAreReported(t *testing.T) {
+	text := strings.Replace("system:\n  name: s\n  batch: 4\n  options:\n    gama: 2\n"+small, "{name: a, ",
+		"{name: a, system: {name: u, options: {gama: 3}}, ", 1)
+	f, err := Parse([]byte(text), "x.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := Names{Systems: []string{"s", "u"}, Refused: func(s System) map[string]string {
+		return map[string]string{"batch": "is of no use to " + s.Name, "options.gama": "is " + s.Options["gama"]}
+	}}
+	want := `x.yaml:3: system.batch: is of no use to s
+x.yaml:5: system.options.gama: is 2
+x.yaml:10: apps[0].system.batch: is of no use to u
+x.yaml:10: apps[0].system.options.gama: is 3`
+	if err := f.CheckNames(names); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	names.Systems = []string{"s"}
+	if err := f.CheckNames(names); err == nil || strings.Contains(err.Error(), "apps[0].system.batch") {
+		t.Errorf("a system that does not exist: %v", err)
+	}
 }
 
 func TestAliasesAreBounded(t *testing.T) {
@@ -193,23 +227,6 @@ func TestScalars(t *testing.T) {
 		var d Duration
 		if err := d.parse(in); err == nil {
 			t.Errorf("duration %q = %v, want an error", in, d)
-		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"a", "", 1}, {"latncy", "latency", 1}, {"frist", "first", 1}, {"abc", "xyz", 3},
-		{"kitten", "sitting", 3},
-	} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-		if got := distance(c.b, c.a); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.b, c.a, got, c.want)
 		}
 	}
 }

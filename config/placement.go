@@ -121,8 +121,8 @@ func (r *resolver) shareCores() {
 	}
 }
 
-// everyStageRuns reports stages that nothing serves. A planner may yet add an instance; whether a system that is given
-// by its name has one, this package does not know.
+// everyStageRuns reports stages without an instance: as a warning where a planner may add one. A system that is given
+// by its name may have such a planner; this package does not know.
 func (r *resolver) everyStageRuns() {
 	s := r.w.Spec
 	for st := range s.Stages {

@@ -42,7 +42,7 @@ func importTriton(dir, out string, m machine) ([]byte, []string, error) {
 	}
 	var b bytes.Buffer
 	im.write(&b, filepath.ToSlash(where), m)
-	// What is written must be readable, and the models must fit together.
+	// The written file must be readable, and the models must fit together.
 	f, err := Parse(b.Bytes(), out)
 	if err == nil {
 		_, err = f.Resolve()

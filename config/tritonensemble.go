@@ -108,9 +108,9 @@ func (im *importer) hide(s *Stage, g *flow, m *member) {
 	}
 }
 
-// answer has the app give what the ensemble gives. The outputs of final stages are answers as they are. What another
-// step gives is handed to a final stage that passes it on: a reshape to the shape that it has. So are all that a single
-// step gives under other names, because tensors are renamed between stages only.
+// answer makes the app answer with the ensemble's outputs. Outputs of final stages are answers as they are. An output
+// of another step goes to a final stage that passes it on: a reshape to the shape that it has. So does every output of
+// a single step that has another name in the ensemble, because tensors are renamed between stages only.
 func (im *importer) answer(a *App, g *flow, c *pb.ModelConfig) error {
 	var final []int
 	renames := func(m map[string]string) bool {

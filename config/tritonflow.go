@@ -65,9 +65,9 @@ func (g *flow) takes(k int, s *pb.ModelEnsembling_Step, m *member) error {
 	return nil
 }
 
-// connect draws the edges between the stages: a step follows those that it needs, but not those that it follows anyhow.
-// The first of the steps that need nothing is the first stage, and the others that need nothing, which are returned,
-// follow it.
+// connect draws the edges between the stages. A step follows those that it needs, without edges that a longer way
+// already implies. The first step that needs nothing becomes the first stage; the others that need nothing follow it
+// and are returned.
 func (g *flow) connect(stages []Stage) (later []int, err error) {
 	g.first = theRequest
 	for k := range g.needs {

@@ -110,10 +110,10 @@ func (w *wiring) visible(k int) (out []string) {
 	return out
 }
 
-// missing is met where a stage takes a tensor that nobody is known to give: the request must bring it, if the file does
-// not list what it brings.
+// missing handles a tensor that a stage takes and no stage is known to give. The request must bring it, unless the file
+// lists the request's tensors: then it is a problem.
 func (w *wiring) missing(k int, input string, spec tensor.Spec) {
-	at := w.path2(k, "inputs", input)
+	at := w.tensorPath(k, "inputs", input)
 	switch {
 	case w.given:
 		var hint string
@@ -141,7 +141,7 @@ type asked struct {
 	input, name string
 }
 
-// doubts looks at what later stages take from the request: perhaps it is meant to come from another stage.
+// doubts reports tensors that a later stage takes from the request and that are perhaps meant to come from a stage.
 func (w *wiring) doubts() {
 	for _, a := range w.asked {
 		if a.stage == 0 {
@@ -150,7 +150,7 @@ func (w *wiring) doubts() {
 		from := slices.IndexFunc(w.gives, func(n namespace) bool { return n.find(a.name) != nil })
 		switch {
 		case from >= 0 && from != a.stage:
-			w.r.c.addf(w.path2(a.stage, "inputs", a.input),
+			w.r.c.addf(w.tensorPath(a.stage, "inputs", a.input),
 				"input %q is tensor %q, which stage %q gives, but no way leads from there to this stage", a.input,
 				a.name, w.views[from].Name)
 		default:
@@ -160,8 +160,8 @@ func (w *wiring) doubts() {
 	}
 }
 
-// path2 is the path of an entry of a stage's inputs or outputs, if it is given, or of the stage.
-func (w *wiring) path2(k int, key, name string) string {
+// tensorPath is the path of an entry of a stage's inputs or outputs, if it is given, or of the stage.
+func (w *wiring) tensorPath(k int, key, name string) string {
 	p := join(w.views[k].path+"."+key, shown(name))
 	if w.r.f.has(p) {
 		return p
@@ -176,7 +176,8 @@ func renamed(m map[string]string, name string) string {
 	return name
 }
 
-// function wires a stage that is a function. Optional inputs are taken that the file names or a stage before gives.
+// function wires a stage that is a function. It takes an optional input when the file names it or an earlier stage
+// gives it.
 func (w *wiring) function(k int, f *ops.Function, info *StageInfo) {
 	v := &w.views[k]
 	sure := true
@@ -259,7 +260,7 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 			w.missing(k, in.Name, spec)
 		case found != nil && found.DType != tensor.Invalid:
 			if found.DType != in.DType || !fits(found.Shape, in.Shape) {
-				w.r.c.addf(w.path2(k, "inputs", in.Name), "tensor %s is not what the models take as %s",
+				w.r.c.addf(w.tensorPath(k, "inputs", in.Name), "tensor %s is not what the models take as %s",
 					show([]tensor.Spec{*found}), show([]tensor.Spec{in}))
 			}
 		}
@@ -279,7 +280,7 @@ func (w *wiring) model(k int, variants []serving.VariantID, info *StageInfo) {
 func (w *wiring) give(k int, output string, spec tensor.Spec) {
 	spec.Name = renamed(w.views[k].Outputs, output)
 	if w.gives[k].find(spec.Name) != nil {
-		w.r.c.addf(w.path2(k, "outputs", output), "another output of the stage is called %q, too", spec.Name)
+		w.r.c.addf(w.tensorPath(k, "outputs", output), "another output of the stage is called %q, too", spec.Name)
 		return
 	}
 	w.gives[k].specs = append(w.gives[k].specs, spec)

@@ -81,8 +81,11 @@ func newWorld(system systems.System, seed uint64) *world {
 			Until: max(from, until),
 		})
 	}
-	w.header = journal.Header{System: system.Name, Router: system.Router, Batcher: system.Batcher, Statistic: "p95",
-		Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec, Measurements: w.cluster.Measurements}
+	w.header = journal.Header{
+		Statistic: "p95", Provides: w.cluster.Planner.Provides(), Spec: w.cluster.Spec,
+		Measurements: w.cluster.Measurements,
+	}
+	system.Record(&w.header)
 	return w
 }
 
@@ -361,7 +364,6 @@ func TestTwinLearning(t *testing.T) {
 				w.prices = []sim.PriceChange{
 					{At: middle, Price: 0.25}, {At: middle, Price: 0.5}, {At: middle + 5e8, Price: 0.5},
 				}
-				w.header.Learn, w.header.Scaler, w.header.Replan = true, system.Scaler, system.Options.Replan
 				if !w.known {
 					w.header.Measurements = serving.Measurements{}
 				}
@@ -399,8 +401,6 @@ func TestTwinContent(t *testing.T) {
 				if w.truth, err = profile.NewTable(w.cluster.Spec, m, profile.P95); err != nil {
 					t.Fatal(err)
 				}
-				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan,
-					system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				ballooned += bytes.Count(a, []byte("ballooning ["))
@@ -439,8 +439,6 @@ func TestTwinScaling(t *testing.T) {
 						})
 					}
 				}
-				w.header.Scaler, w.header.Replan, w.header.Settings = system.Scaler, system.Options.Replan,
-					system.Options.Settings()
 				a, b := w.simulated(t), w.live(t)
 				alike(t, fmt.Sprintf("%s+%s, seed %d", router, batcher, seed), a, b)
 				let += bytes.Count(a, []byte("no longer in the plan"))
@@ -513,7 +511,7 @@ func TestTwinGrowing(t *testing.T) {
 					t.Fatal(err)
 				}
 				w.planner = planner
-				w.header.Learn, w.truth = system.Options.Learn, worlds[len(worlds)-1].Profile.(*profile.Table)
+				w.truth = worlds[len(worlds)-1].Profile.(*profile.Table)
 				a := w.simulated(t)
 				if w.planner, err = systems.NewOpen(w.cluster.Profile, w.cluster.Spreading); err != nil {
 					t.Fatal(err)

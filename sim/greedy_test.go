@@ -46,7 +46,7 @@ func TestGreedyPlansKeepTheInvariants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Options.Planning.Oddities = oddities
+			s.Options.Release = oddities
 			// Planned as for up to forty times the load, which alone would seldom ask for a change.
 			s.Options.Planning.Headroom = 1 + 40*rng.Float64()
 			p, err := s.NewPlanner(systems.World{Profile: c.Profile})

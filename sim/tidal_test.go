@@ -62,7 +62,7 @@ func TestTidalKeepsItsPromise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Options.Policies.Alone = known
+		s.Options.Policies.Known = known
 		planner, err := s.NewPlanner(systems.World{Profile: believed})
 		if err != nil {
 			t.Fatal(err)

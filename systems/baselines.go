@@ -1,23 +1,26 @@
 package systems
 
 // The systems that Proteus was measured against (§6.1.1). Clipper has no planner: the paper gave it a plan made once,
-// by the same program, with the least accurate (HT) or the most accurate (HA) variant of each app; Sommelier swaps
+// by the same program, with the least accurate (HT) or the most accurate (HA) variant of each app. Sommelier swaps
 // variants where they are.
 var baselines = []System{
 	{
-		Name: "clipper-ht", Doc: "the least accurate variants, placed once for throughput; AIMD batches",
+		Name:   "clipper-ht",
+		Doc:    "places the least accurate variants once, for throughput, with the batches of clipper",
 		Source: "Clipper, NSDI 2017; Proteus §6.1.1", Planner: "proteus", Router: "weighted", Batcher: "aimd",
-		Scaler:  "fixed",
+		Scaler:  fixed,
 		Options: Options{Planning: Planning{Select: "least-accurate", Goal: "throughput"}},
 	},
 	{
-		Name: "clipper-ha", Doc: "the most accurate variants, placed once for throughput; AIMD batches",
+		Name:   "clipper-ha",
+		Doc:    "places the most accurate variants once, for throughput, with the batches of clipper",
 		Source: "Clipper, NSDI 2017; Proteus §6.1.1", Planner: "proteus", Router: "weighted", Batcher: "aimd",
-		Scaler:  "fixed",
+		Scaler:  fixed,
 		Options: Options{Planning: Planning{Select: "most-accurate", Goal: "throughput"}},
 	},
 	{
-		Name: "sommelier", Doc: "variants change with the demand, the workers of each app do not",
+		Name:   "sommelier",
+		Doc:    "changes variants with the demand; every worker keeps its app",
 		Source: "Sommelier, SIGMOD 2022; Proteus §6.1.1", Planner: "proteus", Router: "weighted", Batcher: "adaptive",
 		Scaler:  "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Place: "fixed"}},

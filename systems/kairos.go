@@ -1,30 +1,50 @@
 package systems
 
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/policy/plan"
+)
+
 // Kairos: which machines to rent is planned from upper bounds and not tried out (§5.2), again whenever the sizes of
 // queries shift; queries wait centrally and are matched with machines (§5.1); latency is learned while serving.
 var kairosSystems = []System{
 	{
-		Name: "kairos", Doc: "the best pool of mixed machines under a budget, and queries matched with them",
+		Name:   "kairos",
+		Doc:    "rents the best pool of mixed machines under a budget, and matches queries with them",
 		Source: "Kairos §5, §6", Planner: "kairos", Router: "matching", Batcher: "single", Scaler: "mixshift",
 		Options: Options{Learn: true},
 	},
 	{
-		Name: "kairos-fluid", Doc: "as kairos, with pools chosen by a linear program over the sizes of queries",
+		Name:   "kairos-fluid",
+		Doc:    "is kairos with pools chosen by a linear program over the sizes of queries",
 		Source: "Kairos §5.1; the program is ours", Planner: "kairos", Router: "matching", Batcher: "single",
 		Scaler:  "mixshift",
 		Options: Options{Learn: true, Renting: Renting{Bound: "fluid"}},
 	},
 	{
 		Name: "kairos-schedule",
-		Doc: "as kairos-fluid, with queries scheduled ahead on all machines, whose time has the prices of the " +
-			"linear program",
+		Doc: "is kairos-fluid with queries scheduled ahead on all machines, whose time has the linear program's " +
+			"prices",
 		Source: "ours", Planner: "kairos", Router: "schedule", Batcher: "single", Scaler: "mixshift",
 		Options: Options{Learn: true, Renting: Renting{Bound: "fluid"}},
 	},
-	// What Kairos was measured against by how it distributes queries (§7), besides clkwrk and fcfs (Ribbon).
+	// A baseline of Kairos by how queries are distributed (§7); clkwrk and fcfs (Ribbon) are the others.
 	{
-		Name: "drs", Doc: "queries above a size to the base type, the others to cheaper ones",
+		Name:    "drs",
+		Doc:     "sends queries above a size to the base type and the others to cheaper types",
 		Source:  "DeepRecSys, ISCA 2020; Kairos §7 (DRS)",
-		Planner: "static", Router: "threshold", Batcher: "single", Scaler: "fixed",
+		Planner: asWritten, Router: "threshold", Batcher: "single", Scaler: fixed,
 	},
+}
+
+func newKairos(w World, o Options) (plan.Planner, error) {
+	r := &o.Renting
+	if r.Bound != "" && r.Bound != "paper" && r.Bound != "fluid" {
+		return nil, fmt.Errorf("planner kairos: option bound is %s, which does not exist: use paper or fluid", r.Bound)
+	}
+	return &kairos.Planner{
+		Profile: w.Profile, Options: kairos.Options{Budget: r.Budget, Fluid: r.Bound == "fluid", Late: r.Late},
+	}, nil
 }

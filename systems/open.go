@@ -8,21 +8,22 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Open is a planner for a world that grows while it runs: it asks a planner about what is open of the world, and makes
-// a new one when the world is another. It is the one place where what is closed or retired is left out of plans. It
-// must not be asked twice at once.
+// Open is a planner for a world that grows while it runs. It asks another planner about the open apps and variants of
+// the world, and makes a new one when the world has changed. It is the one place that keeps closed apps and retired
+// variants out of plans. It is not for concurrent use.
 type Open struct {
 	make    func(profile.Profile) (plan.Planner, error)
 	profile profile.Profile
-	first   plan.Planner
+	first   plan.Planner // of the first world, for name and sections
 
-	spec    *serving.Spec // that the rest is for
+	spec    *serving.Spec // that open and planner are for
 	open    *serving.Open
 	planner plan.Planner
 }
 
-// NewOpen returns a planner that asks those which maker makes from what is believed of latency, p until a request says
-// otherwise. A placement that is written down is of apps that come first in the world and are never closed.
+// NewOpen returns a planner that asks the planners that maker makes. A maker is given the believed latencies: p, or
+// those of the request. It fails when the maker does. The apps of a written placement come first in the world and are
+// never closed, so that the placement holds in every world.
 func NewOpen(p profile.Profile, maker func(profile.Profile) (plan.Planner, error)) (*Open, error) {
 	first, err := maker(p)
 	if err != nil {
@@ -37,10 +38,10 @@ func (o *Open) Name() string { return o.first.Name() }
 // Provides implements plan.Planner.
 func (o *Open) Provides() plan.Sections { return o.first.Provides() }
 
-// Plan implements plan.Planner.
+// Plan implements plan.Planner. It also fails when no planner can be made for a world that has changed.
 func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if o.spec != r.Spec {
-		if err := o.turn(&r); err != nil {
+		if err := o.replace(&r); err != nil {
 			return nil, err
 		}
 	}
@@ -57,8 +58,9 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	return p.In(o.open), nil
 }
 
-// turn makes a planner for another world. One that differs in what was observed of its graphs only keeps its planner.
-func (o *Open) turn(r *plan.Request) (err error) {
+// replace makes a planner for the request's world. A world that differs in the observed fan-out alone keeps its
+// planner.
+func (o *Open) replace(r *plan.Request) (err error) {
 	open, p := r.Spec.Open(), o.profile
 	if r.Spec.Fanned(o.spec) {
 		o.spec, o.open = r.Spec, open

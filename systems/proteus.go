@@ -9,56 +9,64 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its part of the queries
+// Proteus (ASPLOS 2024): a mixed-integer program decides which variant each worker hosts and its share of the queries
 // (§4); queries follow those shares; batches wait for as long as their first query allows (§5); it plans again at an
 // interval and when the demand bursts (§3).
 var proteusSystems = []System{
 	{
 		Name: "proteus",
-		Doc: "plans variants, places and shares for the highest mean accuracy that carries the demand; adaptive " +
-			"batches",
+		Doc: "plans variants, places and shares for the highest mean accuracy that carries the demand, and a batch " +
+			"waits as long as its first query can be in time",
 		Source: "Proteus §3-§5", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
 		Options: Options{Replan: proteusInterval},
 	},
 	{
-		Name: "proteus-fair", Doc: "proteus for the highest smallest accuracy of an app",
+		Name:   "proteus-fair",
+		Doc:    "is proteus with plans for the highest accuracy of the worst app",
 		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive",
 		Scaler:  "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Goal: "fairness"}},
 	},
 	{
-		Name: "proteus-blend", Doc: "proteus for one half of the mean and one half of the smallest accuracy",
+		Name:   "proteus-blend",
+		Doc:    "is proteus with plans for half the mean accuracy and half that of the worst app",
 		Source: "Proteus §7 (left open); ours", Planner: "proteus", Router: "weighted", Batcher: "adaptive",
 		Scaler:  "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Goal: "blend"}},
 	},
 	{
-		Name: "proteus-without-placement", Doc: "proteus whose workers keep their app",
+		Name:   "proteus-without-placement",
+		Doc:    "is proteus with workers that keep their app",
 		Source: "Proteus §6.5 (w/o MP)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Place: "fixed"}},
 	},
 	{
-		Name: "proteus-without-selection", Doc: "proteus with the most accurate variant of each app only",
+		Name:   "proteus-without-selection",
+		Doc:    "is proteus with the most accurate variant of each app only",
 		Source: "Proteus §6.5 (w/o MS)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Select: "most-accurate"}},
 	},
 	{
-		Name: "proteus-without-adaptive-batching", Doc: "proteus planned for, and run with, batches of one",
+		Name:   "proteus-without-adaptive-batching",
+		Doc:    "is proteus planned for batches of one and run with them",
 		Source: "Proteus §6.5 (w/o AB)", Planner: "proteus", Router: "weighted", Batcher: "single", Scaler: "replan",
 		Options: Options{Replan: proteusInterval, Planning: Planning{Single: true}},
 	},
 	{
-		Name: "proteus-without-query-assignment", Doc: "proteus with equal shares whatever a worker carries",
+		Name:   "proteus-without-query-assignment",
+		Doc:    "is proteus with equal shares, whatever a worker carries",
 		Source: "Proteus §6.5 (w/o QA)", Planner: "proteus", Router: "weighted", Batcher: "adaptive", Scaler: "replan",
-		Options: Options{Replan: proteusInterval, Planning: Planning{Uniform: true}},
+		Options: Options{Replan: proteusInterval, Planning: Planning{Equal: true}},
 	},
 	{
-		Name: "proteus-aimd", Doc: "proteus with additive-increase, multiplicative-decrease batches",
+		Name:   "proteus-aimd",
+		Doc:    "is proteus with the batches of clipper",
 		Source: "Proteus §6.4", Planner: "proteus", Router: "weighted", Batcher: "aimd", Scaler: "replan",
 		Options: Options{Replan: proteusInterval},
 	},
 	{
-		Name: "proteus-earlydrop", Doc: "proteus with early-drop batches",
+		Name:   "proteus-earlydrop",
+		Doc:    "is proteus with the batches of nexus-batching",
 		Source: "Proteus §6.4 (Nexus)", Planner: "proteus", Router: "weighted", Batcher: "earlydrop", Scaler: "replan",
 		Options: Options{Replan: proteusInterval},
 	},
@@ -75,7 +83,7 @@ func newProteus(w World, o Options) (plan.Planner, error) {
 	p := &o.Planning
 	out := &proteus.Planner{Profile: w.Profile, Solver: w.Solver, Options: proteus.Options{
 		Headroom: p.Headroom, Gap: p.Gap, Lambda: p.Lambda, Tolerance: p.Tolerance, Slack: p.Slack, Single: p.Single,
-		Uniform: p.Uniform, Batches: w.Batches,
+		Uniform: p.Equal, Batches: w.Batches,
 	}}
 	var ok [3]bool
 	out.Options.Select, ok[0] = selections[cmp.Or(p.Select, "any")]

@@ -1,33 +1,38 @@
 package systems
 
 import (
+	"fmt"
+
 	"github.com/sluice-serving/sluice/planner/loadwise"
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// What RAMSIS was measured against (§7, App. H) and what it argues against (§2.2): selection by the load alone, and by
-// nothing but the batch at hand. All variants are loaded on every worker; workers of the first three take from one
-// queue.
+// The systems that RAMSIS was measured against (§7, App. H) and the one that it argues against (§2.2): they choose by
+// the load alone, or by the batch at hand alone. All variants are loaded on every worker; workers of the first three
+// take from one queue.
 var ramsisBaselines = []System{
 	{
-		Name: "jellyfish+", Doc: "the most accurate variant that carries the load in batches of half the objective",
+		Name:   "jellyfish+",
+		Doc:    "runs the most accurate variant that carries the load in batches of half the objective",
 		Source: "Jellyfish, RTSS 2022; RAMSIS §7", Planner: "jellyfish", Router: "eager", Batcher: "policytable",
-		Scaler: "fixed",
+		Scaler: fixed,
 	},
 	{
 		Name:   "modelswitching",
-		Doc:    "the most accurate variant whose simulated response latency meets the objective at the load",
+		Doc:    "runs the most accurate variant whose simulated response meets the objective at the load",
 		Source: "ModelSwitching, HotCloud 2020; RAMSIS §7", Planner: "modelswitching", Router: "eager",
-		Batcher: "policytable", Scaler: "fixed",
+		Batcher: "policytable", Scaler: fixed,
 	},
 	{
-		Name: "infaas-target", Doc: "the fastest variant that reaches the app's accuracy floor",
+		Name:   "infaas-target",
+		Doc:    "runs the fastest variant that reaches the app's accuracy floor",
 		Source: "INFaaS, ATC 2021; RAMSIS App. H", Planner: "infaas-target", Router: "eager", Batcher: "policytable",
-		Scaler: "fixed",
+		Scaler: fixed,
 	},
 	{
-		Name: "greedy", Doc: "all that waits on the most accurate variant that is in time, whatever comes after",
-		Source: "RAMSIS §2.2", Planner: "allvariants", Router: "roundrobin", Batcher: "greedy", Scaler: "fixed",
+		Name:   "greedy",
+		Doc:    "runs all that waits on the most accurate variant that is in time, whatever comes after",
+		Source: "RAMSIS §2.2", Planner: "allvariants", Router: "roundrobin", Batcher: "greedy", Scaler: fixed,
 	},
 }
 
@@ -36,11 +41,11 @@ func newLoadwise(rule func(*Planning) loadwise.Rule) func(World, Options) (plan.
 	return func(w World, o Options) (plan.Planner, error) {
 		rates, err := o.Policies.rates()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("option rates %w", err)
 		}
 		return &loadwise.Planner{
 			Profile: w.Profile, Rule: rule(&o.Planning),
-			Options: loadwise.Options{Rates: rates, Alone: o.Policies.Alone},
+			Options: loadwise.Options{Rates: rates, Alone: o.Policies.Known},
 		}, nil
 	}
 }

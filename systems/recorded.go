@@ -7,17 +7,58 @@ import (
 	"github.com/sluice-serving/sluice/engine/journal"
 )
 
+// Record writes into a journal's header the components and options that Recorded needs to build the system's engine
+// again. It leaves the header's other fields as they are. The planner and what it alone reads are not on record: a
+// journal holds its plans.
+func (s System) Record(h *journal.Header) {
+	h.System, h.Router, h.Batcher, h.Scaler = s.Name, s.Router, s.Batcher, s.Scaler
+	o := &s.Options
+	h.BatchSize, h.Timeout, h.Replan, h.Learn = o.BatchSize, o.Timeout, o.Replan, o.Learn
+	h.Settings = nil
+	for at := range table {
+		x := &table[at]
+		v := x.text(o)
+		if v == "" || inHeader[x.Name] || !s.engineReads(x) {
+			continue
+		}
+		if h.Settings == nil {
+			h.Settings = make(map[string]string)
+		}
+		h.Settings[x.Name] = v
+	}
+}
+
+// inHeader are the options that a header has fields of their own for.
+var inHeader = map[string]bool{"batch": true, "timeout": true, "replan": true, "learn": true}
+
+// engineReads tells whether a component other than the planner reads an option.
+func (s System) engineReads(o *Option) bool {
+	for _, p := range s.Components() {
+		if _, ok := o.reader(p); ok && p.Kind != Planner {
+			return true
+		}
+	}
+	return false
+}
+
 // Recorded builds a fresh engine as the one that a journal was recorded from.
 func Recorded(h journal.Header) (*engine.Engine, error) {
+	s, err := recorded(h)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
 	measured, err := h.Believed(h.Spec, h.Measurements)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	o := Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}
-	if err := o.Set(h.Settings); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	return System{
-		Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler, Options: o,
-	}.Engine(h.Spec, measured, h.Provides)
+	return s.Engine(h.Spec, measured, h.Provides)
+}
+
+// recorded is the system of a header, with the options that its engine reads. Journals of earlier versions may name
+// options that no component of theirs reads.
+func recorded(h journal.Header) (System, error) {
+	s := System{Name: h.System, Router: h.Router, Batcher: h.Batcher, Scaler: h.Scaler}
+	s.Options = Options{BatchSize: h.BatchSize, Timeout: h.Timeout, Replan: h.Replan, Learn: h.Learn}
+	err := s.Options.Set(h.Settings)
+	return s, err
 }

@@ -3,6 +3,7 @@ package systems
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,60 +13,63 @@ import (
 )
 
 // Scrooge (SoCC 2021) and what it was measured against (§4): graphs of models at the lowest cost within one objective.
-// What cannot be in time any more is dropped before it runs (§3.6).
+// A query that cannot be in time any more is dropped before it runs (§3.6).
 //
-// As the paper writes it, items follow the plan's shares, and a batch is run when it is full, or when it must for its
-// first query to keep its stage's part of the objective, with what there is: real streams do not fill every batch in
-// the time that the plan counts on. Ours sends every item where it is believed to be done first and lets no machine
-// wait: the items of a frame come together, and a frame is in time only if all of them are.
+// The systems that follow the paper to the letter send items by the plan's shares, and a batch waits until it is full,
+// or until its first query must go to keep its stage's budget. Ours send every item to the instance on
+// which it is believed to end first, and no machine waits: the items of a frame come together, and a frame is in time
+// only if all of its items are.
 var scroogeSystems = []System{
-	pipelined("scrooge", "graphs of models on the cheapest machines, with batches and several of them at once",
-		"Scrooge §3; allocation, placement and routing ours", Pipelines{}),
-	pipelined("scrooge-written", "as scrooge, allocated by the paper's two programs and placed by best fit",
+	ours(pipelined("scrooge", "plans graphs of models for the cheapest machines, with batches and several of them at "+
+		"once", "Scrooge §3; allocation, placement and routing ours", Pipelines{})),
+	pipelined("scrooge-written", "is scrooge with the paper's two programs for allocation and best fit for placement",
 		"Scrooge §3.3, §3.4", Pipelines{Method: "as-written", Placement: "paper"}),
-	pipelined("scrooge-greedy", "as scrooge, allocated greedily and placed by best fit", "Scrooge §4.3",
+	pipelined("scrooge-greedy", "is scrooge with greedy allocation and best fit for placement", "Scrooge §4.3",
 		Pipelines{Method: "greedy", Placement: "paper"}),
-	pipelined("scrooge-single", "as scrooge, with one batch at a time", "Scrooge §4.4 (Scrooge-ns)",
-		Pipelines{Alone: true}),
+	ours(pipelined("scrooge-single", "is scrooge with one batch at a time", "Scrooge §4.4 (Scrooge-ns)",
+		Pipelines{Alone: true})),
 	{
 		Name: "nexus",
-		Doc: "graphs of models split into models, packed by the cycles in which their batches come together; " +
-			"machines count as one type",
+		Doc: "splits the objective of a graph among its stages and shares machines by the cycles in which batches " +
+			"come together; all machines count as one type",
 		Source: "Nexus, SOSP 2019, §6; Scrooge §4.2", Planner: "nexus", Router: "weighted", Batcher: "earlydrop",
 		Scaler: "complexity", Options: Options{Replan: nexusPause},
 	},
 }
 
-// nexusPause is the least time between two plans of Nexus's (the release's min_epoch), which a change of the load that
-// a beacon reports each second may cause; an epoch of 30 s passes otherwise. Here a plan is made when something has
-// changed, and not every 30 s when nothing has.
+// nexusPause is the least time between two plans (the release's min_epoch). Nexus also plans at least every 30 s; here
+// a plan is made only when something has changed.
 const nexusPause = 10 * time.Second
 
-// Ours: what is planned for beside what is asked. The worst latency of §3.3 has items come one by one and machines
-// carry all that they can; items of a frame come together, and where each machine is full, what has fallen behind once
-// is never caught up with. What is as the paper writes it does without.
+// Room that our systems plan with and the paper's do not. The worst latency of §3.3 assumes that items come one by one,
+// but those of a frame come together; and a machine that is planned to be full never works off a queue once it has one.
 const (
-	scroogeHeadroom = 1.2  // of the demand
+	scroogeHeadroom = 1.2  // factor on the demand
 	scroogeWithin   = 0.85 // of the objective
 )
 
+// pipelined is a system as the paper writes it.
 func pipelined(name, doc, source string, o Pipelines) System {
-	s := System{
+	return System{
 		Name: name, Doc: doc, Source: source, Planner: "scrooge", Router: "weighted", Batcher: "adaptive",
-		Scaler: "complexity",
+		Scaler: "complexity", Options: Options{Pipelines: o},
 	}
-	if o.Placement != "paper" {
-		o.Within, s.Options.Planning.Headroom = scroogeWithin, scroogeHeadroom
-		s.Router, s.Batcher = "earliestfinish", "earlydrop"
-	}
-	s.Options.Pipelines = o
+}
+
+// ours routes, batches and leaves room as ours do.
+func ours(s System) System {
+	s.Router, s.Batcher = "earliestfinish", "earlydrop"
+	s.Options.Pipelines.Within, s.Options.Planning.Headroom = scroogeWithin, scroogeHeadroom
 	return s
 }
 
 func newScrooge(w World, o Options) (plan.Planner, error) {
 	l := &o.Pipelines
+	if o.Planning.Select == "least-accurate" {
+		return nil, errors.New("planner scrooge: option select is least-accurate: use any or most-accurate")
+	}
 	out := &scrooge.Planner{Profile: w.Profile, Options: scrooge.Options{
-		AsWritten: l.Placement == "paper", Single: l.Alone || o.Planning.Single,
+		AsWritten: l.Placement == "paper", Single: l.Alone,
 		MostAccurate: o.Planning.Select == "most-accurate", Headroom: o.Planning.Headroom, Within: l.Within,
 	}}
 	switch method := cmp.Or(l.Method, "exact"); method {

@@ -3,7 +3,6 @@ package systems
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/policy/plan"
@@ -12,15 +11,15 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// System is a composition by the names of its parts.
+// System is a composition by the names of its components.
 type System struct {
 	Name    string
-	Doc     string // one sentence
+	Doc     string // the rest of a sentence that begins with the name
 	Source  string // paper and section
-	Planner string
+	Planner string // "" means static
 	Router  string
 	Batcher string
-	Scaler  string
+	Scaler  string // "" means fixed
 	Options Options
 }
 
@@ -30,53 +29,14 @@ func All() []System { return slices.Clone(all) }
 var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems,
 	kairosSystems, inflessSystems, scroogeSystems)
 
-// general need no solver.
-var general = []System{
-	{
-		Name: "sluice",
-		Doc: "the default: each query where it ends first, on the most accurate variant that lets all that waits " +
-			"be in time",
-		Source: "ours", Planner: "static", Router: "earliestfinish", Batcher: "mostaccurate", Scaler: "fixed",
-	},
-	{
-		Name: "proteus-batching", Doc: "planned shares and non-work-conserving adaptive batches, without re-planning",
-		Source: "Proteus §4, §5", Planner: "static", Router: "weighted", Batcher: "adaptive", Scaler: "fixed",
-	},
-	{
-		Name: "clipper", Doc: "planned shares and additive-increase, multiplicative-decrease batches",
-		Source: "Clipper, NSDI 2017, §4.3; Proteus §6.1", Planner: "static", Router: "weighted", Batcher: "aimd",
-		Scaler: "fixed",
-	},
-	{
-		Name: "nexus-batching", Doc: "planned shares and early-drop batches",
-		Source: "Nexus, SOSP 2019, §4.3; Proteus §6.4", Planner: "static", Router: "weighted", Batcher: "earlydrop",
-		Scaler: "fixed",
-	},
-	{
-		Name: "triton-like", Doc: "one queue, batches that fill or time out",
-		Source:  "Triton dynamic batcher; INFless §3.2",
-		Planner: "static", Router: "fcfs", Batcher: "filltimeout", Scaler: "fixed",
-	},
-	{
-		Name: "clkwrk", Doc: "every query where it ends first, one at a time", Source: "Kairos §7 (CLKWRK)",
-		Planner: "static", Router: "earliestfinish", Batcher: "single", Scaler: "fixed",
-	},
-	{
-		Name: "fcfs", Doc: "one queue, one query at a time on the preferred device type", Source: "Kairos §7 (Ribbon)",
-		Planner: "static", Router: "fcfs", Batcher: "single", Scaler: "fixed",
-		Options: Options{Routing: Routing{Idle: true}},
-	},
-}
-
 // Names returns the names of all systems.
-func Names() []string { return names(all, func(s System) string { return s.Name }) }
+func Names() []string { return each(all, func(s System) string { return s.Name }) }
 
 // Get returns a system by name.
 func Get(name string) (System, error) {
 	at := slices.IndexFunc(all, func(s System) bool { return s.Name == name })
 	if at < 0 {
-		return System{}, fmt.Errorf("system %q does not exist: use one of %s, or name a router and a batcher", name,
-			strings.Join(Names(), ", "))
+		return System{}, fmt.Errorf("%w, or name a router and a batcher", unknown("system", name, Names()))
 	}
 	return all[at], nil
 }

@@ -32,7 +32,7 @@ func papers(t *testing.T) string {
 	return all.String()
 }
 
-// Every name leads to a part, every system builds, and docs/papers says where each comes from.
+// Every name leads to a component, every system builds, and docs/papers says where each comes from.
 func TestRegistry(t *testing.T) {
 	pages := papers(t)
 	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
@@ -65,6 +65,15 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// Of all planners static alone runs what is written down. It is the planner of systems that name none.
+func TestWritten(t *testing.T) {
+	for _, name := range append(Planners(), "") {
+		if got, want := Written(name), name == "static" || name == ""; got != want {
+			t.Errorf("planner %q runs the written placement: %v", name, got)
+		}
+	}
+}
+
 // A composition that lacks a section of the plan is refused when it is built, with what to do.
 func TestMissingSections(t *testing.T) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 8)
@@ -74,7 +83,7 @@ func TestMissingSections(t *testing.T) {
 	}
 }
 
-// What a configuration says of renting reaches the planner's options, and what does not exist is refused.
+// The options of renting reach the planner, and a value that does not exist is refused.
 func TestRentingOptions(t *testing.T) {
 	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
 	var o Options
@@ -102,7 +111,7 @@ func TestRentingOptions(t *testing.T) {
 	}
 }
 
-// What is said of keeping apps warm is shown, is what a journal carries, and makes the rule that is named.
+// The options of keepers are shown as they were given, and make the rule that is named.
 func TestKeepingOptions(t *testing.T) {
 	given := map[string]string{
 		"keep": "lsth", "gamma": "0.3", "head": "0.1", "tail": "0.9", "alive": "1m0s", "linger": "20s",
@@ -112,8 +121,8 @@ func TestKeepingOptions(t *testing.T) {
 	if err := o.Set(given); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.Settings(); !maps.Equal(got, given) {
-		t.Errorf("settings are %v, given were %v", got, given)
+	if got := o.Given(); !maps.Equal(got, given) {
+		t.Errorf("options are %v, given were %v", got, given)
 	}
 	for _, name := range Keepers() {
 		if err := o.Set(map[string]string{"keep": name}); err != nil {
@@ -128,12 +137,12 @@ func TestKeepingOptions(t *testing.T) {
 			t.Errorf("%s %s was taken", k, v)
 		}
 	}
-	if got := (Options{}).Settings(); got != nil {
-		t.Errorf("nothing given, settings are %v", got)
+	if got := (Options{}).String(); got != "" {
+		t.Errorf("nothing given, options are %v", got)
 	}
 }
 
-// What a configuration says of pipelines reaches the planners and is shown, and what does not exist is refused.
+// The options of pipelines reach the planners and are shown, and a value that does not exist is refused.
 func TestPipelineOptions(t *testing.T) {
 	c := simtest.Uniform(3, time.Millisecond, time.Millisecond, time.Second, 8)
 	var o Options

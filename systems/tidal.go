@@ -5,16 +5,17 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Ours, for the setting of RAMSIS: what it leaves open is the objective by query rather than by decision, and pooling.
+// Ours, for the setting of RAMSIS, which leaves open two things: an objective counted by query rather than by decision,
+// and one queue for all workers.
 var tidalSystems = []System{
 	{
 		Name: "tidal",
-		Doc: "one queue for all workers; batches by their accuracy and by what they leave the pool worth, late " +
-			"ones as rare as asked",
-		Source: "ours", Planner: "tidal", Router: "tidal", Batcher: "asrouted", Scaler: "fixed",
+		Doc: "keeps one queue for all workers, and weighs each batch's accuracy against the state in which it leaves " +
+			"the pool",
+		Source: "ours", Planner: "tidal", Router: "tidal", Batcher: "asrouted", Scaler: fixed,
 	},
 }
 
 func newTidal(w World, o Options) (plan.Planner, error) {
-	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{Alone: o.Policies.Alone}}, nil
+	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{Alone: o.Policies.Known}}, nil
 }

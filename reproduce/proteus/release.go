@@ -38,7 +38,7 @@ func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
 	j.late, j.PlanDelay = releaseLate, 0
 	j.System.Router = "random"
 	p := &j.System.Options.Planning
-	p.Slack, p.Tolerance, p.Uniform, p.Oddities = -1, -1, s.Scaler != "fixed", true
+	p.Slack, p.Tolerance, p.Equal, j.System.Options.Release = -1, -1, s.Scaler != "fixed", true
 	if p.Place == "fixed" {
 		p.Headroom = releaseRoom
 	}

@@ -49,7 +49,7 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 	p := &s.Options.Policies
 	switch {
 	case l.known > 0:
-		p.Alone = true
+		p.Known = true
 	case l.grid || s.Planner == "modelswitching":
 		p.Rates = authorsRates
 	}

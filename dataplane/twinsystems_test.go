@@ -1,0 +1,52 @@
+package dataplane_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/sluice-serving/sluice/engine/journal"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// Simulator and data plane are one system for every system of the registry with its own router, batcher, scaler and
+// options, which the journal's header leads back to. The plans asked for are its own where its planner needs no solver
+// and can plan the random world, and the world's otherwise. The race detector sees one system of those with equal
+// engines.
+func TestTwinSystems(t *testing.T) {
+	own, plans := 0, 0
+	ran := make(map[string]bool) // by engine
+	for _, system := range systems.All() {
+		var h journal.Header
+		system.Record(&h)
+		h.System = ""
+		if testing.Short() && ran[fmt.Sprint(h)] {
+			continue
+		}
+		ran[fmt.Sprint(h)] = true
+		for _, seed := range twins() {
+			w := newWorld(system, seed)
+			w.planner = w.cluster.Planner
+			p, err := system.NewPlanner(systems.World{Profile: w.cluster.Profile})
+			if err == nil && system.Planner != "static" && p.Provides()&plan.Tables == 0 {
+				_, err = p.Plan(context.Background(), plan.Request{
+					Spec: w.cluster.Spec, Rates: make([]float64, len(w.cluster.Spec.Apps)),
+				})
+				if err == nil {
+					w.planner = p
+					own++
+				}
+			}
+			a := w.simulated(t)
+			b := w.live(t)
+			alike(t, fmt.Sprintf("%s, seed %d", system.Name, seed), a, b)
+			plans += bytes.Count(a, []byte(`"k":"plan-ready"`)) - 1
+		}
+	}
+	t.Logf("%d runs with a planner of the system's own, %d plans during the runs", own, plans)
+	if own == 0 || plans < 100 {
+		t.Errorf("only %d runs had a planner of their own, and only %d plans were made during the runs", own, plans)
+	}
+}

@@ -1,0 +1,47 @@
+package systems
+
+// general are systems that run a written placement and never plan again.
+var general = []System{
+	{
+		Name: "sluice",
+		Doc: "sends each query where it is believed to end first, and runs it on the most accurate variant with " +
+			"which all that waits is in time",
+		Source: "ours", Planner: asWritten, Router: "earliestfinish", Batcher: "mostaccurate", Scaler: fixed,
+	},
+	{
+		Name:   "proteus-batching",
+		Doc:    "follows planned shares, and a batch waits as long as its first query can be in time",
+		Source: "Proteus §4, §5", Planner: asWritten, Router: "weighted", Batcher: "adaptive", Scaler: fixed,
+	},
+	{
+		Name: "clipper",
+		Doc: "follows planned shares, with batches that grow by one while they are in time and shrink by a tenth " +
+			"after a late one",
+		Source: "Clipper, NSDI 2017, §4.3; Proteus §6.1", Planner: asWritten, Router: "weighted", Batcher: "aimd",
+		Scaler: fixed,
+	},
+	{
+		Name: "nexus-batching",
+		Doc: "follows planned shares, runs the largest batch that is in time, and drops queries that no batch " +
+			"can save",
+		Source: "Nexus, SOSP 2019, §4.3; Proteus §6.4", Planner: asWritten, Router: "weighted", Batcher: "earlydrop",
+		Scaler: fixed,
+	},
+	{
+		Name:    "triton-like",
+		Doc:     "keeps one queue, and runs a batch when it is full or a time-out has passed",
+		Source:  "Triton dynamic batcher; INFless §3.2",
+		Planner: asWritten, Router: "fcfs", Batcher: "filltimeout", Scaler: fixed,
+	},
+	{
+		Name:   "clkwrk",
+		Doc:    "sends each query where it is believed to end first, and runs one at a time",
+		Source: "Kairos §7 (CLKWRK)", Planner: asWritten, Router: "earliestfinish", Batcher: "single", Scaler: fixed,
+	},
+	{
+		Name:   "fcfs",
+		Doc:    "keeps one queue, and runs one query at a time, on the preferred device type first",
+		Source: "Kairos §7 (Ribbon)", Planner: asWritten, Router: "fcfs", Batcher: "single", Scaler: fixed,
+		Options: Options{Routing: Routing{Idle: true}},
+	},
+}

@@ -1,0 +1,100 @@
+package systems
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-serving/sluice/policy/route"
+)
+
+// Policies tunes the planners that make policies in advance.
+type Policies struct {
+	Levels   int     // of slack; 0 means the planner's own, negative one for every latency
+	Longest  int     // queue that is told apart; 0 means the planner's own
+	Variable bool    // batches may leave queries behind
+	Balance  string  // roundrobin (default) or shortestqueue: what the router does
+	Shape    float64 // of gamma gaps between arrivals; 0 means Poisson
+	Step     float64 // accuracy by which neighbouring policies may differ; 0 means the planner's own
+	Known    bool    // the load is known: one policy, for the demand that is asked for
+	// ascending, in queries/s, separated by commas: the rates to make policies for; "" leaves it to the planner
+	Rates string
+}
+
+var policiesOptions = []Option{
+	{
+		Name: "levels",
+		Doc: "is the number of steps into which the time left is cut; negative for one step at each latency of the " +
+			"profile",
+		Readers: by(Planner, "100", "ramsis"),
+		field:   whole(-1, 1000, func(o *Options) *int { return &o.Policies.Levels }),
+	},
+	{
+		Name:    "longest",
+		Doc:     "is the longest queue that is told apart, at most the largest batch",
+		Readers: by(Planner, "32", "ramsis"),
+		field:   whole(1, 256, func(o *Options) *int { return &o.Policies.Longest }),
+	},
+	{
+		Name: "batching",
+		Doc: "says whether batches take all that waits and is in time, or may leave queries behind; the latter takes " +
+			"far longer to plan",
+		Readers: by(Planner, "maximal", "ramsis"),
+		field:   either("maximal", "variable", func(o *Options) *bool { return &o.Policies.Variable }),
+	},
+	{
+		Name:    "balance",
+		Doc:     "is the router that policies are made for",
+		Readers: by(Planner, "roundrobin", "ramsis"),
+		field: choice(func(o *Options) *string { return &o.Policies.Balance }, route.NewRoundRobin().Name(),
+			route.NewShortestQueue().Name()),
+	},
+	{
+		Name:    "shape",
+		Doc:     "is the shape of gamma gaps between arrivals, below 1 for loads that come in bursts",
+		Readers: by(Planner, "Poisson arrivals", "ramsis"),
+		field:   number(0.01, 1000, func(o *Options) *float64 { return &o.Policies.Shape }),
+	},
+	{
+		Name:    "step",
+		Doc:     "is the accuracy by which policies for neighbouring rates may differ",
+		Readers: by(Planner, "0.01", "ramsis"),
+		field:   number(0.0001, 1, func(o *Options) *float64 { return &o.Policies.Step }),
+	},
+	{
+		Name: "rates",
+		Doc:  "are the rates that policies are made for",
+		Readers: slices.Concat(by(Planner, "spaced by step", "ramsis"),
+			by(Planner, "those at which the choice changes", "jellyfish"),
+			by(Planner, "20 up to what is carried", "modelswitching"),
+			by(Planner, "what is carried", "infaas-target")),
+		field: words("rates in queries/s, ascending, separated by commas", func(v string) error {
+			_, err := (&Policies{Rates: v}).rates()
+			return err
+		}, func(o *Options) *string { return &o.Policies.Rates }),
+	},
+	{
+		Name:    "known_load",
+		Doc:     "makes policies for the demand alone, for a load that is known and does not change",
+		Readers: by(Planner, "false", "ramsis", "tidal", "jellyfish", "modelswitching", "infaas-target"),
+		field:   either("false", "true", func(o *Options) *bool { return &o.Policies.Known }),
+	},
+}
+
+// rates are those to make policies for; nil leaves them to the planner.
+func (p *Policies) rates() ([]float64, error) {
+	if p.Rates == "" {
+		return nil, nil
+	}
+	var out []float64
+	for _, text := range strings.Split(p.Rates, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || !(x > 0) || math.IsInf(x, 0) || len(out) > 0 && x <= out[len(out)-1] {
+			return nil, fmt.Errorf("is %q, want numbers of queries/s, ascending, separated by commas", p.Rates)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}

@@ -1,0 +1,25 @@
+package systems
+
+import (
+	"errors"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/planner/static"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// World is what planners know besides what they are asked.
+type World struct {
+	Profile   profile.Profile
+	Solver    milp.Solver       // nil refuses the planners that solve a program
+	Placement []static.Instance // as a person wrote it down; for the planner static
+	Spread    bool              // stages that Placement leaves out are placed all the same; for the planner static
+	Batches   []int             // the batch sizes that may be planned; nil for any
+	Policies  ramsis.Store      // keeps policies between runs; nil keeps none
+	// Made is told after every policy that was made, for which rate in queries/s; nil for nobody.
+	Made func(rate float64)
+}
+
+// ErrNoSolver tells that a planner needs World.Solver.
+var ErrNoSolver = errors.New("the planner solves a program and has no solver")
