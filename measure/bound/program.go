@@ -2,6 +2,7 @@ package bound
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/algo/milp"
@@ -27,26 +28,7 @@ type program struct {
 	memory  [][]int         // by kind and window: row; -1 where memory does not bind
 	rented  [][]int         // by kind and window: column; -1 where machines are owned
 	binds   []bool          // by kind: whether its memory holds less than everything
-	rates   map[rated]float64
-}
-
-// rated is what a rate depends on.
-type rated struct {
-	variant serving.VariantID
-	device  serving.DeviceTypeID
-	size    int
-	within  time.Duration
-}
-
-// rate is World.rate, found once.
-func (p *program) rate(v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration) float64 {
-	key := rated{v, d, size, within}
-	r, ok := p.rates[key]
-	if !ok {
-		r = p.w.rate(v, d, size, within)
-		p.rates[key] = r
-	}
-	return r
+	rates   []rated
 }
 
 // served is a column: queries of a class by one path.
@@ -60,8 +42,7 @@ type served struct {
 type group struct {
 	variant  serving.VariantID
 	from, to int
-	size     int           // the least items of a query at the variant's stage
-	within   time.Duration // that a batch may take at most
+	rates    int // index of what machines give of it
 }
 
 type holding struct {
@@ -78,7 +59,7 @@ func (p *program) window(t serving.Time) int {
 func newProgram(w *World, queries []Query, o Options) *program {
 	p := &program{
 		w: w, kinds: w.kinds(), groups: make(map[group]int),
-		holds: make(map[holding]int), holders: make(map[holding]int), rates: make(map[rated]float64),
+		holds: make(map[holding]int), holders: make(map[holding]int),
 	}
 	p.Maximize = true
 	end, longest := serving.Time(math.MinInt64), time.Duration(0)
@@ -191,42 +172,72 @@ func (p *program) term(row, column int, coef float64) {
 	p.Rows[row].Terms = append(p.Rows[row].Terms, milp.Term{Column: column, Coef: coef})
 }
 
-// group returns the group of a variant's work for a class; ok is false when no machine does it in time.
+// group returns the group of a variant's work for a class; ok is false when no machine does it in time. Classes for
+// which machines give the same share a group: mostly all sizes do, since small queries fill the same batches as large.
 func (p *program) group(v serving.VariantID, x *class, size int) (at int, ok bool) {
-	g := group{v, x.from, x.to, size, x.within}
-	if at, ok := p.groups[g]; ok {
-		return at, at >= 0
-	}
-	rates := make([][]float64, len(p.kinds)) // by kind and use
-	some := false
-	for k := range p.kinds {
-		for _, u := range p.kinds[k].uses {
-			rate := 0.0
-			if p.w.fits(v, u.device) && p.w.fits(v, p.kinds[k].device) {
-				rate = p.rate(v, u.device, size, x.within)
-			}
-			rates[k] = append(rates[k], rate)
-			some = some || rate > 0
-		}
-	}
-	if !some {
-		p.groups[g] = -1
+	rates := p.ratesOf(v, size, x.within)
+	if rates < 0 {
 		return -1, false
+	}
+	g := group{v, x.from, x.to, rates}
+	if at, ok := p.groups[g]; ok {
+		return at, true
 	}
 	at = len(p.work)
 	p.groups[g] = at
 	row := p.Row(-milp.Inf, 0) // items of the queries - items that windows give <= 0
 	p.work = append(p.work, row)
 	for w := x.from; w <= x.to; w++ {
+		n := 0
 		for k := range p.kinds {
-			for n, u := range p.kinds[k].uses {
-				if rates[k][n] > 0 {
-					p.spend(row, k, w, v, u, rates[k][n])
+			for _, u := range p.kinds[k].uses {
+				if rate := p.rates[rates].by[n]; rate > 0 {
+					p.spend(row, k, w, v, u, rate)
 				}
+				n++
 			}
 		}
 	}
 	return at, true
+}
+
+// rated is a variant's rates for queries of at least a size and at most a time, by kind and use one after the other.
+type rated struct {
+	variant serving.VariantID
+	size    int
+	within  time.Duration
+	by      []float64
+	same    int // the entry whose rates are the same
+}
+
+// ratesOf returns an index into rates; -1 where all are 0.
+func (p *program) ratesOf(v serving.VariantID, size int, within time.Duration) int {
+	for i := range p.rates {
+		if r := &p.rates[i]; r.variant == v && r.size == size && r.within == within {
+			return r.same
+		}
+	}
+	r := rated{variant: v, size: size, within: within, same: -1}
+	for k := range p.kinds {
+		for _, u := range p.kinds[k].uses {
+			rate := 0.0
+			if p.w.fits(v, u.device) && p.w.fits(v, p.kinds[k].device) {
+				rate = p.w.rate(v, u.device, size, within)
+			}
+			r.by = append(r.by, rate)
+		}
+	}
+	if slices.ContainsFunc(r.by, func(x float64) bool { return x > 0 }) {
+		r.same = len(p.rates)
+		for i := range p.rates {
+			if o := &p.rates[i]; o.variant == v && slices.Equal(o.by, r.by) {
+				r.same = o.same
+				break
+			}
+		}
+	}
+	p.rates = append(p.rates, r)
+	return r.same
 }
 
 // spend adds the column of the seconds that machines of a kind spend on a group in a window, as a use of them.
