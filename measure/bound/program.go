@@ -73,7 +73,7 @@ func newProgram(w *World, queries []Query, o Options) *program {
 	}
 	span := max(end.Sub(p.start), 1)
 	// Windows shorter than the time that queries have say little more and cost much.
-	p.windows = max(1, min(o.windows(), int(span/max(2*longest, 1))))
+	p.windows = max(1, min(o.windows(), int(span/max(longest, 1))))
 	p.width = span/time.Duration(p.windows) + 1
 	p.classify(queries, o.classes())
 	return p
