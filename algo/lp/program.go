@@ -1,0 +1,161 @@
+package lp
+
+import (
+	"fmt"
+	"math"
+)
+
+// Term is a coefficient of a column.
+type Term struct {
+	Row  int
+	Coef float64
+}
+
+// Program is a linear program and the state of its solution. The zero value has no rows; Reset gives it some. It is not
+// safe for concurrent use.
+type Program struct {
+	limits []float64 // b, by row
+	cost   []float64 // by column
+	upper  []float64
+	starts []int32 // of a column's terms; one more than there are columns
+	rows   []int32 // of the terms
+	coefs  []float64
+
+	basis   []int32   // by row: the column that is basic there; -1-r for the slack of row r
+	at      []uint8   // by column: where it is while it is not basic
+	values  []float64 // of what is basic, by row
+	shifted []float64 // limits with the perturbation that breaks ties
+	inverse []float64 // of the basis, row by row
+	prices  []float64 // by row, of the present basis
+	enters  []float64 // scratch: the entering column in terms of the basis
+	ready   bool      // the basis and its inverse belong to the program as it is
+	pivots  int       // since the inverse was computed afresh
+	fresh   []float64 // scratch of refactor
+}
+
+// Where a column is.
+const (
+	atLower uint8 = iota
+	atUpper
+	basic
+)
+
+// Tolerances. Programs are expected to be scaled so that coefficients and limits lie within some orders of magnitude
+// of 1.
+const (
+	// optimal is the reduced cost below which a column does not enter.
+	optimal = 1e-9
+	// pivotal is the least size of a pivot element.
+	pivotal = 1e-9
+	// shift is the size of the perturbation of the limits while a solution is looked for (relative to 1 + b). Rows with
+	// a limit of 0 make most bases degenerate, and without it the method may cycle.
+	shift = 1e-10
+	// refresh is after how many pivots the inverse is computed afresh, so that rounding does not add up.
+	refresh = 128
+)
+
+// Reset empties the program and gives it rows with a limit of 0 each.
+func (p *Program) Reset(rows int) {
+	p.limits = zeroed(p.limits, rows)
+	p.cost, p.upper, p.at = p.cost[:0], p.upper[:0], p.at[:0]
+	p.starts = append(p.starts[:0], 0)
+	p.rows, p.coefs = p.rows[:0], p.coefs[:0]
+	p.ready = false
+}
+
+// Rows returns the number of rows, Columns the number of columns.
+func (p *Program) Rows() int { return len(p.limits) }
+
+// Columns returns the number of columns.
+func (p *Program) Columns() int { return len(p.cost) }
+
+// Limit sets the limit of a row. It must be at least 0 and finite.
+func (p *Program) Limit(row int, b float64) {
+	if !(b >= 0) || math.IsInf(b, 1) {
+		panic(fmt.Sprintf("lp: limit %v of row %d: it must be finite and at least 0", b, row))
+	}
+	p.limits[row] = b
+}
+
+// Add adds a column and returns its index. Upper may be infinite. Terms name each row at most once and are copied; terms
+// of 0 are left out.
+func (p *Program) Add(cost, upper float64, terms ...Term) int {
+	for _, t := range terms {
+		if t.Coef != 0 {
+			p.rows, p.coefs = append(p.rows, int32(t.Row)), append(p.coefs, t.Coef)
+		}
+	}
+	p.starts = append(p.starts, int32(len(p.rows)))
+	p.cost, p.upper, p.at = append(p.cost, cost), append(p.upper, upper), append(p.at, atLower)
+	return len(p.cost) - 1
+}
+
+// Cost sets the cost of a column. The next solve goes on from the present basis.
+func (p *Program) Cost(column int, c float64) { p.cost[column] = c }
+
+// Price returns what one more unit of a row's limit is worth at the solution found last, at least 0 at an optimum.
+func (p *Program) Price(row int) float64 { return p.prices[row] }
+
+// Worth returns the reduced cost that a column with these terms would have: how much a unit of it adds to the objective
+// beyond what the rows it takes are worth. At an optimum no column of the program at 0 has more than the tolerance.
+func (p *Program) Worth(cost float64, terms ...Term) float64 {
+	for _, t := range terms {
+		cost -= p.prices[t.Row] * t.Coef
+	}
+	return cost
+}
+
+// Value returns the value of a column at the solution found last.
+func (p *Program) Value(column int) float64 {
+	switch p.at[column] {
+	case atUpper:
+		return p.upper[column]
+	case basic:
+		for r, b := range p.basis {
+			if int(b) == column {
+				return max(p.values[r], 0)
+			}
+		}
+	}
+	return 0
+}
+
+// Solution writes the values of all columns into x, which is grown as needed, and returns it.
+func (p *Program) Solution(x []float64) []float64 {
+	x = zeroed(x, len(p.cost))
+	for j, at := range p.at {
+		if at == atUpper {
+			x[j] = p.upper[j]
+		}
+	}
+	for r, b := range p.basis {
+		if b >= 0 {
+			x[b] = max(p.values[r], 0)
+		}
+	}
+	return x
+}
+
+// Objective returns the objective of the solution found last.
+func (p *Program) Objective() (sum float64) {
+	for j, at := range p.at {
+		if at == atUpper {
+			sum += p.cost[j] * p.upper[j]
+		}
+	}
+	for r, b := range p.basis {
+		if b >= 0 {
+			sum += p.cost[b] * max(p.values[r], 0)
+		}
+	}
+	return sum
+}
+
+func zeroed(x []float64, n int) []float64 {
+	if cap(x) < n {
+		return make([]float64, n)
+	}
+	x = x[:n]
+	clear(x)
+	return x
+}

@@ -1,0 +1,107 @@
+package bound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Rent says what is to be had for how little money.
+type Rent struct {
+	// Late is the share of the queries of every app that need not be in time.
+	Late float64
+	// Target is by app the mean accuracy that answers in time must have; 0, or an app beyond its end, asks for none.
+	Target []float64
+	// Rented tells by device type whether machines are rented as they are needed, at a price in $/h. Those of other
+	// types are there anyway and cost nothing more.
+	Rented []bool
+	// Price is by device type, in $/h; nil takes the specification's.
+	Price []float64
+}
+
+// ErrTooLittle says that not even all machines could give what is asked for.
+var ErrTooLittle = errors.New("bound: the machines cannot give that, at whatever price")
+
+// Cost returns the least money that a load can be served for, in $/h averaged over its time, whichever machines are
+// rented when. Workers of the specification are how many of a type can be had at most.
+func Cost(ctx context.Context, solver milp.Solver, w World, queries []Query, r Rent, o Options) (float64, error) {
+	p := newProgram(&w, queries, o)
+	p.build(func(serving.AppID, float64) float64 { return 0 })
+	p.Maximize = false
+	p.rent(&r)
+	p.demand(&r, queries)
+	s, err := solver.Solve(ctx, &p.Program, milp.Limits{Relax: true})
+	if err != nil {
+		return 0, fmt.Errorf("bound: %w", err)
+	}
+	switch s.Status {
+	case milp.Optimal:
+		return s.Objective / (float64(p.windows) * p.width.Seconds()) * 3600, nil
+	case milp.Infeasible:
+		return 0, ErrTooLittle
+	}
+	return 0, fmt.Errorf("bound: the program of %d rows and %d columns is %v", len(p.Rows), len(p.Columns), s.Status)
+}
+
+// rent turns the machines of rented types into variables, window by window.
+func (p *program) rent(r *Rent) {
+	for k := range p.kinds {
+		x := &p.kinds[k]
+		if int(x.device) >= len(r.Rented) || !r.Rented[x.device] {
+			continue
+		}
+		price := p.w.Spec.DeviceTypes[x.device].PricePerHour
+		if int(x.device) < len(r.Price) {
+			price = r.Price[x.device]
+		}
+		for w := range p.windows {
+			seconds := p.width.Seconds()
+			c := p.Column(milp.Column{Objective: price / 3600 * seconds, Upper: x.machines})
+			p.rented[k][w] = c
+			for _, row := range p.time[k][w] {
+				if row >= 0 {
+					p.Rows[row].Upper = 0
+					p.term(row, c, -seconds)
+				}
+			}
+			if row := p.memory[k][w]; row >= 0 {
+				p.Rows[row].Upper = 0
+				p.term(row, c, -float64(p.w.Spec.DeviceTypes[x.device].MemoryBytes)/mebi)
+			}
+		}
+	}
+}
+
+// demand has every app's queries served but for a share, at its target.
+func (p *program) demand(r *Rent, queries []Query) {
+	offered := make([]float64, len(p.w.Spec.Apps))
+	for i := range queries {
+		offered[queries[i].App]++
+	}
+	for a := range offered {
+		if offered[a] == 0 {
+			continue
+		}
+		target := 0.0
+		if a < len(r.Target) {
+			target = r.Target[a]
+		}
+		var served, right []milp.Term
+		for c := range p.served {
+			if int(p.classes[c].app) != a {
+				continue
+			}
+			for _, s := range p.served[c] {
+				served = append(served, milp.Term{Column: s.column, Coef: 1})
+				right = append(right, milp.Term{Column: s.column, Coef: s.accuracy - target})
+			}
+		}
+		p.Row((1-r.Late)*offered[a], milp.Inf, served...)
+		if target > 0 {
+			p.Row(0, milp.Inf, right...)
+		}
+	}
+}

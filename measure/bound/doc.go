@@ -1,0 +1,34 @@
+// Package bound says what no rule of scheduling and planning can pass in a world: the fluid bound. It is a linear
+// program over the time of machines. Every run, whatever its system, gives a point of the program, so that no run may
+// have a higher utility, or a lower cost at the same service, than the program's optimum.
+//
+// Time is cut into windows. Queries are alike (a class) when they are of one app, have the same requirements, about the
+// same size and time to their deadline, and arrive in one window i and are due in one window j. A path p gives each
+// stage of an app one of its variants.
+//
+//	y_cp  queries of class c that are served in time by path p
+//	u_gw  items that group g is served in window w. A group is a variant with what its queries allow: the device types
+//	      on which a batch of them can be in time, and the windows i..j
+//	z_gkw seconds that machines of kind k spend on group g in window w
+//	r_vkw machines of kind k that hold variant v in window w (only where memory binds)
+//
+//	maximise    sum_cp weight accuracy_p/best y_cp                (utility: accuracy relative to the app's best, in time)
+//	subject to  sum_p y_cp                 <= queries of c                 each query once
+//	            sum_cp items_cs y_cp       <= sum_w u_gw                   the work of a stage is done: p(s) is g's variant
+//	            u_gw                       <= sum_k rate_gk z_gkw          by machines, in windows from arrival to deadline
+//	            sum_g share_g z_gkw        <= machines_k * length_w        which have no more than their time
+//	            sum_g z_gkw of v           <= r_vkw * length_w             and hold what they run
+//	            sum_v memory_v r_vkw       <= memory_k machines_k
+//
+// rate_gk is the most items in time that a second of a machine gives: the largest of n*batch/time over batch sizes that
+// end within the objective and numbers n of batches that run at once. Mixtures of variants within a query are covered:
+// the accuracy of a query is the product over its stages of a mean, which a mixture of paths has as well. share is 1
+// for a whole machine, and for a part of one its threads, or its per cent of an accelerator, of the machine's.
+//
+// Where machines are rented the program minimises money instead: machines_k becomes a variable with a price, all
+// queries but a share must be served, and the mean accuracy of every app must reach its target (Cost).
+//
+// The program leaves out all that only takes away: that batches are whole, that queries come one by one, that variants
+// take time to load, that nobody knows what comes. What it needs to know is how long batches take on average; where a
+// run's batches happened to be faster, its bound is computed with the times it had (World.Speed).
+package bound

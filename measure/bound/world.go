@@ -1,0 +1,188 @@
+package bound
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// World is what a bound is of: machines, apps and how fast they are.
+type World struct {
+	Spec *serving.Spec
+	// Time returns the mean run time of a batch of items (>= 1) of a variant on a machine, or part of one, of a device
+	// type while n (>= 1) batches run there at once; ok is false for what cannot run.
+	Time func(v serving.VariantID, d serving.DeviceTypeID, items, n int) (mean time.Duration, ok bool)
+	// Chance returns the share of such batches that take at most within; nil where all take their mean.
+	Chance func(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64
+	// Levels returns up to how many batches at once bring something; nil means one.
+	Levels func(v serving.VariantID, d serving.DeviceTypeID) int
+	// Speed is by device type how much faster than Time the batches of a run were, all together; nil means 1.
+	Speed []float64
+}
+
+// Query is one query of a load.
+type Query struct {
+	App         serving.AppID
+	Arrived     serving.Time
+	Deadline    serving.Time
+	Items       []float64 // by position in App.Stages: that it brings to the stage
+	MinAccuracy float64   // of every stage's variant
+	Variant     serving.VariantID
+}
+
+// chance is World.Chance, or whether the mean is within.
+func (w *World) chance(v serving.VariantID, d serving.DeviceTypeID, items, n int, within time.Duration) float64 {
+	if w.Chance != nil {
+		return w.Chance(v, d, items, n, within)
+	}
+	if mean, ok := w.Time(v, d, items, n); ok && mean <= within {
+		return 1
+	}
+	return 0
+}
+
+func (w *World) levels(v serving.VariantID, d serving.DeviceTypeID) int {
+	if w.Levels == nil {
+		return 1
+	}
+	return max(w.Levels(v, d), 1)
+}
+
+func (w *World) speed(d serving.DeviceTypeID) float64 {
+	if int(d) < len(w.Speed) {
+		return w.Speed[d]
+	}
+	return 1
+}
+
+// rate returns the most items of a variant, in queries of at least size items, that a second of a device gives in time
+// when a batch may take at most within: 0 where none can be in time.
+func (w *World) rate(v serving.VariantID, d serving.DeviceTypeID, size int, within time.Duration) float64 {
+	best := 0.0
+	for n := 1; n <= w.levels(v, d); n++ {
+		for b := size; b <= w.Spec.Variants[v].MaxBatch; b++ {
+			mean, ok := w.Time(v, d, b, n)
+			if !ok || mean <= 0 {
+				break
+			}
+			p := w.chance(v, d, b, n, within)
+			if p <= leastChance {
+				break // larger batches take longer
+			}
+			best = max(best, p*float64(n*b)/mean.Seconds())
+		}
+	}
+	return best * w.speed(d)
+}
+
+// leastChance is the share of batches in time below which a batch size counts as never in time: the sum of what it
+// leaves out is less than rounding.
+const leastChance = 1e-12
+
+// fits tells whether a variant can be held by a machine, or part, of a device type at all.
+func (w *World) fits(v serving.VariantID, d serving.DeviceTypeID) bool {
+	limit := w.Spec.DeviceTypes[d].MemoryBytes
+	return limit <= 0 || w.memory(v) <= limit
+}
+
+// memory is the least memory that a variant takes: with batches of one.
+func (w *World) memory(v serving.VariantID) int64 {
+	x := &w.Spec.Variants[v]
+	return x.MemoryBytes + x.ItemBytes
+}
+
+// kind is a type of machine and what runs there: the whole of it, or parts.
+type kind struct {
+	device   serving.DeviceTypeID
+	machines float64
+	uses     []use
+}
+
+// use is a way to use a machine: all of it, or a part.
+type use struct {
+	device  serving.DeviceTypeID
+	threads float64 // share of the machine's
+	percent float64 // share of the machine's accelerators
+}
+
+// kinds lists the types of machine that there are workers of, with the parts that they can be cut into.
+func (w *World) kinds() []kind {
+	counts := make([]float64, len(w.Spec.DeviceTypes))
+	for _, x := range w.Spec.Workers {
+		counts[x.DeviceType]++
+	}
+	var out []kind
+	for d, n := range counts {
+		if n > 0 {
+			out = append(out, w.kind(serving.DeviceTypeID(d), n))
+		}
+	}
+	return out
+}
+
+func (w *World) kind(d serving.DeviceTypeID, machines float64) kind {
+	t := &w.Spec.DeviceTypes[d]
+	k := kind{device: d, machines: machines, uses: []use{{device: d, threads: 1, percent: 1}}}
+	if t.Accelerators == 0 {
+		k.uses[0].percent = 0
+	}
+	for p := range w.Spec.DeviceTypes {
+		x := &w.Spec.DeviceTypes[p]
+		if !x.Part || x.Cores > t.Cores || x.Percent > 100*t.Accelerators {
+			continue
+		}
+		u := use{device: serving.DeviceTypeID(p), threads: float64(x.Cores) / float64(max(t.Cores, 1))}
+		if t.Accelerators > 0 {
+			u.percent = float64(x.Percent) / float64(100*t.Accelerators)
+		}
+		k.uses = append(k.uses, u)
+	}
+	return k
+}
+
+// paths lists, for an app, the choices of a variant for each of its stages that meet the floors, with their accuracy.
+func (w *World) paths(a serving.AppID, floor float64, pin serving.VariantID) (out []path) {
+	app := &w.Spec.Apps[a]
+	out = []path{{accuracy: 1}}
+	for _, s := range app.Stages {
+		var next []path
+		for _, p := range out {
+			for _, v := range w.Spec.Stages[s].Variants {
+				x := &w.Spec.Variants[v]
+				pinned := pin >= 0 && int(pin) < len(w.Spec.Variants) && w.Spec.Variants[pin].Stage == s
+				switch {
+				case pinned && v != pin:
+				case x.Retired || x.Accuracy < floor || !pinned && x.Accuracy < app.Floor:
+				default:
+					next = append(next, path{append(p.variants[:len(p.variants):len(p.variants)], v), p.accuracy * x.Accuracy})
+				}
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+type path struct {
+	variants []serving.VariantID // by position in App.Stages
+	accuracy float64
+}
+
+// best is the highest accuracy that an app's answers can have.
+func (w *World) best(a serving.AppID) float64 {
+	best := 1.0
+	for _, s := range w.Spec.Apps[a].Stages {
+		most := 0.0
+		for _, v := range w.Spec.Stages[s].Variants {
+			if !w.Spec.Variants[v].Retired {
+				most = max(most, w.Spec.Variants[v].Accuracy)
+			}
+		}
+		best *= most
+	}
+	if best <= 0 {
+		return math.SmallestNonzeroFloat64
+	}
+	return best
+}
