@@ -173,9 +173,9 @@ func (i *instance) stop() {
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
 	j.hand = p.handOver(d)
-	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Parts))}
-	for k := range d.Parts {
-		part := &d.Parts[k]
+	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Tasks))}
+	for k := range d.Tasks {
+		part := &d.Tasks[k]
 		to := &j.batch.Parts[k]
 		to.Query, to.Items, to.Offset = part.Query, int(part.Items), int(part.Offset)
 		c := p.calls[part.Query]

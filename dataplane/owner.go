@@ -184,7 +184,7 @@ func (p *Plane) plan(d *engine.Decision) {
 		p.send(message{in: engine.Input{Kind: engine.PlanFailed, Seq: seq}})
 		return
 	}
-	r := d.Asks()
+	r := d.PlanRequest()
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()

@@ -296,9 +296,9 @@ func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
 func (p *Plane) Lose(w serving.WorkerID) {
 	p.send(message{ask: func(e *engine.Engine) {
 		for _, i := range e.Fleet().Live() {
-			if i.Key.Worker == w {
+			if i.Worker() == w {
 				p.in = append(p.in, engine.Input{
-					Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None,
+					Kind: engine.InstanceChanged, Instance: i.ID(), Change: engine.Lost, Variant: serving.None,
 				})
 			}
 		}

@@ -14,7 +14,7 @@ type DecisionKind uint8
 
 // The kinds of decision.
 const (
-	// StartBatch: run Parts on Variant of Instance.
+	// StartBatch: run Tasks on Variant of Instance.
 	StartBatch DecisionKind = iota
 	// EndQuery: the query has ended as Outcome says; answer its client.
 	EndQuery
@@ -64,7 +64,7 @@ const (
 	Relaunched
 	Wanted
 	Unwanted
-	Asked
+	Requested
 	AppClosed
 	NoRoom
 	Spare
@@ -89,8 +89,8 @@ func (r Reason) String() string {
 	return reasonNames[r-32]
 }
 
-// Part is one query's share of a batch.
-type Part struct {
+// Task is one query's work in a batch: all of its items at the stage, or some.
+type Task struct {
 	Query  serving.QueryID
 	Items  int32
 	Offset int32         // first of the query's items at this stage; not 0 only where a stage's input was split
@@ -148,7 +148,7 @@ type Decision struct {
 	// EndQuery of a served query of several stages: those it went through, in the order of App.Stages; valid until the
 	// next Step
 	Stages   []StageTime
-	Parts    []Part          // StartBatch; valid until the next Step
+	Tasks    []Task          // StartBatch; valid until the next Step
 	Launch   *Launch         // LaunchInstance
 	Spec     *serving.Spec   // RequestPlan: to plan for
 	Snapshot *fleet.Snapshot // RequestPlan

@@ -100,6 +100,14 @@ type Growth struct {
 	Measurements serving.Measurements
 }
 
+// Recalled is what was learned of an app in an earlier run.
+type Recalled struct {
+	App    serving.AppID
+	Memory []byte        // as Remember returned it; not kept
+	Older  time.Duration // since then
+	Idle   time.Duration // that the app has had nothing to do, at least Older
+}
+
 func (i *Input) id() uint64 {
 	switch i.Kind {
 	case BatchDone:
@@ -140,10 +148,4 @@ func Sort(in []Input) {
 		}
 		return int(a.Query.App) - int(b.Query.App) // two apps may call their streams alike
 	})
-}
-
-// Stale tells whether an input concerns an instance that no longer exists: what a lost or stopped instance still had to
-// say. Drivers leave such inputs out, both alike.
-func Stale(e *Engine, in *Input) bool {
-	return (in.Kind == BatchDone || in.Kind == InstanceChanged) && e.fleet.Instance(in.Instance) == nil
 }

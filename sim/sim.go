@@ -226,9 +226,9 @@ func (s *simulation) strike(now serving.Time) {
 			s.back[w] = max(s.back[w], s.Faults[s.faults].Until)
 		}
 		for _, i := range s.Engine.Fleet().Live() {
-			if i.Key.Worker == s.Faults[s.faults].Worker {
+			if i.Worker() == s.Faults[s.faults].Worker {
 				s.in = append(s.in, engine.Input{
-					Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None,
+					Kind: engine.InstanceChanged, Instance: i.ID(), Change: engine.Lost, Variant: serving.None,
 				})
 			}
 		}
@@ -260,7 +260,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 	switch d.Kind {
 	case engine.StartBatch:
 		i := s.Engine.Fleet().Instance(d.Instance)
-		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), s.Engine.Fleet().AtOnce(i))
+		took := s.Truth.Service(d.Variant, i.DeviceType(), int(d.Items), s.Engine.Fleet().Concurrency(i))
 		took, sent := s.ran(d, took)
 		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took, Emitted: sent}
 		if s.Breaks != nil && s.Breaks(d.Batch) {
@@ -300,7 +300,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
 		// after what is being loaded there
-		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType))
+		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType()))
 		s.loading[d.Instance] = at
 		s.events.push(at, &engine.Input{
 			Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant,
@@ -315,7 +315,7 @@ func (s *simulation) plan(now serving.Time, d *engine.Decision) error {
 	if s.Planner == nil {
 		return fmt.Errorf("sim: the engine asked for a plan at %v and there is no planner", now)
 	}
-	p, err := s.Planner.Plan(context.Background(), d.Asks())
+	p, err := s.Planner.Plan(context.Background(), d.PlanRequest())
 	in := engine.Input{Kind: engine.PlanFailed, Seq: d.Snapshot.Seq}
 	if err == nil {
 		in = engine.Input{Kind: engine.PlanReady, Plan: p}

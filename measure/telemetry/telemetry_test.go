@@ -233,7 +233,7 @@ func TestDecisions(t *testing.T) {
 func BenchmarkObserve(b *testing.B) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 32)
 	told := New(c.Spec, Options{})
-	parts := make([]engine.Part, 8)
+	parts := make([]engine.Task, 8)
 	in := make([]engine.Input, 0, 9)
 	out := make([]engine.Decision, 0, 9)
 	b.ReportAllocs()
@@ -246,7 +246,7 @@ func BenchmarkObserve(b *testing.B) {
 		}
 		for k := range parts {
 			id := serving.QueryID(n + k + 1)
-			parts[k] = engine.Part{Query: id, Items: 1}
+			parts[k] = engine.Task{Query: id, Items: 1}
 			in = append(in, engine.Input{
 				Kind: engine.QueryArrived, Query: serving.Query{ID: id, Deadline: 1e9, Items: 1, Variant: serving.None},
 			})
@@ -255,7 +255,7 @@ func BenchmarkObserve(b *testing.B) {
 			told.Outcome(d.Ended(5))
 		}
 		out = append(out, engine.Decision{
-			Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Parts: parts,
+			Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Tasks: parts,
 		})
 		told.Observe(serving.Time(n), in, out)
 	}

@@ -1,0 +1,24 @@
+package systems
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/engine"
+)
+
+// BatchersFor returns the names of the batching rules that work with a router (engine.Compatible), in the order of
+// Batchers; none for a router that does not exist.
+func BatchersFor(router string) []string {
+	at := slices.IndexFunc(routers, func(p routerPart) bool { return p.name == router })
+	if at < 0 {
+		return nil
+	}
+	r := routers[at].make(Options{})
+	var out []string
+	for _, b := range batchers {
+		if engine.Compatible(r, b.make(Options{})) == nil {
+			out = append(out, b.name)
+		}
+	}
+	return out
+}
