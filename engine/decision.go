@@ -32,11 +32,13 @@ const (
 	KeepInstance
 	// ResumeInstance: an instance that was kept gets queries again; nothing is to be done.
 	ResumeInstance
+	// KeepPlan: no plan came of a request, as Failure says; the one in force stays. Nothing is to be done.
+	KeepPlan
 )
 
 var decisionNames = [...]string{
 	"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan",
-	"keep-instance", "resume-instance",
+	"keep-instance", "resume-instance", "keep-plan",
 }
 
 // String returns the kind's name in journals.
@@ -68,6 +70,8 @@ const (
 	AppClosed
 	NoRoom
 	Spare
+	PlanningFailed
+	PlanInvalid
 )
 
 var reasonNames = [...]string{
@@ -79,6 +83,7 @@ var reasonNames = [...]string{
 	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan",
 	"no longer wanted by the plan", "asked by the scaler",
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
+	"planning failed", "the plan is not valid",
 }
 
 // String returns the reason in words.
@@ -162,4 +167,5 @@ type Decision struct {
 	// for those of Spec, and for none. Beliefs balloon already.
 	Fans       [][]float64
 	Ballooning []float64
+	Failure    *PlanFailure // KeepPlan
 }

@@ -124,9 +124,7 @@ func (e *Engine) apply(in *Input) {
 	case PlanReady:
 		e.adopt(in.Plan)
 	case PlanFailed:
-		if e.replanning.failed(in.Seq) {
-			e.queries.endUnplaced()
-		}
+		e.keepPlan(PlanningFailed, in.Failure)
 	case QueryArrived:
 		if e.queries.addressed(&in.Query) {
 			e.replanning.arrived(in.Query.App)
@@ -164,7 +162,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 		return
 	}
 	if err := p.Validate(e.spec); err != nil {
-		e.replanning.failed(p.Snapshot)
+		e.keepPlan(PlanInvalid, &PlanFailure{Seq: p.Snapshot, Err: err.Error()})
 		return
 	}
 	p = e.replanning.answered(p)
@@ -176,6 +174,23 @@ func (e *Engine) adopt(p *plan.Plan) {
 		e.queries.endUnservable(serving.StageID(s))
 	}
 	e.queries.endUnplaced()
+}
+
+// keepPlan takes up that no plan came of a request. A failure to answer an older request than the last says nothing.
+func (e *Engine) keepPlan(why Reason, f *PlanFailure) {
+	if f == nil {
+		e.violated(errors.New("engine: planning failed, and not which"))
+		return
+	}
+	if e.replanning.stale(f.Seq) {
+		return
+	}
+	if f.Err != "" {
+		e.out.add(KeepPlan, why).Failure = f
+	}
+	if e.replanning.failed(f.Seq) {
+		e.queries.endUnplaced()
+	}
 }
 
 // grow takes up a larger world.

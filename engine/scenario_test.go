@@ -30,7 +30,8 @@ import (
 //
 //	at T          (one line for each input)
 //	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1]
-//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q / plan / unplanned
+//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q
+//	plan / unplanned [why=TEXT]
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
 // The output is every decision, with the times of its stages where a query had several and of waiting for its stream,
@@ -269,7 +270,7 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		case "plan":
 			x.Kind, x.Plan = engine.PlanReady, s.plan
 		case "unplanned":
-			x.Kind, x.Seq = engine.PlanFailed, s.seq
+			x.Kind, x.Failure = engine.PlanFailed, &engine.PlanFailure{Seq: s.seq, Err: args["why"]}
 		case "recall":
 			keeper := scale.NewRateBands(func() scale.Keeper { return systems.NewKeeper(s.keeping) })
 			every, now := duration(args["every"], time.Minute), serving.Time(0)

@@ -58,6 +58,8 @@ func (d *Decision) String() string {
 		if d.Ballooning != nil {
 			fmt.Fprintf(&b, ", ballooning %v", d.Ballooning)
 		}
+	case KeepPlan:
+		fmt.Fprintf(&b, " no #%d: %s", d.Failure.Seq, strings.ReplaceAll(d.Failure.Err, "\n", "; "))
 	}
 	fmt.Fprintf(&b, " (%s)", d.Reason)
 	return b.String()

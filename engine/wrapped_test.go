@@ -28,8 +28,8 @@ func (r wrappedRule) New() batch.Batcher { return wrappedBatcher{r.Rule.New()} }
 
 const everySection = ^plan.Sections(0)
 
-// Whatever a rule can do beyond its port, a wrapper around it can: nothing is asked for by a type assertion, which would
-// not see through the wrapper.
+// Whatever a rule can do beyond its port, a wrapper around it can: nothing is asked for by a type assertion, which
+// would not see through the wrapper.
 func TestTraitsSurviveAWrapper(t *testing.T) {
 	wakes, recalls, follows := 0, 0, 0
 	for _, name := range systems.Scalers() {
@@ -63,7 +63,8 @@ func TestTraitsSurviveAWrapper(t *testing.T) {
 		}
 	}
 	if wakes == 0 || recalls == 0 || follows == 0 {
-		t.Errorf("of all scalers %d wake, %d recall and %d follow: this test has nothing to show", wakes, recalls, follows)
+		t.Errorf("of all scalers %d wake, %d recall and %d follow: this test has nothing to show", wakes, recalls,
+			follows)
 	}
 	for _, router := range systems.Routers() {
 		r, err := systems.NewRouter(router, systems.Options{})
@@ -139,8 +140,8 @@ func TestChoicesNeedARouterThatChooses(t *testing.T) {
 	if err := build(route.NewTidal()); err != nil {
 		t.Errorf("a router that chooses is refused: %v", err)
 	}
-	want := `engine: batcher "asrouted" runs the variants that a router chooses, and router "roundrobin" chooses none: ` +
-		`choose another batcher or router`
+	want := `engine: batcher "asrouted" runs the variants that a router chooses, and router "roundrobin" chooses ` +
+		`none: choose another batcher or router`
 	if err := build(route.NewRoundRobin()); err == nil || err.Error() != want {
 		t.Errorf("a router that chooses nothing: %v", err)
 	}

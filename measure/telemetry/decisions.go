@@ -18,7 +18,7 @@ import (
 // entry is a kept decision.
 type entry struct {
 	at       serving.Time
-	decision engine.Decision // its Parts are a copy
+	decision engine.Decision // its Tasks are a copy
 }
 
 // log keeps the latest decisions and hands them to followers. Writing never waits for a reader.
@@ -151,6 +151,7 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		Expected float64           `json:"expected_ms,omitempty"`
 		Queue    float64           `json:"queue_ms,omitempty"`
 		Queries  []serving.QueryID `json:"queries,omitempty"`
+		Error    string            `json:"error,omitempty"`
 	}{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late,
 		Instance: int32(d.Instance), Batch: uint64(d.Batch),
 		Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6, Queue: float64(d.Queue) / 1e6}
@@ -162,6 +163,8 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		}
 	case engine.StartBatch:
 		out.App = spec.Apps[spec.Stages[d.Stage].App].Name
+	case engine.KeepPlan:
+		out.Error = d.Failure.Err
 	}
 	for _, p := range d.Tasks {
 		out.Queries = append(out.Queries, p.Query)

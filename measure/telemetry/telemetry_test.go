@@ -260,3 +260,29 @@ func BenchmarkObserve(b *testing.B) {
 		told.Observe(serving.Time(n), in, out)
 	}
 }
+
+// Requests that no plan comes of are counted by reason, and the log says why, on a line each.
+func TestPlanFailures(t *testing.T) {
+	told := New(simtest.Uniform(1, 1e6, 1e6, 1e9, 8).Spec, Options{})
+	out := []engine.Decision{
+		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 3, Err: "no\nroom"}},
+		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 4, Err: "no room"}},
+		{Kind: engine.KeepPlan, Reason: engine.PlanInvalid, Failure: &engine.PlanFailure{Seq: 5, Err: "0 slots"}},
+	}
+	told.Observe(1e9, nil, out)
+	for why, want := range map[engine.Reason]float64{engine.PlanningFailed: 2, engine.PlanInvalid: 1} {
+		if got := value(told.metrics.failures.WithLabelValues(why.String())); got != want {
+			t.Errorf("%q is counted %v times, want %v", why, got, want)
+		}
+	}
+	text := ""
+	for _, e := range told.log.latest(9, nil) {
+		text += string(told.line(&e, false))
+	}
+	if want := `    1.000000 keep-plan no #3: no; room (planning failed)
+    1.000000 keep-plan no #4: no room (planning failed)
+    1.000000 keep-plan no #5: 0 slots (the plan is not valid)
+`; text != want {
+		t.Errorf("the log says\n%s, want\n%s", text, want)
+	}
+}

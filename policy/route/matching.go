@@ -173,7 +173,9 @@ func (s *matchingStage) look(v *View) bool {
 
 // kindOf returns the place of an instance's kind among kinds, which it is added to if it is new.
 func kindOf(kinds []matchingKind, i *fleet.Instance) ([]matchingKind, int) {
-	x := matchingKind{variant: i.Variant(i.Active()).Variant, device: i.DeviceType(), slots: i.Slots(), limit: i.Limit()}
+	x := matchingKind{
+		variant: i.Variant(i.Active()).Variant, device: i.DeviceType(), slots: i.Slots(), limit: i.Limit(),
+	}
 	for at := range kinds {
 		if y := &kinds[at]; y.variant == x.variant && y.device == x.device && y.slots == x.slots && y.limit == x.limit {
 			return kinds, at
