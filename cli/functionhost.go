@@ -15,7 +15,6 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/runtime/onnx"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -131,8 +130,11 @@ func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
 		return nil
 	}
 	trial, err := systems.NewScaler(h.world.system.Scaler, h.world.system.Options)
-	r, ok := trial.(scale.Recaller)
-	if err != nil || !ok {
+	if err != nil {
+		return nil
+	}
+	r := trial.Traits().Recaller
+	if r == nil {
 		return nil
 	}
 	out, lost := h.idle.Recall(spec, time.Now(), func(x *engine.Recalled) error {
@@ -280,7 +282,7 @@ func (h *functionHost) Watch(l *functions.Live) (state string, ready int) {
 			}
 		}
 		for _, i := range e.Fleet().Ready(s) {
-			if at := i.Find(l.Variant); at >= 0 && i.Variants[at].Warm && i.Variants[at].Wanted {
+			if i.Serves(l.Variant) {
 				ready++
 			}
 		}

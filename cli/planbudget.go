@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/sluice-serving/sluice/planner/kairos"
-	"github.com/sluice-serving/sluice/policy/batch"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -475,7 +474,7 @@ func (p *planning) rents(chosen bool) error {
 	if err != nil {
 		return err
 	}
-	if l, ok := rule.(batch.Loner); chosen || ok && l.Alone() {
+	if chosen || rule.Traits().Unbatched {
 		return nil
 	}
 	s, err := systems.Get("kairos")

@@ -171,9 +171,7 @@ func (p *platform) ModelReady(m *server.Model, version string) bool {
 				want = pin
 			}
 			ready = ready && slices.ContainsFunc(e.Fleet().Ready(s), func(i *fleet.Instance) bool {
-				return slices.ContainsFunc(i.Variants, func(l fleet.Loaded) bool {
-					return l.Warm && l.Wanted && (want == serving.None || l.Variant == want)
-				})
+				return want == serving.None && i.Active() >= 0 || i.Serves(want)
 			})
 		}
 	})

@@ -136,6 +136,7 @@ func (s *simulation) run(name string, src workload.Source, stays []workload.Stay
 	}
 	return recorder.Report(report.Meta{
 		Name: name, Seed: s.seed, Duration: duration, Usage: &result.Usage, Variants: w.variantNames(),
+		PlanFailures: result.PlanFailures,
 	}), nil
 }
 

@@ -69,12 +69,7 @@ func (p *Plane) CloseStream(app serving.AppID, stream string) {
 // declare hands a rate to the engine. The caller holds the lock.
 func (p *Plane) declare(key session, rate float64) {
 	p.open[key].rate = rate
-	p.hand(message{
-		in: engine.Input{
-			Kind: engine.StreamOpened, Query: serving.Query{App: key.app, Stream: key.stream}, Rate: rate,
-			Variant: serving.None,
-		},
-	})
+	p.hand(message{in: engine.NewStreamOpened(key.app, key.stream, rate)})
 }
 
 // leave closes a stream, if it is open. The caller holds the lock.
@@ -87,11 +82,7 @@ func (p *Plane) leave(key session) {
 		p.leased.Add(-1)
 	}
 	delete(p.open, key)
-	p.hand(message{
-		in: engine.Input{
-			Kind: engine.StreamClosed, Query: serving.Query{App: key.app, Stream: key.stream}, Variant: serving.None,
-		},
-	})
+	p.hand(message{in: engine.NewStreamClosed(key.app, key.stream)})
 }
 
 // heard takes note of a query of a stream: what it declares, that its client is there, and that it is the last. Where

@@ -36,12 +36,12 @@ func (p *Plane) handOver(d *engine.Decision) *handOver {
 	if g == nil && !stage.Stateful {
 		return nil
 	}
-	h := &handOver{spec: spec, stage: stage, graph: g, results: make([]result, len(d.Parts))}
+	h := &handOver{spec: spec, stage: stage, graph: g, results: make([]result, len(d.Tasks))}
 	if g != nil {
 		h.node = g.node(d.Stage)
 	}
 	if stage.Stateful {
-		h.memories = make([]memory, len(d.Parts))
+		h.memories = make([]memory, len(d.Tasks))
 	}
 	return h
 }

@@ -70,9 +70,7 @@ func (p *Plane) launch(d *engine.Decision) {
 // live brings an instance up, carries out what is asked of it and takes it down.
 func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more []serving.VariantID) {
 	defer i.cancel()
-	changed := func(c engine.Change, v serving.VariantID) {
-		p.send(message{in: engine.Input{Kind: engine.InstanceChanged, Instance: i.id, Change: c, Variant: v}})
-	}
+	tell := func(in engine.Input) { p.send(message{in: in}) }
 	timed, done := context.WithTimeout(ctx, p.c.LaunchTimeout)
 	runner, err := p.c.Backend(spec.Worker).Launch(timed, spec)
 	done()
@@ -81,9 +79,9 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 			p.c.Trouble(fmt.Errorf("launch of instance %d on worker %q: %w", i.id, p.spec().Workers[spec.Worker].Name,
 				err))
 			if errors.Is(err, ErrInstanceLost) || errors.Is(err, context.DeadlineExceeded) {
-				changed(engine.Lost, serving.None) // the worker's fault, not the model's
+				tell(engine.NewInstanceLost(i.id)) // the worker's fault, not the model's
 			} else {
-				changed(engine.LoadFailed, spec.Variants[0])
+				tell(engine.NewLoadFailed(i.id, spec.Variants[0]))
 			}
 		}
 		return
@@ -98,18 +96,18 @@ func (p *Plane) live(ctx context.Context, i *instance, spec InstanceSpec, more [
 			}
 		}()
 	}
-	changed(engine.VariantReady, spec.Variants[0])
+	tell(engine.NewVariantReady(i.id, spec.Variants[0]))
 	load := func(v serving.VariantID, limit int) {
 		timed, done := context.WithTimeout(ctx, p.c.LaunchTimeout)
 		defer done()
 		if err := runner.Load(timed, v, limit); err != nil {
 			if ctx.Err() == nil {
 				p.c.Trouble(fmt.Errorf("load of variant %q on instance %d: %w", p.spec().Variants[v].Name, i.id, err))
-				changed(engine.LoadFailed, v)
+				tell(engine.NewLoadFailed(i.id, v))
 			}
 			return
 		}
-		changed(engine.VariantReady, v)
+		tell(engine.NewVariantReady(i.id, v))
 	}
 	for _, v := range more {
 		if ctx.Err() == nil {
@@ -173,9 +171,9 @@ func (i *instance) stop() {
 func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
 	j.hand = p.handOver(d)
-	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Parts))}
-	for k := range d.Parts {
-		part := &d.Parts[k]
+	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Parts: make([]Part, len(d.Tasks))}
+	for k := range d.Tasks {
+		part := &d.Tasks[k]
 		to := &j.batch.Parts[k]
 		to.Query, to.Items, to.Offset = part.Query, int(part.Items), int(part.Offset)
 		c := p.calls[part.Query]
@@ -225,7 +223,7 @@ func (p *Plane) finish(m *message) {
 	j := m.job
 	over := p.jobs[j.batch.ID] == nil // its instance was given up on
 	delete(p.jobs, j.batch.ID)
-	in := engine.Input{Kind: engine.BatchDone, Batch: j.batch.ID, Instance: j.instance.id, Took: j.took}
+	in := engine.NewBatchDone(j.batch.ID, j.instance.id, j.took, nil)
 	if engine.Stale(p.c.Engine, &in) || over {
 		return
 	}
@@ -243,9 +241,7 @@ func (p *Plane) finish(m *message) {
 		in.Emitted = p.deliver(j)
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
-		in = engine.Input{
-			Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None,
-		}
+		in = engine.NewInstanceLost(j.instance.id)
 	default:
 		in.Result = engine.Broken
 	}
@@ -260,9 +256,7 @@ func (p *Plane) overrun(now serving.Time) {
 			continue
 		}
 		delete(p.jobs, id)
-		in := engine.Input{
-			Kind: engine.InstanceChanged, Instance: j.instance.id, Change: engine.Lost, Variant: serving.None,
-		}
+		in := engine.NewInstanceLost(j.instance.id)
 		if !engine.Stale(p.c.Engine, &in) {
 			p.c.Trouble(fmt.Errorf("instance %d: batch %d has not ended in %v, counted as lost", j.instance.id, id,
 				p.c.RunTimeout))

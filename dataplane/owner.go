@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,10 +19,10 @@ func (p *Plane) own() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for k := range p.c.Recalled {
-		p.in = append(p.in, engine.Input{Kind: engine.IdleRecalled, Recalled: &p.c.Recalled[k]})
+		p.in = append(p.in, engine.NewIdleRecalled(&p.c.Recalled[k]))
 	}
 	if p.c.Initial != nil {
-		p.in = append(p.in, engine.Input{Kind: engine.PlanReady, Plan: p.c.Initial})
+		p.in = append(p.in, engine.NewPlanReady(p.c.Initial))
 	}
 	if len(p.in) > 0 {
 		engine.Sort(p.in)
@@ -136,6 +137,10 @@ func (p *Plane) carryOut(now serving.Time, d *engine.Decision) {
 		p.instances[d.Instance].control(operation{variant: d.Variant})
 	case engine.RequestPlan:
 		p.plan(d)
+	case engine.KeepPlan:
+		if d.Reason == engine.PlanInvalid {
+			p.c.Trouble(fmt.Errorf("plan %d: %s: %s", d.Failure.Seq, d.Reason, d.Failure.Err))
+		}
 	}
 }
 
@@ -177,32 +182,33 @@ func (p *Plane) answer(now serving.Time, d *engine.Decision) {
 	c.reply(nil, e)
 }
 
+// plan has the planner answer a request, on a goroutine of its own. Whether the plan is valid is for the engine to say.
 func (p *Plane) plan(d *engine.Decision) {
 	seq := d.Snapshot.Seq
 	if p.c.Planner == nil {
-		p.c.Trouble(fmt.Errorf("dataplane: the engine asked for plan %d and there is no planner", seq))
-		p.send(message{in: engine.Input{Kind: engine.PlanFailed, Seq: seq}})
+		p.planFailed(seq, errors.New("there is no planner"))
 		return
 	}
-	r := d.Asks()
+	r := d.PlanRequest()
 	p.helpers.Add(1)
 	go func() {
 		defer p.helpers.Done()
 		ctx, cancel := context.WithTimeout(p.ctx, p.c.PlanTimeout)
 		defer cancel()
-		made, err := p.c.Planner.Plan(ctx, r)
-		if err == nil {
-			err = made.Validate(r.Spec)
+		if made, err := p.c.Planner.Plan(ctx, r); err != nil {
+			p.planFailed(seq, err)
+		} else {
+			p.send(message{in: engine.NewPlanReady(made)})
 		}
-		if err != nil {
-			if p.ctx.Err() == nil {
-				p.c.Trouble(fmt.Errorf("plan %d: %w", seq, err))
-			}
-			p.send(message{in: engine.Input{Kind: engine.PlanFailed, Seq: seq}})
-			return
-		}
-		p.send(message{in: engine.Input{Kind: engine.PlanReady, Plan: made}})
 	}()
+}
+
+// planFailed reports that no plan came of a request.
+func (p *Plane) planFailed(seq uint64, err error) {
+	if p.ctx.Err() == nil {
+		p.c.Trouble(fmt.Errorf("plan %d: %w", seq, err))
+	}
+	p.send(message{in: engine.NewPlanFailed(seq, err)})
 }
 
 // shutDown refuses what has not ended and releases every instance.

@@ -168,7 +168,7 @@ func (p *Plane) Grow(g *engine.Growth) error {
 		return errors.New("dataplane: the plane is closed")
 	}
 	p.world.Store(g.Spec)
-	p.inbox = append(p.inbox, message{in: engine.Input{Kind: engine.SpecGrown, Growth: g}, graphs: graphs})
+	p.inbox = append(p.inbox, message{in: engine.NewSpecGrown(g), graphs: graphs})
 	p.signal()
 	return nil
 }
@@ -223,7 +223,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 	q.Deadline = now.Add(timeout)
 	p.heard(r, &q)
 	p.inbox = append(p.inbox, message{
-		in: engine.Input{Kind: engine.QueryArrived, Query: q}, call: &call{request: r, arrived: now, reply: reply},
+		in: engine.NewQueryArrived(q), call: &call{request: r, arrived: now, reply: reply},
 	})
 	p.mu.Unlock()
 	if r.Queued != nil {
@@ -235,7 +235,7 @@ func (p *Plane) Submit(r *Request, reply func(*Response, error)) serving.QueryID
 
 // Cancel gives up a query: its client no longer waits. A query that has ended already is left alone.
 func (p *Plane) Cancel(id serving.QueryID) {
-	p.send(message{in: engine.Input{Kind: engine.QueryCancelled, Query: serving.Query{ID: id}}})
+	p.send(message{in: engine.NewQueryCancelled(id)})
 }
 
 func (p *Plane) send(m message) {
@@ -279,27 +279,25 @@ func (p *Plane) Inspect(f func(*engine.Engine)) bool {
 
 // Recall hands in what was learned of an app in an earlier run.
 func (p *Plane) Recall(r engine.Recalled) {
-	p.send(message{in: engine.Input{Kind: engine.IdleRecalled, Recalled: &r}})
+	p.send(message{in: engine.NewIdleRecalled(&r)})
 }
 
 // Adopt hands a plan to the engine.
 func (p *Plane) Adopt(pl *plan.Plan) {
-	p.send(message{in: engine.Input{Kind: engine.PlanReady, Plan: pl}})
+	p.send(message{in: engine.NewPlanReady(pl)})
 }
 
 // SetPrice tells what a machine of a device type costs from now on, in $/h. The price must be finite and at least 0.
 func (p *Plane) SetPrice(d serving.DeviceTypeID, price float64) {
-	p.send(message{in: engine.Input{Kind: engine.PriceChanged, DeviceType: d, Price: price}})
+	p.send(message{in: engine.NewPriceChanged(d, price)})
 }
 
 // Lose reports a worker gone: every instance on it is lost.
 func (p *Plane) Lose(w serving.WorkerID) {
 	p.send(message{ask: func(e *engine.Engine) {
 		for _, i := range e.Fleet().Live() {
-			if i.Key.Worker == w {
-				p.in = append(p.in, engine.Input{
-					Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None,
-				})
+			if i.Worker() == w {
+				p.in = append(p.in, engine.NewInstanceLost(i.ID()))
 			}
 		}
 	}})

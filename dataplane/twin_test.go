@@ -299,7 +299,7 @@ func TestTwin(t *testing.T) {
 		seeds = []uint64{n}
 	}
 	for _, router := range systems.Routers() {
-		for _, batcher := range systems.Batchers() {
+		for _, batcher := range systems.BatchersFor(router) {
 			for _, seed := range seeds {
 				t.Run(fmt.Sprintf("%s+%s/seed=%d", router, batcher, seed), func(t *testing.T) {
 					w := newWorld(systems.System{Name: "twin", Router: router, Batcher: batcher}, seed)

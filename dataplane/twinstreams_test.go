@@ -36,7 +36,7 @@ func TestTwinStreams(t *testing.T) {
 				e := w.engine()
 				_, err = journal.Replay(r, e, func(journal.Step) error {
 					for s := range w.cluster.Spec.Stages {
-						waited += e.Fleet().Turns(serving.StageID(s)).Len()
+						waited += e.Fleet().AwaitingTurn(serving.StageID(s)).Len()
 					}
 					return nil
 				})

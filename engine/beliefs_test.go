@@ -100,7 +100,7 @@ func TestWhatLooksHopelessIsTried(t *testing.T) {
 	if n := serves(640); n > 40 {
 		t.Errorf("%d of 640 were run although the machine is too slow", n)
 	}
-	if l := b.e.Fleet().Profile.Latency(0, 0, 1, 1); l < 250*time.Millisecond {
+	if l := b.e.Fleet().Latency(0, 0, 1, 1); l < 250*time.Millisecond {
 		t.Errorf("the spell is believed to be of %v", l)
 	}
 	b.takes = 10 * time.Millisecond
@@ -119,7 +119,7 @@ func TestBrokenBatchesTeachNothing(t *testing.T) {
 	}
 	out := e.Step(1, []engine.Input{{Kind: engine.PlanReady, Plan: c.Plan}})
 	e.Step(2, []engine.Input{{Kind: engine.InstanceChanged, Instance: out[0].Instance, Variant: 0}})
-	before := e.Fleet().Profile.Latency(0, 0, 1, 1)
+	before := e.Fleet().Latency(0, 0, 1, 1)
 	for n := range serving.Time(50) {
 		at := 10 + 10*n
 		for _, d := range e.Step(at, []engine.Input{
@@ -139,7 +139,7 @@ func TestBrokenBatchesTeachNothing(t *testing.T) {
 			}
 		}
 	}
-	if after := e.Fleet().Profile.Latency(0, 0, 1, 1); after != before {
+	if after := e.Fleet().Latency(0, 0, 1, 1); after != before {
 		t.Errorf("%v was believed, %v after batches that broke", before, after)
 	}
 }
@@ -160,7 +160,7 @@ func TestRequestsSayWhatWasSeen(t *testing.T) {
 	if len(b.asked) != 1 {
 		t.Fatalf("%d requests after latency was learned, want 1", len(b.asked))
 	}
-	r := b.asked[0].Asks()
+	r := b.asked[0].PlanRequest()
 	if r.Beliefs == nil || r.Beliefs.Latency(0, 0, 4, 1) != 10*time.Millisecond || r.Mix(0).Largest() != 7 ||
 		r.Price(0) != 0.5 || r.Snapshot == nil {
 		t.Errorf("the first request says %+v", r)
@@ -183,7 +183,7 @@ func TestRequestsSayWhatWasSeen(t *testing.T) {
 	if len(b.asked) != 2 {
 		t.Fatalf("%d requests after a price changed, want 2", len(b.asked))
 	}
-	if r := b.asked[1].Asks(); r.Price(0) != 0.2 || r.Mix(0).Largest() != 4 || r.Mix(0).Count != 206 {
+	if r := b.asked[1].PlanRequest(); r.Price(0) != 0.2 || r.Mix(0).Largest() != 4 || r.Mix(0).Count != 206 {
 		t.Errorf("the second request says %+v, the mix %+v", r, r.Mix(0))
 	}
 	answer()

@@ -14,7 +14,7 @@ type DecisionKind uint8
 
 // The kinds of decision.
 const (
-	// StartBatch: run Parts on Variant of Instance.
+	// StartBatch: run Tasks on Variant of Instance.
 	StartBatch DecisionKind = iota
 	// EndQuery: the query has ended as Outcome says; answer its client.
 	EndQuery
@@ -32,11 +32,13 @@ const (
 	KeepInstance
 	// ResumeInstance: an instance that was kept gets queries again; nothing is to be done.
 	ResumeInstance
+	// KeepPlan: no plan came of a request, as Failure says; the one in force stays. Nothing is to be done.
+	KeepPlan
 )
 
 var decisionNames = [...]string{
 	"start-batch", "end-query", "launch-instance", "stop-instance", "load-variant", "unload-variant", "request-plan",
-	"keep-instance", "resume-instance",
+	"keep-instance", "resume-instance", "keep-plan",
 }
 
 // String returns the kind's name in journals.
@@ -64,10 +66,12 @@ const (
 	Relaunched
 	Wanted
 	Unwanted
-	Asked
+	Requested
 	AppClosed
 	NoRoom
 	Spare
+	PlanningFailed
+	PlanInvalid
 )
 
 var reasonNames = [...]string{
@@ -79,6 +83,7 @@ var reasonNames = [...]string{
 	"in the plan", "no longer in the plan", "lost, launched again", "wanted by the plan",
 	"no longer wanted by the plan", "asked by the scaler",
 	"the function was deleted", "no plan has an instance for it", "kept for the turn-off delay",
+	"planning failed", "the plan is not valid",
 }
 
 // String returns the reason in words.
@@ -89,8 +94,8 @@ func (r Reason) String() string {
 	return reasonNames[r-32]
 }
 
-// Part is one query's share of a batch.
-type Part struct {
+// Task is one query's work in a batch: all of its items at the stage, or some.
+type Task struct {
 	Query  serving.QueryID
 	Items  int32
 	Offset int32         // first of the query's items at this stage; not 0 only where a stage's input was split
@@ -148,7 +153,7 @@ type Decision struct {
 	// EndQuery of a served query of several stages: those it went through, in the order of App.Stages; valid until the
 	// next Step
 	Stages   []StageTime
-	Parts    []Part          // StartBatch; valid until the next Step
+	Tasks    []Task          // StartBatch; valid until the next Step
 	Launch   *Launch         // LaunchInstance
 	Spec     *serving.Spec   // RequestPlan: to plan for
 	Snapshot *fleet.Snapshot // RequestPlan
@@ -162,4 +167,5 @@ type Decision struct {
 	// for those of Spec, and for none. Beliefs balloon already.
 	Fans       [][]float64
 	Ballooning []float64
+	Failure    *PlanFailure // KeepPlan
 }

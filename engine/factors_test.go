@@ -95,7 +95,7 @@ func TestRequestsCarryFactors(t *testing.T) {
 			case engine.StartBatch:
 				in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: d.Expected}
 				if d.Stage == 0 {
-					for range d.Parts {
+					for range d.Tasks {
 						in.Emitted = append(in.Emitted, 5)
 					}
 				} else {
@@ -116,7 +116,7 @@ func TestRequestsCarryFactors(t *testing.T) {
 		asked.Ballooning[0] != 1 || asked.Ballooning[1] < 2.9 || asked.Ballooning[1] > 3.1 {
 		t.Fatalf("fan-outs %v, ballooning %v, want 5, and 1 and 3", asked.Fans, asked.Ballooning)
 	}
-	r := asked.Asks()
+	r := asked.PlanRequest()
 	if r.Spec.Stages[0].Next[0].FanOut != 5 || e.Spec().Stages[0].Next[0].FanOut != 2 {
 		t.Errorf("the request's graph sends %v, that of the run %v", r.Spec.Stages[0].Next, e.Spec().Stages[0].Next)
 	}

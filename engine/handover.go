@@ -1,213 +1,200 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// How a plan takes over from the one before without a gap. Three things are kept apart:
+// handover lets a plan take over from the one before without a gap. Three things are kept apart:
 //
 //   - A stage keeps an instance that the plan no longer wants until none of those wanted for it is still loading.
-//   - A worker runs one instance of a place at a time: a successor loads beside its predecessor, then waits (Held)
+//   - A worker runs one instance of a place at a time: a successor loads beside its predecessor, then waits (standby)
 //     until that one has finished its last batch, since the two would share a machine that was profiled for one.
 //   - A worker's memory, and what of it is cut into parts: where predecessor and successor do not fit together, the old
 //     one goes first (break before make).
+type handover struct {
+	*world
+	agenda    *agenda
+	force     *inForce
+	queries   *queries
+	backoff   *backoff
+	instances *instances
+	places    *places
+	warm      *keepWarm
+	lifecycle *lifecycle
 
-// delayed is a launch that waits for room on its worker.
-type delayed struct {
+	delayed  []delayedLaunch
+	loading  []bool // by stage, while instances are retired: one that the plan wants is still loading
+	unending bool   // instances of an older plan still stand in for ones that are launching
+}
+
+// delayedLaunch is a launch that waits for room on its worker.
+type delayedLaunch struct {
 	key fleet.Key
 	why Reason
 }
 
-// need is the memory that variants take with their largest batches, as far as it is known.
-func need(spec *serving.Spec, variants []plan.Variant) int64 {
-	n := int64(0)
-	for _, v := range variants {
-		x := &spec.Variants[v.Variant]
-		n += x.MemoryBytes + int64(v.Limit)*x.ItemBytes
+// adopt brings the fleet to what the plan in force wants: instances that it names and that run are adjusted, missing
+// ones launched, the rest drained once their replacements are ready.
+func (h *handover) adopt() {
+	h.places.assign()
+	h.delayed = h.delayed[:0]
+	h.backoff.keep(func(k fleet.Key) bool {
+		_, wanted := h.force.wants[k]
+		return wanted && h.places.holders[k] == nil
+	})
+	for _, k := range h.force.places {
+		want := h.force.wants[k]
+		if h.places.holders[k] == nil {
+			h.warm.resumeAt(k, &want)
+		}
+		if i := h.places.holders[k]; i != nil {
+			h.adjust(i, &want)
+		}
 	}
-	return n
+	for _, k := range h.force.places {
+		if h.places.holders[k] == nil && !h.backoff.waits(k) {
+			h.launch(k, Planned)
+		}
+	}
+	h.unending = true
+	h.retire()
 }
 
-// takes is the memory that an instance takes of its worker: all of its part's, where a part has memory of its own.
-func (e *Engine) takes(d serving.DeviceTypeID, variants int64) int64 {
-	if x := &e.spec.DeviceTypes[d]; x.Part && x.MemoryBytes > 0 {
-		return x.MemoryBytes
+// launch brings up what the plan wants at a place, or delays that until there is room on the worker.
+func (h *handover) launch(k fleet.Key, why Reason) {
+	want := h.force.wants[k]
+	h.warm.evictAt(k)
+	if !h.warm.evictUntil(k.Worker, func() bool { return h.places.fits(k.Worker, &want) }) {
+		h.delayed = append(h.delayed, delayedLaunch{k, why})
+		return
 	}
-	return variants
+	h.instances.launch(k, &want, why)
 }
 
-// loaded is the memory that the variants of an instance take.
-func (e *Engine) loaded(i *fleet.Instance) (n int64) {
-	for _, l := range i.Variants {
-		if !l.Delayed {
-			n += need(e.spec, []plan.Variant{{Variant: l.Variant, Limit: l.Limit}})
-		}
-	}
-	return n
+// launchWaits tells whether a launch waits for room on a worker.
+func (h *handover) launchWaits(w serving.WorkerID) bool {
+	return slices.ContainsFunc(h.delayed, func(d delayedLaunch) bool { return d.key.Worker == w })
 }
 
-// room tells whether an instance can be launched on a worker now. When nothing on the worker is about to go it says yes
-// even if it does not fit: the plan has oversubscribed the worker, and waiting would not mend it.
-func (e *Engine) room(w serving.WorkerID, want *plan.Instance) bool {
-	d := want.DeviceType(e.spec)
-	worker := &e.spec.DeviceTypes[e.spec.Workers[w].DeviceType]
-	more := e.takes(d, need(e.spec, want.Variants))
-	memory, threads, percent := more, 0, 0
-	going := false
-	for _, i := range e.workers[w] {
-		memory += e.takes(i.DeviceType, e.loaded(i))
-		going = going || e.going(i)
-		if x := &e.spec.DeviceTypes[i.DeviceType]; x.Part {
-			threads += x.Cores
-			if i.Accelerator == want.Accelerator {
-				percent += x.Percent
-			}
+// adjust brings a running instance to what the plan wants of it. The variant in use serves on until its successor is
+// warm, unless there is no memory for both.
+func (h *handover) adjust(i *fleet.Instance, want *plan.Instance) {
+	h.fleet.SetTerms(i, terms(want))
+	h.fleet.UnwantAll(i)
+	for k := i.Variants() - 1; k >= 0; k-- {
+		if l := i.Variant(k); l.Delayed && !h.force.has(i.Key(), l.Variant) {
+			h.fleet.RemoveVariant(i, k)
 		}
 	}
-	if !going {
-		return true
+	delayed := false
+	for _, v := range want.Variants {
+		k := i.Find(v.Variant)
+		if k >= 0 {
+			h.fleet.Want(i, k)
+			h.fleet.SetLimit(i, k, v.Limit)
+		} else {
+			k = h.addVariant(i, v)
+		}
+		delayed = delayed || i.Variant(k).Delayed
 	}
-	if x := &e.spec.DeviceTypes[d]; x.Part && (threads+x.Cores > worker.Cores || x.Percent > 0 &&
-		percent+x.Percent > 100) {
-		return false
+	if k := i.Find(want.Variants[0].Variant); i.Variant(k).Warm {
+		h.fleet.Prefer(i, k)
+	} else if i.Active() >= 0 && !delayed {
+		h.fleet.Want(i, i.Active())
 	}
-	return more <= 0 || worker.MemoryBytes <= 0 || memory <= worker.MemoryBytes
+	h.fleet.Refresh(i)
+	h.instances.unloadUnwanted(i)
+	h.agenda.touch(i)
 }
 
-// roomOn tells whether instance i can load one more variant now, like room: in its part's memory, where that has some
-// of its own, or in its worker's.
-func (e *Engine) roomOn(i *fleet.Instance, v plan.Variant) bool {
-	more := need(e.spec, []plan.Variant{v})
-	limit := e.spec.DeviceTypes[i.DeviceType].MemoryBytes
-	if !e.spec.DeviceTypes[i.DeviceType].Part || limit <= 0 {
-		limit = e.spec.DeviceTypes[e.spec.Workers[i.Key.Worker].DeviceType].MemoryBytes
-		if limit <= 0 || more <= 0 {
-			return true
-		}
-		going := false
-		for _, o := range e.workers[i.Key.Worker] {
-			more += e.takes(o.DeviceType, e.loaded(o))
-			going = going || e.going(o)
-		}
-		return more <= limit || !going
+// addVariant has an instance load one more variant, at once or when there is memory for it, and returns its index.
+func (h *handover) addVariant(i *fleet.Instance, v plan.Variant) int {
+	k := i.Variants()
+	fits := h.warm.evictUntil(i.Worker(), func() bool { return h.places.fitsOn(i, v) })
+	h.fleet.AddVariant(i, fleet.Loaded{Variant: v.Variant, Limit: v.Limit, Wanted: true, Delayed: true})
+	if fits {
+		h.instances.load(i, k)
 	}
-	return more <= 0 || more+e.loaded(i) <= limit || !e.going(i)
-}
-
-// going tells whether an instance, or one of its variants, is about to go.
-func (e *Engine) going(i *fleet.Instance) bool {
-	if e.holders[i.Key] != i {
-		return true
-	}
-	for _, l := range i.Variants {
-		if !l.Delayed && !e.keeps(i.Key, l.Variant) {
-			return true
-		}
-	}
-	return false
-}
-
-// keeps tells whether the plan in force has a variant at a place.
-func (e *Engine) keeps(k fleet.Key, v serving.VariantID) bool {
-	for _, w := range e.planned[k].Variants {
-		if w.Variant == v {
-			return true
-		}
-	}
-	return false
-}
-
-// occupied tells whether an earlier instance still lives at i's place.
-func (e *Engine) occupied(i *fleet.Instance) bool {
-	for _, o := range e.workers[i.Key.Worker] {
-		if o.ID < i.ID && o.Key == i.Key {
-			return true
-		}
-	}
-	return false
-}
-
-// handOver lets what waited for memory or for its predecessor go on, on the workers where something has gone.
-func (e *Engine) handOver() {
-	for at := 0; at < len(e.freed.list); at++ {
-		id := e.freed.list[at]
-		e.freed.done(id)
-		w := serving.WorkerID(id)
-		for _, i := range append([]*fleet.Instance(nil), e.workers[w]...) {
-			for v := range i.Variants {
-				l := &i.Variants[v]
-				if l.Delayed && e.roomOn(i, plan.Variant{Variant: l.Variant, Limit: l.Limit}) {
-					l.Delayed = false
-					e.out = append(e.out, Decision{
-						Kind: LoadVariant, Reason: Wanted, Instance: i.ID, Variant: l.Variant, Items: int32(l.Limit),
-					})
-				}
-			}
-			if i.Held && !e.occupied(i) {
-				i.Held = false
-				for v := range i.Variants {
-					if i.Variants[v].Warm {
-						e.warm(i, i.Variants[v].Variant)
-						break // the rest of the warm ones are taken up with it
-					}
-				}
-			}
-		}
-		later := e.delayed
-		e.delayed = nil
-		for _, d := range later {
-			switch {
-			case d.key.Worker != w:
-				e.delayed = append(e.delayed, d)
-			case e.holders[d.key] == nil:
-				e.launch(d.key, d.why)
-			}
-		}
-	}
-	e.freed.list = e.freed.list[:0]
+	return k
 }
 
 // retire drains instances that the plan does not want: those of a stage as soon as none of the stage's wanted ones is
 // still loading, those of a closed app when its queries have ended, those on a worker whose memory is waited for at
-// once.
-func (e *Engine) retire() {
-	if cap(e.coming) < len(e.spec.Stages) {
-		e.coming = make([]bool, len(e.spec.Stages))
+// once. It does nothing while there are none.
+func (h *handover) retire() {
+	if !h.unending {
+		return
 	}
-	e.coming = e.coming[:len(e.spec.Stages)]
-	clear(e.coming)
-	for _, i := range e.fleet.Live() {
-		if i.State == fleet.Launching && !i.Held && e.holders[i.Key] == i {
-			e.coming[i.Stage] = true
+	h.loading = lengthened(h.loading[:0], len(h.spec.Stages))
+	for _, i := range h.fleet.Live() {
+		if i.State() == fleet.Launching && !i.Standby() && h.places.holds(i) {
+			h.loading[i.Stage()] = true
 		}
 	}
-	open := false
-	for _, i := range append([]*fleet.Instance(nil), e.fleet.Live()...) {
-		if i.State == fleet.Draining || e.holders[i.Key] == i {
+	h.unending = false
+	for _, i := range slices.Clone(h.fleet.Live()) {
+		if i.State() == fleet.Draining || h.places.holds(i) {
 			continue
 		}
-		if (e.coming[i.Stage] || e.awaited(i.Stage)) && !e.crowded(i.Key.Worker) {
-			open = true
+		launchWaits := h.launchWaits(i.Worker())
+		if (h.loading[i.Stage()] || h.queries.isClosing(i.Stage())) && !launchWaits {
+			h.unending = true
 			continue
 		}
-		e.fleet.Drain(i)
-		e.empty(i)
-		e.touch(i)
-		if !e.rest(i) && i.Idle() {
-			e.stop(i)
+		h.fleet.Drain(i)
+		h.queries.sendAllBack(i)
+		h.agenda.touch(i)
+		if launchWaits || h.places.loadWaits(i.Worker()) || !h.warm.keep(i) {
+			h.instances.stopIfDone(i)
 		}
 	}
-	e.transition = open
 }
 
-// crowded tells whether something waits for room on a worker.
-func (e *Engine) crowded(w serving.WorkerID) bool {
-	for _, d := range e.delayed {
-		if d.key.Worker == w {
-			return true
+// relaunch launches what was lost and whose back-off is over.
+func (h *handover) relaunch() {
+	for k, ok := h.backoff.due(); ok; k, ok = h.backoff.due() {
+		if h.places.holders[k] == nil {
+			h.launch(k, Relaunched)
 		}
 	}
-	return false
+}
+
+// next returns when something is to be launched again; serving.Never when nothing is.
+func (h *handover) next() serving.Time { return h.backoff.next() }
+
+// proceed lets what waited for memory or for its predecessor go on, on the workers where something has gone.
+func (h *handover) proceed() {
+	for at := 0; at < len(h.agenda.freed.list); at++ {
+		id := h.agenda.freed.list[at]
+		h.agenda.freed.taken(id)
+		h.proceedOn(serving.WorkerID(id))
+	}
+	h.agenda.freed.empty()
+}
+
+func (h *handover) proceedOn(w serving.WorkerID) {
+	for _, i := range slices.Clone(h.places.byWorker[w]) {
+		for k := range i.Variants() {
+			if l := i.Variant(k); l.Delayed && h.places.fitsOn(i, plan.Variant{Variant: l.Variant, Limit: l.Limit}) {
+				h.instances.load(i, k)
+			}
+		}
+		if i.Standby() && !h.places.hasPredecessor(i) {
+			h.lifecycle.serve(i)
+		}
+	}
+	waiting := h.delayed
+	h.delayed = nil
+	for _, d := range waiting {
+		switch {
+		case d.key.Worker != w:
+			h.delayed = append(h.delayed, d)
+		case h.places.holders[d.key] == nil:
+			h.launch(d.key, d.why)
+		}
+	}
 }

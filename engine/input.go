@@ -44,7 +44,7 @@ type Result uint8
 // Results of a batch.
 const (
 	OK     Result = iota
-	Broken        // the model refused it: its queries are tried again, each alone
+	Broken        // the model refused it: its queries run again, each alone
 )
 
 // Change is what happened to an instance.
@@ -62,32 +62,116 @@ var changeNames = [...]string{"variant-ready", "load-failed", "lost"}
 // String returns the change's name in journals.
 func (c Change) String() string { return changeNames[c] }
 
-// Input is one fact. Which fields count depends on Kind.
+// Input is one fact. It is a flat union: which fields count depends on Kind, the others are zero, and Variant is
+// serving.None where it does not count. The constructors below make each kind.
+//
+//	BatchDone        Batch, Instance, Took; Emitted where the stage feeds others; Result
+//	InstanceChanged  Instance, Change; Variant unless it is Lost
+//	PriceChanged     DeviceType, Price
+//	SpecGrown        Growth
+//	IdleRecalled     Recalled
+//	StreamOpened     Query.App, Query.Stream, Rate
+//	StreamClosed     Query.App, Query.Stream
+//	PlanReady        Plan
+//	PlanFailed       Failure
+//	QueryArrived     Query
+//	QueryCancelled   Query.ID
 type Input struct {
 	Kind InputKind
 
-	// QueryArrived; for QueryCancelled only its ID, for StreamOpened and StreamClosed its App and Stream
 	Query serving.Query
-	Batch serving.BatchID // BatchDone
-	// Emitted is, for BatchDone of a stage that feeds others, the items each part sends along each edge: part-major,
-	// edges in the order of Stage.Next. Nil means items times the edge's FanOut, rounded.
-	Emitted  []int32
-	Result   Result
-	Took     time.Duration      // BatchDone: measured run time
-	Instance serving.InstanceID // BatchDone, InstanceChanged
-	Change   Change             // InstanceChanged
-	Variant  serving.VariantID  // InstanceChanged
-	Plan     *plan.Plan         // PlanReady
-	Seq      uint64             // PlanFailed: of the request
+	Batch serving.BatchID
+	// Emitted is the items that each task of the batch sends along each edge of its stage: task by task, edges in the
+	// order of Stage.Next. Nil means items times the edge's FanOut, rounded.
+	Emitted    []int32
+	Result     Result
+	Took       time.Duration // measured run time of the batch
+	Instance   serving.InstanceID
+	Change     Change
+	Variant    serving.VariantID
+	Plan       *plan.Plan
+	Failure    *PlanFailure
+	DeviceType serving.DeviceTypeID
+	Price      float64 // from now on, in $/h
+	Rate       float64 // that the client of a stream declares, in queries/s; 0 when it says nothing
+	Growth     *Growth
+	Recalled   *Recalled
+}
 
-	DeviceType serving.DeviceTypeID // PriceChanged
-	Price      float64              // PriceChanged: from now on, in $/h
+// NewBatchDone returns the input that a batch ended well. emitted is as in Input; the engine does not keep it.
+func NewBatchDone(b serving.BatchID, i serving.InstanceID, took time.Duration, emitted []int32) Input {
+	return Input{Kind: BatchDone, Batch: b, Instance: i, Took: took, Emitted: emitted, Variant: serving.None}
+}
 
-	Rate float64 // StreamOpened: that its client declares, in queries/s; 0 when it says nothing
+// NewBatchBroken returns the input that the model refused a batch.
+func NewBatchBroken(b serving.BatchID, i serving.InstanceID, took time.Duration) Input {
+	return Input{Kind: BatchDone, Batch: b, Instance: i, Took: took, Result: Broken, Variant: serving.None}
+}
 
-	Growth *Growth // SpecGrown
+// NewVariantReady returns the input that a variant is warm on an instance; the first one makes the instance ready.
+func NewVariantReady(i serving.InstanceID, v serving.VariantID) Input {
+	return Input{Kind: InstanceChanged, Change: VariantReady, Instance: i, Variant: v}
+}
 
-	Recalled *Recalled // IdleRecalled
+// NewLoadFailed returns the input that a variant could not be loaded on an instance.
+func NewLoadFailed(i serving.InstanceID, v serving.VariantID) Input {
+	return Input{Kind: InstanceChanged, Change: LoadFailed, Instance: i, Variant: v}
+}
+
+// NewInstanceLost returns the input that an instance is gone with everything that ran on it.
+func NewInstanceLost(i serving.InstanceID) Input {
+	return Input{Kind: InstanceChanged, Change: Lost, Instance: i, Variant: serving.None}
+}
+
+// NewPriceChanged returns the input that a machine of a device type costs so much from now on, in $/h: finite and at
+// least 0.
+func NewPriceChanged(d serving.DeviceTypeID, price float64) Input {
+	return Input{Kind: PriceChanged, DeviceType: d, Price: price, Variant: serving.None}
+}
+
+// NewSpecGrown returns the input that the world is larger. The engine keeps what g refers to.
+func NewSpecGrown(g *Growth) Input { return Input{Kind: SpecGrown, Growth: g, Variant: serving.None} }
+
+// NewIdleRecalled returns the input that something was learned of an app in an earlier run.
+func NewIdleRecalled(r *Recalled) Input {
+	return Input{Kind: IdleRecalled, Recalled: r, Variant: serving.None}
+}
+
+// NewStreamOpened returns the input that a client will send the queries of a stream at a rate in queries/s, finite and
+// at least 0, until the stream is closed. stream is not 0.
+func NewStreamOpened(a serving.AppID, stream uint64, rate float64) Input {
+	q := serving.Query{App: a, Stream: stream}
+	return Input{Kind: StreamOpened, Query: q, Rate: rate, Variant: serving.None}
+}
+
+// NewStreamClosed returns the input that the client of a stream has left.
+func NewStreamClosed(a serving.AppID, stream uint64) Input {
+	return Input{Kind: StreamClosed, Query: serving.Query{App: a, Stream: stream}, Variant: serving.None}
+}
+
+// NewPlanReady returns the input that a plan was made. The engine keeps it: it must not be changed from now on.
+func NewPlanReady(p *plan.Plan) Input { return Input{Kind: PlanReady, Plan: p, Variant: serving.None} }
+
+// NewPlanFailed returns the input that no plan came of the request with a number.
+func NewPlanFailed(seq uint64, err error) Input {
+	return Input{Kind: PlanFailed, Failure: &PlanFailure{Seq: seq, Err: err.Error()}, Variant: serving.None}
+}
+
+// NewQueryArrived returns the input that a query arrived.
+func NewQueryArrived(q serving.Query) Input {
+	return Input{Kind: QueryArrived, Query: q, Variant: serving.None}
+}
+
+// NewQueryCancelled returns the input that the client of a query went away.
+func NewQueryCancelled(id serving.QueryID) Input {
+	return Input{Kind: QueryCancelled, Query: serving.Query{ID: id}, Variant: serving.None}
+}
+
+// PlanFailure says that a request for a plan has led to none.
+type PlanFailure struct {
+	Seq uint64 // of the request
+	// Err is why, for people. It may be empty, as in journals of earlier versions: then no decision tells of it.
+	Err string
 }
 
 // Growth is a larger world that takes the place of the one before.
@@ -98,6 +182,14 @@ type Growth struct {
 	Profile profile.Profile
 	// Measurements are what Profile was made from, for the record.
 	Measurements serving.Measurements
+}
+
+// Recalled is what was learned of an app in an earlier run.
+type Recalled struct {
+	App    serving.AppID
+	Memory []byte        // as Remember returned it; not kept
+	Older  time.Duration // since then
+	Idle   time.Duration // that the app has had nothing to do, at least Older
 }
 
 func (i *Input) id() uint64 {
@@ -111,7 +203,10 @@ func (i *Input) id() uint64 {
 	case PlanReady:
 		return i.Plan.Snapshot
 	case PlanFailed:
-		return i.Seq
+		if i.Failure != nil {
+			return i.Failure.Seq
+		}
+		return 0
 	case SpecGrown:
 		return 0 // in the order in which they came
 	case IdleRecalled:
@@ -140,10 +235,4 @@ func Sort(in []Input) {
 		}
 		return int(a.Query.App) - int(b.Query.App) // two apps may call their streams alike
 	})
-}
-
-// Stale tells whether an input concerns an instance that no longer exists: what a lost or stopped instance still had to
-// say. Drivers leave such inputs out, both alike.
-func Stale(e *Engine, in *Input) bool {
-	return (in.Kind == BatchDone || in.Kind == InstanceChanged) && e.fleet.Instance(in.Instance) == nil
 }

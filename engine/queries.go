@@ -2,307 +2,315 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// record is an accepted query until its last task is gone.
-type record struct {
-	query    serving.Query
-	first    fleet.Ref // its tasks, chained by Sibling
-	tasks    int
-	flow     int32 // into flows; -1 for apps of one stage
-	ended    bool  // its outcome is decided; running tasks only finish
-	accuracy float64
-	patient  serving.Time // of its tasks, once one has found nothing ready; see fleet.Task
-	lane     int32        // of its stream; -1 where no stage keeps the stream's order
-	before   fleet.Ref    // its neighbours there
-	after    fleet.Ref
+// queries are what clients wait for: accepted or refused, split into tasks that wait and run, and ended once.
+type queries struct {
+	*world
+	agenda    *agenda
+	out       *decisions
+	admission *admission
+	beliefs   *beliefs
+
+	records  *records
+	flows    *flows
+	streams  *streams
+	attempts int // of a task, after which its query has failed
+
+	// By app.
+	waiting []int           // tasks that wait
+	pending []int           // accepted queries that have not ended
+	idle    []serving.Time  // since when none is pending; Never while one is
+	closing []serving.AppID // closed apps of which queries have not ended
 }
 
-func (e *Engine) arrive(q *serving.Query) {
-	if q.App < 0 || int(q.App) >= len(e.spec.Apps) {
-		e.refuse(q, UnknownApp, false)
-		return
+func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, attempts int) *queries {
+	n := len(w.spec.Apps)
+	q := &queries{
+		world: w, agenda: a, out: out, admission: x, beliefs: b, records: newRecords(w), flows: newFlows(w),
+		attempts: attempts, waiting: make([]int, n), pending: make([]int, n), idle: make([]serving.Time, n),
 	}
-	if e.spec.Apps[q.App].Closed {
-		e.refuse(q, AppClosed, false)
-		return
-	}
-	e.monitor.Add(e.now, q.App)
-	e.called(q.App)
-	if q.Items < 1 || q.Deadline <= q.Arrived || q.ID == 0 || e.ids.get(q.ID) != fleet.Nil {
-		e.refuse(q, BadQuery, false)
-		return
-	}
-	e.monitor.Size(q.App, q.Items)
-	app := &e.spec.Apps[q.App]
-	s := app.Stages[0]
-	t := e.task(q, s, q.Items)
-	if ok, why, retry := e.admissible(s, &t); !ok && !e.starts(s, why) {
-		e.refuse(q, why, retry)
-		return
-	}
-	if e.waiting[q.App] >= app.QueueLimit {
-		e.refuse(q, QueueFull, true)
-		return
-	}
-	if len(app.Stages) > 1 && q.MinAccuracy > 0 && !e.floorMet(app, q.MinAccuracy) {
-		e.refuse(q, NoVariant, false)
-		return
-	}
-	r := e.newRecord(q)
-	e.begun(q.App)
-	if len(app.Stages) > 1 {
-		e.records[r].flow = e.newFlow(len(app.Stages))
-		e.flows[e.records[r].flow].stages[0].items = q.Items
-	}
-	e.ids.put(q.ID, r)
-	e.enter(r)
-	ref := e.add(r, t)
-	if app.Late == serving.DropLate && e.fleet.Task(ref).DropAt < e.now && !e.tries(ref) {
-		e.end(r, serving.Dropped, DeadlinePassed)
-	}
+	q.streams = newStreams(w, a, q.records, q.flows)
+	return q
 }
 
-// floorMet tells whether every stage has a variant with at least the given accuracy: a floor holds stage by stage.
-func (e *Engine) floorMet(app *serving.App, floor float64) bool {
-	for _, s := range app.Stages {
-		met := false
-		for _, v := range e.spec.Stages[s].Variants {
-			met = met || e.spec.Variants[v].Accuracy >= floor
-		}
-		if !met {
-			return false
-		}
-	}
-	return true
-}
-
-// task is the work of query q at stage s.
-func (e *Engine) task(q *serving.Query, s serving.StageID, items int32) fleet.Task {
-	t := fleet.Task{
-		Query: q.ID, Stage: s, Items: items, Deadline: q.Deadline.Add(-e.tails[s]), Last: q.Deadline.Add(-e.needs[s]),
-		Ready: e.now, Turned: e.now,
-		Pin: serving.None, MinAccuracy: q.MinAccuracy, Patient: e.patience(q, s),
-	}
-	if q.Variant >= 0 && int(q.Variant) < len(e.spec.Variants) && e.spec.Variants[q.Variant].Stage == s {
-		t.Pin = q.Variant
-	}
-	return t
-}
-
-// admissible tells whether anything could ever serve t.
-func (e *Engine) admissible(s serving.StageID, t *fleet.Task) (ok bool, why Reason, retry bool) {
-	if t.MinAccuracy > 0 || t.Pin != serving.None {
-		t.Special = true
-		any, below := false, false
-		for _, v := range e.spec.Stages[s].Variants {
-			if e.fleet.Accepts(t, v) {
-				any = true
-			} else if t.Pin == serving.None {
-				below = true
-			}
-		}
-		if !any {
-			return false, NoVariant, false
-		}
-		if !below && t.Pin == serving.None {
-			t.MinAccuracy, t.Special = 0, false // every variant meets the floor: no requirement
-		}
-	}
-	for _, i := range e.fleet.Ready(s) {
-		if e.fleet.CanServe(i, t) {
-			return true, 0, false
-		}
-	}
-	// Nothing that is ready can: something that is coming up may.
-	large := false
-	for _, i := range e.fleet.Live() {
-		if i.Stage != s || i.State == fleet.Draining {
-			continue
-		}
-		for _, l := range i.Variants {
-			switch {
-			case !l.Wanted || !e.fleet.Accepts(t, l.Variant):
-			case int(t.Items) > l.Limit:
-				large = true
-			case !l.Warm || i.Held:
-				return true, 0, false
-			}
-		}
-	}
-	if large {
-		return false, TooLarge, false
-	}
-	return false, NothingLoaded, e.grown || e.planServes(t)
-}
-
-// planServes tells whether the plan has an instance for t, running or to be launched.
-func (e *Engine) planServes(t *fleet.Task) bool {
-	for _, i := range e.planned {
-		if i.Stage != t.Stage {
-			continue
-		}
-		for _, v := range i.Variants {
-			if int(t.Items) <= v.Limit && e.fleet.Accepts(t, v.Variant) {
-				return true
-			}
-		}
+// addressed tells whether a query is for an app that exists and is open. It refuses one that is not.
+func (q *queries) addressed(x *serving.Query) bool {
+	switch {
+	case x.App < 0 || int(x.App) >= len(q.spec.Apps):
+		q.refuse(x, UnknownApp, false)
+	case q.spec.Apps[x.App].Closed:
+		q.refuse(x, AppClosed, false)
+	default:
+		return true
 	}
 	return false
 }
 
-// sweep ends what waits at a stage and nothing will come to serve: the plan has no instance for it and none will be
-// started for it, or the ones it has keep failing (hopeless). Without it such queries would wait for ever under
-// serve-late.
-func (e *Engine) sweep(s serving.StageID, hopeless bool) {
-	e.endWaiting(s, NothingLoaded, func(t *fleet.Task, lacking Reason) bool {
-		return hopeless || !e.starts(s, lacking) && !e.planServes(t)
-	})
+// accept takes in a query of an app that is open, or refuses it.
+func (q *queries) accept(x *serving.Query) {
+	if x.Items < 1 || x.Deadline <= x.Arrived || x.ID == 0 || q.records.find(x.ID) != fleet.Nil {
+		q.refuse(x, BadQuery, false)
+		return
+	}
+	q.monitor.Size(x.App, x.Items)
+	app := &q.spec.Apps[x.App]
+	w := q.work(x, app.Stages[0], x.Items)
+	if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(w.Stage, why) {
+		q.refuse(x, why, q.admission.retry(&w, why))
+		return
+	}
+	if q.waiting[x.App] >= app.QueueLimit {
+		q.refuse(x, QueueFull, true)
+		return
+	}
+	if len(app.Stages) > 1 && x.MinAccuracy > 0 && !q.admission.floorMet(app, x.MinAccuracy) {
+		q.refuse(x, NoVariant, false)
+		return
+	}
+	r := q.open(x)
+	ref := q.add(r, &w)
+	if app.Late == serving.DropLate && q.fleet.Task(ref).DropAt() < q.now && !q.beliefs.probe(ref) {
+		q.end(r, serving.Dropped, DeadlinePassed)
+	}
 }
 
-// endWaiting ends what waits at a stage and nothing there could serve, where lost says so.
-func (e *Engine) endWaiting(s serving.StageID, why Reason, lost func(t *fleet.Task, lacking Reason) bool) {
-	for _, q := range [...]*fleet.Queue{e.fleet.Turns(s), e.fleet.Central(s)} {
-		for r := q.Head(); r != fleet.Nil; {
-			next := e.fleet.Next(r)
-			t := e.fleet.Task(r)
-			if ok, lacking, _ := e.admissible(s, t); !ok && lost(t, lacking) {
-				e.end(t.Record, serving.Failed, why)
-				next = q.Head() // ending a query may remove other tasks of it
-			}
-			r = next
+// invoked takes note that an app is called. It returns for how long the app had nothing to do, and false if it had.
+func (q *queries) invoked(a serving.AppID) (idle time.Duration, was bool) {
+	since := q.idle[a]
+	if since == serving.Never {
+		return 0, false
+	}
+	q.idle[a] = q.now
+	return q.now.Sub(since), true
+}
+
+// idleSince says since when an app has had nothing to do, of one that has nothing to do.
+func (q *queries) idleSince(a serving.AppID, since serving.Time) { q.idle[a] = since }
+
+// refuse answers a query that is not accepted. retry says that it may be accepted later.
+func (q *queries) refuse(x *serving.Query, why Reason, retry bool) {
+	q.out.ofQuery(serving.Refused, why, x).Retry = retry
+}
+
+// open makes the record of an accepted query.
+func (q *queries) open(x *serving.Query) fleet.Ref {
+	r := q.records.open(x)
+	q.pending[x.App]++
+	q.idle[x.App] = serving.Never
+	if n := len(q.spec.Apps[x.App].Stages); n > 1 {
+		q.records.at(r).flow = q.flows.open(n, x.Items)
+	}
+	q.streams.enter(r)
+	return r
+}
+
+// work describes so many items of a query at a stage. A query that finds nothing ready there waits for a start where
+// the scaler starts what is called, and has the scaler look.
+func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.Work {
+	w := fleet.Work{
+		Query: x.ID, Stage: s, Items: items, Pin: serving.None, Deadline: x.Deadline.Add(-q.beliefs.tails[s]),
+		LatestEnd: x.Deadline.Add(-q.beliefs.needs[s]), Ready: q.now, MinAccuracy: x.MinAccuracy, Priority: x.Priority,
+	}
+	if x.Variant >= 0 && int(x.Variant) < len(q.spec.Variants) && q.spec.Variants[x.Variant].Stage == s {
+		w.Pin = x.Variant
+	} else if w.MinAccuracy > 0 && q.admission.everyVariantMeets(s, w.MinAccuracy) {
+		w.MinAccuracy = 0
+	}
+	if q.admission.wakes && len(q.fleet.Ready(s)) == 0 {
+		q.agenda.scaler = true
+		if wait := q.spec.Apps[x.App].ColdWait; wait > 0 {
+			w.ColdUntil = x.Arrived.Add(wait)
 		}
 	}
+	return w
 }
 
-func (e *Engine) refuse(q *serving.Query, why Reason, retry bool) {
-	e.out = append(e.out, Decision{Kind: EndQuery, Outcome: serving.Refused, Reason: why, Retry: retry, Query: q.ID,
-		App:     q.App,
-		Arrived: q.Arrived, Deadline: q.Deadline, Brought: q.Items, Variant: serving.None})
-}
-
-func (e *Engine) newRecord(q *serving.Query) fleet.Ref {
-	rec := record{query: *q, first: fleet.Nil, flow: -1, accuracy: 1, lane: -1}
-	if n := len(e.free); n > 0 {
-		r := e.free[n-1]
-		e.free = e.free[:n-1]
-		e.records[r] = rec
-		return r
-	}
-	e.records = append(e.records, rec)
-	return fleet.Ref(len(e.records) - 1)
-}
-
-// add makes a task of record r and lets it wait at its stage.
-func (e *Engine) add(r fleet.Ref, t fleet.Task) fleet.Ref {
-	rec := &e.records[r]
-	t.Record = r
-	if rec.patient = max(rec.patient, t.Patient); rec.patient > 0 {
-		t.Patient = rec.patient // late from its first stage on
-	}
-	ref := e.fleet.NewTask(t)
-	e.fleet.SetRank(ref, fleet.Rank(rec.query.Priority))
-	e.fleet.SetSibling(ref, rec.first)
-	rec.first = ref
-	rec.tasks++
-	e.wait(ref)
+// add makes a task of a query and lets it wait at its stage. A query that once found nothing ready is late from there
+// on.
+func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
+	rec := q.records.at(r)
+	w.Record = r
+	rec.coldUntil = max(rec.coldUntil, w.ColdUntil)
+	w.ColdUntil = rec.coldUntil
+	ref := q.fleet.Add(w)
+	q.records.attach(ref)
+	q.wait(ref)
 	return ref
 }
 
-// wait puts a task into its stage's central queue, to be routed at the end of the step; where its stream is served in
-// order it waits for its turn first.
-func (e *Engine) wait(ref fleet.Ref) {
-	t := e.fleet.Task(ref)
-	e.waiting[e.spec.Stages[t.Stage].App]++
-	if x := e.seat(t); x == nil || x.task == ref {
-		e.fleet.Wait(ref)
+// wait lets a task that is in no place wait at its stage, to be routed at the end of the step.
+func (q *queries) wait(ref fleet.Ref) {
+	s := q.fleet.Task(ref).Stage()
+	q.waiting[q.spec.Stages[s].App]++
+	if q.streams.ordered(s) {
+		q.streams.wait(ref)
 	} else {
-		e.fleet.WaitTurn(ref)
-		e.proceed(e.records[t.Record].lane, t.Stage)
+		q.fleet.Wait(ref)
 	}
-	e.stages.add(int(t.Stage)) // routing sets the queue's timer
+	q.agenda.routeStage(s) // routing sets the queue's timer
 }
 
-// release frees a task that is in no place.
-func (e *Engine) release(ref fleet.Ref) {
-	e.vacate(ref)
-	t := e.fleet.Task(ref)
-	r := t.Record
-	rec := &e.records[r]
-	if rec.first == ref {
-		rec.first = e.fleet.Sibling(ref)
-	} else {
-		at := rec.first
-		for e.fleet.Sibling(at) != ref {
-			at = e.fleet.Sibling(at)
-		}
-		e.fleet.SetSibling(at, e.fleet.Sibling(ref))
-	}
-	e.fleet.FreeTask(ref)
-	rec.tasks--
-	if rec.ended && rec.tasks == 0 {
-		e.forget(r)
-	}
+// sendBack returns a task from its instance's queue to its stage.
+func (q *queries) sendBack(ref fleet.Ref) {
+	q.dequeue(ref)
+	q.wait(ref)
 }
 
-func (e *Engine) forget(r fleet.Ref) {
-	if f := e.records[r].flow; f >= 0 {
-		e.spare = append(e.spare, f)
-	}
-	e.depart(r)
-	e.records[r] = record{first: fleet.Nil, flow: -1, lane: -1}
-	e.free = append(e.free, r)
+// retry lets a task that has run without success wait again. It may be too late for that.
+func (q *queries) retry(ref fleet.Ref) {
+	q.wait(ref)
+	q.agenda.timeStage(q.fleet.Task(ref).Stage())
 }
 
-func (e *Engine) cancel(id serving.QueryID) {
-	if r := e.ids.get(id); r != fleet.Nil {
-		e.end(r, serving.Cancelled, ClientGone)
-	}
-}
+// started counts the tasks of an app that wait no more because they run.
+func (q *queries) started(a serving.AppID, tasks int) { q.waiting[a] -= tasks }
 
-// end decides the outcome of a query that was not served. Its waiting tasks are removed; running ones finish unheard.
-func (e *Engine) end(r fleet.Ref, o serving.Outcome, why Reason) {
-	rec := &e.records[r]
-	if rec.ended {
-		e.blame(fmt.Errorf("engine: query %d ended twice", rec.query.ID))
-		return
-	}
-	d := Decision{Kind: EndQuery, Outcome: o, Reason: why, Query: rec.query.ID, App: rec.query.App,
-		Arrived: rec.query.Arrived, Deadline: rec.query.Deadline, Brought: rec.query.Items, Variant: serving.None}
-	rec.ended = true
-	e.finished(rec.query.App)
-	e.ids.remove(rec.query.ID)
-	e.proceedAll(r)
-	if rec.tasks == 0 {
-		e.forget(r)
-	} else {
-		for ref := rec.first; ref != fleet.Nil; {
-			next := e.fleet.Sibling(ref)
-			t := e.fleet.Task(ref)
-			if t.Place.Waits() {
-				d.Queue = e.now.Sub(t.Ready)
-				e.unwait(ref)
-				e.release(ref)
-			}
-			ref = next
-		}
-	}
-	e.out = append(e.out, d)
-}
-
-// unwait takes a waiting task out of its queue.
-func (e *Engine) unwait(ref fleet.Ref) {
-	t := e.fleet.Task(ref)
-	e.waiting[e.spec.Stages[t.Stage].App]--
-	place, stage, instance := t.Place, t.Stage, t.Instance
-	e.fleet.Take(ref)
+// dequeue takes a waiting task out of its queue.
+func (q *queries) dequeue(ref fleet.Ref) {
+	t := q.fleet.Task(ref)
+	q.waiting[q.spec.Stages[t.Stage()].App]--
+	place, stage, holder := t.Place(), t.Stage(), t.Holder()
+	q.fleet.Dequeue(ref)
 	if place != fleet.Queued {
-		e.timeStage(stage)
-	} else if i := e.fleet.Instance(instance); i != nil {
-		e.timeInstance(i)
-		e.touch(i) // a head that is gone changes when its batch must start
+		q.agenda.timeStage(stage)
+	} else if i := q.fleet.Instance(holder); i != nil {
+		q.agenda.timeInstance(i)
+		q.agenda.touch(i) // a head that is gone changes when its batch must start
 	}
+}
+
+// release frees a task that is in no place, and the record of its query with the last one.
+func (q *queries) release(ref fleet.Ref) {
+	q.streams.endTurn(ref)
+	if r := q.records.release(ref); q.records.over(r) {
+		q.close(r)
+	}
+}
+
+// close frees what is kept of a query of which nothing is left.
+func (q *queries) close(r fleet.Ref) {
+	if f := q.records.at(r).flow; f >= 0 {
+		q.flows.close(f)
+	}
+	q.streams.leave(r)
+	q.records.close(r)
+}
+
+// cancel ends a query whose client has gone.
+func (q *queries) cancel(id serving.QueryID) {
+	if r := q.records.find(id); r != fleet.Nil {
+		q.end(r, serving.Cancelled, ClientGone)
+	}
+}
+
+// decided notes that the outcome of a query is decided.
+func (q *queries) decided(r fleet.Ref) {
+	q.records.end(r)
+	a := q.records.at(r).query.App
+	if q.pending[a]--; q.pending[a] == 0 {
+		q.idle[a] = q.now
+	}
+}
+
+// end decides the outcome of a query that was not served, and returns the decision. Its waiting tasks are removed;
+// running ones finish unheard.
+func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
+	rec := q.records.at(r)
+	x := rec.query
+	if rec.ended {
+		q.violated(fmt.Errorf("engine: query %d ended twice", x.ID))
+		return &Decision{}
+	}
+	q.decided(r)
+	q.streams.ended(r)
+	var waited time.Duration
+	if rec.tasks == 0 {
+		q.close(r)
+	}
+	for ref := rec.first; ref != fleet.Nil; {
+		next := q.fleet.Sibling(ref)
+		if t := q.fleet.Task(ref); t.Place().Waits() {
+			waited = q.now.Sub(t.ReadyAt())
+			q.dequeue(ref)
+			q.release(ref)
+		}
+		ref = next
+	}
+	d := q.out.ofQuery(o, why, &x)
+	d.Queue = waited
+	return d
+}
+
+// finish decides that a query was served, with its last task in a batch.
+func (q *queries) finish(r fleet.Ref, t *fleet.Task, i *fleet.Instance, b *fleet.Batch) {
+	q.decided(r)
+	rec := q.records.at(r)
+	d := q.out.ofQuery(serving.Served, Answered, &rec.query)
+	d.Late = q.now > d.Deadline
+	d.Variant, d.Instance, d.Batch, d.Items = b.Variant, i.ID(), b.ID, int32(b.Items)
+	d.Queue, d.Accuracy = b.Started.Sub(t.ReadyAt()), rec.accuracy
+	if rec.flow >= 0 {
+		first := len(q.out.times)
+		q.out.times = q.flows.times(rec.flow, q.out.times)
+		d.Stages = q.out.times[first:len(q.out.times):len(q.out.times)]
+	}
+}
+
+// waits tells whether any task waits at a stage and has no instance yet.
+func (q *queries) waits(s serving.StageID) bool {
+	return q.fleet.Central(s).Len()+q.fleet.AwaitingTurn(s).Len() > 0
+}
+
+// isClosing tells whether a stage's app is closed and has queries that have not ended.
+func (q *queries) isClosing(s serving.StageID) bool {
+	return slices.Contains(q.closing, q.spec.Stages[s].App)
+}
+
+// grow takes up a spec that has grown: new apps, and apps that are now closed.
+func (q *queries) grow() {
+	q.waiting = lengthened(q.waiting, len(q.spec.Apps))
+	q.pending = lengthened(q.pending, len(q.spec.Apps))
+	for len(q.idle) < len(q.spec.Apps) {
+		q.idle = append(q.idle, q.now)
+	}
+	for a := range q.spec.Apps {
+		if id := serving.AppID(a); q.spec.Apps[a].Closed && q.pending[a] > 0 && !slices.Contains(q.closing, id) {
+			q.closing = append(q.closing, id)
+		}
+	}
+	q.flows.grow()
+	q.streams.grow()
+}
+
+// check reports a query that is miscounted, out of the order of its stream, or followed wrongly.
+func (q *queries) check() error {
+	waiting, open, err := q.records.check()
+	if err != nil {
+		return err
+	}
+	for a := range waiting {
+		if open[a] != q.pending[a] {
+			return fmt.Errorf("app %q counts %d queries that have not ended, has %d", q.spec.Apps[a].Name, q.pending[a],
+				open[a])
+		}
+		if waiting[a] != q.waiting[a] {
+			return fmt.Errorf("app %q counts %d waiting tasks, has %d", q.spec.Apps[a].Name, q.waiting[a], waiting[a])
+		}
+	}
+	followed := 0
+	for r := range q.records.list {
+		if q.records.list[r].flow >= 0 {
+			followed++
+		}
+	}
+	if err := q.flows.check(followed); err != nil {
+		return err
+	}
+	return q.streams.check()
 }

@@ -30,7 +30,8 @@ import (
 //
 //	at T          (one line for each input)
 //	arrive q [items=1] [due=T] [priority=1] [floor=0.9] [pin=NAME] [stream=1]
-//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q / plan / unplanned
+//	ready i NAME / failed i NAME / lost i / done b [sent=3,1] [took=T] / broken b / cancel q
+//	plan / unplanned [why=TEXT]
 //	recall every=T calls=N idle=T    (what the app's keeper learned from N calls, one every T)
 //
 // The output is every decision, with the times of its stages where a query had several and of waiting for its stream,
@@ -78,6 +79,8 @@ type latencies [][2]time.Duration
 func (l latencies) Latency(v serving.VariantID, _ serving.DeviceTypeID, items, _ int) time.Duration {
 	return l[v][0] + time.Duration(items)*l[v][1]
 }
+func (latencies) Learner() profile.Learner { return nil }
+
 func (l latencies) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
 var _ profile.Profile = latencies(nil)
@@ -253,9 +256,9 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 				x.Result = engine.Broken
 			}
 			for _, i := range s.engine.Fleet().Live() {
-				for _, b := range i.Running {
-					if b.ID == x.Batch {
-						x.Instance = i.ID
+				for k := range i.Running() {
+					if i.Batch(k).ID == x.Batch {
+						x.Instance = i.ID()
 					}
 				}
 			}
@@ -267,13 +270,13 @@ func (s *scenario) inputs(at serving.Time, text string) ([]engine.Input, error) 
 		case "plan":
 			x.Kind, x.Plan = engine.PlanReady, s.plan
 		case "unplanned":
-			x.Kind, x.Seq = engine.PlanFailed, s.seq
+			x.Kind, x.Failure = engine.PlanFailed, &engine.PlanFailure{Seq: s.seq, Err: args["why"]}
 		case "recall":
 			keeper := scale.NewRateBands(func() scale.Keeper { return systems.NewKeeper(s.keeping) })
 			every, now := duration(args["every"], time.Minute), serving.Time(0)
 			for range number(args["calls"], 10) {
 				now = now.Add(every)
-				keeper.Called(now, 0, every)
+				keeper.Invoked(now, 0, every)
 			}
 			idle := duration(args["idle"], 0)
 			x.Kind, x.Recalled = engine.IdleRecalled, &engine.Recalled{
@@ -306,7 +309,7 @@ func (s *scenario) step(at serving.Time, in []engine.Input) string {
 			text = strings.ReplaceAll(text, fmt.Sprintf("variant %d", v), s.spec.Variants[v].Name)
 		}
 		fmt.Fprintln(&b, text)
-		for _, x := range out[k].Parts {
+		for _, x := range out[k].Tasks {
 			if x.Turn > 0 {
 				fmt.Fprintf(&b, "  q%d has waited %v for its stream, %v for an instance, %v in all\n", x.Query, x.Turn,
 					x.Route, x.Queue)

@@ -95,7 +95,7 @@ func (d *driver) arrive(gap serving.Time, slo time.Duration) {
 // In the steady state a step allocates nothing, whatever the router and the batcher.
 func TestStepDoesNotAllocate(t *testing.T) {
 	for _, router := range systems.Routers() {
-		for _, batcher := range systems.Batchers() {
+		for _, batcher := range systems.BatchersFor(router) {
 			c := simtest.Uniform(8, 2*time.Millisecond, time.Millisecond, 100*time.Millisecond, 16)
 			d := newDriver(t, c, router, batcher)
 			for range 20_000 {
@@ -113,10 +113,9 @@ func TestOrderOfOneInstantDoesNotMatter(t *testing.T) {
 	for seed := uint64(1); seed <= 30; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		c := simtest.Random(rng)
-		system := systems.System{
-			Router:  systems.Routers()[rng.IntN(len(systems.Routers()))],
-			Batcher: systems.Batchers()[rng.IntN(len(systems.Batchers()))],
-		}
+		router := systems.Routers()[rng.IntN(len(systems.Routers()))]
+		batchers := systems.BatchersFor(router)
+		system := systems.System{Router: router, Batcher: batchers[rng.IntN(len(batchers))]}
 		var engines [2]*engine.Engine
 		for k := range engines {
 			e, err := system.Engine(c.Spec, c.Profile, c.Planner.Provides())
@@ -129,9 +128,9 @@ func TestOrderOfOneInstantDoesNotMatter(t *testing.T) {
 		type running struct{ in engine.Input }
 		var open []running
 		for _, i := range engines[0].Fleet().Live() {
-			for _, v := range i.Variants {
+			for k := range i.Variants() {
 				open = append(open, running{
-					engine.Input{Kind: engine.InstanceChanged, Instance: i.ID, Variant: v.Variant},
+					engine.Input{Kind: engine.InstanceChanged, Instance: i.ID(), Variant: i.Variant(k).Variant},
 				})
 			}
 		}

@@ -13,267 +13,310 @@ import (
 // queries until the earlier ones are through: served there, passed over, or ended in whatever way. A batch that runs
 // for a query which has ended is waited for all the same: the next must find what it leaves behind.
 
-// streams follows the queries of every stream through the stateful stages of its app.
+// streams keep the queries of every stream in order at the stateful stages of its app.
 type streams struct {
-	lanes []lane
-	spare []int32
-	byApp []table             // lanes by stream; without slots where no stream has come yet
-	seats []int32             // by stage: its place among the stateful stages of its app; -1 for others
-	held  [][]serving.StageID // by app: its stateful stages
+	*world
+	agenda  *agenda
+	records *records
+	flows   *flows
+
+	list     []stream
+	free     []int32
+	byApp    []table             // into list by number; without slots where no stream has come yet
+	stateful [][]serving.StageID // by app
+	index    []int32             // by stage: among the stateful stages of its app; -1 for others
 }
 
-// lane is the queries of a stream that have not ended, or of which something still runs, in the order of their arrival.
-type lane struct {
+// stream is the queries of a stream that have not ended, or of which something still runs, in the order of their
+// arrival.
+type stream struct {
 	app         serving.AppID
-	stream      uint64
+	number      uint64    // that its client gave
 	first, last fleet.Ref // records
-	seats       []seat    // by place among the app's stateful stages
+	turns       []turn    // by index of the stage
 }
 
-// seat is whose turn it is at a stage.
-type seat struct {
-	turn fleet.Ref // record: the first of the lane that is not through the stage; Nil for none
-	task fleet.Ref // the one that waits for an instance or runs; Nil while none does
+// turn says whose turn it is at a stage.
+type turn struct {
+	query fleet.Ref // record: the first of the stream that is not through the stage; Nil for none
+	task  fleet.Ref // the one that waits for an instance or runs; Nil while none does
 }
 
-// grow takes up the stages of a spec that are new.
-func (x *streams) grow(spec *serving.Spec) {
-	for len(x.seats) < len(spec.Stages) {
-		x.seats = append(x.seats, -1)
+func newStreams(w *world, a *agenda, r *records, f *flows) *streams {
+	x := &streams{world: w, agenda: a, records: r, flows: f}
+	x.grow()
+	return x
+}
+
+// grow takes up the apps and stages of a spec that are new.
+func (x *streams) grow() {
+	for len(x.index) < len(x.spec.Stages) {
+		x.index = append(x.index, -1)
 	}
-	for a := len(x.held); a < len(spec.Apps); a++ {
-		x.held, x.byApp = append(x.held, nil), append(x.byApp, table{})
-		for _, s := range spec.Apps[a].Stages {
-			if spec.Stages[s].Stateful {
-				x.seats[s] = int32(len(x.held[a]))
-				x.held[a] = append(x.held[a], s)
+	for a := len(x.stateful); a < len(x.spec.Apps); a++ {
+		x.stateful, x.byApp = append(x.stateful, nil), append(x.byApp, table{})
+		for _, s := range x.spec.Apps[a].Stages {
+			if x.spec.Stages[s].Stateful {
+				x.index[s] = int32(len(x.stateful[a]))
+				x.stateful[a] = append(x.stateful[a], s)
 			}
 		}
 	}
 }
 
-// laneKey spreads the names of streams, which clients choose, over a table's slots. It is one to one (the finalizer of
-// MurmurHash3) and 0 only for 0, which names none.
-func laneKey(stream uint64) serving.QueryID {
-	stream ^= stream >> 33
-	stream *= 0xff51afd7ed558ccd
-	stream ^= stream >> 33
-	stream *= 0xc4ceb9fe1a85ec53
-	return serving.QueryID(stream ^ stream>>33)
+// streamKey spreads the numbers of streams, which clients choose, over a table's slots. It is one to one (the finalizer
+// of MurmurHash3) and 0 only for 0, which names none.
+func streamKey(number uint64) serving.QueryID {
+	number ^= number >> 33
+	number *= 0xff51afd7ed558ccd
+	number ^= number >> 33
+	number *= 0xc4ceb9fe1a85ec53
+	return serving.QueryID(number ^ number>>33)
 }
 
 // enter puts an accepted query behind those of its stream, where any stage keeps their order.
-func (e *Engine) enter(r fleet.Ref) {
-	q := &e.records[r].query
-	x := &e.streams
-	if q.Stream == 0 || len(x.held[q.App]) == 0 {
+func (x *streams) enter(r fleet.Ref) {
+	rec := x.records.at(r)
+	q := &rec.query
+	if q.Stream == 0 || len(x.stateful[q.App]) == 0 {
 		return
 	}
+	at := x.of(q)
+	l := &x.list[at]
+	rec.stream, rec.before, rec.after = at, l.last, fleet.Nil
+	if l.last == fleet.Nil {
+		l.first = r
+	} else {
+		x.records.at(l.last).after = r
+	}
+	l.last = r
+	for k := range l.turns {
+		if l.turns[k].query == fleet.Nil {
+			l.turns[k].query = r
+		}
+	}
+}
+
+// of returns the stream of a query, which is opened if there is none.
+func (x *streams) of(q *serving.Query) int32 {
 	t := &x.byApp[q.App]
 	if t.ids == nil {
 		*t = newTable()
 	}
-	at := int32(t.get(laneKey(q.Stream)))
-	if at < 0 {
-		if n := len(x.spare); n > 0 {
-			at = x.spare[n-1]
-			x.spare = x.spare[:n-1]
-		} else {
-			at = int32(len(x.lanes))
-			x.lanes = append(x.lanes, lane{})
-		}
-		t.put(laneKey(q.Stream), fleet.Ref(at))
-		l := &x.lanes[at]
-		*l = lane{app: q.App, stream: q.Stream, first: fleet.Nil, last: fleet.Nil, seats: l.seats[:0]}
-		for range x.held[q.App] {
-			l.seats = append(l.seats, seat{fleet.Nil, fleet.Nil})
-		}
+	key := streamKey(q.Stream)
+	if at := int32(t.get(key)); at >= 0 {
+		return at
 	}
-	l := &x.lanes[at]
-	rec := &e.records[r]
-	rec.lane, rec.before, rec.after = at, l.last, fleet.Nil
-	if l.last == fleet.Nil {
-		l.first = r
+	var at int32
+	if n := len(x.free); n > 0 {
+		at = x.free[n-1]
+		x.free = x.free[:n-1]
 	} else {
-		e.records[l.last].after = r
+		x.list = append(x.list, stream{})
+		at = int32(len(x.list) - 1)
 	}
-	l.last = r
-	for k := range l.seats {
-		if l.seats[k].turn == fleet.Nil {
-			l.seats[k].turn = r
-		}
+	t.put(key, fleet.Ref(at))
+	l := &x.list[at]
+	*l = stream{app: q.App, number: q.Stream, first: fleet.Nil, last: fleet.Nil, turns: l.turns[:0]}
+	for range x.stateful[q.App] {
+		l.turns = append(l.turns, turn{fleet.Nil, fleet.Nil})
 	}
+	return at
 }
 
-// depart takes a query of which nothing is left out of its stream.
-func (e *Engine) depart(r fleet.Ref) {
-	rec := &e.records[r]
-	if rec.lane < 0 {
+// leave takes a query of which nothing is left out of its stream.
+func (x *streams) leave(r fleet.Ref) {
+	rec := x.records.at(r)
+	if rec.stream < 0 {
 		return
 	}
-	x := &e.streams
-	l := &x.lanes[rec.lane]
+	l := &x.list[rec.stream]
 	if rec.before == fleet.Nil {
 		l.first = rec.after
 	} else {
-		e.records[rec.before].after = rec.after
+		x.records.at(rec.before).after = rec.after
 	}
 	if rec.after == fleet.Nil {
 		l.last = rec.before
 	} else {
-		e.records[rec.after].before = rec.before
+		x.records.at(rec.after).before = rec.before
 	}
 	if l.first == fleet.Nil {
-		x.byApp[l.app].remove(laneKey(l.stream))
-		x.spare = append(x.spare, rec.lane)
+		x.byApp[l.app].remove(streamKey(l.number))
+		x.free = append(x.free, rec.stream)
 	}
 }
 
-// seat returns where a task has to have its turn before it may run; nil for one that need not.
-func (e *Engine) seat(t *fleet.Task) *seat {
-	k := e.streams.seats[t.Stage]
+// turn returns where a task has to have its turn before it may run; nil for one that need not.
+func (x *streams) turn(t *fleet.Task) *turn {
+	k := x.index[t.Stage()]
 	if k < 0 {
 		return nil
 	}
-	at := e.records[t.Record].lane
+	at := x.records.at(t.Record()).stream
 	if at < 0 {
 		return nil
 	}
-	return &e.streams.lanes[at].seats[k]
+	return &x.list[at].turns[k]
 }
 
-// vacate ends the turn of a task that is about to be freed, if it has one.
-func (e *Engine) vacate(ref fleet.Ref) {
-	t := e.fleet.Task(ref)
-	if x := e.seat(t); x != nil && x.task == ref {
-		x.task = fleet.Nil
-		e.proceed(e.records[t.Record].lane, t.Stage)
+// ordered tells whether a stage serves the queries of a stream in their order.
+func (x *streams) ordered(s serving.StageID) bool { return x.index[s] >= 0 }
+
+// wait puts a task that is in no place into its stage's central queue, or has it wait for its turn first.
+func (x *streams) wait(ref fleet.Ref) {
+	t := x.fleet.Task(ref)
+	if turn := x.turn(t); turn == nil || turn.task == ref {
+		x.fleet.Wait(ref)
+	} else {
+		x.fleet.WaitTurn(ref)
+		x.next(x.records.at(t.Record()).stream, t.Stage())
 	}
 }
 
-// proceedAll lets those go on that wait behind a query which has ended.
-func (e *Engine) proceedAll(r fleet.Ref) {
-	if at := e.records[r].lane; at >= 0 {
-		for _, s := range e.streams.held[e.streams.lanes[at].app] {
-			e.proceed(at, s)
+// endTurn ends the turn of a task that is about to be released, if it has one.
+func (x *streams) endTurn(ref fleet.Ref) {
+	t := x.fleet.Task(ref)
+	if turn := x.turn(t); turn != nil && turn.task == ref {
+		turn.task = fleet.Nil
+		x.next(x.records.at(t.Record()).stream, t.Stage())
+	}
+}
+
+// ended lets the queries behind one that has ended have their turns.
+func (x *streams) ended(r fleet.Ref) {
+	if at := x.records.at(r).stream; at >= 0 {
+		for _, s := range x.stateful[x.list[at].app] {
+			x.next(at, s)
 		}
 	}
 }
 
-// proceed gives the next task of a stream its turn at a stage, if it is there and nobody has the turn.
-func (e *Engine) proceed(at int32, s serving.StageID) {
-	x := &e.streams.lanes[at].seats[e.streams.seats[s]]
-	for x.turn != fleet.Nil && e.through(x.turn, s) {
-		x.turn = e.records[x.turn].after
+// passed lets the queries behind one that is through a stage have their turn there.
+func (x *streams) passed(r fleet.Ref, s serving.StageID) {
+	if at := x.records.at(r).stream; at >= 0 && x.index[s] >= 0 {
+		x.next(at, s)
 	}
-	if x.turn == fleet.Nil || x.task != fleet.Nil {
+}
+
+// next gives the next task of a stream its turn at a stage, if it is there and nobody has the turn.
+func (x *streams) next(at int32, s serving.StageID) {
+	turn := &x.list[at].turns[x.index[s]]
+	for turn.query != fleet.Nil && x.through(turn.query, s) {
+		turn.query = x.records.at(turn.query).after
+	}
+	if turn.query == fleet.Nil || turn.task != fleet.Nil {
 		return
 	}
-	if x.task = e.firstPart(x.turn, s); x.task != fleet.Nil {
-		e.fleet.Task(x.task).Turned = e.now
-		e.fleet.Take(x.task)
-		e.fleet.Wait(x.task)
-		e.stages.add(int(s))
+	if turn.task = x.firstTask(turn.query, s); turn.task != fleet.Nil {
+		x.fleet.TakeTurn(turn.task, x.now)
+		x.agenda.routeStage(s)
 	}
 }
 
 // through tells whether nothing of a query will come to a stage any more.
-func (e *Engine) through(r fleet.Ref, s serving.StageID) bool {
-	rec := &e.records[r]
-	return rec.ended || rec.flow >= 0 && e.flows[rec.flow].stages[e.place[s]].done
+func (x *streams) through(r fleet.Ref, s serving.StageID) bool {
+	rec := x.records.at(r)
+	return rec.ended || rec.flow >= 0 && x.flows.stage(rec.flow, s).done
 }
 
-// firstPart returns, of the tasks of a query that wait for their turn at a stage, that of its first items; Nil where
+// firstTask returns, of the tasks of a query that wait for their turn at a stage, that of its first items; Nil where
 // there is none.
-func (e *Engine) firstPart(r fleet.Ref, s serving.StageID) fleet.Ref {
+func (x *streams) firstTask(r fleet.Ref, s serving.StageID) fleet.Ref {
 	first := fleet.Nil
-	for ref := e.records[r].first; ref != fleet.Nil; ref = e.fleet.Sibling(ref) {
-		if t := e.fleet.Task(ref); t.Stage == s && t.Place == fleet.Turn &&
-			(first == fleet.Nil || t.Offset < e.fleet.Task(first).Offset) {
+	for ref := x.records.at(r).first; ref != fleet.Nil; ref = x.fleet.Sibling(ref) {
+		if t := x.fleet.Task(ref); t.Stage() == s && t.Place() == fleet.Turn &&
+			(first == fleet.Nil || t.Offset() < x.fleet.Task(first).Offset()) {
 			first = ref
 		}
 	}
 	return first
 }
 
-// checkStreams walks every lane: queries in the order of arrival, each in the lane of its stream; at every stateful
-// stage the first that is not through has the turn, and one task of the stream at most is elsewhere than waiting for
-// it.
-func (e *Engine) checkStreams() error {
-	x := &e.streams
-	inLanes := 0
+// check walks every stream: queries in the order of arrival, each in its own stream; at every stateful stage the first
+// that is not through has the turn, and one task of the stream at most is elsewhere than waiting for it.
+func (x *streams) check() error {
+	found := 0
 	for a := range x.byApp {
 		t := &x.byApp[a]
 		for slot, key := range t.ids {
 			if key == 0 {
 				continue
 			}
-			l := &x.lanes[t.refs[slot]]
-			if l.app != serving.AppID(a) || laneKey(l.stream) != key || l.first == fleet.Nil {
-				return fmt.Errorf("stream %d of app %d is found as one of app %d, or without queries", l.stream, l.app,
+			l := &x.list[t.refs[slot]]
+			if l.app != serving.AppID(a) || streamKey(l.number) != key || l.first == fleet.Nil {
+				return fmt.Errorf("stream %d of app %d is found as one of app %d, or without queries", l.number, l.app,
 					a)
 			}
-			before := fleet.Nil
-			for r := l.first; r != fleet.Nil; r = e.records[r].after {
-				rec := &e.records[r]
-				if rec.query.App != l.app || rec.query.Stream != l.stream || rec.before != before ||
-					before != fleet.Nil && e.records[before].query.ID >= rec.query.ID {
-					return fmt.Errorf("query %d stands in the wrong place of stream %d of app %d", rec.query.ID,
-						l.stream, l.app)
-				}
-				before = r
-				inLanes++
+			n, err := x.checkOrder(l)
+			if err != nil {
+				return fmt.Errorf("stream %d of app %d: %w", l.number, a, err)
 			}
-			if l.last != before {
-				return fmt.Errorf("stream %d of app %d ends with query %d, not with its last", l.stream, l.app,
-					e.records[before].query.ID)
-			}
-			for _, s := range x.held[a] {
-				if err := e.checkSeat(l, s); err != nil {
-					return fmt.Errorf("stream %d of app %d at stage %q: %w", l.stream, a, e.spec.Stages[s].Name, err)
+			found += n
+			for _, s := range x.stateful[a] {
+				if err := x.checkTurn(l, s); err != nil {
+					return fmt.Errorf("stream %d of app %d at stage %q: %w", l.number, a, x.spec.Stages[s].Name, err)
 				}
 			}
 		}
 	}
-	for r := range e.records {
-		rec := &e.records[r]
-		if rec.lane >= 0 {
-			inLanes--
+	for r := range x.records.list {
+		rec := &x.records.list[r]
+		if rec.stream >= 0 {
+			found--
 		}
-		for ref := rec.first; ref != fleet.Nil; ref = e.fleet.Sibling(ref) {
-			if t := e.fleet.Task(ref); t.Place == fleet.Turn && e.seat(t) == nil {
-				return fmt.Errorf("query %d waits for a turn at a stage that keeps no order", t.Query)
+		for ref := rec.first; ref != fleet.Nil; ref = x.fleet.Sibling(ref) {
+			if t := x.fleet.Task(ref); t.Place() == fleet.Turn && x.turn(t) == nil {
+				return fmt.Errorf("query %d waits for a turn at a stage that keeps no order", t.Query())
 			}
 		}
 	}
-	if inLanes != 0 {
-		return fmt.Errorf("%d queries more stand in streams than know of it", inLanes)
+	if found != 0 {
+		return fmt.Errorf("%d queries more stand in streams than know of it", found)
 	}
 	return nil
 }
 
-func (e *Engine) checkSeat(l *lane, s serving.StageID) error {
-	x := l.seats[e.streams.seats[s]]
-	turn, task, there := fleet.Nil, fleet.Nil, 0
-	for r := l.first; r != fleet.Nil; r = e.records[r].after {
-		if turn == fleet.Nil && !e.through(r, s) {
-			turn = r
+// checkOrder checks the order of a stream and returns how many queries it has.
+func (x *streams) checkOrder(l *stream) (n int, err error) {
+	before := fleet.Nil
+	for r := l.first; r != fleet.Nil; r = x.records.at(r).after {
+		rec := x.records.at(r)
+		if rec.query.App != l.app || rec.query.Stream != l.number || rec.before != before ||
+			before != fleet.Nil && x.records.at(before).query.ID >= rec.query.ID {
+			return 0, fmt.Errorf("query %d stands in the wrong place", rec.query.ID)
 		}
-		for ref := e.records[r].first; ref != fleet.Nil; ref = e.fleet.Sibling(ref) {
-			if t := e.fleet.Task(ref); t.Stage == s && t.Place != fleet.Turn {
+		before = r
+		n++
+	}
+	if l.last != before {
+		return 0, fmt.Errorf("it ends with query %d, not with its last", x.records.at(before).query.ID)
+	}
+	return n, nil
+}
+
+func (x *streams) checkTurn(l *stream, s serving.StageID) error {
+	has := l.turns[x.index[s]]
+	query, task, there := fleet.Nil, fleet.Nil, 0
+	for r := l.first; r != fleet.Nil; r = x.records.at(r).after {
+		if query == fleet.Nil && !x.through(r, s) {
+			query = r
+		}
+		for ref := x.records.at(r).first; ref != fleet.Nil; ref = x.fleet.Sibling(ref) {
+			if t := x.fleet.Task(ref); t.Stage() == s && t.Place() != fleet.Turn {
 				task = ref
 				there++
 			}
 		}
 	}
 	switch {
-	case turn != x.turn:
-		return fmt.Errorf("it is the turn of record %d, want %d", x.turn, turn)
-	case there > 1 || task != x.task:
+	case query != has.query:
+		return fmt.Errorf("it is the turn of record %d, want %d", has.query, query)
+	case there > 1 || task != has.task:
 		return fmt.Errorf("%d tasks have their turn at once, task %d among them, want at most task %d", there, task,
-			x.task)
-	case turn != fleet.Nil && task == fleet.Nil && e.firstPart(turn, s) != fleet.Nil:
-		return fmt.Errorf("query %d waits for a turn that nobody has", e.records[turn].query.ID)
+			has.task)
+	case query != fleet.Nil && task == fleet.Nil && x.firstTask(query, s) != fleet.Nil:
+		return fmt.Errorf("query %d waits for a turn that nobody has", x.records.at(query).query.ID)
 	}
 	return nil
 }

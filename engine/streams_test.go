@@ -21,7 +21,7 @@ func TestStreamsDoNotAllocate(t *testing.T) {
 		waited := 0
 		for range 20_000 {
 			d.arrive(300_000, 100*time.Millisecond)
-			waited = max(waited, d.e.Fleet().Turns(0).Len())
+			waited = max(waited, d.e.Fleet().AwaitingTurn(0).Len())
 		}
 		if streams == 10 && waited == 0 {
 			t.Error("nobody has waited for a turn")
@@ -70,7 +70,7 @@ func TestStreamsOfAppsDoNotMix(t *testing.T) {
 	}
 	var began []serving.QueryID
 	for _, d := range e.Step(2, in) {
-		for _, x := range d.Parts {
+		for _, x := range d.Tasks {
 			began = append(began, x.Query)
 		}
 	}

@@ -16,7 +16,7 @@ func (d *Decision) String() string {
 	case StartBatch:
 		fmt.Fprintf(&b, " b%d on i%d variant %d, %d items, expected %v:", d.Batch, d.Instance, d.Variant, d.Items,
 			d.Expected)
-		for _, p := range d.Parts {
+		for _, p := range d.Tasks {
 			fmt.Fprintf(&b, " q%d", p.Query)
 			if p.Items != 1 || p.Offset != 0 {
 				fmt.Fprintf(&b, "[%d+%d]", p.Offset, p.Items)
@@ -58,6 +58,8 @@ func (d *Decision) String() string {
 		if d.Ballooning != nil {
 			fmt.Fprintf(&b, ", ballooning %v", d.Ballooning)
 		}
+	case KeepPlan:
+		fmt.Fprintf(&b, " no #%d: %s", d.Failure.Seq, strings.ReplaceAll(d.Failure.Err, "\n", "; "))
 	}
 	fmt.Fprintf(&b, " (%s)", d.Reason)
 	return b.String()

@@ -60,9 +60,9 @@ func ready(ctx context.Context, p *dataplane.Plane, want int) error {
 		n := 0
 		p.Inspect(func(e *engine.Engine) {
 			for _, i := range e.Fleet().Live() {
-				warm := i.State == fleet.Ready
-				for _, v := range i.Variants {
-					warm = warm && v.Warm
+				warm := i.State() == fleet.Ready
+				for k := range i.Variants() {
+					warm = warm && i.Variant(k).Warm
 				}
 				if warm {
 					n++

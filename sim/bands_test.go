@@ -83,8 +83,8 @@ func runKeeping(t *testing.T, keep systems.Keeping, load []workload.Arrival, unt
 					out.asked, out.demands = append(out.asked, now), append(out.demands, d.Rates[0])
 				case engine.StartBatch:
 					out.batches++
-					out.queries += len(d.Parts)
-					if len(d.Parts) == 4 {
+					out.queries += len(d.Tasks)
+					if len(d.Tasks) == 4 {
 						out.full++
 					}
 				case engine.EndQuery:

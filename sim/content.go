@@ -14,10 +14,10 @@ func (s *simulation) ran(d *engine.Decision, took time.Duration) (time.Duration,
 		return took, nil
 	}
 	edges := s.Spec.Stages[d.Stage].Next
-	sent := make([]int32, 0, len(d.Parts)*len(edges))
+	sent := make([]int32, 0, len(d.Tasks)*len(edges))
 	balloon := 0.0
-	for i := range d.Parts {
-		p := &d.Parts[i]
+	for i := range d.Tasks {
+		p := &d.Tasks[i]
 		f := s.frames[p.Query]
 		balloon += float64(p.Items) * f.Balloon(d.Stage)
 		for k := range edges {

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/simtest"
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 	"github.com/sluice-serving/sluice/sim/truth"
 	"github.com/sluice-serving/sluice/systems"
 )
@@ -71,22 +72,22 @@ func TestContentOfQueries(t *testing.T) {
 				}
 				d := started[in[i].Batch]
 				factor := 0.0
-				for _, x := range d.Parts {
+				for _, x := range d.Tasks {
 					factor += float64(x.Items) * content[x.Query-1].balloon / float64(d.Items)
 				}
 				want := time.Duration(factor * float64(tr.Service(d.Variant, 0, int(d.Items), 1)))
 				if in[i].Took != want {
 					t.Errorf("%v took %v, want %v", d.String(), in[i].Took, want)
 				}
-				if len(d.Parts) > 1 {
+				if len(d.Tasks) > 1 {
 					mixed++
 				}
 			}
 			for i := range out {
 				if d := out[i]; d.Kind == engine.StartBatch {
-					d.Parts = append([]engine.Part(nil), d.Parts...)
+					d.Tasks = append([]engine.Task(nil), d.Tasks...)
 					started[d.Batch] = d
-					for _, x := range d.Parts {
+					for _, x := range d.Tasks {
 						if d.Stage == 1 {
 							got[x.Query] += x.Items
 						}
@@ -113,3 +114,5 @@ type truthful struct{ *truth.Table }
 func (p truthful) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	return p.Service(v, d, items, concurrency)
 }
+
+func (truthful) Learner() profile.Learner { return nil }

@@ -32,9 +32,11 @@ func TestRandomGrowth(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		c := simtest.Random(rng)
-		routers, batchers := systems.Routers(), systems.Batchers()
+		routers := systems.Routers()
+		router := routers[rng.IntN(len(routers))]
+		batchers := systems.BatchersFor(router)
 		s := systems.System{
-			Router: routers[rng.IntN(len(routers))], Batcher: batchers[rng.IntN(len(batchers))],
+			Router: router, Batcher: batchers[rng.IntN(len(batchers))],
 			Scaler: []string{"fixed", "replan", "mixshift"}[rng.IntN(3)],
 		}
 		if seed%4 == 0 {
@@ -80,16 +82,17 @@ func TestRandomGrowth(t *testing.T) {
 			t.Errorf("%s: %d queries have not ended", name, e.Pending())
 		}
 		for _, i := range e.Fleet().Live() {
-			if i.State == fleet.Draining {
+			if i.State() == fleet.Draining {
 				continue
 			}
-			if app := last.Spec.Apps[last.Spec.Stages[i.Stage].App]; app.Closed {
-				t.Errorf("%s: instance %d of closed app %q is still there", name, i.ID, app.Name)
+			if app := last.Spec.Apps[last.Spec.Stages[i.Stage()].App]; app.Closed {
+				t.Errorf("%s: instance %d of closed app %q is still there", name, i.ID(), app.Name)
 			}
-			for _, l := range i.Variants {
+			for k := range i.Variants() {
+				l := i.Variant(k)
 				if last.Spec.Variants[l.Variant].Retired && l.Warm {
 					t.Errorf("%s: retired variant %q is still loaded on instance %d", name,
-						last.Spec.Variants[l.Variant].Name, i.ID)
+						last.Spec.Variants[l.Variant].Name, i.ID())
 				}
 			}
 		}

@@ -21,7 +21,7 @@ type Config struct {
 	Engine *engine.Engine // fresh
 	Truth  truth.Model
 	Source workload.Source
-	// Initial is in force from the start, with what was learned of apps in an earlier run.
+	// Initial is in force from the start; nil for no plan. Recalled is what was learned of apps in an earlier run.
 	Initial  *plan.Plan
 	Recalled []engine.Recalled
 	// Content is what is in the queries; nil for what their apps' fan-outs say.
@@ -37,7 +37,7 @@ type Config struct {
 	Cancels []Cancel
 	// Prices change at their times, in the order of At.
 	Prices []PriceChange
-	// Stays are clients of apps' sessions: their streams are opened and closed when they join and leave.
+	// Stays are clients that declare the rates of their streams: these are opened and closed when they join and leave.
 	Stays []workload.Stay
 	// Growths make the world larger at their times, in the order of At. Queries of new apps come after them.
 	Growths []Growth
@@ -82,123 +82,139 @@ type Growth struct {
 
 // Result is what a run adds to its report.
 type Result struct {
-	End     serving.Time
+	End     serving.Time // of the last step
 	Steps   int64
 	Batches int64
 	Queries int64
-	Usage   report.Usage
+	Usage   report.Usage // until End
+	// PlanFailures are the requests that no plan came of, by reason, in the order in which each came first; nil for
+	// none.
+	PlanFailures []report.PlanFailure
 }
 
 // Run simulates until the source is exhausted and every query has ended. It fails when queries are left that nothing
-// will ever end, when a planner is missing, or when an invariant is broken.
+// will ever end, when a planner is missing, or when an invariant is broken. A planner that fails does not end the run:
+// see Result.PlanFailures.
 func Run(c Config) (Result, error) {
 	s := &simulation{
 		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
+		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Stays),
 	}
-	return s.run()
+	err := s.run()
+	return s.result, err
 }
 
+// simulation is a run. What is left of the Config's lists has not happened yet.
 type simulation struct {
 	Config
 	events  heap
 	in      []engine.Input
 	next    workload.Arrival
-	more    bool
+	more    bool // next is one
 	queries serving.QueryID
-	faults  int
+	streams []streamChange
 	back    []serving.Time                      // by worker: when it is up again after a fault
 	loading map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
-	cancels int
-	prices  int
-	growths int
-	streams []streamChange
 	frames  map[serving.QueryID]truth.Frame
 	result  Result
 }
 
-func (s *simulation) run() (Result, error) {
-	for k := range s.Recalled {
-		s.in = append(s.in, engine.Input{Kind: engine.IdleRecalled, Recalled: &s.Recalled[k]})
+func (s *simulation) run() error {
+	if err := s.begin(); err != nil {
+		return err
 	}
-	if s.Initial != nil {
-		s.in = append(s.in, engine.Input{Kind: engine.PlanReady, Plan: s.Initial})
-	}
-	if len(s.in) > 0 {
-		engine.Sort(s.in)
-		if err := s.step(0, s.Warm); err != nil {
-			return s.result, err
-		}
-	}
-	s.streams = streamChanges(s.Stays)
-	s.back = make([]serving.Time, len(s.Spec.Workers))
-	s.next, s.more = s.Source.Next()
-	for {
-		now := min(s.events.next(), s.Engine.NextWake())
-		if s.more {
-			now = min(now, s.next.At)
-		} else if s.Engine.Pending() == 0 {
-			break
-		}
-		if s.faults < len(s.Faults) {
-			now = min(now, s.Faults[s.faults].At)
-		}
-		if s.cancels < len(s.Cancels) {
-			now = min(now, s.Cancels[s.cancels].At)
-		}
-		if s.prices < len(s.Prices) {
-			now = min(now, s.Prices[s.prices].At)
-		}
-		if s.growths < len(s.Growths) {
-			now = min(now, s.Growths[s.growths].At)
-		}
-		if len(s.streams) > 0 {
-			now = min(now, s.streams[0].at)
-		}
+	for s.more || s.Engine.Pending() > 0 {
+		now := s.nextEvent()
 		if now == serving.Never {
-			return s.result,
-				fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a variant "+
-					"that may serve them in the plan?", s.Engine.Pending(), s.result.End)
+			return fmt.Errorf("sim: %d queries wait at %v and nothing will ever end them: is an instance with a "+
+				"variant that may serve them in the plan?", s.Engine.Pending(), s.result.End)
 		}
 		if s.Limit > 0 && now > s.Limit {
 			break
 		}
-		for s.events.next() == now {
-			s.in = s.events.pop(s.in)
-			if last := len(s.in) - 1; engine.Stale(s.Engine, &s.in[last]) {
-				s.in = s.in[:last]
-			}
-		}
-		s.strike(now)
-		for ; s.growths < len(s.Growths) && s.Growths[s.growths].At <= now; s.growths++ {
-			g := s.Growths[s.growths].Growth
-			s.Spec = g.Spec
-			s.in = append(s.in, engine.Input{Kind: engine.SpecGrown, Growth: g})
-		}
-		for ; len(s.streams) > 0 && s.streams[0].at <= now; s.streams = s.streams[1:] {
-			s.in = append(s.in, s.streams[0].in)
-		}
-		for s.more && s.next.At <= now {
-			s.arrive()
-		}
-		for ; s.cancels < len(s.Cancels) && s.Cancels[s.cancels].At <= now; s.cancels++ {
-			s.in = append(s.in, engine.Input{
-				Kind: engine.QueryCancelled, Query: serving.Query{ID: s.Cancels[s.cancels].Query},
-			})
-		}
-		for ; s.prices < len(s.Prices) && s.Prices[s.prices].At <= now; s.prices++ {
-			p := &s.Prices[s.prices]
-			s.in = append(s.in, engine.Input{Kind: engine.PriceChanged, DeviceType: p.DeviceType, Price: p.Price})
-		}
-		engine.Sort(s.in)
+		s.gather(now)
 		if err := s.step(now, false); err != nil {
-			return s.result, err
+			return err
 		}
 	}
 	s.result.Queries = int64(s.queries)
 	s.result.Usage = s.Engine.Usage(s.result.End)
-	return s.result, nil
+	return nil
 }
 
+// begin puts the initial plan into force.
+func (s *simulation) begin() error {
+	for k := range s.Recalled {
+		s.in = append(s.in, engine.NewIdleRecalled(&s.Recalled[k]))
+	}
+	if s.Initial != nil {
+		s.in = append(s.in, engine.NewPlanReady(s.Initial))
+	}
+	if len(s.in) > 0 {
+		engine.Sort(s.in)
+		if err := s.step(0, s.Warm); err != nil {
+			return err
+		}
+	}
+	s.next, s.more = s.Source.Next()
+	return nil
+}
+
+// nextEvent returns when anything happens next, the engine's own wish included.
+func (s *simulation) nextEvent() serving.Time {
+	now := min(s.events.next(), s.Engine.NextWake())
+	if s.more {
+		now = min(now, s.next.At)
+	}
+	if len(s.Faults) > 0 {
+		now = min(now, s.Faults[0].At)
+	}
+	if len(s.Cancels) > 0 {
+		now = min(now, s.Cancels[0].At)
+	}
+	if len(s.Prices) > 0 {
+		now = min(now, s.Prices[0].At)
+	}
+	if len(s.Growths) > 0 {
+		now = min(now, s.Growths[0].At)
+	}
+	if len(s.streams) > 0 {
+		now = min(now, s.streams[0].at)
+	}
+	return now
+}
+
+// gather collects what happens at an instant, in the engine's order.
+func (s *simulation) gather(now serving.Time) {
+	for s.events.next() == now {
+		s.in = s.events.pop(s.in)
+		if last := len(s.in) - 1; engine.Stale(s.Engine, &s.in[last]) {
+			s.in = s.in[:last]
+		}
+	}
+	for ; len(s.Faults) > 0 && s.Faults[0].At <= now; s.Faults = s.Faults[1:] {
+		s.strike(&s.Faults[0])
+	}
+	for ; len(s.Growths) > 0 && s.Growths[0].At <= now; s.Growths = s.Growths[1:] {
+		s.Spec = s.Growths[0].Growth.Spec
+		s.in = append(s.in, engine.NewSpecGrown(s.Growths[0].Growth))
+	}
+	for ; len(s.streams) > 0 && s.streams[0].at <= now; s.streams = s.streams[1:] {
+		s.in = append(s.in, s.streams[0].in)
+	}
+	for s.more && s.next.At <= now {
+		s.arrive()
+	}
+	for ; len(s.Cancels) > 0 && s.Cancels[0].At <= now; s.Cancels = s.Cancels[1:] {
+		s.in = append(s.in, engine.NewQueryCancelled(s.Cancels[0].Query))
+	}
+	for ; len(s.Prices) > 0 && s.Prices[0].At <= now; s.Prices = s.Prices[1:] {
+		s.in = append(s.in, engine.NewPriceChanged(s.Prices[0].DeviceType, s.Prices[0].Price))
+	}
+	engine.Sort(s.in)
+}
+
+// arrive takes the next query from the source.
 func (s *simulation) arrive() {
 	a := &s.next
 	s.queries++
@@ -215,26 +231,23 @@ func (s *simulation) arrive() {
 		shown := q // q itself would be on the heap, with content or without
 		s.frames[q.ID] = s.Content.Frame(&shown)
 	}
-	s.in = append(s.in, engine.Input{Kind: engine.QueryArrived, Query: q})
+	s.in = append(s.in, engine.NewQueryArrived(q))
 	s.next, s.more = s.Source.Next()
 }
 
-// strike turns faults that are due into the loss of the instances on their workers.
-func (s *simulation) strike(now serving.Time) {
-	for ; s.faults < len(s.Faults) && s.Faults[s.faults].At <= now; s.faults++ {
-		if w := s.Faults[s.faults].Worker; w >= 0 && int(w) < len(s.back) {
-			s.back[w] = max(s.back[w], s.Faults[s.faults].Until)
-		}
-		for _, i := range s.Engine.Fleet().Live() {
-			if i.Key.Worker == s.Faults[s.faults].Worker {
-				s.in = append(s.in, engine.Input{
-					Kind: engine.InstanceChanged, Instance: i.ID, Change: engine.Lost, Variant: serving.None,
-				})
-			}
+// strike turns a fault into the loss of the instances on its worker.
+func (s *simulation) strike(f *Fault) {
+	if f.Worker >= 0 && int(f.Worker) < len(s.back) {
+		s.back[f.Worker] = max(s.back[f.Worker], f.Until)
+	}
+	for _, i := range s.Engine.Fleet().Live() {
+		if i.Worker() == f.Worker {
+			s.in = append(s.in, engine.NewInstanceLost(i.ID()))
 		}
 	}
 }
 
+// step has the engine take up what happened and carries out what it decides. warm skips loads.
 func (s *simulation) step(now serving.Time, warm bool) error {
 	out := s.Engine.Step(now, s.in)
 	s.result.End = now
@@ -256,18 +269,11 @@ func (s *simulation) step(now serving.Time, warm bool) error {
 	return nil
 }
 
+// carryOut turns a decision into what will happen because of it.
 func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) error {
 	switch d.Kind {
 	case engine.StartBatch:
-		i := s.Engine.Fleet().Instance(d.Instance)
-		took := s.Truth.Service(d.Variant, i.DeviceType, int(d.Items), s.Engine.Fleet().AtOnce(i))
-		took, sent := s.ran(d, took)
-		in := engine.Input{Kind: engine.BatchDone, Batch: d.Batch, Instance: d.Instance, Took: took, Emitted: sent}
-		if s.Breaks != nil && s.Breaks(d.Batch) {
-			in.Result, in.Emitted = engine.Broken, nil
-		}
-		s.result.Batches++
-		s.events.push(now.Add(took), &in)
+		s.runBatch(now, d)
 	case engine.EndQuery:
 		if s.Content != nil {
 			delete(s.frames, d.Query)
@@ -277,49 +283,66 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 			s.Recorder.Add(&o)
 		}
 	case engine.LaunchInstance:
-		// Variants load one after the other, as a worker with one disk and one bus does.
-		at := now
-		if w := d.Launch.Key.Worker; int(w) < len(s.back) && s.back[w] > now {
-			at = at.Add(s.Truth.Load(d.Launch.Variants[0], d.Launch.DeviceType))
-			s.events.push(at, &engine.Input{
-				Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.Lost, Variant: serving.None,
-			})
-			break
-		}
-		for _, v := range d.Launch.Variants {
-			if !warm {
-				at = at.Add(s.Truth.Load(v, d.Launch.DeviceType))
-			}
-			s.events.push(at, &engine.Input{
-				Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: v,
-			})
-		}
-		s.loading[d.Instance] = at
+		s.launch(now, d, warm)
 	case engine.StopInstance:
 		delete(s.loading, d.Instance)
 	case engine.LoadVariant:
 		i := s.Engine.Fleet().Instance(d.Instance)
 		// after what is being loaded there
-		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType))
+		at := max(now, s.loading[d.Instance]).Add(s.Truth.Load(d.Variant, i.DeviceType()))
 		s.loading[d.Instance] = at
-		s.events.push(at, &engine.Input{
-			Kind: engine.InstanceChanged, Instance: d.Instance, Change: engine.VariantReady, Variant: d.Variant,
-		})
+		s.happens(at, engine.NewVariantReady(d.Instance, d.Variant))
 	case engine.RequestPlan:
 		return s.plan(now, d)
+	case engine.KeepPlan:
+		s.result.PlanFailures = report.AddPlanFailure(s.result.PlanFailures, d.Reason.String(), now, d.Failure.Err)
 	}
 	return nil
 }
 
+// happens schedules an input.
+func (s *simulation) happens(at serving.Time, in engine.Input) { s.events.push(at, &in) }
+
+// runBatch schedules the end of a batch.
+func (s *simulation) runBatch(now serving.Time, d *engine.Decision) {
+	i := s.Engine.Fleet().Instance(d.Instance)
+	took := s.Truth.Service(d.Variant, i.DeviceType(), int(d.Items), s.Engine.Fleet().Concurrency(i))
+	took, sent := s.ran(d, took)
+	s.result.Batches++
+	if s.Breaks != nil && s.Breaks(d.Batch) {
+		s.happens(now.Add(took), engine.NewBatchBroken(d.Batch, d.Instance, took))
+		return
+	}
+	s.happens(now.Add(took), engine.NewBatchDone(d.Batch, d.Instance, took, sent))
+}
+
+// launch schedules the loads of an instance, which follow each other as on a worker with one disk and one bus. On a
+// worker that is down it is lost at the end of the first.
+func (s *simulation) launch(now serving.Time, d *engine.Decision, warm bool) {
+	at, l := now, d.Launch
+	if w := l.Key.Worker; int(w) < len(s.back) && s.back[w] > now {
+		s.happens(at.Add(s.Truth.Load(l.Variants[0], l.DeviceType)), engine.NewInstanceLost(d.Instance))
+		return
+	}
+	for _, v := range l.Variants {
+		if !warm {
+			at = at.Add(s.Truth.Load(v, l.DeviceType))
+		}
+		s.happens(at, engine.NewVariantReady(d.Instance, v))
+	}
+	s.loading[d.Instance] = at
+}
+
+// plan has the planner answer a request, after its delay.
 func (s *simulation) plan(now serving.Time, d *engine.Decision) error {
 	if s.Planner == nil {
 		return fmt.Errorf("sim: the engine asked for a plan at %v and there is no planner", now)
 	}
-	p, err := s.Planner.Plan(context.Background(), d.Asks())
-	in := engine.Input{Kind: engine.PlanFailed, Seq: d.Snapshot.Seq}
-	if err == nil {
-		in = engine.Input{Kind: engine.PlanReady, Plan: p}
+	at := now.Add(max(s.PlanDelay, 1))
+	if p, err := s.Planner.Plan(context.Background(), d.PlanRequest()); err != nil {
+		s.happens(at, engine.NewPlanFailed(d.Snapshot.Seq, err))
+	} else {
+		s.happens(at, engine.NewPlanReady(p))
 	}
-	s.events.push(now.Add(max(s.PlanDelay, 1)), &in)
 	return nil
 }

@@ -19,11 +19,8 @@ type streamChange struct {
 func streamChanges(stays []workload.Stay) []streamChange {
 	var out []streamChange
 	for _, s := range stays {
-		q := serving.Query{App: s.App, Stream: s.Stream}
-		out = append(out, streamChange{
-			s.From, engine.Input{Kind: engine.StreamOpened, Query: q, Rate: s.Rate, Variant: serving.None},
-		},
-			streamChange{s.Until, engine.Input{Kind: engine.StreamClosed, Query: q, Variant: serving.None}})
+		out = append(out, streamChange{s.From, engine.NewStreamOpened(s.App, s.Stream, s.Rate)},
+			streamChange{s.Until, engine.NewStreamClosed(s.App, s.Stream)})
 	}
 	slices.SortStableFunc(out, func(a, b streamChange) int { return cmp.Compare(a.at, b.at) })
 	return out

@@ -88,8 +88,10 @@ func TestStreamsAreServedInOrder(t *testing.T) {
 			c.Spec.Stages[s].Stateful = c.Spec.Stages[s].Stateful || rng.IntN(2) == 0
 		}
 		load := c.Load(rng, 400)
-		routers, batchers := systems.Routers(), systems.Batchers()
-		system := systems.System{Router: routers[int(seed)%len(routers)], Batcher: batchers[rng.IntN(len(batchers))]}
+		routers := systems.Routers()
+		router := routers[int(seed)%len(routers)]
+		batchers := systems.BatchersFor(router)
+		system := systems.System{Router: router, Batcher: batchers[rng.IntN(len(batchers))]}
 		e, err := system.Engine(c.Spec, c.Profile, c.Planner.Provides())
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +146,7 @@ func TestStreamsAreServedInOrder(t *testing.T) {
 						continue
 					}
 					on[d.Batch] = d.Instance
-					for _, p := range d.Parts {
+					for _, p := range d.Tasks {
 						k := key{d.Stage, load[p.Query-1].Stream}
 						if k.stream == 0 {
 							continue

@@ -152,7 +152,7 @@ func TestKilledServerRemembers(t *testing.T) {
 	now := serving.Time(0)
 	for range 8 {
 		now = now.Add(every)
-		learned.Called(now, heavy, every)
+		learned.Invoked(now, heavy, every)
 	}
 	type record struct {
 		Saved  time.Time     `json:"saved"`

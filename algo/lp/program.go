@@ -77,8 +77,8 @@ func (p *Program) Limit(row int, b float64) {
 	p.limits[row] = b
 }
 
-// Add adds a column and returns its index. Upper may be infinite. Terms name each row at most once and are copied; terms
-// of 0 are left out.
+// Add adds a column and returns its index. Upper may be infinite. Terms name each row at most once and are copied;
+// terms of 0 are left out.
 func (p *Program) Add(cost, upper float64, terms ...Term) int {
 	for _, t := range terms {
 		if t.Coef != 0 {

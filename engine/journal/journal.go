@@ -44,8 +44,8 @@ type Header struct {
 
 // Bounds on what a table of latencies is made of: a file may say anything.
 const (
-	mostItems  = 1 << 20
-	mostAtOnce = 1 << 16
+	mostItems      = 1 << 20
+	mostConcurrent = 1 << 16
 )
 
 // Believed is what the recorded run believed of a world that was measured; nil where it learned and nothing was
@@ -64,9 +64,9 @@ func (h *Header) Believed(spec *serving.Spec, m serving.Measurements) (profile.P
 		}
 	}
 	for i, p := range m.Latency {
-		if p.Concurrency > mostAtOnce {
+		if p.Concurrency > mostConcurrent {
 			return nil, fmt.Errorf("latency point %d is of %d batches at once, more than %d", i, p.Concurrency,
-				mostAtOnce)
+				mostConcurrent)
 		}
 	}
 	return profile.NewTable(spec, m, statistic)
@@ -99,6 +99,7 @@ type input struct {
 	Change   string        `json:"ch,omitempty"`
 	Plan     *plan.Plan    `json:"plan,omitempty"`
 	Seq      uint64        `json:"seq,omitempty"`
+	Err      string        `json:"err,omitempty"`
 	Device   int32         `json:"d,omitempty"`
 	Price    float64       `json:"usd,omitempty"`
 	Rate     float64       `json:"rate,omitempty"`
@@ -162,6 +163,7 @@ func (j *Writer) Flush() error {
 	return j.err
 }
 
+// compact keeps the fields that count for the kind of an input; see engine.Input.
 func compact(in *engine.Input) input {
 	c := input{Kind: in.Kind.String()}
 	switch in.Kind {
@@ -182,7 +184,7 @@ func compact(in *engine.Input) input {
 	case engine.PlanReady:
 		c.Plan = in.Plan
 	case engine.PlanFailed:
-		c.Seq = in.Seq
+		c.Seq, c.Err = in.Failure.Seq, in.Failure.Err
 	case engine.QueryArrived:
 		q := &in.Query
 		c.Query, c.App, c.Arrived, c.Deadline, c.Items, c.Priority = uint64(q.ID), int32(q.App), int64(q.Arrived),
@@ -194,73 +196,63 @@ func compact(in *engine.Input) input {
 	return c
 }
 
+// expand is the inverse of compact.
 func (c *input) expand(h *Header) (engine.Input, error) {
-	in := engine.Input{Variant: serving.None}
+	none := engine.Input{Variant: serving.None}
+	app, instance := serving.AppID(c.App), serving.InstanceID(c.Instance)
 	switch c.Kind {
 	case engine.BatchDone.String():
-		in.Kind, in.Batch, in.Instance, in.Took, in.Emitted = engine.BatchDone, serving.BatchID(c.Batch),
-			serving.InstanceID(c.Instance), c.Took, c.Emitted
-		in.Variant = 0
+		in := engine.NewBatchDone(serving.BatchID(c.Batch), instance, c.Took, c.Emitted)
 		if c.Broken {
 			in.Result = engine.Broken
 		}
+		return in, nil
 	case engine.InstanceChanged.String():
-		in.Kind, in.Instance, in.Variant = engine.InstanceChanged, serving.InstanceID(c.Instance),
-			serving.VariantID(c.Variant-1)
-		switch c.Change {
+		switch v := serving.VariantID(c.Variant - 1); c.Change {
 		case engine.VariantReady.String():
-			in.Change = engine.VariantReady
+			return engine.NewVariantReady(instance, v), nil
 		case engine.LoadFailed.String():
-			in.Change = engine.LoadFailed
+			return engine.NewLoadFailed(instance, v), nil
 		case engine.Lost.String():
-			in.Change = engine.Lost
-		default:
-			return in, fmt.Errorf("instance change %q is unknown", c.Change)
+			return engine.NewInstanceLost(instance), nil
 		}
+		return none, fmt.Errorf("instance change %q is unknown", c.Change)
 	case engine.PriceChanged.String():
-		in.Kind, in.Variant, in.DeviceType, in.Price = engine.PriceChanged, 0, serving.DeviceTypeID(c.Device), c.Price
+		return engine.NewPriceChanged(serving.DeviceTypeID(c.Device), c.Price), nil
 	case engine.SpecGrown.String():
 		if c.Grown == nil || c.Grown.Spec == nil {
-			return in, errors.New("spec-grown without a spec")
+			return none, errors.New("spec-grown without a spec")
 		}
 		p, err := h.Believed(c.Grown.Spec, c.Grown.Measurements)
-		in.Kind, in.Growth = engine.SpecGrown, &engine.Growth{
+		return engine.NewSpecGrown(&engine.Growth{
 			Spec: c.Grown.Spec, Profile: p, Measurements: c.Grown.Measurements,
-		}
-		return in, err
+		}), err
 	case engine.IdleRecalled.String():
 		if c.Older < 0 || c.Idle < c.Older {
-			return in, fmt.Errorf("idle times of %v ago of an app idle for %v", c.Older, c.Idle)
+			return none, fmt.Errorf("idle times of %v ago of an app idle for %v", c.Older, c.Idle)
 		}
-		in.Kind, in.Recalled = engine.IdleRecalled, &engine.Recalled{
-			App: serving.AppID(c.App), Memory: c.Memory, Older: c.Older, Idle: c.Idle,
-		}
-	case engine.StreamOpened.String(), engine.StreamClosed.String():
-		in.Kind, in.Query, in.Rate = engine.StreamOpened, serving.Query{
-			App: serving.AppID(c.App), Stream: c.Stream,
-		}, c.Rate
-		if c.Kind == engine.StreamClosed.String() {
-			in.Kind = engine.StreamClosed
-		}
+		return engine.NewIdleRecalled(&engine.Recalled{App: app, Memory: c.Memory, Older: c.Older, Idle: c.Idle}), nil
+	case engine.StreamOpened.String():
+		return engine.NewStreamOpened(app, c.Stream, c.Rate), nil
+	case engine.StreamClosed.String():
+		return engine.NewStreamClosed(app, c.Stream), nil
 	case engine.PlanReady.String():
 		if c.Plan == nil {
-			return in, errors.New("plan-ready without a plan")
+			return none, errors.New("plan-ready without a plan")
 		}
-		in.Kind, in.Plan = engine.PlanReady, c.Plan
+		return engine.NewPlanReady(c.Plan), nil
 	case engine.PlanFailed.String():
-		in.Kind, in.Seq = engine.PlanFailed, c.Seq
+		return engine.NewPlanFailed(c.Seq, errors.New(c.Err)), nil // without a text in journals of earlier versions
 	case engine.QueryArrived.String():
-		in.Kind = engine.QueryArrived
-		in.Query = serving.Query{ID: serving.QueryID(c.Query), App: serving.AppID(c.App),
-			Arrived: serving.Time(c.Arrived), Deadline: serving.Time(c.Deadline),
-			Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy, Variant: serving.VariantID(c.Variant - 1),
-			Stream: c.Stream}
+		return engine.NewQueryArrived(serving.Query{
+			ID: serving.QueryID(c.Query), App: app, Arrived: serving.Time(c.Arrived),
+			Deadline: serving.Time(c.Deadline), Items: c.Items, Priority: c.Priority, MinAccuracy: c.Accuracy,
+			Variant: serving.VariantID(c.Variant - 1), Stream: c.Stream,
+		}), nil
 	case engine.QueryCancelled.String():
-		in.Kind, in.Query.ID = engine.QueryCancelled, serving.QueryID(c.Query)
-	default:
-		return in, fmt.Errorf("input kind %q is unknown", c.Kind)
+		return engine.NewQueryCancelled(serving.QueryID(c.Query)), nil
 	}
-	return in, nil
+	return none, fmt.Errorf("input kind %q is unknown", c.Kind)
 }
 
 // Reader reads a journal.

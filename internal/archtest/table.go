@@ -63,6 +63,7 @@ var floors = []row{
 	{1, "serving/monitor", false},
 	{1, "measure/workload", false},
 	{1, "measure/report", false},
+	{1, "measure/bound", false},
 
 	{0, "algo/*", false},
 	{0, "serving", false},

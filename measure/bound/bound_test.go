@@ -71,13 +71,14 @@ func (w *world) world() World {
 			spec.Workers = append(spec.Workers, serving.Worker{DeviceType: serving.DeviceTypeID(d)})
 		}
 	}
-	return World{Spec: &spec, Time: func(v serving.VariantID, d serving.DeviceTypeID, items, n int) (time.Duration, bool) {
+	timeOf := func(v serving.VariantID, d serving.DeviceTypeID, items, n int) (time.Duration, bool) {
 		f := 1.0
 		if int(d) < len(w.factor) {
 			f = w.factor[d]
 		}
 		return time.Duration(f * float64(w.base[v]+time.Duration(items)*w.each[v]) * float64(n)), true
-	}}
+	}
+	return World{Spec: &spec, Time: timeOf}
 }
 
 // steady returns queries at an even rate.
@@ -139,8 +140,8 @@ func TestWindows(t *testing.T) {
 	check(t, "utility of one window", one.Utility, 1, 1e-9)
 }
 
-// With two variants, machine time is split so that everything is served at the highest mean accuracy: 100/s at 10 ms and
-// accuracy 1, or 400/s at 2.5 ms and accuracy 0.8; at 200/s, x of the first with 10x + 2.5(200 - x) = 1000.
+// With two variants, machine time is split so that everything is served at the highest mean accuracy: 100/s at 10 ms
+// and accuracy 1, or 400/s at 2.5 ms and accuracy 0.8; at 200/s, x of the first with 10x + 2.5(200 - x) = 1000.
 func TestVariants(t *testing.T) {
 	w := world{machines: []int{1}}
 	a := w.app(time.Second, 1)
@@ -230,17 +231,18 @@ func TestGraph(t *testing.T) {
 	w.stage(a)
 	w.variant(3*ms, 0, 0.8, 1, 0)
 	w.variant(500*time.Microsecond, 0, 0.4, 1, 0)
-	r, err := Utility(context.Background(), solver(t), w.world(), steady(a, 100, 100*time.Second, 10*ms, 1, 2), Options{})
+	const span = 100 * time.Second
+	r, err := Utility(context.Background(), solver(t), w.world(), steady(a, 100, span, 10*ms, 1, 2), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// All at full accuracy take 1 s a second for 100/s: just everything.
 	check(t, "utility", r.Utility, 1, 1e-9)
-	r, err = Utility(context.Background(), solver(t), w.world(), steady(a, 200, 100*time.Second, 10*ms, 1, 2), Options{})
+	r, err = Utility(context.Background(), solver(t), w.world(), steady(a, 200, span, 10*ms, 1, 2), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 200/s: 5 ms each with the small one: all 200 at half the accuracy, or 100 at all of it, alike: any mixture is 0.5.
+	// 200/s: 5 ms each with the small one: all 200 at half the accuracy, or 100 at all of it: any mixture is 0.5.
 	check(t, "utility at twice the load", r.Utility, 0.5, 1e-3)
 }
 

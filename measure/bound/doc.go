@@ -12,13 +12,13 @@
 //	z_gkw seconds that machines of kind k spend on group g in window w
 //	r_vkw machines of kind k that hold variant v in window w (only where memory binds)
 //
-//	maximise    sum_cp weight accuracy_p/best y_cp                (utility: accuracy relative to the app's best, in time)
-//	subject to  sum_p y_cp                 <= queries of c                 each query once
-//	            sum_cp items_cs y_cp       <= sum_w u_gw                   the work of a stage is done: p(s) is g's variant
-//	            u_gw                       <= sum_k rate_gk z_gkw          by machines, in windows from arrival to deadline
-//	            sum_g share_g z_gkw        <= machines_k * length_w        which have no more than their time
-//	            sum_g z_gkw of v           <= r_vkw * length_w             and hold what they run
-//	            sum_v memory_v r_vkw       <= memory_k machines_k
+//	maximise    sum_cp weight accuracy_p/best y_cp          utility: accuracy relative to the app's best, in time
+//	subject to  sum_p y_cp           <= queries of c             each query once
+//	            sum_cp items_cs y_cp <= sum_w u_gw               the work of a stage is done: p(s) is g's variant
+//	            u_gw                 <= sum_k rate_gk z_gkw      by machines, in windows from arrival to deadline
+//	            sum_g share_g z_gkw  <= machines_k * length_w    which have no more than their time
+//	            sum_g z_gkw of v     <= r_vkw * length_w         and hold what they run
+//	            sum_v memory_v r_vkw <= memory_k machines_k
 //
 // rate_gk is the most items in time that a second of a machine gives: the largest of n*batch/time over batch sizes that
 // end within the objective and numbers n of batches that run at once. Mixtures of variants within a query are covered:

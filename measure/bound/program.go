@@ -266,7 +266,7 @@ func (p *program) hold(k, w int, v serving.VariantID, z int, u use) {
 		p.term(row, r, -p.width.Seconds())
 		p.term(p.memory[k][w], r, float64(p.w.memory(v))/mebi)
 	}
-	// A part runs beside others on its machine, each with a copy of its own; the machine's share of them is what counts.
+	// A part runs beside others on its machine, each with a copy of its own; what counts is its share of the machine.
 	p.term(row, z, max(u.threads, u.percent))
 }
 

@@ -44,7 +44,8 @@ func Utility(ctx context.Context, solver milp.Solver, w World, queries []Query, 
 		return nil, fmt.Errorf("bound: %w", err)
 	}
 	if s.Status != milp.Optimal {
-		return nil, fmt.Errorf("bound: the program of %d rows and %d columns is %v", len(p.Rows), len(p.Columns), s.Status)
+		return nil, fmt.Errorf("bound: the program of %d rows and %d columns is %v",
+			len(p.Rows), len(p.Columns), s.Status)
 	}
 	return p.result(s.Values, queries), nil
 }

@@ -2,6 +2,7 @@ package bound
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -155,7 +156,8 @@ func (w *World) paths(a serving.AppID, floor float64, pin serving.VariantID) (ou
 				case pinned && v != pin:
 				case x.Retired || x.Accuracy < floor || !pinned && x.Accuracy < app.Floor:
 				default:
-					next = append(next, path{append(p.variants[:len(p.variants):len(p.variants)], v), p.accuracy * x.Accuracy})
+					longer := append(slices.Clone(p.variants), v)
+					next = append(next, path{longer, p.accuracy * x.Accuracy})
 				}
 			}
 		}

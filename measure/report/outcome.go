@@ -60,4 +60,6 @@ type Meta struct {
 	Usage    *Usage // of the whole run; nil when unknown
 	// Variants names variants by their id; one without a name is reported as "variant N".
 	Variants []string
+	// PlanFailures are the requests for plans that none came of.
+	PlanFailures []PlanFailure
 }

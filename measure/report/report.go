@@ -23,6 +23,8 @@ type Report struct {
 	// Variants lists the variants that served a query, in the order of their ids.
 	Variants []VariantUse `json:"variants,omitempty"`
 	Series   []Point      `json:"series"` // of all apps together
+	// PlanFailures are the requests for plans that none came of, of a run that knows of them.
+	PlanFailures []PlanFailure `json:"plan_failures,omitempty"`
 }
 
 // VariantUse is what one variant served.
@@ -129,6 +131,7 @@ func (r *Recorder) Report(m Meta) *Report {
 	rep := &Report{
 		Name: m.Name, Seed: m.Seed, DurationS: span.Seconds(), BucketS: r.opt.Bucket.Seconds(),
 		WindowS: (time.Duration(window) * r.opt.Bucket).Seconds(), Apps: make([]App, len(r.apps)),
+		PlanFailures: m.PlanFailures,
 	}
 	all := appRecord{
 		latency: dist{limit: r.opt.Exact * max(1, len(r.apps))}, queue: dist{limit: r.opt.Exact * max(1, len(r.apps))},

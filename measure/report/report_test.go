@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -378,5 +379,37 @@ func BenchmarkAdd(b *testing.B) {
 		o.Done = o.Arrived + 5_000_000 + (i*7919)%3_000_000
 		o.Deadline = o.Arrived + 6_000_000
 		rec.Add(&o)
+	}
+}
+
+// A table says on a line for each reason how often plans failed, and JSON lists it; both say nothing where none did.
+func TestPlanFailures(t *testing.T) {
+	text := func(r *Report) string {
+		var b bytes.Buffer
+		if err := errors.Join(r.Table(&b), SideBySide(&b, []string{"live", "simulated"}, []*Report{{}, r}),
+			r.JSON(&b)); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	r := NewRecorder([]AppInfo{{Name: "a"}}, Options{}).Report(Meta{})
+	if s := text(r); strings.Contains(s, "failed,") || strings.Contains(s, "plan_failures") {
+		t.Errorf("nothing failed, and the report says\n%s", s)
+	}
+	var list []PlanFailure
+	for at, why := range []string{"no room", "no time", "no room"} {
+		list = AddPlanFailure(list, "planning failed", serving.Time(at+2)*1e9, why)
+	}
+	r = NewRecorder([]AppInfo{{Name: "a"}}, Options{}).Report(Meta{
+		PlanFailures: AddPlanFailure(list, "the plan is not valid", 9e9, "0 slots"),
+	})
+	s := text(r)
+	for _, want := range []string{
+		"\nplanning failed 3 times, first after 2 s: no room\nthe plan is not valid once, first after 9 s: 0 slots\n",
+		"\nsimulated: planning failed 3 times, first after 2 s: no room\n", `"plan_failures": [`, `"first_s": 9`,
+	} {
+		if !strings.Contains(s, want) {
+			t.Errorf("%q is missing in\n%s", want, s)
+		}
 	}
 }

@@ -32,7 +32,10 @@ func (r *Report) Table(w io.Writer) error {
 	if r.Name != "" {
 		title = r.Name + ", " + title
 	}
-	return grid(w, title, names, cols, false)
+	if err := grid(w, title, names, cols, false); err != nil {
+		return err
+	}
+	return planFailures(w, []string{""}, []*Report{r})
 }
 
 // VariantTable writes the share of the served queries that each variant answered, the most accurate variant first. It
@@ -62,7 +65,10 @@ func SideBySide(w io.Writer, names []string, reports []*Report) error {
 			break
 		}
 	}
-	return variantTable(w, names, reports)
+	if err := variantTable(w, names, reports); err != nil {
+		return err
+	}
+	return planFailures(w, names, reports)
 }
 
 func grid(w io.Writer, title string, names []string, cols []*Summary, differ bool) error {

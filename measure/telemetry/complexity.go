@@ -96,8 +96,8 @@ func (c *complexity) started(d *engine.Decision) *followed {
 	if int(d.Stage) < len(c.ballooning) {
 		b.believed = time.Duration(float64(d.Expected) / c.ballooning[d.Stage])
 	}
-	for _, p := range d.Parts {
-		b.items = append(b.items, p.Items)
+	for _, t := range d.Tasks {
+		b.items = append(b.items, t.Items)
 	}
 	return b
 }
@@ -107,8 +107,8 @@ func (c *complexity) ended(now serving.Time, b *followed, x *engine.Input) {
 		return
 	}
 	c.factors.Ran(now, b.stage, b.believed, x.Took)
-	for part, items := range b.items {
-		c.factors.Served(now, b.stage, part, items, x.Emitted)
+	for task, items := range b.items {
+		c.factors.Served(now, b.stage, task, int(items), x.Emitted)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestComplexityGauges(t *testing.T) {
 			told.Observe(now, nil, []engine.Decision{
 				{
 					Kind: engine.StartBatch, Batch: batch, Instance: 1, Expected: expected, Items: 2,
-					Parts: []engine.Part{{Query: 1, Items: 1}, {Query: 2, Items: 1}},
+					Tasks: []engine.Task{{Query: 1, Items: 1}, {Query: 2, Items: 1}},
 				},
 			})
 			now = now.Add(50 * time.Millisecond)

@@ -18,7 +18,7 @@ import (
 // entry is a kept decision.
 type entry struct {
 	at       serving.Time
-	decision engine.Decision // its Parts are a copy
+	decision engine.Decision // its Tasks are a copy
 }
 
 // log keeps the latest decisions and hands them to followers. Writing never waits for a reader.
@@ -54,10 +54,10 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 	defer l.mu.Unlock()
 	for k := range out {
 		e := &l.ring[l.next]
-		kept := e.decision.Parts[:0] // the slot's memory is used again
-		kept = append(kept, out[k].Parts...)
+		kept := e.decision.Tasks[:0] // the slot's memory is used again
+		kept = append(kept, out[k].Tasks...)
 		e.at, e.decision = now, out[k]
-		e.decision.Parts = kept
+		e.decision.Tasks = kept
 		if s := out[k].Snapshot; s != nil {
 			// large, and of no use here
 			e.decision.Snapshot, e.decision.Beliefs, e.decision.Spec = &fleet.Snapshot{Seq: s.Seq}, nil, nil
@@ -67,7 +67,7 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 		}
 		for f := range l.followers {
 			copied := *e
-			copied.decision.Parts = append([]engine.Part(nil), e.decision.Parts...)
+			copied.decision.Tasks = append([]engine.Task(nil), e.decision.Tasks...)
 			select {
 			case f.lines <- copied:
 			default:
@@ -93,7 +93,7 @@ func (l *log) latest(n int, f *follower) []entry {
 	for k := range n {
 		at := (l.next - n + k + len(l.ring)) % len(l.ring)
 		e := l.ring[at]
-		e.decision.Parts = append([]engine.Part(nil), e.decision.Parts...)
+		e.decision.Tasks = append([]engine.Task(nil), e.decision.Tasks...)
 		out = append(out, e)
 	}
 	return out
@@ -151,6 +151,7 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		Expected float64           `json:"expected_ms,omitempty"`
 		Queue    float64           `json:"queue_ms,omitempty"`
 		Queries  []serving.QueryID `json:"queries,omitempty"`
+		Error    string            `json:"error,omitempty"`
 	}{At: e.at.Seconds(), Kind: d.Kind.String(), Reason: d.Reason.String(), Query: d.Query, Late: d.Late,
 		Instance: int32(d.Instance), Batch: uint64(d.Batch),
 		Variant: variant, Items: d.Items, Expected: float64(d.Expected) / 1e6, Queue: float64(d.Queue) / 1e6}
@@ -162,8 +163,10 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 		}
 	case engine.StartBatch:
 		out.App = spec.Apps[spec.Stages[d.Stage].App].Name
+	case engine.KeepPlan:
+		out.Error = d.Failure.Err
 	}
-	for _, p := range d.Parts {
+	for _, p := range d.Tasks {
 		out.Queries = append(out.Queries, p.Query)
 	}
 	b, err := json.Marshal(out)

@@ -140,20 +140,20 @@ func (m *memory) arrived(q *serving.Query) {
 }
 
 func (m *memory) started(now serving.Time, d *engine.Decision) {
-	ids := make([]serving.QueryID, len(d.Parts))
-	for k := range d.Parts {
-		ids[k] = d.Parts[k].Query
+	ids := make([]serving.QueryID, len(d.Tasks))
+	for k := range d.Tasks {
+		ids[k] = d.Tasks[k].Query
 	}
 	m.batches[d.Batch] = company{d.Instance, ids}
 	stage := &m.spec.Stages[d.Stage]
-	for k := range d.Parts {
+	for k := range d.Tasks {
 		x := m.find(ids[k])
 		if x == nil {
 			continue
 		}
 		r := Run{Batch: d.Batch, Instance: int32(d.Instance), Variant: m.spec.Variants[d.Variant].Name,
 			Why: d.Reason.String(), Items: d.Items,
-			WaitTurn: ms(d.Parts[k].Turn), WaitRoute: ms(d.Parts[k].Route), WaitTotal: ms(d.Parts[k].Queue),
+			WaitTurn: ms(d.Tasks[k].Turn), WaitRoute: ms(d.Tasks[k].Route), WaitTotal: ms(d.Tasks[k].Queue),
 			StartedS: now.Seconds(), ExpectedMS: ms(d.Expected)}
 		if len(m.spec.Apps[stage.App].Stages) > 1 {
 			r.Stage = stage.Name

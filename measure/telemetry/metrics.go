@@ -24,6 +24,7 @@ type metrics struct {
 	add  func(*serving.Spec)
 
 	batches   *prometheus.CounterVec
+	failures  *prometheus.CounterVec // of plans
 	reasons   map[reasonKey]prometheus.Counter
 	instances *prometheus.GaugeVec
 	state     map[serving.InstanceID]instanceState
@@ -98,6 +99,8 @@ func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *
 	pending := gauge("sluice_pending_queries", "Accepted queries that have not ended.", "app")
 	m.batches = counter("sluice_batches_total", "Started batches, by the reason why they started.", "app", "variant",
 		"reason")
+	m.failures = counter("sluice_plan_failures_total",
+		"Requests for a plan that none came of, by reason; the plan in force stays.", "reason")
 	m.instances = gauge("sluice_instances", "Instances, by state.", "app", "state")
 	nvSuccess := counter("nv_inference_request_success", "Number of successful inference requests.", "model", "version")
 	nvFailure := counter("nv_inference_request_failure", "Number of failed inference requests.", "model", "reason")
@@ -213,6 +216,8 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 				delete(m.state, d.Instance)
 			}
 			forget(m.running, d.Instance)
+		case engine.KeepPlan:
+			m.failures.WithLabelValues(d.Reason.String()).Inc()
 		}
 	}
 }

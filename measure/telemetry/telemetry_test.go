@@ -233,7 +233,7 @@ func TestDecisions(t *testing.T) {
 func BenchmarkObserve(b *testing.B) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 32)
 	told := New(c.Spec, Options{})
-	parts := make([]engine.Part, 8)
+	parts := make([]engine.Task, 8)
 	in := make([]engine.Input, 0, 9)
 	out := make([]engine.Decision, 0, 9)
 	b.ReportAllocs()
@@ -246,7 +246,7 @@ func BenchmarkObserve(b *testing.B) {
 		}
 		for k := range parts {
 			id := serving.QueryID(n + k + 1)
-			parts[k] = engine.Part{Query: id, Items: 1}
+			parts[k] = engine.Task{Query: id, Items: 1}
 			in = append(in, engine.Input{
 				Kind: engine.QueryArrived, Query: serving.Query{ID: id, Deadline: 1e9, Items: 1, Variant: serving.None},
 			})
@@ -255,8 +255,34 @@ func BenchmarkObserve(b *testing.B) {
 			told.Outcome(d.Ended(5))
 		}
 		out = append(out, engine.Decision{
-			Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Parts: parts,
+			Kind: engine.StartBatch, Batch: serving.BatchID(n + 8), Instance: 1, Items: 8, Tasks: parts,
 		})
 		told.Observe(serving.Time(n), in, out)
+	}
+}
+
+// Requests that no plan comes of are counted by reason, and the log says why, on a line each.
+func TestPlanFailures(t *testing.T) {
+	told := New(simtest.Uniform(1, 1e6, 1e6, 1e9, 8).Spec, Options{})
+	out := []engine.Decision{
+		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 3, Err: "no\nroom"}},
+		{Kind: engine.KeepPlan, Reason: engine.PlanningFailed, Failure: &engine.PlanFailure{Seq: 4, Err: "no room"}},
+		{Kind: engine.KeepPlan, Reason: engine.PlanInvalid, Failure: &engine.PlanFailure{Seq: 5, Err: "0 slots"}},
+	}
+	told.Observe(1e9, nil, out)
+	for why, want := range map[engine.Reason]float64{engine.PlanningFailed: 2, engine.PlanInvalid: 1} {
+		if got := value(told.metrics.failures.WithLabelValues(why.String())); got != want {
+			t.Errorf("%q is counted %v times, want %v", why, got, want)
+		}
+	}
+	text := ""
+	for _, e := range told.log.latest(9, nil) {
+		text += string(told.line(&e, false))
+	}
+	if want := `    1.000000 keep-plan no #3: no; room (planning failed)
+    1.000000 keep-plan no #4: no room (planning failed)
+    1.000000 keep-plan no #5: 0 slots (the plan is not valid)
+`; text != want {
+		t.Errorf("the log says\n%s, want\n%s", text, want)
 	}
 }

@@ -27,6 +27,8 @@ func (l linear) Latency(v serving.VariantID, d serving.DeviceTypeID, items, _ in
 	return x.base + time.Duration(items)*x.item
 }
 
+func (linear) Learner() profile.Learner { return nil }
+
 func (l linear) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
 // world is n workers of each of three types and apps of one stage with one variant each, with an objective of 100 ms:

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // believed are latencies of n items: base + n*each, by variant and device type.
@@ -20,6 +21,8 @@ type believed [][][2]time.Duration
 func (b believed) Latency(v serving.VariantID, d serving.DeviceTypeID, items, _ int) time.Duration {
 	return b[v][d][0] + time.Duration(items)*b[v][d][1]
 }
+
+func (believed) Learner() profile.Learner { return nil }
 
 func (b believed) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 

@@ -18,10 +18,13 @@ func (Adaptive) Name() string { return "adaptive" }
 // Needs implements Rule.
 func (Adaptive) Needs() plan.Sections { return plan.Limits }
 
+// Traits implements Rule.
+func (Adaptive) Traits() Traits { return Traits{} }
+
 // New implements Rule. The rule keeps no state.
 func (Adaptive) New() Batcher { return adaptive{} }
 
-type adaptive struct{}
+type adaptive struct{ unlearned }
 
 func (adaptive) Decide(v *View) Decision {
 	n, items := v.Fit(v.Limit)
@@ -42,26 +45,26 @@ func (adaptive) Decide(v *View) Decision {
 
 // overdue decides when the n queries that fill the batch would end after the first expires.
 func overdue(v *View, n, items int) Decision {
-	few, fewItems := v.Fit(v.InTime(v.Head().Deadline, items))
+	few, fewItems := v.Fit(v.InTime(v.Head().Deadline(), items))
 	if !v.MayDrop {
 		return v.run(n, MustGo) // everything will be served: the largest batch clears the backlog soonest
 	}
 	if few == 0 {
 		// The stage's part of the objective is used up. What later stages are given besides what they need may still be
 		// enough.
-		if few, fewItems = v.Fit(v.InTime(v.Head().Last, items)); few == 0 {
+		if few, fewItems = v.Fit(v.InTime(v.Head().LatestEnd(), items)); few == 0 {
 			return Decision{Action: Drop, Reason: Hopeless}
 		}
 	}
 	if few == n {
 		return v.run(n, MustGo)
 	}
-	r := v.Instance.Queue.Head()
+	r := v.Instance.Queue().Head()
 	for range few {
 		r = v.Fleet.Next(r)
 	}
 	rest := max(items-fewItems, 1)
-	if v.Now.Add(v.Latency(fewItems)+v.Latency(rest)) <= v.Fleet.Task(r).Last {
+	if v.Now.Add(v.Latency(fewItems)+v.Latency(rest)) <= v.Fleet.Task(r).LatestEnd() {
 		return v.run(few, MustGo)
 	}
 	return Decision{Action: Drop, Reason: TooCostly}

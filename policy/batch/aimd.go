@@ -23,6 +23,9 @@ func (AIMD) Name() string { return "aimd" }
 // Needs implements Rule.
 func (AIMD) Needs() plan.Sections { return plan.Limits }
 
+// Traits implements Rule.
+func (AIMD) Traits() Traits { return Traits{} }
+
 // New implements Rule.
 func (r AIMD) New() Batcher {
 	if r.Release {
@@ -35,14 +38,14 @@ type aimd struct{ target float64 }
 
 func (a *aimd) Decide(v *View) Decision {
 	a.target = min(a.target, float64(v.Limit))
-	n, items := v.Fit(max(int(a.target), int(v.Head().Items)))
+	n, items := v.Fit(max(int(a.target), v.Head().Items()))
 	if items >= int(a.target) || n < v.Ready {
 		return v.run(n, Full)
 	}
 	return v.run(n, Idle)
 }
 
-// Finished implements Observer.
+// Finished implements Batcher.
 func (a *aimd) Finished(_ int, late bool) {
 	if late {
 		a.target = max(1, a.target*backoff)
@@ -58,14 +61,14 @@ func (s *stalling) Decide(v *View) Decision {
 	for s.target > v.Limit && s.target > 1 {
 		s.target /= 2
 	}
-	n, items := v.Fit(max(s.target, int(v.Head().Items)))
+	n, items := v.Fit(max(s.target, v.Head().Items()))
 	if items >= s.target || n < v.Ready {
 		return v.run(n, Full)
 	}
 	return wait(serving.Never)
 }
 
-// Finished implements Observer.
+// Finished implements Batcher.
 func (s *stalling) Finished(_ int, late bool) {
 	if late {
 		s.target = max(1, s.target/2)

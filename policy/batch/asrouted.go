@@ -16,16 +16,19 @@ func (AsRouted) Name() string { return "asrouted" }
 // Needs implements Rule.
 func (AsRouted) Needs() plan.Sections { return 0 }
 
+// Traits implements Rule.
+func (AsRouted) Traits() Traits { return Traits{NeedsChoice: true} }
+
 // New implements Rule.
 func (AsRouted) New() Batcher { return asRouted{} }
 
-type asRouted struct{}
+type asRouted struct{ unlearned }
 
 func (asRouted) Decide(v *View) Decision {
-	c := v.Instance.Choice
-	if q := &v.Instance.Queue; c != serving.None && q.Plain() && q.Unit() {
+	c := v.Instance.Choice()
+	if q := v.Instance.Queue(); c != serving.None && q.Plain() && q.Unit() {
 		if at := v.Instance.Find(c); at >= 0 {
-			if l := &v.Instance.Variants[at]; l.Warm && l.Wanted && v.Ready <= l.Limit {
+			if l := v.Instance.Variant(at); l.Usable() && v.Ready <= l.Limit {
 				return Decision{Action: Run, N: v.Ready, Variant: c, Reason: Routed}
 			}
 		}

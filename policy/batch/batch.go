@@ -13,15 +13,14 @@ import (
 
 // Batcher decides for one instance; every instance has its own, so a rule may keep state. The engine calls Decide when
 // the instance has a free slot and a query waits: after an arrival, a completion, or the time the rule asked for.
+//
+// A batcher that wraps another one embeds it, or answers both methods itself: nothing is asked for beside the port.
 type Batcher interface {
 	// Decide answers what to do now. It is called again at once after Run and Drop, until it waits, nothing is left or
 	// no slot is free. It must not keep v.
 	Decide(v *View) Decision
-}
-
-// Observer is a Batcher that learns from its batches.
-type Observer interface {
-	// Finished tells that a batch of n queries ended; late when any of them missed its deadline.
+	// Finished tells that a batch of n queries ended well; late when any of them missed its deadline. A rule that does
+	// not learn from its batches leaves it.
 	Finished(n int, late bool)
 }
 
@@ -31,15 +30,26 @@ type Rule interface {
 	Name() string
 	// Needs lists the sections of the plan the rule reads.
 	Needs() plan.Sections
+	// Traits says what else a composition has to know of the rule. The answer never changes.
+	Traits() Traits
 	// New returns a batcher for a fresh instance.
 	New() Batcher
 }
 
-// Loner is a Rule that never runs two queries together.
-type Loner interface {
-	// Alone tells that queries run one at a time.
-	Alone() bool
+// Traits is what a composition has to know of a Rule.
+type Traits struct {
+	// Unbatched tells that queries run one at a time: a backlog is then the sum of their own times.
+	Unbatched bool
+	// NeedsChoice tells that the rule runs the variant that the router has chosen (route.Traits.Chooses). A
+	// composition with a router that chooses none is refused.
+	NeedsChoice bool
 }
+
+// unlearned is the part of a Batcher that learns nothing from its batches.
+type unlearned struct{}
+
+// Finished implements Batcher.
+func (unlearned) Finished(int, bool) {}
 
 // Action is what a batcher wants.
 type Action uint8
@@ -87,9 +97,9 @@ func (r Reason) String() string { return reasonNames[r] }
 // View is what a rule may see: one instance, and the queries at the head of its queue that can run together.
 type View struct {
 	Now      serving.Time
-	Fleet    *fleet.Fleet
+	Fleet    *fleet.View
 	Plan     *plan.Plan // in force
-	Monitor  *monitor.Rates
+	Monitor  *monitor.View
 	Instance *fleet.Instance
 	SLO      time.Duration
 	// MayDrop is false when late queries are to be served.
@@ -105,29 +115,15 @@ type View struct {
 
 // Latency returns the believed time of a batch of items of the view's variant were it started now.
 func (v *View) Latency(items int) time.Duration {
-	return v.Fleet.Profile.Latency(v.Variant, v.Instance.DeviceType, items, v.Fleet.AtOnce(v.Instance)+1)
+	return v.Fleet.Latency(v.Variant, v.Instance.DeviceType(), items, v.Fleet.Concurrency(v.Instance)+1)
 }
 
 // Head returns the first waiting query's task.
-func (v *View) Head() *fleet.Task { return v.Fleet.Task(v.Instance.Queue.Head()) }
+func (v *View) Head() *fleet.Task { return v.Fleet.Task(v.Instance.Queue().Head()) }
 
 // Fit returns how many of the first Ready queries make up a batch of at most limit items, and their items.
 func (v *View) Fit(limit int) (n, items int) {
-	if v.Instance.Queue.Unit() {
-		n = min(v.Ready, limit)
-		return n, n
-	}
-	r := v.Instance.Queue.Head()
-	for n < v.Ready {
-		more := int(v.Fleet.Task(r).Items)
-		if items+more > limit {
-			break
-		}
-		items += more
-		n++
-		r = v.Fleet.Next(r)
-	}
-	return n, items
+	return v.Fleet.Prefix(v.Instance.Queue(), v.Ready, limit)
 }
 
 // InTime returns the largest limit in items, at most cap, of a batch that started now would end by deadline; 0 when not
@@ -160,13 +156,13 @@ func wait(until serving.Time) Decision { return Decision{Action: Wait, Until: un
 // it is the head's unless priorities differ.
 func (v *View) earliest(n int) serving.Time {
 	head := v.Head()
-	first := head.Deadline
-	if v.Instance.Queue.Plain() && v.Instance.Queue.Unit() && v.Fleet.Uniform(&v.Instance.Queue) {
+	first := head.Deadline()
+	if v.Instance.Queue().Plain() && v.Instance.Queue().Unit() && v.Fleet.Uniform(v.Instance.Queue()) {
 		return first
 	}
-	r := v.Instance.Queue.Head()
+	r := v.Instance.Queue().Head()
 	for range n {
-		first = min(first, v.Fleet.Task(r).Deadline)
+		first = min(first, v.Fleet.Task(r).Deadline())
 		r = v.Fleet.Next(r)
 	}
 	return first

@@ -13,10 +13,13 @@ func (EarlyDrop) Name() string { return "earlydrop" }
 // Needs implements Rule.
 func (EarlyDrop) Needs() plan.Sections { return plan.Limits }
 
+// Traits implements Rule.
+func (EarlyDrop) Traits() Traits { return Traits{} }
+
 // New implements Rule. The rule keeps no state.
 func (EarlyDrop) New() Batcher { return earlyDrop{} }
 
-type earlyDrop struct{}
+type earlyDrop struct{ unlearned }
 
 func (earlyDrop) Decide(v *View) Decision {
 	all, items := v.Fit(v.Limit)
@@ -28,11 +31,11 @@ func (earlyDrop) Decide(v *View) Decision {
 		return v.run(n, Idle)
 	case v.MayDrop:
 		// The earliest deadline may be behind the head when priorities differ; the head itself may still make it.
-		if n, _ = v.Fit(v.InTime(v.Head().Deadline, items)); n > 0 {
+		if n, _ = v.Fit(v.InTime(v.Head().Deadline(), items)); n > 0 {
 			return v.run(n, Idle)
 		}
 		// Nor is a query late yet that has used up its stage's part of the objective.
-		if n, _ = v.Fit(v.InTime(v.Head().Last, items)); n > 0 {
+		if n, _ = v.Fit(v.InTime(v.Head().LatestEnd(), items)); n > 0 {
 			return v.run(n, Idle)
 		}
 		return Decision{Action: Drop, Reason: Hopeless}

@@ -22,10 +22,16 @@ func (f FillTimeout) Needs() plan.Sections {
 	return plan.Limits | plan.Holds
 }
 
-// New implements Rule. The rule keeps no state.
-func (f FillTimeout) New() Batcher { return fillTimeout{f.Timeout} }
+// Traits implements Rule.
+func (FillTimeout) Traits() Traits { return Traits{} }
 
-type fillTimeout struct{ timeout time.Duration }
+// New implements Rule. The rule keeps no state.
+func (f FillTimeout) New() Batcher { return fillTimeout{timeout: f.Timeout} }
+
+type fillTimeout struct {
+	unlearned
+	timeout time.Duration
+}
 
 func (f fillTimeout) Decide(v *View) Decision {
 	n, items := v.Fit(v.Limit)
@@ -34,12 +40,12 @@ func (f fillTimeout) Decide(v *View) Decision {
 	}
 	hold := f.timeout
 	if hold == 0 {
-		hold = v.Instance.Hold
+		hold = v.Instance.Hold()
 	}
 	// The query that waits longest is the head unless deadlines or priorities were set by clients; a head that jumped
 	// the queue only makes the batch start later than the time-out of the one behind it, never later than the head's
 	// own.
-	if until := v.Head().Ready.Add(hold); v.Now < until {
+	if until := v.Head().ReadyAt().Add(hold); v.Now < until {
 		return wait(until)
 	}
 	return v.run(n, TimedOut)

@@ -13,15 +13,21 @@ func (Fixed) Name() string { return "fixed" }
 // Needs implements Rule.
 func (Fixed) Needs() plan.Sections { return plan.Limits }
 
-// New implements Rule. The rule keeps no state.
-func (f Fixed) New() Batcher { return fixed{f.Size} }
+// Traits implements Rule.
+func (Fixed) Traits() Traits { return Traits{} }
 
-type fixed struct{ size int }
+// New implements Rule. The rule keeps no state.
+func (f Fixed) New() Batcher { return fixed{size: f.Size} }
+
+type fixed struct {
+	unlearned
+	size int
+}
 
 func (f fixed) Decide(v *View) Decision {
 	size := v.Limit
 	if f.size > 0 {
-		size = min(size, max(f.size, int(v.Head().Items)))
+		size = min(size, max(f.size, v.Head().Items()))
 	}
 	n, items := v.Fit(size)
 	if n < v.Ready || items >= size {

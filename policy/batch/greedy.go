@@ -16,31 +16,34 @@ func (Greedy) Name() string { return "greedy" }
 // Needs implements Rule.
 func (Greedy) Needs() plan.Sections { return 0 }
 
+// Traits implements Rule.
+func (Greedy) Traits() Traits { return Traits{} }
+
 // New implements Rule. The rule keeps no state.
 func (Greedy) New() Batcher { return greedy{} }
 
-type greedy struct{}
+type greedy struct{ unlearned }
 
 func (greedy) Decide(v *View) Decision {
-	if !v.Instance.Queue.Plain() || !v.Instance.Queue.Unit() {
+	if !v.Instance.Queue().Plain() || !v.Instance.Queue().Unit() {
 		return mostAccurate{}.Decide(v)
 	}
 	most := 1 // the longest batch that any variant takes
-	for at := range v.Instance.Variants {
-		if l := &v.Instance.Variants[at]; l.Warm && l.Wanted {
-			most = max(most, v.Fleet.Spec.Variants[l.Variant].MaxBatch)
+	for at := range v.Instance.Variants() {
+		if l := v.Instance.Variant(at); l.Usable() {
+			most = max(most, v.Fleet.Spec().Variants[l.Variant].MaxBatch)
 		}
 	}
 	n := min(v.Ready, most)
 	left := v.earliest(n).Sub(v.Now)
 	best, fastest := -1, -1
-	for at := range v.Instance.Variants {
-		l := &v.Instance.Variants[at]
-		if !l.Warm || !l.Wanted || l.Limit < n {
+	for at := range v.Instance.Variants() {
+		l := v.Instance.Variant(at)
+		if !l.Usable() || l.Limit < n {
 			continue
 		}
 		if took := v.latencyOf(l, n); took < profile.Unknown {
-			if fastest < 0 || took < v.latencyOf(&v.Instance.Variants[fastest], n) {
+			if fastest < 0 || took < v.latencyOf(v.Instance.Variant(fastest), n) {
 				fastest = at
 			}
 			if took <= left && (best < 0 || v.better(at, best)) {
@@ -54,5 +57,5 @@ func (greedy) Decide(v *View) Decision {
 	if best < 0 {
 		return mostAccurate{}.Decide(v)
 	}
-	return Decision{Action: Run, N: n, Variant: v.Instance.Variants[best].Variant, Reason: Idle}
+	return Decision{Action: Run, N: n, Variant: v.Instance.Variant(best).Variant, Reason: Idle}
 }

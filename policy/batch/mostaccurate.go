@@ -22,22 +22,25 @@ func (MostAccurate) Name() string { return "mostaccurate" }
 // Needs implements Rule.
 func (MostAccurate) Needs() plan.Sections { return plan.Limits }
 
+// Traits implements Rule.
+func (MostAccurate) Traits() Traits { return Traits{} }
+
 // New implements Rule. The rule keeps no state.
 func (MostAccurate) New() Batcher { return mostAccurate{} }
 
-type mostAccurate struct{}
+type mostAccurate struct{ unlearned }
 
 func (mostAccurate) Decide(v *View) Decision {
-	if !v.Instance.Queue.Plain() {
+	if !v.Instance.Queue().Plain() {
 		// Queries that want a variant of their own: the engine's choice for the first of them stands.
 		return earlyDrop{}.Decide(v)
 	}
 	all := v.Ready
 	first := v.earliest(min(all, v.most()))
 	best := -1
-	for at := range v.Instance.Variants {
-		l := &v.Instance.Variants[at]
-		if !l.Warm || !l.Wanted || v.Items > l.Limit || v.Now.Add(v.latencyOf(l, v.Items)) > first {
+	for at := range v.Instance.Variants() {
+		l := v.Instance.Variant(at)
+		if !l.Usable() || v.Items > l.Limit || v.Now.Add(v.latencyOf(l, v.Items)) > first {
 			continue
 		}
 		if best < 0 || v.better(at, best) {
@@ -45,13 +48,13 @@ func (mostAccurate) Decide(v *View) Decision {
 		}
 	}
 	if best >= 0 {
-		return Decision{Action: Run, N: all, Variant: v.Instance.Variants[best].Variant, Reason: Idle}
+		return Decision{Action: Run, N: all, Variant: v.Instance.Variant(best).Variant, Reason: Idle}
 	}
 	// Too much waits: whoever clears it soonest.
 	fastest, rate := -1, 0.0
-	for at := range v.Instance.Variants {
-		l := &v.Instance.Variants[at]
-		if !l.Warm || !l.Wanted || l.Limit < int(v.Head().Items) {
+	for at := range v.Instance.Variants() {
+		l := v.Instance.Variant(at)
+		if !l.Usable() || l.Limit < v.Head().Items() {
 			continue
 		}
 		items := min(l.Limit, v.Items)
@@ -59,28 +62,29 @@ func (mostAccurate) Decide(v *View) Decision {
 			fastest, rate = at, r
 		}
 	}
-	l := &v.Instance.Variants[fastest]
-	v.Variant, v.Limit = l.Variant, l.Limit
-	return earlyDrop{}.Decide(v)
+	l := v.Instance.Variant(fastest)
+	w := *v
+	w.Variant, w.Limit = l.Variant, l.Limit
+	return earlyDrop{}.Decide(&w)
 }
 
 // most is the largest batch limit of the instance's variants.
 func (v *View) most() int {
 	m := 1
-	for at := range v.Instance.Variants {
-		m = max(m, v.Instance.Variants[at].Limit)
+	for at := range v.Instance.Variants() {
+		m = max(m, v.Instance.Variant(at).Limit)
 	}
 	return m
 }
 
-func (v *View) latencyOf(l *fleet.Loaded, items int) time.Duration {
-	return v.Fleet.Profile.Latency(l.Variant, v.Instance.DeviceType, items, v.Fleet.AtOnce(v.Instance)+1)
+func (v *View) latencyOf(l fleet.Loaded, items int) time.Duration {
+	return v.Fleet.Latency(l.Variant, v.Instance.DeviceType(), items, v.Fleet.Concurrency(v.Instance)+1)
 }
 
 // better tells whether variant a of the instance is more accurate than b, or as accurate and faster.
 func (v *View) better(a, b int) bool {
-	x, y := &v.Instance.Variants[a], &v.Instance.Variants[b]
-	ax, ay := v.Fleet.Spec.Variants[x.Variant].Accuracy, v.Fleet.Spec.Variants[y.Variant].Accuracy
+	x, y := v.Instance.Variant(a), v.Instance.Variant(b)
+	ax, ay := v.Fleet.Spec().Variants[x.Variant].Accuracy, v.Fleet.Spec().Variants[y.Variant].Accuracy
 	if ax != ay {
 		return ax > ay
 	}

@@ -16,23 +16,27 @@ func (PolicyTable) Name() string { return "policytable" }
 // Needs implements Rule.
 func (PolicyTable) Needs() plan.Sections { return plan.Tables }
 
+// Traits implements Rule.
+func (PolicyTable) Traits() Traits { return Traits{} }
+
 // New implements Rule.
 func (PolicyTable) New() Batcher { return &policyTable{} }
 
 type policyTable struct {
+	unlearned
 	of       *plan.Plan
 	policies *plan.Policies
 }
 
 func (b *policyTable) Decide(v *View) Decision {
 	if b.of != v.Plan {
-		b.of, b.policies = v.Plan, v.Plan.PoliciesOf(v.Instance.Stage, v.Instance.DeviceType)
+		b.of, b.policies = v.Plan, v.Plan.PoliciesOf(v.Instance.Stage(), v.Instance.DeviceType())
 	}
-	q := &v.Instance.Queue
+	q := v.Instance.Queue()
 	if b.policies == nil || !q.Plain() || !q.Unit() {
 		return mostAccurate{}.Decide(v)
 	}
-	app := v.Fleet.Spec.Stages[v.Instance.Stage].App
+	app := v.Fleet.Spec().Stages[v.Instance.Stage()].App
 	n := q.Len()
 	left := v.earliest(n).Sub(v.Now)
 	c := b.policies.At(v.Monitor.Recent(v.Now, app)).Choice(n, left)
@@ -40,7 +44,7 @@ func (b *policyTable) Decide(v *View) Decision {
 	if at < 0 {
 		return mostAccurate{}.Decide(v)
 	}
-	if l := &v.Instance.Variants[at]; !l.Warm || !l.Wanted || int(c.Queries) > l.Limit {
+	if l := v.Instance.Variant(at); !l.Usable() || int(c.Queries) > l.Limit {
 		return mostAccurate{}.Decide(v) // still loading: the table holds once it is there
 	}
 	return Decision{Action: Run, N: min(int(c.Queries), v.Ready), Variant: c.Variant, Reason: Tabled}

@@ -33,8 +33,8 @@ func (s situation) view() *View {
 	f := fleet.New(spec, profile.Constant{
 		Base: time.Duration(s.base) * time.Millisecond, PerItem: time.Duration(s.perItem) * time.Millisecond,
 	})
-	i := f.Launch(fleet.Instance{
-		Slots: 1, Hold: time.Duration(s.hold) * time.Millisecond,
+	i := f.Launch(fleet.Placement{
+		Terms:    fleet.Terms{Slots: 1, Hold: time.Duration(s.hold) * time.Millisecond},
 		Variants: []fleet.Loaded{{Limit: s.limit, Wanted: true}},
 	}, 0)
 	f.Warm(i, 0)
@@ -48,16 +48,15 @@ func (s situation) view() *View {
 			ready = s.ready[k]
 		}
 		total += items
-		r := f.NewTask(fleet.Task{
+		r := f.Add(&fleet.Work{
 			Query: serving.QueryID(k + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(d) * ms,
-			Last: serving.Time(s.last) * ms, Ready: serving.Time(ready) * ms,
+			LatestEnd: serving.Time(s.last) * ms, Ready: serving.Time(ready) * ms,
 		})
-		f.SetRank(r, fleet.Rank(0))
 		f.Wait(r)
-		f.Give(r, i, serving.Time(ready)*ms)
+		f.Assign(r, i, serving.Time(ready)*ms)
 	}
 	return &View{
-		Now: serving.Time(s.now) * ms, Fleet: f, Instance: i, MayDrop: !s.keep, Variant: 0, Limit: s.limit,
+		Now: serving.Time(s.now) * ms, Fleet: &f.View, Instance: i, MayDrop: !s.keep, Variant: 0, Limit: s.limit,
 		Ready: len(s.due), Items: total,
 	}
 }
@@ -219,7 +218,6 @@ func TestRules(t *testing.T) {
 // Clipper §4.3.1: one more after each batch in time, a tenth less after a late one.
 func TestAIMDMoves(t *testing.T) {
 	b := AIMD{}.New()
-	o := b.(Observer)
 	sizes := func() int {
 		return b.Decide(situation{base: 1, limit: 32, due: make([]int, 32)}.view()).N
 	}
@@ -227,9 +225,9 @@ func TestAIMDMoves(t *testing.T) {
 		if got := sizes(); got != want {
 			t.Fatalf("batch %d has %d queries", want, got)
 		}
-		o.Finished(want, false)
+		b.Finished(want, false)
 	}
-	o.Finished(11, true) // 11 -> 9.9
+	b.Finished(11, true) // 11 -> 9.9
 	if got := sizes(); got != 9 {
 		t.Errorf("after a late batch of 11: %d, want 9", got)
 	}
@@ -242,8 +240,8 @@ func TestMostAccurateFollowsTheQueue(t *testing.T) {
 			{Name: "slow", Accuracy: 0.9, MaxBatch: 64}, {Name: "middle", Accuracy: 0.8, MaxBatch: 64},
 			{Name: "fast", Accuracy: 0.6, MaxBatch: 64}}}
 	f := fleet.New(spec, perVariant{10 * time.Millisecond, 2 * time.Millisecond, time.Millisecond / 2})
-	i := f.Launch(fleet.Instance{
-		Slots: 1, Variants: []fleet.Loaded{
+	i := f.Launch(fleet.Placement{
+		Terms: fleet.Terms{Slots: 1}, Variants: []fleet.Loaded{
 			{Variant: 0, Limit: 5, Wanted: true}, {Variant: 1, Limit: 25, Wanted: true},
 			{Variant: 2, Limit: 64, Wanted: true},
 		},
@@ -252,21 +250,20 @@ func TestMostAccurateFollowsTheQueue(t *testing.T) {
 		f.Warm(i, serving.VariantID(v))
 	}
 	for n, want := range map[int]serving.VariantID{1: 0, 5: 0, 6: 1, 25: 1, 26: 2, 64: 2, 90: 2} {
-		for i.Queue.Len() < n {
-			r := f.NewTask(fleet.Task{
-				Query: serving.QueryID(i.Queue.Len() + 1), Items: 1, Pin: serving.None, Deadline: 100 * ms,
+		for i.Queue().Len() < n {
+			r := f.Add(&fleet.Work{
+				Query: serving.QueryID(i.Queue().Len() + 1), Items: 1, Pin: serving.None, Deadline: 100 * ms,
 			})
-			f.SetRank(r, fleet.Rank(0))
 			f.Wait(r)
-			f.Give(r, i, 0)
+			f.Assign(r, i, 0)
 		}
-		for i.Queue.Len() > n {
-			r := i.Queue.Head()
-			f.Take(r)
-			f.FreeTask(r)
+		for i.Queue().Len() > n {
+			r := i.Queue().Head()
+			f.Dequeue(r)
+			f.Release(r)
 		}
 		d := MostAccurate{}.New().Decide(&View{
-			Fleet: f, Instance: i, MayDrop: true, Variant: 0, Limit: 5, Ready: n, Items: n,
+			Fleet: &f.View, Instance: i, MayDrop: true, Variant: 0, Limit: 5, Ready: n, Items: n,
 		})
 		if d.Action != Run || d.Variant != want || d.N != min(n, 64) {
 			t.Errorf("%d queries wait: %+v, want variant %d", n, d, want)
@@ -279,6 +276,8 @@ type perVariant []time.Duration
 func (p perVariant) Latency(v serving.VariantID, _ serving.DeviceTypeID, items, _ int) time.Duration {
 	return time.Duration(items) * p[v]
 }
+func (perVariant) Learner() profile.Learner { return nil }
+
 func (p perVariant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
 // On random situations: InTime and Fit equal a search by counting, and adaptive neither starts a batch that it believes

@@ -11,12 +11,12 @@ func (Single) Name() string { return "single" }
 // Needs implements Rule.
 func (Single) Needs() plan.Sections { return 0 }
 
-// Alone implements Loner.
-func (Single) Alone() bool { return true }
+// Traits implements Rule.
+func (Single) Traits() Traits { return Traits{Unbatched: true} }
 
 // New implements Rule. The rule keeps no state.
 func (Single) New() Batcher { return single{} }
 
-type single struct{}
+type single struct{ unlearned }
 
 func (single) Decide(v *View) Decision { return v.run(1, Idle) }

@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 	"github.com/sluice-serving/sluice/serving/monitor"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // byVariant believes that n items take n times the variant's number in milliseconds.
@@ -17,18 +18,26 @@ func (b byVariant) Latency(v serving.VariantID, _ serving.DeviceTypeID, items, _
 	return time.Duration(b[v]*items) * time.Millisecond
 }
 
+func (byVariant) Learner() profile.Learner { return nil }
+
 func (b byVariant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
 // queue is an instance with three variants, 40, 20 and 5 ms an item, best first, and queries due at the given
 // milliseconds.
 func queue(due ...int) *View {
+	_, v := queueOf(due...)
+	return v
+}
+
+// queueOf is queue, with the fleet that the instance is in.
+func queueOf(due ...int) (*fleet.Fleet, *View) {
 	spec := &serving.Spec{Apps: []serving.App{{}}, Stages: []serving.Stage{{}}, DeviceTypes: []serving.DeviceType{{}},
 		Variants: []serving.Variant{
 			{Accuracy: 0.9, MaxBatch: 8}, {Accuracy: 0.8, MaxBatch: 8}, {Accuracy: 0.7, MaxBatch: 8},
 		}}
 	f := fleet.New(spec, byVariant{40, 20, 5})
-	i := f.Launch(fleet.Instance{
-		Slots: 1, Variants: []fleet.Loaded{
+	i := f.Launch(fleet.Placement{
+		Terms: fleet.Terms{Slots: 1}, Variants: []fleet.Loaded{
 			{Variant: 0, Limit: 8, Wanted: true}, {Variant: 1, Limit: 8, Wanted: true},
 			{Variant: 2, Limit: 8, Wanted: true},
 		},
@@ -37,14 +46,15 @@ func queue(due ...int) *View {
 		f.Warm(i, serving.VariantID(v))
 	}
 	for k, d := range due {
-		r := f.NewTask(fleet.Task{
+		r := f.Add(&fleet.Work{
 			Query: serving.QueryID(k + 1), Items: 1, Pin: serving.None, Deadline: serving.Time(d) * ms,
 		})
-		f.SetRank(r, fleet.Rank(0))
 		f.Wait(r)
-		f.Give(r, i, 0)
+		f.Assign(r, i, 0)
 	}
-	return &View{Fleet: f, Instance: i, Monitor: monitor.NewRates(1), Limit: 8, Ready: len(due), Items: len(due)}
+	return f, &View{
+		Fleet: &f.View, Instance: i, Monitor: &monitor.NewRates(1).View, Limit: 8, Ready: len(due), Items: len(due),
+	}
 }
 
 func TestGreedy(t *testing.T) {
@@ -98,9 +108,11 @@ func TestPolicyTable(t *testing.T) {
 		}
 		v := queue(c.due...)
 		v.Plan, v.Now = tables, serving.Time(time.Second)
+		seen := monitor.NewRates(1)
 		for range c.load {
-			v.Monitor.Add(v.Now, 0)
+			seen.Add(v.Now, 0)
 		}
+		v.Monitor = &seen.View
 		if d := b.Decide(v); d.Action != Run || d.N != int(c.want.Queries) || d.Variant != c.want.Variant ||
 			d.Reason != Tabled {
 			t.Errorf("%d queries within half a second, due at %v: %d on %d, want %v", c.load, c.due, d.N, d.Variant,
@@ -127,9 +139,11 @@ func BenchmarkPolicyTable(b *testing.B) {
 		set.ByRate = append(set.ByRate, x)
 	}
 	v.Plan = &plan.Plan{Policies: []plan.Policies{set}}
+	seen := monitor.NewRates(1)
 	for k := range 1000 {
-		v.Monitor.Add(serving.Time(k)*500_000, 0)
+		seen.Add(serving.Time(k)*500_000, 0)
 	}
+	v.Monitor = &seen.View
 	v.Now = 20 * ms
 	rule := PolicyTable{}.New()
 	b.ReportAllocs()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // byVariant is a profile in which the answer says what was asked.
@@ -15,6 +16,8 @@ type byVariant struct{}
 func (byVariant) Latency(v serving.VariantID, _ serving.DeviceTypeID, _, _ int) time.Duration {
 	return time.Duration(v)
 }
+func (byVariant) Learner() profile.Learner { return nil }
+
 func (byVariant) Load(v serving.VariantID, _ serving.DeviceTypeID) time.Duration {
 	return time.Duration(10 * v)
 }

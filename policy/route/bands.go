@@ -57,6 +57,9 @@ func (*Bands) Name() string { return "bands" }
 // Needs implements Router.
 func (*Bands) Needs() plan.Sections { return plan.Bands }
 
+// Traits implements Router.
+func (*Bands) Traits() Traits { return Traits{} }
+
 // Route implements Router: logarithmic in the stage's instances for a query, linear while some of them are full, and
 // ten times a second.
 func (o *Bands) Route(v *View) {
@@ -69,9 +72,9 @@ func (o *Bands) Route(v *View) {
 		s.built = false
 		return
 	}
-	rate := v.Monitor.Rate(v.Now, v.Fleet.Spec.Stages[v.Stage].App, bandWindow)
-	if !s.built || s.epoch != v.Fleet.Epoch {
-		s.build(all, v.Fleet.Epoch)
+	rate := v.Monitor.Rate(v.Now, v.Fleet.Spec().Stages[v.Stage].App, bandWindow)
+	if !s.built || s.epoch != v.Fleet.Epoch() {
+		s.build(all, v.Fleet.Epoch())
 		s.divide(rate)
 	} else if rate != s.rate {
 		s.divide(rate)
@@ -86,7 +89,7 @@ func (o *Bands) Route(v *View) {
 		if at >= 0 {
 			s.serve(at)
 			v.Assign(r, all[at])
-		} else if !t.Special && t.Items == 1 {
+		} else if !t.Special() && t.Items() == 1 {
 			return // there is room for nothing
 		}
 		r = next
@@ -98,7 +101,8 @@ func (s *bandedStage) build(all []*fleet.Instance, epoch uint64) {
 	s.weightedStage.build(all, epoch)
 	s.parts, s.order = s.parts[:0], s.order[:0]
 	for at, i := range all {
-		s.parts = append(s.parts, part{low: i.Low, up: i.Up})
+		low, up := i.Band()
+		s.parts = append(s.parts, part{low: low, up: up})
 		s.order = append(s.order, int32(at))
 	}
 	slices.SortStableFunc(s.order, func(a, b int32) int { return cmp.Compare(s.parts[b].up, s.parts[a].up) })
@@ -172,11 +176,11 @@ func takes(v *View, i *fleet.Instance, t *fleet.Task) bool {
 	if !v.Fleet.CanServe(i, t) {
 		return false
 	}
-	items := i.Queue.Items()
-	if items > 0 && items+int(t.Items) > i.Limit() {
+	items := i.Queue().Items()
+	if items > 0 && items+t.Items() > i.Limit() {
 		return false
 	}
-	late := v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[t.Stage].App].Late
-	return i.FreeSlots() > 0 || late == serving.ServeLate || t.Patient > 0 ||
-		v.Now.Add(v.Fleet.Backlog(i, v.Now, int(t.Items))) <= t.Deadline
+	late := v.Fleet.Spec().Apps[v.Fleet.Spec().Stages[t.Stage()].App].Late
+	return i.FreeSlots() > 0 || late == serving.ServeLate || t.ColdUntil() > 0 ||
+		v.Now.Add(v.Fleet.Backlog(i, v.Now, t.Items())) <= t.Deadline()
 }

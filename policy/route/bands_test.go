@@ -16,7 +16,8 @@ import (
 func bounded(limit int, bounds ...[2]float64) *fleet.Fleet {
 	f := pool(make([]float64, len(bounds)), limit)
 	for k, i := range f.Ready(0) {
-		i.Low, i.Up = bounds[k][0], bounds[k][1]
+		f.SetTerms(i, fleet.Terms{Slots: 1, Low: bounds[k][0], Up: bounds[k][1]})
+		f.Refresh(i)
 	}
 	return f
 }
@@ -174,7 +175,7 @@ func TestBandsDoNotOverfill(t *testing.T) {
 		m.Add(serving.Time(k)*3e7, 0) // 30/s: one instance is enough
 	}
 	o := NewBands()
-	v := &View{Now: 9e8, Fleet: f, Monitor: m}
+	v := seeWith(f, 9e8, nil, m)
 	arrive(f, 1, 3)
 	o.Route(v)
 	if got := lengths(f); !equal(got, []int{3, 0, 0}) {
@@ -190,7 +191,9 @@ func TestBandsDoNotOverfill(t *testing.T) {
 	if got := lengths(f); !equal(got, []int{4, 4, 4}) || f.Central(0).Len() != 4 {
 		t.Errorf("one batch started: %v, and %d wait centrally", got, f.Central(0).Len())
 	}
-	i := f.Launch(fleet.Instance{Slots: 1, Low: 1, Up: 2, Variants: []fleet.Loaded{{Limit: 2, Wanted: true}}}, 0)
+	i := f.Launch(fleet.Placement{
+		Terms: fleet.Terms{Slots: 1, Low: 1, Up: 2}, Variants: []fleet.Loaded{{Limit: 2, Wanted: true}},
+	}, 0)
 	o.Route(v)
 	if f.Central(0).Len() != 4 {
 		t.Error("an instance that launches was given queries")
@@ -199,7 +202,7 @@ func TestBandsDoNotOverfill(t *testing.T) {
 	f.Drain(f.Ready(0)[0])
 	f.Start(f.Instance(1), 2, 0, 4, 9e8, time.Millisecond)
 	o.Route(v)
-	if got := lengths(f); !equal(got, []int{4, 4, 2}) || f.Central(0).Len() != 2 || f.Instance(1).Queue.Len() != 0 {
+	if got := lengths(f); !equal(got, []int{4, 4, 2}) || f.Central(0).Len() != 2 || f.Instance(1).Queue().Len() != 0 {
 		t.Errorf("one drains, one has come: %v, and %d wait centrally", got, f.Central(0).Len())
 	}
 	if err := f.Check(); err != nil {
@@ -212,8 +215,8 @@ func TestBandsDoNotOverfill(t *testing.T) {
 func TestBandsWaitForNoneThatIsTooLate(t *testing.T) {
 	for _, late := range []serving.LatePolicy{serving.DropLate, serving.ServeLate} {
 		f := bounded(1, [2]float64{1, 5}, [2]float64{1, 5}) // a query takes 2 ms
-		f.Spec.Apps[0].Late = late
-		v := &View{Now: 1e9 - 5e6, Fleet: f, Monitor: monitor.NewRates(1)}
+		f.Spec().Apps[0].Late = late
+		v := seeAt(f, 1e9-5e6)
 		o := NewBands()
 		arrive(f, 1, 2)
 		o.Route(v)
@@ -246,21 +249,20 @@ func BenchmarkBands(b *testing.B) {
 			}
 			f := bounded(1<<30, bounds...)
 			m := monitor.NewRates(1)
-			o, v := NewBands(), &View{Now: 1e9, Fleet: f, Monitor: m}
+			o, v := NewBands(), seeWith(f, 1e9, nil, m)
 			now, n := serving.Time(0), 0
 			b.ReportAllocs()
 			for b.Loop() {
 				now += 1e6
 				m.Add(now, 0)
-				v.Now = now
 				n++
 				arrive(f, n, 1)
-				v.Touched = v.Touched[:0]
+				v.Begin(now, 0, nil)
 				o.Route(v)
-				for _, i := range v.Touched {
-					r := i.Queue.Head()
-					f.Take(r)
-					f.FreeTask(r)
+				for _, i := range v.Touched() {
+					r := i.Queue().Head()
+					f.Dequeue(r)
+					f.Release(r)
 				}
 			}
 		})

@@ -16,9 +16,12 @@ func (Eager) Name() string { return "eager" }
 // Needs implements Router.
 func (Eager) Needs() plan.Sections { return plan.Tables }
 
+// Traits implements Router.
+func (Eager) Traits() Traits { return Traits{} }
+
 // Route implements Router.
 func (Eager) Route(v *View) {
-	app := v.Fleet.Spec.Stages[v.Stage].App
+	app := v.Fleet.Spec().Stages[v.Stage].App
 	waiting := v.Waiting()
 	for _, i := range v.Instances() {
 		if waiting.Len() == 0 {
@@ -28,15 +31,15 @@ func (Eager) Route(v *View) {
 			continue
 		}
 		take := i.Limit()
-		if x := v.Plan.PoliciesOf(v.Stage, i.DeviceType); x != nil && waiting.Plain() && waiting.Unit() {
-			first := v.Fleet.Task(waiting.Head()).Deadline
+		if x := v.Plan.PoliciesOf(v.Stage, i.DeviceType()); x != nil && waiting.Plain() && waiting.Unit() {
+			first := v.Fleet.Task(waiting.Head()).Deadline()
 			take = int(x.At(v.Monitor.Recent(v.Now, app)).Choice(waiting.Len(), first.Sub(v.Now)).Queries)
 		}
 		for r := waiting.Head(); r != fleet.Nil && take > 0; {
 			next := v.Fleet.Next(r)
 			if t := v.Fleet.Task(r); v.Fleet.CanServe(i, t) {
 				v.Assign(r, i)
-				take -= int(t.Items)
+				take -= t.Items()
 			}
 			r = next
 		}

@@ -21,6 +21,9 @@ func (EarliestFinish) Name() string { return "earliestfinish" }
 // Needs implements Router.
 func (EarliestFinish) Needs() plan.Sections { return 0 }
 
+// Traits implements Router.
+func (EarliestFinish) Traits() Traits { return Traits{} }
+
 // Route implements Router. It takes time in proportion to the stage's instances for each query.
 func (EarliestFinish) Route(v *View) {
 	all := v.Instances()
@@ -31,7 +34,7 @@ func (EarliestFinish) Route(v *View) {
 			if !v.Fleet.CanServe(i, t) {
 				continue
 			}
-			if end := v.Fleet.Backlog(i, v.Now, int(t.Items)); best == nil || end < soonest {
+			if end := v.Fleet.Backlog(i, v.Now, t.Items()); best == nil || end < soonest {
 				best, soonest = i, end
 			}
 		}

@@ -36,13 +36,16 @@ func (*FCFS) Name() string { return "fcfs" }
 // Needs implements Router.
 func (*FCFS) Needs() plan.Sections { return 0 }
 
+// Traits implements Router.
+func (*FCFS) Traits() Traits { return Traits{} }
+
 // Route implements Router.
 func (o *FCFS) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
 		o.stages = append(o.stages, fcfsStage{})
 	}
 	s := &o.stages[v.Stage]
-	if !s.built || s.epoch != v.Fleet.Epoch {
+	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}
 	// Instances that were full for a query without requirements stay full for the rest of this round.
@@ -53,7 +56,7 @@ func (o *FCFS) Route(v *View) {
 		for at := from; at < len(s.order); at++ {
 			i := s.order[at]
 			if o.Idle && !open(i) || !Free(v.Fleet, i, t) {
-				if at == from && (i.FreeSlots() == 0 || i.Queue.Items() >= i.Limit() || o.Idle && !open(i)) {
+				if at == from && (i.FreeSlots() == 0 || i.Queue().Items() >= i.Limit() || o.Idle && !open(i)) {
 					from++
 				}
 				continue
@@ -66,30 +69,30 @@ func (o *FCFS) Route(v *View) {
 }
 
 func (s *fcfsStage) build(v *View) {
-	s.epoch, s.built = v.Fleet.Epoch, true
+	s.epoch, s.built = v.Fleet.Epoch(), true
 	s.order = append(s.order[:0], v.Instances()...)
 	rank := func(i *fleet.Instance) int {
 		if v.Plan == nil || len(v.Plan.Prefer) == 0 {
 			return 0
 		}
-		if at := slices.Index(v.Plan.Prefer, i.DeviceType); at >= 0 {
+		if at := slices.Index(v.Plan.Prefer, i.DeviceType()); at >= 0 {
 			return at
 		}
 		return len(v.Plan.Prefer)
 	}
-	big := fleet.Task{Items: int32(largest(v)), Pin: serving.None}
+	big := fleet.Work{Items: int32(largest(v)), Pin: serving.None}
 	slices.SortStableFunc(s.order, func(a, b *fleet.Instance) int {
 		if d := rank(a) - rank(b); d != 0 {
 			return d
 		}
-		la, lb := v.Fleet.Fastest(a, &big), v.Fleet.Fastest(b, &big)
+		la, lb := v.Fleet.FastestFor(a, &big), v.Fleet.FastestFor(b, &big)
 		switch {
 		case la < lb:
 			return -1
 		case la > lb:
 			return 1
 		}
-		return int(a.ID - b.ID)
+		return int(a.ID() - b.ID())
 	})
 }
 
@@ -98,7 +101,7 @@ func (s *fcfsStage) build(v *View) {
 func largest(v *View) int {
 	n := math.MaxInt32
 	for _, i := range v.Instances() {
-		if i.Active >= 0 {
+		if i.Active() >= 0 {
 			n = min(n, i.Limit())
 		}
 	}
@@ -106,20 +109,20 @@ func largest(v *View) int {
 }
 
 // open tells whether i has a free slot that no queued query waits for.
-func open(i *fleet.Instance) bool { return i.FreeSlots() > i.Queue.Len() }
+func open(i *fleet.Instance) bool { return i.FreeSlots() > i.Queue().Len() }
 
 // Free tells whether instance i has a free slot and room for t in the batch it is filling.
-func Free(f *fleet.Fleet, i *fleet.Instance, t *fleet.Task) bool {
+func Free(f *fleet.View, i *fleet.Instance, t *fleet.Task) bool {
 	if i.FreeSlots() == 0 {
 		return false
 	}
 	limit := i.Limit()
-	if t.Special || int(t.Items) > limit { // another variant than the active one may take it
+	if t.Special() || t.Items() > limit { // another variant than the active one may take it
 		at := f.Choose(i, t)
 		if at < 0 {
 			return false
 		}
-		limit = i.Variants[at].Limit
+		limit = i.Variant(at).Limit
 	}
-	return i.Queue.Items()+int(t.Items) <= limit
+	return i.Queue().Items()+t.Items() <= limit
 }

@@ -41,6 +41,9 @@ func (*Matching) Name() string { return "matching" }
 // Needs implements Router.
 func (*Matching) Needs() plan.Sections { return 0 }
 
+// Traits implements Router.
+func (*Matching) Traits() Traits { return Traits{} }
+
 const (
 	// xi is the part of the objective that may be used by what is believed (§5.1, "noise safeguard").
 	xi = 0.98
@@ -91,7 +94,7 @@ func (o *Matching) Route(v *View) {
 		o.stages = append(o.stages, matchingStage{})
 	}
 	s := &o.stages[v.Stage]
-	if !s.built || s.epoch != v.Fleet.Epoch {
+	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v, o.cells)
 	}
 	for s.round(v) && s.slots {
@@ -115,7 +118,7 @@ func (s *matchingStage) round(v *View) bool {
 }
 
 func (s *matchingStage) build(v *View, cells int) {
-	s.epoch, s.built, s.slots, s.largest = v.Fleet.Epoch, true, false, largest(v)
+	s.epoch, s.built, s.slots, s.largest = v.Fleet.Epoch(), true, false, largest(v)
 	s.kinds = s.kinds[:0]
 	all := slices.Clone(v.Instances())
 	cells = max(min(cells, len(all)), 1)
@@ -127,14 +130,14 @@ func (s *matchingStage) build(v *View, cells int) {
 		c := &s.cells[k]
 		c.instances, c.kind = c.instances[:0], c.kind[:0]
 	}
-	slices.SortStableFunc(all, func(a, b *fleet.Instance) int { return cmp.Compare(a.DeviceType, b.DeviceType) })
+	slices.SortStableFunc(all, func(a, b *fleet.Instance) int { return cmp.Compare(a.DeviceType(), b.DeviceType()) })
 	for k, i := range all {
-		if i.Active < 0 {
+		if i.Active() < 0 {
 			continue
 		}
 		var at int
 		s.kinds, at = kindOf(s.kinds, i)
-		s.slots = s.slots || i.Slots > 1
+		s.slots = s.slots || i.Slots() > 1
 		c := &s.cells[k%cells]
 		c.instances, c.kind = append(c.instances, i), append(c.kind, int32(at))
 	}
@@ -170,7 +173,9 @@ func (s *matchingStage) look(v *View) bool {
 
 // kindOf returns the place of an instance's kind among kinds, which it is added to if it is new.
 func kindOf(kinds []matchingKind, i *fleet.Instance) ([]matchingKind, int) {
-	x := matchingKind{variant: i.Variants[i.Active].Variant, device: i.DeviceType, slots: i.Slots, limit: i.Limit()}
+	x := matchingKind{
+		variant: i.Variant(i.Active()).Variant, device: i.DeviceType(), slots: i.Slots(), limit: i.Limit(),
+	}
 	for at := range kinds {
 		if y := &kinds[at]; y.variant == x.variant && y.device == x.device && y.slots == x.slots && y.limit == x.limit {
 			return kinds, at
@@ -185,7 +190,7 @@ func weigh(v *View, kinds []matchingKind, largest int) {
 	least := profile.Unknown
 	for k := range kinds {
 		x := &kinds[k]
-		takes := v.Fleet.Profile.Latency(x.variant, x.device, largest, x.slots)
+		takes := v.Fleet.Latency(x.variant, x.device, largest, x.slots)
 		x.weight = float64(max(takes, 1))
 		least = min(least, takes)
 	}
@@ -197,7 +202,7 @@ func weigh(v *View, kinds []matchingKind, largest int) {
 // deal gives each waiting query that can be in time a row in one of the open cells, until they are full.
 func (s *matchingStage) deal(v *View) {
 	s.late = s.late[:0]
-	slo := v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[v.Stage].App].SLO.Latency
+	slo := v.Fleet.Spec().Apps[v.Fleet.Spec().Stages[v.Stage].App].SLO.Latency
 	margin := time.Duration((1 - xi) * float64(slo))
 	open, room := len(s.open), 0
 	for _, at := range s.open {
@@ -205,15 +210,15 @@ func (s *matchingStage) deal(v *View) {
 	}
 	for r := v.Waiting().Head(); r != fleet.Nil && open > 0; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
-		left := t.Deadline.Sub(v.Now) - margin
-		slow := t.Special || int(t.Items) > s.largest
+		left := t.Deadline().Sub(v.Now) - margin
+		slow := t.Special() || t.Items() > s.largest
 		placed, full := false, false
 		if left > 0 {
 			for k := range s.kinds {
 				x := &s.kinds[k]
 				x.takes = math.Inf(1)
-				if int(t.Items) <= x.limit {
-					x.takes = float64(v.Fleet.Profile.Latency(x.variant, x.device, int(t.Items), x.slots))
+				if t.Items() <= x.limit {
+					x.takes = float64(v.Fleet.Latency(x.variant, x.device, t.Items(), x.slots))
 				}
 			}
 			penalty := lateness * float64(max(slo, left+margin)) // with an objective of its own, of that
@@ -274,12 +279,12 @@ func (c *matchingCell) row(v *View, t *fleet.Task, kinds []matchingKind, slow bo
 }
 
 // believed is how long i takes for t alone; profile.Unknown when it cannot serve it.
-func believed(f *fleet.Fleet, i *fleet.Instance, t *fleet.Task) time.Duration {
+func believed(f *fleet.View, i *fleet.Instance, t *fleet.Task) time.Duration {
 	at := f.Choose(i, t)
 	if at < 0 {
 		return profile.Unknown
 	}
-	return f.Profile.Latency(i.Variants[at].Variant, i.DeviceType, int(t.Items), i.Slots)
+	return f.Latency(i.Variant(at).Variant, i.DeviceType(), t.Items(), i.Slots())
 }
 
 // begin matches a cell's queries and assigns those that are in time on a free instance.

@@ -19,6 +19,8 @@ func (l linear) Latency(_ serving.VariantID, d serving.DeviceTypeID, items, _ in
 	return l[d][0] + time.Duration(items)*l[d][1]
 }
 
+func (linear) Learner() profile.Learner { return nil }
+
 func (linear) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 0 }
 
 // mixed is a fleet of one variant with so many instances of each type.
@@ -38,8 +40,9 @@ func mixed(p profile.Profile, counts []int, slo time.Duration, late serving.Late
 	for d, n := range counts {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: string(rune('a' + d))})
 		for range n {
-			i := f.Launch(fleet.Instance{
-				DeviceType: serving.DeviceTypeID(d), Slots: 1, Variants: []fleet.Loaded{{Limit: 1000, Wanted: true}},
+			i := f.Launch(fleet.Placement{
+				DeviceType: serving.DeviceTypeID(d), Terms: fleet.Terms{Slots: 1},
+				Variants: []fleet.Loaded{{Limit: 1000, Wanted: true}},
 			}, 0)
 			f.Warm(i, 0)
 		}
@@ -49,15 +52,14 @@ func mixed(p profile.Profile, counts []int, slo time.Duration, late serving.Late
 
 // come lets a query of so many items wait centrally.
 func come(f *fleet.Fleet, id int, items int, deadline serving.Time) fleet.Ref {
-	r := f.NewTask(fleet.Task{Query: serving.QueryID(id), Items: int32(items), Pin: serving.None, Deadline: deadline})
-	f.SetRank(r, fleet.Rank(0))
+	r := f.Add(&fleet.Work{Query: serving.QueryID(id), Items: int32(items), Pin: serving.None, Deadline: deadline})
 	f.Wait(r)
 	return r
 }
 
 // busy makes an instance run a query until a time.
 func busy(f *fleet.Fleet, i *fleet.Instance, id int, until time.Duration) {
-	f.Give(come(f, id, 1, serving.Never), i, 0)
+	f.Assign(come(f, id, 1, serving.Never), i, 0)
 	f.Start(i, serving.BatchID(id), 0, 1, 0, until)
 }
 
@@ -65,8 +67,8 @@ func busy(f *fleet.Fleet, i *fleet.Instance, id int, until time.Duration) {
 func given(f *fleet.Fleet) [][]int {
 	out := make([][]int, len(f.Ready(0)))
 	for k, i := range f.Ready(0) {
-		for r := i.Queue.Head(); r != fleet.Nil; r = f.Next(r) {
-			out[k] = append(out[k], int(f.Task(r).Query))
+		for r := i.Queue().Head(); r != fleet.Nil; r = f.Next(r) {
+			out[k] = append(out[k], int(f.Task(r).Query()))
 		}
 	}
 	return out
@@ -87,25 +89,26 @@ func run(f *fleet.Fleet, o Router, slo time.Duration, queries [][2]int) int {
 			come(f, next+1, queries[next][1], serving.Time(queries[next][0])*1e6+serving.Time(slo))
 		}
 		for _, i := range f.Ready(0) {
-			if len(i.Running) > 0 && i.Running[0].Expected <= now {
-				b, _ := f.Finish(i, i.Running[0].ID, now)
-				if f.Task(b.Head).Deadline >= now {
+			if i.Running() > 0 && i.Batch(0).Expected <= now {
+				b, _ := f.Finish(i, i.Batch(0).ID, now)
+				if f.Task(b.Head).Deadline() >= now {
 					inTime++
 				}
-				f.FreeTask(b.Head)
+				f.Release(b.Head)
 			}
 		}
-		o.Route(&View{Now: now, Fleet: f})
+		o.Route(seeAt(f, now))
 		wake := serving.Never
 		if next < len(queries) {
 			wake = serving.Time(queries[next][0]) * 1e6
 		}
 		for _, i := range f.Ready(0) {
-			if len(i.Running) == 0 && i.Queue.Len() > 0 {
+			if i.Running() == 0 && i.Queue().Len() > 0 {
 				batch++
-				f.Start(i, batch, 0, 1, now, f.Fastest(i, f.Task(i.Queue.Head())))
+				f.Start(i, batch, 0, 1, now, f.Fastest(i, f.Task(i.Queue().Head())))
 			}
-			for _, b := range i.Running {
+			for k := range i.Running() {
+				b := i.Batch(k)
 				wake = min(wake, b.Expected)
 			}
 		}
@@ -161,10 +164,10 @@ func TestMatchingAgainstBruteForce(t *testing.T) {
 			r := come(f, q+1, 1+rng.IntN(500), serving.Time(rng.Int64N(int64(slo))))
 			tasks = append(tasks, *f.Task(r))
 		}
-		slices.SortFunc(tasks, func(a, b fleet.Task) int { return int(a.Deadline - b.Deadline) })
+		slices.SortFunc(tasks, func(a, b fleet.Task) int { return int(a.Deadline() - b.Deadline()) })
 		base := math.Inf(1)
 		for _, i := range ready {
-			base = min(base, float64(beliefs.Latency(0, i.DeviceType, 1000, 1)))
+			base = min(base, float64(beliefs.Latency(0, i.DeviceType(), 1000, 1)))
 		}
 		var rows [][]float64
 		var ids []int
@@ -172,14 +175,14 @@ func TestMatchingAgainstBruteForce(t *testing.T) {
 		for _, x := range tasks {
 			row, makes := make([]float64, len(ready)), false
 			for k, i := range ready {
-				l := wait[k] + beliefs.Latency(0, i.DeviceType, int(x.Items), 1)
+				l := wait[k] + beliefs.Latency(0, i.DeviceType(), x.Items(), 1)
 				row[k] = penalty
-				if float64(l) <= float64(x.Deadline)-0.02*float64(slo) {
-					row[k], makes = base/float64(beliefs.Latency(0, i.DeviceType, 1000, 1))*float64(l), true
+				if float64(l) <= float64(x.Deadline())-0.02*float64(slo) {
+					row[k], makes = base/float64(beliefs.Latency(0, i.DeviceType(), 1000, 1))*float64(l), true
 				}
 			}
 			if makes && len(rows) < 2*len(ready) {
-				rows, ids = append(rows, row), append(ids, int(x.Query))
+				rows, ids = append(rows, row), append(ids, int(x.Query()))
 			}
 		}
 		most, want := math.Inf(1), make([]int, len(ready)) // by instance the query that begins
@@ -212,9 +215,9 @@ func TestMatchingAgainstBruteForce(t *testing.T) {
 		try(0, max(len(rows)-len(ready), 0), 0)
 		late := make(map[int]bool)
 		for _, x := range tasks {
-			late[int(x.Query)] = !slices.Contains(ids, int(x.Query))
+			late[int(x.Query())] = !slices.Contains(ids, int(x.Query()))
 		}
-		NewMatching(1).Route(&View{Fleet: f})
+		NewMatching(1).Route(see(f))
 		for k, got := range given(f) {
 			if want[k] != 0 && !slices.Equal(got, []int{want[k]}) || want[k] == 0 && len(got) > 0 && !late[got[0]] {
 				t.Fatalf("seed %d: instance %d was given %v, want %d of %v", seed, k, got, want[k], want)
@@ -230,10 +233,10 @@ func TestMatchingMargin(t *testing.T) {
 		want  [][]int
 	}{{98 * ms, [][]int{nil, {1}}}, {98*ms + 1, [][]int{{1}, nil}}} {
 		// The second instance is so slow for the largest query that its time is worth nearly nothing.
-		f := mixed(linear{{50 * ms, 0}, {c.takes - 1000, 1000}}, []int{1, 1}, 100*ms, serving.DropLate)
-		f.Profile = weighted{f.Profile}
+		p := weighted{linear{{50 * ms, 0}, {c.takes - 1000, 1000}}}
+		f := mixed(p, []int{1, 1}, 100*ms, serving.DropLate)
 		come(f, 1, 1, serving.Time(100*ms))
-		NewMatching(1).Route(&View{Fleet: f})
+		NewMatching(1).Route(see(f))
 		if got := given(f); !alike(got, c.want...) {
 			t.Errorf("the cheap instance takes %v of 100ms: %v, want %v", c.takes, got, c.want)
 		}
@@ -255,12 +258,12 @@ func TestMatchingWaitsAndMatchesAgain(t *testing.T) {
 	busy(f, f.Ready(0)[0], 99, 20*ms)
 	come(f, 1, 300, serving.Time(100*ms)) // 40 ms on the first, 310 ms on the second
 	o := NewMatching(1)
-	o.Route(&View{Fleet: f})
+	o.Route(see(f))
 	if got := given(f); !alike(got, nil, nil) {
 		t.Errorf("%v, want nothing to begin", got)
 	}
 	f.Finish(f.Ready(0)[0], 99, serving.Time(20*ms))
-	o.Route(&View{Now: serving.Time(20 * ms), Fleet: f})
+	o.Route(seeAt(f, serving.Time(20*ms)))
 	if got := given(f); !alike(got, []int{1}, nil) {
 		t.Errorf("%v, want query 1 on the first", got)
 	}
@@ -274,7 +277,7 @@ func TestMatchingHopelessDoNotBlock(t *testing.T) {
 	}
 	come(f, 11, 100, serving.Time(50*ms))
 	o := NewMatching(1)
-	v := &View{Now: serving.Time(10 * ms), Fleet: f}
+	v := seeAt(f, serving.Time(10*ms))
 	o.Route(v)
 	if got := given(f); !alike(got, []int{11}, []int{1}) {
 		t.Errorf("%v, want the one that can be in time, and the first late one", got)
@@ -287,7 +290,7 @@ func TestMatchingHopelessDoNotBlock(t *testing.T) {
 	come(f, 4, 100, serving.Time(90*ms))
 	come(f, 5, 100, serving.Time(91*ms))
 	o = NewMatching(1)
-	o.Route(&View{Fleet: f})
+	o.Route(see(f))
 	if got := given(f); !alike(got, []int{4}, []int{5}) {
 		t.Fatalf("%v, want 4 and 5", got)
 	}
@@ -295,7 +298,7 @@ func TestMatchingHopelessDoNotBlock(t *testing.T) {
 		f.Start(i, serving.BatchID(k+1), 0, 1, 0, 20*ms)
 		f.Finish(i, serving.BatchID(k+1), serving.Time(20*ms))
 	}
-	o.Route(&View{Now: serving.Time(20 * ms), Fleet: f})
+	o.Route(seeAt(f, serving.Time(20*ms)))
 	if got := given(f); !alike(got, []int{1}, []int{2}) {
 		t.Errorf("%v, want 1 and 2", got)
 	}
@@ -307,7 +310,7 @@ func TestMatchingWindow(t *testing.T) {
 	for q, items := range []int{500, 400, 1} {
 		come(f, q+1, items, serving.Time(300*ms)+serving.Time(q))
 	}
-	NewMatching(1).Route(&View{Fleet: f})
+	NewMatching(1).Route(see(f))
 	if got := given(f); !alike(got, []int{2}) {
 		t.Errorf("%v, want the smaller of the first two", got)
 	}
@@ -322,21 +325,20 @@ var foresighted = map[string]func() Router{"matching": func() Router {
 func TestRequirementsAreKept(t *testing.T) {
 	for name, rule := range foresighted {
 		f := mixed(linear{{10 * ms, ms / 10}, {20 * ms, ms / 10}}, []int{1, 1}, time.Second, serving.ServeLate)
-		f.Spec.Variants = append(f.Spec.Variants, serving.Variant{Name: "other", Accuracy: 0.9, MaxBatch: 2000})
+		f.Spec().Variants = append(f.Spec().Variants, serving.Variant{Name: "other", Accuracy: 0.9, MaxBatch: 2000})
 		i := f.Ready(0)[1]
-		i.Variants = append(i.Variants, fleet.Loaded{Variant: 1, Limit: 2000, Wanted: true})
+		f.AddVariant(i, fleet.Loaded{Variant: 1, Limit: 2000, Wanted: true})
 		f.Warm(i, 1)
 		o := rule()
-		r := f.NewTask(fleet.Task{Query: 1, Items: 1, Pin: 1, Deadline: serving.Time(time.Second)})
-		f.SetRank(r, fleet.Rank(0))
+		r := f.Add(&fleet.Work{Query: 1, Items: 1, Pin: 1, Deadline: serving.Time(time.Second)})
 		f.Wait(r)
 		come(f, 2, 1500, serving.Time(time.Second)+1)
-		o.Route(&View{Fleet: f})
+		o.Route(see(f))
 		if got := given(f); !alike(got, nil, []int{1}) {
 			t.Errorf("%s: %v, want the pinned query on the second", name, got)
 		}
-		f.Take(r)
-		o.Route(&View{Fleet: f})
+		f.Dequeue(r)
+		o.Route(see(f))
 		if got := given(f); !alike(got, nil, []int{2}) {
 			t.Errorf("%s: %v, want the large query on the second", name, got)
 		}
@@ -347,11 +349,12 @@ func TestRequirementsAreKept(t *testing.T) {
 func TestSlotsAreFilled(t *testing.T) {
 	for name, rule := range foresighted {
 		f := mixed(linear{{10 * ms, ms / 10}}, []int{2}, time.Second, serving.DropLate)
-		f.Ready(0)[0].Slots = 3
+		f.SetTerms(f.Ready(0)[0], fleet.Terms{Slots: 3})
+		f.Refresh(f.Ready(0)[0])
 		for q := range 6 {
 			come(f, q+1, 10, serving.Time(time.Second)+serving.Time(q))
 		}
-		rule().Route(&View{Fleet: f})
+		rule().Route(see(f))
 		if got := lengths(f); !equal(got, []int{3, 1}) {
 			t.Errorf("%s: %v, want 3 and 1", name, got)
 		}
@@ -365,11 +368,11 @@ func TestMatchingCells(t *testing.T) {
 	for q := range 12 {
 		come(f, q+1, 20+q, serving.Time(400*ms)+serving.Time(q))
 	}
-	o.Route(&View{Fleet: f})
+	o.Route(see(f))
 	for _, c := range o.stages[0].cells {
 		types := [2]int{}
 		for _, i := range c.instances {
-			types[i.DeviceType]++
+			types[i.DeviceType()]++
 		}
 		if types != [2]int{1, 2} {
 			t.Errorf("a cell has %v of each type, want 1 and 2", types)
@@ -387,7 +390,7 @@ func TestFCFSPrefersTheBaseType(t *testing.T) {
 	for q, items := range []int{1, 900, 2, 3} {
 		come(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
 	}
-	(&FCFS{Idle: true}).Route(&View{Fleet: f})
+	(&FCFS{Idle: true}).Route(see(f))
 	if got := given(f); !alike(got, []int{2}, []int{3}, []int{1}) {
 		t.Errorf("%v, want 1 on the third instance, 2 and 3 on the others", got)
 	}
@@ -400,14 +403,14 @@ func TestThreshold(t *testing.T) {
 	for q, items := range []int{101, 100, 500, 7, 8} {
 		come(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
 	}
-	NewThreshold(100).Route(&View{Fleet: f})
+	NewThreshold(100).Route(see(f))
 	if got := given(f); !alike(got, []int{2}, []int{4}, []int{1}) {
 		t.Errorf("%v, want the first large query on the third instance, which is of the base type, the first small "+
 			"ones on the others", got)
 	}
 	f = mixed(beliefs, []int{0, 1}, 100*ms, serving.ServeLate)
 	come(f, 1, 5, serving.Time(100*ms))
-	NewThreshold(100).Route(&View{Fleet: f})
+	NewThreshold(100).Route(see(f))
 	if got := given(f); !alike(got, []int{1}) {
 		t.Errorf("%v: a small query must go to the base type where there is no other", got)
 	}
@@ -434,7 +437,7 @@ func BenchmarkMatching(b *testing.B) {
 				come(f, q+1, 10*(1+rng.IntN(100)), serving.Time(150+rng.IntN(200))*1e6)
 			}
 			o := NewMatching(c.cells)
-			v := &View{Fleet: f}
+			v := see(f)
 			o.stages = make([]matchingStage, 1)
 			s := &o.stages[0]
 			s.build(v, c.cells)

@@ -24,6 +24,9 @@ func (*Random) Name() string { return "random" }
 // Needs implements Router.
 func (*Random) Needs() plan.Sections { return plan.Shares }
 
+// Traits implements Router.
+func (*Random) Traits() Traits { return Traits{} }
+
 // Route implements Router.
 func (o *Random) Route(v *View) {
 	all := v.Instances()
@@ -35,7 +38,7 @@ func (o *Random) Route(v *View) {
 		for i := range all {
 			if v.Fleet.CanServe(all[i], t) {
 				o.draws = append(o.draws, i)
-				total += all[i].Share
+				total += all[i].Share()
 			}
 		}
 		if len(o.draws) > 0 {
@@ -52,7 +55,7 @@ func (o *Random) draw(all []*fleet.Instance, total float64) int {
 	}
 	x := o.rng.Float64() * total
 	for _, i := range o.draws {
-		if x -= all[i].Share; x < 0 {
+		if x -= all[i].Share(); x < 0 {
 			return i
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
 // Over many draws every instance gets its share, within four standard deviations; without shares each alike.
@@ -16,15 +14,14 @@ func TestRandomFollowsTheShares(t *testing.T) {
 		o := NewRandom(rng)
 		shares := make([]float64, 2+rng.IntN(5))
 		total := 0.0
-		all := make([]*fleet.Instance, len(shares))
 		for i := range shares {
 			if seed%3 != 0 {
 				shares[i] = rng.Float64()
 			}
 			total += shares[i]
-			all[i] = &fleet.Instance{Share: shares[i]}
 			o.draws = append(o.draws, i)
 		}
+		all := pool(shares, 8).Ready(0)
 		got := make([]int, len(shares))
 		for range n {
 			got[o.draw(all, total)]++

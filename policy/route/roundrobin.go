@@ -18,6 +18,9 @@ func (*RoundRobin) Name() string { return "roundrobin" }
 // Needs implements Router.
 func (*RoundRobin) Needs() plan.Sections { return 0 }
 
+// Traits implements Router.
+func (*RoundRobin) Traits() Traits { return Traits{} }
+
 // Route implements Router.
 func (o *RoundRobin) Route(v *View) {
 	for len(o.turn) <= int(v.Stage) {

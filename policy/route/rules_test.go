@@ -8,12 +8,26 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
 )
+
+// see is what a router sees of a fleet at the start of a run, seeAt at a time, seeWith with a plan in force and what
+// was seen of the demand.
+func see(f *fleet.Fleet) *View { return seeAt(f, 0) }
+
+func seeAt(f *fleet.Fleet, now serving.Time) *View { return seeWith(f, now, nil, monitor.NewRates(1)) }
+
+func seeWith(f *fleet.Fleet, now serving.Time, p *plan.Plan, m *monitor.Rates) *View {
+	v := &View{}
+	v.Open(f, &m.View)
+	v.Begin(now, 0, p)
+	return v
+}
 
 func lengths(f *fleet.Fleet) []int {
 	var out []int
 	for _, i := range f.Ready(0) {
-		out = append(out, i.Queue.Len())
+		out = append(out, i.Queue().Len())
 	}
 	return out
 }
@@ -34,9 +48,9 @@ func TestRoundRobinTakesTurns(t *testing.T) {
 	f := pool([]float64{1, 1, 1}, 8)
 	o := NewRoundRobin()
 	arrive(f, 1, 2)
-	o.Route(&View{Fleet: f})
+	o.Route(see(f))
 	arrive(f, 3, 5)
-	o.Route(&View{Fleet: f})
+	o.Route(see(f))
 	if got := lengths(f); !equal(got, []int{3, 2, 2}) {
 		t.Errorf("7 queries in turns over 3 instances: %v", got)
 	}
@@ -52,40 +66,42 @@ func TestShortestQueueIsShortest(t *testing.T) {
 		before := make(map[serving.InstanceID]int)
 		least := 1 << 30
 		for _, i := range f.Ready(0) {
-			before[i.ID] = i.Outstanding()
+			before[i.ID()] = i.Outstanding()
 			least = min(least, i.Outstanding())
 		}
 		arrive(f, n, 1)
-		o.Route(&View{Fleet: f})
+		o.Route(see(f))
 		for _, i := range f.Ready(0) {
-			if i.Outstanding() > before[i.ID] && before[i.ID] != least {
-				t.Fatalf("query %d went to an instance with %d queries, the shortest had %d", n, before[i.ID], least)
+			if i.Outstanding() > before[i.ID()] && before[i.ID()] != least {
+				t.Fatalf("query %d went to an instance with %d queries, the shortest had %d", n, before[i.ID()], least)
 			}
 		}
 		// Random progress: some instance starts or ends a batch.
 		i := f.Ready(0)[rng.IntN(5)]
-		if len(i.Running) > 0 {
-			b, _ := f.Finish(i, i.Running[0].ID, 0)
+		if i.Running() > 0 {
+			b, _ := f.Finish(i, i.Batch(0).ID, 0)
 			for r := b.Head; r != fleet.Nil; {
 				next := f.Next(r)
-				f.FreeTask(r)
+				f.Release(r)
 				r = next
 			}
-		} else if i.Queue.Len() > 0 {
+		} else if i.Queue().Len() > 0 {
 			batch++
-			f.Start(i, batch, 0, 1+rng.IntN(i.Queue.Len()), 0, time.Millisecond)
+			f.Start(i, batch, 0, 1+rng.IntN(i.Queue().Len()), 0, time.Millisecond)
 		}
 	}
 }
 
 // Idle instances of the preferred device type come first; an instance takes no more than the batch it fills.
 func TestFCFSPrefersAndFills(t *testing.T) {
-	f := pool([]float64{1, 1, 1}, 2)
-	f.Spec.DeviceTypes = append(f.Spec.DeviceTypes, serving.DeviceType{Name: "base"})
-	f.Ready(0)[2].DeviceType = 1
-	f.Refresh(f.Ready(0)[2])
+	f := pool([]float64{1, 1}, 2)
+	f.Spec().DeviceTypes = append(f.Spec().DeviceTypes, serving.DeviceType{Name: "base"})
+	f.Warm(f.Launch(fleet.Placement{
+		Key: fleet.Key{Ordinal: 2}, DeviceType: 1, Terms: fleet.Terms{Slots: 1, Share: 1},
+		Variants: []fleet.Loaded{{Limit: 2, Wanted: true}},
+	}, 0), 0)
 	o := NewFCFS()
-	v := &View{Fleet: f, Plan: &plan.Plan{Prefer: []serving.DeviceTypeID{1, 0}}}
+	v := seeWith(f, 0, &plan.Plan{Prefer: []serving.DeviceTypeID{1, 0}}, monitor.NewRates(1))
 	arrive(f, 1, 3)
 	o.Route(v)
 	if got := lengths(f); !equal(got, []int{1, 0, 2}) {
@@ -113,16 +129,16 @@ func TestEarliestFinishAgainstBruteForce(t *testing.T) {
 	for n := 1; n < 400; n++ {
 		now += serving.Time(rng.IntN(2000)) * 1000
 		for _, i := range f.Ready(0) { // run what can run: one query at a time, 2 ms each
-			for len(i.Running) > 0 && i.Running[0].Expected <= now {
-				end := i.Running[0].Expected
-				b, _ := f.Finish(i, i.Running[0].ID, end)
-				f.FreeTask(b.Head)
-				if i.Queue.Len() > 0 {
+			for i.Running() > 0 && i.Batch(0).Expected <= now {
+				end := i.Batch(0).Expected
+				b, _ := f.Finish(i, i.Batch(0).ID, end)
+				f.Release(b.Head)
+				if i.Queue().Len() > 0 {
 					batch++
 					f.Start(i, batch, 0, 1, end, 2*time.Millisecond)
 				}
 			}
-			if len(i.Running) == 0 && i.Queue.Len() > 0 {
+			if i.Running() == 0 && i.Queue().Len() > 0 {
 				batch++
 				f.Start(i, batch, 0, 1, now, 2*time.Millisecond)
 			}
@@ -130,18 +146,18 @@ func TestEarliestFinishAgainstBruteForce(t *testing.T) {
 		best, first := serving.Never, serving.InstanceID(0)
 		for _, i := range f.Ready(0) {
 			end := now
-			if len(i.Running) > 0 {
-				end = i.Running[0].Expected
+			if i.Running() > 0 {
+				end = i.Batch(0).Expected
 			}
-			end += serving.Time(i.Queue.Len()+1) * 2e6
+			end += serving.Time(i.Queue().Len()+1) * 2e6
 			if end < best {
-				best, first = end, i.ID
+				best, first = end, i.ID()
 			}
 		}
-		before := f.Instance(first).Queue.Len()
+		before := f.Instance(first).Queue().Len()
 		arrive(f, n, 1)
-		NewEarliestFinish().Route(&View{Now: now, Fleet: f})
-		if f.Instance(first).Queue.Len() != before+1 {
+		NewEarliestFinish().Route(seeAt(f, now))
+		if f.Instance(first).Queue().Len() != before+1 {
 			t.Fatalf("query %d did not go to instance %d, where it ends first", n, first)
 		}
 	}

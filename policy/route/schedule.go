@@ -40,6 +40,9 @@ func (*Schedule) Name() string { return "schedule" }
 // Needs implements Router.
 func (*Schedule) Needs() plan.Sections { return 0 }
 
+// Traits implements Router.
+func (*Schedule) Traits() Traits { return Traits{} }
+
 const (
 	// ahead is how many queries take part for each seat, and atLeast in all.
 	ahead, atLeast = 4, 16
@@ -97,7 +100,7 @@ func (o *Schedule) Route(v *View) {
 		o.stages = append(o.stages, scheduleStage{})
 	}
 	s := &o.stages[v.Stage]
-	if !s.built || s.epoch != v.Fleet.Epoch {
+	if !s.built || s.epoch != v.Fleet.Epoch() {
 		s.build(v)
 	}
 	if v.Waiting().Len() == 0 || !s.look(v) {
@@ -112,10 +115,10 @@ func (o *Schedule) Route(v *View) {
 }
 
 func (s *scheduleStage) build(v *View) {
-	s.epoch, s.built, s.largest = v.Fleet.Epoch, true, largest(v)
+	s.epoch, s.built, s.largest = v.Fleet.Epoch(), true, largest(v)
 	s.kinds, s.instances, s.kind = s.kinds[:0], s.instances[:0], s.kind[:0]
 	for _, i := range v.Instances() {
-		if i.Active < 0 {
+		if i.Active() < 0 {
 			continue
 		}
 		var at int
@@ -140,7 +143,7 @@ func (s *scheduleStage) look(v *View) bool {
 		x := seat{instance: int32(j), kind: s.kind[j], weight: s.kinds[s.kind[j]].weight, first: unplaced}
 		if open(i) {
 			x.free = true
-			for range i.FreeSlots() - i.Queue.Len() {
+			for range i.FreeSlots() - i.Queue().Len() {
 				s.seats = append(s.seats, x)
 			}
 			continue
@@ -171,24 +174,24 @@ func (s *scheduleStage) price(v *View) {
 // read collects the queries that take part and that can be in time on some seat.
 func (s *scheduleStage) read(v *View) {
 	s.queries, s.took, s.hopeful = s.queries[:0], s.took[:0], 0
-	s.margin = (1 - xi) * float64(v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[v.Stage].App].SLO.Latency)
+	s.margin = (1 - xi) * float64(v.Fleet.Spec().Apps[v.Fleet.Spec().Stages[v.Stage].App].SLO.Latency)
 	for r := v.Waiting().Head(); r != fleet.Nil; r = v.Fleet.Next(r) {
 		t := v.Fleet.Task(r)
 		x := placed{
-			ref: r, rank: t.Rank(), left: float64(t.Deadline.Sub(v.Now)), at: int32(len(s.took)), seat: unplaced,
+			ref: r, rank: t.Rank(), left: float64(t.Deadline().Sub(v.Now)), at: int32(len(s.took)), seat: unplaced,
 			next: unplaced, slack: -1, least: math.Inf(1),
 		}
 		if x.left <= 0 {
 			continue
 		}
-		if x.special = t.Special || int(t.Items) > s.largest; x.special {
+		if x.special = t.Special() || t.Items() > s.largest; x.special {
 			for _, i := range s.instances {
 				s.took = append(s.took, float64(believed(v.Fleet, i, t)))
 			}
 		} else {
 			for k := range s.kinds {
 				y := &s.kinds[k]
-				s.took = append(s.took, float64(v.Fleet.Profile.Latency(y.variant, y.device, int(t.Items), y.slots)))
+				s.took = append(s.took, float64(v.Fleet.Latency(y.variant, y.device, t.Items(), y.slots)))
 			}
 		}
 		for j := range s.seats {
@@ -395,11 +398,11 @@ func (s *scheduleStage) serveLate(v *View) {
 			free++
 		}
 	}
-	slo := v.Fleet.Spec.Apps[v.Fleet.Spec.Stages[v.Stage].App].SLO.Latency
+	slo := v.Fleet.Spec().Apps[v.Fleet.Spec().Stages[v.Stage].App].SLO.Latency
 	for r := v.Waiting().Head(); r != fleet.Nil && free > 0; {
 		next := v.Fleet.Next(r)
 		t := v.Fleet.Task(r)
-		if 2*free >= len(s.seats) || v.Now.Sub(t.Deadline) > forbearance*slo {
+		if 2*free >= len(s.seats) || v.Now.Sub(t.Deadline()) > forbearance*slo {
 			best, least := unplaced, math.Inf(1)
 			for j := range s.seats {
 				x := &s.seats[j]

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
 // Kairos's Figure 5: all four are in time, as with Matching.
@@ -39,21 +40,20 @@ func TestScheduleLeavesOutTheLargest(t *testing.T) {
 	for q, items := range []int{900, 300, 300, 300} {
 		come(f, q+1, items, serving.Time(100*ms)+serving.Time(q))
 	}
-	NewSchedule().Route(&View{Fleet: f})
+	NewSchedule().Route(see(f))
 	if got := given(f); !alike(got, []int{2}) {
 		t.Errorf("%v, want the first small one", got)
 	}
 	// Priority is no matter of size.
 	f = mixed(linear{{0, ms / 10}}, []int{1}, 100*ms, serving.ServeLate)
 	for q, items := range []int{900, 300, 300, 300} {
-		r := f.NewTask(fleet.Task{
+		r := f.Add(&fleet.Work{
 			Query: serving.QueryID(q + 1), Items: int32(items), Pin: serving.None, Deadline: serving.Time(100*ms) +
-				serving.Time(q),
+				serving.Time(q), Priority: int32(max(1-q, 0)),
 		})
-		f.SetRank(r, fleet.Rank(int32(max(1-q, 0))))
 		f.Wait(r)
 	}
-	NewSchedule().Route(&View{Fleet: f})
+	NewSchedule().Route(see(f))
 	if got := given(f); !alike(got, []int{1}) {
 		t.Errorf("%v, want the large one, which has priority", got)
 	}
@@ -68,7 +68,7 @@ func TestScheduleMakesRoom(t *testing.T) {
 		small := 60 + rng.IntN(30) // 6 to 9 ms on the first, 60 to 90 ms on the second
 		come(f, 1, small, serving.Time(100*ms))
 		come(f, 2, 950, serving.Time(100*ms)+1)
-		NewSchedule().Route(&View{Fleet: f})
+		NewSchedule().Route(see(f))
 		if got := given(f); !alike(got, []int{2}, []int{1}) {
 			t.Errorf("small query of %d items: %v, want it on the second", small, got)
 		}
@@ -89,7 +89,7 @@ func TestScheduleHeedsWorth(t *testing.T) {
 	} {
 		f := mixed(linear{{0, 200 * time.Microsecond}, {20 * ms, ms}}, []int{1, 1}, 500*ms, serving.ServeLate)
 		come(f, 1, 100, serving.Time(500*ms))
-		NewSchedule().Route(&View{Fleet: f, Plan: c.plan})
+		NewSchedule().Route(seeWith(f, 0, c.plan, monitor.NewRates(1)))
 		if got := given(f); !alike(got, c.want...) {
 			t.Errorf("%+v: %v, want %v", c.plan, got, c.want)
 		}
@@ -119,13 +119,13 @@ func TestScheduleServesLateInTheBackground(t *testing.T) {
 				come(f, 2+k, 900, serving.Time(c.now+99*ms))
 			}
 		}
-		NewSchedule().Route(&View{Now: serving.Time(c.now), Fleet: f})
+		NewSchedule().Route(seeAt(f, serving.Time(c.now)))
 		began := -c.busy
 		for _, i := range f.Ready(0) {
-			began += i.Queue.Len() + len(i.Running)
+			began += i.Queue().Len() + i.Running()
 		}
 		if c.other {
-			if f.Task(late).Place != fleet.Central {
+			if f.Task(late).Place() != fleet.Central {
 				t.Errorf("%+v: the late query began before the others", c)
 			}
 			continue
@@ -174,7 +174,7 @@ func inTime(f *fleet.Fleet, tasks []fleet.Task) int {
 		n := most(q + 1)
 		for j, i := range f.Ready(0) {
 			took := f.Fastest(i, &tasks[q])
-			if at[j]+took <= tasks[q].Deadline.Sub(0) {
+			if at[j]+took <= tasks[q].Deadline().Sub(0) {
 				at[j] += took
 				n = max(n, 1+most(q+1))
 				at[j] -= took
@@ -203,7 +203,7 @@ func TestScheduleAgainstBruteForce(t *testing.T) {
 		}
 		want := inTime(f, tasks)
 		o := NewSchedule()
-		o.Route(&View{Fleet: f})
+		o.Route(see(f))
 		s := &o.stages[0]
 		if len(s.queries) > len(tasks) {
 			t.Fatalf("seed %d: %d queries take part of %d that wait", seed, len(s.queries), len(tasks))
@@ -221,7 +221,7 @@ func TestScheduleAgainstBruteForce(t *testing.T) {
 				placed++
 			}
 			if first := s.seats[j].first; first != unplaced &&
-				free[j] != (f.Task(s.queries[first].ref).Place == fleet.Queued) {
+				free[j] != (f.Task(s.queries[first].ref).Place() == fleet.Queued) {
 				t.Fatalf("seed %d: of seat %d, free %v, the first query has not begun, or has", seed, j, free[j])
 			}
 		}
@@ -279,7 +279,7 @@ func scheduleBench(n int, slack time.Duration) (*scheduleStage, *View) {
 	}
 	o := NewSchedule()
 	o.stages = make([]scheduleStage, 1)
-	v := &View{Fleet: f}
+	v := see(f)
 	o.stages[0].build(v)
 	return &o.stages[0], v
 }

@@ -18,6 +18,9 @@ func (*ShortestQueue) Name() string { return "shortestqueue" }
 // Needs implements Router.
 func (*ShortestQueue) Needs() plan.Sections { return 0 }
 
+// Traits implements Router.
+func (*ShortestQueue) Traits() Traits { return Traits{} }
+
 // Route implements Router. It takes time in proportion to the stage's instances for each query.
 func (o *ShortestQueue) Route(v *View) {
 	for len(o.turn) <= int(v.Stage) {

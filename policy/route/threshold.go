@@ -34,14 +34,17 @@ func (*Threshold) Name() string { return "threshold" }
 // Needs implements Router.
 func (*Threshold) Needs() plan.Sections { return 0 }
 
+// Traits implements Router.
+func (*Threshold) Traits() Traits { return Traits{} }
+
 // Route implements Router.
 func (o *Threshold) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
 		o.stages = append(o.stages, thresholdStage{})
 	}
 	s := &o.stages[v.Stage]
-	if !s.built || s.epoch != v.Fleet.Epoch {
-		s.epoch, s.built = v.Fleet.Epoch, true
+	if !s.built || s.epoch != v.Fleet.Epoch() {
+		s.epoch, s.built = v.Fleet.Epoch(), true
 		s.base = base(v)
 	}
 	all := v.Instances()
@@ -50,17 +53,17 @@ func (o *Threshold) Route(v *View) {
 	}
 	for _, i := range all {
 		if open(i) {
-			s.free[class(i.DeviceType == s.base)] = true
+			s.free[class(i.DeviceType() == s.base)] = true
 		}
 	}
 	for r := v.Waiting().Head(); r != fleet.Nil && (s.free[0] || s.free[1]); {
 		next := v.Fleet.Next(r)
 		t := v.Fleet.Task(r)
-		large := int(t.Items) > o.items
+		large := t.Items() > o.items
 		if !exists(v.Fleet, all, s.base, large, t) {
 			large = !large
 		}
-		if s.free[class(large)] && !o.give(v, s, all, large, r) && !t.Special && t.Items == 1 {
+		if s.free[class(large)] && !o.give(v, s, all, large, r) && !t.Special() && t.Items() == 1 {
 			s.free[class(large)] = false
 		}
 		r = next
@@ -71,7 +74,7 @@ func (o *Threshold) Route(v *View) {
 func (o *Threshold) give(v *View, s *thresholdStage, all []*fleet.Instance, large bool, r fleet.Ref) bool {
 	t := v.Fleet.Task(r)
 	for _, i := range all {
-		if (i.DeviceType == s.base) == large && open(i) && v.Fleet.CanServe(i, t) {
+		if (i.DeviceType() == s.base) == large && open(i) && v.Fleet.CanServe(i, t) {
 			v.Assign(r, i)
 			return true
 		}
@@ -80,9 +83,9 @@ func (o *Threshold) give(v *View, s *thresholdStage, all []*fleet.Instance, larg
 }
 
 // exists tells whether an instance of the class may serve t at all.
-func exists(f *fleet.Fleet, all []*fleet.Instance, base serving.DeviceTypeID, large bool, t *fleet.Task) bool {
+func exists(f *fleet.View, all []*fleet.Instance, base serving.DeviceTypeID, large bool, t *fleet.Task) bool {
 	for _, i := range all {
-		if (i.DeviceType == base) == large && f.CanServe(i, t) {
+		if (i.DeviceType() == base) == large && f.CanServe(i, t) {
 			return true
 		}
 	}
@@ -101,11 +104,11 @@ func base(v *View) serving.DeviceTypeID {
 	items := largest(v)
 	best, least := serving.DeviceTypeID(0), time.Duration(1<<63-1)
 	for _, i := range v.Instances() {
-		if i.Active < 0 {
+		if i.Active() < 0 {
 			continue
 		}
-		if l := v.Fleet.Profile.Latency(i.Variants[i.Active].Variant, i.DeviceType, items, i.Slots); l < least {
-			best, least = i.DeviceType, l
+		if l := v.Fleet.Latency(i.Variant(i.Active()).Variant, i.DeviceType(), items, i.Slots()); l < least {
+			best, least = i.DeviceType(), l
 		}
 	}
 	return best

@@ -38,6 +38,9 @@ func (*Tidal) Name() string { return "tidal" }
 // Needs implements Router.
 func (*Tidal) Needs() plan.Sections { return plan.Priced }
 
+// Traits implements Router.
+func (*Tidal) Traits() Traits { return Traits{Chooses: true} }
+
 // A query left behind is taken to wait longer for a time that is exponentially distributed, its mean this part of the
 // objective, or with few workers half the objective over their number. The tail is what matters: queries that every
 // batch skips because fresh ones do better would otherwise be thought of only when each of them needs a worker of its
@@ -94,7 +97,7 @@ func (o *Tidal) Route(v *View) {
 		o.stages = append(o.stages, tidalStage{})
 	}
 	s := &o.stages[v.Stage]
-	if !s.built || s.epoch != v.Fleet.Epoch || s.plan != v.Plan {
+	if !s.built || s.epoch != v.Fleet.Epoch() || s.plan != v.Plan {
 		s.build(v)
 	}
 	pool := s.look(v)
@@ -122,7 +125,7 @@ func (o *Tidal) Route(v *View) {
 			return
 		}
 		s.idle = slices.Delete(s.idle, 0, 1)
-		i.Choice = b.variant
+		v.Choose(i, b.variant)
 		for at := last; at > last-b.size; at-- {
 			v.Assign(s.waiting[at], i)
 		}
@@ -134,9 +137,9 @@ func (o *Tidal) Route(v *View) {
 }
 
 func (s *tidalStage) build(v *View) {
-	spec := v.Fleet.Spec
+	spec := v.Fleet.Spec()
 	*s = tidalStage{
-		plan: v.Plan, epoch: v.Fleet.Epoch, built: true, app: spec.Stages[v.Stage].App, batches: s.batches[:0],
+		plan: v.Plan, epoch: v.Fleet.Epoch(), built: true, app: spec.Stages[v.Stage].App, batches: s.batches[:0],
 		alike:   true,
 		waiting: s.waiting, ends: s.ends, loss: s.loss, idle: s.idle,
 	}
@@ -148,13 +151,14 @@ func (s *tidalStage) build(v *View) {
 	s.patience = time.Duration(max(float64(s.slo)*patience, float64(s.slo)/2/float64(len(all))))
 	seen := make(map[serving.VariantID]bool)
 	for _, i := range all {
-		for _, l := range i.Variants {
-			if !l.Warm || !l.Wanted || seen[l.Variant] {
+		for k := range i.Variants() {
+			l := i.Variant(k)
+			if !l.Usable() || seen[l.Variant] {
 				continue
 			}
 			seen[l.Variant] = true
 			for n := 1; n <= l.Limit; n++ {
-				takes := v.Fleet.Profile.Latency(l.Variant, i.DeviceType, n, 1)
+				takes := v.Fleet.Latency(l.Variant, i.DeviceType(), n, 1)
 				b := poolBatch{
 					variant: l.Variant, size: n, takes: takes, seconds: takes.Seconds(),
 					each: takes.Seconds() / float64(n), accuracy: spec.Variants[l.Variant].Accuracy,
@@ -171,8 +175,9 @@ func (s *tidalStage) build(v *View) {
 	}
 	for _, i := range all {
 		n := 0
-		for _, l := range i.Variants {
-			if l.Warm && l.Wanted {
+		for k := range i.Variants() {
+			l := i.Variant(k)
+			if l.Usable() {
 				n++
 			}
 		}
@@ -208,12 +213,12 @@ func (s *tidalStage) look(v *View) tide {
 	left := time.Duration(0)
 	s.idle = s.idle[:0]
 	for _, i := range v.Instances() {
-		if len(i.Running) == 0 && i.Queue.Len() == 0 {
+		if i.Running() == 0 && i.Queue().Len() == 0 {
 			s.idle = append(s.idle, i)
 			continue
 		}
-		for k := range i.Running {
-			if e := i.Running[k].Expected; e > v.Now {
+		for k := range i.Running() {
+			if e := i.Batch(k).Expected; e > v.Now {
 				left += e.Sub(v.Now)
 				t.next = min(t.next, e)
 			}
@@ -262,7 +267,7 @@ func (s *tidalStage) collect(v *View, plain bool) {
 		if !plain && odd(t) {
 			continue
 		}
-		if t.Deadline < first {
+		if t.Deadline() < first {
 			if ordered && plain {
 				s.late = q.Len() - len(s.waiting)
 				break
@@ -270,7 +275,7 @@ func (s *tidalStage) collect(v *View, plain bool) {
 			s.late++
 			continue
 		}
-		s.waiting, s.ends = append(s.waiting, r), append(s.ends, t.Deadline)
+		s.waiting, s.ends = append(s.waiting, r), append(s.ends, t.Deadline())
 		if ordered {
 			continue
 		}
@@ -281,7 +286,7 @@ func (s *tidalStage) collect(v *View, plain bool) {
 	}
 }
 
-func odd(t *fleet.Task) bool { return t.Special || t.Items != 1 }
+func odd(t *fleet.Task) bool { return t.Special() || t.Items() != 1 }
 
 // choose returns the best batch for an idle instance and the index of its oldest query, or nil to let all wait.
 func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, int) {
@@ -326,7 +331,7 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 		if fits < b.size {
 			continue
 		}
-		if !s.alike && !has(i, b.variant) {
+		if !s.alike && !i.Serves(b.variant) {
 			continue
 		}
 		worth := float64(b.size)*(b.accuracy-t.gain) + t.value(x-float64(b.size)+perWorker*b.seconds) - now +
@@ -346,17 +351,12 @@ func (s *tidalStage) choose(v *View, t *tide, i *fleet.Instance) (*poolBatch, in
 	return best, last
 }
 
-func has(i *fleet.Instance, v serving.VariantID) bool {
-	at := i.Find(v)
-	return at >= 0 && i.Variants[at].Warm && i.Variants[at].Wanted
-}
-
 // clearUp serves queries that are late already, as many at once as costs least.
 func (s *tidalStage) clearUp(v *View, t *tide, i *fleet.Instance) {
 	s.idle = slices.Delete(s.idle, 0, 1)
-	i.Choice = s.clear.variant
-	if !has(i, s.clear.variant) {
-		i.Choice = serving.None
+	v.Choose(i, s.clear.variant)
+	if !i.Serves(s.clear.variant) {
+		v.Choose(i, serving.None)
 	}
 	takes := s.clear.takes
 	n := min(s.late, s.clear.size)
@@ -366,7 +366,7 @@ func (s *tidalStage) clearUp(v *View, t *tide, i *fleet.Instance) {
 	first := v.Now.Add(s.batches[0].takes)
 	for r := v.Waiting().Head(); r != fleet.Nil && n > 0; {
 		next := v.Fleet.Next(r)
-		if t := v.Fleet.Task(r); t.Deadline < first && !odd(t) && v.Fleet.CanServe(i, t) {
+		if t := v.Fleet.Task(r); t.Deadline() < first && !odd(t) && v.Fleet.CanServe(i, t) {
 			v.Assign(r, i)
 			n--
 		}
@@ -383,7 +383,7 @@ func (s *tidalStage) alone(v *View) {
 		if t := v.Fleet.Task(r); all || odd(t) {
 			for k, i := range s.idle {
 				if v.Fleet.CanServe(i, t) {
-					i.Choice = serving.None
+					v.Choose(i, serving.None)
 					v.Assign(r, i)
 					s.idle = slices.Delete(s.idle, k, k+1)
 					break

@@ -52,8 +52,8 @@ func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePo
 	}
 	f := fleet.New(spec, table)
 	for k := range workers {
-		i := f.Launch(fleet.Instance{
-			Key: fleet.Key{Worker: serving.WorkerID(k)}, Slots: 1, Variants: append([]fleet.Loaded(nil), loaded...),
+		i := f.Launch(fleet.Placement{
+			Key: fleet.Key{Worker: serving.WorkerID(k)}, Terms: fleet.Terms{Slots: 1}, Variants: loaded,
 		}, 0)
 		for v := range variants {
 			f.Warm(i, serving.VariantID(v))
@@ -73,8 +73,7 @@ func priced(workers int, rate, steep float64) *plan.Plan {
 }
 
 func waitFor(f *fleet.Fleet, id int, deadline serving.Time) {
-	r := f.NewTask(fleet.Task{Query: serving.QueryID(id), Items: 1, Pin: serving.None, Deadline: deadline})
-	f.SetRank(r, fleet.Rank(0))
+	r := f.Add(&fleet.Work{Query: serving.QueryID(id), Items: 1, Pin: serving.None, Deadline: deadline})
 	f.Wait(r)
 }
 
@@ -95,8 +94,8 @@ func TestTidalAgainstSearch(t *testing.T) {
 		ends := func() serving.Time {
 			next := serving.Never
 			for _, i := range f.Ready(0) {
-				if len(i.Running) > 0 {
-					next = min(next, i.Running[0].Expected)
+				if i.Running() > 0 {
+					next = min(next, i.Batch(0).Expected)
 				}
 			}
 			return next
@@ -112,11 +111,11 @@ func TestTidalAgainstSearch(t *testing.T) {
 			} else if at := ends(); at != serving.Never {
 				now = at
 				for _, i := range f.Ready(0) {
-					if len(i.Running) > 0 && i.Running[0].Expected == now {
-						b, _ := f.Finish(i, i.Running[0].ID, now)
+					if i.Running() > 0 && i.Batch(0).Expected == now {
+						b, _ := f.Finish(i, i.Batch(0).ID, now)
 						for r := b.Head; r != fleet.Nil; {
 							next := f.Next(r)
-							f.FreeTask(r)
+							f.Release(r)
 							served++
 							r = next
 						}
@@ -127,19 +126,19 @@ func TestTidalAgainstSearch(t *testing.T) {
 			}
 			want := search(f, p, now, slo, mon.Recent(now, 0))
 			before := f.Central(0).Len()
-			o.Route(&View{Now: now, Fleet: f, Plan: p, Monitor: mon})
+			o.Route(seeWith(f, now, p, mon))
 			first := true
 			for _, i := range f.Ready(0) {
-				if i.Queue.Len() == 0 {
+				if i.Queue().Len() == 0 {
 					continue
 				}
 				var got found
-				got.variant, got.size = i.Choice, i.Queue.Len()
-				for r := i.Queue.Head(); r != fleet.Nil; r = f.Next(r) {
-					if f.Task(r).Deadline < now.Add(fastest(f)) {
+				got.variant, got.size = i.Choice(), i.Queue().Len()
+				for r := i.Queue().Head(); r != fleet.Nil; r = f.Next(r) {
+					if f.Task(r).Deadline() < now.Add(fastest(f)) {
 						got.late = true
 					} else if got.first == 0 {
-						got.first = f.Task(r).Query
+						got.first = f.Task(r).Query()
 					}
 				}
 				if got.late {
@@ -152,8 +151,8 @@ func TestTidalAgainstSearch(t *testing.T) {
 				}
 				first = false
 				batch++
-				takes := f.Profile.Latency(i.Choice, 0, i.Queue.Len(), 1)
-				f.Start(i, batch, i.Choice, i.Queue.Len(), now, takes)
+				takes := f.Latency(i.Choice(), 0, i.Queue().Len(), 1)
+				f.Start(i, batch, i.Choice(), i.Queue().Len(), now, takes)
 			}
 			if first && before > 0 {
 				waited++
@@ -182,7 +181,7 @@ type found struct {
 	late    bool
 }
 
-func fastest(f *fleet.Fleet) time.Duration { return f.Profile.Latency(0, 0, 1, 1) }
+func fastest(f *fleet.Fleet) time.Duration { return f.Latency(0, 0, 1, 1) }
 
 // search is the rule by its definition, for the first idle instance.
 func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, seen float64) found {
@@ -193,14 +192,14 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 	}
 	left := 0.0
 	for _, i := range f.Ready(0) {
-		if len(i.Running) > 0 {
-			left += i.Running[0].Expected.Sub(now).Seconds()
+		if i.Running() > 0 {
+			left += i.Batch(0).Expected.Sub(now).Seconds()
 		}
 	}
 	workers := float64(len(f.Ready(0)))
 	var list []*fleet.Task
 	for r := f.Central(0).Head(); r != fleet.Nil; r = f.Next(r) {
-		if f.Task(r).Deadline >= now.Add(fastest(f)) {
+		if f.Task(r).Deadline() >= now.Add(fastest(f)) {
 			list = append(list, f.Task(r))
 		}
 	}
@@ -208,10 +207,10 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 	price := math.Max(x.At(position-1)-x.At(position+1), 0) / 2 * x.Rate / workers
 	bring := func(slack time.Duration) float64 {
 		best := -late
-		for v := range f.Spec.Variants {
-			for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
-				if l := f.Profile.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
-					best = math.Max(best, f.Spec.Variants[v].Accuracy-price*l.Seconds()/float64(n))
+		for v := range f.Spec().Variants {
+			for n := 1; n <= f.Spec().Variants[v].MaxBatch; n++ {
+				if l := f.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
+					best = math.Max(best, f.Spec().Variants[v].Accuracy-price*l.Seconds()/float64(n))
 				}
 			}
 		}
@@ -220,12 +219,12 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 	// The expected loss of being left behind, over many equally likely times of waiting longer.
 	patience := math.Max(float64(slo)/15, float64(slo)/2/workers)
 	loses := func(task *fleet.Task) float64 {
-		slack := task.Deadline.Sub(now)
+		slack := task.Deadline().Sub(now)
 		// Between two latencies what the query brings stays the same.
 		steps := []time.Duration{0}
-		for v := range f.Spec.Variants {
-			for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
-				if l := f.Profile.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
+		for v := range f.Spec().Variants {
+			for n := 1; n <= f.Spec().Variants[v].MaxBatch; n++ {
+				if l := f.Latency(serving.VariantID(v), 0, n, 1); l <= slack && l <= slo {
 					steps = append(steps, slack-l)
 				}
 			}
@@ -244,23 +243,23 @@ func search(f *fleet.Fleet, p *plan.Plan, now serving.Time, slo time.Duration, s
 		return sum
 	}
 	best, most := found{}, math.Inf(-1)
-	for v := range f.Spec.Variants {
-		for n := 1; n <= f.Spec.Variants[v].MaxBatch; n++ {
-			l := f.Profile.Latency(serving.VariantID(v), 0, n, 1)
+	for v := range f.Spec().Variants {
+		for n := 1; n <= f.Spec().Variants[v].MaxBatch; n++ {
+			l := f.Latency(serving.VariantID(v), 0, n, 1)
 			at := 0
-			for at < len(list) && list[at].Deadline < now.Add(l) {
+			for at < len(list) && list[at].Deadline() < now.Add(l) {
 				at++
 			}
 			if at+n > len(list) || l > slo {
 				continue
 			}
-			worth := float64(n)*(f.Spec.Variants[v].Accuracy-x.Gain) +
+			worth := float64(n)*(f.Spec().Variants[v].Accuracy-x.Gain) +
 				x.At(position-float64(n)+x.Rate*l.Seconds()/workers) - x.At(position)
 			for _, task := range list[at : at+n] {
 				worth += loses(task)
 			}
 			if worth > most+1e-12 {
-				best, most = found{variant: serving.VariantID(v), size: n, first: list[at].Query}, worth
+				best, most = found{variant: serving.VariantID(v), size: n, first: list[at].Query()}, worth
 			}
 		}
 	}
@@ -274,7 +273,7 @@ func BenchmarkTidal(b *testing.B) {
 	p := priced(60, 2000, 0.005)
 	for k, i := range f.Ready(0)[1:] {
 		waitFor(f, 1000+k, serving.Time(time.Second))
-		f.Give(f.Central(0).Head(), i, 0)
+		f.Assign(f.Central(0).Head(), i, 0)
 		f.Start(i, serving.BatchID(k+1), 0, 1, 0, time.Duration(k+1)*2*time.Millisecond)
 	}
 	mon := monitor.NewRates(1)
@@ -284,7 +283,7 @@ func BenchmarkTidal(b *testing.B) {
 		waitFor(f, k+1, now.Add(slo-time.Duration(20-k)*500*time.Microsecond))
 	}
 	o := NewTidal()
-	v := &View{Now: now, Fleet: f, Plan: p, Monitor: mon}
+	v := seeWith(f, now, p, mon)
 	o.stages = make([]tidalStage, 1)
 	s := &o.stages[0]
 	s.build(v)

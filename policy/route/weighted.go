@@ -40,6 +40,9 @@ func (*Weighted) Name() string { return "weighted" }
 // Needs implements Router.
 func (*Weighted) Needs() plan.Sections { return plan.Shares }
 
+// Traits implements Router.
+func (*Weighted) Traits() Traits { return Traits{} }
+
 // Route implements Router: logarithmic in the stage's instances for each query without requirements of its own.
 func (o *Weighted) Route(v *View) {
 	for len(o.stages) <= int(v.Stage) {
@@ -47,8 +50,8 @@ func (o *Weighted) Route(v *View) {
 	}
 	s := &o.stages[v.Stage]
 	all := v.Instances()
-	if !s.built || s.epoch != v.Fleet.Epoch {
-		s.build(all, v.Fleet.Epoch)
+	if !s.built || s.epoch != v.Fleet.Epoch() {
+		s.build(all, v.Fleet.Epoch())
 	}
 	if len(all) == 0 {
 		return
@@ -71,7 +74,7 @@ func (s *weightedStage) build(all []*fleet.Instance, epoch uint64) {
 	s.epoch, s.built = epoch, true
 	s.share, s.owed = s.share[:0], s.owed[:0]
 	for _, i := range all {
-		s.share, s.owed = append(s.share, i.Share), append(s.owed, 0)
+		s.share, s.owed = append(s.share, i.Share()), append(s.owed, 0)
 	}
 	s.begin()
 }

@@ -26,8 +26,8 @@ func pool(shares []float64, limit int) *fleet.Fleet {
 	}
 	f := fleet.New(spec, profile.Constant{Base: time.Millisecond, PerItem: time.Millisecond})
 	for k, w := range shares {
-		i := f.Launch(fleet.Instance{
-			Key: fleet.Key{Ordinal: int32(k)}, Slots: 1, Share: w,
+		i := f.Launch(fleet.Placement{
+			Key: fleet.Key{Ordinal: int32(k)}, Terms: fleet.Terms{Slots: 1, Share: w},
 			Variants: []fleet.Loaded{{Limit: limit, Wanted: true}},
 		}, 0)
 		f.Warm(i, 0)
@@ -38,11 +38,10 @@ func pool(shares []float64, limit int) *fleet.Fleet {
 // arrive lets n plain queries wait centrally.
 func arrive(f *fleet.Fleet, from, n int) {
 	for k := range n {
-		r := f.NewTask(fleet.Task{
+		r := f.Add(&fleet.Work{
 			Query: serving.QueryID(from + k), Items: 1, Pin: serving.None, Deadline: serving.Time(time.Second) +
 				serving.Time(from+k),
 		})
-		f.SetRank(r, fleet.Rank(0))
 		f.Wait(r)
 	}
 }
@@ -71,13 +70,13 @@ func TestWeightedKeepsItsPromise(t *testing.T) {
 		for n := 0; n < 3000; {
 			group := 1 + rng.IntN(5)
 			arrive(f, n+1, group)
-			o.Route(&View{Fleet: f, Stage: 0})
+			o.Route(see(f))
 			n += group
 			for i, in := range f.Ready(0) {
-				d := float64(in.Queue.Len()) - float64(n)*shares[i]/total
+				d := float64(in.Queue().Len()) - float64(n)*shares[i]/total
 				if math.Abs(d) >= 1 {
 					t.Fatalf("seed %d: after %d queries instance %d of share %.4f has %d, off by %.3f", seed, n, i,
-						shares[i]/total, in.Queue.Len(), d)
+						shares[i]/total, in.Queue().Len(), d)
 				}
 				low[i], high[i] = min(low[i], d), max(high[i], d)
 			}
@@ -96,15 +95,15 @@ func TestWeightedKeepsItsPromise(t *testing.T) {
 // Queries with requirements go where they can be served, also to an instance without a share.
 func TestWeightedRespectsRequirements(t *testing.T) {
 	f := pool([]float64{1, 0}, 8)
-	f.Spec.Variants = append(f.Spec.Variants, serving.Variant{Name: "better", Accuracy: 0.99, MaxBatch: 8})
+	f.Spec().Variants = append(f.Spec().Variants, serving.Variant{Name: "better", Accuracy: 0.99, MaxBatch: 8})
 	second := f.Ready(0)[1]
-	second.Variants[0].Variant = 1
+	f.RemoveVariant(second, 0)
+	f.AddVariant(second, fleet.Loaded{Variant: 1, Limit: 8, Warm: true, Wanted: true})
 	f.Refresh(second)
-	r := f.NewTask(fleet.Task{Query: 1, Items: 1, Pin: serving.None, MinAccuracy: 0.95, Deadline: 1e9})
-	f.SetRank(r, fleet.Rank(0))
+	r := f.Add(&fleet.Work{Query: 1, Items: 1, Pin: serving.None, MinAccuracy: 0.95, Deadline: 1e9})
 	f.Wait(r)
-	NewWeighted().Route(&View{Fleet: f, Stage: 0})
-	if second.Queue.Len() != 1 {
+	NewWeighted().Route(see(f))
+	if second.Queue().Len() != 1 {
 		t.Errorf("the query that wants 0.95 did not go to the only instance that has it")
 	}
 }

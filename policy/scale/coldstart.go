@@ -19,6 +19,12 @@ type Keeper interface {
 	// Warm returns the spans for an idle time that begins at now: ascending and apart. They are valid until the next
 	// call.
 	Warm(now serving.Time) []Span
+	// Remember appends to b what was learned by now, so that a server that begins anew need not learn it again. A rule
+	// that learns nothing appends nothing.
+	Remember(b []byte, now serving.Time) []byte
+	// Recall takes up what a rule of the same kind and options remembered the time older ago, before this one has
+	// learned anything itself.
+	Recall(b []byte, now serving.Time, older time.Duration) error
 }
 
 // Span is a part of an idle time, counted from its beginning.

@@ -253,7 +253,7 @@ func TestRememberAndRecall(t *testing.T) {
 		for range 300 {
 			idle := minutes(20 + 20*rng.Float64())
 			now = now.Add(idle)
-			before.Called(now, 1, idle)
+			before.Invoked(now, 1, idle)
 		}
 		// where a slice of every histogram begins
 		now = now - now%serving.Time(12*time.Hour) + serving.Time(12*time.Hour)

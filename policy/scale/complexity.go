@@ -23,11 +23,12 @@ const (
 // Complexity asks for a plan when the content of queries changes (Scrooge §3.5): when the items that an edge sends for
 // each item served, or the time that a stage's batches take, differs from what the plan in force was made with, by more
 // than chance and by the part Change (monitor.Factors). It also asks when a client joins or leaves (§3.4), which shows
-// in what is declared of streams (View.Shifted) and, of clients that declare nothing, in the rate: at once when that
-// exceeds what the plan was made for by more than chance, and after a while when more waits than can be served in time;
-// and when it has been a fifth lower for ten seconds. And it asks when a worker is lost or back, and when anything else
-// that plans are made from has changed. It never asks within Pause of the last request, or five seconds of one that no
-// plan came of. It inflates nothing: the factors go out with the request, and the demand is what is seen.
+// in what is declared of streams (View.BasisChanged) and, of clients that declare nothing, in the rate: at once when
+// that exceeds what the plan was made for by more than chance, and after a while when more waits than can be served in
+// time; and when it has been a fifth lower for ten seconds. And it asks when a worker is lost or back, and when
+// anything else that plans are made from has changed. It never asks within Pause of the last request, or five seconds
+// of one that no plan came of. It inflates nothing: the factors go out with the request, and the demand is what is
+// seen.
 type Complexity struct {
 	Pause  time.Duration // 0 means one second
 	Change float64       // 0 means monitor.LeastChange
@@ -53,22 +54,22 @@ func (*Complexity) Name() string { return "complexity" }
 // Needs implements Scaler.
 func (*Complexity) Needs() plan.Sections { return 0 }
 
-// Follows implements Follower.
-func (*Complexity) Follows() bool { return true }
+// Traits implements Scaler.
+func (*Complexity) Traits() Traits { return Traits{Follows: true} }
 
 // Decide implements Scaler.
 func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 	again := v.Now.Add(complexityLook)
 	falls := c.falls(v)
 	pause := or(c.Pause, complexityPause)
-	if v.LastAsk > 0 && v.Plan == c.plan && v.Shifted <= v.LastAsk {
+	if v.LastRequest > 0 && v.Plan == c.plan && v.BasisChanged <= v.LastRequest {
 		pause = max(pause, unanswered)
 	}
-	if v.Asked || v.Plan != nil && v.Now < v.LastAsk.Add(pause) {
+	if v.Requested || v.Plan != nil && v.Now < v.LastRequest.Add(pause) {
 		return false, again
 	}
-	if v.Plan == nil || v.Shifted > v.LastAsk || falls || c.rises(v) || v.piled() &&
-		v.Now.Sub(v.LastAsk) >= unanswered {
+	if v.Plan == nil || v.BasisChanged > v.LastRequest || falls || c.rises(v) || v.piled() &&
+		v.Now.Sub(v.LastRequest) >= unanswered {
 		return true, again
 	}
 	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.Fans, v.Plan.Ballooning, c.Change), again
@@ -86,7 +87,7 @@ func (c *Complexity) app(a serving.AppID) *received {
 func (c *Complexity) rate(v *View, app serving.AppID) float64 {
 	if d := v.Monitor.Declared(app); d > 0 {
 		// In the second after a client has left, what it sent still counts as seen.
-		if v.Now.Sub(v.Shifted) < burst || !v.bursts(app, d) || receded*v.Monitor.Rate(v.Now, app, steady) < d {
+		if v.Now.Sub(v.BasisChanged) < burst || !v.bursts(app, d) || receded*v.Monitor.Rate(v.Now, app, steady) < d {
 			return d
 		}
 	}
@@ -126,7 +127,7 @@ func (c *Complexity) falls(v *View) bool {
 		falling := above(rate, mean)
 		found = found || rate < receded*asked && above(asked, rate) && !falling
 	}
-	return found && v.Plan != c.plan && v.Now.Sub(v.LastAsk) >= receding
+	return found && v.Plan != c.plan && v.Now.Sub(v.LastRequest) >= receding
 }
 
 // above tells whether a rate is above the mean of five seconds by more than chance.

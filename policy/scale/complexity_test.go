@@ -18,6 +18,8 @@ type scene struct {
 	rng     *rand.Rand
 	rate    func(at serving.Time) float64
 	sends   func(at serving.Time) float64
+	seen    *monitor.Rates
+	factors *monitor.Factors
 	refuses bool // nothing comes of requests
 	asked   []serving.Time
 	rates   []float64
@@ -29,9 +31,12 @@ func newScene(seed uint64) *scene {
 		Apps:   []serving.App{{SLO: serving.SLO{Latency: time.Second}, Stages: []serving.StageID{0, 1}}},
 		Stages: []serving.Stage{{Next: []serving.Edge{{To: 1, FanOut: 2}}}, {Joins: 1}},
 	}
-	s := &scene{c: NewComplexity(0, 0), rng: rand.New(rand.NewPCG(seed, 3))}
+	s := &scene{
+		c: NewComplexity(0, 0), rng: rand.New(rand.NewPCG(seed, 3)), seen: monitor.NewRates(1),
+		factors: monitor.NewFactors(spec),
+	}
 	s.v = View{
-		Spec: spec, Monitor: monitor.NewRates(1), Waiting: []int{0}, Factors: monitor.NewFactors(spec),
+		Spec: spec, Monitor: &s.seen.View, Waiting: []int{0}, Factors: &s.factors.FactorView,
 		Plan: &plan.Plan{Demand: []float64{40}},
 	}
 	s.rate = func(serving.Time) float64 { return 40 }
@@ -45,8 +50,8 @@ func (s *scene) until(t *testing.T, end serving.Time) {
 	next, wake := s.v.Now+1, s.v.Now+1
 	for min(next, wake) < end {
 		if next <= wake {
-			s.v.Monitor.Add(next, 0)
-			s.v.Factors.Sent(next, 0, 0, 1, s.sends(next))
+			s.seen.Add(next, 0)
+			s.factors.Sent(next, 0, 0, 1, s.sends(next))
 			next += max(1, serving.Time(s.rng.ExpFloat64()/s.rate(next)*1e9))
 			continue
 		}
@@ -60,7 +65,7 @@ func (s *scene) until(t *testing.T, end serving.Time) {
 		}
 		rates := make([]float64, 1)
 		s.c.Demand(&s.v, rates)
-		s.v.LastAsk = s.v.Now
+		s.v.LastRequest = s.v.Now
 		fans := s.v.Factors.Scalings(s.v.Now)
 		if !s.refuses {
 			s.v.Plan = &plan.Plan{Demand: rates, Fans: fans}
@@ -126,12 +131,12 @@ func TestComplexityAfterLoss(t *testing.T) {
 	s := newScene(1)
 	s.until(t, 12e9)
 	begun := len(s.asked)
-	s.refuses, s.v.Shifted = true, 12e9
+	s.refuses, s.v.BasisChanged = true, 12e9
 	s.until(t, 17e9)
 	if len(s.asked) != begun+1 || s.asked[begun] > 12.2e9 {
 		t.Fatalf("asked at %v", s.asked)
 	}
-	s.v.Shifted = 17e9
+	s.v.BasisChanged = 17e9
 	s.until(t, 18e9)
 	if len(s.asked) != begun+2 || s.asked[begun+1] > 17.2e9 {
 		t.Fatalf("asked at %v", s.asked)
@@ -153,8 +158,8 @@ func TestComplexityAfterLoss(t *testing.T) {
 func TestComplexityGoesByWhatIsDeclared(t *testing.T) {
 	s := newScene(4)
 	open := func(stream uint64, rate float64) {
-		s.v.Monitor.Open(0, stream, rate)
-		s.v.Shifted = s.v.Now
+		s.seen.Open(0, stream, rate)
+		s.v.BasisChanged = s.v.Now
 	}
 	s.v.Now = 1
 	open(1, 30)
@@ -175,8 +180,8 @@ func TestComplexityGoesByWhatIsDeclared(t *testing.T) {
 		}
 	}
 	n := len(s.asked)
-	s.v.Monitor.Close(0, 2)
-	s.v.Shifted = s.v.Now
+	s.seen.Close(0, 2)
+	s.v.BasisChanged = s.v.Now
 	s.until(t, 40e9)
 	if len(s.asked) != n+1 || s.asked[n] > 20.2e9 || s.rates[n] != 30 {
 		t.Errorf("asked at %v for %v, want once more at 20 s for 30", s.asked, s.rates)

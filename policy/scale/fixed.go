@@ -16,6 +16,9 @@ func (Fixed) Name() string { return "fixed" }
 // Needs implements Scaler.
 func (Fixed) Needs() plan.Sections { return 0 }
 
+// Traits implements Scaler.
+func (Fixed) Traits() Traits { return Traits{} }
+
 // Decide implements Scaler.
 func (Fixed) Decide(*View) (bool, serving.Time) { return false, serving.Never }
 

@@ -26,3 +26,9 @@ func (k *KeepAlive) Warm(serving.Time) []Span {
 	k.spans[0] = Span{0, or(k.For, Alive)}
 	return k.spans[:]
 }
+
+// Remember implements Keeper: nothing is learned.
+func (*KeepAlive) Remember(b []byte, _ serving.Time) []byte { return b }
+
+// Recall implements Keeper: there is nothing to take up.
+func (*KeepAlive) Recall([]byte, serving.Time, time.Duration) error { return nil }

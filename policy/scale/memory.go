@@ -11,16 +11,6 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Rememberer is what learns from idle times and can be written down, so that a server that begins anew does not have to
-// learn again.
-type Rememberer interface {
-	// Remember appends what was learned by now to b.
-	Remember(b []byte, now serving.Time) []byte
-	// Recall takes up what another of the same kind and options remembered, before it has learned anything itself.
-	// Older is the time since then.
-	Recall(b []byte, now serving.Time, older time.Duration) error
-}
-
 var errMemory = errors.New("what is to be recalled is cut off, or of another rule")
 
 // recall takes histograms up from b one after the other and returns what follows.
@@ -33,7 +23,7 @@ func recall(b []byte, now serving.Time, older time.Duration, list ...*histogram.
 	return b, nil
 }
 
-// Remember implements Rememberer.
+// Remember implements Keeper.
 func (h *HybridHistogram) Remember(b []byte, now serving.Time) []byte {
 	b = h.seen.Append(b, int64(now))
 	n := min(h.n, keptIdle)
@@ -44,7 +34,7 @@ func (h *HybridHistogram) Remember(b []byte, now serving.Time) []byte {
 	return b
 }
 
-// Recall implements Rememberer.
+// Recall implements Keeper.
 func (h *HybridHistogram) Recall(b []byte, now serving.Time, older time.Duration) error {
 	_, err := h.recall(b, now, older)
 	return err
@@ -72,12 +62,12 @@ func (h *HybridHistogram) recall(b []byte, now serving.Time, older time.Duration
 	return b, nil
 }
 
-// Remember implements Rememberer.
+// Remember implements Keeper.
 func (l *LSTH) Remember(b []byte, now serving.Time) []byte {
 	return l.short.Append(l.long.Remember(b, now), int64(now))
 }
 
-// Recall implements Rememberer.
+// Recall implements Keeper.
 func (l *LSTH) Recall(b []byte, now serving.Time, older time.Duration) error {
 	b, err := l.long.recall(b, now, older)
 	if err == nil {
@@ -86,7 +76,7 @@ func (l *LSTH) Recall(b []byte, now serving.Time, older time.Duration) error {
 	return err
 }
 
-// Remember implements Rememberer.
+// Remember implements Keeper.
 func (c *Cheapest) Remember(b []byte, now serving.Time) []byte {
 	for _, h := range c.seen {
 		b = h.Append(b, int64(now))
@@ -94,7 +84,7 @@ func (c *Cheapest) Remember(b []byte, now serving.Time) []byte {
 	return b
 }
 
-// Recall implements Rememberer.
+// Recall implements Keeper.
 func (c *Cheapest) Recall(b []byte, now serving.Time, older time.Duration) error {
 	_, err := recall(b, now, older, c.seen[:]...)
 	return err
@@ -121,10 +111,7 @@ func (o *RateBands) Remember(app serving.AppID, now serving.Time) []byte {
 		return nil
 	}
 	b := append([]byte(a.keeper.Name()), 0)
-	if k, ok := a.keeper.(Rememberer); ok {
-		b = k.Remember(b, now)
-	}
-	return b
+	return a.keeper.Remember(b, now)
 }
 
 // Recall implements Recaller. It refuses what another rule remembered.
@@ -134,11 +121,9 @@ func (o *RateBands) Recall(app serving.AppID, b []byte, now serving.Time, older 
 	if !ok || string(name) != a.keeper.Name() {
 		return fmt.Errorf("idle times are of rule %.20q, the system's is %q", name, a.keeper.Name())
 	}
-	if k, ok := a.keeper.(Rememberer); ok {
-		if err := k.Recall(rest, now, older); err != nil {
-			a.keeper = o.fresh()
-			return err
-		}
+	if err := a.keeper.Recall(rest, now, older); err != nil {
+		a.keeper = o.fresh()
+		return err
 	}
 	a.called, a.since = true, serving.Never // the spans of this idle time are asked for again
 	return nil

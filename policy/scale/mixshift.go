@@ -40,20 +40,23 @@ func (*MixShift) Name() string { return "mixshift" }
 // Needs implements Scaler.
 func (*MixShift) Needs() plan.Sections { return 0 }
 
+// Traits implements Scaler.
+func (*MixShift) Traits() Traits { return Traits{} }
+
 // Decide implements Scaler.
 func (m *MixShift) Decide(v *View) (bool, serving.Time) {
 	if v.Plan != m.plan || m.from == nil {
 		m.begin(v)
 	}
-	from := v.LastAsk.Add(or(m.Pause, mixPause))
-	if v.LastAsk == 0 {
+	from := v.LastRequest.Add(or(m.Pause, mixPause))
+	if v.LastRequest == 0 {
 		from = 0
 	}
 	again := max(v.Now.Add(mixLook), from)
-	if v.Asked || v.Now < from {
+	if v.Requested || v.Now < from {
 		return false, again
 	}
-	return v.Shifted > v.LastAsk || m.shifted(v), again
+	return v.BasisChanged > v.LastRequest || m.shifted(v), again
 }
 
 // begin takes note of a plan that came into force.

@@ -18,25 +18,25 @@ func watch(t *testing.T, seed uint64, first *plan.Plan, seconds int, mean func(s
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	r := monitor.NewRates(1)
-	v := View{Spec: &serving.Spec{Apps: make([]serving.App, 1)}, Monitor: r, Plan: first}
+	v := View{Spec: &serving.Spec{Apps: make([]serving.App, 1)}, Monitor: &r.View, Plan: first}
 	rule := NewMixShift(0)
 	var next *plan.Plan
 	for now := serving.Time(1e6); now <= serving.Time(seconds)*1e9; now += 1e6 {
 		v.Now = now
 		r.Add(now, 0)
 		r.Size(0, int32(min(max(math.Exp(mean(int(now/1e9))+rng.NormFloat64()), 1), 1000)))
-		if next != nil && now == v.LastAsk.Add(time.Second) {
-			v.Plan, v.Asked, next = next, false, nil
+		if next != nil && now == v.LastRequest.Add(time.Second) {
+			v.Plan, v.Requested, next = next, false, nil
 		}
 		replan, again := rule.Decide(&v)
 		if again <= now {
 			t.Fatalf("seed %d: again at %v, which is not after %v", seed, again, now)
 		}
 		if replan {
-			if v.Asked || v.LastAsk > 0 && now.Sub(v.LastAsk) < mixPause {
-				t.Fatalf("seed %d: asked at %v, and before at %v", seed, now, v.LastAsk)
+			if v.Requested || v.LastRequest > 0 && now.Sub(v.LastRequest) < mixPause {
+				t.Fatalf("seed %d: asked at %v, and before at %v", seed, now, v.LastRequest)
 			}
-			v.Asked, v.LastAsk, next = true, now, &plan.Plan{Mixes: []serving.Mix{r.Mix(0)}}
+			v.Requested, v.LastRequest, next = true, now, &plan.Plan{Mixes: []serving.Mix{r.Mix(0)}}
 			asked = append(asked, now)
 		}
 	}
@@ -71,16 +71,17 @@ func TestMixShiftFromGiven(t *testing.T) {
 func TestMixShiftOfTheRest(t *testing.T) {
 	rule := NewMixShift(2 * time.Second)
 	v := View{
-		Now: 1e9, Spec: &serving.Spec{Apps: make([]serving.App, 1)}, Monitor: monitor.NewRates(1), Plan: &plan.Plan{},
+		Now: 1e9, Spec: &serving.Spec{Apps: make([]serving.App, 1)}, Monitor: &monitor.NewRates(1).View,
+		Plan: &plan.Plan{},
 	}
 	if ask, _ := rule.Decide(&v); ask {
 		t.Error("asked for nothing")
 	}
-	v.Shifted = 1e9
+	v.BasisChanged = 1e9
 	if ask, _ := rule.Decide(&v); !ask {
 		t.Error("a change is passed over")
 	}
-	v.LastAsk, v.Now, v.Shifted = 1e9, 2e9, 2e9
+	v.LastRequest, v.Now, v.BasisChanged = 1e9, 2e9, 2e9
 	if ask, again := rule.Decide(&v); ask || again != 3e9 {
 		t.Errorf("within the pause: %v, again at %v", ask, again)
 	}

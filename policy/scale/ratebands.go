@@ -85,9 +85,12 @@ func (*RateBands) Name() string { return "ratebands" }
 // Needs implements Scaler.
 func (*RateBands) Needs() plan.Sections { return plan.Bands }
 
-// Called implements Waker. Decide is called for every app that comes to life, since it may have said that it need not
-// be for long.
-func (o *RateBands) Called(now serving.Time, app serving.AppID, idle time.Duration) bool {
+// Traits implements Scaler.
+func (o *RateBands) Traits() Traits { return Traits{Waker: o, Recaller: o} }
+
+// Invoked implements Waker. Decide is called for every app that was idle for a while, since it may have said that it
+// need not be called for long.
+func (o *RateBands) Invoked(now serving.Time, app serving.AppID, idle time.Duration) bool {
 	b := o.app(app)
 	if b.called { // what went before the first call was no time between calls
 		b.keeper.Idled(now, idle)
@@ -116,13 +119,13 @@ func (o *RateBands) fresh() Keeper {
 // Decide implements Scaler.
 func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 	pause := or(o.Pause, bandPause)
-	from := v.LastAsk.Add(pause)
-	if v.LastAsk == 0 {
+	from := v.LastRequest.Add(pause)
+	if v.LastRequest == 0 {
 		from = 0
 	}
-	may := !v.Asked && v.Now >= from
+	may := !v.Requested && v.Now >= from
 	answered := v.Plan != o.plan // the plan in force was made for what the apps' asked says
-	ask := may && (v.Plan == nil || v.Shifted > v.LastAsk)
+	ask := may && (v.Plan == nil || v.BasisChanged > v.LastRequest)
 	again := serving.Never
 	next := v.Now.Add(bandLook)
 	for a := range v.Spec.Apps {
@@ -143,7 +146,7 @@ func (o *RateBands) Decide(v *View) (bool, serving.Time) {
 				wait = min(pause, coldPause)
 			}
 			wait = min(wait<<min(b.vain, 10), max(wait, calm))
-			wants = !v.Asked && (v.LastAsk == 0 || v.Now >= v.LastAsk.Add(wait))
+			wants = !v.Requested && (v.LastRequest == 0 || v.Now >= v.LastRequest.Add(wait))
 		case need == 0 && none:
 			look = serving.Never
 		case need == 0:
@@ -208,7 +211,7 @@ func (o *RateBands) leads(v *View, app serving.AppID, b *banded) time.Duration {
 		least := time.Duration(math.MaxInt64)
 		for _, x := range v.Spec.Stages[s].Variants {
 			for d := range v.Spec.DeviceTypes {
-				least = min(least, v.Fleet.Profile.Load(x, serving.DeviceTypeID(d)))
+				least = min(least, v.Fleet.LoadTime(x, serving.DeviceTypeID(d)))
 			}
 		}
 		b.lead = max(b.lead, least)
@@ -234,8 +237,9 @@ func (o *RateBands) bounds(v *View, app serving.AppID) (low, up float64, none bo
 	for _, s := range v.Spec.Apps[app].Stages {
 		l, u, n := 0.0, 0.0, 0
 		for _, i := range v.Fleet.Live() {
-			if i.Stage == s && i.State != fleet.Draining {
-				l, u, n = l+i.Low, u+i.Up, n+1
+			if i.Stage() == s && i.State() != fleet.Draining {
+				a, b := i.Band()
+				l, u, n = l+a, u+b, n+1
 			}
 		}
 		if none = none || n == 0; u < up {
@@ -251,7 +255,7 @@ func (o *RateBands) leaves(v *View, app serving.AppID, b *banded, answered bool,
 	if v.over(app, up) {
 		b.below = serving.Never
 		short := answered && up < b.asked && need < b.asked/shrunk // there is no room for more
-		return !short || v.Now.Sub(v.LastAsk) >= calm
+		return !short || v.Now.Sub(v.LastRequest) >= calm
 	}
 	alpha := share(o.Alpha, Alpha)
 	rate := max(v.Monitor.Rate(v.Now, app, calm), v.Monitor.Rate(v.Now, app, burst))

@@ -48,22 +48,25 @@ func (r Replan) Name() string {
 // Needs implements Scaler.
 func (r Replan) Needs() plan.Sections { return 0 }
 
+// Traits implements Scaler.
+func (Replan) Traits() Traits { return Traits{} }
+
 // Decide implements Scaler.
 func (r Replan) Decide(v *View) (bool, serving.Time) {
 	interval, pause := or(r.Interval, Interval), or(r.Pause, Pause)
-	due := v.LastAsk.Add(interval)
-	if v.Shifted > v.LastAsk {
+	due := v.LastRequest.Add(interval)
+	if v.BasisChanged > v.LastRequest {
 		due = v.Now
 	}
 	again := max(due, v.Now+1)
 	if r.Bursts {
-		from := v.LastAsk.Add(pause)
+		from := v.LastRequest.Add(pause)
 		if v.Now >= from && v.Now < due && Overloaded(v) {
 			due = v.Now
 		}
 		again = min(again, max(from, v.Now.Add(look)))
 	}
-	if v.Asked {
+	if v.Requested {
 		return false, max(again, v.Now.Add(look)) // the answer comes as a plan; then this is asked again
 	}
 	if v.Now >= due {

@@ -19,7 +19,7 @@ func drive(t *testing.T, r Replan, seed uint64, rates []float64) (asked []servin
 	m := monitor.NewRates(1)
 	spec := &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 300 * time.Millisecond}}}}
 	v := View{
-		Spec: spec, Monitor: m, Waiting: []int{0}, Plan: &plan.Plan{
+		Spec: spec, Monitor: &m.View, Waiting: []int{0}, Plan: &plan.Plan{
 			Capacity: []float64{rates[0] * 1.05}, Demand: []float64{rates[0] * 1.05},
 		},
 	}
@@ -38,7 +38,7 @@ func drive(t *testing.T, r Replan, seed uint64, rates []float64) (asked []servin
 		}
 		if ask {
 			r.Demand(&v, demand)
-			v.LastAsk = v.Now
+			v.LastRequest = v.Now
 			v.Plan = &plan.Plan{Capacity: []float64{demand[0] * 1.05}, Demand: []float64{demand[0] * 1.05}}
 			asked, planned = append(asked, v.Now), append(planned, demand[0])
 		}
@@ -106,7 +106,7 @@ func TestOverloaded(t *testing.T) {
 	v := View{
 		Now: 1e9, Spec: &serving.Spec{
 			Apps: []serving.App{{SLO: serving.SLO{Latency: 100 * time.Millisecond}}},
-		}, Monitor: m, Waiting: []int{0},
+		}, Monitor: &m.View, Waiting: []int{0},
 	}
 	v.Plan = &plan.Plan{Capacity: []float64{300}, Demand: []float64{520}, Shed: []float64{200}}
 	if Overloaded(&v) {
@@ -134,13 +134,13 @@ func TestOverloaded(t *testing.T) {
 func TestShift(t *testing.T) {
 	m := monitor.NewRates(1)
 	v := View{
-		Now: 5e9, Spec: &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 1e9}}}}, Monitor: m,
-		Waiting: []int{0}, Plan: &plan.Plan{}, Shifted: 5e9, LastAsk: 1e9,
+		Now: 5e9, Spec: &serving.Spec{Apps: []serving.App{{SLO: serving.SLO{Latency: 1e9}}}}, Monitor: &m.View,
+		Waiting: []int{0}, Plan: &plan.Plan{}, BasisChanged: 5e9, LastRequest: 1e9,
 	}
 	if ask, _ := (Replan{}).Decide(&v); !ask {
 		t.Error("a shift is not asked about")
 	}
-	v.LastAsk, v.Now = 5e9, 6e9
+	v.LastRequest, v.Now = 5e9, 6e9
 	if ask, again := (Replan{}).Decide(&v); ask || again != 35e9 {
 		t.Errorf("asked %v, again at %v", ask, again)
 	}

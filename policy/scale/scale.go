@@ -14,6 +14,8 @@ import (
 
 // Scaler decides when to plan anew. The engine calls Decide at the time the last answer asked for, and after a change
 // of the instances.
+//
+// A rule that wraps another one embeds it, or answers every method itself: nothing is asked for beside the port.
 type Scaler interface {
 	// Name is the rule's registry name.
 	Name() string
@@ -24,43 +26,50 @@ type Scaler interface {
 	// Demand fills in the rates, by AppID in queries/s, that a plan requested now is to be made for. The engine raises
 	// them to what the clients of open streams have declared.
 	Demand(v *View, rates []float64)
+	// Traits says what else the rule can do. The engine asks once.
+	Traits() Traits
 }
 
-// Waker is a Scaler that lets apps go which nobody calls, and starts them again. The engine lets the queries of an app
-// that has no instance wait for it, for as long as the app's late policy and cold wait allow, and calls Decide whenever
-// one finds nothing ready.
+// Traits is what a Scaler can do beyond its port; the zero value is nothing.
+type Traits struct {
+	// Waker is not nil for a rule that lets apps go which nobody calls, and starts them again. The engine lets the
+	// queries of an app that has no instance wait for it, for as long as the app's late policy and cold wait allow, and
+	// calls Decide whenever one finds nothing ready.
+	Waker Waker
+	// Recaller is not nil for a rule that learns of every app what may outlive a run.
+	Recaller Recaller
+	// Follows tells that the rule follows the content of queries (Scrooge §3.5). The engine then counts factors, shows
+	// them in View.Factors, asks for every plan with those observed, and gives queries up by what batches were seen to
+	// take then.
+	Follows bool
+}
+
+// Waker is told when idle apps are called.
 type Waker interface {
-	// Called tells that an app is called at now after it had nothing to do for idle. It answers whether Decide is to be
-	// called in this step.
-	Called(now serving.Time, app serving.AppID, idle time.Duration) bool
-}
-
-// Follower is a Scaler that follows the content of queries (Scrooge §3.5). The engine counts factors for one that does,
-// shows them in View.Factors, asks for every plan with those observed, and gives queries up by what batches were seen
-// to take then.
-type Follower interface {
-	// Follows answers once, when the engine is made.
-	Follows() bool
+	// Invoked tells that an app is called at now after it had nothing to do for idle. It answers whether Decide is to
+	// be called in this step.
+	Invoked(now serving.Time, app serving.AppID, idle time.Duration) bool
 }
 
 // View is what a rule may see.
 type View struct {
 	Now     serving.Time
 	Spec    *serving.Spec
-	Fleet   *fleet.Fleet
-	Monitor *monitor.Rates
-	Plan    *plan.Plan // in force; nil before the first
-	Asked   bool       // a request is under way
-	LastAsk serving.Time
-	// Shifted is when something that plans are made from last changed: a worker or a variant was found unfit for
+	Fleet   *fleet.View
+	Monitor *monitor.View
+	Plan    *plan.Plan // in force, not to be changed; nil before the first
+	// Requested tells that a request is under way. LastRequest is when the last one was made; 0 before the first.
+	Requested   bool
+	LastRequest serving.Time
+	// BasisChanged is when something that plans are made from last changed: a worker or a variant was found unfit for
 	// planning, or fit again; a price changed; other latencies are believed; a client that declares its rate joined or
 	// left. 0 for never.
-	Shifted serving.Time
-	Waiting []int // by AppID: queries that wait
+	BasisChanged serving.Time
+	Waiting      []int // by AppID: queries that wait
 	// Idle is, by AppID, since when an app has had nothing to do; serving.Never for one that has.
 	Idle []serving.Time
-	// Factors is what content makes of the apps' graphs, for a Follower; nil for others.
-	Factors *monitor.Factors
+	// Factors is what content makes of the apps' graphs, for a rule that Follows; nil for others.
+	Factors *monitor.FactorView
 }
 
 // above is the arrival rate of an app over a time, less so many deviations of what chance brings.

@@ -18,6 +18,9 @@ func (Uncovered) Name() string { return "uncovered" }
 // Needs implements Scaler.
 func (Uncovered) Needs() plan.Sections { return plan.Tables }
 
+// Traits implements Scaler.
+func (Uncovered) Traits() Traits { return Traits{} }
+
 const (
 	uncoveredLook = 100 * time.Millisecond
 	// ahead is how far beyond the rate seen the new policy reaches, so that a rising load does not ask at every step.
@@ -27,10 +30,10 @@ const (
 // Decide implements Scaler.
 func (Uncovered) Decide(v *View) (bool, serving.Time) {
 	again := v.Now.Add(uncoveredLook)
-	if v.Asked {
+	if v.Requested {
 		return false, again
 	}
-	if v.Shifted > v.LastAsk {
+	if v.BasisChanged > v.LastRequest {
 		return true, again
 	}
 	for a := range v.Spec.Apps {

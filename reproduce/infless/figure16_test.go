@@ -23,6 +23,9 @@ func (*spans) Name() string                            { return "spans" }
 func (s *spans) Idled(_ serving.Time, d time.Duration) { s.told = append(s.told, d) }
 func (s *spans) Warm(serving.Time) []scale.Span        { return s.warm }
 
+func (*spans) Remember(b []byte, _ serving.Time) []byte         { return b }
+func (*spans) Recall([]byte, serving.Time, time.Duration) error { return nil }
+
 // Replaying against going through the time second by second.
 func TestReplayAgainstSeconds(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {

@@ -34,21 +34,19 @@ func TestQueueAgainstSortedSlice(t *testing.T) {
 		for n := 1; n < 400; n++ {
 			if len(want) > 0 && rng.IntN(3) == 0 {
 				at := rng.IntN(len(want))
-				f.Take(want[at])
-				f.FreeTask(want[at])
+				f.Dequeue(want[at])
+				f.Release(want[at])
 				want = slices.Delete(want, at, at+1)
 			} else {
-				task := Task{
+				work := Work{
 					Query: serving.QueryID(n), Items: 1, Pin: serving.None,
 					Deadline: serving.Time(rng.IntN(1000)) * 1e6,
 				}
-				rank := Rank(0)
 				if mixed {
-					task.Items = int32(1 + rng.IntN(5))
-					rank = Rank(int32(rng.IntN(3)))
+					work.Items = int32(1 + rng.IntN(5))
+					work.Priority = int32(rng.IntN(3))
 				}
-				r := f.NewTask(task)
-				f.SetRank(r, rank)
+				r := f.Add(&work)
 				f.Wait(r)
 				want = append(want, r)
 				slices.SortFunc(want, less)
@@ -58,8 +56,8 @@ func TestQueueAgainstSortedSlice(t *testing.T) {
 			items := 0
 			for r := f.Central(0).Head(); r != Nil; r = f.Next(r) {
 				got = append(got, r)
-				earliest = min(earliest, f.Task(r).DropAt)
-				items += int(f.Task(r).Items)
+				earliest = min(earliest, f.Task(r).DropAt())
+				items += f.Task(r).Items()
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d, operation %d: %v, sorted %v", seed, n, got, want)
@@ -78,23 +76,23 @@ func TestQueueAgainstSortedSlice(t *testing.T) {
 // Check must find planted corruption: otherwise the invariant tests prove nothing.
 func TestCheckFindsCorruption(t *testing.T) {
 	for name, spoil := range map[string]func(f *Fleet, i *Instance){
-		"a counter": func(f *Fleet, i *Instance) { i.Queue.items++ },
+		"a counter": func(f *Fleet, i *Instance) { i.queue.items++ },
 		"a lost task": func(f *Fleet, i *Instance) {
-			i.Queue.head, i.Queue.tail, i.Queue.n, i.Queue.items = Nil, Nil, 0, 0
+			i.queue.head, i.queue.tail, i.queue.n, i.queue.items = Nil, Nil, 0, 0
 		},
-		"a wrong place":        func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Place = Running },
-		"a slot too many":      func(f *Fleet, i *Instance) { i.Built = 0 },
-		"an order":             func(f *Fleet, i *Instance) { f.Task(i.Queue.Head()).Deadline = serving.Never },
-		"a task in two places": func(f *Fleet, i *Instance) { i.Running[0].Head = i.Queue.Head() },
+		"a wrong place":        func(f *Fleet, i *Instance) { f.Task(i.queue.head).place = Running },
+		"a slot too many":      func(f *Fleet, i *Instance) { i.p.Built = 0 },
+		"an order":             func(f *Fleet, i *Instance) { f.Task(i.queue.head).w.Deadline = serving.Never },
+		"an unusable variant":  func(f *Fleet, i *Instance) { i.p.Variants[0].Wanted = false },
+		"a task in two places": func(f *Fleet, i *Instance) { i.running[0].Head = i.queue.head },
 	} {
 		f := newFleet()
-		i := f.Launch(Instance{Slots: 1, Variants: []Loaded{{Limit: 8, Wanted: true}}}, 0)
+		i := f.Launch(Placement{Terms: Terms{Slots: 1}, Variants: []Loaded{{Limit: 8, Wanted: true}}}, 0)
 		f.Warm(i, 0)
 		for q := range 4 {
-			r := f.NewTask(Task{Query: serving.QueryID(q + 1), Items: 1, Pin: serving.None, Deadline: 1e9})
-			f.SetRank(r, Rank(0))
+			r := f.Add(&Work{Query: serving.QueryID(q + 1), Items: 1, Pin: serving.None, Deadline: 1e9})
 			f.Wait(r)
-			f.Give(r, i, 0)
+			f.Assign(r, i, 0)
 		}
 		f.Start(i, 1, 0, 2, 0, time.Millisecond)
 		if err := f.Check(); err != nil {
@@ -109,70 +107,76 @@ func TestCheckFindsCorruption(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	f := newFleet()
-	i := f.Launch(Instance{
-		Slots: 1, Variants: []Loaded{{Variant: 0, Limit: 4, Wanted: true}, {Variant: 1, Limit: 16, Wanted: true}},
+	i := f.Launch(Placement{
+		Terms:    Terms{Slots: 1},
+		Variants: []Loaded{{Variant: 0, Limit: 4, Wanted: true}, {Variant: 1, Limit: 16, Wanted: true}},
 	}, 0)
-	if f.CanServe(i, &Task{Items: 1, Pin: serving.None}) {
+	if f.CanServe(i, f.Task(f.Add(&Work{Items: 1, Pin: serving.None}))) {
 		t.Error("an instance without a warm variant can serve nothing")
 	}
 	f.Warm(i, 0)
 	f.Warm(i, 1)
 	for _, c := range []struct {
 		name string
-		task Task
+		work Work
 		want int
 	}{
-		{"the active one", Task{Items: 1, Pin: serving.None}, 0},
-		{"the pinned one", Task{Items: 1, Pin: 1, Special: true}, 1},
-		{"the one that is accurate enough", Task{Items: 1, Pin: serving.None, MinAccuracy: 0.8, Special: true}, 0},
-		{"the one that takes so many items", Task{Items: 9, Pin: serving.None}, 1},
-		{"none is accurate enough", Task{Items: 1, Pin: serving.None, MinAccuracy: 0.95, Special: true}, -1},
-		{"none takes so many items", Task{Items: 17, Pin: serving.None}, -1},
+		{"the active one", Work{Items: 1, Pin: serving.None}, 0},
+		{"the pinned one", Work{Items: 1, Pin: 1}, 1},
+		{"the one that is accurate enough", Work{Items: 1, Pin: serving.None, MinAccuracy: 0.8}, 0},
+		{"the one that takes so many items", Work{Items: 9, Pin: serving.None}, 1},
+		{"none is accurate enough", Work{Items: 1, Pin: serving.None, MinAccuracy: 0.95}, -1},
+		{"none takes so many items", Work{Items: 17, Pin: serving.None}, -1},
 	} {
-		if got := f.Choose(i, &c.task); got != c.want {
+		if got := f.ChooseFor(i, &c.work); got != c.want {
+			t.Errorf("%s: %d for the work, want %d", c.name, got, c.want)
+		}
+		if got := f.Choose(i, f.Task(f.Add(&c.work))); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
 }
 
-// Where queries run alone, a queue's work is the sum of theirs, whatever joins and leaves; otherwise they share
+// Where queries run unbatched, a backlog is the sum of their own times, whatever joins and leaves; otherwise they share
 // batches.
-func TestBacklogOfQueriesThatRunAlone(t *testing.T) {
+func TestBacklogOfUnbatchedQueries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	for _, alone := range []bool{true, false} {
+	for _, unbatched := range []bool{true, false} {
 		f := newFleet() // 10 ms and 1 ms an item
-		f.Alone = alone
-		i := f.Launch(Instance{Slots: 1, Variants: []Loaded{{Limit: 64, Wanted: true}}}, 0)
+		if unbatched {
+			f.Unbatched()
+		}
+		i := f.Launch(Placement{Terms: Terms{Slots: 1}, Variants: []Loaded{{Limit: 64, Wanted: true}}}, 0)
 		f.Warm(i, 0)
 		var refs []Ref
 		for n := range 200 {
 			if len(refs) > 0 && rng.IntN(3) == 0 {
 				at := rng.IntN(len(refs))
-				f.Take(refs[at])
+				f.Dequeue(refs[at])
 				if rng.IntN(2) == 0 {
 					f.Wait(refs[at])
-					f.Take(refs[at])
+					f.Dequeue(refs[at])
 				}
-				f.FreeTask(refs[at])
+				f.Release(refs[at])
 				refs = slices.Delete(refs, at, at+1)
 			} else {
-				r := f.NewTask(Task{Query: serving.QueryID(n + 1), Items: int32(1 + rng.IntN(60)), Pin: serving.None})
+				r := f.Add(&Work{Query: serving.QueryID(n + 1), Items: int32(1 + rng.IntN(60)), Pin: serving.None})
 				f.Wait(r)
-				f.Give(r, i, 0)
+				f.Assign(r, i, 0)
 				refs = append(refs, r)
 			}
 			f.Refresh(i)
 			items := 7
 			for _, r := range refs {
-				items += int(f.Task(r).Items)
+				items += f.Task(r).Items()
 			}
 			batches := len(refs) + 1
-			if !alone {
+			if !unbatched {
 				batches = (items + 63) / 64
 			}
 			want := time.Duration(10*batches+items) * time.Millisecond
 			if got := f.Backlog(i, 0, 7); got != want {
-				t.Fatalf("alone %v, operation %d: %v, want %v", alone, n, got, want)
+				t.Fatalf("unbatched %v, operation %d: %v, want %v", unbatched, n, got, want)
 			}
 			if err := f.Check(); err != nil {
 				t.Fatal(err)

@@ -36,95 +36,184 @@ type Loaded struct {
 	Limit   int  // items of the largest batch to run
 	Warm    bool // false while it loads
 	Wanted  bool // false once the plan has dropped it and it only finishes
-	Delayed bool // not ordered yet: the worker's memory is still taken
+	Delayed bool // its load is not ordered yet: the worker's memory is still taken
 }
 
-// Batch is queries running together on an instance.
+// Usable tells whether the variant may be given work: it is warm, and wanted.
+func (l Loaded) Usable() bool { return l.Warm && l.Wanted }
+
+// Batch is tasks running together on an instance.
 type Batch struct {
 	ID       serving.BatchID
 	Variant  serving.VariantID
-	Items    int
+	Items    int // sum over the tasks
 	Tasks    int
 	Head     Ref // first task; the others follow by Next
 	Started  serving.Time
 	Expected serving.Time // believed end
-	AtOnce   int          // what AtOnce was when it began, itself included
+	// Concurrency is how many batches ran beside each other where it runs when it began, itself included.
+	Concurrency int
+}
+
+// Placement says what an instance is launched as.
+type Placement struct {
+	Key        Key
+	DeviceType serving.DeviceTypeID
+	Stage      serving.StageID
+	// Built is how many batches it can run at once, at least Terms.Slots: a plan may change Slots up to there.
+	Built int
+	Cores int // threads of its own; 0 when it shares its worker's
+	// Accelerator says which of its worker's accelerators it has a part of, from 0.
+	Accelerator int32
+	Variants    []Loaded // the first is loaded first
+	Terms
+}
+
+// Terms are what a plan may change of an instance without a load.
+type Terms struct {
+	Slots   int           // batches that may run at once
+	Share   float64       // of its stage's traffic, in [0, 1]
+	Hold    time.Duration // longest wait of a batch being filled, for batchers that want one; 0 when not planned
+	Low, Up float64       // queries/s between which it is to be sent, for routers that want that; 0 when not planned
 }
 
 // Instance is one or more variants of a stage on a worker.
 type Instance struct {
-	ID         serving.InstanceID
-	Key        Key
-	DeviceType serving.DeviceTypeID
-	Stage      serving.StageID
-	State      State
-	Slots      int // batches that may run at once
-	Built      int // batches that could: what it was launched with, at least Slots; a plan may change Slots up to there
-	Cores      int
-	// Accelerator says which of its worker's accelerators it has a part of, from 0.
-	Accelerator int32
-	Share       float64       // of its stage's traffic, as planned
-	Hold        time.Duration // longest wait of a batch being filled, for batchers that want one; 0 when not planned
-	// queries/s between which it is to be sent, for routers that want that; 0 when not planned
-	Low, Up float64
+	id      serving.InstanceID
+	p       Placement
+	state   State
+	active  int // index into p.Variants; see Active
+	fastest int // index of the warm variant believed fastest for one item
+	queue   Queue
+	running []Batch
+	choice  serving.VariantID
 
-	Variants []Loaded
-	Active   int // index into Variants of the variant used unless a query needs another; -1 before any is warm
+	wake      serving.Time
+	launched  serving.Time
+	busy      serving.Time // slot time spent in finished batches
+	warmUntil serving.Time
 
-	// Held tells that a launching instance is loaded and waits for its predecessor at the same place to finish.
-	Held bool
-
-	// Kept is until when a draining instance stays loaded, to be taken up again; 0 for one that goes when it is idle.
-	Kept serving.Time
-
-	// Choice is the variant on which the router wants what it has queued here to run; serving.None leaves it to the
-	// batcher.
-	Choice serving.VariantID
-
-	Queue   Queue
-	Running []Batch
-
-	Wake     serving.Time // when its batcher asked to be called again
-	Launched serving.Time
-	Busy     serving.Time // slot time spent in finished batches
-	fastest  int          // index of the warm variant believed fastest for one item
-	shares   bool         // all of its worker, with every other such instance there
+	standby      bool
+	sharesWorker bool // with every other such instance there
 }
 
-// FreeSlots returns how many more batches may start now.
+// ID returns its number, from 1 in the order of launches.
+func (i *Instance) ID() serving.InstanceID { return i.id }
+
+// Key returns its place in the plan.
+func (i *Instance) Key() Key { return i.p.Key }
+
+// Worker returns where it runs.
+func (i *Instance) Worker() serving.WorkerID { return i.p.Key.Worker }
+
+// DeviceType returns what it runs on: its worker's, or that of the part of the worker that it has.
+func (i *Instance) DeviceType() serving.DeviceTypeID { return i.p.DeviceType }
+
+// Stage returns the stage that it serves.
+func (i *Instance) Stage() serving.StageID { return i.p.Stage }
+
+// State returns where it stands in its life.
+func (i *Instance) State() State { return i.state }
+
+// Slots returns how many batches may run at once.
+func (i *Instance) Slots() int { return i.p.Slots }
+
+// Built returns how many batches it can run at once; see Placement.
+func (i *Instance) Built() int { return i.p.Built }
+
+// Cores returns the threads of its own; 0 when it shares its worker's.
+func (i *Instance) Cores() int { return i.p.Cores }
+
+// Accelerator says which of its worker's accelerators it has a part of, from 0.
+func (i *Instance) Accelerator() int32 { return i.p.Accelerator }
+
+// Share returns its planned share of its stage's traffic, in [0, 1].
+func (i *Instance) Share() float64 { return i.p.Share }
+
+// Hold returns the longest planned wait of a batch being filled; 0 when not planned.
+func (i *Instance) Hold() time.Duration { return i.p.Hold }
+
+// Band returns the rates, in queries/s, between which it is to be sent; 0 when not planned.
+func (i *Instance) Band() (low, up float64) { return i.p.Low, i.p.Up }
+
+// Variants returns how many variants it has, loading ones and those on their way out included.
+func (i *Instance) Variants() int { return len(i.p.Variants) }
+
+// Variant returns the k-th of its variants, from 0.
+func (i *Instance) Variant(k int) Loaded { return i.p.Variants[k] }
+
+// Active returns the index of the variant that is used unless a task needs another; -1 before any is warm.
+func (i *Instance) Active() int { return i.active }
+
+// Queue returns the tasks that wait on it.
+func (i *Instance) Queue() *Queue { return &i.queue }
+
+// Running returns how many batches run on it.
+func (i *Instance) Running() int { return len(i.running) }
+
+// Batch returns the k-th of its running batches, from 0, in no order that means anything.
+func (i *Instance) Batch(k int) Batch { return i.running[k] }
+
+// Choice returns the variant on which the router wants what it has queued here to run; serving.None leaves it to the
+// batcher.
+func (i *Instance) Choice() serving.VariantID { return i.choice }
+
+// Standby tells whether it is loaded and waits for its predecessor at the same place to finish.
+func (i *Instance) Standby() bool { return i.standby }
+
+// WarmUntil returns until when it stays loaded although it drains, so that a plan can take it up again; 0 for one that
+// goes as soon as it is idle.
+func (i *Instance) WarmUntil() serving.Time { return i.warmUntil }
+
+// Wake returns when its batcher asked to be called again; serving.Never when it did not.
+func (i *Instance) Wake() serving.Time { return i.wake }
+
+// Launched returns when it was launched.
+func (i *Instance) Launched() serving.Time { return i.launched }
+
+// Busy returns the slot time that it has spent in finished batches.
+func (i *Instance) Busy() serving.Time { return i.busy }
+
+// FreeSlots returns how many more batches may start now. It is negative when a plan has taken slots away that are used.
 func (i *Instance) FreeSlots() int {
-	if i.State != Ready && i.State != Draining {
+	if i.state != Ready && i.state != Draining {
 		return 0
 	}
-	return i.Slots - len(i.Running)
+	return i.p.Slots - len(i.running)
 }
 
 // Idle tells whether nothing runs and nothing waits on the instance.
-func (i *Instance) Idle() bool { return len(i.Running) == 0 && i.Queue.n == 0 }
+func (i *Instance) Idle() bool { return len(i.running) == 0 && i.queue.n == 0 }
 
 // Outstanding returns the tasks that wait or run on the instance.
 func (i *Instance) Outstanding() int {
-	n := i.Queue.n
-	for b := range i.Running {
-		n += i.Running[b].Tasks
+	n := i.queue.n
+	for b := range i.running {
+		n += i.running[b].Tasks
 	}
 	return n
 }
 
-// Find returns the index of v in Variants, or -1.
+// Find returns the index of v among its variants, or -1.
 func (i *Instance) Find(v serving.VariantID) int {
-	return slices.IndexFunc(i.Variants, func(l Loaded) bool { return l.Variant == v })
+	return slices.IndexFunc(i.p.Variants, func(l Loaded) bool { return l.Variant == v })
+}
+
+// Serves tells whether v is among its variants, and usable.
+func (i *Instance) Serves(v serving.VariantID) bool {
+	k := i.Find(v)
+	return k >= 0 && i.p.Variants[k].Usable()
 }
 
 // Limit returns the batch limit, in items, of the active variant; 0 when none is warm.
 func (i *Instance) Limit() int {
-	if i.Active < 0 {
+	if i.active < 0 {
 		return 0
 	}
-	return i.Variants[i.Active].Limit
+	return i.p.Variants[i.active].Limit
 }
 
-// Using tells whether a running batch uses v.
-func (i *Instance) Using(v serving.VariantID) bool {
-	return slices.ContainsFunc(i.Running, func(b Batch) bool { return b.Variant == v })
+// Uses tells whether a running batch uses v.
+func (i *Instance) Uses(v serving.VariantID) bool {
+	return slices.ContainsFunc(i.running, func(b Batch) bool { return b.Variant == v })
 }

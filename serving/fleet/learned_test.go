@@ -17,10 +17,10 @@ func learned(n int) (*Fleet, *Instance, *profile.Learned) {
 	}
 	l := profile.NewLearned(spec, nil)
 	f := New(spec, l)
-	i := f.Launch(Instance{Slots: 1, Variants: []Loaded{{Limit: 8, Wanted: true}}}, 0)
+	i := f.Launch(Placement{Terms: Terms{Slots: 1}, Variants: []Loaded{{Limit: 8, Wanted: true}}}, 0)
 	f.Warm(i, 0)
 	for k := range n {
-		f.Wait(f.NewTask(Task{Query: serving.QueryID(k + 1), Items: 1, Deadline: 1e9, Pin: serving.None}))
+		f.Wait(f.Add(&Work{Query: serving.QueryID(k + 1), Items: 1, Deadline: 1e9, Pin: serving.None}))
 	}
 	return f, i, l
 }
@@ -28,10 +28,10 @@ func learned(n int) (*Fleet, *Instance, *profile.Learned) {
 // A batch that should have ended long ago by what is believed, which is a guess, is believed to take as long again.
 func TestBacklogOfTheOverdue(t *testing.T) {
 	f, i, _ := learned(1)
-	f.Give(f.Central(0).Head(), i, 0)
+	f.Assign(f.Central(0).Head(), i, 0)
 	one := f.Backlog(i, 0, 0)
 	f.Start(i, 1, 0, 1, 0, one)
-	if b := i.Running[0]; b.AtOnce != 1 || one > time.Millisecond {
+	if b := i.Batch(0); b.Concurrency != 1 || one > time.Millisecond {
 		t.Fatalf("%+v, expected %v", b, one)
 	}
 	if got := f.Backlog(i, 3e8, 1); got != 300*time.Millisecond+one {
@@ -39,24 +39,24 @@ func TestBacklogOfTheOverdue(t *testing.T) {
 	}
 }
 
-// When other latencies are believed, so is when waiting tasks become hopeless, wherever they wait.
-func TestBelieve(t *testing.T) {
+// When other latencies are believed, waiting tasks are dropped at other times, wherever they wait. A probe is not.
+func TestProfileChanged(t *testing.T) {
 	f, i, l := learned(2)
-	f.Give(f.Central(0).Head(), i, 0)
+	f.Assign(f.Central(0).Head(), i, 0)
 	for range 5 {
 		l.Observe(0, 0, 1, 1, 200*time.Millisecond)
 	}
-	f.Believe()
+	f.ProfileChanged()
 	if at := f.EarliestDrop(f.Central(0)); at != 8e8 {
-		t.Errorf("at the stage hopeless from %v", at)
+		t.Errorf("at the stage dropped from %v", at)
 	}
-	if at := f.EarliestDrop(&i.Queue); at != 8e8 {
-		t.Errorf("on the instance hopeless from %v", at)
+	if at := f.EarliestDrop(i.Queue()); at != 8e8 {
+		t.Errorf("on the instance dropped from %v", at)
 	}
-	f.Try(f.Central(0).Head())
-	f.Believe()
+	f.Probe(f.Central(0).Head())
+	f.ProfileChanged()
 	if at := f.EarliestDrop(f.Central(0)); at != 1e9 {
-		t.Errorf("to be tried, and hopeless from %v", at)
+		t.Errorf("a probe, and dropped from %v", at)
 	}
 	if err := f.Check(); err != nil {
 		t.Error(err)

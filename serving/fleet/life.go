@@ -6,62 +6,112 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Launch adds an instance in state Launching and gives it the next ID.
-func (f *Fleet) Launch(i Instance, now serving.Time) *Instance {
-	i.ID = serving.InstanceID(len(f.instances) + 1)
-	i.State, i.Active, i.fastest = Launching, -1, -1
-	i.Queue, i.Wake, i.Launched, i.Choice = newQueue(), serving.Never, now, serving.None
-	i.Built = max(i.Built, i.Slots)
-	i.Running = make([]Batch, 0, i.Built)
-	p := &i
-	f.placed(p)
-	f.instances = append(f.instances, p)
-	f.live = append(f.live, p)
-	return p
+// Launch adds an instance in state Launching and gives it the next ID. What p holds is copied.
+func (f *Fleet) Launch(p Placement, now serving.Time) *Instance {
+	p.Built = max(p.Built, p.Slots)
+	p.Variants = slices.Clone(p.Variants)
+	i := &Instance{
+		id: serving.InstanceID(len(f.instances) + 1), p: p, state: Launching, active: -1, fastest: -1,
+		queue: newQueue(), running: make([]Batch, 0, p.Built), choice: serving.None, wake: serving.Never, launched: now,
+	}
+	f.noteSharing(i)
+	f.instances = append(f.instances, i)
+	f.live = append(f.live, i)
+	return i
+}
+
+// MarkWarm records that variant v of instance i answers in its steady-state time, without having it serve.
+func (f *Fleet) MarkWarm(i *Instance, v serving.VariantID) {
+	if k := i.Find(v); k >= 0 {
+		i.p.Variants[k].Warm = true
+	}
 }
 
 // Warm records that variant v of instance i answers in its steady-state time; the first one makes the instance ready.
+// It does nothing for a variant that is not there.
 func (f *Fleet) Warm(i *Instance, v serving.VariantID) {
-	at := i.Find(v)
-	if at < 0 || i.State == Stopped {
+	if i.Find(v) < 0 || i.state == Stopped {
 		return
 	}
-	i.Variants[at].Warm = true
-	if i.State == Launching {
-		i.State = Ready
-		f.refreshReady(i.Stage)
+	f.MarkWarm(i, v)
+	if i.state == Launching {
+		i.state = Ready
+		f.refreshReady(i.p.Stage)
 	}
 	f.Refresh(i)
 }
 
-// Refresh recomputes what is derived from the instance's variants, after they or their limits changed.
+// SetStandby says whether an instance that is loaded waits for its predecessor.
+func (f *Fleet) SetStandby(i *Instance, waits bool) { i.standby = waits }
+
+// SetWake notes when the batcher of an instance wants to be called again; serving.Never when it does not.
+func (f *Fleet) SetWake(i *Instance, at serving.Time) { i.wake = at }
+
+// SetTerms gives an instance the terms of another plan. Refresh must follow.
+func (f *Fleet) SetTerms(i *Instance, t Terms) { i.p.Terms = t }
+
+// AddVariant adds a variant to those of an instance. Refresh must follow.
+func (f *Fleet) AddVariant(i *Instance, l Loaded) { i.p.Variants = append(i.p.Variants, l) }
+
+// RemoveVariant takes the k-th of its variants from an instance. Those behind it move up. Refresh must follow.
+func (f *Fleet) RemoveVariant(i *Instance, k int) {
+	i.p.Variants = slices.Delete(i.p.Variants, k, k+1)
+	if i.active > k {
+		i.active--
+	} else if i.active == k {
+		i.active = -1
+	}
+}
+
+// UnwantAll says that no variant of an instance is wanted. Want for some of them and Refresh must follow.
+func (f *Fleet) UnwantAll(i *Instance) {
+	for k := range i.p.Variants {
+		i.p.Variants[k].Wanted = false
+	}
+}
+
+// Want says that the k-th variant of an instance is wanted. Refresh must follow.
+func (f *Fleet) Want(i *Instance, k int) { i.p.Variants[k].Wanted = true }
+
+// SetLimit sets the batch limit, in items, of the k-th variant of an instance. Refresh must follow.
+func (f *Fleet) SetLimit(i *Instance, k, limit int) { i.p.Variants[k].Limit = limit }
+
+// LoadOrdered notes that the load of the k-th variant of an instance, which was delayed, is ordered.
+func (f *Fleet) LoadOrdered(i *Instance, k int) { i.p.Variants[k].Delayed = false }
+
+// Prefer makes the k-th variant of an instance its active one. Refresh must follow, which undoes it for a variant that
+// is not usable.
+func (f *Fleet) Prefer(i *Instance, k int) { i.active = k }
+
+// Refresh recomputes what is derived from an instance's variants and terms, after they changed. Its active variant
+// stays if it is usable, otherwise the first usable one takes its place.
 func (f *Fleet) Refresh(i *Instance) {
 	f.chooseFastest(i)
-	if i.Active >= len(i.Variants) || i.Active >= 0 && (!i.Variants[i.Active].Warm || !i.Variants[i.Active].Wanted) {
-		i.Active = -1
+	if i.active >= len(i.p.Variants) || i.active >= 0 && !i.p.Variants[i.active].Usable() {
+		i.active = -1
 	}
-	if i.Active < 0 {
-		i.Active = slices.IndexFunc(i.Variants, func(l Loaded) bool { return l.Warm && l.Wanted })
+	if i.active < 0 {
+		i.active = slices.IndexFunc(i.p.Variants, Loaded.Usable)
 	}
 	f.refreshQueue(i)
-	f.refreshCentral(i.Stage)
+	f.refreshCentral(i.p.Stage)
 }
 
 func (f *Fleet) refreshQueue(i *Instance) {
-	for r := i.Queue.head; r != Nil; r = f.tasks[r].next {
+	for r := i.queue.head; r != Nil; r = f.tasks[r].next {
 		t := &f.tasks[r]
-		t.DropAt = f.instanceDrop(i, t)
-		if f.Alone {
-			i.Queue.work -= t.work
-			t.work = f.work(i, int(t.Items))
-			i.Queue.work += t.work
+		t.dropAt = f.instanceDrop(i, t)
+		if f.unbatched {
+			i.queue.takes -= t.takes
+			t.takes = f.takesAlone(i, t.Items())
+			i.queue.takes += t.takes
 		}
 	}
-	i.Queue.known = false
+	i.queue.known = false
 }
 
-// Believe recomputes what is derived from the profile, after its answers changed.
-func (f *Fleet) Believe() {
+// ProfileChanged recomputes what is derived from the profile, after its answers changed.
+func (f *Fleet) ProfileChanged() {
 	for _, i := range f.live {
 		f.chooseFastest(i)
 		f.refreshQueue(i)
@@ -73,69 +123,77 @@ func (f *Fleet) Believe() {
 
 func (f *Fleet) chooseFastest(i *Instance) {
 	i.fastest = -1
-	for v := range i.Variants {
-		l := &i.Variants[v]
-		if !l.Warm || !l.Wanted {
+	for k := range i.p.Variants {
+		l := &i.p.Variants[k]
+		if !l.Usable() {
 			continue
 		}
-		if i.fastest < 0 || f.Profile.Latency(l.Variant, i.DeviceType, 1,
-			1) < f.Profile.Latency(i.Variants[i.fastest].Variant, i.DeviceType, 1, 1) {
-			i.fastest = v
+		if i.fastest < 0 || f.profile.Latency(l.Variant, i.p.DeviceType, 1, 1) <
+			f.profile.Latency(i.p.Variants[i.fastest].Variant, i.p.DeviceType, 1, 1) {
+			i.fastest = k
 		}
 	}
 }
 
 // Drain keeps new work from an instance. Queued tasks stay where they are until they are moved.
 func (f *Fleet) Drain(i *Instance) {
-	if i.State == Launching || i.State == Ready {
-		i.State = Draining
-		f.refreshReady(i.Stage)
+	if i.state == Launching || i.state == Ready {
+		i.state = Draining
+		f.refreshReady(i.p.Stage)
 	}
 }
 
-// Resume lets work come to a draining instance that is loaded.
-func (f *Fleet) Resume(i *Instance) {
-	if i.State == Draining {
-		i.State = Ready
-		f.refreshReady(i.Stage)
+// KeepWarm has a draining instance stay loaded until a time.
+func (f *Fleet) KeepWarm(i *Instance, until serving.Time) { i.warmUntil = until }
+
+// EndKeepWarm ends that: the instance goes when it is idle.
+func (f *Fleet) EndKeepWarm(i *Instance) { i.warmUntil = 0 }
+
+// Resume takes up a draining instance that was kept warm, at a place in the plan on the same worker: work may come to
+// it again.
+func (f *Fleet) Resume(i *Instance, at Key) {
+	i.warmUntil, i.p.Key = 0, at
+	if i.state == Draining {
+		i.state = Ready
+		f.refreshReady(i.p.Stage)
 	}
 }
 
 // Remove takes an instance out of the fleet. It must hold no task.
 func (f *Fleet) Remove(i *Instance) {
-	i.State = Stopped
-	f.instances[i.ID-1] = nil
+	i.state = Stopped
+	f.instances[i.id-1] = nil
 	f.live = slices.DeleteFunc(f.live, func(o *Instance) bool { return o == i })
-	f.refreshReady(i.Stage)
+	f.refreshReady(i.p.Stage)
 }
 
 func (f *Fleet) refreshReady(s serving.StageID) {
-	f.serving[s] = f.serving[s][:0]
+	f.ready[s] = f.ready[s][:0]
 	for _, i := range f.live {
-		if i.Stage == s && i.State == Ready {
-			f.serving[s] = append(f.serving[s], i)
+		if i.p.Stage == s && i.state == Ready {
+			f.ready[s] = append(f.ready[s], i)
 		}
 	}
 	f.refreshCentral(s)
 }
 
-// refreshCentral recomputes what the central queue of a stage derives from its ready instances.
+// refreshCentral recomputes what the tasks that wait at a stage derive from its ready instances.
 func (f *Fleet) refreshCentral(s serving.StageID) {
 	f.kinds[s] = f.kinds[s][:0]
-	for _, i := range f.serving[s] {
+	for _, i := range f.ready[s] {
 		if i.fastest < 0 {
 			continue
 		}
-		k := kind{i.Variants[i.fastest].Variant, i.DeviceType}
+		k := kind{i.p.Variants[i.fastest].Variant, i.p.DeviceType}
 		if !slices.Contains(f.kinds[s], k) {
 			f.kinds[s] = append(f.kinds[s], k)
 		}
 	}
 	for _, q := range [...]*Queue{&f.central[s], &f.turns[s]} {
 		for r := q.head; r != Nil; r = f.tasks[r].next {
-			f.tasks[r].DropAt = f.centralDrop(&f.tasks[r])
+			f.tasks[r].dropAt = f.centralDrop(&f.tasks[r])
 		}
 		q.known = false
 	}
-	f.Epoch++
+	f.epoch++
 }

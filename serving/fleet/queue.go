@@ -13,9 +13,9 @@ type Queue struct {
 	n, items   int
 	special    int           // tasks with requirements of their own
 	uneven     int           // tasks with other than one item
-	work       time.Duration // sum of the tasks', where queries run alone
+	takes      time.Duration // sum over the tasks, where queries run unbatched
 
-	earliest serving.Time // smallest DropAt, while known
+	earliest serving.Time // smallest drop time, while known
 	known    bool
 }
 
@@ -59,16 +59,16 @@ func (f *Fleet) push(q *Queue, r Ref) {
 		f.tasks[t.next].prev = r
 	}
 	q.n++
-	q.items += int(t.Items)
-	q.work += t.work
-	if t.Special {
+	q.items += int(t.w.Items)
+	q.takes += t.takes
+	if t.special {
 		q.special++
 	}
-	if t.Items != 1 {
+	if t.w.Items != 1 {
 		q.uneven++
 	}
-	if q.known && t.DropAt < q.earliest {
-		q.earliest = t.DropAt
+	if q.known && t.dropAt < q.earliest {
+		q.earliest = t.dropAt
 	}
 }
 
@@ -86,53 +86,47 @@ func (f *Fleet) unlink(q *Queue, r Ref) {
 	}
 	t.next, t.prev = Nil, Nil
 	q.n--
-	q.items -= int(t.Items)
-	q.work -= t.work
-	if t.Special {
+	q.items -= int(t.w.Items)
+	q.takes -= t.takes
+	if t.special {
 		q.special--
 	}
-	if t.Items != 1 {
+	if t.w.Items != 1 {
 		q.uneven--
 	}
-	if q.known && t.DropAt <= q.earliest {
+	if q.known && t.dropAt <= q.earliest {
 		q.known = false
 	}
 }
 
 // EarliestDrop returns the smallest DropAt of the tasks in q, or serving.Never. It is the head's, without a scan, when
 // all tasks are alike; a mixed queue is scanned once after its earliest task has left.
-func (f *Fleet) EarliestDrop(q *Queue) serving.Time {
+func (f *View) EarliestDrop(q *Queue) serving.Time {
 	if q.n == 0 {
 		return serving.Never
 	}
 	head := &f.tasks[q.head]
 	if q.special == 0 && q.uneven == 0 && head.rank == f.tasks[q.tail].rank {
-		return head.DropAt
+		return head.dropAt
 	}
 	if !q.known {
 		q.earliest, q.known = serving.Never, true
 		for r := q.head; r != Nil; r = f.tasks[r].next {
-			q.earliest = min(q.earliest, f.tasks[r].DropAt)
+			q.earliest = min(q.earliest, f.tasks[r].dropAt)
 		}
 	}
 	return q.earliest
 }
 
-// Next returns the task after r in its queue or batch, or Nil.
-func (f *Fleet) Next(r Ref) Ref { return f.tasks[r].next }
-
-// Previous returns the task before r in its queue, or Nil.
-func (f *Fleet) Previous(r Ref) Ref { return f.tasks[r].prev }
-
-// Prefix returns how many tasks at the head of q fit into a batch of at most limit items, and their items. It is at
-// least one task when q is not empty and the first fits.
-func (f *Fleet) Prefix(q *Queue, limit int) (n, items int) {
+// Prefix returns how many of the first ready tasks of q make up a batch of at most limit items, and their items. q must
+// hold at least ready tasks.
+func (f *View) Prefix(q *Queue, ready, limit int) (n, items int) {
 	if q.uneven == 0 {
-		n = min(q.n, limit)
+		n = min(ready, limit)
 		return n, n
 	}
-	for r := q.head; r != Nil; r = f.tasks[r].next {
-		more := int(f.tasks[r].Items)
+	for r := q.head; n < ready; r = f.tasks[r].next {
+		more := f.tasks[r].Items()
 		if items+more > limit {
 			break
 		}
@@ -143,6 +137,6 @@ func (f *Fleet) Prefix(q *Queue, limit int) (n, items int) {
 }
 
 // Uniform tells whether all tasks of q have the same priority, so that the first has the earliest deadline.
-func (f *Fleet) Uniform(q *Queue) bool {
+func (f *View) Uniform(q *Queue) bool {
 	return q.n == 0 || f.tasks[q.head].rank == f.tasks[q.tail].rank
 }

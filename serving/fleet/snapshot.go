@@ -1,12 +1,16 @@
 package fleet
 
-import "github.com/sluice-serving/sluice/serving"
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
 
 // Snapshot is a copy of what planners may know of the fleet: plain data that stays valid while the fleet moves on.
 type Snapshot struct {
 	Seq       uint64 // of the request it was made for
 	At        serving.Time
-	Instances []InstanceSnapshot
+	Instances []InstanceSnapshot // ascending by ID
 	// Down lists workers on which nothing could be started of late; planners leave them out.
 	Down []serving.WorkerID
 	// Broken lists variants that could not be loaded of late; planners leave them out.
@@ -32,15 +36,15 @@ type InstanceSnapshot struct {
 	Running     int  // batches
 }
 
-// Snapshot copies the present state.
-func (f *Fleet) Snapshot(seq uint64, now serving.Time) *Snapshot {
+// Snapshot copies the present state, for the request with a number. Nothing of it is shared with the fleet.
+func (f *View) Snapshot(seq uint64, now serving.Time) *Snapshot {
 	s := &Snapshot{Seq: seq, At: now}
 	for _, i := range f.live {
 		s.Instances = append(s.Instances, InstanceSnapshot{
-			ID: i.ID, Key: i.Key, DeviceType: i.DeviceType, Stage: i.Stage, State: i.State, Slots: i.Slots,
-			Built: i.Built, Cores: i.Cores, Accelerator: i.Accelerator,
-			Share: i.Share, Variants: append([]Loaded(nil), i.Variants...), Kept: i.Kept > 0, Queued: i.Queue.n,
-			Running: len(i.Running),
+			ID: i.id, Key: i.p.Key, DeviceType: i.p.DeviceType, Stage: i.p.Stage, State: i.state, Slots: i.p.Slots,
+			Built: i.p.Built, Cores: i.p.Cores, Accelerator: i.p.Accelerator, Share: i.p.Share,
+			Variants: slices.Clone(i.p.Variants), Kept: i.warmUntil > 0, Queued: i.queue.n,
+			Running: len(i.running),
 		})
 	}
 	return s

@@ -54,7 +54,7 @@ func (d *declared) add() bool {
 }
 
 // Declared returns the sum of the rates of app's open streams, in queries/s.
-func (r *Rates) Declared(app serving.AppID) float64 { return r.declared[app].sum }
+func (r *View) Declared(app serving.AppID) float64 { return r.declared[app].sum }
 
 // Streams returns how many streams of app are open.
-func (r *Rates) Streams(app serving.AppID) int { return len(r.declared[app].streams) }
+func (r *View) Streams(app serving.AppID) int { return len(r.declared[app].streams) }

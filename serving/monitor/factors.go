@@ -7,19 +7,22 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Factors is what the content of queries makes of a graph (Scrooge §2, §3.5): by edge the scaling factor, the items
-// sent for each item served, and by stage the ballooning factor, the time that batches take for each second they were
-// believed to take.
+// FactorView reads what the content of queries makes of a graph (Scrooge §2, §3.5): by edge the scaling factor, the
+// items sent for each item served, and by stage the ballooning factor, the time that batches take for each second they
+// were believed to take.
 //
-// They are counted in tenths of a second. What is planned with is a mean of five seconds; the newest tenths, as few as
-// hold three observations, count instead as soon as they are above it by more than chance, and for ten seconds from
-// then on: too little capacity costs answers, too much only money. So a step up shows within a second, and content that
-// comes and goes is planned for once, as it is when it is there.
-type Factors struct {
+// Factors are counted in tenths of a second. Plans are made with a mean of five seconds. The newest tenths, as few as
+// hold three observations, count instead as soon as they are above that mean by more than chance, and for ten seconds
+// from then on: too little capacity costs answers, too much only money. So a step up shows within a second, and content
+// that comes and goes is planned for once, as it is when it is there.
+type FactorView struct {
 	edges  [][]ratio // by stage, then edge
 	stages []ratio
 	spec   *serving.Spec
 }
+
+// Factors is a FactorView that can be added to.
+type Factors struct{ FactorView }
 
 const (
 	// LeastChange is the part by which a factor has to differ from what was planned with, so that it is worth a plan.
@@ -51,13 +54,14 @@ func (f *Factors) Grow(spec *serving.Spec) {
 	}
 }
 
-// Served counts one part of a batch, by its position there. What the parts send along each edge of the stage is given
-// part-major in the order of its edges; one of which nothing is said sends what is configured.
-func (f *Factors) Served(now serving.Time, s serving.StageID, part int, items int32, sent []int32) {
+// Served counts one task of a batch of a stage, by its position there from 0. sent holds the items that each task of
+// the batch sends along each edge of the stage, task by task, edges in the order of Stage.Next. A task beyond its end
+// sends what is configured. sent is not kept.
+func (f *Factors) Served(now serving.Time, s serving.StageID, task, items int, sent []int32) {
 	edges := f.spec.Stages[s].Next
 	for k := range edges {
 		n := float64(items) * edges[k].FanOut
-		if at := part*len(edges) + k; at < len(sent) {
+		if at := task*len(edges) + k; at < len(sent) {
 			n = float64(sent[at])
 		}
 		f.Sent(now, s, k, float64(items), n)
@@ -77,7 +81,7 @@ func (f *Factors) Ran(now serving.Time, s serving.StageID, believed, took time.D
 }
 
 // Scaling is the factor of an edge to plan with: as configured while nothing was seen of it.
-func (f *Factors) Scaling(now serving.Time, s serving.StageID, edge int) float64 {
+func (f *FactorView) Scaling(now serving.Time, s serving.StageID, edge int) float64 {
 	expected := f.spec.Stages[s].Next[edge].FanOut
 	x, _, known := f.edges[s][edge].value(now)
 	if !known {
@@ -88,7 +92,7 @@ func (f *Factors) Scaling(now serving.Time, s serving.StageID, edge int) float64
 
 // Ballooning is the factor of a stage to plan with, at least 1: what is believed may be a percentile, and then most
 // batches are faster. While nothing runs it is 1, so that a stage that was given up as too slow is tried again.
-func (f *Factors) Ballooning(now serving.Time, s serving.StageID) float64 {
+func (f *FactorView) Ballooning(now serving.Time, s serving.StageID) float64 {
 	if x, _, _ := f.stages[s].value(now); x > 1+leastBallooning {
 		return x
 	}
@@ -97,7 +101,7 @@ func (f *Factors) Ballooning(now serving.Time, s serving.StageID) float64 {
 
 // Changed tells whether a factor differs from those that a plan was made with by more than chance and by the part least
 // (0 means LeastChange). Nil fans are those configured, nil ballooning is none.
-func (f *Factors) Changed(now serving.Time, fans [][]float64, ballooning []float64, least float64) bool {
+func (f *FactorView) Changed(now serving.Time, fans [][]float64, ballooning []float64, least float64) bool {
 	if least <= 0 {
 		least = LeastChange
 	}
@@ -129,7 +133,7 @@ func (f *Factors) Changed(now serving.Time, fans [][]float64, ballooning []float
 
 // Scalings are the factors of all edges by stage, in the order of Stage.Next; nil when all are as configured. Stages
 // without edges have none.
-func (f *Factors) Scalings(now serving.Time) [][]float64 {
+func (f *FactorView) Scalings(now serving.Time) [][]float64 {
 	out, differs := make([][]float64, len(f.stages)), false
 	for s := range out {
 		for k, e := range f.spec.Stages[s].Next {
@@ -145,7 +149,7 @@ func (f *Factors) Scalings(now serving.Time) [][]float64 {
 }
 
 // Balloonings are the factors of all stages; nil when all are 1.
-func (f *Factors) Balloonings(now serving.Time) []float64 {
+func (f *FactorView) Balloonings(now serving.Time) []float64 {
 	out, differs := make([]float64, len(f.stages)), false
 	for s := range out {
 		out[s] = f.Ballooning(now, serving.StageID(s))

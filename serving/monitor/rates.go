@@ -14,8 +14,9 @@ const (
 	second  = serving.Time(time.Second) / width
 )
 
-// Rates counts arrivals per app in buckets of a tenth of a second over the last half minute.
-type Rates struct {
+// View reads what a Rates has counted. Its methods move its windows on to the time they are given, and change nothing
+// else. It is not safe for concurrent use.
+type View struct {
 	counts   [][buckets]int32
 	newest   serving.Time // number of the newest bucket
 	recent   []recent     // by app
@@ -24,12 +25,16 @@ type Rates struct {
 	sorted   [2][]int32   // room to work in
 }
 
+// Rates counts, by app, the arrivals in buckets of a tenth of a second over the last half minute, the sizes of queries
+// and the rates that clients declare.
+type Rates struct{ View }
+
 // NewRates returns counters for n apps.
 func NewRates(n int) *Rates {
-	return &Rates{
+	return &Rates{View{
 		counts: make([][buckets]int32, n), recent: make([]recent, n), sizes: make([]sizes, n),
 		declared: make([]declared, n),
-	}
+	}}
 }
 
 // Grow makes room for so many apps. It keeps what was counted.
@@ -48,7 +53,7 @@ func (r *Rates) Add(now serving.Time, app serving.AppID) {
 	r.recent[app].add(now)
 }
 
-func (r *Rates) advance(now serving.Time) {
+func (r *View) advance(now serving.Time) {
 	b := now / width
 	if b <= r.newest {
 		return
@@ -62,7 +67,7 @@ func (r *Rates) advance(now serving.Time) {
 }
 
 // sum counts the arrivals of buckets from, from+1 .. to-1.
-func (r *Rates) sum(app serving.AppID, from, to serving.Time) int64 {
+func (r *View) sum(app serving.AppID, from, to serving.Time) int64 {
 	n := int64(0)
 	for k := from; k < to; k++ {
 		n += int64(r.counts[app][k%buckets])
@@ -72,7 +77,7 @@ func (r *Rates) sum(app serving.AppID, from, to serving.Time) int64 {
 
 // Rate returns the mean arrival rate of app in queries/s over the last whole tenths of a second, at most window and at
 // most half a minute of them; before the first tenth has passed, over what there is of it.
-func (r *Rates) Rate(now serving.Time, app serving.AppID, window time.Duration) float64 {
+func (r *View) Rate(now serving.Time, app serving.AppID, window time.Duration) float64 {
 	r.advance(now)
 	n := min(serving.Time(window)/width, buckets-1, r.newest)
 	if n < 1 {
@@ -90,7 +95,7 @@ const smoothed = 20
 // EWMA returns the exponentially weighted mean of the rates of the last 20 whole seconds in queries/s, the newest
 // weighing most: weight (1-a)^k for the second k before the newest, a = 1/(1+com), divided by the sum of the weights.
 // Proteus plans with a centre of mass com of 1.6 seconds. Before the first second has passed it is Rate.
-func (r *Rates) EWMA(now serving.Time, app serving.AppID, com float64) float64 {
+func (r *View) EWMA(now serving.Time, app serving.AppID, com float64) float64 {
 	r.advance(now)
 	keep := com / (1 + com)
 	var sum, weights float64

@@ -40,7 +40,7 @@ func (r *recent) trim(now serving.Time) {
 // Recent returns the mean arrival rate of app in queries/s over the Window before now, the arrivals of now included;
 // earlier in a run, over what there is of it, and +Inf before any of it has passed: who follows the load begins
 // cautiously.
-func (r *Rates) Recent(now serving.Time, app serving.AppID) float64 {
+func (r *View) Recent(now serving.Time, app serving.AppID) float64 {
 	if now <= 0 {
 		return math.Inf(1)
 	}

@@ -43,7 +43,7 @@ func (s *sizes) keep(items int32) {
 }
 
 // Sized returns how many sizes of an app were ever counted.
-func (r *Rates) Sized(app serving.AppID) uint64 { return r.sizes[app].n }
+func (r *View) Sized(app serving.AppID) uint64 { return r.sizes[app].n }
 
 // newest appends to out the sizes of the queries before the last skip ones, n of them.
 func (s *sizes) newest(out []int32, skip, n int) []int32 {
@@ -56,7 +56,7 @@ func (s *sizes) newest(out []int32, skip, n int) []int32 {
 // Mix returns the sizes of the app's last queries: of the longest of the windows 10,000, 5,000, 2,500, ... whose older
 // and newer half do not differ by more than chance, so that what was before a shift is left out soon and what was
 // before it in a steady stream is not (the idea of ADWIN, Bifet and Gavaldà 2007, over halves only).
-func (r *Rates) Mix(app serving.AppID) serving.Mix {
+func (r *View) Mix(app serving.AppID) serving.Mix {
 	s := &r.sizes[app]
 	n := int(min(s.n, Kept))
 	if s.ring == nil {
@@ -76,7 +76,7 @@ func (r *Rates) Mix(app serving.AppID) serving.Mix {
 	return serving.CountMix(counts)
 }
 
-func (r *Rates) sort(s *sizes, room, skip, n int) []int32 {
+func (r *View) sort(s *sizes, room, skip, n int) []int32 {
 	r.sorted[room] = s.newest(r.sorted[room][:0], skip, n)
 	slices.Sort(r.sorted[room])
 	return r.sorted[room]
@@ -101,7 +101,7 @@ func distance(a, b []int32) float64 {
 // Shift compares the sizes of the app's last queries, n of them or as many as are kept, with a mix. The statistic is
 // the largest difference between the shares of queries up to any size, which is what plans over mixed machines turn on:
 // a type takes all queries up to some size, whichever that is. Chance alone exceeds critical once in 10,000 looks.
-func (r *Rates) Shift(app serving.AppID, mix *serving.Mix, n int) (statistic, critical float64) {
+func (r *View) Shift(app serving.AppID, mix *serving.Mix, n int) (statistic, critical float64) {
 	s := &r.sizes[app]
 	if n = min(n, int(min(s.n, Kept))); n < 1 {
 		return 0, 1

@@ -203,6 +203,9 @@ func (l *Learned) Frozen() Profile {
 	return &frozen{out}
 }
 
+// Learner implements Profile.
+func (l *Learned) Learner() Learner { return l }
+
 // frozen is beliefs of one moment, less the guesses: whoever plans must not count on a guess, and may want to find out.
 type frozen struct{ beliefs }
 
@@ -213,6 +216,9 @@ func (f *frozen) Latency(v serving.VariantID, d serving.DeviceTypeID, items, con
 	}
 	return f.beliefs.Latency(v, d, items, concurrency)
 }
+
+// Learner implements Profile: what is frozen learns no more.
+func (f *frozen) Learner() Learner { return nil }
 
 // Observe implements Learner. It allocates when a size is seen for the first time, and then no more.
 func (l *Learned) Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration) {

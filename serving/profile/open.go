@@ -21,3 +21,6 @@ func (r Renumbered) Latency(v serving.VariantID, d serving.DeviceTypeID, items, 
 func (r Renumbered) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	return r.Profile.Load(r.Variants[v], d)
 }
+
+// Learner implements Profile: planners are handed other numbers, and planners do not teach.
+func (r Renumbered) Learner() Learner { return nil }

@@ -24,3 +24,11 @@ func (o Or) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	}
 	return o.Otherwise.Load(v, d)
 }
+
+// Learner implements Profile: that of First, or else of Otherwise.
+func (o Or) Learner() Learner {
+	if l := o.First.Learner(); l != nil {
+		return l
+	}
+	return o.Otherwise.Learner()
+}

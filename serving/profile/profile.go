@@ -22,6 +22,9 @@ type Profile interface {
 	Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
 	// Load returns the believed time to bring v up on d; 0 when it was never measured.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
+	// Learner returns what learns from the batches that end; nil where the answers never change. It is a part of the
+	// port so that a Profile around another one cannot lose it by accident.
+	Learner() Learner
 }
 
 // Statistic picks which measured figure of a latency point is believed.
@@ -161,6 +164,9 @@ func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration 
 	return t.cells[int(v)*t.devices+int(d)].load
 }
 
+// Learner implements Profile: a table does not change.
+func (t *Table) Learner() Learner { return nil }
+
 // Measured tells whether the latency at exactly this point was measured, rather than interpolated or extrapolated.
 func (t *Table) Measured(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
 	c := &t.cells[int(v)*t.devices+int(d)]
@@ -189,3 +195,6 @@ func (c Constant) Latency(_ serving.VariantID, _ serving.DeviceTypeID, items, _ 
 
 // Load implements Profile.
 func (c Constant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return c.LoadTime }
+
+// Learner implements Profile: nothing is learned.
+func (c Constant) Learner() Learner { return nil }

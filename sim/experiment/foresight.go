@@ -22,6 +22,9 @@ func (Foresight) Name() string { return "foresight" }
 // Needs implements scale.Scaler.
 func (Foresight) Needs() plan.Sections { return 0 }
 
+// Traits implements scale.Scaler.
+func (Foresight) Traits() scale.Traits { return scale.Traits{} }
+
 // Decide implements scale.Scaler.
 func (f Foresight) Decide(v *scale.View) (bool, serving.Time) {
 	at := int64(v.Now) / int64(f.Window)
@@ -29,8 +32,8 @@ func (f Foresight) Decide(v *scale.View) (bool, serving.Time) {
 		return false, serving.Never
 	}
 	next := serving.Time((at + 1) * int64(f.Window))
-	asked := v.LastAsk > 0 && int64(v.LastAsk)/int64(f.Window) == at || v.LastAsk == 0 && at == 0
-	if v.Asked || asked {
+	asked := v.LastRequest > 0 && int64(v.LastRequest)/int64(f.Window) == at || v.LastRequest == 0 && at == 0
+	if v.Requested || asked {
 		return false, next
 	}
 	return true, next

@@ -11,7 +11,7 @@ import (
 
 // Batches of instances that share all of a worker count for each other; those on a part of it or with cores of their
 // own count for themselves alone, and so do other workers. Counted anew after every one of many random starts and ends.
-func TestAtOnceAgainstCounting(t *testing.T) {
+func TestConcurrencyAgainstCounting(t *testing.T) {
 	spec := &serving.Spec{Apps: []serving.App{{}}, DeviceTypes: []serving.DeviceType{{}, {Part: true, Cores: 1}},
 		Workers: make([]serving.Worker, 3),
 		Stages:  []serving.Stage{{}}, Variants: []serving.Variant{{MaxBatch: 8}}}
@@ -20,39 +20,39 @@ func TestAtOnceAgainstCounting(t *testing.T) {
 		f := New(spec, profile.Constant{Base: time.Millisecond})
 		var all []*Instance
 		for range 8 {
-			i := Instance{Key: Key{Worker: serving.WorkerID(rng.IntN(3))},
-				DeviceType: serving.DeviceTypeID(rng.IntN(2)), Cores: rng.IntN(2), Slots: 1 + rng.IntN(3),
+			p := Placement{Key: Key{Worker: serving.WorkerID(rng.IntN(3))},
+				DeviceType: serving.DeviceTypeID(rng.IntN(2)), Cores: rng.IntN(2), Terms: Terms{Slots: 1 + rng.IntN(3)},
 				Variants: []Loaded{{Limit: 8, Wanted: true}}}
-			all = append(all, f.Launch(i, 0))
+			all = append(all, f.Launch(p, 0))
 			f.Warm(all[len(all)-1], 0)
 		}
-		whole := func(i *Instance) bool { return i.DeviceType == 0 && i.Cores == 0 }
+		whole := func(i *Instance) bool { return i.DeviceType() == 0 && i.Cores() == 0 }
 		next := serving.BatchID(0)
 		for step := range 400 {
 			i := all[rng.IntN(len(all))]
-			want := len(i.Running)
+			want := i.Running()
 			if whole(i) {
 				want = 0
 				for _, o := range all {
-					if whole(o) && o.Key.Worker == i.Key.Worker {
-						want += len(o.Running)
+					if whole(o) && o.Worker() == i.Worker() {
+						want += o.Running()
 					}
 				}
 			}
-			if got := f.AtOnce(i); got != want {
+			if got := f.Concurrency(i); got != want {
 				t.Fatalf("seed %d, step %d: %d run beside each other, want %d", seed, step, got, want)
 			}
 			if i.FreeSlots() > 0 && rng.IntN(3) > 0 {
-				r := f.NewTask(Task{Query: 1, Items: 1, Deadline: 1e9, Pin: serving.None})
+				r := f.Add(&Work{Query: 1, Items: 1, Deadline: 1e9, Pin: serving.None})
 				f.Wait(r)
-				f.Give(r, i, 0)
+				f.Assign(r, i, 0)
 				next++
-				if b := f.Start(i, next, 0, 1, 0, 0); b.AtOnce != want+1 {
-					t.Fatalf("seed %d, step %d: began as one of %d, want %d", seed, step, b.AtOnce, want+1)
+				if b := f.Start(i, next, 0, 1, 0, 0); b.Concurrency != want+1 {
+					t.Fatalf("seed %d, step %d: began as one of %d, want %d", seed, step, b.Concurrency, want+1)
 				}
-			} else if len(i.Running) > 0 {
-				b, _ := f.Finish(i, i.Running[0].ID, 0)
-				f.FreeTask(b.Head)
+			} else if i.Running() > 0 {
+				b, _ := f.Finish(i, i.Batch(0).ID, 0)
+				f.Release(b.Head)
 			}
 			if err := f.Check(); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// admission tells whether anything could ever serve some work: what is ready, what is coming up, what the plan has, and
+// what the scaler starts when it is called. It reads, and changes nothing.
+type admission struct {
+	*world
+	force *inForce
+	wakes bool // the scaler starts apps that are called
+}
+
+// admits tells whether an instance that is ready, or one that is coming up, may serve some work, and if not why not.
+func (a *admission) admits(w *fleet.Work) (ok bool, why Reason) {
+	if (w.MinAccuracy > 0 || w.Pin != serving.None) && !a.offered(w) {
+		return false, NoVariant
+	}
+	for _, i := range a.fleet.Ready(w.Stage) {
+		if a.fleet.ChooseFor(i, w) >= 0 {
+			return true, 0
+		}
+	}
+	large := false
+	for _, i := range a.fleet.Live() {
+		if i.Stage() != w.Stage || i.State() == fleet.Draining {
+			continue
+		}
+		for k := range i.Variants() {
+			l := i.Variant(k)
+			switch {
+			case !l.Wanted || !a.fleet.Meets(w, l.Variant):
+			case int(w.Items) > l.Limit:
+				large = true
+			case !l.Warm || i.Standby():
+				return true, 0
+			}
+		}
+	}
+	if large {
+		return false, TooLarge
+	}
+	return false, NothingLoaded
+}
+
+// offered tells whether the stage has a variant that meets the requirements of some work, loaded or not.
+func (a *admission) offered(w *fleet.Work) bool {
+	for _, v := range a.spec.Stages[w.Stage].Variants {
+		if a.fleet.Meets(w, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// retry tells whether work that was refused for a reason may be admitted later.
+func (a *admission) retry(w *fleet.Work, why Reason) bool {
+	return why == NothingLoaded && (a.force.outdated || a.force.serves(w))
+}
+
+// planned tells whether the plan in force has an instance for some work.
+func (a *admission) planned(w *fleet.Work) bool { return a.force.serves(w) }
+
+// startsOnDemand tells whether all that work lacks is that nothing runs or comes up at its stage, and the scaler starts
+// what is called.
+func (a *admission) startsOnDemand(s serving.StageID, lacks Reason) bool {
+	if !a.wakes || lacks != NothingLoaded {
+		return false
+	}
+	for _, i := range a.fleet.Live() {
+		if i.Stage() == s && i.State() != fleet.Draining {
+			return false
+		}
+	}
+	return true
+}
+
+// floorMet tells whether every stage of an app has a variant with at least the given accuracy: a floor holds stage by
+// stage.
+func (a *admission) floorMet(app *serving.App, floor float64) bool {
+	for _, s := range app.Stages {
+		if !a.offered(&fleet.Work{Stage: s, Pin: serving.None, MinAccuracy: floor}) {
+			return false
+		}
+	}
+	return true
+}
+
+// everyVariantMeets tells whether a floor asks nothing: all variants of a stage have at least that accuracy.
+func (a *admission) everyVariantMeets(s serving.StageID, floor float64) bool {
+	for _, v := range a.spec.Stages[s].Variants {
+		if a.spec.Variants[v].Accuracy < floor {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/algo/pq"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// agenda is what is to be looked at: in this step, because it has changed, and later, because time alone changes it.
+// Owners note on it what those above them have to do; nobody below the engine calls upwards.
+type agenda struct {
+	*world
+	timers    pq.Heap // of stages, then of instances by ID: see instanceTimer
+	stages    dirty   // to be routed
+	instances dirty   // to be filled; those that have gone are in it, too
+	freed     dirty   // workers on which something has gone
+	reduced   dirty   // stages where a variant has gone that something may wait for
+	scaler    bool    // the scaler is to be asked
+	// basisChanged is when something that plans are made from last changed: latencies, prices, declared rates, the
+	// spec, or which workers and variants are fit for use. 0 for never.
+	basisChanged serving.Time
+}
+
+func newAgenda(w *world) *agenda { return &agenda{world: w, scaler: true} }
+
+// dirty is a set of small integers in the order in which they were added.
+type dirty struct {
+	list []int32
+	in   []bool
+}
+
+func (d *dirty) add(i int) {
+	for len(d.in) <= i {
+		d.in = append(d.in, false)
+	}
+	if !d.in[i] {
+		d.in[i] = true
+		d.list = append(d.list, int32(i))
+	}
+}
+
+// taken tells that i is being looked at: from now on it can be added again.
+func (d *dirty) taken(i int32) { d.in[i] = false }
+
+// empty forgets those that were taken, once all are.
+func (d *dirty) empty() { d.list = d.list[:0] }
+
+func (d *dirty) some() bool { return len(d.list) > 0 }
+
+// routeStage notes that the tasks that wait at a stage are to be routed.
+func (a *agenda) routeStage(s serving.StageID) { a.stages.add(int(s)) }
+
+// touch notes that an instance has changed: it is to be filled, or it has gone.
+func (a *agenda) touch(i *fleet.Instance) { a.instances.add(int(i.ID())) }
+
+// free notes that something has gone from a worker.
+func (a *agenda) free(w serving.WorkerID) { a.freed.add(int(w)) }
+
+// changeBasis notes that plans would now be made from something else.
+func (a *agenda) changeBasis() { a.basisChanged, a.scaler = a.now, true }
+
+// all notes that everything is to be looked at.
+func (a *agenda) all() {
+	for s := range a.spec.Stages {
+		a.timeStage(serving.StageID(s))
+		a.routeStage(serving.StageID(s))
+	}
+	for _, i := range a.fleet.Live() {
+		a.timeInstance(i)
+		a.touch(i)
+	}
+}
+
+// instanceTimer is the number of an instance's timer. Those of stages come before them.
+func (a *agenda) instanceTimer(i serving.InstanceID) int { return len(a.spec.Stages) + int(i) }
+
+// timeStage sets the timer of what waits at a stage: the first instant at which a task of it is too late.
+func (a *agenda) timeStage(s serving.StageID) {
+	if !a.app(s).Drops() {
+		return
+	}
+	first := a.fleet.EarliestDrop(a.fleet.Central(s))
+	if q := a.fleet.AwaitingTurn(s); q.Len() > 0 {
+		first = min(first, a.fleet.EarliestDrop(q))
+	}
+	a.set(int(s), afterDrop(first))
+}
+
+// timeInstance sets the timer of an instance: its batcher's wish, the first task of its queue that is too late, or the
+// end of its being kept warm.
+func (a *agenda) timeInstance(i *fleet.Instance) {
+	at := i.Wake()
+	if until := i.WarmUntil(); until > 0 {
+		at = min(at, until)
+	}
+	if a.app(i.Stage()).Drops() {
+		at = min(at, afterDrop(a.fleet.EarliestDrop(i.Queue())))
+	}
+	a.set(a.instanceTimer(i.ID()), at)
+}
+
+func (a *agenda) set(timer int, when serving.Time) {
+	if when == serving.Never {
+		a.timers.Remove(timer)
+		return
+	}
+	a.timers.Set(timer, int64(when))
+}
+
+// afterDrop is the first instant at which a task with the given latest start is too late.
+func afterDrop(latest serving.Time) serving.Time {
+	if latest == serving.Never {
+		return serving.Never
+	}
+	return latest + 1
+}
+
+// untime removes the timer of an instance.
+func (a *agenda) untime(i *fleet.Instance) { a.timers.Remove(a.instanceTimer(i.ID())) }
+
+// next returns when the first timer is due; serving.Never when none is set.
+func (a *agenda) next() serving.Time {
+	if _, at, ok := a.timers.Min(); ok {
+		return serving.Time(at)
+	}
+	return serving.Never
+}
+
+// due removes the first timer that is due: a stage's, or an instance's, whose number is then not 0.
+func (a *agenda) due() (s serving.StageID, i serving.InstanceID, ok bool) {
+	timer, at, ok := a.timers.Min()
+	if !ok || serving.Time(at) > a.now {
+		return 0, 0, false
+	}
+	a.timers.Remove(timer)
+	if timer < len(a.spec.Stages) {
+		return serving.StageID(timer), 0, true
+	}
+	return 0, serving.InstanceID(timer - len(a.spec.Stages)), true
+}
+
+// grow makes room for the timers of more stages. It must be called before the spec is replaced.
+func (a *agenda) grow(spec *serving.Spec) {
+	from, more := len(a.spec.Stages), len(spec.Stages)-len(a.spec.Stages)
+	type timer struct {
+		at   int
+		when int64
+	}
+	var moved []timer
+	for {
+		at, when, ok := a.timers.Min()
+		if !ok {
+			break
+		}
+		a.timers.Remove(at)
+		if at >= from {
+			at += more
+		}
+		moved = append(moved, timer{at, when})
+	}
+	for _, t := range moved {
+		a.timers.Set(t.at, t.when)
+	}
+}
+
+// check reports an instance that nothing will wake: a free slot beside waiting tasks must have somebody to do it, and
+// the end of being kept warm must have a timer.
+func (a *agenda) check() error {
+	for _, i := range a.fleet.Live() {
+		at, timed := a.timers.Key(a.instanceTimer(i.ID()))
+		if !timed && i.Queue().Len() > 0 && i.FreeSlots() > 0 {
+			return fmt.Errorf("instance %d has a free slot and %d tasks queued, and nothing will wake it", i.ID(),
+				i.Queue().Len())
+		}
+		if until := i.WarmUntil(); until > 0 && (!timed || serving.Time(at) > until) {
+			return fmt.Errorf("instance %d is kept warm until %v, is woken %v at %v", i.ID(), until, timed,
+				serving.Time(at))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// Back-off between launches at a place whose instances keep failing: doubled from the first to the last.
+const (
+	firstBackoff = 250 * time.Millisecond
+	lastBackoff  = 15 * time.Second
+	// hopelessAfter is the failed launches in a row, about eight seconds of them, after which queries that only this
+	// place could serve stop waiting for it.
+	hopelessAfter = 5
+)
+
+// backoff is the places of the plan whose instance was lost, and when each is launched again.
+type backoff struct {
+	*world
+	waiting  []relaunch
+	failures map[fleet.Key]int // in a row
+}
+
+type relaunch struct {
+	key fleet.Key
+	at  serving.Time
+}
+
+func newBackoff(w *world) *backoff { return &backoff{world: w, failures: make(map[fleet.Key]int)} }
+
+// lost has a place launched again after its back-off. It tells whether queries should stop waiting for it.
+func (b *backoff) lost(k fleet.Key) (stopWaiting bool) {
+	n := b.failures[k]
+	b.failures[k] = n + 1
+	wait := lastBackoff
+	if n < 10 {
+		wait = min(firstBackoff<<n, lastBackoff)
+	}
+	b.waiting = append(b.waiting, relaunch{k, b.now.Add(wait)})
+	return n >= hopelessAfter
+}
+
+// cameUp forgets the failures of a place.
+func (b *backoff) cameUp(k fleet.Key) { delete(b.failures, k) }
+
+// keep forgets the places for which wanted is false.
+func (b *backoff) keep(wanted func(fleet.Key) bool) {
+	b.waiting = slices.DeleteFunc(b.waiting, func(r relaunch) bool { return !wanted(r.key) })
+}
+
+// waits tells whether a place waits for its back-off to end.
+func (b *backoff) waits(k fleet.Key) bool {
+	return slices.ContainsFunc(b.waiting, func(r relaunch) bool { return r.key == k })
+}
+
+// due removes a place whose back-off is over and returns it, in the order in which they were lost.
+func (b *backoff) due() (k fleet.Key, ok bool) {
+	for at, r := range b.waiting {
+		if r.at <= b.now {
+			b.waiting = slices.Delete(b.waiting, at, at+1)
+			return r.key, true
+		}
+	}
+	return fleet.Key{}, false
+}
+
+// next returns when the first back-off ends; serving.Never when nothing waits.
+func (b *backoff) next() serving.Time {
+	first := serving.Never
+	for _, r := range b.waiting {
+		first = min(first, r.at)
+	}
+	return first
+}

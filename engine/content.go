@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
+)
+
+// content is what the content of queries makes of a graph (Scrooge §3.5), for scalers that follow it. Factors are
+// counted when batches end, and go out with every request for a plan. From a request on, batches are believed to take
+// as long as they were seen to: what later stages must be left, and when a query is too late, follows from that (§3.6,
+// "recently observed execution latency"). Where latency is learned, it is learned that batches take longer, and no
+// ballooning is counted.
+type content struct {
+	*world
+	beliefs *beliefs
+	factors *monitor.Factors // nil where the scaler does not follow
+	fans    [][]float64      // by stage and edge, that the last plan was asked for with; nil for those of the spec
+}
+
+func newContent(w *world, b *beliefs, follows bool) *content {
+	c := &content{world: w, beliefs: b}
+	if follows {
+		c.factors = monitor.NewFactors(w.spec)
+	}
+	return c
+}
+
+// count takes up a batch that ended well. Its tasks must not have been released yet.
+func (c *content) count(i *fleet.Instance, b *fleet.Batch, in *Input) {
+	if c.factors == nil {
+		return
+	}
+	if c.beliefs.learner == nil {
+		expected := c.beliefs.base.Latency(b.Variant, i.DeviceType(), b.Items, b.Concurrency)
+		c.factors.Ran(c.now, i.Stage(), expected, in.Took)
+	}
+	if len(c.spec.Stages[i.Stage()].Next) == 0 {
+		return
+	}
+	for ref, k := b.Head, 0; ref != fleet.Nil; ref, k = c.fleet.Next(ref), k+1 {
+		c.factors.Served(c.now, i.Stage(), k, c.fleet.Task(ref).Items(), in.Emitted)
+	}
+}
+
+// ask fills in the factors of a request for a plan, and has them believed from now on.
+func (c *content) ask(d *Decision) {
+	if c.factors == nil {
+		return
+	}
+	c.fans = c.factors.Scalings(c.now)
+	d.Fans = c.fans
+	if c.beliefs.learner != nil {
+		return
+	}
+	if b := c.factors.Balloonings(c.now); !slices.Equal(b, c.beliefs.ballooning) {
+		c.beliefs.inflate(b)
+	}
+	d.Ballooning = c.beliefs.ballooning
+}
+
+// noted returns an answer to the last request, with the factors that it was asked for with. The plan itself is not
+// changed.
+func (c *content) noted(p *plan.Plan) *plan.Plan {
+	if c.fans == nil && c.beliefs.ballooning == nil {
+		return p
+	}
+	out := *p
+	out.Fans, out.Ballooning = c.fans, c.beliefs.ballooning
+	return &out
+}
+
+// view is what a scaler may see of the factors; nil where it does not follow.
+func (c *content) view() *monitor.FactorView {
+	if c.factors == nil {
+		return nil
+	}
+	return &c.factors.FactorView
+}
+
+// grow takes up a spec that has grown.
+func (c *content) grow() {
+	if c.factors != nil {
+		c.factors.Grow(c.spec)
+	}
+}

@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/policy/batch"
+	"github.com/sluice-serving/sluice/policy/route"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// dispatch brings waiting tasks into batches: a router gives them to instances, and the batcher of each instance says
+// what runs together.
+type dispatch struct {
+	*world
+	agenda    *agenda
+	out       *decisions
+	force     *inForce
+	queries   *queries
+	instances *instances
+
+	router   route.Router
+	rule     batch.Rule
+	batchers []batch.Batcher // by instance ID - 1; nil before the first use, and once the instance has gone
+
+	routing   route.View
+	shown     batch.View // what the batcher that is asked is handed
+	may       allowance
+	lastBatch serving.BatchID
+}
+
+// allowance is what the batcher that is asked may do, whatever it makes of what it is handed.
+type allowance struct {
+	drop         bool
+	variant      serving.VariantID
+	limit, ready int // items, and queries
+}
+
+func newDispatch(w *world, a *agenda, out *decisions, p *inForce, q *queries, i *instances, c *Config) *dispatch {
+	d := &dispatch{
+		world: w, agenda: a, out: out, force: p, queries: q, instances: i, router: c.Router, rule: c.Batcher,
+		shown: batch.View{Fleet: &w.fleet.View, Monitor: &w.monitor.View},
+	}
+	d.routing.Open(&w.fleet, &w.monitor.View)
+	return d
+}
+
+// route has the router assign what waits at a stage.
+func (d *dispatch) route(s serving.StageID) {
+	if d.fleet.Central(s).Len() > 0 && len(d.fleet.Ready(s)) > 0 {
+		d.routing.Begin(d.now, s, d.force.plan)
+		d.router.Route(&d.routing)
+		for _, i := range d.routing.Touched() {
+			d.agenda.touch(i)
+		}
+	}
+	d.agenda.timeStage(s)
+}
+
+// fill has the batcher of an instance start what it wants to. It forgets the batcher of one that has gone.
+func (d *dispatch) fill(id serving.InstanceID) {
+	i := d.fleet.Instance(id)
+	if i == nil {
+		if int(id) <= len(d.batchers) {
+			d.batchers[id-1] = nil
+		}
+		return
+	}
+	d.fleet.SetWake(i, serving.Never)
+	started := false
+	for i.FreeSlots() > 0 && i.Queue().Len() > 0 {
+		if !d.look(i) {
+			continue // the head went back to its stage
+		}
+		answer := d.batcher(id).Decide(&d.shown)
+		if answer.Action == batch.Wait {
+			d.fleet.SetWake(i, d.later(answer.Until))
+			break
+		}
+		d.restrict(i, &answer)
+		if answer.Action == batch.Drop {
+			d.queries.end(d.fleet.Task(i.Queue().Head()).Record(), serving.Dropped, Reason(answer.Reason))
+		} else {
+			d.start(i, &answer)
+			started = true
+		}
+	}
+	d.agenda.timeInstance(i)
+	if started && d.fleet.Central(i.Stage()).Len() > 0 {
+		d.agenda.routeStage(i.Stage()) // room in the batch being filled: central queues may use it
+	}
+	d.instances.stopIfDone(i)
+}
+
+// batcher returns the batcher of an instance, which is made when it is first asked.
+func (d *dispatch) batcher(id serving.InstanceID) batch.Batcher {
+	if int(id) > len(d.batchers) {
+		d.batchers = lengthened(d.batchers, int(id))
+	}
+	if d.batchers[id-1] == nil {
+		d.batchers[id-1] = d.rule.New()
+	}
+	return d.batchers[id-1]
+}
+
+// look prepares what the batcher is shown of the head of i's queue. When nothing on i can serve the head any more (its
+// variant is gone), the head goes back to its stage and look returns false.
+func (d *dispatch) look(i *fleet.Instance) bool {
+	q := i.Queue()
+	head := d.fleet.Task(q.Head())
+	at := d.fleet.Choose(i, head)
+	if at < 0 {
+		d.queries.sendBack(q.Head())
+		d.agenda.reduced.add(int(i.Stage()))
+		return false
+	}
+	app, use, v := d.app(i.Stage()), i.Variant(at), &d.shown
+	v.Now, v.Plan, v.Instance, v.SLO, v.MayDrop = d.now, d.force.plan, i, app.SLO.Latency, app.Late == serving.DropLate
+	v.Variant, v.Limit, v.Ready, v.Items = use.Variant, use.Limit, q.Len(), q.Items()
+	if !q.Plain() {
+		d.lookClosely(v, head)
+	}
+	d.may = allowance{drop: v.MayDrop, variant: v.Variant, limit: v.Limit, ready: v.Ready}
+	return true
+}
+
+// lookClosely prepares what the batcher is shown of a queue with tasks that have requirements of their own: the batch
+// ends at the first that cannot join it. A head that waited for a start is late, and answered all the same.
+func (d *dispatch) lookClosely(v *batch.View, head *fleet.Task) {
+	v.MayDrop = v.MayDrop && (head.ColdUntil() == 0 || head.ColdUntil() < d.now)
+	v.Ready, v.Items = 0, 0
+	for r := v.Instance.Queue().Head(); r != fleet.Nil && v.Items <= v.Limit; r = d.fleet.Next(r) {
+		t := d.fleet.Task(r)
+		if !d.fleet.Accepts(t, v.Variant) || t.Isolated() && v.Ready > 0 {
+			v.Limit = min(v.Limit, v.Items) // nobody else can join: the batch is as full as it gets
+			return
+		}
+		v.Ready++
+		v.Items += t.Items()
+		if t.Isolated() {
+			v.Limit = min(v.Limit, v.Items)
+			return
+		}
+	}
+}
+
+// later returns until when a batcher may wait: it must not be over.
+func (d *dispatch) later(until serving.Time) serving.Time {
+	if until <= d.now {
+		d.violated(fmt.Errorf("engine: batcher %q asked at %v to wait until %v", d.rule.Name(), d.now, until))
+		return d.now + 1
+	}
+	return until
+}
+
+// restrict cuts a batcher's answer down to what it may do, and notes a violation where it wanted anything else.
+func (d *dispatch) restrict(i *fleet.Instance, x *batch.Decision) {
+	switch {
+	case x.Action == batch.Drop && !d.may.drop:
+		d.violated(fmt.Errorf("engine: batcher %q gave up a query under late policy serve-late", d.rule.Name()))
+		*x = batch.Decision{Action: batch.Run, N: 1, Variant: d.may.variant}
+	case x.Action == batch.Run && !d.runnable(i, x):
+		d.violated(fmt.Errorf("engine: batcher %q asked for %d queries on variant %d; %d are ready, %d items may run",
+			d.rule.Name(), x.N, x.Variant, d.may.ready, d.may.limit))
+		n, _ := d.fleet.Prefix(i.Queue(), d.may.ready, d.may.limit)
+		x.Variant, x.N = d.may.variant, max(min(x.N, n), 1)
+	}
+}
+
+// runnable tells whether the batch that a batcher asked for may run on an instance.
+func (d *dispatch) runnable(i *fleet.Instance, x *batch.Decision) bool {
+	at := i.Find(x.Variant)
+	if x.N < 1 || at < 0 || !i.Variant(at).Warm {
+		return false
+	}
+	limit := i.Variant(at).Limit
+	if x.Variant == d.may.variant {
+		limit = d.may.limit
+	}
+	if n, _ := d.fleet.Prefix(i.Queue(), d.may.ready, limit); x.N > n {
+		return false
+	}
+	if x.Variant == d.may.variant || i.Queue().Plain() {
+		return true
+	}
+	r := i.Queue().Head()
+	for range x.N {
+		if !d.fleet.Accepts(d.fleet.Task(r), x.Variant) {
+			return false
+		}
+		r = d.fleet.Next(r)
+	}
+	return true
+}
+
+// start begins a batch of the first tasks in an instance's queue.
+func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
+	items := 0
+	first := len(d.out.tasks)
+	r := i.Queue().Head()
+	for range x.N {
+		t := d.fleet.Task(r)
+		items += t.Items()
+		d.out.tasks = append(d.out.tasks, Task{
+			Query: t.Query(), Items: int32(t.Items()), Offset: t.Offset(), Turn: t.TurnAt().Sub(t.ReadyAt()),
+			Route: t.QueuedAt().Sub(t.TurnAt()), Queue: d.now.Sub(t.ReadyAt()),
+		})
+		r = d.fleet.Next(r)
+	}
+	d.queries.started(d.spec.Stages[i.Stage()].App, x.N)
+	d.lastBatch++
+	expected := d.fleet.Latency(x.Variant, i.DeviceType(), items, d.fleet.Concurrency(i)+1)
+	d.fleet.Start(i, d.lastBatch, x.Variant, x.N, d.now, expected)
+	b := d.out.ofVariant(StartBatch, Reason(x.Reason), i.ID(), x.Variant)
+	b.Stage, b.Batch, b.Items, b.Expected = i.Stage(), d.lastBatch, int32(items), expected
+	b.Tasks = d.out.tasks[first:len(d.out.tasks):len(d.out.tasks)]
+}
+
+// joinConcurrent lets batches that began in this step where they share a machine count for each other, whichever of
+// them was started first: what is believed of them, and what is learned from them, is of so many at once.
+func (d *dispatch) joinConcurrent() {
+	for k := range d.out.list {
+		x := &d.out.list[k]
+		if x.Kind != StartBatch {
+			continue
+		}
+		if expected, changed := d.fleet.Join(d.fleet.Instance(x.Instance), x.Batch); changed {
+			x.Expected = expected
+		}
+	}
+}
+
+// finish takes a batch that has ended off its instance. It returns false for an instance that was lost or stopped,
+// whose queries have been sent elsewhere already, and for a batch that does not run there.
+func (d *dispatch) finish(in *Input) (i *fleet.Instance, b fleet.Batch, ok bool) {
+	if i = d.fleet.Instance(in.Instance); i == nil {
+		return nil, b, false
+	}
+	if b, ok = d.fleet.Finish(i, in.Batch, d.now); !ok {
+		d.violated(fmt.Errorf("engine: batch %d reported done on instance %d, where it does not run", in.Batch,
+			in.Instance))
+	}
+	return i, b, ok
+}
+
+// learn tells the batcher of an instance what became of a batch that ended well.
+func (d *dispatch) learn(i *fleet.Instance, b *fleet.Batch, late bool) {
+	d.batcher(i.ID()).Finished(b.Tasks, late)
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// lifecycle takes up what becomes of instances: they come up, fail to load, or are lost.
+type lifecycle struct {
+	*world
+	agenda    *agenda
+	out       *decisions
+	force     *inForce
+	queries   *queries
+	health    *health
+	backoff   *backoff
+	instances *instances
+}
+
+// changed takes up the change of an instance.
+func (l *lifecycle) changed(i *fleet.Instance, in *Input) {
+	l.agenda.scaler = true
+	switch in.Change {
+	case VariantReady:
+		l.backoff.cameUp(i.Key())
+		l.health.cameUp(i.Worker(), in.Variant)
+		l.warm(i, in.Variant)
+	case LoadFailed:
+		l.loadFailed(i, in.Variant)
+	case Lost:
+		l.health.workerFailed(i.Worker())
+		l.lose(i)
+	}
+}
+
+// warm takes up a variant that is loaded: it serves, unless the instance drains or is the successor of another one at
+// its place. That one first ends what it runs, since the two would share a machine that was profiled for one.
+func (l *lifecycle) warm(i *fleet.Instance, v serving.VariantID) {
+	if i.State() == fleet.Launching && l.instances.places.hasPredecessor(i) {
+		l.fleet.SetStandby(i, true) // until the predecessor has gone: see handover
+	}
+	if i.State() == fleet.Draining || i.Standby() {
+		l.fleet.MarkWarm(i, v)
+		l.agenda.touch(i)
+		return
+	}
+	l.fleet.Warm(i, v)
+	if want, ok := l.force.wants[i.Key()]; ok && want.Variants[0].Variant == v {
+		// The variant that the plan wants in front is there: whatever stood in for it may go.
+		l.fleet.Prefer(i, i.Find(v))
+		l.fleet.UnwantAll(i)
+		for _, w := range want.Variants {
+			if k := i.Find(w.Variant); k >= 0 {
+				l.fleet.Want(i, k)
+			}
+		}
+		l.fleet.Refresh(i)
+	}
+	l.instances.unloadUnwanted(i)
+	l.agenda.touch(i)
+	l.agenda.routeStage(i.Stage())
+}
+
+// serve lets an instance that has waited for its predecessor serve.
+func (l *lifecycle) serve(i *fleet.Instance) {
+	l.fleet.SetStandby(i, false)
+	for k := range i.Variants() {
+		if v := i.Variant(k); v.Warm {
+			l.warm(i, v.Variant)
+			return // the other warm ones are taken up with it
+		}
+	}
+}
+
+// loadFailed takes up that a variant could not be loaded. An instance that was only coming up is lost with it.
+func (l *lifecycle) loadFailed(i *fleet.Instance, v serving.VariantID) {
+	if i.State() == fleet.Launching && !i.Standby() {
+		l.health.variantFailed(v)
+		l.lose(i)
+	} else if k := i.Find(v); k >= 0 && !i.Variant(k).Warm {
+		l.health.variantFailed(v)
+		l.fleet.RemoveVariant(i, k)
+		l.fleet.Refresh(i)
+		l.agenda.free(i.Worker())
+	}
+}
+
+// lose takes an instance that is gone out of the fleet; what waited or ran there waits centrally again. If the plan
+// wants the instance it is launched again after a back-off.
+func (l *lifecycle) lose(i *fleet.Instance) {
+	l.queries.lost(i)
+	held := l.instances.places.holds(i)
+	l.instances.remove(i)
+	l.agenda.routeStage(i.Stage())
+	if held && l.backoff.lost(i.Key()) {
+		l.queries.endUnserved(i.Stage())
+	}
+	l.out.ofInstance(StopInstance, Relaunched, i.ID())
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// mostTasks bounds the tasks that a query has at a stage.
+const mostTasks = 256
+
+// batchEnded hands the tasks of a batch that has ended on: to the next stages, to their clients, or to wait once more.
+// It tells whether any of them ended after its deadline.
+func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late bool) {
+	edges := len(q.spec.Stages[i.Stage()].Next)
+	k := 0
+	for ref := b.Head; ref != fleet.Nil; k++ {
+		next := q.fleet.Next(ref)
+		late = late || q.now > q.fleet.Task(ref).Deadline()
+		if in.Result == OK {
+			var sent []int32
+			if len(in.Emitted) >= (k+1)*edges && edges > 0 {
+				sent = in.Emitted[k*edges : (k+1)*edges]
+			}
+			q.served(ref, i, b, sent)
+		} else {
+			q.failed(ref, b)
+		}
+		ref = next
+	}
+	return late
+}
+
+// served advances the query of a task that ended well.
+func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent []int32) {
+	t := *q.fleet.Task(ref) // tasks of the next stages may move it
+	r := t.Record()
+	if !q.records.at(r).ended && q.taskDone(r, &t, b, sent) {
+		q.finish(r, &t, i, b)
+	}
+	q.release(ref)
+}
+
+// failed sends a task whose batch broke back to wait. From now on it runs alone: one bad query must not fail those that
+// happen to share its batch. If it was alone already, it has failed.
+func (q *queries) failed(ref fleet.Ref, b *fleet.Batch) {
+	r := q.fleet.Task(ref).Record()
+	attempts := q.fleet.Attempted(ref)
+	switch {
+	case q.records.at(r).ended:
+		q.release(ref)
+	case b.Tasks == 1 || attempts >= q.attempts:
+		q.release(ref)
+		q.end(r, serving.Failed, ModelFailed).Variant = b.Variant
+	default:
+		q.fleet.Isolate(ref)
+		q.retry(ref)
+	}
+}
+
+// lost has everything that ran or waited on an instance that is gone wait at its stage again. It has used up an attempt
+// if it ran.
+func (q *queries) lost(i *fleet.Instance) {
+	for i.Running() > 0 {
+		b, _ := q.fleet.Finish(i, i.Batch(0).ID, q.now)
+		for ref := b.Head; ref != fleet.Nil; {
+			next := q.fleet.Next(ref)
+			r := q.fleet.Task(ref).Record()
+			attempts := q.fleet.Attempted(ref)
+			switch {
+			case q.records.at(r).ended:
+				q.release(ref)
+			case attempts >= q.attempts:
+				q.release(ref)
+				q.end(r, serving.Failed, TriedTooOften)
+			default:
+				q.retry(ref)
+			}
+			ref = next
+		}
+	}
+	q.sendAllBack(i)
+}
+
+// sendAllBack returns everything that waits on an instance to its stage.
+func (q *queries) sendAllBack(i *fleet.Instance) {
+	for i.Queue().Len() > 0 {
+		q.sendBack(i.Queue().Head())
+	}
+}
+
+// taskDone advances a query whose task ended well, and tells whether the whole query is served. sent are the items that
+// the task sends along each edge of its stage, or nil. The query's accuracy is the product over its stages of the mean
+// over a stage's items of the accuracy of the variants.
+func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []int32) bool {
+	rec := q.records.at(r)
+	if rec.flow < 0 {
+		rec.accuracy = q.spec.Variants[b.Variant].Accuracy
+		return true
+	}
+	if !q.flows.served(rec.flow, t, b, sent) {
+		return false
+	}
+	p := q.flows.stage(rec.flow, t.Stage())
+	rec.accuracy *= p.right / p.total
+	q.leave(r, t.Stage())
+	return q.flows.complete(rec.flow)
+}
+
+// leave hands the result of a finished stage to the stages it feeds; a stage that is sent nothing is passed over.
+func (q *queries) leave(r fleet.Ref, s serving.StageID) {
+	flow := q.records.at(r).flow
+	q.flows.pass(flow, s)
+	q.streams.passed(r, s)
+	for k, edge := range q.spec.Stages[s].Next {
+		if !q.flows.deliver(flow, s, k) {
+			continue
+		}
+		if q.flows.stage(flow, edge.To).items == 0 {
+			q.leave(r, edge.To)
+		} else {
+			q.enter(r, edge.To)
+		}
+		if q.records.at(r).ended {
+			return
+		}
+	}
+}
+
+// enter makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances
+// are next and fill batches whatever their number; of more items than mostTasks several together, but no more than the
+// largest batch that anything takes.
+func (q *queries) enter(r fleet.Ref, s serving.StageID) {
+	p := q.flows.stage(q.records.at(r).flow, s)
+	largest := min(q.largestBatch(s), int(p.items+mostTasks-1)/mostTasks)
+	query := q.records.at(r).query
+	left := p.items
+	p.left = int((left + int32(largest) - 1) / int32(largest))
+	for offset := int32(0); left > 0; {
+		items := min(left, int32(largest))
+		w := q.work(&query, s, items)
+		w.Offset = offset
+		if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(s, why) && !q.admission.planned(&w) {
+			q.end(r, serving.Failed, why)
+			return
+		}
+		q.add(r, &w)
+		left -= items
+		offset += items
+	}
+}
+
+// largestBatch is the largest batch, in items, that anything at a stage takes; 1 where nothing runs.
+func (q *queries) largestBatch(s serving.StageID) int {
+	largest := 1
+	for _, i := range q.fleet.Live() {
+		if i.Stage() != s {
+			continue
+		}
+		for k := range i.Variants() {
+			if l := i.Variant(k); l.Wanted {
+				largest = max(largest, l.Limit)
+			}
+		}
+	}
+	return largest
+}

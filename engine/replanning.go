@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/policy/scale"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+const (
+	// planRetry is how long after a failure a plan for a world that has grown is asked for again.
+	planRetry = time.Second
+	// mixCount is how many queries of an app are seen before their sizes count for more than those that were expected.
+	mixCount = 100
+)
+
+// replanning says when a plan is asked for, and for what: the scaler decides, and the request carries the demand, the
+// sizes of queries, the prices, and what is believed of latency and of content.
+type replanning struct {
+	*world
+	agenda  *agenda
+	out     *decisions
+	usage   *usage
+	force   *inForce
+	beliefs *beliefs
+	content *content
+	queries *queries
+	health  *health
+
+	scaler scale.Scaler
+	traits scale.Traits
+	view   scale.View
+
+	last      uint64       // number of the last request
+	requested bool         // and it has not been answered
+	at        serving.Time // when it was made
+	nextLook  serving.Time // when the scaler wants to be asked again; 0 before it was asked
+	retryAt   serving.Time // when a plan for a world that has grown is asked for again after a failure
+}
+
+// overdue tells whether a plan for the world as it is has to be asked for, whatever the scaler says.
+func (r *replanning) overdue() bool { return r.force.outdated && !r.requested && r.now >= r.retryAt }
+
+// decide asks the scaler when it is due or the fleet changed, and requests a plan.
+func (r *replanning) decide() {
+	overdue := r.overdue()
+	if !r.agenda.scaler && !overdue && (r.nextLook == 0 || r.now < r.nextLook) {
+		return
+	}
+	r.agenda.scaler = false
+	r.view = scale.View{
+		Now: r.now, Spec: r.spec, Fleet: &r.fleet.View, Monitor: &r.monitor.View, Plan: r.force.plan,
+		Requested: r.requested, LastRequest: r.at, BasisChanged: r.agenda.basisChanged, Waiting: r.queries.waiting,
+		Idle: r.queries.idle, Factors: r.content.view(),
+	}
+	replan, next := r.scaler.Decide(&r.view)
+	if r.nextLook = next; next <= r.now {
+		r.violated(fmt.Errorf("engine: scaler %q asked to be called again at %v, which is not after %v",
+			r.scaler.Name(), next, r.now))
+		r.nextLook = serving.Never
+	}
+	if (replan || overdue) && !r.requested {
+		r.request()
+	}
+}
+
+// request asks for a plan.
+func (r *replanning) request() {
+	r.last++
+	r.requested, r.at = true, r.now
+	d := r.out.add(RequestPlan, Requested)
+	d.Spec, d.Snapshot = r.spec, r.fleet.Snapshot(r.last, r.now)
+	r.health.report(d.Snapshot)
+	d.Rates, d.Mixes, d.Prices = make([]float64, len(r.spec.Apps)), r.mixes(), r.usage.currentPrices()
+	r.scaler.Demand(&r.view, d.Rates)
+	r.content.ask(d)
+	r.raise(d.Rates)
+	d.Beliefs = r.beliefs.forPlanner()
+}
+
+// raise lifts the demand of a plan to what clients have declared.
+func (r *replanning) raise(rates []float64) {
+	for a := range rates {
+		if !r.spec.Apps[a].Closed {
+			rates[a] = max(rates[a], r.monitor.Declared(serving.AppID(a)))
+		}
+	}
+}
+
+// mixes returns by app the sizes of queries that a plan is to be made for.
+func (r *replanning) mixes() []serving.Mix {
+	out := make([]serving.Mix, len(r.spec.Apps))
+	for a := range out {
+		if out[a] = r.spec.Apps[a].Mix; r.monitor.Sized(serving.AppID(a)) >= mixCount {
+			out[a] = r.monitor.Mix(serving.AppID(a))
+		}
+	}
+	return out
+}
+
+// stale tells whether a plan, or a failure to make one, answers an older request than the last.
+func (r *replanning) stale(seq uint64) bool { return seq < r.last }
+
+// answered takes up that the last request has led to a plan in force. It returns the plan, with the factors that it was
+// asked for with where it was.
+func (r *replanning) answered(p *plan.Plan) *plan.Plan {
+	r.requested, r.agenda.scaler = false, true
+	if p.Snapshot == r.last {
+		return r.content.noted(p)
+	}
+	return p
+}
+
+// failed takes up that a request has led to no plan. It tells whether it was the last one.
+func (r *replanning) failed(seq uint64) bool {
+	if seq != r.last {
+		return false
+	}
+	r.requested, r.agenda.scaler = false, true
+	r.retryAt = r.now.Add(planRetry)
+	return true
+}
+
+// grow has a plan for a larger world asked for. One that is being made for the smaller one will be stale.
+func (r *replanning) grow() {
+	r.last++
+	r.requested, r.retryAt = false, 0
+	r.force.outdated = true
+	r.agenda.changeBasis()
+}
+
+// arrived counts a query of an app that is open, and tells the scaler if the app had nothing to do. A query that is
+// refused was a call all the same.
+func (r *replanning) arrived(a serving.AppID) {
+	r.monitor.Add(r.now, a)
+	idle, was := r.queries.invoked(a)
+	if w := r.traits.Waker; was && w != nil && w.Invoked(r.now, a, idle) {
+		r.agenda.scaler = true
+	}
+}
+
+// next returns when something is to be done if nothing happens.
+func (r *replanning) next() serving.Time {
+	next := r.nextLook
+	if next == 0 {
+		next = serving.Never
+	}
+	if r.force.outdated && !r.requested {
+		next = min(next, max(r.retryAt, r.now+1))
+	}
+	return next
+}

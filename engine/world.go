@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/monitor"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// world is what every owner reads: the present time, the spec that is served, the fleet, and what was seen of the
+// demand. Every owner embeds it.
+type world struct {
+	now     serving.Time
+	spec    *serving.Spec
+	fleet   fleet.Fleet
+	monitor monitor.Rates
+	// violation is the first rule of the contract that the driver or a policy has broken.
+	violation error
+}
+
+func newWorld(spec *serving.Spec, p profile.Profile) *world {
+	return &world{spec: spec, fleet: *fleet.New(spec, p), monitor: *monitor.NewRates(len(spec.Apps))}
+}
+
+// violated notes that a driver or a policy has broken its contract. Check reports the first such error.
+func (w *world) violated(err error) {
+	if w.violation == nil {
+		w.violation = err
+	}
+}
+
+// app returns the app of a stage.
+func (w *world) app(s serving.StageID) *serving.App { return &w.spec.Apps[w.spec.Stages[s].App] }
+
+// lengthened returns s with zero values added up to length n.
+func lengthened[T any](s []T, n int) []T { return append(s, make([]T, n-len(s))...) }

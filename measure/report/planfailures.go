@@ -1,0 +1,58 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// PlanFailure counts the requests for a plan that none came of, for one reason.
+type PlanFailure struct {
+	Reason string  `json:"reason"`
+	Count  int64   `json:"count"`
+	FirstS float64 `json:"first_s"` // when the first one failed, in seconds since the run began
+	First  string  `json:"first"`   // what the first one failed with
+}
+
+// AddPlanFailure counts a failure at a time for a reason, with what it failed with. It returns the list, as append
+// does.
+func AddPlanFailure(list []PlanFailure, reason string, at serving.Time, err string) []PlanFailure {
+	k := slices.IndexFunc(list, func(f PlanFailure) bool { return f.Reason == reason })
+	if k < 0 {
+		list = append(list, PlanFailure{Reason: reason, FirstS: at.Seconds(), First: err})
+		k = len(list) - 1
+	}
+	list[k].Count++
+	return list
+}
+
+// planFailures writes a line for every reason for which plans failed in a report, and nothing where none did. names
+// says which report a line is about; they are empty where there is one.
+func planFailures(w io.Writer, names []string, reports []*Report) error {
+	begun := false
+	for k, r := range reports {
+		for _, f := range r.PlanFailures {
+			if !begun {
+				begun = true
+				if _, err := io.WriteString(w, "\n"); err != nil {
+					return err
+				}
+			}
+			name := ""
+			if names[k] != "" {
+				name = names[k] + ": "
+			}
+			times := "once"
+			if f.Count > 1 {
+				times = fmt.Sprintf("%d times", f.Count)
+			}
+			if _, err := fmt.Fprintf(w, "%s%s %s, first after %.3g s: %s\n", name, f.Reason, times, f.FirstS,
+				f.First); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Wait puts a task that is in no place into its stage's central queue.
+func (f *Fleet) Wait(r Ref) { f.wait(r, Central, f.central) }
+
+// WaitTurn puts a task that is in no place where it waits for its turn at its stage.
+func (f *Fleet) WaitTurn(r Ref) { f.wait(r, Turn, f.turns) }
+
+func (f *Fleet) wait(r Ref, p Place, at []Queue) {
+	t := &f.tasks[r]
+	t.place, t.holder, t.takes = p, 0, 0
+	t.dropAt = f.centralDrop(t)
+	f.push(&at[t.w.Stage], r)
+}
+
+// TakeTurn moves a task that waits for its turn to its stage's central queue.
+func (f *Fleet) TakeTurn(r Ref, now serving.Time) {
+	f.tasks[r].turnAt = now
+	f.Dequeue(r)
+	f.Wait(r)
+}
+
+// Assign moves a task from its stage's central queue to the queue of an instance of that stage.
+func (f *Fleet) Assign(r Ref, to *Instance, now serving.Time) {
+	t := &f.tasks[r]
+	f.unlink(&f.central[t.w.Stage], r)
+	t.place, t.holder, t.queued = Queued, to.id, now
+	if t.takes = 0; f.unbatched {
+		t.takes = f.takesAlone(to, t.Items())
+	}
+	t.dropAt = f.instanceDrop(to, t)
+	f.push(&to.queue, r)
+}
+
+// SetChoice notes on which variant the router wants what it queues on an instance to run; serving.None leaves it to
+// the batcher.
+func (f *Fleet) SetChoice(i *Instance, v serving.VariantID) { i.choice = v }
+
+// Dequeue removes a task from the queue where it waits; it is then in no place.
+func (f *Fleet) Dequeue(r Ref) {
+	t := &f.tasks[r]
+	q := f.queue(t)
+	if q == nil {
+		panic(fmt.Sprintf("fleet: task of query %d does not wait", t.w.Query))
+	}
+	f.unlink(q, r)
+	t.place = Free
+}
+
+// queue returns where a task waits; nil for one that does not.
+func (f *View) queue(t *Task) *Queue {
+	switch t.place {
+	case Turn:
+		return &f.turns[t.w.Stage]
+	case Central:
+		return &f.central[t.w.Stage]
+	case Queued:
+		return &f.instances[t.holder-1].queue
+	}
+	return nil
+}
+
+// Start moves the first n tasks of an instance's queue into a new running batch of variant v, which is believed to take
+// the time expected. n must be at least 1 and no more than wait. It returns a copy of the batch.
+func (f *Fleet) Start(i *Instance, id serving.BatchID, v serving.VariantID, n int, now serving.Time,
+	expected time.Duration) Batch {
+	b := Batch{
+		ID: id, Variant: v, Head: Nil, Started: now, Expected: now.Add(expected), Concurrency: f.Concurrency(i) + 1,
+		Tasks: n,
+	}
+	last := Nil
+	for range n {
+		r := i.queue.head
+		f.unlink(&i.queue, r)
+		t := &f.tasks[r]
+		t.place = Running
+		b.Items += t.Items()
+		if last == Nil {
+			b.Head = r
+		} else {
+			f.tasks[last].next = r
+		}
+		last = r
+	}
+	i.running = append(i.running, b)
+	f.countBatches(i, 1)
+	return b
+}
+
+// Finish takes a running batch off an instance and returns it; ok is false when it does not run there. Its tasks are
+// then in no place; they follow each other by Next until they are put elsewhere or released.
+func (f *Fleet) Finish(i *Instance, id serving.BatchID, now serving.Time) (b Batch, ok bool) {
+	for at := range i.running {
+		if i.running[at].ID != id {
+			continue
+		}
+		b = i.running[at]
+		i.running = append(i.running[:at], i.running[at+1:]...)
+		f.countBatches(i, -1)
+		i.busy += now - b.Started
+		for r := b.Head; r != Nil; r = f.tasks[r].next {
+			f.tasks[r].place = Free
+		}
+		return b, true
+	}
+	return Batch{}, false
+}
