@@ -84,7 +84,7 @@ func failure(ctx context.Context, err error) error {
 }
 
 func (g *grpcService) model(name string) (*Model, error) {
-	m, ok := g.s.platform.Lookup(name)
+	m, ok := g.s.service.Lookup(name)
 	if !ok {
 		return nil, unknownModel(name)
 	}
@@ -107,7 +107,7 @@ func (g *grpcService) ServerReady(context.Context, *pb.ServerReadyRequest) (*pb.
 
 // ModelReady implements the protocol: an unknown model is not ready, which is no error.
 func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*pb.ModelReadyResponse, error) {
-	m, ok := g.s.platform.Lookup(r.GetName())
+	m, ok := g.s.service.Lookup(r.GetName())
 	return &pb.ModelReadyResponse{Ready: ok && g.s.modelReady(m, r.GetVersion())}, nil
 }
 
@@ -187,7 +187,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	}
 	query.Queued = queued
 	r.Inputs, r.RawInputContents = nil, nil // they may be large, and are held by those who need them as long as they do
-	answer, err := g.s.platform.Infer(ctx, query)
+	answer, err := g.s.service.Infer(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -357,7 +357,7 @@ func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryM
 		err = g.mayControl(ctx)
 	}
 	if err == nil {
-		err = g.s.platform.Load(ctx, m)
+		err = g.s.service.Load(ctx, m)
 	}
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -373,7 +373,7 @@ func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.Repositor
 		err = g.mayControl(ctx)
 	}
 	if err == nil {
-		err = g.s.platform.Unload(ctx, m)
+		err = g.s.service.Unload(ctx, m)
 	}
 	if err != nil {
 		return nil, failure(ctx, err)

@@ -111,7 +111,7 @@ func readiness(w http.ResponseWriter, ready bool) error {
 // named finds the model and checks the version that a path names.
 func (s *Server) named(r *http.Request) (*Model, string, error) {
 	name := r.PathValue("model")
-	m, ok := s.platform.Lookup(name)
+	m, ok := s.service.Lookup(name)
 	if !ok {
 		return nil, "", unknownModel(name)
 	}
@@ -223,9 +223,9 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model)
 }
 
 func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.platform.Load(r.Context(), m) })
+	return s.control(w, r, func(m *Model) error { return s.service.Load(r.Context(), m) })
 }
 
 func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.platform.Unload(r.Context(), m) })
+	return s.control(w, r, func(m *Model) error { return s.service.Unload(r.Context(), m) })
 }

@@ -49,7 +49,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	req.Inputs = nil // they may be large, and are held by those who need them as long as they do
-	answer, err := s.platform.Infer(r.Context(), query)
+	answer, err := s.service.Infer(r.Context(), query)
 	if err != nil {
 		return err
 	}

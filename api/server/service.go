@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Platform is what the front ends need of the rest of the program. An app is the protocol's model; its variants are
+// Service is what the front ends need of the rest of the program. An app is the protocol's model; its variants are
 // what model_version may pin. Its methods may be called by any number of goroutines.
-type Platform interface {
+type Service interface {
 	// Ready tells whether the server as a whole takes queries. It stays true while a variant loads.
 	Ready() bool
 	// Models lists all models, in a fixed order.
