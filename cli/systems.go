@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"text/tabwriter"
 
+	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -22,11 +23,11 @@ func systemsCommand() command {
 				if len(args) == 2 && args[0] == "explain" {
 					s, err := systems.Get(args[1])
 					if err != nil {
-						return &status{ExitUsage, err}
+						return fault.Wrap(fault.Usage, err)
 					}
 					list = []systems.System{s}
 				} else if len(args) > 0 {
-					return exit(ExitUsage, "%q is not understood", args)
+					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				}
 				if *asJSON {
 					out := json.NewEncoder(e.Stdout)

@@ -1,11 +1,9 @@
-package cli
+package host
 
 import (
 	"context"
 	"log/slog"
-	"slices"
 
-	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
@@ -15,30 +13,31 @@ import (
 //
 // Where every worker is fake nothing is asked for by name: they give what they get, and as much as is expected of what
 // is found in it.
-func (w *world) wiring(b *backends, log *slog.Logger) []dataplane.Wiring {
-	if !slices.ContainsFunc(w.Backends, func(b config.Backend) bool { return b.Kind != "fake" }) {
+func (o *Opened) wiring(ctx context.Context, b *backends, log *slog.Logger) []dataplane.Wiring {
+	if !o.runsModels() {
 		return nil
 	}
-	ctx, done := context.WithTimeout(w.env.Context, askRemote) // for all of them
+	ctx, done := context.WithTimeout(ctx, askRemote) // for all of them
 	defer done()
-	out := make([]dataplane.Wiring, len(w.Spec.Stages))
+	spec := o.Spec()
+	out := make([]dataplane.Wiring, len(spec.Stages))
 	for s := range out {
-		st := &w.Spec.Stages[s]
-		if len(w.Spec.Apps[st.App].Stages) == 1 {
+		st := &spec.Stages[s]
+		if len(spec.Apps[st.App].Stages) == 1 {
 			continue // as all are that are not of the file
 		}
-		known := &w.Stages[s]
+		known := &o.tables.Stages[s]
 		out[s] = dataplane.Wiring{Takes: known.Takes, Gives: known.Gives, Inputs: known.Inputs, Outputs: known.Outputs}
 		if known.Inputs != nil {
 			continue
 		}
-		inputs, outputs, _, err := b.ask(ctx, st.Variants[0])
+		t, err := b.ask(ctx, st.Variants[0])
 		if err != nil {
 			log.Warn("a stage is handed what the file says, or all that the stages before it give", "app",
-				w.Spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
+				spec.Apps[st.App].Name, "stage", st.Name, "reason", err)
 			continue
 		}
-		out[s].Inputs, out[s].Outputs = inputs, outputs
+		out[s].Inputs, out[s].Outputs = t.inputs, t.outputs
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/measure/profiler"
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 	"github.com/sluice-serving/sluice/runtime/native"
@@ -56,7 +57,7 @@ func TestProfileOperators(t *testing.T) {
 	if code != ExitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
-	var f forecast
+	var f host.Forecast
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
@@ -81,7 +82,7 @@ func TestProfileOperators(t *testing.T) {
 	}
 	// The second time nothing is measured, and nothing whole is run.
 	code, text, errs = sluice(t, args...)
-	var again forecast
+	var again host.Forecast
 	if err := json.Unmarshal([]byte(text), &again); code != ExitOK || err != nil {
 		t.Fatalf("%d %v %s", code, err, errs)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/host"
 )
 
 // ramsisWorld is fakeWorld under system ramsis, with a profile in which accuracy costs time, and policies that are
@@ -40,7 +42,7 @@ func TestPoliciesAreKept(t *testing.T) {
 	file := ramsisWorld(t)
 	args := []string{"simulate", "-f", file, "--request-rate-range", "200", "--duration", "3s", "--json"}
 	code, first, errs := sluice(t, args...)
-	dir := filepath.Join(filepath.Dir(file), policiesFolder)
+	dir := filepath.Join(filepath.Dir(file), host.PoliciesFolder)
 	if code != ExitOK || !strings.Contains(errs, "they are kept in "+dir) {
 		t.Fatalf("the first time: %d %s", code, errs)
 	}
@@ -56,40 +58,12 @@ func TestPoliciesAreKept(t *testing.T) {
 // Policies that cannot be kept serve as well; it is said once.
 func TestPoliciesThatCannotBeKept(t *testing.T) {
 	file := ramsisWorld(t)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), policiesFolder), []byte("in the way"), 0o644); err != nil {
+	folder := filepath.Join(filepath.Dir(file), host.PoliciesFolder)
+	if err := os.WriteFile(folder, []byte("in the way"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	code, _, errs := sluice(t, "simulate", "-f", file, "--request-rate-range", "200", "--duration", "1s")
 	if code != ExitOK || strings.Count(errs, "was not kept") != 1 {
 		t.Errorf("%d %s", code, errs)
-	}
-}
-
-// The estimate of how much is made never falls, and nears the end when all is made from left to right.
-func TestSpaced(t *testing.T) {
-	var s spaced
-	last, made := 0.0, 0
-	add := func(rate float64) {
-		made++
-		share := s.add(rate)
-		if share < last || share > 1 {
-			t.Errorf("%v after %v, for %v", share, last, rate)
-		}
-		last = share
-	}
-	var halve func(low, high float64, depth int)
-	halve = func(low, high float64, depth int) {
-		if depth == 0 {
-			return
-		}
-		add((low + high) / 2)
-		halve(low, (low+high)/2, depth-1)
-		halve((low+high)/2, high, depth-1)
-	}
-	add(2)
-	add(100)
-	halve(2, 100, 5)
-	if made != 33 || last < 0.9 {
-		t.Errorf("%v after %d policies", last, made)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"slices"
@@ -9,10 +9,10 @@ import (
 )
 
 // prices lists what machines cost now.
-func (p *platform) prices() []server.Price {
+func (s *service) prices() []server.Price {
 	var out []server.Price
-	p.plane.Inspect(func(e *engine.Engine) {
-		for d, t := range p.world.Spec.DeviceTypes {
+	s.plane.Inspect(func(e *engine.Engine) {
+		for d, t := range s.spec.Load().DeviceTypes {
 			out = append(out, server.Price{DeviceType: t.Name, PricePerHour: e.Price(serving.DeviceTypeID(d))})
 		}
 	})
@@ -21,12 +21,12 @@ func (p *platform) prices() []server.Price {
 
 // setPrice changes what machines of a type cost, and tells whether there is such a type. Whoever asks afterwards hears
 // the new price.
-func (p *platform) setPrice(x server.Price) bool {
-	d := slices.IndexFunc(p.world.Spec.DeviceTypes, func(t serving.DeviceType) bool { return t.Name == x.DeviceType })
+func (s *service) setPrice(x server.Price) bool {
+	d := slices.IndexFunc(s.spec.Load().DeviceTypes, func(t serving.DeviceType) bool { return t.Name == x.DeviceType })
 	if d < 0 {
 		return false
 	}
-	p.plane.SetPrice(serving.DeviceTypeID(d), x.PricePerHour)
-	p.plane.Inspect(func(*engine.Engine) {}) // what was handed in before is stepped before the next question is heard
+	s.plane.SetPrice(serving.DeviceTypeID(d), x.PricePerHour)
+	s.settle()
 	return true
 }

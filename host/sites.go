@@ -1,4 +1,4 @@
-package cli
+package host
 
 import (
 	"fmt"
@@ -17,33 +17,34 @@ type site struct {
 }
 
 // sites lists the device types that have a worker, in the order of the workers, and then the parts, with what is to be
-// measured on each. What is left out and why stands in left, a sentence for each part.
-func (w *world) sites() (out []site, left []string) {
+// measured on each. left has a sentence for each part that is not, with the reason.
+func (o *Opened) sites() (out []site, left []string) {
+	spec := o.Spec()
 	seen := make(map[serving.DeviceTypeID]bool)
-	for at := range w.Backends {
+	for at := range o.tables.Backends {
 		id := serving.WorkerID(at)
-		d := w.Spec.Workers[at].DeviceType
+		d := spec.Workers[at].DeviceType
 		if seen[d] {
 			continue
 		}
 		seen[d] = true
-		s := site{device: d, worker: id, variants: w.placed(id)}
-		for _, i := range w.Placement {
+		s := site{device: d, worker: id, variants: o.placed(id)}
+		for _, i := range o.tables.Placement {
 			if i.Worker == id {
 				s.slots, s.cores = max(s.slots, i.Slots), max(s.cores, i.Cores)
 			}
 		}
-		if all := w.Spec.DeviceTypes[d].Cores; all > 0 && !systems.Written(w.system.Planner) {
+		if all := spec.DeviceTypes[d].Cores; all > 0 && !systems.Written(o.system.Planner) {
 			s.cores = all // a run has the whole worker, or shares it
 		}
 		out = append(out, s)
 	}
-	for d := range w.Spec.DeviceTypes {
-		t := &w.Spec.DeviceTypes[d]
+	for d := range spec.DeviceTypes {
+		t := &spec.DeviceTypes[d]
 		if !t.Part {
 			continue
 		}
-		s, why := w.partSite(serving.DeviceTypeID(d))
+		s, why := o.partSite(serving.DeviceTypeID(d))
 		if why != "" {
 			left = append(left, fmt.Sprintf("part %q is not measured: %s", t.Name, why))
 			continue
@@ -54,19 +55,20 @@ func (w *world) sites() (out []site, left []string) {
 }
 
 // partSite finds where a part is measured: on the first worker with room for it that gives out threads as it is told.
-func (w *world) partSite(d serving.DeviceTypeID) (s site, why string) {
-	t := &w.Spec.DeviceTypes[d]
+func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
+	spec := o.Spec()
+	t := &spec.DeviceTypes[d]
 	if t.Percent > 0 {
 		return s, fmt.Sprintf("%d %% of an accelerator cannot be given out here; measure where it can be, and list "+
 			"the profile with rows of this device_type", t.Percent)
 	}
-	hosts := w.Spec.Hosts(d)
+	hosts := spec.Hosts(d)
 	if len(hosts) == 0 {
 		return s, "it fits on no worker"
 	}
 	s = site{device: d, worker: serving.None, slots: 1, cores: t.Cores}
 	for _, at := range hosts {
-		if w.Backends[at].Kind != "openinference" {
+		if o.tables.Backends[at].Kind != kindRemote {
 			s.worker = at
 			break
 		}
@@ -74,8 +76,8 @@ func (w *world) partSite(d serving.DeviceTypeID) (s site, why string) {
 	if s.worker == serving.None {
 		return s, "it fits only on workers that other servers run, which give out their threads as they like"
 	}
-	for v := range w.Spec.Variants {
-		if x := &w.Spec.Variants[v]; t.MemoryBytes == 0 || x.MemoryBytes+x.ItemBytes <= t.MemoryBytes {
+	for v := range spec.Variants {
+		if x := &spec.Variants[v]; t.MemoryBytes == 0 || x.MemoryBytes+x.ItemBytes <= t.MemoryBytes {
 			s.variants = append(s.variants, serving.VariantID(v))
 		}
 	}
@@ -85,18 +87,41 @@ func (w *world) partSite(d serving.DeviceTypeID) (s site, why string) {
 	return s, ""
 }
 
-// partsKnown tells whether something is believed of every part that can be measured.
-func (w *world) partsKnown() bool {
-	sites, _ := w.sites()
+// placed lists the variants that any worker of the same device type is to load.
+func (o *Opened) placed(id serving.WorkerID) []serving.VariantID {
+	spec := o.Spec()
+	has := make(map[serving.VariantID]bool)
+	for _, i := range o.tables.Placement {
+		if spec.Workers[i.Worker].DeviceType == spec.Workers[id].DeviceType {
+			for _, v := range i.Variants {
+				has[v] = true
+			}
+		}
+	}
+	var out []serving.VariantID
+	for v := range spec.Variants {
+		if has[serving.VariantID(v)] {
+			out = append(out, serving.VariantID(v))
+		}
+	}
+	return out
+}
+
+// covers tells whether something is believed of all that can be measured: of every variant on every device type that is
+// to run it, and of some variant on every part.
+func (p *Profiled) covers() bool {
+	sites, _ := p.sites()
 	for _, s := range sites {
-		if !w.Spec.DeviceTypes[s.device].Part {
-			continue
+		known, needed := 0, len(s.variants)
+		if p.Spec().DeviceTypes[s.device].Part {
+			needed = 1
 		}
-		known := false
 		for _, v := range s.variants {
-			known = known || w.profile.Latency(v, s.device, 1, 1) < profile.Unknown
+			if p.believed.Latency(v, s.device, 1, 1) < profile.Unknown {
+				known++
+			}
 		}
-		if !known {
+		if known < needed {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func answer(centres [][2]float32, labels []int64) []tensor.Tensor {
 
 // A scene is read rightly when all its digits are found where they are and read as what they are, and nothing besides.
 func TestScenesAreJudged(t *testing.T) {
-	d := &sceneDemo{
+	d := &Scenes{
 		scenes: []digits.Scene{{Digits: []digits.Digit{{Label: 3, X: 40, Y: 40}, {Label: 8, X: 120, Y: 60}}}},
 	}
 	for _, c := range []struct {
@@ -54,14 +54,14 @@ func TestScenesAreJudged(t *testing.T) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if want := (tally{there: 10, found: 8, right: 6}); d.digits != want {
-		t.Errorf("counted %+v, want %+v", d.digits, want)
+	if want := (Tally{There: 10, Found: 8, Right: 6}); d.Tally() != want {
+		t.Errorf("counted %+v, want %+v", d.Tally(), want)
 	}
 }
 
 // Scenes grow as busy as is said, and which one comes when follows from the seed.
 func TestScenesGrowBusier(t *testing.T) {
-	d := &sceneDemo{demo: &demo{seed: 1, length: time.Minute}}
+	d := &Scenes{Setting: Setting{Seed: 1, Length: time.Minute}}
 	mean := func(from, to time.Duration) float64 {
 		sum, n := 0, 0
 		for at := from; at < to; at += 50 * time.Millisecond {
@@ -75,21 +75,21 @@ func TestScenesGrowBusier(t *testing.T) {
 		}
 		return float64(sum) / float64(n)
 	}
-	if first, last := mean(0, 5*time.Second), mean(55*time.Second, time.Minute); math.Abs(first-quietScene) > 0.5 ||
-		math.Abs(last-busyScene) > 0.5 {
-		t.Errorf("%.2f digits at first, %.2f in the end, want %d and %d", first, last, quietScene, busyScene)
+	if first, last := mean(0, 5*time.Second), mean(55*time.Second, time.Minute); math.Abs(first-QuietScene) > 0.5 ||
+		math.Abs(last-BusyScene) > 0.5 {
+		t.Errorf("%.2f digits at first, %.2f in the end, want %d and %d", first, last, QuietScene, BusyScene)
 	}
 }
 
 // The configuration that the demo writes is one that the server reads, up to the models, which are not there.
-func TestSceneConfig(t *testing.T) {
+func TestScenesConfig(t *testing.T) {
 	var b bytes.Buffer
 	l := &digits.Ladder{
 		Variants: []digits.LadderVariant{
 			{Name: "fine", Stage: digits.Detect, Accuracy: 0.93}, {Name: "careful", Stage: digits.Read, Accuracy: 0.97},
 		},
 	}
-	if err := sceneConfig(&b, l); err != nil {
+	if err := scenesConfig(&b, l); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "sluice.yaml")
