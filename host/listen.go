@@ -40,7 +40,7 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 		MaxRequest: int64(limits.Request), MaxHeader: int(limits.Header), Connections: limits.Connections,
 		Items: limits.Items, ReadTimeout: time.Duration(limits.ReadTimeout),
 		IdleTimeout:  time.Duration(limits.IdleTimeout),
-		DrainTimeout: time.Duration(file.DrainTimeout), Log: s.log,
+		DrainTimeout: time.Duration(file.DrainTimeout), Version: Version(), Log: s.log,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()

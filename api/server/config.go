@@ -12,6 +12,9 @@ import (
 // Off as an address leaves a listener out.
 const Off = "off"
 
+// Unversioned is what metadata report of a program that does not know its version.
+const Unversioned = "devel"
+
 // Config says where and how clients are answered. Zero fields take the defaults given.
 type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
@@ -36,7 +39,7 @@ type Config struct {
 	// ModelControl lets any client load and unload models; otherwise only clients on this machine may.
 	ModelControl bool
 
-	Version string // that metadata reports; "devel"
+	Version string // that metadata report; Unversioned
 	Log     *slog.Logger
 }
 
@@ -62,7 +65,7 @@ func (c Config) withDefaults() (Config, error) {
 	wait(&c.IdleTimeout, 2*time.Minute)
 	wait(&c.DrainTimeout, 30*time.Second)
 	if c.Version == "" {
-		c.Version = "devel"
+		c.Version = Unversioned
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
