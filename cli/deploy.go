@@ -114,7 +114,7 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 	file := fs.String("config", "",
 		"the server's sluice.yaml, which says its admin address and token; sluice.yaml where there is one, a `file`")
 	address := fs.String("admin", "",
-		"admin `address` of the server; $SLUICE_ADMIN, then the configuration's, then 127.0.0.1:8002")
+		"admin `address` of the server; $SLUICE_ADMIN, then the configuration's, then "+config.DefaultAdmin)
 	tokenFile := fs.String("token-file", "",
 		"`file` with the admin token; $SLUICE_TOKEN, which holds the token itself, then the configuration's")
 	return func(e *Env) (*functions.Client, error) {
@@ -139,7 +139,7 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 			}
 		}
 		if c.Address == "" {
-			c.Address = "127.0.0.1:8002"
+			c.Address = config.DefaultAdmin
 		}
 		if c.Address == "off" {
 			return nil, fault.Errorf(fault.Config,

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
@@ -27,7 +28,7 @@ Asks a running server's admin address, or reads a journal. Every answer carries 
 parameter query_id; a server remembers the latest ones.`,
 		examples: "sluice explain 4711\nsluice explain 4711 --journal run.journal",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			server := fs.String("server", "127.0.0.1:8002", "admin `address` of the server")
+			server := fs.String("server", config.DefaultAdmin, "admin `address` of the server")
 			file := fs.String("journal", "", "read this journal `file` instead")
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(e *Env, args []string) error {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/sluice-serving/sluice/config"
 	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/host/load"
@@ -28,7 +29,7 @@ from the configuration; without it --app names the model and --slo its objective
 			"run.jsonl\nsluice load --app resnet --slo 80ms --request-rate-range 10:100:10 --request-distribution " +
 			"gamma --shape 0.3 --json",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			target := fs.String("u", "grpc://127.0.0.1:8001",
+			target := fs.String("u", "grpc://127.0.0.1"+config.DefaultGRPC,
 				"server, an `address` with grpc://, grpcs://, http:// or https://")
 			file := fs.String("f", "", "configuration `file` that names the apps")
 			slo := fs.Duration("slo", 0, "objective of --app without a configuration, a `duration`")

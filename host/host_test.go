@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakes is a configuration whose workers only wait.
-const fakes = `
+// apps is a configuration whose workers only wait.
+const apps = `
 version: 1
 device_types: [{name: d, price_per_hour: 1}]
 workers: [{name: w, count: 2, backend: {kind: fake, latency: 4ms, latency_per_item: 1ms}}]
@@ -31,7 +31,10 @@ apps:
     slo: {latency: 100ms}
     inputs: [{name: x, datatype: FP32, shape: [-1, 4]}]
     variants: [{name: big, accuracy: 0.9, max_batch: 16}, {name: small, accuracy: 0.7, max_batch: 16}]
-server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
+`
+
+// fakes is the same on free ports.
+const fakes = apps + `server: {http: "127.0.0.1:0", grpc: "127.0.0.1:0", admin: "127.0.0.1:0"}
 `
 
 // write puts a configuration into a folder of its own and returns its path.
@@ -126,14 +129,16 @@ server:`, 1)
 		kind fault.Kind
 		says string
 	}{
-		{"no file", func() error { _, err := Open("nowhere.yaml", Options{}); return err }, fault.Config, "nowhere.yaml"},
+		{"no file", func() error { _, err := Open("nowhere.yaml", Options{}); return err }, fault.Config,
+			"nowhere.yaml"},
 		{"an unknown key", func() error {
 			_, err := Open(write(t, "version: 1\nappps: []\n"), Options{})
 			return err
 		}, fault.Config, `did you mean "apps"`},
 		{"two systems", func() error { _, err := Open(write(t, two), Options{}); return err }, fault.Config,
 			"one server runs one system"},
-		{"an unknown system", func() error { _, err := o.WithSystem("none"); return err }, fault.Usage, "does not exist"},
+		{"an unknown system", func() error { _, err := o.WithSystem("none"); return err }, fault.Usage,
+			"does not exist"},
 		{"no profile", func() error { _, err := o.Profile("nowhere.json"); return err }, fault.Config, "nowhere.json"},
 		{"no journal", func() error { _, err := Replay(good); return err }, fault.Config, "journal line 1"},
 		{"an unknown app", func() error {

@@ -38,9 +38,10 @@ func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	c := server.Config{
 		HTTP: or(o.HTTP, file.HTTP), GRPC: or(o.GRPC, file.GRPC), Admin: or(o.Admin, file.Admin),
 		MaxRequest: int64(limits.Request), MaxHeader: int(limits.Header), Connections: limits.Connections,
-		Items: limits.Items, ReadTimeout: time.Duration(limits.ReadTimeout),
+		Streams: limits.Streams, Items: limits.Items, ReadTimeout: time.Duration(limits.ReadTimeout),
 		IdleTimeout:  time.Duration(limits.IdleTimeout),
-		DrainTimeout: time.Duration(file.DrainTimeout), Version: Version(), Log: s.log,
+		DrainTimeout: time.Duration(file.DrainTimeout), NotReady: time.Duration(file.NotReady),
+		AdminAnywhere: file.AdminAnywhere, ModelControl: file.ModelControl, Version: Version(), Log: s.log,
 	}
 	var err error
 	c.TLS, err = s.tlsConfig()

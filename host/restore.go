@@ -64,7 +64,7 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functi
 	c := functions.Config{
 		Store: kept, Statistic: statistic, Spec: p.Spec(), Measurements: p.measurements,
 		App: serving.App{
-			Weight: 1, QueueLimit: 1000, Slack: time.Duration(p.file.System.Slack),
+			Weight: 1, QueueLimit: config.DefaultQueueLimit, Slack: time.Duration(p.file.System.Slack),
 		},
 		Predictor: &functions.Measured{Backend: run.of, Host: here, Cores: 1},
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/sluice-serving/sluice/serving/limits"
 )
 
 // Off as an address leaves a listener out.
@@ -15,19 +17,19 @@ const Off = "off"
 // Unversioned is what metadata report of a program that does not know its version.
 const Unversioned = "devel"
 
-// Config says where and how clients are answered. Zero fields take the defaults given.
+// Config says where and how clients are answered. Limits that are zero are those of package serving/limits.
 type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
 
-	MaxRequest   int64         // bytes of a request after decompression; 64 MiB
-	MaxHeader    int           // bytes; 1 MiB
-	Connections  int           // open at once, for each protocol; 1024
-	Streams      int           // calls at once on one gRPC connection; 4096
-	Items        int           // of one request; 1024
-	ReadTimeout  time.Duration // for a request to arrive; 30 s
-	IdleTimeout  time.Duration // of a silent connection; 2 min
-	DrainTimeout time.Duration // for accepted requests to finish; 30 s
+	MaxRequest   int64         // bytes of a request after decompression
+	MaxHeader    int           // bytes
+	Connections  int           // open at once, for each protocol
+	Streams      int           // calls at once on one gRPC connection
+	Items        int           // of one request
+	ReadTimeout  time.Duration // for a request to arrive
+	IdleTimeout  time.Duration // of a silent connection
+	DrainTimeout time.Duration // for accepted requests to finish
 	// NotReady is how long the server says that it is not ready before it stops to accept, so that load balancers
 	// notice; 0 for none.
 	NotReady time.Duration
@@ -55,15 +57,15 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.MaxRequest <= 0 {
-		c.MaxRequest = 64 << 20
+		c.MaxRequest = limits.RequestBytes
 	}
-	def(&c.MaxHeader, 1<<20)
-	def(&c.Connections, 1024)
-	def(&c.Streams, 4096)
-	def(&c.Items, 1024)
-	wait(&c.ReadTimeout, 30*time.Second)
-	wait(&c.IdleTimeout, 2*time.Minute)
-	wait(&c.DrainTimeout, 30*time.Second)
+	def(&c.MaxHeader, limits.HeaderBytes)
+	def(&c.Connections, limits.Connections)
+	def(&c.Streams, limits.Streams)
+	def(&c.Items, limits.Items)
+	wait(&c.ReadTimeout, limits.ReadTimeout)
+	wait(&c.IdleTimeout, limits.IdleTimeout)
+	wait(&c.DrainTimeout, limits.DrainTimeout)
 	if c.Version == "" {
 		c.Version = Unversioned
 	}
@@ -79,8 +81,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("server.admin: %w", err)
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return c, fmt.Errorf("server.admin: %q can be reached from other machines and has no authentication: use "+
-				"127.0.0.1:PORT", c.Admin)
+			return c, fmt.Errorf("server.admin: %q can be reached from other machines, which read there without "+
+				"authentication: use 127.0.0.1:PORT, or allow it by server.admin_anywhere", c.Admin)
 		}
 	}
 	return c, nil

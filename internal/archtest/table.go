@@ -74,6 +74,7 @@ var floors = []row{
 
 	{0, "algo/*", false},
 	{0, "serving", false},
+	{0, "serving/limits", false},
 	{0, "measure/quantity", false},
 	{0, "tensor", false},     // data types of payloads
 	{0, "tensor/ops", false}, // functions of them, for stages without a model
