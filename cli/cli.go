@@ -28,7 +28,7 @@ type Env struct {
 	Getenv func(string) string
 	// Context ends when the program is asked to stop.
 	Context context.Context
-	// Terminal tells whether Stderr is one: progress bars are drawn there and nowhere else.
+	// Terminal reports whether Stderr is one: progress bars are drawn there and nowhere else.
 	Terminal bool
 
 	bar *progress // of the command that runs

@@ -69,7 +69,7 @@ stages batches, places and parts of the objective so that they cost least, and f
 // demoScreen is where a demonstration is shown.
 type demoScreen struct {
 	*Env
-	words     io.Writer // hears of every step
+	words     io.Writer // gets a line for every step
 	asJSON    bool
 	remeasure bool
 }
@@ -152,7 +152,7 @@ func (s *demoScreen) ladder(d *demo.Ladder, p *host.Profiled) {
 	for v, x := range p.Spec().Variants {
 		limit, rate := d.Capacity(p, serving.VariantID(v))
 		s.say("   %-10s %7.1f %% %12v %12d %12.0f/s\n", x.Name, 100*x.Accuracy,
-			p.Believed().Latency(serving.VariantID(v), 0, 1, 1).Round(time.Microsecond), limit, rate)
+			p.Latencies().Latency(serving.VariantID(v), 0, 1, 1).Round(time.Microsecond), limit, rate)
 	}
 	s.say("\n")
 }

@@ -64,7 +64,7 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 // followEvery is how often logs --follow asks for what is new.
 const followEvery = 500 * time.Millisecond
 
-// latencyOf says where what is believed of a function's latency is from, and how far off a prediction was.
+// latencyOf says whether a function's latency was measured, predicted or is learned, and how far off a prediction was.
 func latencyOf(s *functions.Status) string {
 	switch {
 	case s.Profile == "":

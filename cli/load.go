@@ -175,7 +175,7 @@ func printUse(w io.Writer, r *loadgen.Result) error {
 	return nil
 }
 
-// printStageUse shows what became of queries at every stage, where the server told.
+// printStageUse shows what became of queries at every stage, where the server reports it.
 func printStageUse(w io.Writer, r *loadgen.Result) error {
 	if len(r.Stages) == 0 {
 		return nil

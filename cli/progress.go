@@ -48,7 +48,7 @@ func (p *progress) clear() {
 	p.begun = time.Now()
 }
 
-// terminalOptions have the terminal hear of what takes long and of what is worth knowing.
+// terminalOptions draw progress and print notices on the terminal.
 func terminalOptions(e *Env) host.Options {
 	return host.Options{
 		Progress: e.bar.show,

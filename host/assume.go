@@ -9,12 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// runsModels tells whether some worker runs more than what its settings say: it is not fake.
+// runsModels reports whether some worker is not fake.
 func (o *Opened) runsModels() bool {
 	return slices.ContainsFunc(o.tables.Backends, func(b config.Backend) bool { return b.Kind != kindFake })
 }
 
-// assume takes the latencies of fake workers from their settings: they need no profile.
+// assume derives the latencies of fake workers from their settings.
 func (o *Opened) assume() (*Profiled, error) {
 	spec := o.Spec()
 	var m serving.Measurements
@@ -48,5 +48,5 @@ func (o *Opened) assume() (*Profiled, error) {
 			}
 		}
 	}
-	return o.believe(m, assumed)
+	return o.withMeasurements(m, assumed)
 }

@@ -69,7 +69,7 @@ func (o *Opened) backends() (*backends, error) {
 	return out, nil
 }
 
-// runsHere tells whether a worker runs models in this process.
+// runsHere reports whether a worker runs models in this process.
 func (o *Opened) runsHere(w serving.WorkerID) bool {
 	kind := o.tables.Backends[w].Kind
 	return kind != kindFake && kind != kindRemote

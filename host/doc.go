@@ -1,16 +1,17 @@
-// Package host is the application without a terminal: it opens a configuration, learns how fast its models are, plans,
-// serves and simulates. The command line is one program around it; any Go program can be another.
+// Package host is the application without a terminal. It opens a configuration, measures its models, plans, serves and
+// simulates. The command line is one program around it; any Go program can embed it.
 //
-// What is known of a configuration is a type, so that steps cannot be taken in a wrong order:
+// A configuration goes through stages. Each stage is a type, so that a program that skips one does not compile:
 //
-//	Open     -> *Opened     a sluice.yaml, checked and resolved
-//	Profile  -> *Profiled   with what is believed of its latencies
-//	Plan     -> *Planned    with a planner and its first plan
-//	NewServer -> *Server    bound to its addresses
+//	Open      -> *Opened     a sluice.yaml, checked and resolved
+//	Profile   -> *Profiled   with a latency profile of its variants
+//	Plan      -> *Planned    with a planner and its first plan
+//	NewServer -> *Server     bound to its addresses
 //
-// An [Opened] can be measured or have its operators predicted; a [Profiled] builds planners; a [Planned] serves, or is
-// simulated. Values of these types are never changed, and any number of goroutines may use one.
+// Methods of [Opened] measure models, or predict their latencies from their operators. A [Profiled] builds planners. A
+// [Planned] is simulated or served. Values of the first three types do not change after they are made, and are safe for
+// concurrent use.
 //
-// Nothing is printed. Sentences for a person and progress go to [Options], what a server has to say to its log.
-// Package fault tells of which kind an error is.
+// The package prints nothing. It reports progress and notices through the callbacks of [Options], and a server logs to
+// the slog.Logger of its [ServerOptions]. Package fault gives the kind of an error.
 package host

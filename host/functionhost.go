@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// functionHost is a server as its functions see it: it implements functions.Host.
+// functionHost implements functions.Host over the data plane.
 type functionHost struct {
 	profiled *Profiled
 	local    *onnx.Backend // nil when no worker runs models in this process
@@ -30,7 +30,7 @@ type functionHost struct {
 	idle   *functions.IdleTimes
 }
 
-// begin shows the functions that were restored to clients.
+// begin makes restored functions visible to clients.
 func (h *functionHost) begin(s *service) {
 	h.service = s
 	h.show(h.restored)
@@ -44,20 +44,20 @@ func (h *functionHost) Bind(v serving.VariantID, path string, batched bool) {
 	}
 }
 
-// Feasible implements functions.Host: with a planner of its own, and the demand that is expected.
+// Feasible implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
 func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	p := h.profiled
-	believed := g.Profile
+	latencies := g.Profile
 	r := plan.Request{Spec: g.Spec, Rates: p.Demand()}
 	r.Rates = append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...)
 	if p.system.Options.Learn {
 		learned := profile.NewLearned(g.Spec, g.Profile)
-		believed, r.Beliefs = learned, learned.Frozen()
+		latencies, r.Beliefs = learned, learned.Frozen()
 	}
 	h.service.planning.Lock() // planners may share a solver
 	defer h.service.planning.Unlock()
 	open := g.Spec.Open()
-	planner, err := p.plannerOver(profile.Renumbered{Profile: believed, Variants: open.Variants}, p.system,
+	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, p.system,
 		p.policies.store)
 	if err != nil {
 		return err
@@ -66,8 +66,8 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	return err
 }
 
-// Grow implements functions.Host. Clients see what is new once the engine knows it, and no more of what is gone before
-// it does.
+// Grow implements functions.Host. Clients see a new function after the engine knows it, and a deleted one no more
+// before the engine drops it.
 func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	gone := len(open) < len(h.models)
 	if gone {
@@ -87,7 +87,7 @@ func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
 	return nil
 }
 
-// show replaces the functions that clients see. One that is there already stays the same model.
+// show replaces the functions that clients see.
 func (h *functionHost) show(open []functions.Live) {
 	shown := make(map[string]*server.Model, len(open))
 	s := h.service
@@ -106,8 +106,8 @@ func (h *functionHost) show(open []functions.Live) {
 	s.models, h.models = list, shown
 }
 
-// Watch implements functions.Host.
-func (h *functionHost) Watch(l *functions.Live) (state string, ready int) {
+// State implements functions.Host.
+func (h *functionHost) State(l *functions.Live) (state string, ready int) {
 	state = functions.Planning
 	h.service.plane.Inspect(func(e *engine.Engine) {
 		if !e.Planned() || int(l.App) >= len(e.Spec().Apps) {
@@ -137,8 +137,8 @@ func (h *functionHost) Watch(l *functions.Live) (state string, ready int) {
 	return state, ready
 }
 
-// quiet tells whether nothing is being served.
-func (h *functionHost) quiet() (quiet bool) {
-	h.service.plane.Inspect(func(e *engine.Engine) { quiet = e.Pending() == 0 })
-	return quiet
+// isIdle reports whether no query is pending.
+func (h *functionHost) isIdle() (idle bool) {
+	h.service.plane.Inspect(func(e *engine.Engine) { idle = e.Pending() == 0 })
+	return idle
 }

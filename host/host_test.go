@@ -186,14 +186,14 @@ func TestStagesAreNotChanged(t *testing.T) {
 func TestLearningBeginsWithoutAssumptions(t *testing.T) {
 	text := fakes + "system: {router: earliestfinish, batcher: single, scaler: mixshift, options: {learn: true}}\n"
 	p := profiled(t, text)
-	if _, learned := p.Believed().(*profile.Learned); learned {
+	if _, learned := p.Latencies().(*profile.Learned); learned {
 		t.Error("fakes are not assumed to take what they are set to")
 	}
 	run, err := p.Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, learned := run.Believed().(*profile.Learned); !learned {
+	if _, learned := run.Latencies().(*profile.Learned); !learned {
 		t.Error("the run begins with what was assumed")
 	}
 	if n := len(run.journalHeader().Measurements.Latency); n != 0 || len(run.Measurements().Latency) == 0 {

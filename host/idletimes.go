@@ -12,8 +12,8 @@ import (
 // idleTimesEvery is how often idle times are saved that have changed.
 const idleTimesEvery = 5 * time.Second
 
-// recall returns what an earlier run learned of the idle times of a spec's apps, of those that nobody has asked for
-// before. Systems whose scaler learns none get none.
+// recall returns the idle times that an earlier run has learned of a spec's apps; each app's once. Scalers that do not
+// learn idle times get none.
 func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
 	h.idleMu.Lock()
 	defer h.idleMu.Unlock()
@@ -32,7 +32,7 @@ func (h *functionHost) recall(spec *serving.Spec) []engine.Recalled {
 	return out
 }
 
-// saveIdleTimes saves what was learned of idle times now and then, until over is closed.
+// saveIdleTimes saves learned idle times every idleTimesEvery until over is closed.
 func (h *functionHost) saveIdleTimes(over <-chan struct{}) {
 	tick := time.NewTicker(idleTimesEvery)
 	defer tick.Stop()
@@ -46,7 +46,7 @@ func (h *functionHost) saveIdleTimes(over <-chan struct{}) {
 	}
 }
 
-// save keeps what was learned since the last time.
+// save stores the idle times that have changed since the last call.
 func (h *functionHost) save() {
 	h.idleMu.Lock()
 	defer h.idleMu.Unlock()

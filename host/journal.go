@@ -12,17 +12,17 @@ import (
 // observer sees every step of an engine. It must not keep the slices.
 type observer func(now serving.Time, in []engine.Input, out []engine.Decision)
 
-// journalHeader is all that an engine needs to be built again.
+// journalHeader has all that it takes to build the run's engine again.
 func (p *Planned) journalHeader() journal.Header {
 	known := p.measurements
-	if p.learnsAnew() {
+	if p.startsUnprofiled() {
 		known = serving.Measurements{}
 	}
 	s := &p.system
 	return journal.Header{System: s.Name, Router: s.Router, Batcher: s.Batcher,
 		BatchSize: s.Options.BatchSize, Timeout: s.Options.Timeout,
 		Scaler: s.Scaler, Replan: s.Options.Replan,
-		Learn: s.Options.Learn, Settings: s.Options.Settings(), Statistic: believedStatistic,
+		Learn: s.Options.Learn, Settings: s.Options.Settings(), Statistic: plannedStatistic,
 		Provides: p.planner.Provides(), Spec: p.Spec(), Measurements: known}
 }
 

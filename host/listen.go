@@ -25,7 +25,7 @@ func (s *Server) listen(o ServerOptions) error {
 	return err
 }
 
-// frontConfig turns the file's words into the front ends'.
+// frontConfig is the configuration of the front ends.
 func (s *Server) frontConfig(o ServerOptions) (server.Config, error) {
 	file := &s.planned.file.Server
 	limits := &file.Limits
@@ -77,7 +77,8 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	return c, nil
 }
 
-// adminHandlers are what the admin address serves. Whoever changes something has to show the token, where there is one.
+// adminHandlers are the handlers of the admin address. Requests that change something need the token, where the file
+// names one.
 func (s *Server) adminHandlers(address string) (map[string]http.Handler, error) {
 	f, token := s.planned.file, ""
 	if f.Server.AdminToken != "" && address != server.Off {

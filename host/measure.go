@@ -15,17 +15,18 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Measuring says how [Opened.Measure] goes about it.
+// Measuring is how [Opened.Measure] measures.
 type Measuring struct {
-	// File is where the profile is written; empty writes none. What an interrupted run has measured lies beside it and
-	// is not measured again.
+	// File is the profile file to write; empty writes none. A run that is interrupted leaves its measurements beside
+	// it, and the next one goes on from there.
 	File string
-	// Tune changes how a device type is measured, before it is; nil takes the defaults.
+	// Tune changes the settings for a device type before it is measured; nil takes the defaults.
 	Tune func(*profiler.Config)
 }
 
-// Measure measures every variant on every device type that has a worker and on every part that can be measured. A part
-// that cannot is told to Options.Notice.
+// Measure measures every variant on every device type that has a worker and on every part that can be measured. Parts
+// that cannot be measured are reported to Options.Notice. It runs the models and takes seconds for every variant and
+// batch size.
 func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, error) {
 	run, err := o.backends()
 	if err != nil {
@@ -67,7 +68,7 @@ func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, er
 	return f, err
 }
 
-// profilerConfig says what is measured at a site, and where it is kept until all sites are done.
+// profilerConfig is what is measured at a site.
 func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Config {
 	c := profiler.Config{Spec: o.Spec(), Backend: run.of(s.worker), DeviceType: s.device, Worker: s.worker,
 		Variants: s.variants, Slots: s.slots, Cores: s.cores,
@@ -88,7 +89,7 @@ func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Con
 	return c
 }
 
-// MeasuredHere tells whether a profile was measured on this machine, by models that ran in this process with the
+// MeasuredHere reports whether a profile was measured on this machine, by models that ran in this process with the
 // runtime that is here now.
 func (o *Opened) MeasuredHere(f *profiler.File) bool {
 	run, err := o.backends()

@@ -61,7 +61,7 @@ func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
 	}
 	for _, s := range app.Stages[:len(app.Stages)-1] {
 		for _, v := range spec.Stages[s].Variants {
-			m.Within = append(m.Within, server.Version{
+			m.Earlier = append(m.Earlier, server.Version{
 				Variant: v, Name: spec.Variants[v].Name, Accuracy: spec.Variants[v].Accuracy,
 			})
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Opened is a configuration that was read and checked: every name in it is known, its models are found, and its system
-// is put together. Nothing has been measured, planned or started.
+// Opened is a configuration that was read and checked. Every name in it is known, its models are found, and its system
+// is composed. Nothing has been measured, planned or started.
 type Opened struct {
 	file     *config.File
 	tables   *config.World
@@ -23,7 +23,7 @@ type Opened struct {
 }
 
 // Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind
-// fault.Config and names the line and the field of everything that is wrong.
+// fault.Config; it lists every problem with its line and field.
 func Open(path string, options Options) (*Opened, error) {
 	f, err := config.Load(path)
 	if err != nil {
@@ -38,14 +38,15 @@ func Open(path string, options Options) (*Opened, error) {
 	}
 	o := &Opened{file: f, tables: tables, options: options.complete(), solver: &sharedSolver{}}
 	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
-	if o.system, err = theSystem(f, tables); err != nil {
+	if o.system, err = systemOf(f, tables); err != nil {
 		return nil, err
 	}
 	return o, nil
 }
 
-// theSystem is the one system of a file. Without apps it is the file's, otherwise that of all apps.
-func theSystem(f *config.File, tables *config.World) (out systems.System, err error) {
+// systemOf composes the system of a file: that of its apps, which must be the same for all, or the file's where it has
+// no apps.
+func systemOf(f *config.File, tables *config.World) (out systems.System, err error) {
 	if len(tables.Apps) == 0 {
 		if out, err = compose(f.System); err != nil {
 			return out, fault.Errorf(fault.Config, "%s: system: %w", f.Name(), err)
@@ -66,8 +67,8 @@ func theSystem(f *config.File, tables *config.World) (out systems.System, err er
 	return out, nil
 }
 
-// WithSystem returns the configuration under another system: NAME, or ROUTER+BATCHER. What the file says of its own
-// system no longer counts. An error is of kind fault.Usage.
+// WithSystem returns a copy with another system: NAME, or ROUTER+BATCHER. The system section of the file no longer
+// counts. An error is of kind fault.Usage.
 func (o *Opened) WithSystem(name string) (*Opened, error) {
 	s, err := ParseSystem(name)
 	if err != nil {
@@ -81,22 +82,22 @@ func (o *Opened) WithSystem(name string) (*Opened, error) {
 // Name is the path that the file was read from.
 func (o *Opened) Name() string { return o.file.Name() }
 
-// File is the file as it was written, with defaults where it says nothing. It is shared and must not be changed.
+// File is the file with defaults filled in. It is shared: do not change it.
 func (o *Opened) File() *config.File { return o.file }
 
-// Tables are what the file's names stand for. They are shared and must not be changed.
+// Tables are the file with its names resolved. They are shared: do not change them.
 func (o *Opened) Tables() *config.World { return o.tables }
 
-// Spec has the tables that deciding code works on. It is shared and must not be changed.
+// Spec has the tables that planners and engines work on. It is shared: do not change it.
 func (o *Opened) Spec() *serving.Spec { return o.tables.Spec }
 
-// System is what will decide.
+// System is the composition of planner, router, batcher and scaler that the configuration runs.
 func (o *Opened) System() systems.System { return o.system }
 
-// Options are those that the configuration was opened with, with something to call in every place.
+// Options are those of Open. None of their functions is nil.
 func (o *Opened) Options() Options { return o.options }
 
-// AppID finds an app by its name.
+// AppID returns the app of a name. The error is of no kind: it depends on where the name is from.
 func (o *Opened) AppID(name string) (serving.AppID, error) {
 	if a, ok := o.tables.App(name); ok {
 		return a, nil
@@ -122,7 +123,7 @@ func (o *Opened) VariantNames() []string {
 	return out
 }
 
-// Demand is what the first plan is made for, in queries/s by AppID.
+// Demand is the demand that the first plan is made for, in queries/s by AppID. The slice is the caller's.
 func (o *Opened) Demand() []float64 {
 	out := make([]float64, len(o.tables.Apps))
 	for a := range out {
@@ -131,8 +132,8 @@ func (o *Opened) Demand() []float64 {
 	return out
 }
 
-// Reported is what reports say of the apps, by AppID.
-func (o *Opened) Reported() []report.AppInfo {
+// AppInfo describes the apps to reports, by AppID. The slice is the caller's.
+func (o *Opened) AppInfo() []report.AppInfo {
 	spec := o.Spec()
 	out := make([]report.AppInfo, len(spec.Apps))
 	for a := range out {
@@ -143,7 +144,7 @@ func (o *Opened) Reported() []report.AppInfo {
 	return out
 }
 
-// bestAccuracy is that of an app whose every stage uses its most accurate variant.
+// bestAccuracy is the accuracy of an app when each of its stages uses its most accurate variant.
 func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
 	best := 1.0
 	for _, s := range spec.Apps[a].Stages {

@@ -1,17 +1,17 @@
 package host
 
-// Options say who hears what a person might want to know while something takes its time. No two calls of them are made
-// at once by one call of this package; two calls of this package at once may each make theirs.
+// Options are callbacks for a user interface. One call into this package makes one callback at a time. Concurrent calls
+// into this package may make them concurrently.
 type Options struct {
-	// Notice is told, in a sentence without a line feed, of something that is worth knowing and no error, such as that
-	// models are about to be measured. Nil tells nobody.
+	// Notice is called with a sentence that is worth showing and is no error, such as that models are about to be
+	// measured. It ends without a line feed. Nil discards it.
 	Notice func(sentence string)
-	// Progress is told which share, in [0, 1], of something is done, and what it is. It may be called often and has to
-	// return soon. Nil tells nobody.
+	// Progress is called with the share of a long operation that is done, in [0, 1], and with what is being done. It
+	// may be called thousands of times and should return at once. Nil discards it.
 	Progress func(share float64, doing string)
 }
 
-// complete returns the options with something to call in every place.
+// complete returns the options with functions that do nothing in place of nil.
 func (o Options) complete() Options {
 	if o.Notice == nil {
 		o.Notice = func(string) {}

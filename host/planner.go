@@ -11,29 +11,29 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Planner builds a system's planner over what is believed. Policies that it makes in advance are kept in
-// PoliciesFolder beside the sluice.yaml, where the next one finds them. It makes one plan at a time. An error is of
-// kind fault.Config, or fault.Missing without a solver that it needs.
+// Planner builds a system's planner over the latency profile. A planner that makes policies keeps them in
+// PoliciesFolder and finds them there. It is not safe for concurrent use. An error is of kind fault.Config, or of kind
+// fault.Missing when the planner needs a solver and it does not start.
 func (p *Profiled) Planner(s systems.System) (plan.Planner, error) {
 	return p.PlannerWith(s, p.policies.store)
 }
 
-// PlannerWith is Planner with another place to keep policies in.
+// PlannerWith is Planner with another store of policies.
 func (p *Profiled) PlannerWith(s systems.System, policies ramsis.Store) (plan.Planner, error) {
 	if p.file.Store == "" {
-		return p.plannerOver(p.believed, s, policies)
+		return p.plannerOver(p.latencies, s, policies)
 	}
-	return systems.NewOpen(p.believed, func(believed profile.Profile) (plan.Planner, error) {
-		return p.plannerOver(believed, s, policies)
+	return systems.NewOpen(p.latencies, func(open profile.Profile) (plan.Planner, error) {
+		return p.plannerOver(open, s, policies)
 	})
 }
 
-// plannerOver builds a system's planner over other beliefs than the profile's. Where functions are deployed it also
-// places what the file does not speak of.
-func (p *Profiled) plannerOver(believed profile.Profile, s systems.System, policies ramsis.Store) (plan.Planner,
+// plannerOver builds a system's planner over another profile. With a store it also places stages that the file does not
+// place.
+func (p *Profiled) plannerOver(latencies profile.Profile, s systems.System, policies ramsis.Store) (plan.Planner,
 	error) {
 	known := systems.World{
-		Profile: believed, Spread: p.file.Store != "", Policies: policies, Made: p.policies.made,
+		Profile: latencies, Spread: p.file.Store != "", Policies: policies, Made: p.policies.made,
 	}
 	for _, i := range p.tables.Placement {
 		known.Placement = append(known.Placement, static.Instance(i))

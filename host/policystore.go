@@ -8,18 +8,18 @@ import (
 	"github.com/sluice-serving/sluice/measure/quantity"
 )
 
-// PoliciesFolder is the folder beside the sluice.yaml in which planners keep the policies that they have made.
+// PoliciesFolder is the folder beside the sluice.yaml in which planners keep policies.
 const PoliciesFolder = "sluice.policies"
 
-// policyStore is where a configuration's policies are kept, and who hears of those that had to be made. Planners call
-// made; in a server they do so from a goroutine of their own.
+// policyStore keeps a configuration's policies and reports those that planners make. Planners call made, in a server
+// from a goroutine of their own.
 type policyStore struct {
 	store   *store.Policies
 	dir     string
 	options Options
 
 	mu         sync.Mutex
-	hear       func(rate float64) // in place of the options; nil for these
+	redirected func(rate float64) // gets the reports in place of the options; nil for the options
 	progress   madeShare
 	announced  bool // that policies are made
 	complained bool // that they are not kept
@@ -29,18 +29,18 @@ func newPolicyStore(dir string, options Options) *policyStore {
 	return &policyStore{store: store.OpenPolicies(dir), dir: dir, options: options}
 }
 
-// Policies are those that this configuration's planners have made and kept.
+// Policies is the store in which the planners of this configuration keep policies.
 func (o *Opened) Policies() *store.Policies { return o.policies.store }
 
-// PoliciesPath is the folder of [Opened.Policies]. It is there once one is kept.
+// PoliciesPath is the folder of [Opened.Policies]. It is made when the first policy is kept.
 func (o *Opened) PoliciesPath() string { return o.policies.dir }
 
 // made is systems.World.Made.
 func (p *policyStore) made(rate float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hear != nil {
-		p.hear(rate)
+	if p.redirected != nil {
+		p.redirected(rate)
 		return
 	}
 	if !p.announced {
@@ -49,20 +49,20 @@ func (p *policyStore) made(rate float64) {
 	}
 	share := p.progress.add(rate)
 	p.options.Progress(share, fmt.Sprintf("policy %d, for %s", p.progress.n, quantity.Rate(rate)))
-	if err := p.trouble(); err != nil {
+	if err := p.newError(); err != nil {
 		p.options.Notice(fmt.Sprintf("warning: %v", err))
 	}
 }
 
-// hearOf has policies told to another from now on. p.mu is held while it is.
-func (p *policyStore) hearOf(hear func(rate float64)) {
+// redirect has policies reported to a function, or to the options again for nil. The function is called with p.mu held.
+func (p *policyStore) redirect(to func(rate float64)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hear = hear
+	p.redirected = to
 }
 
-// trouble returns what kept policies from being kept, once. p.mu is held.
-func (p *policyStore) trouble() error {
+// newError returns the error of the store unless it has been returned before. p.mu is held.
+func (p *policyStore) newError() error {
 	err := p.store.Err()
 	if err == nil || p.complained {
 		return nil
@@ -71,8 +71,8 @@ func (p *policyStore) trouble() error {
 	return err
 }
 
-// madeShare estimates how much of a set of policies is made. A set is made by halving: its lowest rate, its highest,
-// then always what is left of a gap before what is right of it, so that all below the next lower rate is there.
+// madeShare estimates the share of a set of policies that is made. A set is made by halving: the lowest rate, the
+// highest, then always the lower half of a gap before the upper one. All policies below the next lower rate are made.
 type madeShare struct {
 	n         int
 	low, high float64

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Predicting says how [Opened.Predict] goes about it.
+// Predicting is how [Opened.Predict] predicts.
 type Predicting struct {
 	// Store is the file that keeps the operators' times of this machine. It is made where there is none.
 	Store string
@@ -31,7 +31,7 @@ type Predicting struct {
 // DefaultPredicted bounds the batches that are predicted when nobody says, in items.
 const DefaultPredicted = 32
 
-// Forecast is what Predict has found, and how it is written as JSON.
+// Forecast is the outcome of Predict. Its JSON is that of 'sluice profile --operators --json'.
 type Forecast struct {
 	Host        profiler.Host `json:"host"`
 	Offset      float64       `json:"offset"` // added to predictions to be safe, as a share of them
@@ -53,9 +53,10 @@ type Predicted struct {
 	Error *float64 `json:"error,omitempty"`
 }
 
-// Predict predicts the latencies of every variant that runs in this process from the times of its operators. Those that
-// the store lacks are measured. A variant that cannot be predicted is told to Options.Notice. An error is of kind
-// fault.Config when the store is of another machine or nothing can be predicted, fault.Missing without ONNX Runtime.
+// Predict predicts the latencies of every variant that runs in this process from the times of its operators. Operators
+// that the store lacks are measured. Variants that cannot be predicted are reported to Options.Notice. An error is of
+// kind fault.Config when the store is of another machine or nothing can be predicted, and of kind fault.Missing without
+// ONNX Runtime.
 func (o *Opened) Predict(ctx context.Context, ask Predicting) (*Forecast, error) {
 	rt, err := o.onnx()
 	if err != nil {
@@ -195,7 +196,7 @@ func (p *Predicted) compare(ctx context.Context, rt operators.Runtime, model str
 	return nil
 }
 
-// has tells whether the same has been predicted already.
+// has reports whether the same has been predicted already.
 func (f *Forecast) has(p *Predicted) bool {
 	return slices.ContainsFunc(f.Predictions, func(x Predicted) bool {
 		return x.Variant == p.Variant && x.Batch == p.Batch && x.Threads == p.Threads

@@ -19,8 +19,8 @@ func (s *service) prices() []server.Price {
 	return out
 }
 
-// setPrice changes what machines of a type cost, and tells whether there is such a type. Whoever asks afterwards hears
-// the new price.
+// setPrice changes what machines of a type cost, and reports whether there is such a type. Whoever asks for prices
+// afterwards gets the new one.
 func (s *service) setPrice(x server.Price) bool {
 	d := slices.IndexFunc(s.spec.Load().DeviceTypes, func(t serving.DeviceType) bool { return t.Name == x.DeviceType })
 	if d < 0 {

@@ -13,31 +13,31 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// believedStatistic is the one of a measured latency that plans and rules believe in. The 95th percentile keeps
-// head-room for noise (RAMSIS §6 plans with it, too); the median, which Proteus takes, makes one batch in two late when
-// there is no slack.
-const believedStatistic = "p95"
+// plannedStatistic is the statistic of measured latencies that plans and rules use. The 95th percentile keeps head-room
+// for noise (RAMSIS §6 plans with it, too). With the median, which Proteus takes, one batch in two is late when there
+// is no slack.
+const plannedStatistic = "p95"
 
-// origin says where latencies are from. A system that learns begins a run without them unless they were measured.
+// origin says where latencies are from. A system that learns starts a run without them unless they were measured.
 type origin int
 
 const (
-	measured origin = iota // in profiles
-	assumed                // from the settings of fake workers
-	unknown                // nowhere: they are learned
+	measured origin = iota // read from profile files
+	assumed                // derived from the settings of fake workers
+	unknown                // not known: the system learns them
 )
 
-// Profiled is an opened configuration with what is believed of its latencies.
+// Profiled is an opened configuration with a latency profile of its variants.
 type Profiled struct {
 	*Opened
 	measurements serving.Measurements
-	believed     profile.Profile
+	latencies    profile.Profile
 	origin       origin
 }
 
-// Profile reads profile files, later ones winning where two measure the same, or those that the configuration lists
-// when no path is given. Where there are none at all and every worker is fake, latencies follow from the workers'
-// settings. Otherwise the error, of kind fault.Config as all are, says what to run.
+// Profile reads profile files: the given ones, or without any those that the configuration lists. Where two measure the
+// same, the later one counts. Without any file, the latencies of fake workers follow from their settings; other workers
+// are an error. Errors are of kind fault.Config.
 func (o *Opened) Profile(paths ...string) (*Profiled, error) {
 	if len(paths) == 0 {
 		paths = o.tables.Profiles
@@ -64,39 +64,39 @@ func (o *Opened) Profile(paths ...string) (*Profiled, error) {
 	return o.ProfileOf(merged)
 }
 
-// ProfileOf takes what was measured, by [Opened.Measure] for instance. Every row must be of a variant and a device type
-// of the configuration. An error is of kind fault.Config.
+// ProfileOf uses a profile that is in memory, such as one of [Opened.Measure]. Every row must be of a variant and a
+// device type of the configuration. An error is of kind fault.Config.
 func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
 	m, err := f.Measurements(o.Spec())
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	return o.believe(m, measured)
+	return o.withMeasurements(m, measured)
 }
 
-// RememberedProfile is the name of the file beside the sluice.yaml that [Opened.EnsureProfile] keeps its measurements
-// in.
-const RememberedProfile = "sluice.profile.json"
+// MeasuredProfile is the file beside the sluice.yaml in which [Opened.EnsureProfile] keeps its measurements.
+const MeasuredProfile = "sluice.profile.json"
 
-// EnsureProfile profiles in the way of a server that starts: from the given paths, else from what the configuration
-// lists or assumes, else from what an earlier start has measured. Where there is nothing, or it lacks a variant that is
-// to run, all is measured and kept in RememberedProfile; a system that learns latency while it serves begins without,
-// unless functions are to be planned for before they run.
+// EnsureProfile is Profile for a server that is to start in any case. Where there is no profile it uses the one that an
+// earlier start has left in MeasuredProfile, or measures the models and keeps the result there; also when the one that
+// was left lacks a variant that is to run. A system that learns latency while it serves starts without a profile,
+// unless there is a store: functions are planned for before they run. Measuring takes minutes and is announced by
+// Options.Notice.
 func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled, error) {
 	if len(o.Spec().Apps) == 0 {
-		return o.believe(serving.Measurements{}, measured)
+		return o.withMeasurements(serving.Measurements{}, measured)
 	}
 	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.runsModels() {
 		return o.Profile(paths...)
 	}
-	remembered := o.file.Path(RememberedProfile)
+	remembered := o.file.Path(MeasuredProfile)
 	if _, err := os.Stat(remembered); err == nil {
 		if p, err := o.Profile(remembered); err == nil && p.covers() {
 			return p, nil
 		}
 	}
 	if o.system.Options.Learn && o.file.Store == "" {
-		return o.believe(serving.Measurements{}, unknown)
+		return o.withMeasurements(serving.Measurements{}, unknown)
 	}
 	o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
 	f, err := o.Measure(ctx, Measuring{File: remembered})
@@ -106,9 +106,9 @@ func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled,
 	return o.ProfileOf(f)
 }
 
-// believe makes a profile of measurements.
-func (o *Opened) believe(m serving.Measurements, from origin) (*Profiled, error) {
-	statistic, err := profile.ParseStatistic(believedStatistic)
+// withMeasurements makes the profile of measurements.
+func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profiled, error) {
+	statistic, err := profile.ParseStatistic(plannedStatistic)
 	if err != nil {
 		return nil, err
 	}
@@ -116,19 +116,20 @@ func (o *Opened) believe(m serving.Measurements, from origin) (*Profiled, error)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	return &Profiled{Opened: o, measurements: m, believed: table, origin: from}, nil
+	return &Profiled{Opened: o, measurements: m, latencies: table, origin: from}, nil
 }
 
-// learnsAnew tells whether a run begins with no belief and learns all it needs.
-func (p *Profiled) learnsAnew() bool { return p.system.Options.Learn && p.origin != measured }
+// startsUnprofiled reports whether a run starts without latencies and learns them: the system learns, and nothing was
+// measured.
+func (p *Profiled) startsUnprofiled() bool { return p.system.Options.Learn && p.origin != measured }
 
-// Measurements are what the profile was made of. They are shared and must not be changed.
+// Measurements are the rows that the profile was made of. They are shared: do not change them.
 func (p *Profiled) Measurements() serving.Measurements { return p.measurements }
 
-// Believed is what plans and rules believe of latencies.
-func (p *Profiled) Believed() profile.Profile { return p.believed }
+// Latencies is the profile that plans and rules use.
+func (p *Profiled) Latencies() profile.Profile { return p.latencies }
 
-// Under returns the same under another system.
+// Under returns a copy with another system.
 func (p *Profiled) Under(s systems.System) *Profiled {
 	opened := *p.Opened
 	opened.system = s
@@ -137,14 +138,15 @@ func (p *Profiled) Under(s systems.System) *Profiled {
 	return &out
 }
 
-// WithPlacement returns the same with other instances in place of those that the file lists. The slice is kept.
+// WithPlacement returns a copy with other instances in place of those that the file lists. The slice is kept.
 func (p *Profiled) WithPlacement(list []config.Instance) *Profiled {
 	return p.with(func(t *config.World) { t.Placement = list })
 }
 
-// Resized returns the same with change[d] workers more of device type d, or less where it is negative, to plan for: it
-// cannot serve. What was placed on a worker that is gone is gone, too. moved has, by the WorkerID of before, the one of
-// now, or serving.None.
+// Resized returns a copy with change[d] workers more of device type d, or fewer where it is negative. Instances that
+// are placed on a removed worker are removed. moved has the new WorkerID by the old one, serving.None for a removed
+// worker. The copy can be planned for and simulated. It cannot be served, since nothing is known of the backends of new
+// workers.
 func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerID, err error) {
 	spec, moved, err := p.Spec().Resized(change)
 	if err != nil {
@@ -163,7 +165,7 @@ func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerI
 	}), moved, nil
 }
 
-// with returns a copy with tables of its own, changed.
+// with returns a copy whose tables are changed by the function.
 func (p *Profiled) with(change func(*config.World)) *Profiled {
 	tables := *p.tables
 	change(&tables)

@@ -8,14 +8,14 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Replayed is what became of a journal that was replayed.
+// Replayed is the outcome of a replay.
 type Replayed struct {
 	Steps, Decisions int
-	// Difference is the first decision that differs; nil when all are as recorded.
+	// Difference is the first decision that differs from the journal; nil when none does.
 	Difference *journal.Difference
 }
 
-// Replay feeds a journal to a fresh engine and compares what it decides. It needs nothing but the file. An error is of
+// Replay feeds the inputs of a journal to a fresh engine and compares its decisions with those recorded. An error is of
 // kind fault.Config when the file is no journal, and of kind fault.Failed when an invariant of the engine is broken.
 func Replay(path string) (*Replayed, error) {
 	f, err := os.Open(path)

@@ -32,10 +32,10 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 	if h.manager, err = functions.Restore(ctx, c, h); err != nil {
 		return err
 	}
-	for _, lost := range h.manager.Lost() {
+	for _, lost := range h.manager.Unrestored() {
 		s.log.Error("a function is left out: deploy it again or delete it", "error", lost)
 	}
-	g, live, err := h.manager.World()
+	g, live, err := h.manager.Current()
 	if err != nil {
 		return err
 	}
@@ -49,14 +49,14 @@ func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backend
 	}
 	s.functions = h
 	grown := p.with(func(t *config.World) { t.Spec = g.Spec })
-	grown.measurements, grown.believed = g.Measurements, g.Profile
+	grown.measurements, grown.latencies = g.Measurements, g.Profile
 	s.planned, err = s.planOrNothing(ctx, grown)
 	return err
 }
 
-// functionsConfig says how functions are measured, predicted and treated.
+// functionsConfig is the configuration of the functions' manager.
 func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functions.Config, error) {
-	statistic, err := profile.ParseStatistic(believedStatistic)
+	statistic, err := profile.ParseStatistic(plannedStatistic)
 	if err != nil {
 		return functions.Config{}, err
 	}
@@ -82,8 +82,8 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functi
 	return c, nil
 }
 
-// planOrNothing makes the first plan. A function that cannot be planned for any more must not keep the server from
-// starting, or it could not be deleted: where no plan can be made, nothing runs.
+// planOrNothing makes the first plan, or an empty one where none can be made: a function that can no longer be planned
+// for must not keep the server from starting, since only a running server can delete it.
 func (s *Server) planOrNothing(ctx context.Context, p *Profiled) (*Planned, error) {
 	planned, err := p.withPlanner()
 	if err != nil {

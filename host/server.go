@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/telemetry"
 )
 
-// ServerOptions say in what a server differs from its configuration, and who hears what it has to say.
+// ServerOptions are settings of a server that win over its configuration, and its log.
 type ServerOptions struct {
 	// HTTP, GRPC and Admin are the addresses to listen on, HOST:PORT or "off"; port 0 takes a free one. An empty one
 	// leaves the configuration's.
@@ -24,12 +24,13 @@ type ServerOptions struct {
 	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the
 	// configuration's.
 	Journal string
-	// Log hears what happens. Nil discards it: what the configuration says of logging is for the caller to follow.
+	// Log is the server's log. Nil discards it. The telemetry section of the configuration says what level and format
+	// its author wants; the caller follows it or not.
 	Log *slog.Logger
 }
 
-// Server is a configuration at work: backends, data plane, stores and front ends. It is bound to its addresses from the
-// start, and answers from [Server.Serve] on. Its methods may be called by any number of goroutines.
+// Server is a running configuration: backends, data plane, stores and front ends. Its listeners are bound from the
+// start; it answers while [Server.Serve] runs. Its methods are safe for concurrent use.
 type Server struct {
 	planned   *Planned
 	log       *slog.Logger
@@ -40,13 +41,13 @@ type Server struct {
 	functions *functionHost // nil without a store
 	front     *server.Server
 
-	releases []func() error // in the order of what was opened
+	releases []func() error // in the order of opening; called in the reverse order
 	once     sync.Once
 	released error
 }
 
-// NewServer makes the first plan and brings a server up. Functions that were deployed to the configuration's store are
-// restored before, and planned for. ctx bounds this, not what follows. Whoever has a server must call Serve or Close.
+// NewServer makes the first plan and starts a server. Functions in the configuration's store are restored first, and
+// planned for. ctx bounds the start, not the server's life. The caller must call Serve or Close.
 func (p *Profiled) NewServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	if p.file.Store != "" {
 		return newServer(ctx, p, nil, o)
@@ -58,8 +59,8 @@ func (p *Profiled) NewServer(ctx context.Context, o ServerOptions) (*Server, err
 	return newServer(ctx, p, planned, o)
 }
 
-// NewServer brings a server up that begins with this plan. With a store, whose functions it does not know, it makes
-// another.
+// NewServer is that of Profiled with this first plan and planner. With a store it makes a new plan, since this one
+// knows no functions.
 func (p *Planned) NewServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	if p.file.Store != "" {
 		return newServer(ctx, p.Profiled, nil, o)
@@ -67,7 +68,7 @@ func (p *Planned) NewServer(ctx context.Context, o ServerOptions) (*Server, erro
 	return newServer(ctx, p.Profiled, p, o)
 }
 
-// newServer brings everything up and binds the addresses. planned is nil where functions are to be planned for.
+// newServer opens everything and binds the addresses. planned is nil where functions are to be planned for.
 func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptions) (_ *Server, err error) {
 	s := &Server{planned: planned, log: o.Log, drain: time.Duration(p.file.Server.DrainTimeout)}
 	if s.log == nil {
@@ -90,7 +91,7 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 			return nil, err
 		}
 	}
-	s.hearOfPolicies()
+	s.logPolicies()
 	if err := s.startPlane(ctx, run, o); err != nil {
 		return nil, err
 	}
@@ -102,22 +103,22 @@ func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptio
 	return s, nil
 }
 
-// hearOfPolicies logs the policies that planners make from now on.
-func (s *Server) hearOfPolicies() {
+// logPolicies logs the policies that planners make from now on.
+func (s *Server) logPolicies() {
 	kept := s.planned.policies
-	kept.hearOf(func(rate float64) {
+	kept.redirect(func(rate float64) {
 		s.log.Info("a policy was made", "rate", rate)
-		if err := kept.trouble(); err != nil {
+		if err := kept.newError(); err != nil {
 			s.log.Warn("policies are not kept", "error", err)
 		}
 	})
-	s.onRelease(func() error { kept.hearOf(nil); return nil })
+	s.onRelease(func() error { kept.redirect(nil); return nil })
 }
 
-// onRelease has something closed at the end, before what was opened earlier.
+// onRelease has a function called when the server is released, before those that were given earlier.
 func (s *Server) onRelease(f func() error) { s.releases = append(s.releases, f) }
 
-// release closes everything, once, and returns the same error always.
+// release closes everything once. It always returns the same error.
 func (s *Server) release() error {
 	s.once.Do(func() {
 		var errs []error
@@ -129,8 +130,8 @@ func (s *Server) release() error {
 	return s.released
 }
 
-// Serve answers until ctx ends. Then it turns not ready, finishes what it has accepted within the configuration's
-// server.drain_timeout, and releases everything. It is called once.
+// Serve answers queries until ctx ends. Then it turns not ready, finishes accepted queries within the configuration's
+// server.drain_timeout, and releases everything. It must be called at most once.
 func (s *Server) Serve(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	over := make(chan struct{})
@@ -139,7 +140,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if f := s.functions; f != nil {
 		helpers.Go(func() { f.saveIdleTimes(over) })
 		if f.refines {
-			helpers.Go(func() { f.manager.Refine(refining, f.quiet) })
+			helpers.Go(func() { f.manager.Refine(refining, f.isIdle) })
 		}
 	}
 	err := s.front.Serve(ctx)
@@ -159,7 +160,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(err, s.release())
 }
 
-// Close releases a server that does not serve: one that never did, or whose Serve has returned. Queries are refused.
+// Close releases a server whose Serve was not called, or has returned. It must not be called while Serve runs.
 func (s *Server) Close() error {
 	s.front.Close()
 	return s.release()
@@ -174,14 +175,14 @@ func (s *Server) GRPCAddr() string { return s.front.GRPCAddr() }
 // AdminAddr is the address of the admin listener, or "off".
 func (s *Server) AdminAddr() string { return s.front.AdminAddr() }
 
-// Ready tells whether the server takes queries: every app that is to have an instance has one, and nobody has asked it
-// to stop.
+// Ready reports whether the server takes queries: every app of the configuration has had a ready instance at every
+// stage, and Serve's context has not ended.
 func (s *Server) Ready() bool { return s.front.Ready() }
 
 // WaitReady returns when the server is ready, or with ctx's error.
 func (s *Server) WaitReady(ctx context.Context) error { return waitFor(ctx, s.Ready) }
 
-// Usage is what the server's machines have been used for until now; nothing once it is closed.
+// Usage is the use of the server's machines until now. It is zero once the server is closed.
 func (s *Server) Usage() (out report.Usage) {
 	s.plane.Inspect(func(e *engine.Engine) { out = e.Usage(s.plane.Now()) })
 	return out

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// service is what the front ends see of a running server: it implements server.Service.
+// service implements server.Service over the data plane.
 type service struct {
 	plane     *dataplane.Plane // set once there is one, before anybody asks
 	telemetry *telemetry.Telemetry
@@ -28,7 +28,7 @@ type service struct {
 	fixed    int             // how many are of the configuration
 	latest   *plan.Plan      // as the planner made it
 	unloaded map[serving.AppID]bool
-	ready    bool // every app has answered its readiness once: the server stays ready from then on
+	ready    bool // was true once, and stays so
 }
 
 func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []dataplane.Wiring) (*service, error) {
@@ -127,5 +127,5 @@ func (s *service) ModelReady(m *server.Model, version string) bool {
 	return ready
 }
 
-// settle returns when the engine has stepped what was handed in before.
+// settle returns when the engine has taken all inputs that were sent before.
 func (s *service) settle() { s.plane.Inspect(func(*engine.Engine) {}) }

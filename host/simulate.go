@@ -15,15 +15,14 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// Simulation says how a run is simulated. The same one gives the same report, byte for byte.
+// Simulation is how a run is simulated. Equal simulations of equal configurations give equal reports.
 type Simulation struct {
-	Seed uint64 // of service times, and said in the report
-	// PlanDelay is how long a planner that is asked during the run takes; 0 has plans come at once. A solver's usual
-	// time for some dozen workers is less than DefaultPlanDelay.
+	Seed uint64 // of service times; the report repeats it
+	// PlanDelay is how long a planner takes that is asked during the run; with 0 plans come at once.
 	PlanDelay time.Duration
 	// Overhead is added to the time of every batch: what it costs outside the model.
 	Overhead time.Duration
-	// Exact has service times always take their mean; otherwise they scatter as they were measured.
+	// Exact makes service times always their mean. Otherwise they scatter as they were measured.
 	Exact bool
 	// Journal is a file that all inputs and decisions are written to, in place of one that is there; empty writes none.
 	Journal string
@@ -32,10 +31,10 @@ type Simulation struct {
 // DefaultPlanDelay is more than the solver's usual time for some dozen workers.
 const DefaultPlanDelay = 500 * time.Millisecond
 
-// Simulate runs the configuration on a virtual clock under a load, with machines that behave as they were measured and
-// the code that decides in a server. name is what the report calls the run. The planner is the run's: run again with
-// the same Planned, it remembers what it has been asked. An error is of kind fault.Config when the load does not go
-// with the configuration.
+// Simulate runs the configuration on a virtual clock under a load. Machines behave as they were measured; the code that
+// decides is that of a server. The report has the given name. Planners may remember earlier requests, so that a second
+// simulation of the same Planned may differ: call Plan again for a fresh one. An error is of kind fault.Config when the
+// load does not fit the configuration.
 func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*report.Report, error) {
 	src, err := load.Source(p.AppID)
 	if err != nil {
@@ -48,12 +47,12 @@ func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*rep
 	return p.simulate(s, name, offered{queries: src, sessions: stays, span: load.Duration()})
 }
 
-// offered is what a simulated run has to serve.
+// offered is the load of a simulated run.
 type offered struct {
 	queries  workload.Source
 	sessions []workload.Stay
 	span     time.Duration // in which queries are offered
-	content  truth.Content // of the queries; nil for what the fan-outs say
+	content  truth.Content // of the queries; nil derives it from the fan-outs
 }
 
 func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Report, error) {
@@ -70,7 +69,7 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	machines.Overhead = s.Overhead
-	recorder := report.NewRecorder(p.Reported(), report.Options{})
+	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
 	c := sim.Config{
 		Spec: p.Spec(), Engine: e, Truth: machines, Source: load.queries, Stays: load.sessions, Initial: p.first,
 		Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay, Recorder: recorder, Content: load.content,
@@ -90,9 +89,9 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	}), nil
 }
 
-// SimulateRun repeats the arrivals of a run that a load generator has recorded in a file, and returns what was measured
-// then and what is predicted now. An error is of kind fault.Config when the file cannot be read, or names apps or
-// variants that the configuration does not have.
+// SimulateRun simulates the arrivals of a run that a load generator has recorded in a file. It returns the report of
+// the recorded run and that of the simulation. An error is of kind fault.Config when the file cannot be read, or names
+// apps or variants that the configuration does not have.
 func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *report.Report, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -112,7 +111,7 @@ func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *repor
 	if _, err := f.Seek(0, 0); err != nil {
 		return nil, nil, err
 	}
-	if live, err = loadgen.ReadReport(f, p.Reported(), report.Options{}); err != nil {
+	if live, err = loadgen.ReadReport(f, p.AppInfo(), report.Options{}); err != nil {
 		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
 	}
 	predicted, err = p.simulate(s, "simulated", offered{
@@ -121,7 +120,8 @@ func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *repor
 	return live, predicted, err
 }
 
-// recorded is what the queries of a recorded run showed, as far as it tells; nil when it tells of none.
+// recorded is the content of the queries of a recorded run: how many items each had at each stage. Nil when the record
+// has none.
 func (p *Planned) recorded(arrivals []workload.Arrival) truth.Content {
 	spec := p.Spec()
 	known := false

@@ -54,7 +54,7 @@ func (o *Opened) sites() (out []site, left []string) {
 	return out, left
 }
 
-// partSite finds where a part is measured: on the first worker with room for it that gives out threads as it is told.
+// partSite finds where a part is measured: on the first worker with room for it whose threads are given out here.
 func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
 	spec := o.Spec()
 	t := &spec.DeviceTypes[d]
@@ -107,8 +107,8 @@ func (o *Opened) placed(id serving.WorkerID) []serving.VariantID {
 	return out
 }
 
-// covers tells whether something is believed of all that can be measured: of every variant on every device type that is
-// to run it, and of some variant on every part.
+// covers reports whether the profile has all that can be measured: every variant on every device type that is to run
+// it, and some variant on every part.
 func (p *Profiled) covers() bool {
 	sites, _ := p.sites()
 	for _, s := range sites {
@@ -117,7 +117,7 @@ func (p *Profiled) covers() bool {
 			needed = 1
 		}
 		for _, v := range s.variants {
-			if p.believed.Latency(v, s.device, 1, 1) < profile.Unknown {
+			if p.latencies.Latency(v, s.device, 1, 1) < profile.Unknown {
 				known++
 			}
 		}

@@ -18,7 +18,7 @@ import (
 // the policies in force serve meanwhile.
 const policyTimeout = 5 * time.Minute
 
-// startPlane brings up the data plane, with what watches it and what its clients see.
+// startPlane starts the data plane, its observers and the service that the front ends call.
 func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions) error {
 	p := s.planned
 	e, err := p.engine()
@@ -61,7 +61,7 @@ func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions)
 	return nil
 }
 
-// watch returns what sees every step: metrics, the events of functions and the journal.
+// watch returns the observer of every step: metrics, then events of functions, then the journal.
 func (s *Server) watch(o ServerOptions) (observer, error) {
 	p := s.planned
 	t := &p.file.Telemetry
@@ -95,7 +95,7 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 	}, nil
 }
 
-// departed logs that reality has left what policies promise, or is back.
+// departed logs that queries fare worse than policies promise, or no longer do.
 func (s *Server) departed(d telemetry.Departure) {
 	app := s.service.spec.Load().Apps[d.App].Name // functions come while it runs
 	if !d.Broken {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// names are those that a sluice.yaml may mention.
+// names are the names of systems, parts and options that a sluice.yaml may use.
 func names() config.Names {
 	return config.Names{Systems: systems.Names(), Routers: systems.Routers(), Batchers: systems.Batchers(),
 		Planners: systems.Planners(), Scalers: systems.Scalers(),
@@ -31,7 +31,7 @@ func ParseSystem(name string) (systems.System, error) {
 	return s, nil
 }
 
-// compose makes a system of what a file says of one.
+// compose makes a system of the system section of a file.
 func compose(c config.System) (systems.System, error) {
 	s := systems.System{Name: c.Router + "+" + c.Batcher, Router: c.Router, Batcher: c.Batcher}
 	if c.Router == "" && c.Batcher == "" {

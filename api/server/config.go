@@ -75,7 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxRequest > 1<<31-1 {
 		return c, fmt.Errorf("server.limits.request: is %d bytes, gRPC takes at most 2 GiB", c.MaxRequest)
 	}
-	if on(c.Admin) && !c.AdminAnywhere {
+	if listens(c.Admin) && !c.AdminAnywhere {
 		host, _, err := net.SplitHostPort(c.Admin)
 		if err != nil {
 			return c, fmt.Errorf("server.admin: %w", err)
@@ -88,10 +88,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func on(address string) bool { return address != "" && address != Off }
+func listens(address string) bool { return address != "" && address != Off }
 
-// local tells whether a peer is on this machine.
-func local(address string) bool {
+// isLocal reports whether a peer is on this machine.
+func isLocal(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false

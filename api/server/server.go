@@ -44,7 +44,7 @@ func New(c Config, p Service) (*Server, error) {
 		address string
 		to      *net.Listener
 	}{{c.HTTP, &s.httpL}, {c.GRPC, &s.grpcL}, {c.Admin, &s.adminL}} {
-		if !on(x.address) {
+		if !listens(x.address) {
 			continue
 		}
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", x.address)
@@ -71,7 +71,7 @@ func (s *Server) build() {
 	timed := func(h http.Handler) *http.Server {
 		return &http.Server{Handler: h, ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout,
 			IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
-			ErrorLog: quiet(c.Log)}
+			ErrorLog: debugLogger(c.Log)}
 	}
 	if s.httpL != nil {
 		s.http = timed(s.routes())
@@ -114,7 +114,7 @@ func (s *Server) GRPCAddr() string { return address(s.grpcL) }
 // AdminAddr returns the address of the admin listener, or Off.
 func (s *Server) AdminAddr() string { return address(s.adminL) }
 
-// Ready tells whether the server takes queries: the service is ready and nobody has asked it to stop.
+// Ready reports whether the server takes queries: the service is ready and nobody has asked it to stop.
 func (s *Server) Ready() bool { return !s.draining.Load() && s.service.Ready() }
 
 func (s *Server) modelReady(m *Model, version string) bool {

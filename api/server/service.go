@@ -11,13 +11,13 @@ import (
 // Service is what the front ends need of the rest of the program. An app is the protocol's model; its variants are
 // what model_version may pin. Its methods may be called by any number of goroutines.
 type Service interface {
-	// Ready tells whether the server as a whole takes queries. It stays true while a variant loads.
+	// Ready reports whether the server as a whole takes queries. It stays true while a variant loads.
 	Ready() bool
 	// Models lists all models, in a fixed order.
 	Models() []*Model
 	// Lookup returns the model with the given name.
 	Lookup(name string) (*Model, bool)
-	// ModelReady tells whether a model, or one version of it, can answer now; version is "" for any.
+	// ModelReady reports whether a model, or one version of it, can answer now; version is "" for any.
 	ModelReady(m *Model, version string) bool
 	// Infer answers a query or fails with a *dataplane.Error.
 	Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error)
@@ -34,9 +34,10 @@ type Model struct {
 	App      serving.AppID
 	Platform string // onnxruntime_onnx, or Ensemble
 	Versions []Version
-	Former   []Version // that were replaced: they cannot be pinned, and may answer until their successor is ready
-	// Within are the variants of a pipeline's other stages. One of them may be the last to end; none can be asked for.
-	Within []Version
+	Former   []Version // that were replaced: they may answer until their successor is ready, and cannot be pinned
+	// Earlier are the variants of a pipeline's stages before the last. One of them may be the last to end; none can be
+	// pinned.
+	Earlier []Version
 	// with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
 	Inputs   []tensor.Spec
 	Outputs  []tensor.Spec
@@ -94,7 +95,7 @@ func (m *Model) Pin(version string) (serving.VariantID, bool) {
 
 // Version returns the version of a variant.
 func (m *Model) Version(v serving.VariantID) (Version, bool) {
-	for _, list := range [][]Version{m.Versions, m.Former, m.Within} {
+	for _, list := range [][]Version{m.Versions, m.Former, m.Earlier} {
 		for _, x := range list {
 			if x.Variant == v {
 				return x, true

@@ -74,8 +74,8 @@ func workers() int { return max(1, runtime.NumCPU()-1) }
 
 // Capacity is the batch limit of a variant, in items, and the rate in queries/s that it carries on all workers.
 func (l *Ladder) Capacity(p *host.Profiled, v serving.VariantID) (limit int, rate float64) {
-	limit = max(profile.BatchLimit(p.Believed(), p.Spec(), v, 0, 1, LadderObjective/2), 1)
-	return limit, float64(len(p.Spec().Workers)) * float64(limit) / p.Believed().Latency(v, 0, limit, 1).Seconds()
+	limit = max(profile.BatchLimit(p.Latencies(), p.Spec(), v, 0, 1, LadderObjective/2), 1)
+	return limit, float64(len(p.Spec().Workers)) * float64(limit) / p.Latencies().Latency(v, 0, limit, 1).Seconds()
 }
 
 // Hills are the rates of a load that rises twice, in queries/s.

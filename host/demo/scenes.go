@@ -148,7 +148,7 @@ func cheapest(p *host.Profiled, s serving.StageID) time.Duration {
 			continue
 		}
 		for items := 1; items <= x.MaxBatch; items++ {
-			best = min(best, p.Believed().Latency(v, 0, items, 1)/time.Duration(items))
+			best = min(best, p.Latencies().Latency(v, 0, items, 1)/time.Duration(items))
 		}
 	}
 	return best
@@ -162,7 +162,7 @@ func (s *Scenes) PlanFor(ctx context.Context, p *host.Planned, spec *serving.Spe
 	if err != nil {
 		return planning.Plan{}, err
 	}
-	return planning.Describe(spec, p.Believed(), rates, made), nil
+	return planning.Describe(spec, p.Latencies(), rates, made), nil
 }
 
 // Prepare has a loader bring scenes that grow busier, and judge what is read in them.

@@ -28,7 +28,7 @@ type Loader struct {
 // For returns a loader of a configuration's apps, without a client and samples.
 func For(o *host.Opened) *Loader {
 	l := &Loader{}
-	for a, i := range o.Reported() {
+	for a, i := range o.AppInfo() {
 		accuracy := make(map[string]float64)
 		for v, b := range o.Tables().Variants {
 			if b.App == serving.AppID(a) {

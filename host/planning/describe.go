@@ -23,12 +23,12 @@ type description struct {
 	out    Plan
 }
 
-// Describe puts a plan for a demand, in queries/s by AppID, into words. What each app gets follows from shares and
-// believed capacities, for every planner alike: some forecast less than others, and a plan for throughput counts an app
-// as shed that its instances would serve. Who made the plan is left open.
-func Describe(spec *serving.Spec, believed profile.Profile, demand []float64, made *plan.Plan) Plan {
+// Describe describes a plan for a demand, in queries/s by AppID, of each app. It computes what an app gets from shares
+// and latencies, not from the planner's forecast: some planners forecast less than others, and a plan for throughput
+// counts an app as shed that its instances would serve. System, Planner, WhatIf and Scale are left empty.
+func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
 	d := &description{spec: spec, made: made, asked: capacity.Ask(spec, nil)}
-	d.stages, d.hosts = capacities(spec, believed, made)
+	d.stages, d.hosts = capacities(spec, latencies, made)
 	d.out = Plan{
 		Demand: (&Demand{Rates: demand}).Total(), Workers: len(spec.Workers), Loads: made.Loads,
 		CostPerHour: made.Forecast.CostPerHour,
@@ -59,7 +59,7 @@ func Describe(spec *serving.Spec, believed profile.Profile, demand []float64, ma
 	return d.out
 }
 
-// refused notes that there is no plan.
+// refused describes that there is no plan.
 func (v *Plan) refused(spec *serving.Spec, d *Demand, err error) {
 	v.Error, v.Demand, v.Shed, v.Workers = err.Error(), d.Total(), d.Total(), len(spec.Workers)
 	for a, app := range spec.Apps {
@@ -182,7 +182,7 @@ type carried struct {
 
 // capacities says what a plan's stages and instances carry, in items/s; in queries/s where the plan was made for sizes
 // of queries.
-func capacities(spec *serving.Spec, believed profile.Profile, p *plan.Plan) (stages []carried, hosts []float64) {
+func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (stages []carried, hosts []float64) {
 	stages, hosts = make([]carried, len(spec.Stages)), make([]float64, len(p.Instances))
 	for s := range stages {
 		stages[s].capacity = math.Inf(1)
@@ -193,7 +193,7 @@ func capacities(spec *serving.Spec, believed profile.Profile, p *plan.Plan) (sta
 			// Queries of many sizes, one at a time: what the planner says, since full batches say nothing of them.
 			hosts[n] = p.Capacity[a] * i.Share
 		} else {
-			run := believed.Latency(active.Variant, i.DeviceType(spec), active.Limit, i.Slots)
+			run := latencies.Latency(active.Variant, i.DeviceType(spec), active.Limit, i.Slots)
 			hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()
 		}
 		if s := &stages[i.Stage]; i.Share > 0 {

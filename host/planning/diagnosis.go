@@ -47,8 +47,8 @@ type Bottleneck struct {
 	Text    string   `json:"text"`
 }
 
-// diagnose finds out how much of a demand can be carried, and what would have more be. exact is the plan's planner
-// where it can tell; nil asks one that takes every worker to host any variant.
+// diagnose adds how much of a demand can be carried, and which changes would have all of it carried. exact is the
+// plan's planner if it can answer that; nil asks one that may put any variant on any worker.
 func (a *asker) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.Planner, r plan.Request, d *Demand,
 	v *Plan) error {
 	if exact == nil {
@@ -56,7 +56,7 @@ func (a *asker) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.P
 		if err != nil {
 			return err
 		}
-		exact = &proteus.Planner{Profile: p.Believed(), Solver: solver}
+		exact = &proteus.Planner{Profile: p.Latencies(), Solver: solver}
 		v.Adviser = exact.Name()
 	}
 	watched := *exact
@@ -76,7 +76,7 @@ func (a *asker) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.P
 	return nil
 }
 
-// watchedSolver tells how far a search of many solves is, if it takes as many as it may.
+// watchedSolver reports the progress of a search of many solves, as a share of the most it may take.
 type watchedSolver struct {
 	milp.Solver
 	done, most float64

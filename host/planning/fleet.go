@@ -38,7 +38,7 @@ func (f *Fleet) Unmeasured() (out []string) {
 	for d, n := range f.change {
 		known := n <= 0
 		for v := range spec.Variants {
-			known = known || f.profiled.Believed().Latency(serving.VariantID(v), serving.DeviceTypeID(d), 1, 1) <
+			known = known || f.profiled.Latencies().Latency(serving.VariantID(v), serving.DeviceTypeID(d), 1, 1) <
 				profile.Unknown
 		}
 		if !known {

@@ -93,7 +93,7 @@ func (a *asker) frontier(ctx context.Context, s systems.System, f *Fleet, points
 
 // pointOf describes a plan as a point of a frontier.
 func pointOf(p *host.Profiled, d *Demand, multiple float64, made *plan.Plan) Point {
-	x := Describe(p.Spec(), p.Believed(), d.Rates, made)
+	x := Describe(p.Spec(), p.Latencies(), d.Rates, made)
 	out := Point{
 		Multiple: multiple, Throughput: x.Served, Bound: x.Bound, Gap: x.Gap,
 		Shares: make([]float64, len(p.Spec().Variants)),
@@ -134,7 +134,7 @@ func sample(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.
 		if err != nil {
 			return nil, false, err
 		}
-		v := Describe(p.Spec(), p.Believed(), d.Rates, made)
+		v := Describe(p.Spec(), p.Latencies(), d.Rates, made)
 		return made, !v.Lacks(), nil
 	}
 	low, high := 0.0, 1.0

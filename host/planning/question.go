@@ -16,16 +16,15 @@ type Question struct {
 	Systems []systems.System // at least one
 	Demands []Demand         // at least one
 	Changed []Fleet          // besides the fleet as it is
-	// Running is a demand in queries/s by AppID. Planners are asked while what they have planned for it on the fleet as
-	// it is runs; nil has nothing run.
+	// Running is a demand in queries/s by AppID. Each planner is asked for plans that start from its own plan for this
+	// demand, which is running on the fleet as it is. With nil nothing is running.
 	Running []float64
 }
 
 // Demand is a demand to plan for.
 type Demand struct {
 	Rates []float64 // queries/s by AppID
-	// Scale is, where several multiples of one demand are asked about, which of them this is; 0 where not. It is only
-	// repeated in the answer.
+	// Scale is the factor on a base demand that Rates were made with; 0 for none. The answer repeats it.
 	Scale float64
 }
 
@@ -46,13 +45,13 @@ func (d *Demand) times(multiple float64) *Demand {
 	return out
 }
 
-// Single tells whether one plan is asked for. It is then told what is short and what would mend it.
+// Single reports whether one plan is asked for. Only then the answer has a diagnosis.
 func (q *Question) Single() bool { return len(q.Systems)*(1+len(q.Changed))*len(q.Demands) == 1 }
 
 // fleets are the fleet as it is and the changed ones.
 func (q *Question) fleets() []Fleet { return append([]Fleet{{profiled: q.Of}}, q.Changed...) }
 
-// RunningError says why there is no plan for Question.Running.
+// RunningError is the error that no plan can be made for Question.Running.
 type RunningError struct{ Err error }
 
 func (e *RunningError) Error() string { return "the plan that is to be running: " + e.Err.Error() }
@@ -108,7 +107,7 @@ func (a *asker) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand)
 	if failed != nil {
 		v.refused(p.Spec(), d, failed)
 	} else {
-		*v = Describe(p.Spec(), p.Believed(), d.Rates, made)
+		*v = Describe(p.Spec(), p.Latencies(), d.Rates, made)
 	}
 	v.System, v.Planner, v.WhatIf, v.Scale = s.Name, planner.Name(), f.name, d.Scale
 	if v.Goal == "" {

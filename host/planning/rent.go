@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Renting asks which machines to rent for one app. The workers of the configuration do not count, its device types do.
+// Renting asks which machines to rent for one app. It ignores the configuration's workers and uses its device types.
 type Renting struct {
 	App serving.AppID // of one stage
 	// System has the rules that the simulated throughputs are of; see [RentingSystem].
@@ -92,8 +92,8 @@ type Pool struct {
 	Text string `json:"-"` // the machines, in the order of the device types
 }
 
-// RentingSystem is the system whose rules pools are tried with where nobody names one: the given one if its queries run
-// one at a time, which is what bounds are of, or else the one that plans pools.
+// RentingSystem is the system to simulate pools with where nobody names one: s if its queries run one at a time, as the
+// bounds assume, otherwise kairos.
 func RentingSystem(s systems.System) (systems.System, error) {
 	rule, err := systems.NewBatcher(s.Batcher, s.Options)
 	if err != nil {
@@ -159,7 +159,7 @@ func newMarket(p *host.Profiled, r *Renting) (*market, error) {
 // newPools makes the pools of an app's most accurate variant that some type of machine serves in time at every size.
 func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 	spec := p.Spec()
-	// Bounds are of what happens, so they are made of means, whatever the server believes in.
+	// Bounds are on what happens, so they are made of means, whatever statistic plans use.
 	means, err := profile.NewTable(spec, p.Measurements(), profile.Mean)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
@@ -199,12 +199,12 @@ func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 			"that was measured: raise slo.latency, take a faster variant or type, or lower apps[].items", app.Name,
 			largest, within)
 	}
-	chosen.World = &experiment.World{Spec: spec, Beliefs: p.Believed(), Apps: p.Reported(),
+	chosen.World = &experiment.World{Spec: spec, Beliefs: p.Latencies(), Apps: p.AppInfo(),
 		Truth: func(r *rand.Rand) (truth.Model, error) { return machines.With(r), nil }}
 	return chosen, nil
 }
 
-// describe puts a pool into words.
+// describe describes a pool.
 func (m *market) describe(c *candidate) Pool {
 	types := m.pools.Market.Types
 	v := Pool{

@@ -26,7 +26,7 @@ type Verification struct {
 	Seeds     int       // simulations of every policy, at least 2
 	Queries   int       // in each
 	Parallel  int       // simulations at once
-	Measured  bool      // batches scatter as they were measured; otherwise they take as long as is believed
+	Measured  bool      // batches scatter as they were measured; otherwise they take as long as the profile says
 	Switching bool      // the whole set is in force and the policy follows the load, as in a server
 }
 
@@ -38,7 +38,7 @@ type Verified struct {
 	Observed    Promise `json:"observed"` // means over the seeds
 	Satisfiable bool    `json:"satisfiable"`
 	Verdict     string  `json:"verdict"` // Kept or Broken
-	// Bounds are what the observed values are believed to reach at least (accuracy) or at most (violations), with 99 %
+	// AccuracyAtMost is above the true accuracy, ViolationAtLeast below the true share of violations, with 99 %
 	// confidence each.
 	AccuracyAtMost   float64 `json:"accuracy_at_most"`
 	ViolationAtLeast float64 `json:"violation_ratio_at_least"`
@@ -129,11 +129,11 @@ func (s *Sets) simulate(v Verification, r *Verified, seed uint64) (Promise, erro
 	p := s.profiled
 	system := p.System()
 	system.Scaler = "fixed" // another plan would bring other policies
-	e, err := system.Engine(p.Spec(), p.Believed(), s.planner.Provides())
+	e, err := system.Engine(p.Spec(), p.Latencies(), s.planner.Provides())
 	if err != nil {
 		return Promise{}, err
 	}
-	var machines truth.Model = believedTimes{p.Believed()}
+	var machines truth.Model = profiledTimes{p.Latencies()}
 	if v.Measured {
 		if machines, err = truth.NewTable(p.Spec(), p.Measurements(), truth.Lognormal,
 			workload.Stream(seed, "service times")); err != nil {
@@ -149,7 +149,7 @@ func (s *Sets) simulate(v Verification, r *Verified, seed uint64) (Promise, erro
 	if err != nil {
 		return Promise{}, err
 	}
-	recorder := report.NewRecorder(p.Reported(), report.Options{})
+	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
 	initial := *s.plan
 	initial.Policies = r.policies
 	if _, err := sim.Run(sim.Config{
@@ -165,16 +165,16 @@ func (s *Sets) simulate(v Verification, r *Verified, seed uint64) (Promise, erro
 	return out, nil
 }
 
-// believedTimes are machines that take what the profile believes.
-type believedTimes struct{ profile.Profile }
+// profiledTimes are machines that take the time that the profile has.
+type profiledTimes struct{ profile.Profile }
 
 // Service implements truth.Model.
-func (b believedTimes) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+func (b profiledTimes) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	return b.Latency(v, d, items, concurrency)
 }
 
 // Load implements truth.Model.
-func (b believedTimes) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+func (b profiledTimes) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	return b.Profile.Load(v, d)
 }
 
@@ -193,7 +193,7 @@ func (r *Verified) judge() {
 	var margin float64
 	r.Observed.Violation, margin = student.Margin(violations, wronglyBroken)
 	r.ViolationAtLeast = max(r.Observed.Violation-margin, 0)
-	if len(accuracies) > 0 { // else nothing was served, which violations tell
+	if len(accuracies) > 0 { // else nothing was served, and all are violations
 		r.Observed.Accuracy, margin = student.Margin(accuracies, wronglyBroken)
 	}
 	r.AccuracyAtMost = r.Observed.Accuracy + margin
