@@ -19,7 +19,7 @@ import (
 	"github.com/sluice-serving/sluice/host/fault"
 )
 
-// Env is what the program gets from outside.
+// Env is the environment of the program: arguments, streams, variables, and the context that ends it.
 type Env struct {
 	Args   []string // without the program's name
 	Stdin  io.Reader

@@ -108,8 +108,8 @@ func awaitFunction(ctx context.Context, c *functions.Client, s functions.Status,
 	return s, nil
 }
 
-// clientFlags declares how to reach a server. What they leave open is taken from the environment, then from the
-// server's configuration where there is one.
+// clientFlags declares the flags that say how to reach a server. Missing ones are taken from the environment, then from
+// the server's configuration if there is one.
 func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 	file := fs.String("config", "",
 		"the server's sluice.yaml, which says its admin address and token; sluice.yaml where there is one, a `file`")
@@ -156,7 +156,7 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 	}
 }
 
-// classified gives the silence of a server the kind that it has.
+// classified makes the error of a server that does not answer one of kind fault.NoServer.
 func classified(err error) error {
 	if errors.Is(err, functions.ErrUnreachable) {
 		return fault.Wrap(fault.NoServer, err)

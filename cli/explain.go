@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// maxExplanation bounds what is read from a server's answer.
+// maxExplanation bounds the answer of a server, in bytes.
 const maxExplanation = 1 << 20
 
 func explainCommand() command {

@@ -61,7 +61,7 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 	}
 }
 
-// followEvery is how often logs --follow asks for what is new.
+// followEvery is how often logs --follow asks for new events.
 const followEvery = 500 * time.Millisecond
 
 // latencyOf says whether a function's latency was measured, predicted or is learned, and how far off a prediction was.

@@ -86,14 +86,14 @@ from the configuration; without it --app names the model and --slo its objective
 	}
 }
 
-// loading is a load to send, and where what comes back goes.
+// loading is loads to send and what to do with the results.
 type loading struct {
 	*load.Loader
 	record, out   string // file and folder; empty for none
 	asJSON, check bool
 }
 
-// all sends one load after the other and prints what came back.
+// all sends one load after the other and prints the results.
 func (l *loading) all(e *Env, specs []workload.Spec) error {
 	var results []*loadgen.Result
 	var reports []*report.Report
@@ -156,7 +156,7 @@ func printLoad(e *Env, specs []workload.Spec, labels []string, results []*loadge
 	return printUse(e.Stdout, results[0])
 }
 
-// printUse shows which variants answered, how far behind its schedule the generator was, and the errors.
+// printUse prints the share of each variant, the figures of each stage, and the generator's lag and errors.
 func printUse(w io.Writer, r *loadgen.Result) error {
 	t := tabwriter.NewWriter(w, 2, 8, 2, ' ', tabwriter.AlignRight)
 	if len(r.Variants) > 0 {
@@ -175,7 +175,7 @@ func printUse(w io.Writer, r *loadgen.Result) error {
 	return nil
 }
 
-// printStageUse shows what became of queries at every stage, where the server reports it.
+// printStageUse prints batches, queueing and run times of every stage, if the server reports them.
 func printStageUse(w io.Writer, r *loadgen.Result) error {
 	if len(r.Stages) == 0 {
 		return nil
@@ -189,7 +189,7 @@ func printStageUse(w io.Writer, r *loadgen.Result) error {
 	return t.Flush()
 }
 
-// printSending shows how well the generator kept its schedule, and the errors it met.
+// printSending prints how late the generator sent queries, and the errors that came back.
 func printSending(w io.Writer, r *loadgen.Result) {
 	fmt.Fprintf(w, "\nsend lag: p50 %.2f ms, p99 %.2f ms", r.SendLag.P50, r.SendLag.P99)
 	if r.ClientRefused > 0 {

@@ -74,7 +74,7 @@ sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots`,
 	}
 }
 
-// planFlags are what the command line asks to be planned, as it was written.
+// planFlags are the flags of 'sluice plan', and the question that is made of them.
 type planFlags struct {
 	file, profile, system string
 	demands, changes      []string
@@ -133,7 +133,7 @@ func (p *planFlags) plans(e *Env) error {
 	return nil
 }
 
-// explained names the flag where an error is about it.
+// explained names the flag --after where an error is about it.
 func (p *planFlags) explained(err error) error {
 	if r := (*planning.RunningError)(nil); errors.As(err, &r) {
 		return fault.Errorf(fault.Config, "--after %g: %w", p.after, r.Err)
@@ -176,7 +176,7 @@ func (p *planFlags) frontiers(e *Env) error {
 		"there is no frontier: nothing of this demand can be carried; leave out --frontier to see why")
 }
 
-// write prints a report and, with --out, leaves it in files, together with what save writes there.
+// write prints a report and, with --out, writes it and the files of save into a folder.
 func (p *planFlags) write(e *Env, r *planning.Report, save func(dir string) ([]string, error)) error {
 	e.bar.clear()
 	var err error
@@ -196,7 +196,7 @@ func (p *planFlags) write(e *Env, r *planning.Report, save func(dir string) ([]s
 	return p.save(e, r, save)
 }
 
-// save leaves a report, and what more writes, in the folder of --out.
+// save writes a report, and the files of more, into the folder of --out.
 func (p *planFlags) save(e *Env, r any, more func(dir string) ([]string, error)) error {
 	if p.out == "" {
 		return nil

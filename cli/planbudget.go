@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/quantity"
 )
 
-// rentFlags are what the command line asks to be rented under a budget.
+// rentFlags are the flags of 'sluice plan --budget'.
 type rentFlags struct {
 	budget  string // $/h, or from..to
 	app     string

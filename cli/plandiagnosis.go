@@ -13,7 +13,7 @@ import (
 // mostShown is how many bottlenecks are listed: those that matter least matter little.
 const mostShown = 4
 
-// printDiagnosis writes what a plan that lacks something lacks, and the mends.
+// printDiagnosis writes why a demand cannot be carried and the changes that would mend it.
 func printDiagnosis(w io.Writer, v *planning.Plan) error {
 	d := v.Diagnosis
 	if d == nil || !v.Lacks() && d.Carried {

@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
-// printFrontiers writes the points of each frontier, and how far the last goes.
+// printFrontiers writes the points of each frontier.
 func printFrontiers(w io.Writer, r *planning.Report) error {
 	low, high := 1.0, 0.0
 	for _, v := range r.Frontiers {
@@ -60,7 +60,7 @@ func title(before string, v *planning.Frontier) string {
 	return before + v.System + ", " + v.WhatIf
 }
 
-// meter draws a number between two others.
+// meter draws where a number lies between two others.
 func meter(x, low, high float64) string {
 	const cells = 24
 	if !(high > low) {
@@ -69,7 +69,7 @@ func meter(x, low, high float64) string {
 	return strings.Repeat("#", 1+int(math.Round((x-low)/(high-low)*(cells-1))))
 }
 
-// savePlan writes a report as JSON, and what save adds, into a folder and returns the names of the files.
+// savePlan writes a report as JSON, and the files of save, into a folder. It returns their names.
 func savePlan(dir string, r any, save func(dir string) ([]string, error)) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func proof(v *planning.Plan) string {
 	return fmt.Sprintf("%.4f for %s; the plan is %s below", *v.Bound, unit, quantity.Percent(*v.Gap))
 }
 
-// printStages writes what each stage of a graph gets.
+// printStages writes budget, rate and machines of each stage.
 func printStages(w io.Writer, v *planning.Plan) error {
 	rows := [][]string{{"STAGE", "OF", "BUDGET", "RATE", "MACHINES", "$/h USED"}}
 	for _, s := range v.Stages {
@@ -129,7 +129,7 @@ func printStages(w io.Writer, v *planning.Plan) error {
 	return columns(w, "llrrrr", rows)
 }
 
-// printInstances writes what runs, instances that are alike in one line.
+// printInstances writes the instances, those that are alike in one line.
 func printInstances(w io.Writer, v *planning.Plan) error {
 	type kind struct {
 		device, app, stage, variant string

@@ -192,7 +192,7 @@ func heat(t *policies.Table) *plot.Heat {
 	return h
 }
 
-// fileRune keeps what is harmless in the name of a file.
+// fileRune replaces characters that should not be in the name of a file.
 func fileRune(r rune) rune {
 	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
 		return r

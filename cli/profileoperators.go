@@ -34,7 +34,8 @@ func parseThreads(text string) ([]int, error) {
 	return out, nil
 }
 
-// predict prints what the times of operators predict, and writes a profile of it where one is wanted.
+// predict prints the latencies that follow from the times of operators. It writes them to the profile file wanted,
+// unless that is empty.
 func predict(e *Env, o *host.Opened, ask host.Predicting, wanted string, asJSON bool) error {
 	f, err := o.Predict(e.Context, ask)
 	if err != nil {

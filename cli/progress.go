@@ -18,7 +18,7 @@ type progress struct {
 
 func newProgress(e *Env) *progress { return &progress{e: e, begun: time.Now()} }
 
-// show tells that a share in [0, 1] of something is done, and what it is. It may be called as often as one likes.
+// show draws the share that is done, in [0, 1], and what is being done. It draws at most every 100 ms.
 func (p *progress) show(share float64, what string) {
 	now := time.Now()
 	if !p.e.Terminal || now.Sub(p.begun) < 2*time.Second || now.Sub(p.drawn) < 100*time.Millisecond && share < 1 {
@@ -39,7 +39,7 @@ func (p *progress) show(share float64, what string) {
 	fmt.Fprintf(p.e.Stderr, "\r%s%s", line, strings.Repeat(" ", pad))
 }
 
-// clear takes the bar away, so that something else can be printed; what is shown next begins anew.
+// clear removes the bar, so that something else can be printed, and starts the two seconds again.
 func (p *progress) clear() {
 	if p.wide > 0 {
 		fmt.Fprintf(p.e.Stderr, "\r%s\r", strings.Repeat(" ", p.wide))

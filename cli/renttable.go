@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
-// writeRent prints what budgets buy and, with --out, leaves it in files.
+// writeRent prints the pools of each budget and, with --out, writes them into a folder.
 func (p *planFlags) writeRent(e *Env, r *planning.Rent, ranged bool) error {
 	e.bar.clear()
 	if p.asJSON {

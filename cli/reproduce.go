@@ -131,7 +131,7 @@ func listPapers(e *Env, asJSON bool) error {
 	return nil
 }
 
-// show prints what was found and writes it into a folder.
+// show prints the rows of an outcome and, with --out, writes rows and charts into a folder.
 func show(e *Env, p *reproduce.Paper, o *reproduce.Outcome, asJSON bool, out string) error {
 	var err error
 	if asJSON {

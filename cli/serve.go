@@ -53,7 +53,7 @@ keeps what it measured; a system that learns latency while it serves (option lea
 	}
 }
 
-// logger writes to Stderr what the configuration wants logged.
+// logger logs to Stderr at the level and in the format of the configuration.
 func logger(e *Env, t *config.Telemetry) *slog.Logger {
 	level := slog.LevelInfo
 	_ = level.UnmarshalText([]byte(t.LogLevel)) // checked with the file

@@ -66,7 +66,7 @@ wrote and prints what was measured beside what is predicted.`,
 	}
 }
 
-// simulation is what is simulated, and where the reports go.
+// simulation is a run to simulate and what to do with its reports.
 type simulation struct {
 	of     *host.Planned
 	how    host.Simulation
@@ -74,7 +74,7 @@ type simulation struct {
 	asJSON bool
 }
 
-// loads simulates one load after the other and prints what came out.
+// loads simulates one load after the other and prints the reports.
 func (s *simulation) loads(e *Env, specs []workload.Spec) error {
 	var reports []*report.Report
 	var labels []string
@@ -106,7 +106,7 @@ func (s *simulation) loads(e *Env, specs []workload.Spec) error {
 	return s.save(e, labels, reports)
 }
 
-// recorded simulates the arrivals of a recorded run and sets what was measured beside what is predicted.
+// recorded simulates the arrivals of a recorded run and prints both reports side by side.
 func (s *simulation) recorded(e *Env, path string) error {
 	live, predicted, err := s.of.SimulateRun(s.how, path)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *simulation) recorded(e *Env, path string) error {
 	return s.save(e, labels, reports)
 }
 
-// save leaves reports and plots in files, where a folder is named.
+// save writes reports and plots into the folder of --out.
 func (s *simulation) save(e *Env, labels []string, reports []*report.Report) error {
 	if s.out == "" {
 		return nil

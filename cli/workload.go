@@ -112,7 +112,7 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	return []workload.Spec{one}, nil
 }
 
-// span describes what a workload asks for, for a person.
+// span describes a workload in a line.
 func span(s *workload.Spec) string {
 	var parts []string
 	for _, a := range s.Apps {
