@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
@@ -18,19 +19,17 @@ const manualPath = "../docs/configuration.md"
 
 const manualHead = `# sluice.yaml
 
-One file says which machines there are, which models lie where, which apps clients may call and how fast each has to be.
-` + "`sluice config init REPOSITORY`" + ` writes one to start from, ` + "`sluice config check`" +
-	` reports everything that is wrong with one, each
-problem with its line and path. [examples/](../examples) holds complete files.
+One file says which machines there are, which models lie where, which apps clients may call and how fast each has to
+be. ` + "`sluice config init REPOSITORY`" + ` writes one to start from. ` + "`sluice config check`" + ` reports
+everything that is wrong with one, each problem with its line and path. [examples/](../examples) holds complete files.
 
 The smallest useful file:
 
 ` + "```yaml\n%s```" + `
 
-Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB`, `8GiB` or `2GB`" +
-	` or as a number of bytes. Relative paths start
-from the directory of the file. Unknown keys are errors, and so is a key given twice. YAML aliases may stand for whole
-values; merge keys (` + "`<<`" + `) are not read. A file may hold at most 1 MiB.
+Durations are written as ` + "`50ms`, `1.5s` or `2m`" + `, sizes as ` + "`512MiB`, `8GiB` or `2GB`" + ` or as a number
+of bytes. Relative paths start from the directory of the file. Unknown keys are errors, and so is a key given twice.
+YAML aliases may stand for whole values; merge keys (` + "`<<`" + `) are not read. A file may hold at most 1 MiB.
 
 This page is made from the comments of ` + "`config/file.go`" + ` by ` + "`go test ./config -update`" + `.
 `
@@ -128,7 +127,7 @@ func manual(t *testing.T) (text string, paths []string) {
 		if typ == order[0] {
 			b.WriteString("\n## The file\n\n")
 		} else {
-			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n", strings.Join(where[typ], "`, `"), paragraph(doc.text))
+			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n", strings.Join(where[typ], "`, `"), wrap(paragraph(doc.text), ""))
 		}
 		for i := range typ.NumField() {
 			f := typ.Field(i)
@@ -143,7 +142,8 @@ func manual(t *testing.T) (text string, paths []string) {
 			if !strings.HasPrefix(text, f.Name+" ") {
 				t.Errorf("the comment of %s.%s does not begin with its name: %q", typ.Name(), f.Name, text)
 			}
-			fmt.Fprintf(&b, "- **`%s`** (%s) %s\n", key, kind(f.Type), paragraph(strings.TrimPrefix(text, f.Name+" ")))
+			b.WriteString(wrap(fmt.Sprintf("- **`%s`** (%s) %s", key, kind(f.Type),
+				paragraph(strings.TrimPrefix(text, f.Name+" "))), "  "))
 		}
 	}
 	return b.String(), paths
@@ -180,6 +180,28 @@ func kind(t reflect.Type) string {
 
 // paragraph joins the lines of a comment.
 func paragraph(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// wrap breaks a paragraph into lines of at most 118 characters, not inside of backquotes; all but the first are
+// indented.
+func wrap(s, indent string) string {
+	var b strings.Builder
+	column, quoted := 0, false
+	for k, word := range strings.Split(s, " ") {
+		switch n := utf8.RuneCountInString(word); {
+		case k == 0:
+			column = n
+		case quoted || column+1+n <= 118:
+			b.WriteByte(' ')
+			column += 1 + n
+		default:
+			b.WriteString("\n" + indent)
+			column = len(indent) + n
+		}
+		b.WriteString(word)
+		quoted = quoted != (strings.Count(word, "`")%2 == 1)
+	}
+	return b.String() + "\n"
+}
 
 func TestTheManualIsUpToDate(t *testing.T) {
 	text, _ := manual(t)
@@ -220,8 +242,8 @@ func TestEveryKeyIsUsable(t *testing.T) {
 
 const builtinHead = `# Functions of stages
 
-What stages can do without a model: ` + "`function`" + ` and ` + "`with`" +
-	` of [sluice.yaml](configuration.md). [pipelines.md](pipelines.md) shows them at work.
+Stages can do these without a model, by ` + "`function`" + ` and ` + "`with`" + ` of [sluice.yaml](configuration.md).
+[pipelines.md](pipelines.md) shows them at work.
 
 Boxes are rows of four FP32 numbers: x1, y1, x2, y2, with x to the right and y down. Pictures are UINT8 or FP32, with
 the picture's number first. Functions run in this process on one core, take the queries of a batch one after the other,
@@ -243,11 +265,11 @@ func TestTheFunctionsAreDocumented(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "\n## `%s`\n\n`%s` %s", name, name, f.Doc())
+		doc := fmt.Sprintf("`%s` %s", name, f.Doc())
 		if f.Stateful() {
-			b.WriteString(" It keeps something of every stream.")
+			doc += " It keeps something of every stream."
 		}
-		b.WriteString("\n\n| | | |\n| --- | --- | --- |\n")
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n| | | |\n| --- | --- | --- |\n", name, wrap(doc, ""))
 		row := func(what, name, doc string) {
 			if doc == "" {
 				t.Errorf("%s %s has no text", what, name)

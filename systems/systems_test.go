@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,17 +14,32 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Every name leads to a part, every system builds, and docs/papers.md says where each comes from.
-func TestRegistry(t *testing.T) {
-	papers, err := os.ReadFile("../docs/papers.md")
-	if err != nil {
-		t.Fatal(err)
+// papers are docs/papers.md and the pages below it.
+func papers(t *testing.T) string {
+	t.Helper()
+	pages, err := filepath.Glob("../docs/papers/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("docs/papers holds %d pages: %v", len(pages), err)
 	}
+	var all strings.Builder
+	for _, page := range append(pages, "../docs/papers.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// Every name leads to a part, every system builds, and docs/papers says where each comes from.
+func TestRegistry(t *testing.T) {
+	pages := papers(t)
 	c := simtest.Uniform(2, time.Millisecond, time.Millisecond, time.Second, 8)
 	named := slices.Concat(Names(), Routers(), Batchers(), Planners(), Scalers())
 	for _, name := range named {
-		if !strings.Contains(string(papers), "`"+name+"`") {
-			t.Errorf("docs/papers.md does not mention `%s`", name)
+		if !strings.Contains(pages, "`"+name+"`") {
+			t.Errorf("neither docs/papers.md nor a page of docs/papers mentions `%s`", name)
 		}
 	}
 	for _, s := range All() {

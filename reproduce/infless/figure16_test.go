@@ -1,8 +1,10 @@
 package infless
 
 import (
+	"flag"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -187,5 +189,38 @@ func TestFigure16(t *testing.T) {
 	}
 	if published != 12 || len(o.Charts) != 2 {
 		t.Errorf("%d numbers stand beside published ones, %d charts", published, len(o.Charts))
+	}
+}
+
+var seeds = flag.Int("seeds", 0, "runs of each case of TestBusyMixtures, 3 in the documents; 0 runs a case once")
+
+// On busy mixtures, which Figure 16 does not have, LSTH trades idle time for cold starts and cheapest needs less than
+// half of the idle time, kept by instance.
+func TestBusyMixtures(t *testing.T) {
+	at := func(name string, calls []serving.Time, of string) weighed {
+		k := kept[slices.IndexFunc(kept, func(k policy) bool { return k.name == name })]
+		return judge(of, calls, func() scale.Keeper { return k.make(k.at) })
+	}
+	means, runs := []float64{10, 30}, *seeds
+	if runs == 0 {
+		means, runs = []float64{10}, 1
+	}
+	for _, mean := range means {
+		for seed := range uint64(runs) {
+			seed++
+			calls := mixture(mean, seed)
+			for _, of := range []string{"app", "instances"} {
+				base := at(ground, calls, of)
+				long, cheap := at("lsth-0.5", calls, of), at("cheapest", calls, of)
+				t.Logf("%v calls a minute, seed %d, by %s, over %s: lsth %.2f cold starts, %.2f idle time; cheapest "+
+					"%.2f and %.2f", mean, seed, of, ground, long.rate/base.rate, long.hours/base.hours,
+					cheap.rate/base.rate, cheap.hours/base.hours)
+				if of == "instances" && (cheap.rate > base.rate || cheap.hours > base.hours/2) ||
+					of == "app" && cheap.rate > 0.03*base.rate {
+					t.Errorf("%v calls a minute, seed %d, by %s: cheapest has %+v, %s %+v", mean, seed, of, cheap,
+						ground, base)
+				}
+			}
+		}
 	}
 }

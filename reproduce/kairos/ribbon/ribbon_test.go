@@ -1,6 +1,7 @@
 package ribbon
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"slices"
@@ -91,10 +92,13 @@ func TestMoreCanBeWorse(t *testing.T) {
 	}
 }
 
+var studied = flag.Int("seeds", 20, "seeds, from 0 on, with which TestStudy runs every search")
+
 // Ribbon's claim on its own tables: under the same pruning its search needs fewer evaluations than chance. With pruning
 // every search comes to an end before the limit: it has found the best pool or lost it.
 func TestStudy(t *testing.T) {
-	const seeds, limit = 20, 200 // seeds 0..19
+	const limit = 200
+	seeds := *studied
 	for _, tab := range tables(t) {
 		for _, pruning := range []Pruning{ByPrice, ByPool} {
 			mean := make(map[string]float64)
