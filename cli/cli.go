@@ -15,9 +15,11 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/sluice-serving/sluice/host/fault"
 )
 
-// Env is what the program gets from outside.
+// Env is the environment of the program: arguments, streams, variables, and the context that ends it.
 type Env struct {
 	Args   []string // without the program's name
 	Stdin  io.Reader
@@ -26,8 +28,10 @@ type Env struct {
 	Getenv func(string) string
 	// Context ends when the program is asked to stop.
 	Context context.Context
-	// Terminal tells whether Stderr is one: progress bars are drawn there and nowhere else.
+	// Terminal reports whether Stderr is one: progress bars are drawn there and nowhere else.
 	Terminal bool
+
+	bar *progress // of the command that runs
 }
 
 // OS returns the environment of this process. SIGINT and SIGTERM end its context; a second one ends the process.
@@ -50,17 +54,21 @@ const (
 	ExitNoServer = 6 // the server did not answer
 )
 
-// status is an error with an exit status of its own.
-type status struct {
-	code int
-	err  error
-}
-
-func (s *status) Error() string { return s.err.Error() }
-func (s *status) Unwrap() error { return s.err }
-
-func exit(code int, format string, args ...any) error {
-	return &status{code, fmt.Errorf(format, args...)}
+// exitStatus is the one that tells of which kind an error is.
+func exitStatus(err error) int {
+	switch fault.Of(err) {
+	case fault.Usage:
+		return ExitUsage
+	case fault.Config:
+		return ExitConfig
+	case fault.Missing:
+		return ExitMissing
+	case fault.Short:
+		return ExitShortOf
+	case fault.NoServer:
+		return ExitNoServer
+	}
+	return ExitFailed
 }
 
 // command is one noun or verb of the program.
@@ -90,6 +98,7 @@ func Main(e Env) int {
 		overview(e.Stderr)
 		return ExitUsage
 	}
+	e.bar = newProgress(&e)
 	name := e.Args[0]
 	if name == "help" && len(e.Args) > 1 {
 		name = e.Args[1]
@@ -128,14 +137,11 @@ func (c *command) run(e *Env, args []string) int {
 		return ExitUsage
 	}
 	err = body(e, rest)
+	e.bar.clear()
 	if err == nil {
 		return ExitOK
 	}
-	code := ExitFailed
-	var s *status
-	if errors.As(err, &s) {
-		code = s.code
-	}
+	code := exitStatus(err)
 	if text := err.Error(); text != "" {
 		fmt.Fprintf(e.Stderr, "sluice %s: %s\n", c.name, text)
 	}

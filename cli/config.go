@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/fault"
 )
 
 func configCommand() command {
@@ -26,7 +26,7 @@ template prints a file with every setting and its default.`,
 				case len(args) == 2 && args[0] == "init":
 					text, err := config.Init(args[1])
 					if err != nil {
-						return &status{ExitConfig, err}
+						return fault.Wrap(fault.Config, err)
 					}
 					_, err = e.Stdout.Write(text)
 					return err
@@ -34,34 +34,33 @@ template prints a file with every setting and its default.`,
 					_, err := e.Stdout.Write(config.Template())
 					return err
 				}
-				return exit(ExitUsage, "say what to do: check FILE, init REPOSITORY or template")
+				return fault.Errorf(fault.Usage, "say what to do: check FILE, init REPOSITORY or template")
 			}
 		},
 	}
 }
 
 func checkConfig(e *Env, path string, asJSON bool) error {
-	w, err := openWorld(e, path)
+	o, err := open(e, path)
 	if err != nil {
 		return err
 	}
+	system, spec, tables := o.System(), o.Spec(), o.Tables()
 	if asJSON {
-		out := json.NewEncoder(e.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(struct {
+		return writeJSON(e.Stdout, struct {
 			System   string
 			Router   string
 			Batcher  string
 			Warnings []string
 			Spec     any
-		}{w.system.Name, w.system.Router, w.system.Batcher, w.Warnings, w.Spec})
+		}{system.Name, system.Router, system.Batcher, tables.Warnings, spec})
 	}
-	for _, warning := range w.Warnings {
+	for _, warning := range tables.Warnings {
 		fmt.Fprintf(e.Stdout, "warning: %s\n", warning)
 	}
 	fmt.Fprintf(e.Stdout,
 		"%s is good: %d apps, %d variants, %d workers, %d instances, system %s (router %s, batcher %s)\n", path,
-		len(w.Spec.Apps), len(w.Spec.Variants),
-		len(w.Spec.Workers), len(w.Placement), w.system.Name, w.system.Router, w.system.Batcher)
+		len(spec.Apps), len(spec.Variants), len(spec.Workers), len(tables.Placement), system.Name, system.Router,
+		system.Batcher)
 	return nil
 }

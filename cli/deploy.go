@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/host/functions"
 )
 
@@ -34,22 +36,22 @@ answer.`,
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
-					return exit(ExitUsage, "%q is not understood: the function file goes behind -f", args)
+					return fault.Errorf(fault.Usage, "%q is not understood: the function file goes behind -f", args)
 				}
 				if *template {
 					_, err := e.Stdout.Write(config.FunctionTemplate())
 					return err
 				}
-				text, err := readBounded(*file, config.MaxBytes)
+				text, err := files.Read(*file, config.MaxBytes)
 				if err != nil {
-					return &status{ExitConfig, err}
+					return err
 				}
 				fn, err := config.ParseFunction(text, *file)
 				if err != nil {
-					return &status{ExitConfig, err}
+					return fault.Wrap(fault.Config, err)
 				}
 				if _, err := os.Stat(fn.Model); err != nil {
-					return exit(ExitConfig, "%s: model: %v", *file, err)
+					return fault.Errorf(fault.Config, "%s: model: %v", *file, err)
 				}
 				c, err := client(e)
 				if err != nil {
@@ -62,10 +64,10 @@ answer.`,
 					ColdWaitMS: float64(fn.ColdWait) / 1e6, Labels: fn.Labels, Profile: fn.Profile,
 				})
 				if err != nil {
-					return told(err)
+					return classified(err)
 				}
 				if s, err = awaitFunction(e.Context, c, s, *patience); err != nil {
-					return told(err)
+					return classified(err)
 				}
 				if *asJSON {
 					err = writeJSON(e.Stdout, s)
@@ -73,7 +75,8 @@ answer.`,
 					fmt.Fprintf(e.Stdout, "%s: version %d is %s\n", s.Name, s.Version, s.State)
 				}
 				if err == nil && *patience > 0 && s.State != functions.Ready && s.State != functions.Idle {
-					err = exit(ExitShortOf, "version %d of %q does not answer after %v: it is %s; see 'sluice logs %s'",
+					err = fault.Errorf(fault.Short,
+						"version %d of %q does not answer after %v: it is %s; see 'sluice logs %s'",
 						s.Version, s.Name, *patience, s.State, s.Name)
 				}
 				return err
@@ -105,13 +108,13 @@ func awaitFunction(ctx context.Context, c *functions.Client, s functions.Status,
 	return s, nil
 }
 
-// clientFlags declares how to reach a server. What they leave open is taken from the environment, then from the
-// server's configuration where there is one.
+// clientFlags declares the flags that say how to reach a server. Missing ones are taken from the environment, then from
+// the server's configuration if there is one.
 func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 	file := fs.String("config", "",
 		"the server's sluice.yaml, which says its admin address and token; sluice.yaml where there is one, a `file`")
 	address := fs.String("admin", "",
-		"admin `address` of the server; $SLUICE_ADMIN, then the configuration's, then 127.0.0.1:8002")
+		"admin `address` of the server; $SLUICE_ADMIN, then the configuration's, then "+config.DefaultAdmin)
 	tokenFile := fs.String("token-file", "",
 		"`file` with the admin token; $SLUICE_TOKEN, which holds the token itself, then the configuration's")
 	return func(e *Env) (*functions.Client, error) {
@@ -126,7 +129,7 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 		if path != "" {
 			f, err := config.Load(path)
 			if err != nil {
-				return nil, &status{ExitConfig, err}
+				return nil, fault.Wrap(fault.Config, err)
 			}
 			if c.Address == "" {
 				c.Address = f.Server.Admin
@@ -136,16 +139,16 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 			}
 		}
 		if c.Address == "" {
-			c.Address = "127.0.0.1:8002"
+			c.Address = config.DefaultAdmin
 		}
 		if c.Address == "off" {
-			return nil, exit(ExitConfig,
+			return nil, fault.Errorf(fault.Config,
 				"%s: server.admin is off: functions can be changed through the admin port only", path)
 		}
 		if *tokenFile != "" {
-			text, err := readBounded(*tokenFile, 4<<10)
+			text, err := files.Read(*tokenFile, 4<<10)
 			if err != nil {
-				return nil, exit(ExitConfig, "the admin token: %v: the server makes it when it starts", err)
+				return nil, fault.Errorf(fault.Config, "the admin token: %v: the server makes it when it starts", err)
 			}
 			c.Token = trimmed(text)
 		}
@@ -153,10 +156,10 @@ func clientFlags(fs *flag.FlagSet) func(*Env) (*functions.Client, error) {
 	}
 }
 
-// told gives an answer of the server's, or its silence, the exit status that goes with it.
-func told(err error) error {
+// classified makes the error of a server that does not answer one of kind fault.NoServer.
+func classified(err error) error {
 	if errors.Is(err, functions.ErrUnreachable) {
-		return &status{ExitNoServer, err}
+		return fault.Wrap(fault.NoServer, err)
 	}
 	return err
 }

@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/telemetry"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// maxExplanation bounds what is read from a server's answer.
+// maxExplanation bounds the answer of a server, in bytes.
 const maxExplanation = 1 << 20
 
 func explainCommand() command {
@@ -26,16 +28,16 @@ Asks a running server's admin address, or reads a journal. Every answer carries 
 parameter query_id; a server remembers the latest ones.`,
 		examples: "sluice explain 4711\nsluice explain 4711 --journal run.journal",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			server := fs.String("server", "127.0.0.1:8002", "admin `address` of the server")
+			server := fs.String("server", config.DefaultAdmin, "admin `address` of the server")
 			file := fs.String("journal", "", "read this journal `file` instead")
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(e *Env, args []string) error {
 				if len(args) != 1 {
-					return exit(ExitUsage, "give one query number")
+					return fault.Errorf(fault.Usage, "give one query number")
 				}
 				id, err := strconv.ParseUint(args[0], 10, 64)
 				if err != nil || id == 0 {
-					return exit(ExitUsage, "%q is not a query number", args[0])
+					return fault.Errorf(fault.Usage, "%q is not a query number", args[0])
 				}
 				if *file != "" {
 					return explainFromJournal(e, *file, serving.QueryID(id), *asJSON)
@@ -46,7 +48,7 @@ parameter query_id; a server remembers the latest ones.`,
 				}
 				req, err := http.NewRequestWithContext(e.Context, http.MethodGet, u.String(), nil)
 				if err != nil {
-					return &status{ExitUsage, err}
+					return fault.Wrap(fault.Usage, err)
 				}
 				req.Header.Set("Accept", "text/plain")
 				if *asJSON {
@@ -55,15 +57,16 @@ parameter query_id; a server remembers the latest ones.`,
 				client := http.Client{Timeout: 10 * time.Second}
 				resp, err := client.Do(req)
 				if err != nil {
-					return exit(ExitNoServer, "%v: is the server running, and is --server its admin address?", err)
+					return fault.Errorf(fault.NoServer,
+						"%v: is the server running, and is --server its admin address?", err)
 				}
 				defer resp.Body.Close()
 				body, err := io.ReadAll(io.LimitReader(resp.Body, maxExplanation))
 				if err != nil {
-					return &status{ExitNoServer, err}
+					return fault.Wrap(fault.NoServer, err)
 				}
 				if resp.StatusCode != http.StatusOK {
-					return exit(ExitFailed, "%s", body)
+					return fault.Errorf(fault.Failed, "%s", body)
 				}
 				_, err = e.Stdout.Write(body)
 				return err
@@ -75,7 +78,7 @@ parameter query_id; a server remembers the latest ones.`,
 func explainFromJournal(e *Env, path string, id serving.QueryID, asJSON bool) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return &status{ExitConfig, err}
+		return fault.Wrap(fault.Config, err)
 	}
 	defer f.Close()
 	x, err := telemetry.ExplainJournal(f, id)

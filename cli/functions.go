@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/host/functions"
 )
 
@@ -27,7 +28,7 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
-					return exit(ExitUsage, "%q is not understood", args)
+					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				}
 				c, err := client(e)
 				if err != nil {
@@ -35,7 +36,7 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 				}
 				all, err := c.List(e.Context)
 				if err != nil {
-					return told(err)
+					return classified(err)
 				}
 				if *asJSON {
 					return writeJSON(e.Stdout, all)
@@ -60,10 +61,10 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 	}
 }
 
-// followEvery is how often logs --follow asks for what is new.
+// followEvery is how often logs --follow asks for new events.
 const followEvery = 500 * time.Millisecond
 
-// latencyOf says where what is believed of a function's latency is from, and how far off a prediction was.
+// latencyOf says whether a function's latency was measured, predicted or is learned, and how far off a prediction was.
 func latencyOf(s *functions.Status) string {
 	switch {
 	case s.Profile == "":
@@ -90,7 +91,7 @@ refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) != 1 || *most < 1 {
-					return exit(ExitUsage, "name one function, and at least one event")
+					return fault.Errorf(fault.Usage, "name one function, and at least one event")
 				}
 				c, err := client(e)
 				if err != nil {
@@ -102,7 +103,7 @@ refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
 						if *follow && e.Context.Err() != nil {
 							return nil //nolint:nilerr // the user has ended the command: that is how following ends
 						}
-						return told(err)
+						return classified(err)
 					}
 					for _, x := range list {
 						after = x.Seq
@@ -150,7 +151,7 @@ server's configuration is wrong, 6 the server did not answer.`,
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) != 1 {
-					return exit(ExitUsage, "name one function")
+					return fault.Errorf(fault.Usage, "name one function")
 				}
 				c, err := client(e)
 				if err != nil {
@@ -162,7 +163,7 @@ server's configuration is wrong, 6 the server did not answer.`,
 					return nil
 				}
 				if err != nil {
-					return told(err)
+					return classified(err)
 				}
 				fmt.Fprintf(e.Stdout, "%s: deleted\n", args[0])
 				return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/fault"
 )
 
 func importCommand() command {
@@ -24,7 +25,7 @@ The models stay where they are.`,
 			out := fs.String("out", "", "`file` to write, which must not be there yet; empty prints it")
 			return func(e *Env, args []string) error {
 				if len(args) != 2 || args[0] != "triton" {
-					return exit(ExitUsage, "say what to import: triton DIR")
+					return fault.Errorf(fault.Usage, "say what to import: triton DIR")
 				}
 				return importTriton(e, args[1], *out)
 			}
@@ -39,7 +40,7 @@ func importTriton(e *Env, dir, out string) error {
 	}
 	text, notes, err := config.ImportTriton(dir, where)
 	if err != nil {
-		return &status{ExitConfig, err}
+		return fault.Wrap(fault.Config, err)
 	}
 	for _, n := range notes {
 		fmt.Fprintln(e.Stderr, n)
@@ -50,7 +51,7 @@ func importTriton(e *Env, dir, out string) error {
 	}
 	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return exit(ExitConfig, "%s is there already: name another file with --out", out)
+		return fault.Errorf(fault.Config, "%s is there already: name another file with --out", out)
 	}
 	if err != nil {
 		return err

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/report/plot"
 )
@@ -20,35 +20,16 @@ func writeJSON(w io.Writer, v any) error {
 // writeLine writes a value as JSON on one line.
 func writeLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
-// create writes a file in whole or not at all.
-func create(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if err = write(f); err == nil {
-		err = f.Chmod(0o644)
-	}
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // saveReports writes reports and their plots into a folder and returns the names of the files.
 func saveReports(dir, title string, names []string, reports []*report.Report) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	var files []string
+	var written []string
 	save := func(name string, write func(io.Writer) error) error {
 		path := filepath.Join(dir, name)
-		files = append(files, path)
-		return create(path, write)
+		written = append(written, path)
+		return files.Write(path, write)
 	}
 	for i, r := range reports {
 		if err := save(names[i]+".json", r.JSON); err != nil {
@@ -62,5 +43,5 @@ func saveReports(dir, title string, names []string, reports []*report.Report) ([
 	if err := save("run.png", fig.PNG); err != nil {
 		return nil, err
 	}
-	return files, save("run.svg", fig.SVG)
+	return written, save("run.svg", fig.SVG)
 }

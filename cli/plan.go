@@ -1,17 +1,15 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"strings"
 
-	"github.com/sluice-serving/sluice/algo/milp"
-	"github.com/sluice-serving/sluice/planner/proteus"
-	"github.com/sluice-serving/sluice/policy/plan"
-	"github.com/sluice-serving/sluice/serving/fleet"
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/planning"
+	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
 func planCommand() command {
@@ -42,267 +40,170 @@ sluice plan -f examples/ranking.yaml --budget 2.5
 sluice plan -f examples/ranking.yaml --budget 2.5 --demand 80
 sluice plan -f examples/ranking.yaml --budget 0.5..3 --frontier --out plots`,
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
-			p := planning{}
-			file := fs.String("f", "sluice.yaml", "configuration `file`")
-			profiles := fs.String("profile", "", "profile `file` instead of those of the configuration")
-			system := fs.String("system", "", "`name` of another system than the configuration's")
-			var demands, changes []string
-			fs.Func("demand",
-				"`app=rate` in queries/s, or app=from..to for a range; the app may be left out when there is one; "+
-					"repeat for more apps", func(s string) error {
-					demands = append(demands, s)
-					return nil
-				})
-			scale := fs.String("scale", "1", "`factor` on all demand, or from..to for a range")
-			fs.IntVar(&p.points, "points", 0,
-				"`number` of plans in a range (default 7), on the frontier (default 20) or of budgets (default 10)")
-			compare := fs.String("compare", "", "`names` of systems to plan with, separated by commas")
-			fs.Func("what-if",
-				"`change` of the fleet to plan for beside the fleet as it is, such as '+2 gpu-large,-1 cpu'; repeat "+
-					"for more", func(s string) error {
-					changes = append(changes, s)
-					return nil
-				})
-			fs.BoolVar(&p.frontier, "frontier", false,
-				"the best accuracy at every throughput, up to what the fleet carries")
-			fs.Float64Var(&p.after, "after", 0,
-				"plan from what a plan for this `factor` of the demand left running, instead of from nothing")
-			fs.StringVar(&p.out, "out", "", "`folder` for the frontier's plot and the result as JSON")
-			r := renting{}
-			fs.StringVar(&r.budget, "budget", "", "rent machines for at most this many `$/h`, or for from..to")
-			fs.StringVar(&r.app, "app", "", "the app, by `name`, that --budget is for")
-			fs.StringVar(&r.bound, "bound", paperBound,
-				"what pools are ranked by: paper (Kairos, Eq. 15) or fluid (a linear program), a `name`")
-			fs.IntVar(&r.others, "runners-up", 5, "`number` of other pools shown with --budget")
-			fs.BoolVar(&r.search, "search", false, "with --budget: simulate pools until the best is found")
-			fs.BoolVar(&r.bounds, "bounds-only", false, "with --budget: simulate none")
-			fs.IntVar(&r.queries, "queries", 5000, "`number` of queries of each simulated run, with --budget")
-			fs.Uint64Var(&r.seed, "seed", 1, "`seed` of simulated runs, with --budget")
-			fs.BoolVar(&p.asJSON, "json", false, "print JSON")
+			p := declarePlanning(fs)
+			r := declareRenting(fs)
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
-					return exit(ExitUsage, "%q is not understood", args)
+					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				}
-				w, err := openWorld(e, *file)
+				opened, err := openUnder(e, p.file, p.system)
 				if err != nil {
 					return err
 				}
-				w.unplanned = true
-				if *system != "" {
-					if err := w.useSystem(*system); err != nil {
-						return err
-					}
-				}
-				var paths []string
-				if *profiles != "" {
-					paths = []string{*profiles}
-				}
-				if err := w.believe(paths); err != nil {
+				if p.of, err = opened.Profile(paths(p.profile)...); err != nil {
 					return err
 				}
-				p.world = w
-				if err := p.ask(demands, *scale, *compare, *system != "", changes); err != nil {
+				if err := p.read(); err != nil {
 					return err
 				}
 				if r.budget != "" {
-					if err := p.rents(*system != ""); err != nil {
-						return err
-					}
-					return p.runBudget(e, &r, len(demands) > 0)
+					return p.rent(e, r)
 				}
-				return p.run(e)
+				for i := range p.question.Changed {
+					for _, d := range p.question.Changed[i].Unmeasured() {
+						fmt.Fprintf(e.Stderr, "sluice plan: no variant was measured on device type %q, so that added "+
+							"ones stay idle: run 'sluice profile' on one\n", d)
+					}
+				}
+				if p.frontier {
+					return p.frontiers(e)
+				}
+				return p.plans(e)
 			}
 		},
 	}
 }
 
-// planning is what the command line asks to be planned.
-type planning struct {
-	world    *world
-	systems  []systems.System
-	fleets   []variation // the first is the fleet as it is
-	steps    []step
-	base     []float64             // queries/s by AppID, not scaled; of a range its beginning
-	before   map[string]*plan.Plan // by system: what --after had planned
-	points   int
-	after    float64
-	frontier bool
-	out      string
-	asJSON   bool
+// planFlags are the flags of 'sluice plan', and the question that is made of them.
+type planFlags struct {
+	file, profile, system string
+	demands, changes      []string
+	scale, compare        string
+	points                int
+	after                 float64
+	frontier              bool
+	out                   string
+	asJSON                bool
+
+	of       *host.Profiled
+	question planning.Question // once the flags are read
 }
 
-// step is a demand to plan for.
-type step struct {
-	scale float64   // of the demand asked for; 0 when there is no range of it
-	rates []float64 // queries/s by AppID
+func declarePlanning(fs *flag.FlagSet) *planFlags {
+	p := &planFlags{}
+	fs.StringVar(&p.file, "f", "sluice.yaml", "configuration `file`")
+	fs.StringVar(&p.profile, "profile", "", "profile `file` instead of those of the configuration")
+	fs.StringVar(&p.system, "system", "", "`name` of another system than the configuration's")
+	fs.Func("demand",
+		"`app=rate` in queries/s, or app=from..to for a range; the app may be left out when there is one; repeat for "+
+			"more apps", func(s string) error {
+			p.demands = append(p.demands, s)
+			return nil
+		})
+	fs.StringVar(&p.scale, "scale", "1", "`factor` on all demand, or from..to for a range")
+	fs.IntVar(&p.points, "points", 0,
+		"`number` of plans in a range (default 7), on the frontier (default 20) or of budgets (default 10)")
+	fs.StringVar(&p.compare, "compare", "", "`names` of systems to plan with, separated by commas")
+	fs.Func("what-if",
+		"`change` of the fleet to plan for beside the fleet as it is, such as '+2 gpu-large,-1 cpu'; repeat for more",
+		func(s string) error {
+			p.changes = append(p.changes, s)
+			return nil
+		})
+	fs.BoolVar(&p.frontier, "frontier", false, "the best accuracy at every throughput, up to what the fleet carries")
+	fs.Float64Var(&p.after, "after", 0,
+		"plan from what a plan for this `factor` of the demand left running, instead of from nothing")
+	fs.StringVar(&p.out, "out", "", "`folder` for the frontier's plot and the result as JSON")
+	fs.BoolVar(&p.asJSON, "json", false, "print JSON")
+	return p
 }
 
-func (s *step) total() (out float64) {
-	for _, r := range s.rates {
-		out += r
+// plans makes plans and prints them.
+func (p *planFlags) plans(e *Env) error {
+	r, err := planning.Plans(e.Context, &p.question)
+	if err != nil {
+		return p.explained(err)
 	}
-	return out
-}
-
-// one tells that a single plan was asked for.
-func (p *planning) one() bool { return len(p.systems)*len(p.fleets)*len(p.steps) == 1 && !p.frontier }
-
-func (p *planning) run(e *Env) error {
-	for _, f := range p.fleets {
-		f.warn(e)
-	}
-	if p.frontier {
-		return p.runFrontier(e)
-	}
-	report := planReport{File: p.world.file.Name()}
-	bar := newProgress(e)
-	defer p.world.making.wait(e, bar)()
-	total := len(p.systems) * len(p.fleets) * len(p.steps)
-	for i := range p.steps {
-		for k := range p.fleets {
-			for _, s := range p.systems {
-				bar.show(float64(len(report.Plans))/float64(total), "planning")
-				v, err := p.plan(e.Context, s, &p.fleets[k], &p.steps[i], bar)
-				if err != nil {
-					return err
-				}
-				report.Plans = append(report.Plans, *v)
-			}
-		}
-	}
-	bar.done()
-	if err := p.write(e, &report, nil); err != nil {
+	if err := p.write(e, r, nil); err != nil {
 		return err
 	}
-	if v := &report.Plans[0]; p.one() && v.lacks() {
-		return exit(ExitShortOf, "%s", v.verdict())
+	if v := &r.Plans[0]; p.question.Single() && v.Lacks() {
+		return fault.Errorf(fault.Short, "%s", v.Verdict())
 	}
 	return nil
 }
 
-// plan makes one plan and reads it.
-func (p *planning) plan(ctx context.Context, s systems.System, f *variation, st *step, bar *progress) (*planView,
-	error) {
-	w := f.world
-	planner, err := w.newPlanner(s)
-	if err != nil {
-		return nil, err
-	}
-	r := plan.Request{Spec: w.Spec, Rates: st.rates}
-	if r.Snapshot, err = p.running(ctx, s, f); err != nil {
-		return nil, err
-	}
-	v := &planView{
-		System: s.Name, Planner: planner.Name(), WhatIf: f.name, Scale: st.scale, Goal: s.Options.Planning.Goal,
-		Demand: st.total(), Workers: len(w.Spec.Workers),
-	}
-	made, err := planner.Plan(ctx, r)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		v.nothing(w, st, err)
-	} else {
-		v.read(w, st, made)
-	}
-	exact, ok := planner.(*proteus.Planner)
-	if p.one() && (ok || v.lacks() && v.Short == nil) { // a planner that knows what is short needs no adviser
-		if exact == nil {
-			if exact, err = w.adviser(); err != nil {
-				return nil, err
-			}
-			v.Adviser = exact.Name()
-		}
-		watched := *exact
-		watched.Solver = &watchedSolver{Solver: exact.Solver,
-			most: float64(80 + 2*len(w.Spec.Stages) + 3*len(w.Spec.DeviceTypes)), show: func(share float64) {
-				bar.show(share, "looking for what would mend it")
-			}}
-		d, err := proteus.Diagnose(ctx, &watched, r)
-		if err != nil {
-			return nil, err
-		}
-		v.Diagnosis = readDiagnosis(w, d, st, v)
-	} else if ok && err == nil && st.total() > 0 {
-		multiple, _, err := proteus.Reach(ctx, exact, r)
-		if err != nil {
-			return nil, err
-		}
-		reach := multiple * st.total()
-		v.Reach = &reach
-	}
-	return v, nil
-}
-
-// watchedSolver tells how far a search of many solves is, if it takes as many as it may.
-type watchedSolver struct {
-	milp.Solver
-	done, most float64
-	show       func(share float64)
-}
-
-// Solve implements milp.Solver.
-func (s *watchedSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*milp.Solution, error) {
-	s.show(s.done / max(s.most, s.done+1))
-	s.done++
-	return s.Solver.Solve(ctx, p, l)
-}
-
-// adviser answers questions about a fleet for systems whose planner does not search: what could be carried if every
-// worker might host any variant.
-func (w *world) adviser() (*proteus.Planner, error) {
-	if w.solver == nil {
-		var err error
-		if w.solver, err = newSolver(); err != nil {
-			return nil, err
-		}
-	}
-	return &proteus.Planner{Profile: w.profile, Solver: w.solver}, nil
-}
-
-// running is what a plan for the demand that --after says has left running; nil for nothing.
-func (p *planning) running(ctx context.Context, s systems.System, f *variation) (*fleet.Snapshot, error) {
-	if p.after == 0 {
-		return nil, nil
-	}
-	made, ok := p.before[s.Name]
-	if !ok {
-		planner, err := p.world.newPlanner(s)
-		if err != nil {
-			return nil, err
-		}
-		r := plan.Request{Spec: p.world.Spec, Rates: make([]float64, len(p.base))}
-		for a, rate := range p.base {
-			r.Rates[a] = rate * p.after
-		}
-		if made, err = planner.Plan(ctx, r); err != nil {
-			return nil, exit(ExitConfig, "--after %g: %w", p.after, err)
-		}
-		if p.before == nil {
-			p.before = make(map[string]*plan.Plan)
-		}
-		p.before[s.Name] = made
-	}
-	return f.snapshot(p.world, made), nil
-}
-
-// write prints a report and, with --out, leaves it in files, together with what save writes there.
-func (p *planning) write(e *Env, r *planReport, save func(dir string) ([]string, error)) error {
-	if p.asJSON {
-		if err := writeJSON(e.Stdout, r); err != nil {
-			return err
-		}
-	} else if err := p.print(e.Stdout, r); err != nil {
-		return err
-	}
-	if p.out == "" {
-		return nil
-	}
-	files, err := savePlan(p.out, r, save)
-	if err == nil && !p.asJSON {
-		fmt.Fprintf(e.Stdout, "\nwritten: %s\n", strings.Join(files, ", "))
+// explained names the flag --after where an error is about it.
+func (p *planFlags) explained(err error) error {
+	if r := (*planning.RunningError)(nil); errors.As(err, &r) {
+		return fault.Errorf(fault.Config, "--after %g: %w", p.after, r.Err)
 	}
 	return err
 }
 
-var errNoDemand = errors.New("there is no demand to scale: give --demand APP=RATE, or set apps[].demand in the file")
+const (
+	defaultFrontier = 20 // plans on a frontier: each 5 % of what the fleet carries
+	mostPoints      = 1000
+)
+
+// frontiers makes frontiers and prints them.
+func (p *planFlags) frontiers(e *Env) error {
+	points := p.points
+	if points == 0 {
+		points = defaultFrontier
+	}
+	if points < 2 {
+		return fault.Errorf(fault.Usage, "--points is %d, want at least 2 for a frontier", points)
+	}
+	if n := len(p.question.Systems) * (1 + len(p.question.Changed)); p.out != "" && n > plot.MaxFrontiers {
+		return fault.Errorf(fault.Usage,
+			"%d frontiers do not fit into one plot, %d do: name fewer systems or changes, or leave out --out", n,
+			plot.MaxFrontiers)
+	}
+	r, err := planning.Frontiers(e.Context, &p.question, points)
+	if err != nil {
+		return p.explained(err)
+	}
+	for _, v := range r.Frontiers {
+		if len(v.Points) > 0 {
+			return p.write(e, r, func(dir string) ([]string, error) { return plotFrontiers(dir, p.of.Opened, r) })
+		}
+	}
+	if err := p.write(e, r, nil); err != nil {
+		return err
+	}
+	return fault.Errorf(fault.Short,
+		"there is no frontier: nothing of this demand can be carried; leave out --frontier to see why")
+}
+
+// write prints a report and, with --out, writes it and the files of save into a folder.
+func (p *planFlags) write(e *Env, r *planning.Report, save func(dir string) ([]string, error)) error {
+	e.bar.clear()
+	var err error
+	switch {
+	case p.asJSON:
+		err = writeJSON(e.Stdout, r)
+	case len(r.Frontiers) > 0:
+		err = printFrontiers(e.Stdout, r)
+	case p.question.Single():
+		err = printPlan(e.Stdout, &r.Plans[0])
+	default:
+		err = printPlans(e.Stdout, r.Plans)
+	}
+	if err != nil {
+		return err
+	}
+	return p.save(e, r, save)
+}
+
+// save writes a report, and the files of more, into the folder of --out.
+func (p *planFlags) save(e *Env, r any, more func(dir string) ([]string, error)) error {
+	if p.out == "" {
+		return nil
+	}
+	names, err := savePlan(p.out, r, more)
+	if err == nil && !p.asJSON {
+		fmt.Fprintf(e.Stdout, "\nwritten: %s\n", strings.Join(names, ", "))
+	}
+	return err
+}

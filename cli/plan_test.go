@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/host/planning"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -18,13 +20,13 @@ var update = flag.Bool("update", false, "write the golden files anew")
 const fleetFile = "../examples/fleet.yaml"
 
 // askPlan runs 'sluice plan' and reads its JSON.
-func askPlan(t *testing.T, want int, args ...string) planReport {
+func askPlan(t *testing.T, want int, args ...string) planning.Report {
 	t.Helper()
 	code, out, errs := sluice(t, append([]string{"plan", "--json"}, args...)...)
 	if code != want {
 		t.Fatalf("sluice plan %s: status %d, want %d: %s", strings.Join(args, " "), code, want, errs)
 	}
-	var r planReport
+	var r planning.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -297,7 +299,7 @@ func TestPlanWhatIf(t *testing.T) {
 	// A placement that a person wrote loses what lies on the workers that go.
 	r = askPlan(t, ExitOK, "-f", fleetFile, "--system", "sluice", "--what-if", "-1 gpu-large")
 	if a, b := r.Plans[0], r.Plans[1]; len(a.Instances) != 18 || len(b.Instances) != 16 ||
-		slices.ContainsFunc(b.Instances, func(i instanceView) bool {
+		slices.ContainsFunc(b.Instances, func(i planning.Instance) bool {
 			return i.DeviceType == "gpu-large"
 		}) {
 		t.Errorf("%d and %d instances", len(a.Instances), len(b.Instances))
@@ -357,7 +359,7 @@ func TestPlanMends(t *testing.T) {
 	}
 	// A system that may not use every variant is told what it would gain.
 	v = askPlan(t, ExitShortOf, "-f", fleetFile, "--system", "clipper-ha", "--scale", "3").Plans[0]
-	if !slices.ContainsFunc(v.Diagnosis.Mends, func(m mendView) bool { return m.Kind == "options" }) {
+	if !slices.ContainsFunc(v.Diagnosis.Mends, func(m planning.Mend) bool { return m.Kind == "options" }) {
 		t.Errorf("%+v", v.Diagnosis.Mends)
 	}
 }
@@ -536,24 +538,6 @@ func TestSpans(t *testing.T) {
 	} {
 		if got := spans(c.names); got != c.want {
 			t.Errorf("%v is written %q, want %q", c.names, got, c.want)
-		}
-	}
-}
-
-func TestNumbers(t *testing.T) {
-	for x, want := range map[float64]string{
-		0: "0", 0.0123: "0.012", 1.5: "1.5", 12.34: "12.3", 100: "100", 999.6: "1,000", 1234567: "1,234,567",
-		-1234: "-1,234", 20: "20",
-	} {
-		if got := number(x); got != want {
-			t.Errorf("%v is written %q, want %q", x, got, want)
-		}
-	}
-	for x, want := range map[float64]string{
-		0: "0 %", 0.05: "5 %", 0.0048: "0.48 %", 0.051: "5.1 %", 0.000001: "0 %", 0.1: "10 %", 1: "100 %",
-	} {
-		if got := percent(x); got != want {
-			t.Errorf("%v is written %q, want %q", x, got, want)
 		}
 	}
 }

@@ -7,17 +7,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/host/planning"
 )
 
 var rankingFile = filepath.Join("..", "examples", "ranking.yaml")
 
-func budget(t *testing.T, args ...string) rentReport {
+func budget(t *testing.T, args ...string) planning.Rent {
 	t.Helper()
 	code, out, errs := sluice(t, append([]string{"plan", "-f", rankingFile, "--queries", "1000", "--json"}, args...)...)
 	if code != ExitOK {
 		t.Fatalf("sluice plan %s: %d %s", strings.Join(args, " "), code, errs)
 	}
-	var r rentReport
+	var r planning.Rent
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -2,161 +2,83 @@ package cli
 
 import (
 	"fmt"
-	"math"
+	"io"
+	"slices"
 	"strings"
-	"time"
 
-	"github.com/sluice-serving/sluice/planner/proteus"
-	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/host/planning"
+	"github.com/sluice-serving/sluice/measure/quantity"
 )
 
-// diagnosisView is a proteus.Diagnosis by names.
-type diagnosisView struct {
-	Headroom float64 `json:"headroom"` // factor on the demand, included in what follows
-	Carried  bool    `json:"carried"`
-	// Multiple of the demand is the largest that was found to be carried, Bound the largest that can be.
-	Multiple    float64          `json:"multiple"`
-	Bound       float64          `json:"multiple_bound"`
-	Unserved    []unservedView   `json:"unserved,omitempty"`
-	Bottlenecks []bottleneckView `json:"bottlenecks,omitempty"`
-	Mends       []mendView       `json:"mends,omitempty"`
-}
+// mostShown is how many bottlenecks are listed: those that matter least matter little.
+const mostShown = 4
 
-type unservedView struct {
-	App   string `json:"app"`
-	Stage string `json:"stage"`
-	// AccuracyFloor is the highest with which it could be served; SLOMS the shortest objective within which Variant
-	// serves it on DeviceType. Absent where there is none.
-	AccuracyFloor *float64 `json:"accuracy_floor,omitempty"`
-	SLOMS         *float64 `json:"slo_ms,omitempty"`
-	Variant       string   `json:"variant,omitempty"`
-	DeviceType    string   `json:"device_type,omitempty"`
-	Text          string   `json:"text"`
+// printDiagnosis writes why a demand cannot be carried and the changes that would mend it.
+func printDiagnosis(w io.Writer, v *planning.Plan) error {
+	d := v.Diagnosis
+	if d == nil || !v.Lacks() && d.Carried {
+		return nil
+	}
+	b := &strings.Builder{}
+	by := ""
+	if v.Adviser != "" {
+		by = fmt.Sprintf(", with planner %s, which may put any variant on any worker,", v.Adviser)
+	}
+	head := quantity.Percent(d.Headroom - 1)
+	switch {
+	case d.Carried:
+		fmt.Fprintf(b, "The fleet%s would carry this demand up to %s; system %s does not.\n", by,
+			quantity.Multiple(d.Multiple), v.System)
+	case len(d.Unserved) > 0:
+		fmt.Fprintf(b, "This demand cannot be carried%s: there are apps that nothing serves.\n",
+			strings.TrimSuffix(by, ","))
+	case !v.Lacks():
+		fmt.Fprintf(b,
+			"This demand is carried, but not with the head-room of %s that is planned for: with it, %s can be.\n", head,
+			quantity.Multiple(d.Multiple))
+	default:
+		fmt.Fprintf(b,
+			"This demand cannot be carried: the fleet%s carries %s of it at most, if every app is to get the same "+
+				"part, with %s head-room.\n", by, quantity.Multiple(d.Multiple), head)
+	}
+	if !d.Carried && d.Bound > d.Multiple*1.005 {
+		fmt.Fprintf(b, "(More than %s is ruled out; between the two the search gave up.)\n", quantity.Multiple(d.Bound))
+	}
+	list := func(title string, n int, text func(i int) string) {
+		if n == 0 {
+			return
+		}
+		fmt.Fprintf(b, "\n%s\n", title)
+		for i := range n {
+			fmt.Fprintf(b, "  %s\n", text(i))
+		}
+	}
+	list("What nothing serves:", len(d.Unserved), func(i int) string { return d.Unserved[i].Text })
+	if len(d.Unserved) == 0 {
+		list("What keeps it from being carried:", min(len(d.Bottlenecks), mostShown), func(i int) string {
+			return d.Bottlenecks[i].Text
+		})
+		if n := len(d.Bottlenecks) - mostShown; n > 0 {
+			fmt.Fprintf(b, "  and %d more apps, less so\n", n)
+		}
+	}
+	mends, demands := d.Mends, 0
+	mends = slices.DeleteFunc(slices.Clone(mends), func(m planning.Mend) bool {
+		if m.Kind == "demand" {
+			demands++
+		}
+		return demands > mostShown
+	})
+	title := "Any one of these would mend it:"
+	if len(mends) == 1 {
+		title = "This would mend it:"
+	}
+	list(title, len(mends), func(i int) string { return mends[i].Text })
+	if !d.Carried && len(d.Mends) == 0 {
+		fmt.Fprint(b,
+			"\nNo change of one kind mends it: not more workers, lower floors, longer SLOs or less demand of one "+
+				"app.\n")
+	}
+	_, err := fmt.Fprintf(w, "\n%s", b)
+	return err
 }
-
-type bottleneckView struct {
-	App     string   `json:"app"`
-	Stage   string   `json:"stage"`
-	Without *float64 `json:"multiple_without,omitempty"` // absent when nothing else bounds it
-	Text    string   `json:"text"`
-}
-
-type mendView struct {
-	Kind        string             `json:"kind"` // workers, accuracy_floor, slo, accuracy_floor+slo, options or demand
-	Add         map[string]int     `json:"add,omitempty"`
-	Floors      map[string]float64 `json:"accuracy_floors,omitempty"`
-	SLOs        map[string]float64 `json:"slos_ms,omitempty"`
-	Demand      map[string]float64 `json:"demand,omitempty"`
-	CostPerHour *float64           `json:"cost_per_hour,omitempty"` // $/h of what is added
-	Proven      bool               `json:"proven,omitempty"`        // nothing less of its kind is enough
-	Text        string             `json:"text"`
-}
-
-// readDiagnosis takes down a diagnosis.
-func readDiagnosis(w *world, d *proteus.Diagnosis, st *step, v *planView) *diagnosisView {
-	spec := w.Spec
-	out := &diagnosisView{Headroom: d.Headroom, Carried: d.Carried, Multiple: d.Multiple, Bound: d.Bound}
-	if total := st.total(); total > 0 {
-		reach := d.Multiple * total
-		v.Reach = &reach
-	}
-	name := func(s serving.StageID) string {
-		if app := &spec.Apps[spec.Stages[s].App]; len(app.Stages) > 1 {
-			return app.Name + ", stage " + spec.Stages[s].Name
-		}
-		return spec.Apps[spec.Stages[s].App].Name
-	}
-	for _, u := range d.Unserved {
-		x := unservedView{App: spec.Apps[u.App].Name, Stage: spec.Stages[u.Stage].Name}
-		var ways []string
-		if u.Floor > 0 && u.Floor < spec.Apps[u.App].Floor {
-			x.AccuracyFloor = &u.Floor
-			ways = append(ways, fmt.Sprintf("an accuracy_floor of %g (now %g)", u.Floor, spec.Apps[u.App].Floor))
-		}
-		if u.SLO > 0 {
-			slo := millis(u.SLO)
-			x.SLOMS, x.Variant, x.DeviceType = &slo, spec.Variants[u.Variant].Name, spec.DeviceTypes[u.Device].Name
-			ways = append(ways, fmt.Sprintf("an SLO of %v (now %v), with %s on %s", u.SLO, spec.Apps[u.App].SLO.Latency,
-				x.Variant, x.DeviceType))
-		}
-		x.Text = name(u.Stage) + ": nothing here serves it"
-		if len(ways) > 0 {
-			x.Text += "; it would take " + strings.Join(ways, ", or ")
-		}
-		out.Unserved = append(out.Unserved, x)
-	}
-	for _, b := range d.Bottlenecks {
-		x := bottleneckView{App: spec.Apps[b.App].Name, Stage: spec.Stages[b.Stage].Name, Text: name(b.Stage)}
-		if !math.IsInf(b.Without, 1) {
-			x.Without = &b.Without
-			x.Text += fmt.Sprintf(": without it, %s of the rest could be carried", multipleText(b.Without))
-		}
-		out.Bottlenecks = append(out.Bottlenecks, x)
-	}
-	for _, m := range d.Mends {
-		out.Mends = append(out.Mends, readMend(spec, &m, st))
-	}
-	return out
-}
-
-func readMend(spec *serving.Spec, m *proteus.Mend, st *step) mendView {
-	x := mendView{Proven: m.Proven}
-	var parts []string
-	priced := false
-	for _, a := range m.Add {
-		x.Kind = "workers"
-		if x.Add == nil {
-			x.Add = make(map[string]int)
-		}
-		d := &spec.DeviceTypes[a.Device]
-		x.Add[d.Name] = a.Workers
-		priced = priced || d.PricePerHour > 0
-		parts = append(parts, fmt.Sprintf("%d %s", a.Workers, d.Name))
-	}
-	if len(m.Add) > 0 {
-		x.Text = "add " + strings.Join(parts, " and ")
-		x.CostPerHour = &m.CostPerHour
-		if priced {
-			x.Text += fmt.Sprintf(", %s $/h more", money(m.CostPerHour))
-		}
-		if !m.Proven {
-			x.Text += " (perhaps fewer would do)"
-		}
-		return x
-	}
-	note := func(to *map[string]float64, app serving.AppID, value float64, text string) {
-		if *to == nil {
-			*to = make(map[string]float64)
-		}
-		(*to)[spec.Apps[app].Name] = value
-		parts = append(parts, text)
-	}
-	for _, f := range m.Floors {
-		x.Kind = "accuracy_floor"
-		note(&x.Floors, f.App, f.To, fmt.Sprintf("accuracy_floor of %s %g (now %g)", spec.Apps[f.App].Name, f.To,
-			spec.Apps[f.App].Floor))
-	}
-	for _, o := range m.SLOs {
-		x.Kind = "slo"
-		if len(m.Floors) > 0 {
-			x.Kind = "accuracy_floor+slo"
-		}
-		note(&x.SLOs, o.App, millis(o.To), fmt.Sprintf("SLO of %s %v (now %v)", spec.Apps[o.App].Name, o.To,
-			spec.Apps[o.App].SLO.Latency))
-	}
-	for _, d := range m.Demand {
-		x.Kind = "demand"
-		note(&x.Demand, d.App, d.To, fmt.Sprintf("demand of %s %s (now %s)", spec.Apps[d.App].Name, rateText(d.To),
-			rateText(st.rates[d.App])))
-	}
-	if m.AnyVariant {
-		x.Kind, parts = "options", append(parts, "a system that may use any variant")
-	}
-	if m.FreePlace {
-		x.Kind, parts = "options", append(parts, "a system that may move workers between apps")
-	}
-	x.Text = strings.Join(parts, " and ")
-	return x
-}
-
-func millis(d time.Duration) float64 { return float64(d) / 1e6 }

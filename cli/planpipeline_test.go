@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/host/planning"
 )
 
 // pipelineFile is the example that ships: the worked example of Scrooge (SoCC 2021, §3.3).
@@ -15,7 +17,7 @@ const pipelineFile = "../examples/pipeline/sluice.yaml"
 // good that is; it adds up.
 func TestPlanOfPipeline(t *testing.T) {
 	v := askPlan(t, ExitOK, "-f", pipelineFile).Plans[0]
-	if v.CostPerHour != 8 || v.Bound == nil || *v.Bound != 8 || v.Goal != goalCost || v.Accuracy == nil ||
+	if v.CostPerHour != 8 || v.Bound == nil || *v.Bound != 8 || v.Goal != planning.GoalCost || v.Accuracy == nil ||
 		*v.Accuracy != 1 {
 		t.Errorf("%+v", v)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-serving/sluice/host/policies"
 )
 
 // askPolicy runs 'sluice policy' and reads its JSON.
@@ -26,7 +28,7 @@ func askPolicy[T any](t *testing.T, want int, args ...string) (out T) {
 // A set is made, kept in files of the names that are told, and found the next time; neighbours are as close as asked.
 func TestPolicyGenerate(t *testing.T) {
 	file := ramsisWorld(t)
-	first := askPolicy[[]policyView](t, ExitOK, "generate", "-f", file)
+	first := askPolicy[[]policies.Policy](t, ExitOK, "generate", "-f", file)
 	if len(first) < 3 {
 		t.Fatalf("%d policies", len(first))
 	}
@@ -45,12 +47,12 @@ func TestPolicyGenerate(t *testing.T) {
 			t.Errorf("%+v is farther than 0.02 from %+v", v, first[i-1])
 		}
 	}
-	for i, v := range askPolicy[[]policyView](t, ExitOK, "generate", "-f", file) {
+	for i, v := range askPolicy[[]policies.Policy](t, ExitOK, "generate", "-f", file) {
 		if v.TookMS != nil || v.File != first[i].File || v.Accuracy != first[i].Accuracy {
 			t.Errorf("found %+v, made %+v", v, first[i])
 		}
 	}
-	two := askPolicy[[]policyView](t, ExitOK, "generate", "-f", file, "--rates", "300,150")
+	two := askPolicy[[]policies.Policy](t, ExitOK, "generate", "-f", file, "--rates", "300,150")
 	if len(two) != 2 || two[0].Rate != 150 || two[1].Rate != 300 {
 		t.Errorf("two rates: %+v", two)
 	}
@@ -64,7 +66,7 @@ func TestPolicyGenerate(t *testing.T) {
 func TestPolicyShow(t *testing.T) {
 	file := ramsisWorld(t)
 	dir := filepath.Join(t.TempDir(), "plots")
-	tables := askPolicy[[]policyTable](t, ExitOK, "show", "-f", file, "--rate", "200", "--out", dir)
+	tables := askPolicy[[]policies.Table](t, ExitOK, "show", "-f", file, "--rate", "200", "--out", dir)
 	if len(tables) != 1 || tables[0].Rate < 200 || tables[0].From >= 200 {
 		t.Fatalf("%+v", tables)
 	}
@@ -106,12 +108,12 @@ func TestPolicyShow(t *testing.T) {
 // Promises hold where machines are as believed, and are seen to be broken where they are not.
 func TestPolicyVerify(t *testing.T) {
 	file := ramsisWorld(t)
-	rows := askPolicy[[]verifiedRow](t, ExitOK, "verify", "-f", file, "--rates", "100,300", "--queries", "2000")
+	rows := askPolicy[[]policies.Verified](t, ExitOK, "verify", "-f", file, "--rates", "100,300", "--queries", "2000")
 	if len(rows) != 2 || rows[0].Rate != 100 || rows[1].Rate != 300 {
 		t.Fatalf("%+v", rows)
 	}
 	for _, r := range rows {
-		if r.Verdict != verdictKept || !r.Satisfiable || math.Abs(r.Promised.Accuracy-r.Observed.Accuracy) > 0.01 {
+		if r.Verdict != policies.Kept || !r.Satisfiable || math.Abs(r.Promised.Accuracy-r.Observed.Accuracy) > 0.01 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -126,11 +128,11 @@ func TestPolicyVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"verify", "-f", file, "--profile", profile, "--rates", "10", "--queries", "2000"}
-	if rows := askPolicy[[]verifiedRow](t, ExitOK, args...); rows[0].Verdict != verdictKept {
+	if rows := askPolicy[[]policies.Verified](t, ExitOK, args...); rows[0].Verdict != policies.Kept {
 		t.Errorf("as believed: %+v", rows)
 	}
-	if rows := askPolicy[[]verifiedRow](t, ExitShortOf, append(args, "--measured")...); rows[0].Verdict !=
-		verdictBroken || !(rows[0].Observed.Violation > rows[0].Promised.Violation) {
+	if rows := askPolicy[[]policies.Verified](t, ExitShortOf, append(args, "--measured")...); rows[0].Verdict !=
+		policies.Broken || !(rows[0].Observed.Violation > rows[0].Promised.Violation) {
 		t.Errorf("as measured: %+v", rows)
 	}
 }
@@ -169,7 +171,7 @@ func TestPolicyExitStatus(t *testing.T) {
 func TestPlanWithPolicies(t *testing.T) {
 	file := ramsisWorld(t)
 	r := askPlan(t, ExitOK, "-f", file, "--demand", "200", "--json")
-	shown := askPolicy[[]policyTable](t, ExitOK, "show", "-f", file, "--rate", "200")
+	shown := askPolicy[[]policies.Table](t, ExitOK, "show", "-f", file, "--rate", "200")
 	if got := *r.Plans[0].Accuracy; !near(got, shown[0].Accuracy) {
 		t.Errorf("the plan's accuracy is %v, the policy promises %v", got, shown[0].Accuracy)
 	}

@@ -6,6 +6,10 @@ import (
 	"io"
 	"path/filepath"
 	"time"
+
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/policies"
+	"github.com/sluice-serving/sluice/measure/quantity"
 )
 
 func policyGenerateCommand() command {
@@ -25,39 +29,26 @@ and how busy the workers are.`,
 				"make policies for these `rates` in queries/s, separated by commas, instead of spacing them")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
-					return exit(ExitUsage, "%q is not understood", args)
-				}
-				if *p.rates != "" {
-					rates, err := parseRates(*p.rates)
-					if err != nil {
-						return err
-					}
-					*p.rates = joinRates(rates)
+					return fault.Errorf(fault.Usage, "%q is not understood", args)
 				}
 				begun := time.Now()
-				sets, err := p.open(e)
+				o, sets, _, err := p.make(e)
 				if err != nil {
 					return err
 				}
 				took := time.Since(begun)
-				var views []policyView
-				for i := range sets.plan.Policies {
-					set := &sets.plan.Policies[i]
-					for k := range set.ByRate {
-						views = append(views, sets.view(set, &set.ByRate[k]))
-					}
-				}
 				if *p.asJSON {
-					return writeJSON(e.Stdout, views)
+					return writeJSON(e.Stdout, sets.All())
 				}
-				return printPolicies(e.Stdout, sets, views, took)
+				fmt.Fprintf(e.Stdout, "system %s, %d variants\n", o.System().Name, len(o.Spec().Variants))
+				return printPolicies(e.Stdout, sets.All(), sets.Kept(), took)
 			}
 		},
 	}
 }
 
-func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Duration) error {
-	fmt.Fprintf(w, "system %s, %d variants\n", s.world.system.Name, len(s.world.Spec.Variants))
+// printPolicies writes a line for each policy, and that they are kept in a folder, if they are.
+func printPolicies(w io.Writer, views []policies.Policy, kept string, took time.Duration) error {
 	made, spent := 0, 0.0
 	for from := 0; from < len(views); {
 		to := from
@@ -72,13 +63,13 @@ func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Dur
 				in = "" // planners that keep nothing make policies in no time
 			}
 			if v.TookMS != nil {
-				in = number(*v.TookMS) + " ms"
+				in = quantity.Number(*v.TookMS) + " ms"
 				made++
 				spent += *v.TookMS
 			}
 			rows = append(rows, []string{
-				rateText(v.Rate), accuracyText(v.Accuracy), knownAccuracy(v.Median), knownAccuracy(v.Worst99),
-				shareText(v.Violation), shareText(v.Busy), in, file,
+				quantity.Rate(v.Rate), quantity.Accuracy(v.Accuracy), knownAccuracy(v.Median), knownAccuracy(v.Worst99),
+				quantity.SmallShare(v.Violation), quantity.SmallShare(v.Busy), in, file,
 			})
 		}
 		fmt.Fprintf(w, "\napp %s, workers of type %s\n\n", views[from].App, views[from].WorkerType)
@@ -87,28 +78,13 @@ func printPolicies(w io.Writer, s *policySets, views []policyView, took time.Dur
 		}
 		from = to
 	}
-	if len(s.notes.notes) == 0 {
+	if kept == "" {
 		_, err := fmt.Fprintf(w, "\n%d policies, made in %v and not kept\n", len(views), took.Round(time.Millisecond))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%d policies, %d of them made now in %s ms; all took %v. They are kept in %s\n",
-		len(views), made, number(spent), took.Round(time.Millisecond), s.world.making.dir)
+		len(views), made, quantity.Number(spent), took.Round(time.Millisecond), kept)
 	return err
-}
-
-// shareText writes a small share in per cent so that next to nothing is told from nothing.
-func shareText(x float64) string {
-	switch {
-	case x < 0:
-		return "-" // no promise
-	case x == 0:
-		return "0 %"
-	case x < 5e-6:
-		return "< 0.001 %"
-	case x < 0.01:
-		return fmt.Sprintf("%.3f %%", 100*x)
-	}
-	return fmt.Sprintf("%.1f %%", 100*x)
 }
 
 // knownAccuracy leaves out what a planner does not work out.
@@ -116,16 +92,5 @@ func knownAccuracy(x float64) string {
 	if x == 0 {
 		return ""
 	}
-	return accuracyText(x)
-}
-
-func joinRates(rates []float64) string {
-	out := ""
-	for i, r := range rates {
-		if i > 0 {
-			out += ","
-		}
-		out += fmt.Sprintf("%g", r)
-	}
-	return out
+	return quantity.Accuracy(x)
 }

@@ -6,6 +6,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
@@ -37,44 +39,45 @@ profile file is then written only when -o names one.`,
 			asJSON := fs.Bool("json", false, "print the profile as JSON instead of a table")
 			byOperators := fs.Bool("operators", false,
 				"predict from the times of operators instead of measuring whole models")
-			compare := fs.Bool("compare", false, "with --operators: measure the whole models too, and print the error")
-			kept := fs.String("store", defaultStore(),
+			var ask host.Predicting
+			fs.BoolVar(&ask.Compare, "compare", false,
+				"with --operators: measure the whole models too, and print the error")
+			fs.StringVar(&ask.Store, "store", defaultStore(),
 				"with --operators: `file` that keeps the operators' times, of this machine only")
 			threads := fs.String("threads", "",
 				"with --operators: `numbers` of threads, such as 1,2; empty takes the placement's")
 			return func(e *Env, args []string) error {
 				if len(args) > 0 || !(*precision > 0) {
-					return exit(ExitUsage, "no arguments are taken, and --precision must be positive")
+					return fault.Errorf(fault.Usage, "no arguments are taken, and --precision must be positive")
 				}
-				w, err := openWorld(e, *file)
+				opened, err := open(e, *file)
 				if err != nil {
 					return err
 				}
 				if *byOperators {
-					counts, err := parseThreads(*threads)
-					if err != nil {
+					if ask.Threads, err = parseThreads(*threads); err != nil {
 						return err
 					}
-					ask := predicting{
-						store: *kept, maxBatch: *maxBatch, threads: counts, compare: *compare, asJSON: *asJSON,
-					}
+					ask.MaxBatch = *maxBatch
+					wanted := ""
 					fs.Visit(func(x *flag.Flag) {
 						if x.Name == "o" {
-							ask.out = *out
+							wanted = *out
 						}
 					})
-					return w.predict(e, ask)
+					return predict(e, opened, ask, wanted, *asJSON)
 				}
-				f, err := w.measure(e, *out, func(c *profiler.Config) {
+				f, err := opened.Measure(e.Context, host.Measuring{File: *out, Tune: func(c *profiler.Config) {
 					c.MaxBatch, c.MeanWidth, c.P95Width, c.MaxTime, c.Seed = *maxBatch, *precision, 2**precision,
 						*perPoint, *seed
 					if *slots > 0 {
 						c.Slots = *slots
 					}
-				})
+				}})
 				if err != nil {
 					return err
 				}
+				e.bar.clear()
 				if *asJSON {
 					return f.Encode(e.Stdout)
 				}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/sluice-serving/sluice/host"
 )
 
 // progress draws a bar on a terminal for anything that takes longer than two seconds, and nothing elsewhere.
@@ -16,7 +18,7 @@ type progress struct {
 
 func newProgress(e *Env) *progress { return &progress{e: e, begun: time.Now()} }
 
-// show tells that a share in [0, 1] of what is done. It may be called as often as one likes.
+// show draws the share that is done, in [0, 1], and what is being done. It draws at most every 100 ms.
 func (p *progress) show(share float64, what string) {
 	now := time.Now()
 	if !p.e.Terminal || now.Sub(p.begun) < 2*time.Second || now.Sub(p.drawn) < 100*time.Millisecond && share < 1 {
@@ -37,10 +39,42 @@ func (p *progress) show(share float64, what string) {
 	fmt.Fprintf(p.e.Stderr, "\r%s%s", line, strings.Repeat(" ", pad))
 }
 
-// done takes the bar away.
-func (p *progress) done() {
+// clear removes the bar, so that something else can be printed, and starts the two seconds again.
+func (p *progress) clear() {
 	if p.wide > 0 {
 		fmt.Fprintf(p.e.Stderr, "\r%s\r", strings.Repeat(" ", p.wide))
 		p.wide = 0
 	}
+	p.begun = time.Now()
+}
+
+// terminalOptions draw progress and print notices on the terminal.
+func terminalOptions(e *Env) host.Options {
+	return host.Options{
+		Progress: e.bar.show,
+		Notice: func(sentence string) {
+			e.bar.clear()
+			fmt.Fprintln(e.Stderr, sentence)
+		},
+	}
+}
+
+// open opens a configuration.
+func open(e *Env, path string) (*host.Opened, error) { return host.Open(path, terminalOptions(e)) }
+
+// openUnder opens a configuration under another system, if one is named.
+func openUnder(e *Env, path, system string) (*host.Opened, error) {
+	o, err := open(e, path)
+	if err != nil || system == "" {
+		return o, err
+	}
+	return o.WithSystem(system)
+}
+
+// paths is a list of the one path that is given, if it is.
+func paths(given string) []string {
+	if given == "" {
+		return nil
+	}
+	return []string{given}
 }

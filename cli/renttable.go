@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
+	"github.com/sluice-serving/sluice/host/files"
+	"github.com/sluice-serving/sluice/host/planning"
+	"github.com/sluice-serving/sluice/measure/quantity"
 	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
-// writeRent prints what budgets buy and, with --out, leaves it in files.
-func (p *planning) writeRent(e *Env, r *rentReport, ranged bool) error {
+// writeRent prints the pools of each budget and, with --out, writes them into a folder.
+func (p *planFlags) writeRent(e *Env, r *planning.Rent, ranged bool) error {
+	e.bar.clear()
 	if p.asJSON {
 		if err := writeJSON(e.Stdout, r); err != nil {
 			return err
@@ -18,46 +21,39 @@ func (p *planning) writeRent(e *Env, r *rentReport, ranged bool) error {
 	} else if err := printRent(e.Stdout, r, ranged); err != nil {
 		return err
 	}
-	if p.out == "" {
-		return nil
+	if !ranged {
+		return p.save(e, r, nil)
 	}
-	var save func(dir string) ([]string, error)
-	if ranged {
-		save = r.draw
-	}
-	files, err := savePlan(p.out, r, save)
-	if err == nil && !p.asJSON {
-		_, err = fmt.Fprintf(e.Stdout, "\nwritten: %s\n", strings.Join(files, ", "))
-	}
-	return err
+	return p.save(e, r, func(dir string) ([]string, error) { return plotBudgets(dir, r) })
 }
 
 // printRent writes one budget in full, several with a line each.
-func printRent(w io.Writer, r *rentReport, ranged bool) error {
+func printRent(w io.Writer, r *planning.Rent, ranged bool) error {
 	fmt.Fprintf(w, "app %s, variant %s, %s %% of the queries within %s ms, rules of system %s\n\n", r.App, r.Variant,
-		number(r.Percentile), number(r.SLOMS), r.System)
+		quantity.Number(r.Percentile), quantity.Number(r.SLOMS), r.System)
 	if ranged {
 		return printBudgets(w, r)
 	}
 	v := &r.Budgets[0]
-	how := fmt.Sprintf("chosen by bounds of the %d pools within %s $/h, without trying one", v.Pools, money(v.Budget))
+	how := fmt.Sprintf("chosen by bounds of the %d pools within %s $/h, without trying one", v.Pools,
+		quantity.Dollars(v.Budget))
 	switch {
 	case r.Demand > 0:
 		how = fmt.Sprintf("the cheapest that carries %s: %d of the %d pools within %s $/h were simulated to find it",
-			rateText(r.Demand), v.Tried, v.Pools, money(v.Budget))
+			quantity.Rate(r.Demand), v.Tried, v.Pools, quantity.Dollars(v.Budget))
 	case v.Tried > 0:
 		how = fmt.Sprintf("carries most of the %d pools within %s $/h: %d were simulated to know it", v.Pools,
-			money(v.Budget), v.Tried)
+			quantity.Dollars(v.Budget), v.Tried)
 	}
 	rows := [][]string{{"", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION"}}
 	if v.Chosen != nil {
-		rows = append(rows, v.Chosen.row("*"))
+		rows = append(rows, poolRow("*", v.Chosen))
 	}
 	for i := range v.RunnersUp {
-		rows = append(rows, v.RunnersUp[i].row(""))
+		rows = append(rows, poolRow("", &v.RunnersUp[i]))
 	}
 	if v.Homogeneous != nil {
-		rows = append(rows, v.Homogeneous.row("="))
+		rows = append(rows, poolRow("=", v.Homogeneous))
 	}
 	if err := columns(w, "llrrrrlr", rows); err != nil {
 		return err
@@ -72,7 +68,7 @@ func printRent(w io.Writer, r *rentReport, ranged bool) error {
 		}
 		scaled := ""
 		if v.Scaled != nil {
-			scaled = fmt.Sprintf("; %s if the whole budget could be spent on it", rateText(*v.Scaled))
+			scaled = fmt.Sprintf("; %s if the whole budget could be spent on it", quantity.Rate(*v.Scaled))
 		}
 		fmt.Fprintf(w, "=  the %s of one type%s\n", same, scaled)
 	}
@@ -85,34 +81,37 @@ BOUND is Kairos's estimate of what a pool carries at most, LP BOUND what none ca
 EXPECTED is simulated with Poisson arrivals; behind it, between which rates it is known to lie.
 `
 
-// row is a line of the table.
-func (v *poolView) row(mark string) []string {
-	out := []string{mark, v.text, money(v.CostPerHour), rateText(v.Upper), rateText(v.Fluid), "-", "", "-"}
+// poolRow is a line of the table.
+func poolRow(mark string, v *planning.Pool) []string {
+	out := []string{
+		mark, v.Text, quantity.Dollars(v.CostPerHour), quantity.Rate(v.Upper), quantity.Rate(v.Fluid), "-", "", "-",
+	}
 	if v.Expected != nil {
-		out[5], out[6] = rateText(*v.Expected), fmt.Sprintf("(%s..%s)", number(*v.Low), number(*v.High))
+		out[5] = quantity.Rate(*v.Expected)
+		out[6] = fmt.Sprintf("(%s..%s)", quantity.Number(*v.Low), quantity.Number(*v.High))
 	}
 	if v.PerMillion != nil {
-		out[7] = money(*v.PerMillion)
+		out[7] = quantity.Dollars(*v.PerMillion)
 	}
 	return out
 }
 
 // printBudgets writes a line for every budget.
-func printBudgets(w io.Writer, r *rentReport) error {
+func printBudgets(w io.Writer, r *planning.Rent) error {
 	rows := [][]string{
 		{"BUDGET", "POOL", "$/h", "BOUND", "LP BOUND", "EXPECTED", "", "$ PER MILLION", "OF ONE TYPE", "SCALED"},
 	}
 	for i := range r.Budgets {
 		v := &r.Budgets[i]
-		row := []string{money(v.Budget), "none", "", "", "", "", "", "", "-", "-"}
+		row := []string{quantity.Dollars(v.Budget), "none", "", "", "", "", "", "", "-", "-"}
 		if v.Chosen != nil {
-			copy(row[1:], v.Chosen.row("")[1:])
+			copy(row[1:], poolRow("", v.Chosen)[1:])
 		}
 		if h := v.Homogeneous; h != nil && h.Expected != nil {
-			row[8] = rateText(*h.Expected)
+			row[8] = quantity.Rate(*h.Expected)
 		}
 		if v.Scaled != nil {
-			row[9] = rateText(*v.Scaled)
+			row[9] = quantity.Rate(*v.Scaled)
 		}
 		rows = append(rows, row)
 	}
@@ -123,8 +122,8 @@ func printBudgets(w io.Writer, r *rentReport) error {
 	return err
 }
 
-// draw plots throughput and cost over budgets into a folder.
-func (r *rentReport) draw(dir string) ([]string, error) {
+// plotBudgets draws throughput and cost over budgets into a folder.
+func plotBudgets(dir string, r *planning.Rent) ([]string, error) {
 	expected, upper, fluid, same := plot.Line{Name: "expected"}, plot.Line{Name: "Kairos's bound"},
 		plot.Line{Name: "linear program's bound"}, plot.Line{Name: "one type, scaled to the budget"}
 	cost, costSame := plot.Line{Name: "expected"}, plot.Line{Name: "one type, scaled to the budget"}
@@ -151,9 +150,9 @@ func (r *rentReport) draw(dir string) ([]string, error) {
 		{Name: "queries/s in time", XName: "budget ($/h)", Lines: []plot.Line{expected, same, upper, fluid}},
 		{Name: "$ per million queries", XName: "budget ($/h)", Lines: []plot.Line{cost, costSame}},
 	}}
-	files := []string{filepath.Join(dir, "budget.png"), filepath.Join(dir, "budget.svg")}
-	if err := create(files[0], c.PNG); err != nil {
+	names := []string{filepath.Join(dir, "budget.png"), filepath.Join(dir, "budget.svg")}
+	if err := files.Write(names[0], c.PNG); err != nil {
 		return nil, err
 	}
-	return files, create(files[1], c.SVG)
+	return names, files.Write(names[1], c.SVG)
 }

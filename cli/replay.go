@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"errors"
 	"flag"
 	"fmt"
-	"os"
 
-	"github.com/sluice-serving/sluice/engine/journal"
-	"github.com/sluice-serving/sluice/systems"
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/host/fault"
 )
 
 func replayCommand() command {
@@ -22,37 +20,16 @@ shows the first one that differs. Exit status 5 when one does.`,
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			return func(e *Env, args []string) error {
 				if len(args) != 1 {
-					return exit(ExitUsage, "name one journal")
+					return fault.Errorf(fault.Usage, "name one journal")
 				}
-				f, err := os.Open(args[0])
-				if err != nil {
-					return &status{ExitConfig, err}
-				}
-				defer f.Close()
-				r, err := journal.NewReader(f)
-				if err != nil {
-					return &status{ExitConfig, fmt.Errorf("%s: %w", args[0], err)}
-				}
-				en, err := systems.Recorded(r.Header())
-				if err != nil {
-					return &status{ExitConfig, fmt.Errorf("%s: %w", args[0], err)}
-				}
-				steps, decisions := 0, 0
-				d, err := journal.Replay(r, en, func(s journal.Step) error {
-					steps++
-					decisions += len(s.Out)
-					return nil
-				})
-				if err == nil {
-					err = en.Check()
-				}
+				r, err := host.Replay(args[0])
 				if err != nil {
 					return err
 				}
-				if d != nil {
-					return &status{ExitShortOf, errors.New(d.String())}
+				if r.Difference != nil {
+					return fault.Errorf(fault.Short, "%s", r.Difference)
 				}
-				fmt.Fprintf(e.Stdout, "%s: %d steps, %d decisions, all the same\n", args[0], steps, decisions)
+				fmt.Fprintf(e.Stdout, "%s: %d steps, %d decisions, all the same\n", args[0], r.Steps, r.Decisions)
 				return nil
 			}
 		},

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/files"
 	"github.com/sluice-serving/sluice/host/store"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
 	"github.com/sluice-serving/sluice/reproduce"
@@ -48,22 +51,24 @@ func reproduceCommand() command {
 					return listPapers(e, *asJSON)
 				}
 				if len(args) == 0 {
-					return exit(ExitUsage, "which paper? 'sluice reproduce --list' lists them")
+					return fault.Errorf(fault.Usage, "which paper? 'sluice reproduce --list' lists them")
 				}
 				at := slices.IndexFunc(papers, func(p reproduce.Paper) bool { return p.Name == args[0] })
 				if at < 0 {
-					return exit(ExitUsage, "paper %q is not known: 'sluice reproduce --list' lists those that are",
+					return fault.Errorf(fault.Usage,
+						"paper %q is not known: 'sluice reproduce --list' lists those that are",
 						args[0])
 				}
 				if *seeds < 1 || *seeds > 100 || *parallel < 1 {
-					return exit(ExitUsage, "--seeds is %d and --parallel %d, want 1 to 100 and at least 1", *seeds,
+					return fault.Errorf(fault.Usage,
+						"--seeds is %d and --parallel %d, want 1 to 100 and at least 1", *seeds,
 						*parallel)
 				}
 				p := &papers[at]
 				if err := p.Check(args[1:]); err != nil {
-					return &status{ExitUsage, err}
+					return fault.Wrap(fault.Usage, err)
 				}
-				solver, err := newSolver()
+				solver, err := host.NewSolver()
 				if err != nil {
 					return err
 				}
@@ -76,15 +81,14 @@ func reproduceCommand() command {
 					kept = store.OpenPolicies(*policies)
 					r.Policies = kept
 				}
-				bar := newProgress(e)
 				var mu sync.Mutex
 				r.Progress = func(share float64, what string) {
 					mu.Lock()
 					defer mu.Unlock()
-					bar.show(share, what)
+					e.bar.show(share, what)
 				}
 				o, err := p.Run(e.Context, r)
-				bar.done()
+				e.bar.clear()
 				if err != nil {
 					return err
 				}
@@ -127,7 +131,7 @@ func listPapers(e *Env, asJSON bool) error {
 	return nil
 }
 
-// show prints what was found and writes it into a folder.
+// show prints the rows of an outcome and, with --out, writes rows and charts into a folder.
 func show(e *Env, p *reproduce.Paper, o *reproduce.Outcome, asJSON bool, out string) error {
 	var err error
 	if asJSON {
@@ -147,7 +151,7 @@ func show(e *Env, p *reproduce.Paper, o *reproduce.Outcome, asJSON bool, out str
 	}
 	write := func(name string, f func(io.Writer) error) error {
 		path := filepath.Join(out, name)
-		if err := create(path, f); err != nil {
+		if err := files.Write(path, f); err != nil {
 			return err
 		}
 		if !asJSON {

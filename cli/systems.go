@@ -2,16 +2,13 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"strings"
 	"text/tabwriter"
-	"time"
 
-	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/fault"
 	"github.com/sluice-serving/sluice/systems"
 )
 
@@ -29,7 +26,7 @@ func systemsCommand() command {
 					args = args[1:] // as it was called once
 				}
 				if len(args) > 1 {
-					return exit(ExitUsage, "%q is not understood: name one system or component", args)
+					return fault.Errorf(fault.Usage, "%q is not understood: name one system or component", args)
 				}
 				if len(args) == 0 {
 					if *asJSON {
@@ -39,7 +36,7 @@ func systemsCommand() command {
 				}
 				pages, err := systems.Pages(args[0])
 				if err != nil {
-					return &status{ExitUsage, err}
+					return fault.Wrap(fault.Usage, err)
 				}
 				if *asJSON {
 					return printJSON(e.Stdout, pages)
@@ -153,39 +150,4 @@ func wrap(text, indent string) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
-}
-
-// given are the options that a configuration gives, by name.
-func given(c config.System) map[string]string {
-	out := maps.Clone(c.Options)
-	if out == nil {
-		out = make(map[string]string)
-	}
-	if c.Batch > 0 {
-		out["batch"] = fmt.Sprint(c.Batch)
-	}
-	if c.Timeout > 0 {
-		out["timeout"] = time.Duration(c.Timeout).String()
-	}
-	if c.Replan > 0 {
-		out["replan"] = time.Duration(c.Replan).String()
-	}
-	if c.Budget > 0 {
-		out["budget"] = fmt.Sprint(c.Budget)
-	}
-	return out
-}
-
-// refused says which options of a configuration its system does not take, and why, by their keys below system.
-func refused(c config.System) map[string]string {
-	_, err := composition(c)
-	var list systems.OptionErrors
-	if !errors.As(err, &list) {
-		return nil
-	}
-	out := make(map[string]string, len(list))
-	for _, e := range list {
-		out[e.Key] = e.Text
-	}
-	return out
 }

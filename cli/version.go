@@ -4,8 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
+	"github.com/sluice-serving/sluice/host"
 	"github.com/sluice-serving/sluice/runtime/native"
 )
 
@@ -15,11 +15,7 @@ func versionCommand() command {
 		about: "Prints the version of the program and where it finds ONNX Runtime.",
 		prepare: func(*flag.FlagSet) func(*Env, []string) error {
 			return func(e *Env, _ []string) error {
-				version := "(devel)"
-				if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-					version = info.Main.Version
-				}
-				fmt.Fprintf(e.Stdout, "sluice %s, %s, %s/%s\n", version, runtime.Version(), runtime.GOOS,
+				fmt.Fprintf(e.Stdout, "sluice %s, %s, %s/%s\n", host.Version(), runtime.Version(), runtime.GOOS,
 					runtime.GOARCH)
 				if path, err := native.ONNXRuntime(); err == nil {
 					fmt.Fprintf(e.Stdout, "ONNX Runtime: %s\n", path)

@@ -3,20 +3,13 @@ package cli
 import (
 	"flag"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/load"
 	"github.com/sluice-serving/sluice/measure/workload"
-	"github.com/sluice-serving/sluice/serving"
 )
-
-// maxWorkloadFile bounds a workload file; traces stand in files of their own.
-const maxWorkloadFile = 1 << 20
 
 // workloadFlags describe a load on the command line, the same for load and simulate. Names follow perf_analyzer where
 // it has one.
@@ -56,7 +49,7 @@ func declareWorkload(fs *flag.FlagSet) *workloadFlags {
 func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map[string]workload.ItemsSpec) (
 	[]workload.Spec, error) {
 	if *w.file != "" {
-		s, err := readWorkload(*w.file)
+		s, err := load.ReadWorkload(*w.file)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +61,7 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	app := *w.app
 	if app == "" {
 		if len(apps) != 1 {
-			return nil, exit(ExitUsage, "--app is needed: there are %s", strings.Join(apps, ", "))
+			return nil, fault.Errorf(fault.Usage, "--app is needed: there are %s", strings.Join(apps, ", "))
 		}
 		app = apps[0]
 	}
@@ -85,7 +78,10 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	one := workload.Spec{Seed: *w.seed, DurationS: w.duration.Seconds()}
 	switch {
 	case *w.trace != "" || a.Process == "trace":
-		times, err := readTrace(*w.trace)
+		if *w.trace == "" {
+			return nil, fault.Errorf(fault.Usage, "--request-distribution trace needs --trace FILE")
+		}
+		times, err := load.ReadTrace(*w.trace)
 		if err != nil {
 			return nil, err
 		}
@@ -93,13 +89,13 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 	case *w.rates != "":
 		segments, err := workload.ParseRates(*w.rates)
 		if err != nil {
-			return nil, exit(ExitUsage, "--rates: %v", err)
+			return nil, fault.Errorf(fault.Usage, "--rates: %v", err)
 		}
 		a.Rates, a.Interpolate = segments, *w.interpolate
 	case *w.rateRange != "":
 		rates, err := workload.ParseRange(*w.rateRange)
 		if err != nil {
-			return nil, exit(ExitUsage, "--request-rate-range: %v", err)
+			return nil, fault.Errorf(fault.Usage, "--request-rate-range: %v", err)
 		}
 		var out []workload.Spec
 		for _, r := range rates {
@@ -110,71 +106,13 @@ func (w *workloadFlags) specs(apps []string, samples map[string]int32, sizes map
 		}
 		return out, nil
 	default:
-		return nil, exit(ExitUsage, "say how much: --request-rate-range, --rates, --trace or --workload")
+		return nil, fault.Errorf(fault.Usage, "say how much: --request-rate-range, --rates, --trace or --workload")
 	}
 	one.Apps = []workload.AppSpec{a}
 	return []workload.Spec{one}, nil
 }
 
-func readWorkload(path string) (*workload.Spec, error) {
-	data, err := readBounded(path, maxWorkloadFile)
-	if err != nil {
-		return nil, err
-	}
-	d := yaml.NewDecoder(strings.NewReader(string(data)))
-	d.KnownFields(true)
-	var s workload.Spec
-	if err := d.Decode(&s); err != nil {
-		return nil, exit(ExitConfig, "%s: %v", path, err)
-	}
-	for i := range s.Apps {
-		if s.Apps[i].TraceFile == "" {
-			continue
-		}
-		name := s.Apps[i].TraceFile
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(path), name)
-		}
-		if s.Apps[i].Trace, err = readTrace(name); err != nil {
-			return nil, err
-		}
-	}
-	return &s, nil
-}
-
-func readTrace(path string) ([]serving.Time, error) {
-	if path == "" {
-		return nil, exit(ExitUsage, "--request-distribution trace needs --trace FILE")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, &status{ExitConfig, err}
-	}
-	defer f.Close()
-	times, err := workload.ParseTrace(f)
-	if err != nil {
-		return nil, exit(ExitConfig, "%s: %v", path, err)
-	}
-	return times, nil
-}
-
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, &status{ExitConfig, err}
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, &status{ExitConfig, err}
-	}
-	if int64(len(data)) > limit {
-		return nil, exit(ExitConfig, "%s is larger than %d bytes", path, limit)
-	}
-	return data, nil
-}
-
-// span describes what a workload asks for, for a person.
+// span describes a workload in a line.
 func span(s *workload.Spec) string {
 	var parts []string
 	for _, a := range s.Apps {

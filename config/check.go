@@ -482,11 +482,15 @@ func (c *checker) server() {
 	c.need((s.TLS.Cert == "") == (s.TLS.Key == ""), "server.tls", "give both cert and key, or neither")
 	c.need(s.TLS.ClientCA == "" || s.TLS.Cert != "", "server.tls.client_ca", "has no effect without cert and key")
 	c.need(s.DrainTimeout > 0, "server.drain_timeout", "is %v, want more than 0", s.DrainTimeout)
+	c.need(s.NotReady >= 0, "server.not_ready", "is %v, want at least 0", s.NotReady)
+	c.need(!s.AdminAnywhere || s.AdminToken != "", "server.admin_anywhere",
+		"needs server.admin_token: whoever reaches the admin port could change prices and functions")
 	l := &s.Limits
 	c.need(l.Request >= 1<<10 && l.Request <= 2<<30-1, "server.limits.request", "is %v, want 1KiB to less than 2GiB",
 		l.Request)
 	c.need(l.Header >= 1<<10 && l.Header <= 64<<20, "server.limits.header", "is %v, want 1KiB to 64MiB", l.Header)
 	c.need(l.Connections >= 1, "server.limits.connections", "is %d, want at least 1", l.Connections)
+	c.need(l.Streams >= 1 && l.Streams <= 1<<20, "server.limits.streams", "is %d, want 1 to %d", l.Streams, 1<<20)
 	c.need(l.Items >= 1 && l.Items <= 1<<30, "server.limits.items", "is %d, want at least 1", l.Items)
 	c.need(l.Rows >= 1 && l.Rows <= 1<<20, "server.limits.rows", "is %d, want 1 to %d", l.Rows, 1<<20)
 	c.need(l.State >= 1 && l.State <= 64<<20, "server.limits.state", "is %v, want 1 byte to 64MiB", l.State)

@@ -4,17 +4,30 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sluice-serving/sluice/serving/limits"
 	"github.com/sluice-serving/sluice/tensor/ops"
 )
 
-// Defaults of a file. docs/configuration.md repeats them in words.
+// What a file means where it says nothing, with the limits of package serving/limits. docs/configuration.md repeats
+// these in words.
 const (
 	defaultSystem     = "sluice" // of package systems, which this package may not know
 	defaultLate       = "drop"
 	defaultColdWait   = 30 * time.Second
-	defaultQueueLimit = 1000
 	defaultPercentile = 99
 	defaultMaxBatch   = 64
+)
+
+// Defaults that others need, too.
+const (
+	// DefaultQueueLimit is how many queries of an app may wait.
+	DefaultQueueLimit = 1000
+	// DefaultHTTP is where HTTP is answered.
+	DefaultHTTP = ":8000"
+	// DefaultGRPC is where gRPC is answered.
+	DefaultGRPC = ":8001"
+	// DefaultAdmin is where metrics, decisions and administration are.
+	DefaultAdmin = "127.0.0.1:8002"
 )
 
 // defaults fills in what was left out. A value that the file gives stays, even when it is wrong.
@@ -41,24 +54,25 @@ func (f *File) defaults() {
 		}
 	}
 	s := &f.Server
-	orText(f, &s.HTTP, ":8000", "server.http")
-	orText(f, &s.GRPC, ":8001", "server.grpc")
-	orText(f, &s.Admin, "127.0.0.1:8002", "server.admin")
-	orTime(f, &s.DrainTimeout, 30*time.Second, "server.drain_timeout")
+	orText(f, &s.HTTP, DefaultHTTP, "server.http")
+	orText(f, &s.GRPC, DefaultGRPC, "server.grpc")
+	orText(f, &s.Admin, DefaultAdmin, "server.admin")
+	orTime(f, &s.DrainTimeout, limits.DrainTimeout, "server.drain_timeout")
 	l := &s.Limits
-	orSize(f, &l.Request, 64<<20, "server.limits.request")
-	orSize(f, &l.Header, 1<<20, "server.limits.header")
-	orInt(f, &l.Connections, 1024, "server.limits.connections")
-	orInt(f, &l.Items, 1024, "server.limits.items")
-	orInt(f, &l.Rows, 1024, "server.limits.rows")
-	orSize(f, &l.State, 1<<20, "server.limits.state")
-	orSize(f, &l.AllStates, 256<<20, "server.limits.all_states")
-	orSize(f, &l.Model, 2<<30, "server.limits.model")
+	orSize(f, &l.Request, limits.RequestBytes, "server.limits.request")
+	orSize(f, &l.Header, limits.HeaderBytes, "server.limits.header")
+	orInt(f, &l.Connections, limits.Connections, "server.limits.connections")
+	orInt(f, &l.Streams, limits.Streams, "server.limits.streams")
+	orInt(f, &l.Items, limits.Items, "server.limits.items")
+	orInt(f, &l.Rows, limits.Rows, "server.limits.rows")
+	orSize(f, &l.State, limits.StateBytes, "server.limits.state")
+	orSize(f, &l.AllStates, limits.AllStatesBytes, "server.limits.all_states")
+	orSize(f, &l.Model, limits.ModelBytes, "server.limits.model")
 	if f.Store != "" {
 		orText(f, &s.AdminToken, filepath.Join(f.Store, "admin.token"), "server.admin_token")
 	}
-	orTime(f, &l.ReadTimeout, 30*time.Second, "server.limits.read_timeout")
-	orTime(f, &l.IdleTimeout, 2*time.Minute, "server.limits.idle_timeout")
+	orTime(f, &l.ReadTimeout, limits.ReadTimeout, "server.limits.read_timeout")
+	orTime(f, &l.IdleTimeout, limits.IdleTimeout, "server.limits.idle_timeout")
 	t := &f.Telemetry
 	orText(f, &t.LogLevel, "info", "telemetry.log_level")
 	orText(f, &t.LogFormat, "text", "telemetry.log_format")
@@ -97,7 +111,7 @@ func (a *App) defaults(f *File, path string) {
 	if a.SLO.Percentile == 0 && !f.has(path+".slo.percentile") {
 		a.SLO.Percentile = defaultPercentile
 	}
-	orInt(f, &a.QueueLimit, defaultQueueLimit, path+".queue_limit")
+	orInt(f, &a.QueueLimit, DefaultQueueLimit, path+".queue_limit")
 	for _, s := range f.stages(a, path) {
 		if s.Function != "" {
 			continue

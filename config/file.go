@@ -313,6 +313,13 @@ type Server struct {
 	// file. It is made, with a token in it, where there is none. Default: `admin.token` in the store; without a store
 	// none is asked for.
 	AdminToken string `yaml:"admin_token"`
+	// AdminAnywhere allows an admin address that other machines can reach. Whoever reaches it may read metrics and
+	// decisions; to change anything takes the token, so that admin_token is needed. Default: false, the address must be
+	// of this machine alone.
+	AdminAnywhere bool `yaml:"admin_anywhere"`
+	// ModelControl lets every client load and unload models over the Open Inference Protocol. Default: false, only
+	// clients on this machine may.
+	ModelControl bool `yaml:"model_control"`
 	// States is a folder in which stateful stages keep what they know of their streams, relative to this file, so that
 	// streams go on after a restart. Default: none, it is kept in memory alone.
 	States string `yaml:"states"`
@@ -320,6 +327,9 @@ type Server struct {
 	Limits Limits `yaml:"limits"`
 	// DrainTimeout is how long accepted queries may take to finish after a signal to stop. Default: 30s.
 	DrainTimeout Duration `yaml:"drain_timeout"`
+	// NotReady is how long the server says that it is not ready before it stops to accept queries, after a signal to
+	// stop, so that load balancers notice. Default: 0s.
+	NotReady Duration `yaml:"not_ready"`
 	// TLS encrypts HTTP and gRPC.
 	TLS TLS `yaml:"tls"`
 }
@@ -330,8 +340,10 @@ type Limits struct {
 	Request Size `yaml:"request"`
 	// Header is the largest header. Default: 1MiB.
 	Header Size `yaml:"header"`
-	// Connections is how many may be open at once. Default: 1024.
+	// Connections is how many may be open at once, of each protocol. Default: 1024.
 	Connections int `yaml:"connections"`
+	// Streams is how many calls may be under way at once on one gRPC connection. Default: 4096.
+	Streams int `yaml:"streams"`
 	// Items is the largest number of inputs in one request. Default: 1024.
 	Items int `yaml:"items"`
 	// Rows is the largest number of rows of a tensor that one query may send from stage to stage. Default: 1024.

@@ -177,9 +177,9 @@ func writeApp(b *bytes.Buffer, name string, steps []ladderStep, models []*reposi
 const initTail = `
 # Where clients are answered.
 server:
-  http: ":8000"
-  grpc: ":8001"
-  admin: 127.0.0.1:8002   # metrics and administration: this machine only
+  http: "` + DefaultHTTP + `"
+  grpc: "` + DefaultGRPC + `"
+  admin: ` + DefaultAdmin + `   # metrics and administration: this machine only
 `
 
 // quote writes a text so that YAML reads it back as the same text.

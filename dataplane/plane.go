@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/limits"
 	"github.com/sluice-serving/sluice/tensor"
 )
 
@@ -41,11 +42,11 @@ type Config struct {
 	// Trouble is told of failures that no query's answer reports: launches that failed, runtimes that were lost. Nil
 	// for none.
 	Trouble func(error)
-	// Rows is how many rows of a tensor a stage may send on for one query (default 1024).
+	// Rows is how many rows of a tensor a stage may send on for one query (default limits.Rows).
 	Rows int
 	// States keeps the states of stateful stages; nil keeps them in memory alone. State bounds one of them, in bytes
-	// (default 1 MiB), StatesHeld those that are in memory (default 256 MiB): the ones unused for longest are left to
-	// States, or forgotten without it.
+	// (default limits.StateBytes), StatesHeld those that are in memory (default limits.AllStatesBytes): the ones unused
+	// for longest are left to States, or forgotten without it.
 	States     StateStore
 	State      int
 	StatesHeld int64
@@ -122,13 +123,13 @@ func New(c Config) (*Plane, error) {
 		c.Trouble = func(error) {}
 	}
 	if c.Rows <= 0 {
-		c.Rows = 1024
+		c.Rows = limits.Rows
 	}
 	if c.State <= 0 {
-		c.State = 1 << 20
+		c.State = limits.StateBytes
 	}
 	if c.StatesHeld <= 0 {
-		c.StatesHeld = 256 << 20
+		c.StatesHeld = limits.AllStatesBytes
 	}
 	graphs, err := newGraphs(c.Spec, c.Wiring, 0)
 	if err != nil {

@@ -66,9 +66,9 @@ func startBare(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-// live is a Platform over a real data plane.
+// live is a Service over a real data plane.
 type live struct {
-	server.Platform
+	server.Service
 	plane *dataplane.Plane
 	model *server.Model
 }

@@ -7,24 +7,29 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/sluice-serving/sluice/serving/limits"
 )
 
 // Off as an address leaves a listener out.
 const Off = "off"
 
-// Config says where and how clients are answered. Zero fields take the defaults given.
+// Unversioned is what metadata report of a program that does not know its version.
+const Unversioned = "devel"
+
+// Config says where and how clients are answered. Limits that are zero are those of package serving/limits.
 type Config struct {
 	HTTP, GRPC, Admin string      // HOST:PORT, or "" or Off for none
 	TLS               *tls.Config // of HTTP and gRPC; nil for none
 
-	MaxRequest   int64         // bytes of a request after decompression; 64 MiB
-	MaxHeader    int           // bytes; 1 MiB
-	Connections  int           // open at once, for each protocol; 1024
-	Streams      int           // calls at once on one gRPC connection; 4096
-	Items        int           // of one request; 1024
-	ReadTimeout  time.Duration // for a request to arrive; 30 s
-	IdleTimeout  time.Duration // of a silent connection; 2 min
-	DrainTimeout time.Duration // for accepted requests to finish; 30 s
+	MaxRequest   int64         // bytes of a request after decompression
+	MaxHeader    int           // bytes
+	Connections  int           // open at once, for each protocol
+	Streams      int           // calls at once on one gRPC connection
+	Items        int           // of one request
+	ReadTimeout  time.Duration // for a request to arrive
+	IdleTimeout  time.Duration // of a silent connection
+	DrainTimeout time.Duration // for accepted requests to finish
 	// NotReady is how long the server says that it is not ready before it stops to accept, so that load balancers
 	// notice; 0 for none.
 	NotReady time.Duration
@@ -36,7 +41,7 @@ type Config struct {
 	// ModelControl lets any client load and unload models; otherwise only clients on this machine may.
 	ModelControl bool
 
-	Version string // that metadata reports; "devel"
+	Version string // that metadata report; Unversioned
 	Log     *slog.Logger
 }
 
@@ -52,17 +57,17 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.MaxRequest <= 0 {
-		c.MaxRequest = 64 << 20
+		c.MaxRequest = limits.RequestBytes
 	}
-	def(&c.MaxHeader, 1<<20)
-	def(&c.Connections, 1024)
-	def(&c.Streams, 4096)
-	def(&c.Items, 1024)
-	wait(&c.ReadTimeout, 30*time.Second)
-	wait(&c.IdleTimeout, 2*time.Minute)
-	wait(&c.DrainTimeout, 30*time.Second)
+	def(&c.MaxHeader, limits.HeaderBytes)
+	def(&c.Connections, limits.Connections)
+	def(&c.Streams, limits.Streams)
+	def(&c.Items, limits.Items)
+	wait(&c.ReadTimeout, limits.ReadTimeout)
+	wait(&c.IdleTimeout, limits.IdleTimeout)
+	wait(&c.DrainTimeout, limits.DrainTimeout)
 	if c.Version == "" {
-		c.Version = "devel"
+		c.Version = Unversioned
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -70,23 +75,23 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxRequest > 1<<31-1 {
 		return c, fmt.Errorf("server.limits.request: is %d bytes, gRPC takes at most 2 GiB", c.MaxRequest)
 	}
-	if on(c.Admin) && !c.AdminAnywhere {
+	if listens(c.Admin) && !c.AdminAnywhere {
 		host, _, err := net.SplitHostPort(c.Admin)
 		if err != nil {
 			return c, fmt.Errorf("server.admin: %w", err)
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return c, fmt.Errorf("server.admin: %q can be reached from other machines and has no authentication: use "+
-				"127.0.0.1:PORT", c.Admin)
+			return c, fmt.Errorf("server.admin: %q can be reached from other machines, which read there without "+
+				"authentication: use 127.0.0.1:PORT, or allow it by server.admin_anywhere", c.Admin)
 		}
 	}
 	return c, nil
 }
 
-func on(address string) bool { return address != "" && address != Off }
+func listens(address string) bool { return address != "" && address != Off }
 
-// local tells whether a peer is on this machine.
-func local(address string) bool {
+// isLocal reports whether a peer is on this machine.
+func isLocal(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false

@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// name and version are what the server says of itself.
+// serverName is that of metadata.
 const serverName = "sluice"
 
 // extensions of the protocol that the server has.
@@ -43,12 +43,12 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(func(ctx context.Context, r any, i *grpc.UnaryServerInfo,
 			next grpc.UnaryHandler) (out any, err error) {
-			defer survive(c, i.FullMethod, &err)
+			defer recoverCall(c, i.FullMethod, &err)
 			return next(ctx, r)
 		}),
 		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo,
 			next grpc.StreamHandler) (err error) {
-			defer survive(c, i.FullMethod, &err)
+			defer recoverCall(c, i.FullMethod, &err)
 			return next(srv, s)
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
@@ -60,8 +60,8 @@ func grpcOptions(c *Config) []grpc.ServerOption {
 	}
 }
 
-// survive turns a panic into an error of its call, as net/http does: whatever a request does to us, the others go on.
-func survive(c *Config, method string, err *error) {
+// recoverCall turns a panic into an error of its call, as net/http does. Other calls go on.
+func recoverCall(c *Config, method string, err *error) {
 	if x := recover(); x != nil {
 		c.Log.Error("a call panicked", "method", method, "panic", x, "stack", string(debug.Stack()))
 		*err = status.Error(codes.Internal, "internal error")
@@ -76,7 +76,7 @@ type grpcService struct {
 
 // failure turns an error into a gRPC status, with the time after which to try again in the trailer retry-after-ms.
 func failure(ctx context.Context, err error) error {
-	e, retry := told(err)
+	e, retry := clientError(err)
 	if retry > 0 {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs("retry-after-ms", strconv.FormatInt(retry.Milliseconds(), 10)))
 	}
@@ -84,7 +84,7 @@ func failure(ctx context.Context, err error) error {
 }
 
 func (g *grpcService) model(name string) (*Model, error) {
-	m, ok := g.s.platform.Lookup(name)
+	m, ok := g.s.service.Lookup(name)
 	if !ok {
 		return nil, unknownModel(name)
 	}
@@ -107,7 +107,7 @@ func (g *grpcService) ServerReady(context.Context, *pb.ServerReadyRequest) (*pb.
 
 // ModelReady implements the protocol: an unknown model is not ready, which is no error.
 func (g *grpcService) ModelReady(_ context.Context, r *pb.ModelReadyRequest) (*pb.ModelReadyResponse, error) {
-	m, ok := g.s.platform.Lookup(r.GetName())
+	m, ok := g.s.service.Lookup(r.GetName())
 	return &pb.ModelReadyResponse{Ready: ok && g.s.modelReady(m, r.GetVersion())}, nil
 }
 
@@ -152,7 +152,7 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 	return out, nil
 }
 
-// infer answers a request; queued is called when its query has its place among others, if any is to know.
+// infer answers a request. queued, if not nil, is called when its query has its place among others.
 func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued func()) (*pb.ModelInferResponse,
 	error) {
 	m, err := g.model(r.ModelName)
@@ -167,7 +167,7 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 	if err != nil {
 		return nil, err
 	}
-	query, err := request(m, r.ModelVersion, inputs, params, g.s.config.Items)
+	query, err := newRequest(m, r.ModelVersion, inputs, params, g.s.config.Items)
 	if err != nil {
 		return nil, err
 	}
@@ -181,17 +181,17 @@ func (g *grpcService) infer(ctx context.Context, r *pb.ModelInferRequest, queued
 					"is not supported: ask for the scores")
 			}
 		}
-		if err := wanted(m, names); err != nil {
+		if err := checkOutputs(m, names); err != nil {
 			return nil, err
 		}
 	}
 	query.Queued = queued
 	r.Inputs, r.RawInputContents = nil, nil // they may be large, and are held by those who need them as long as they do
-	answer, err := g.s.platform.Infer(ctx, query)
+	answer, err := g.s.service.Infer(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := choose(m, answer.Outputs, names)
+	outputs, err := selectOutputs(m, answer.Outputs, names)
 	if err != nil {
 		return nil, err
 	}
@@ -252,9 +252,9 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 		}
 		go func() {
 			defer func() { <-slots }()
-			out, err := g.guarded(ctx, r, queued)
+			out, err := g.inferRecovered(ctx, r, queued)
 			if err != nil {
-				e, _ := told(err)
+				e, _ := clientError(err)
 				answers <- &pb.ModelStreamInferResponse{
 					ErrorMessage: e.Error(), InferResponse: &pb.ModelInferResponse{
 						Id: r.GetId(), ModelName: r.GetModelName(),
@@ -275,13 +275,13 @@ func (g *grpcService) ModelStreamInfer(stream pb.GRPCInferenceService_ModelStrea
 	return errors.Join(failed, <-sent)
 }
 
-// guarded is infer on a goroutine of its own, out of reach of the interceptors.
-func (g *grpcService) guarded(ctx context.Context, r *pb.ModelInferRequest, queued func()) (out *pb.ModelInferResponse,
-	err error) {
+// inferRecovered is infer for a goroutine of its own, where no interceptor recovers from a panic.
+func (g *grpcService) inferRecovered(ctx context.Context, r *pb.ModelInferRequest,
+	queued func()) (out *pb.ModelInferResponse, err error) {
 	if queued != nil {
 		defer queued() // also where it fails before that
 	}
-	defer survive(&g.s.config, "ModelStreamInfer", &err)
+	defer recoverCall(&g.s.config, "ModelStreamInfer", &err)
 	return g.infer(ctx, r, queued)
 }
 
@@ -357,7 +357,7 @@ func (g *grpcService) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryM
 		err = g.mayControl(ctx)
 	}
 	if err == nil {
-		err = g.s.platform.Load(ctx, m)
+		err = g.s.service.Load(ctx, m)
 	}
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -373,7 +373,7 @@ func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.Repositor
 		err = g.mayControl(ctx)
 	}
 	if err == nil {
-		err = g.s.platform.Unload(ctx, m)
+		err = g.s.service.Unload(ctx, m)
 	}
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -381,10 +381,10 @@ func (g *grpcService) RepositoryModelUnload(ctx context.Context, r *pb.Repositor
 	return &pb.RepositoryModelUnloadResponse{}, nil
 }
 
-// mayControl tells whether the caller may load and unload models.
+// mayControl returns an error unless the caller may load and unload models.
 func (g *grpcService) mayControl(ctx context.Context) error {
 	p, ok := peer.FromContext(ctx)
-	if g.s.config.ModelControl || ok && p.Addr != nil && local(p.Addr.String()) {
+	if g.s.config.ModelControl || ok && p.Addr != nil && isLocal(p.Addr.String()) {
 		return nil
 	}
 	return errControl

@@ -70,7 +70,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &large) {
 		err = oip.Errorf(oip.TooLarge, "", "the request has more than %d bytes, the limit of this server", large.Limit)
 	}
-	e, retry := told(err)
+	e, retry := clientError(err)
 	if retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((retry+999_999_999)/1_000_000_000)))
 	}
@@ -108,10 +108,10 @@ func readiness(w http.ResponseWriter, ready bool) error {
 	return reply(w, map[string]bool{"ready": true})
 }
 
-// named finds the model and checks the version that a path names.
-func (s *Server) named(r *http.Request) (*Model, string, error) {
+// pathModel finds the model and checks the version that a path names.
+func (s *Server) pathModel(r *http.Request) (*Model, string, error) {
 	name := r.PathValue("model")
-	m, ok := s.platform.Lookup(name)
+	m, ok := s.service.Lookup(name)
 	if !ok {
 		return nil, "", unknownModel(name)
 	}
@@ -139,7 +139,7 @@ func jsonTensors(specs []tensor.Spec) []jsonTensor {
 }
 
 func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
-	m, _, err := s.named(r)
+	m, _, err := s.pathModel(r)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
-	m, version, err := s.named(r)
+	m, version, err := s.pathModel(r)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
-	m, _, err := s.named(r)
+	m, _, err := s.pathModel(r)
 	if err != nil {
 		return err
 	}
@@ -206,11 +206,11 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 
 // control answers a request to load or unload a model.
 func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model) error) error {
-	m, _, err := s.named(r)
+	m, _, err := s.pathModel(r)
 	if err != nil {
 		return err
 	}
-	if !s.config.ModelControl && !local(r.RemoteAddr) {
+	if !s.config.ModelControl && !isLocal(r.RemoteAddr) {
 		return errControl
 	}
 	if _, err := s.body(w, r); err != nil {
@@ -223,9 +223,9 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, do func(*Model)
 }
 
 func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.platform.Load(r.Context(), m) })
+	return s.control(w, r, func(m *Model) error { return s.service.Load(r.Context(), m) })
 }
 
 func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
-	return s.control(w, r, func(m *Model) error { return s.platform.Unload(r.Context(), m) })
+	return s.control(w, r, func(m *Model) error { return s.service.Unload(r.Context(), m) })
 }

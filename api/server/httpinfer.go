@@ -15,7 +15,7 @@ import (
 
 // postInfer answers an inference request.
 func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
-	m, version, err := s.named(r)
+	m, version, err := s.pathModel(r)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := request(m, version, req.Inputs, req.Params, s.config.Items)
+	query, err := newRequest(m, version, req.Inputs, req.Params, s.config.Items)
 	if err != nil {
 		return err
 	}
@@ -45,15 +45,15 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	for k, o := range req.Outputs {
 		names[k] = o.Name
 	}
-	if err := wanted(m, names); err != nil {
+	if err := checkOutputs(m, names); err != nil {
 		return err
 	}
 	req.Inputs = nil // they may be large, and are held by those who need them as long as they do
-	answer, err := s.platform.Infer(r.Context(), query)
+	answer, err := s.service.Infer(r.Context(), query)
 	if err != nil {
 		return err
 	}
-	outputs, err := choose(m, answer.Outputs, names)
+	outputs, err := selectOutputs(m, answer.Outputs, names)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
 	case "", "identity":
 		if n := r.ContentLength; n > 0 && n <= s.config.MaxRequest {
-			b := make([]byte, 0, min(n, 1<<20)+1) // a large announcement is not believed before it arrives
+			b := make([]byte, 0, min(n, 1<<20)+1) // Content-Length alone allocates no more than this
 			return readInto(b, in)
 		}
 		return io.ReadAll(in)
@@ -128,7 +128,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return b, nil
 }
 
-// readInto is io.ReadAll with a buffer to start from.
+// readInto is io.ReadAll that appends to a buffer.
 func readInto(b []byte, in io.Reader) ([]byte, error) {
 	for {
 		if len(b) == cap(b) {
@@ -148,7 +148,7 @@ func readInto(b []byte, in io.Reader) ([]byte, error) {
 // compressed answers in gzip or deflate when the client prefers it.
 func (s *Server) compressed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		encoding := accepted(r.Header.Get("Accept-Encoding"))
+		encoding := acceptedEncoding(r.Header.Get("Accept-Encoding"))
 		if encoding == "" || r.URL.Path == "/metrics" { // metrics compress themselves
 			next.ServeHTTP(w, r)
 			return
@@ -161,21 +161,21 @@ func (s *Server) compressed(next http.Handler) http.Handler {
 		}
 		w.Header().Set("Content-Encoding", encoding)
 		w.Header().Add("Vary", "Accept-Encoding")
-		next.ServeHTTP(&packed{w, z}, r)
+		next.ServeHTTP(&compressedWriter{w, z}, r)
 		_ = z.Close()
 	})
 }
 
-type packed struct {
+type compressedWriter struct {
 	http.ResponseWriter
 	z io.Writer
 }
 
 // Write compresses.
-func (p *packed) Write(b []byte) (int, error) { return p.z.Write(b) }
+func (p *compressedWriter) Write(b []byte) (int, error) { return p.z.Write(b) }
 
-// accepted picks an encoding from Accept-Encoding; "" for none.
-func accepted(header string) string {
+// acceptedEncoding picks an encoding from Accept-Encoding; "" for none.
+func acceptedEncoding(header string) string {
 	for _, part := range strings.Split(header, ",") {
 		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
 		if strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(q), "q=")) == "0" {

@@ -25,7 +25,7 @@ type jsonStats struct {
 }
 
 func (s *Server) getStats(w http.ResponseWriter, r *http.Request) error {
-	m, version, err := s.named(r)
+	m, version, err := s.pathModel(r)
 	if err != nil {
 		return err
 	}

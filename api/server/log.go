@@ -5,6 +5,6 @@ import (
 	"log/slog"
 )
 
-// quiet sends what net/http has to say (broken handshakes, clients that vanish) to the debug level: it is the clients'
-// doing, and anybody can cause any amount of it.
-func quiet(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }
+// debugLogger logs errors of connections, such as broken handshakes, at the debug level: clients cause them, in any
+// number.
+func debugLogger(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelDebug) }

@@ -25,9 +25,9 @@ func (s *Server) version(m *Model, version string) (string, error) {
 
 // statistics returns the counters of one model or, for the name "", of all.
 func (s *Server) statistics(name, version string) ([]modelStatistics, error) {
-	models := s.platform.Models()
+	models := s.service.Models()
 	if name != "" {
-		m, ok := s.platform.Lookup(name)
+		m, ok := s.service.Lookup(name)
 		if !ok {
 			return nil, unknownModel(name)
 		}
@@ -39,7 +39,7 @@ func (s *Server) statistics(name, version string) ([]modelStatistics, error) {
 	var out []modelStatistics
 	for _, m := range models {
 		want, _ := m.Pin(version)
-		for _, x := range s.platform.Statistics(m) {
+		for _, x := range s.service.Statistics(m) {
 			if v, ok := m.Pin(x.Version); version == "" || ok && v == want {
 				out = append(out, modelStatistics{m, x})
 			}
@@ -83,7 +83,7 @@ type indexEntry struct {
 // index lists the versions of all models, or only those that are ready.
 func (s *Server) index(readyOnly bool) []indexEntry {
 	out := []indexEntry{}
-	for _, m := range s.platform.Models() {
+	for _, m := range s.service.Models() {
 		for _, v := range m.Versions {
 			e := indexEntry{Name: m.Name, Version: v.Version, State: "READY"}
 			if !s.modelReady(m, v.Version) {

@@ -10,8 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// told turns the fate of a query into what its client is told. retry is when asking again may help; 0 when it will not.
-func told(err error) (e *oip.Error, retry time.Duration) {
+// clientError is the protocol's error for a query that was not served. retry is when asking again may help; 0 when it
+// will not.
+func clientError(err error) (e *oip.Error, retry time.Duration) {
 	var known *oip.Error
 	if errors.As(err, &known) {
 		return known, 0

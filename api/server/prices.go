@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/api/oip"
 )
 
-// mostPrice bounds the body that changes a price, in bytes.
-const mostPrice = 4 << 10
+// maxPriceBody bounds the body that changes a price, in bytes.
+const maxPriceBody = 4 << 10
 
 // Price is what a machine of a device type costs.
 type Price struct {
@@ -32,7 +32,7 @@ func Prices(list func() []Price, set func(Price) bool) http.Handler {
 				err = oip.Errorf(oip.NotFound, "device_type", "there is no device type %.200q", p.DeviceType)
 			}
 			if err != nil {
-				e, _ := told(err)
+				e, _ := clientError(err)
 				writeError(w, e.Code.HTTP(), e.Error())
 				return
 			}
@@ -49,7 +49,7 @@ func readPrice(w http.ResponseWriter, r *http.Request) (Price, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return Price{}, oip.Errorf(oip.Invalid, "Content-Type", "want application/json")
 	}
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostPrice))
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxPriceBody))
 	in.DisallowUnknownFields()
 	var p struct {
 		DeviceType   *string  `json:"device_type"`
@@ -64,7 +64,7 @@ func readPrice(w http.ResponseWriter, r *http.Request) (Price, error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return Price{}, oip.Errorf(oip.TooLarge, "", "a price has at most %d bytes", mostPrice)
+		return Price{}, oip.Errorf(oip.TooLarge, "", "a price has at most %d bytes", maxPriceBody)
 	case err != nil:
 		return Price{}, oip.Errorf(oip.Invalid, "",
 			"the body is not {\"device_type\": NAME, \"price_per_hour\": NUMBER}: %v", err)

@@ -22,7 +22,7 @@ import (
 // Server is a set of bound listeners with what answers on them.
 type Server struct {
 	config   Config
-	platform Platform
+	service  Service
 	draining atomic.Bool
 
 	http, admin   *http.Server
@@ -34,17 +34,17 @@ type Server struct {
 
 // New checks the configuration and binds the addresses, so that port 0 gives a free one; nothing is answered before
 // Serve.
-func New(c Config, p Platform) (*Server, error) {
+func New(c Config, p Service) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, platform: p, health: health.NewServer()}
+	s := &Server{config: c, service: p, health: health.NewServer()}
 	for _, x := range []struct {
 		address string
 		to      *net.Listener
 	}{{c.HTTP, &s.httpL}, {c.GRPC, &s.grpcL}, {c.Admin, &s.adminL}} {
-		if !on(x.address) {
+		if !listens(x.address) {
 			continue
 		}
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", x.address)
@@ -71,7 +71,7 @@ func (s *Server) build() {
 	timed := func(h http.Handler) *http.Server {
 		return &http.Server{Handler: h, ReadHeaderTimeout: c.ReadTimeout, ReadTimeout: c.ReadTimeout,
 			IdleTimeout: c.IdleTimeout, MaxHeaderBytes: c.MaxHeader,
-			ErrorLog: quiet(c.Log)}
+			ErrorLog: debugLogger(c.Log)}
 	}
 	if s.httpL != nil {
 		s.http = timed(s.routes())
@@ -102,6 +102,9 @@ func address(l net.Listener) string {
 	return l.Addr().String()
 }
 
+// Close gives the addresses of a server back that does not serve: one that never did, or whose Serve has returned.
+func (s *Server) Close() { s.closeListeners() }
+
 // HTTPAddr returns the address of the HTTP listener, or Off.
 func (s *Server) HTTPAddr() string { return address(s.httpL) }
 
@@ -111,14 +114,14 @@ func (s *Server) GRPCAddr() string { return address(s.grpcL) }
 // AdminAddr returns the address of the admin listener, or Off.
 func (s *Server) AdminAddr() string { return address(s.adminL) }
 
-// Ready tells whether the server takes queries: the platform is ready and nobody has asked it to stop.
-func (s *Server) Ready() bool { return !s.draining.Load() && s.platform.Ready() }
+// Ready reports whether the server takes queries: the service is ready and nobody has asked it to stop.
+func (s *Server) Ready() bool { return !s.draining.Load() && s.service.Ready() }
 
 func (s *Server) modelReady(m *Model, version string) bool {
-	return !s.draining.Load() && s.platform.ModelReady(m, version)
+	return !s.draining.Load() && s.service.ModelReady(m, version)
 }
 
-// healthEvery is how often the status of grpc.health.v1 follows the platform's.
+// healthEvery is how often the status of grpc.health.v1 follows the service's.
 const healthEvery = 200 * time.Millisecond
 
 // watchHealth keeps the statuses of grpc.health.v1, of the server ("") and of every model, up to date until ctx ends.
@@ -135,7 +138,7 @@ func (s *Server) watchHealth(ctx context.Context) {
 	for {
 		s.health.SetServingStatus("", status(s.Ready()))
 		there := make(map[string]bool)
-		for _, m := range s.platform.Models() {
+		for _, m := range s.service.Models() {
 			s.health.SetServingStatus(m.Name, status(s.modelReady(m, "")))
 			there[m.Name] = true
 		}

@@ -36,8 +36,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// platform answers by a function.
-type platform struct {
+// fakeService answers by a function.
+type fakeService struct {
 	mu       sync.Mutex
 	ready    bool
 	unloaded bool
@@ -46,8 +46,8 @@ type platform struct {
 	model    server.Model
 }
 
-func newPlatform() *platform {
-	return &platform{ready: true, model: server.Model{
+func newFakeService() *fakeService {
+	return &fakeService{ready: true, model: server.Model{
 		Name: "digits/v1", Platform: "onnxruntime_onnx", Batched: true, MaxBatch: 4,
 		Versions: []server.Version{
 			{
@@ -63,20 +63,22 @@ func newPlatform() *platform {
 	}}
 }
 
-func (p *platform) Ready() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.ready }
-func (p *platform) Models() []*server.Model {
+func (p *fakeService) Ready() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.ready }
+func (p *fakeService) Models() []*server.Model {
 	return []*server.Model{&p.model}
 }
-func (p *platform) Lookup(name string) (*server.Model, bool) { return &p.model, name == p.model.Name }
-func (p *platform) ModelReady(*server.Model, string) bool {
+func (p *fakeService) Lookup(name string) (*server.Model, bool) {
+	return &p.model, name == p.model.Name
+}
+func (p *fakeService) ModelReady(*server.Model, string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ready && !p.unloaded
 }
-func (p *platform) Load(context.Context, *server.Model) error   { p.set(false); return nil }
-func (p *platform) Unload(context.Context, *server.Model) error { p.set(true); return nil }
-func (p *platform) set(v bool)                                  { p.mu.Lock(); p.unloaded = v; p.mu.Unlock() }
-func (p *platform) Statistics(*server.Model) []server.VersionStatistics {
+func (p *fakeService) Load(context.Context, *server.Model) error   { p.set(false); return nil }
+func (p *fakeService) Unload(context.Context, *server.Model) error { p.set(true); return nil }
+func (p *fakeService) set(v bool)                                  { p.mu.Lock(); p.unloaded = v; p.mu.Unlock() }
+func (p *fakeService) Statistics(*server.Model) []server.VersionStatistics {
 	return []server.VersionStatistics{
 		{
 			Version: "1", InferenceCount: 3, ExecutionCount: 2, Success: 3, SuccessNS: 30,
@@ -85,7 +87,7 @@ func (p *platform) Statistics(*server.Model) []server.VersionStatistics {
 	}
 }
 
-func (p *platform) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+func (p *fakeService) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
 	p.mu.Lock()
 	p.last = r
 	f := p.infer
@@ -110,13 +112,13 @@ func (p *platform) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.
 
 type running struct {
 	*server.Server
-	p    *platform
+	p    *fakeService
 	stop func() error
 }
 
 func start(t *testing.T, c server.Config) *running {
 	t.Helper()
-	p := newPlatform()
+	p := newFakeService()
 	c.HTTP, c.GRPC, c.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	s, err := server.New(c, p)
 	if err != nil {
@@ -639,11 +641,11 @@ func TestHostileClients(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if _, err := server.New(server.Config{Admin: "0.0.0.0:0"}, newPlatform()); err == nil ||
+	if _, err := server.New(server.Config{Admin: "0.0.0.0:0"}, newFakeService()); err == nil ||
 		!strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("an admin address that others can reach: %v", err)
 	}
-	if _, err := server.New(server.Config{HTTP: "nonsense"}, newPlatform()); err == nil {
+	if _, err := server.New(server.Config{HTTP: "nonsense"}, newFakeService()); err == nil {
 		t.Error("a bad address was taken")
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 // Bounds of a token in its file.
 const (
-	leastToken = 16
-	mostToken  = 4096
+	minToken = 16
+	maxToken = 4096
 )
 
 // Token reads the token in a file. Where there is no file it makes one that only its owner can read, with a new token
@@ -31,14 +31,14 @@ func Token(path string) (string, error) {
 		return "", fmt.Errorf("admin token: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, mostToken+1))
+	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
 		return "", fmt.Errorf("admin token: %w", err)
 	}
 	token := strings.TrimSpace(string(b))
-	if len(token) < leastToken || len(b) > mostToken {
+	if len(token) < minToken || len(b) > maxToken {
 		return "", fmt.Errorf("admin token: %s holds no token of %d to %d bytes: remove it, and a new one is made",
-			path, leastToken, mostToken)
+			path, minToken, maxToken)
 	}
 	return token, nil
 }
@@ -64,15 +64,15 @@ func newToken(path string) (string, error) {
 	return token, nil
 }
 
-// Guard lets through only who shows the token: Authorization: Bearer TOKEN. Reading is free where reads says so.
-// Without a token everybody is let through.
-func Guard(token string, reads bool, h http.Handler) http.Handler {
+// Guard returns a handler that answers 401 unless the request has the header Authorization: Bearer TOKEN. GET and HEAD
+// need none when openReads is set. With an empty token it returns h.
+func Guard(token string, openReads bool, h http.Handler) http.Handler {
 	if token == "" {
 		return h
 	}
 	want := sha256.Sum256([]byte(token)) // sums are of one length: a comparison tells nothing of the token's
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !reads || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !openReads || r.Method != http.MethodGet && r.Method != http.MethodHead {
 			kind, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 			got := sha256.Sum256([]byte(strings.TrimSpace(shown)))
 			if !strings.EqualFold(kind, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {

@@ -12,7 +12,7 @@ import (
 func TestToken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data", "admin.token")
 	first, err := Token(path)
-	if err != nil || len(first) < leastToken {
+	if err != nil || len(first) < minToken {
 		t.Fatal(first, err)
 	}
 	if again, err := Token(path); err != nil || again != first {
@@ -24,7 +24,7 @@ func TestToken(t *testing.T) {
 	if other, err := Token(path + "2"); err != nil || other == first {
 		t.Errorf("%q, %v: two servers have one token", other, err)
 	}
-	for _, bad := range []string{"", "short", strings.Repeat("x", mostToken+1)} {
+	for _, bad := range []string{"", "short", strings.Repeat("x", maxToken+1)} {
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}

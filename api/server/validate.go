@@ -9,15 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// request checks what a client sent against its model and makes a query of it. limit is the most items any request may
-// bring.
-func request(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
+// newRequest checks what a client sent against its model and makes a query of it. limit bounds the items of a request.
+func newRequest(m *Model, version string, inputs []tensor.Tensor, p oip.Params, limit int) (*dataplane.Request, error) {
 	pin, ok := m.Pin(version)
 	if !ok {
 		return nil, oip.Errorf(oip.NotFound, "model_version", "%q is no version of model %q: use %s, or leave it out",
 			version, m.Name, versions(m))
 	}
-	items, err := check(m, inputs, limit)
+	items, err := checkInputs(m, inputs, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +37,8 @@ func versions(m *Model) string {
 	return s
 }
 
-// check compares inputs with the model's and returns the number of items they carry.
-func check(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
+// checkInputs compares inputs with the model's and returns the number of items they carry.
+func checkInputs(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
 	items = 1
 	for k := range inputs {
 		t := &inputs[k]
@@ -55,7 +54,7 @@ func check(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
 				return 0, oip.Errorf(oip.Invalid, field(), "datatype is %s, model %q takes %s", t.DType, m.Name,
 					want.DType)
 			}
-			if !fits(t.Shape, want.Shape) {
+			if !shapeFits(t.Shape, want.Shape) {
 				return 0, oip.Errorf(oip.Invalid, field(), "shape is %v, model %q takes %v", t.Shape, m.Name,
 					want.Shape)
 			}
@@ -94,7 +93,7 @@ func check(m *Model, inputs []tensor.Tensor, limit int) (items int, err error) {
 	return items, nil
 }
 
-func fits(shape, want []int64) bool {
+func shapeFits(shape, want []int64) bool {
 	if len(shape) != len(want) {
 		return false
 	}
@@ -117,8 +116,8 @@ func inputNames(m *Model) string {
 	return s
 }
 
-// choose returns the outputs that a client asked for, in its order; all when it named none.
-func choose(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.Tensor, error) {
+// selectOutputs returns the outputs that a client asked for, in its order; all when it named none.
+func selectOutputs(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.Tensor, error) {
 	if len(names) == 0 {
 		return outputs, nil
 	}
@@ -134,8 +133,8 @@ func choose(m *Model, outputs []tensor.Tensor, names []string) ([]tensor.Tensor,
 	return out, nil
 }
 
-// wanted reports, before anything runs, an output that the model is known not to have.
-func wanted(m *Model, names []string) error {
+// checkOutputs reports, before anything runs, an output that the model is known not to have.
+func checkOutputs(m *Model, names []string) error {
 	if m.Outputs == nil {
 		return nil
 	}

@@ -87,10 +87,10 @@ type Event struct {
 
 // Bounds on what a deployment may say.
 const (
-	mostInstances = 10_000
-	mostLabels    = 64
-	mostLabel     = 256 // bytes of a name or a value
-	mostMS        = 86_400_000
+	maxInstances = 10_000
+	maxLabels    = 64
+	maxLabel     = 256 // bytes of a name or a value
+	maxMS        = 86_400_000
 )
 
 // record checks a deployment and makes of it what is kept.
@@ -102,28 +102,28 @@ func (d *Deployment) record(name string) (store.Function, error) {
 		return bad("name", "%.80q cannot be a function's name: want at most 200 bytes that can be a file's name", name)
 	}
 	switch {
-	case !(d.LatencyMS > 0 && d.LatencyMS <= mostMS):
-		return bad("latency_ms", "is %v, want more than 0 and at most %d", d.LatencyMS, mostMS)
+	case !(d.LatencyMS > 0 && d.LatencyMS <= maxMS):
+		return bad("latency_ms", "is %v, want more than 0 and at most %d", d.LatencyMS, maxMS)
 	case !(d.Percentile > 0 && d.Percentile <= 100):
 		return bad("percentile", "is %v, want more than 0 and at most 100", d.Percentile)
 	case d.MaxBatch < 0 || d.MaxBatch > repository.MaxMaxBatch:
 		return bad("max_batch", "is %d, want 0 to %d", d.MaxBatch, repository.MaxMaxBatch)
 	case d.MemoryBytes < 0:
 		return bad("memory_bytes", "is %d, want at least 0", d.MemoryBytes)
-	case d.MinInstances < 0 || d.MinInstances > mostInstances:
-		return bad("min_instances", "is %d, want 0 to %d", d.MinInstances, mostInstances)
-	case d.MaxInstances < 0 || d.MaxInstances > mostInstances || d.MaxInstances > 0 && d.MinInstances > d.MaxInstances:
-		return bad("max_instances", "is %d, want 0 for no bound, or min_instances to %d", d.MaxInstances, mostInstances)
-	case !(d.ColdWaitMS >= 0 && d.ColdWaitMS <= mostMS):
-		return bad("cold_wait_ms", "is %v, want 0 to %d", d.ColdWaitMS, mostMS)
+	case d.MinInstances < 0 || d.MinInstances > maxInstances:
+		return bad("min_instances", "is %d, want 0 to %d", d.MinInstances, maxInstances)
+	case d.MaxInstances < 0 || d.MaxInstances > maxInstances || d.MaxInstances > 0 && d.MinInstances > d.MaxInstances:
+		return bad("max_instances", "is %d, want 0 for no bound, or min_instances to %d", d.MaxInstances, maxInstances)
+	case !(d.ColdWaitMS >= 0 && d.ColdWaitMS <= maxMS):
+		return bad("cold_wait_ms", "is %v, want 0 to %d", d.ColdWaitMS, maxMS)
 	case d.Profile != "" && d.Profile != Measure && d.Profile != Predict:
 		return bad("profile", "is %.40q, want %s or %s", d.Profile, Measure, Predict)
-	case len(d.Labels) > mostLabels:
-		return bad("labels", "lists %d, want at most %d", len(d.Labels), mostLabels)
+	case len(d.Labels) > maxLabels:
+		return bad("labels", "lists %d, want at most %d", len(d.Labels), maxLabels)
 	}
 	for k, v := range d.Labels {
 		if unprintable(k) || unprintable(v) {
-			return bad("labels", "%.40q: want at most %d bytes without control characters", k, mostLabel)
+			return bad("labels", "%.40q: want at most %d bytes without control characters", k, maxLabel)
 		}
 	}
 	return store.Function{Name: name, Model: store.Model{SHA256: d.Model}, Latency: span(d.LatencyMS),
@@ -132,7 +132,7 @@ func (d *Deployment) record(name string) (store.Function, error) {
 }
 
 func unprintable(s string) bool {
-	return len(s) > mostLabel || strings.ContainsFunc(s, func(r rune) bool {
+	return len(s) > maxLabel || strings.ContainsFunc(s, func(r rune) bool {
 		return r < ' ' || r == 0x7f || r == 0xfffd
 	})
 }

@@ -24,7 +24,7 @@ type Client struct {
 // ErrUnreachable is wrapped by errors that say that no server answered.
 var ErrUnreachable = errors.New("the server does not answer")
 
-// Refusal is a server's answer that it will not.
+// Refusal is a server's answer of an error.
 type Refusal struct {
 	Status int // of HTTP
 	Text   string
@@ -33,8 +33,8 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.Text }
 
-// mostAnswer bounds an answer, in bytes.
-const mostAnswer = 16 << 20
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 16 << 20
 
 func (c *Client) do(ctx context.Context, method, path, kind string, body io.Reader, size int64, to any) error {
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.Address+path, body)
@@ -56,7 +56,7 @@ func (c *Client) do(ctx context.Context, method, path, kind string, body io.Read
 		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.Address, errors.Unwrap(err))
 	}
 	defer w.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(w.Body, mostAnswer))
+	b, err := io.ReadAll(io.LimitReader(w.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.Address, err)
 	}

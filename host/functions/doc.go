@@ -1,4 +1,4 @@
-// Package functions lets models be deployed to a server that runs, replaced and deleted: it checks what is sent, keeps
-// it in the store, makes the world grow, and answers over the admin port. How long a new model takes is told by a
-// Predictor.
+// Package functions deploys models to a running server, replaces and deletes them. It checks what is sent, keeps it in
+// the store, adds it to the server's spec, and answers over the admin port. A Predictor finds out how long a new model
+// takes.
 package functions

@@ -9,10 +9,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// mostNames bounds the functions whose events are kept: those of the function that has been silent longest go first.
-const mostNames = 1000
+// maxNames bounds the functions whose events are kept: those of the function without events for longest are dropped
+// first.
+const maxNames = 1000
 
-// events keeps the latest events of every function, made from what the engine is told and decides.
+// events keeps the latest events of every function, made from the inputs and decisions of the engine.
 type events struct {
 	mu    sync.Mutex
 	each  int // of a function
@@ -21,28 +22,28 @@ type events struct {
 
 	// Owned by the engine's owner.
 	spec      *serving.Spec
-	instances map[serving.InstanceID]*watched
-	apps      map[serving.AppID]*cold
+	instances map[serving.InstanceID]*instanceState
+	apps      map[serving.AppID]*appState
 }
 
-// watched is an instance of which something may be said yet.
-type watched struct {
+// instanceState is an instance that runs.
+type instanceState struct {
 	app      serving.AppID
 	launched serving.Time
 	ready    bool
 }
 
-// cold is how an app stands.
-type cold struct {
+// appState says whether an app has instances, and which queries found none.
+type appState struct {
 	ready int          // instances
-	since serving.Time // the first query came that found none
-	waits int          // queries that did
+	since serving.Time // when the first query came that found none
+	waits int          // queries that found none since the last was ready
 }
 
 func newEvents(each int, spec *serving.Spec) *events {
 	return &events{
-		each: each, rings: make(map[string][]Event), spec: spec, instances: make(map[serving.InstanceID]*watched),
-		apps: make(map[serving.AppID]*cold),
+		each: each, rings: make(map[string][]Event), spec: spec, instances: make(map[serving.InstanceID]*instanceState),
+		apps: make(map[serving.AppID]*appState),
 	}
 }
 
@@ -58,7 +59,7 @@ func (e *events) add(name, kind, text string) {
 		ring[n-1].Count++
 		return
 	}
-	if ring == nil && len(e.rings) >= mostNames {
+	if ring == nil && len(e.rings) >= maxNames {
 		oldest := ""
 		for other, r := range e.rings {
 			if o := e.rings[oldest]; o == nil || r[len(r)-1].Seq < o[len(o)-1].Seq {
@@ -107,16 +108,16 @@ func (e *events) observe(now serving.Time, in []engine.Input, out []engine.Decis
 	}
 }
 
-func (e *events) app(a serving.AppID) *cold {
+func (e *events) app(a serving.AppID) *appState {
 	c := e.apps[a]
 	if c == nil {
-		c = &cold{}
+		c = &appState{}
 		e.apps[a] = c
 	}
 	return c
 }
 
-func (e *events) say(a serving.AppID, kind, format string, args ...any) {
+func (e *events) addf(a serving.AppID, kind, format string, args ...any) {
 	e.add(e.spec.Apps[a].Name, kind, fmt.Sprintf(format, args...))
 }
 
@@ -129,21 +130,21 @@ func (e *events) changed(now serving.Time, x *engine.Input) {
 	}
 	switch x.Change {
 	case engine.VariantReady:
-		e.say(i.app, "ready", "%s on instance %d", e.variant(x.Variant), x.Instance)
+		e.addf(i.app, "ready", "%s on instance %d", e.variant(x.Variant), x.Instance)
 		if i.ready {
 			return
 		}
 		i.ready = true
 		c := e.app(i.app)
 		if c.ready++; c.ready == 1 && c.waits > 0 {
-			e.say(i.app, "cold start", "%d queries came while no instance was ready, the first %v ago", c.waits,
+			e.addf(i.app, "cold start", "%d queries came while no instance was ready, the first %v ago", c.waits,
 				now.Sub(c.since).Round(time.Millisecond))
 			c.waits = 0
 		}
 	case engine.LoadFailed:
-		e.say(i.app, "failure", "%s could not be loaded on instance %d", e.variant(x.Variant), x.Instance)
+		e.addf(i.app, "failure", "%s could not be loaded on instance %d", e.variant(x.Variant), x.Instance)
 	case engine.Lost:
-		e.say(i.app, "failure", "instance %d was lost", x.Instance)
+		e.addf(i.app, "failure", "instance %d was lost", x.Instance)
 	}
 }
 
@@ -151,8 +152,8 @@ func (e *events) decided(now serving.Time, d *engine.Decision) {
 	switch d.Kind {
 	case engine.LaunchInstance:
 		a := e.spec.Stages[d.Launch.Stage].App
-		e.instances[d.Instance] = &watched{app: a, launched: now}
-		e.say(a, "launch", "instance %d on %s, %d cores, batches of up to %d: %s", d.Instance,
+		e.instances[d.Instance] = &instanceState{app: a, launched: now}
+		e.addf(a, "launch", "instance %d on %s, %d cores, batches of up to %d: %s", d.Instance,
 			e.spec.Workers[d.Launch.Key.Worker].Name, d.Launch.Cores, d.Launch.BatchLimit, d.Reason)
 	case engine.StopInstance:
 		i := e.instances[d.Instance]
@@ -162,7 +163,7 @@ func (e *events) decided(now serving.Time, d *engine.Decision) {
 		if i.ready {
 			e.app(i.app).ready--
 		}
-		e.say(i.app, "stop", "instance %d after %v: %s", d.Instance, now.Sub(i.launched).Round(time.Millisecond),
+		e.addf(i.app, "stop", "instance %d after %v: %s", d.Instance, now.Sub(i.launched).Round(time.Millisecond),
 			d.Reason)
 		delete(e.instances, d.Instance)
 	case engine.LoadVariant, engine.UnloadVariant:
@@ -171,7 +172,7 @@ func (e *events) decided(now serving.Time, d *engine.Decision) {
 			if d.Kind == engine.UnloadVariant {
 				kind = "unload"
 			}
-			e.say(i.app, kind, "%s on instance %d: %s", e.variant(d.Variant), d.Instance, d.Reason)
+			e.addf(i.app, kind, "%s on instance %d: %s", e.variant(d.Variant), d.Instance, d.Reason)
 		}
 	case engine.EndQuery:
 		if d.App < 0 || int(d.App) >= len(e.spec.Apps) {
@@ -179,10 +180,10 @@ func (e *events) decided(now serving.Time, d *engine.Decision) {
 		}
 		switch d.Outcome {
 		case serving.Failed, serving.Dropped, serving.Refused:
-			e.say(d.App, "failure", "queries %s: %s", d.Outcome, d.Reason)
+			e.addf(d.App, "failure", "queries %s: %s", d.Outcome, d.Reason)
 		case serving.Served:
 			if d.Late {
-				e.say(d.App, "late", "queries answered after their deadline")
+				e.addf(d.App, "late", "queries answered after their deadline")
 			}
 		}
 	}

@@ -60,10 +60,10 @@ stop: instance 1 after 200ms: no longer in the plan x1
 	if all, _ = e.of("f", all[4].Seq, 100); len(all) != 1 || all[0].Text != "9" {
 		t.Errorf("%s", show(all))
 	}
-	for n := range mostNames + 10 {
+	for n := range maxNames + 10 {
 		e.add(fmt.Sprint(n), "deploy", "")
 	}
-	if len(e.rings) != mostNames {
+	if len(e.rings) != maxNames {
 		t.Errorf("events of %d functions are kept", len(e.rings))
 	}
 	if _, known := e.of("f", 0, 1); known {

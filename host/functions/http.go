@@ -16,13 +16,13 @@ import (
 
 // Limits of the handler.
 const (
-	mostBody   = 64 << 10         // bytes of a deployment
-	mostEvents = 1000             // in one answer
-	silence    = 30 * time.Second // of a client that sends a model
-	patience   = 5 * time.Minute  // for a deployment, measuring included
+	maxDeployment = 64 << 10         // bytes of a deployment
+	maxEvents     = 1000             // in one answer
+	readTimeout   = 30 * time.Second // of a client that sends a model
+	deployTimeout = 5 * time.Minute  // for a deployment, measuring included
 )
 
-// Handler answers on the admin port. It asks nobody who they are: see server.Guard.
+// Handler answers on the admin port. A model has at most largest bytes. Whoever mounts it guards it: see server.Guard.
 func Handler(m *Manager, largest int64) http.Handler {
 	h := &handler{m: m, largest: largest}
 	mux := http.NewServeMux()
@@ -66,14 +66,14 @@ func answer(do func(http.ResponseWriter, *http.Request) (any, error)) http.Handl
 	}
 }
 
-// awake is a body whose sender may take its time, but not fall silent.
-type awake struct {
+// deadlineReader is a body that may arrive slowly: every read has readTimeout for itself.
+type deadlineReader struct {
 	io.Reader
 	c *http.ResponseController
 }
 
-func (a awake) Read(p []byte) (int, error) {
-	_ = a.c.SetReadDeadline(time.Now().Add(silence))
+func (a deadlineReader) Read(p []byte) (int, error) {
+	_ = a.c.SetReadDeadline(time.Now().Add(readTimeout))
 	return a.Reader.Read(p)
 }
 
@@ -86,7 +86,7 @@ func (h *handler) putModel(w http.ResponseWriter, r *http.Request) (any, error) 
 		return nil, oip.Errorf(oip.TooLarge, "",
 			"the model has %d bytes, the limit of this server (server.limits.model) is %d", r.ContentLength, h.largest)
 	}
-	if err := h.m.PutModel(sum, awake{r.Body, http.NewResponseController(w)}, h.largest); err != nil {
+	if err := h.m.PutModel(sum, deadlineReader{r.Body, http.NewResponseController(w)}, h.largest); err != nil {
 		return nil, err
 	}
 	return map[string]string{"model_sha256": sum}, nil
@@ -104,7 +104,7 @@ func (h *handler) deploy(w http.ResponseWriter, r *http.Request) (any, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, oip.Errorf(oip.Invalid, "Content-Type", "want application/json")
 	}
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody))
+	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxDeployment))
 	in.DisallowUnknownFields()
 	var d Deployment
 	err := in.Decode(&d)
@@ -114,13 +114,13 @@ func (h *handler) deploy(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 	}
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return nil, oip.Errorf(oip.TooLarge, "", "a deployment has at most %d bytes", mostBody)
+		return nil, oip.Errorf(oip.TooLarge, "", "a deployment has at most %d bytes", maxDeployment)
 	}
 	if err != nil {
 		return nil, oip.Errorf(oip.Invalid, "", "the body is no deployment: %v", err)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // all is read, and it takes a while
-	ctx, done := context.WithTimeout(r.Context(), patience)
+	ctx, done := context.WithTimeout(r.Context(), deployTimeout)
 	defer done()
 	name := r.PathValue("name")
 	if err := h.m.Deploy(ctx, name, &d); err != nil {
@@ -149,7 +149,7 @@ func (h *handler) logs(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number("limit", 100, mostEvents)
+	limit, err := number("limit", 100, maxEvents)
 	if err != nil {
 		return nil, err
 	}

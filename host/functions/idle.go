@@ -33,7 +33,7 @@ type idleRecord struct {
 	Memory []byte        `json:"memory"`
 }
 
-// idleMark tells whether something has changed since an app was saved.
+// idleMark is how an app stood when it was saved: it is saved again when that has changed.
 type idleMark struct {
 	app   serving.AppID
 	calls int
@@ -63,8 +63,8 @@ func OpenIdleTimes(s *store.Functions, now time.Time) (x *IdleTimes, lost []erro
 	return x, lost, err
 }
 
-// Recall returns what was kept of the open apps of a world, once. What read refuses is left out, with its error in
-// lost.
+// Recall returns what was kept of the open apps of a spec; each app's once. What read refuses is left out, with its
+// error in lost.
 func (x *IdleTimes) Recall(spec *serving.Spec, now time.Time, read func(*engine.Recalled) error) (out []engine.Recalled,
 	lost []error) {
 	for a := range spec.Apps {

@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Predictor tells how long a model takes before anybody has called it.
+// Predictor finds out how long a model takes before anybody has called it.
 type Predictor interface {
 	// Predict returns latencies of the subject's variant, under its name, on the device types of its spec on which it
 	// may run.
@@ -37,20 +37,21 @@ type Subject struct {
 	*repository.Described
 }
 
-// Host is the running server in which functions live.
+// Host is the running server that functions are deployed to.
 type Host interface {
-	// Bind says which file a variant is run from, before anything asks for it. It may be said again, of a variant that
-	// was never run.
+	// Bind says which file a variant is run from, before anything launches it. It may be called again for a variant
+	// that was never run.
 	Bind(v serving.VariantID, path string, batched bool)
-	// Feasible tells why no plan could be made for a world; nil when one can.
+	// Feasible returns the reason why no plan could be made after a growth; nil when one can.
 	Feasible(ctx context.Context, g *engine.Growth) error
-	// Grow puts a larger world into force, with what there is to know of the functions that are open in it.
+	// Grow puts a larger spec into force. open lists all functions that are open in it.
 	Grow(g *engine.Growth, open []Live) error
-	// Watch tells how the newest version of a function stands.
-	Watch(l *Live) (state string, ready int)
+	// State is one of Planning, Starting, Ready, Idle and Failing, of a function's newest version. ready counts the
+	// instances that answer.
+	State(l *Live) (state string, ready int)
 }
 
-// Live is a function in the world.
+// Live is a function that is deployed, with its app and the variant of its newest version.
 type Live struct {
 	store.Function
 	*repository.Described
@@ -62,13 +63,13 @@ type Live struct {
 type Config struct {
 	Store     *store.Functions
 	Predictor Predictor // nil where latency is learned while serving
-	// Quick tells the same sooner and less well, for deployments that ask for it; nil for none.
+	// Quick finds out the same sooner and less exactly, for deployments that ask for it; nil for none.
 	Quick     Predictor
 	Statistic profile.Statistic
 	// Spec and Measurements are of the apps that are there without being deployed.
 	Spec         *serving.Spec
 	Measurements serving.Measurements
-	App          serving.App // what functions have in common: late policy, slack, queue limit
+	App          serving.App // what all functions share: late policy, slack, queue limit
 	Events       int         // kept of every function; 0 means 256
 }
 
@@ -78,71 +79,72 @@ type Manager struct {
 	host Host
 	log  *events
 
-	changing chan struct{} // holds one token: the right to change the world
+	changing chan struct{} // of capacity 1: holds a token while the spec is being changed
 
-	mu       sync.Mutex
-	spec     *serving.Spec
-	measured serving.Measurements
-	live     map[string]*Live
-	lost     map[string]error // functions of the store that could not be restored
-	given    map[string]int   // by name: the version whose prediction stays, since measuring has failed
+	mu              sync.Mutex
+	spec            *serving.Spec
+	measured        serving.Measurements
+	live            map[string]*Live
+	unrestored      map[string]error // functions of the store that could not be restored
+	keptPredictions map[string]int   // by name: the version whose prediction stays, since measuring has failed
 }
 
-// Restore returns a manager with the functions that the store has. World then is the world with them, and Bind tells
-// the host of their files; nothing runs yet. What cannot be restored, because its file was damaged or its name is that
-// of an app, is left out and listed by Lost.
+// Restore returns a manager with the functions that the store has, and binds their files. Nothing runs yet: the engine
+// is to begin with Current. A function that cannot be restored, because its file is damaged or its name is that of an
+// app, is left out and listed by Unrestored.
 func Restore(ctx context.Context, c Config, host Host) (*Manager, error) {
 	if c.Events <= 0 {
 		c.Events = 256
 	}
 	m := &Manager{
 		c: c, host: host, changing: make(chan struct{}, 1), spec: c.Spec, measured: c.Measurements,
-		live: make(map[string]*Live), lost: make(map[string]error), given: make(map[string]int),
+		live: make(map[string]*Live), unrestored: make(map[string]error), keptPredictions: make(map[string]int),
 	}
 	list, err := c.Store.List()
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range list {
-		if m.named(x.Name) != serving.None {
-			m.lost[x.Name] = fmt.Errorf("function %q: it has the name of an app of the server's configuration", x.Name)
+		if m.configuredApp(x.Name) != serving.None {
+			m.unrestored[x.Name] = fmt.Errorf(
+				"function %q: it has the name of an app of the server's configuration", x.Name)
 			continue
 		}
 		err := c.Store.CheckModel(x.Model)
-		var n *next
+		var n *grown
 		var l *Live
 		if err == nil {
-			n, l, err = m.added(ctx, x, false)
+			n, l, err = m.withFunction(ctx, x, false)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			m.lost[x.Name] = fmt.Errorf("function %q: %w", x.Name, err)
+			m.unrestored[x.Name] = fmt.Errorf("function %q: %w", x.Name, err)
 		default:
-			m.take(n, l)
+			m.adopt(n, l)
 		}
 	}
 	m.log = newEvents(c.Events, m.spec)
 	return m, nil
 }
 
-// Lost says which functions of the store could not be restored, and why.
-func (m *Manager) Lost() []error {
+// Unrestored has an error for every function of the store that could not be restored.
+func (m *Manager) Unrestored() []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Collect(maps.Values(m.lost))
+	return slices.Collect(maps.Values(m.unrestored))
 }
 
-// World is the present world: for the engine to begin with.
-func (m *Manager) World() (*engine.Growth, []Live, error) {
+// Current is the spec with all functions, what is believed of it, and the functions: what an engine begins with.
+func (m *Manager) Current() (*engine.Growth, []Live, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g, err := m.growth(m.spec, m.measured)
 	return g, m.all(), err
 }
 
-// growth is a world with what is believed of it.
+// growth is a spec with what is believed of it.
 func (m *Manager) growth(spec *serving.Spec, measured serving.Measurements) (*engine.Growth, error) {
 	g := &engine.Growth{Spec: spec, Measurements: measured}
 	if m.c.Predictor == nil && len(measured.Latency) == 0 {
@@ -166,8 +168,8 @@ func (m *Manager) all() []Live {
 	return out
 }
 
-// named returns the open app of a name that was not deployed, or None.
-func (m *Manager) named(name string) serving.AppID {
+// configuredApp returns the app of a name that is the configuration's and not a function, or None.
+func (m *Manager) configuredApp(name string) serving.AppID {
 	for a := range m.c.Spec.Apps {
 		if m.c.Spec.Apps[a].Name == name {
 			return serving.AppID(a)
@@ -176,22 +178,22 @@ func (m *Manager) named(name string) serving.AppID {
 	return serving.None
 }
 
-// next is a world to come.
-type next struct {
+// grown is a spec that is not in force yet.
+type grown struct {
 	spec     *serving.Spec
 	measured serving.Measurements
 }
 
-func (m *Manager) take(n *next, l *Live) {
+func (m *Manager) adopt(n *grown, l *Live) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.spec, m.measured, m.live[l.Name] = n.spec, n.measured, l
-	delete(m.lost, l.Name)
+	delete(m.unrestored, l.Name)
 }
 
-// added is the world with a function of the store in it, in place of the version before, and the function's latency
-// predicted where the record has none; quickly, if that is possible.
-func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*next, *Live, error) {
+// withFunction is the spec with a function of the store in it, in place of the version before. Its latency is measured
+// or predicted where the record has none, with Config.Quick if quick is set and it can.
+func (m *Manager) withFunction(ctx context.Context, x store.Function, quick bool) (*grown, *Live, error) {
 	path := m.c.Store.ModelPath(x.Model.SHA256)
 	d, err := repository.Describe(path)
 	if err != nil {
@@ -221,7 +223,7 @@ func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*nex
 	if err := fits(m.spec, v.MemoryBytes); err != nil {
 		return nil, nil, err
 	}
-	n, l := &next{}, &Live{Function: x, Described: d}
+	n, l := &grown{}, &Live{Function: x, Described: d}
 	m.mu.Lock()
 	n.spec, n.measured = m.spec, m.measured
 	if was := m.live[x.Name]; was != nil {
@@ -274,7 +276,7 @@ func (m *Manager) added(ctx context.Context, x store.Function, quick bool) (*nex
 	return n, l, nil
 }
 
-// withProfile adds what a record says of a variant's latency to measurements.
+// withProfile adds a record's latencies of a variant to measurements.
 func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurements,
 	record json.RawMessage) (serving.Measurements, error) {
 	var f profiler.File
@@ -303,7 +305,7 @@ func withProfile(spec *serving.Spec, v serving.VariantID, to serving.Measurement
 	return to, nil
 }
 
-// without takes out what measurements say of a variant.
+// without returns measurements without those of a variant.
 func without(m serving.Measurements, v serving.VariantID) serving.Measurements {
 	m.Latency = slices.DeleteFunc(slices.Clone(m.Latency), func(p serving.LatencyPoint) bool { return p.Variant == v })
 	m.Load = slices.DeleteFunc(slices.Clone(m.Load), func(l serving.LoadPoint) bool { return l.Variant == v })
@@ -323,7 +325,7 @@ func fits(spec *serving.Spec, bytes int64) error {
 	return oip.Errorf(oip.Invalid, "memory_bytes", "the model takes %d bytes, the largest machine has %d", bytes, most)
 }
 
-// change runs do with the right to change the world.
+// change runs do while nothing else changes the spec.
 func (m *Manager) change(ctx context.Context, do func() error) error {
 	select {
 	case m.changing <- struct{}{}:
@@ -347,7 +349,7 @@ func (m *Manager) PutModel(sum string, r io.Reader, limit int64) error {
 	return err
 }
 
-// HasModel tells whether a model has been sent.
+// HasModel reports whether a model has been sent.
 func (m *Manager) HasModel(sum string) bool { return m.c.Store.HasModel(sum) }
 
 // Deploy makes a function of a model that has been sent, in place of the version before. When it returns nil the
@@ -361,7 +363,7 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 	if err != nil {
 		return err
 	}
-	if m.named(name) != serving.None {
+	if m.configuredApp(name) != serving.None {
 		return oip.Errorf(oip.Invalid, "name",
 			"%q is an app of the server's configuration: give the function another name", name)
 	}
@@ -375,7 +377,7 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 		return err
 	}
 	x.Deployed = time.Now().UTC().Truncate(time.Millisecond)
-	n, l, err := m.added(ctx, x, d.Profile == Predict)
+	n, l, err := m.withFunction(ctx, x, d.Profile == Predict)
 	if err != nil {
 		return err
 	}
@@ -393,19 +395,19 @@ func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error 
 		return err
 	}
 	// Kept: from here on it goes through, whoever still listens.
-	m.take(n, l)
+	m.adopt(n, l)
 	m.log.add(name, "deploy", fmt.Sprintf("version %d, model %.12s, %d bytes", x.Version, x.Model.SHA256,
 		x.Model.Bytes))
 	return m.grow(g)
 }
 
-// Delete takes a function out of the store and the world. What it has accepted is answered.
+// Delete takes a function out of the store and out of service. Queries that it has accepted are answered.
 func (m *Manager) Delete(ctx context.Context, name string) error {
 	return m.change(ctx, func() error {
 		m.mu.Lock()
 		l := m.live[name]
-		spec, measured, lost := m.spec, m.measured, m.lost[name]
-		delete(m.lost, name)
+		spec, measured, lost := m.spec, m.measured, m.unrestored[name]
+		delete(m.unrestored, name)
 		m.mu.Unlock()
 		if l == nil && lost == nil {
 			return unknown(name)
@@ -470,7 +472,7 @@ func (m *Manager) Get(name string) (Status, error) {
 }
 
 func (m *Manager) status(l *Live) Status {
-	state, ready := m.host.Watch(l)
+	state, ready := m.host.State(l)
 	profile := ""
 	if l.Profile != nil {
 		if profile = ByMeasuring; l.Predicted {

@@ -46,7 +46,7 @@ func (h *host) Grow(g *engine.Growth, open []Live) error {
 	return h.plane
 }
 
-func (h *host) Watch(*Live) (string, int) { return Ready, 1 }
+func (h *host) State(*Live) (string, int) { return Ready, 1 }
 
 // fixed is a Predictor that says how many us an item takes, and counts how often it is asked.
 type fixed struct {
@@ -191,15 +191,16 @@ func TestDeployments(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newRig(t, dir)
-	w, live, err := again.m.World()
+	w, live, err := again.m.Current()
 	if err != nil || len(live) != 1 || live[0].Version != 2 || len(w.Spec.Apps) != 2 ||
 		w.Profile.Latency(live[0].Variant, 0, 1, 1) != 3*time.Millisecond || again.asked != 0 {
 		t.Errorf("%+v, %v, asked %d times", live, err, again.asked)
 	}
-	if lost := again.m.Lost(); len(lost) != 1 || !strings.Contains(lost[0].Error(), `"h"`) {
+	if lost := again.m.Unrestored(); len(lost) != 1 || !strings.Contains(lost[0].Error(), `"h"`) {
 		t.Errorf("%v", lost)
 	}
-	if err := errors.Join(again.c.Delete(ctx, "h"), again.c.Delete(ctx, "f")); err != nil || len(again.m.Lost()) != 0 {
+	if err := errors.Join(again.c.Delete(ctx, "h"), again.c.Delete(ctx, "f")); err != nil ||
+		len(again.m.Unrestored()) != 0 {
 		t.Error(err)
 	}
 	if list, err := again.store.List(); err != nil || len(list) != 0 {
@@ -290,7 +291,7 @@ func TestHandlerRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"PUT", PathFunctions + "f", "application/json", `{"latency_ms": 1, "more": 2}`, 400},
 		{"PUT", PathFunctions + "f", "application/json", `{"latency_ms": 1} {}`, 400},
 		{
-			"PUT", PathFunctions + "f", "application/json", `{"labels": {"a": "` + strings.Repeat("x", mostBody) +
+			"PUT", PathFunctions + "f", "application/json", `{"labels": {"a": "` + strings.Repeat("x", maxDeployment) +
 				`"}}`, 413,
 		},
 		{

@@ -12,20 +12,20 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Predicted is a Predictor that sums up what the model's operators take (INFless §3.3), with the paper's tenth on top.
-// Operators that nobody has measured on this host are, once, by themselves.
+// Predicted is a Predictor that adds up the times of the model's operators (INFless §3.3), with the paper's tenth on
+// top. Operators that are not in the store are measured, each by itself.
 type Predicted struct {
 	Runtime operators.Runtime
 	Store   *operators.Store
 	Host    profiler.Host
 	Cores   int // threads of a run on a whole machine; 0 means one
-	// Runs tells whether a worker runs models with Runtime: others cannot be predicted.
+	// Runs reports whether a worker runs models with Runtime: others cannot be predicted.
 	Runs func(serving.WorkerID) bool
 }
 
-// briefly is how long an operator is measured that nobody has seen, once: somebody waits for it, and the model is
-// measured in whole later.
-var briefly = operators.Effort{Time: 5 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 5, Max: 1000}
+// quickEffort bounds the measurement of an operator that is not in the store: a deployment waits for it, and the model
+// is measured as a whole later.
+var quickEffort = operators.Effort{Time: 5 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 5, Max: 1000}
 
 // Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails where some operator
 // cannot be run by itself.
@@ -45,8 +45,8 @@ func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, er
 	}
 	v := &s.Spec.Variants[s.Variant]
 	got, err := operators.Predict(ctx, operators.Config{
-		Runtime: p.Runtime, Store: p.Store, Rounds: 1, Effort: briefly,
-	}, s.Path, doublings(v.MaxBatch), threads)
+		Runtime: p.Runtime, Store: p.Store, Rounds: 1, Effort: quickEffort,
+	}, s.Path, batchSizes(v.MaxBatch), threads)
 	if err != nil {
 		return nil, err
 	}
@@ -68,15 +68,15 @@ func (p *Predicted) Predict(ctx context.Context, s *Subject) (*profiler.File, er
 	return out, nil
 }
 
-// doublings are 1, 2, 4, ... and most itself.
-func doublings(most int) (out []int) {
+// batchSizes are 1, 2, 4, ... and most itself.
+func batchSizes(most int) (out []int) {
 	for n := 1; n < most; n *= 2 {
 		out = append(out, n)
 	}
 	return append(out, most)
 }
 
-// place is where a model's latency on a type of machine, or on a part of one, is found out.
+// place is where a model is measured: a worker of a device type, with the threads that a run may use.
 type place struct {
 	device serving.DeviceTypeID
 	worker serving.WorkerID

@@ -11,16 +11,16 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
-// refineLook is how often it is looked whether a function is to be measured that was deployed by prediction, and
-// quietLooks how many looks in a row have to find nothing to do before that.
+// A function that was deployed with predicted latencies is measured once the server has been idle idleLooks times in a
+// row, at looks refineLook apart.
 const (
 	refineLook = time.Second
-	quietLooks = 3
+	idleLooks  = 3
 )
 
-// Refine measures, one by one, functions that were deployed with predicted latencies, while quiet says that nothing is
-// served, and puts what was measured in the place of what was predicted. It returns when ctx ends.
-func (m *Manager) Refine(ctx context.Context, quiet func() bool) {
+// Refine measures, one by one, functions that were deployed with predicted latencies, while idle reports that nothing
+// is served, and replaces what was predicted by what was measured. It returns when ctx ends.
+func (m *Manager) Refine(ctx context.Context, idle func() bool) {
 	if m.c.Predictor == nil {
 		return
 	}
@@ -33,12 +33,12 @@ func (m *Manager) Refine(ctx context.Context, quiet func() bool) {
 		case <-tick.C:
 		}
 		l := m.unmeasured()
-		if l == nil || !quiet() {
+		if l == nil || !idle() {
 			looks = 0
-		} else if looks++; looks >= quietLooks {
+		} else if looks++; looks >= idleLooks {
 			looks = 0
 			if err := m.refine(ctx, l); err != nil && ctx.Err() == nil {
-				m.tried(l)
+				m.keepPrediction(l)
 				m.log.add(l.Name, "measure", err.Error())
 			}
 		}
@@ -50,18 +50,18 @@ func (m *Manager) unmeasured() *Live {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, l := range m.live {
-		if l.Predicted && m.given[l.Name] != l.Version {
+		if l.Predicted && m.keptPredictions[l.Name] != l.Version {
 			return l
 		}
 	}
 	return nil
 }
 
-// tried takes note that the prediction of a version stays.
-func (m *Manager) tried(l *Live) {
+// keepPrediction notes that a version is not to be measured again.
+func (m *Manager) keepPrediction(l *Live) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.given[l.Name] = l.Version
+	m.keptPredictions[l.Name] = l.Version
 }
 
 // refine measures a function and plans with that from now on. Where no plan can be made with it, the prediction stays:
@@ -81,7 +81,7 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 			return fmt.Errorf("it could not be measured, predicted latencies stay: %w", err)
 		}
 		next := *l
-		off, err := wrong(l.Profile, f)
+		off, err := relativeError(l.Profile, f)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 		if err := m.host.Feasible(ctx, g); err != nil {
 			return errors.Join(fmt.Errorf(
 				"predicted latencies stay, %.0f %% off: no plan can be made with what was measured: %w", 100*off, err),
-				m.stays(l, off))
+				m.keepError(l, off))
 		}
 		if there, err := m.c.Store.Amend(next.Function); err != nil || !there {
 			return err
@@ -116,8 +116,8 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 	})
 }
 
-// stays keeps by how much a prediction is off that stays.
-func (m *Manager) stays(l *Live, off float64) error {
+// keepError keeps a prediction, with the share by which it is off.
+func (m *Manager) keepError(l *Live, off float64) error {
 	next := *l
 	next.Off = &off
 	if _, err := m.c.Store.Amend(next.Function); err != nil {
@@ -129,8 +129,8 @@ func (m *Manager) stays(l *Live, off float64) error {
 	return nil
 }
 
-// wrong is the mean relative difference, without its sign, of predicted 95th percentiles from measured ones.
-func wrong(record json.RawMessage, measured *profiler.File) (float64, error) {
+// relativeError is the mean relative difference, without its sign, of predicted 95th percentiles from measured ones.
+func relativeError(record json.RawMessage, measured *profiler.File) (float64, error) {
 	var predicted profiler.File
 	if err := json.Unmarshal(record, &predicted); err != nil {
 		return 0, err

@@ -1,2 +1,3 @@
-// Package store keeps what must survive a run in files.
+// Package store keeps in files what must survive a run: deployed functions and their models, policies, states of
+// streams, idle times, times of operators.
 package store

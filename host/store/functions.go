@@ -80,7 +80,7 @@ func OpenFunctions(dir string) (*Functions, error) {
 		return nil, err
 	}
 	f := &Functions{dir: dir, db: db}
-	if err := errors.Join(syncFolder(dir), f.sweep()); err != nil {
+	if err := errors.Join(syncFolder(dir), f.removeUnused()); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: %s: %w", dir, err), db.Close())
 	}
 	return f, nil
@@ -107,13 +107,13 @@ func (f *Functions) List() (out []Function, err error) {
 // Next returns the version that the next deployment under a name has.
 func (f *Functions) Next(name string) (version int, err error) {
 	err = f.db.View(func(tx *bbolt.Tx) error {
-		version = last(tx, name) + 1
+		version = lastVersion(tx, name) + 1
 		return nil
 	})
 	return version, err
 }
 
-func last(tx *bbolt.Tx, name string) (n int) {
+func lastVersion(tx *bbolt.Tx, name string) (n int) {
 	_ = json.Unmarshal(tx.Bucket(versionTable).Get([]byte(name)), &n)
 	return n
 }
@@ -128,7 +128,7 @@ func (f *Functions) Put(x Function) error {
 		return fmt.Errorf("store: function %q: %w", x.Name, err)
 	}
 	return f.db.Update(func(tx *bbolt.Tx) error {
-		if n := last(tx, x.Name); x.Version != n+1 {
+		if n := lastVersion(tx, x.Name); x.Version != n+1 {
 			return fmt.Errorf("store: function %q: version %d follows %d", x.Name, x.Version, n)
 		}
 		return errors.Join(tx.Bucket(functionTable).Put([]byte(x.Name), b), tx.Bucket(versionTable).Put([]byte(x.Name),

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// sums are what a checksum may be: no path can be made of it.
-var sums = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// checksum is the form of a SHA-256 sum. It holds nothing that means something in a path.
+var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 const (
 	modelEnding  = ".onnx"
@@ -28,21 +28,21 @@ var (
 
 // ModelPath is where the model of a checksum lies, or would lie.
 func (f *Functions) ModelPath(sum string) string {
-	if !sums.MatchString(sum) {
+	if !checksum.MatchString(sum) {
 		return filepath.Join(f.dir, modelsFolder, "none") // which no model is ever called
 	}
 	return filepath.Join(f.dir, modelsFolder, sum+modelEnding)
 }
 
-// HasModel tells whether a model is there.
+// HasModel reports whether a model is there.
 func (f *Functions) HasModel(sum string) bool {
 	_, err := os.Stat(f.ModelPath(sum))
-	return sums.MatchString(sum) && err == nil
+	return checksum.MatchString(sum) && err == nil
 }
 
 // PutModel writes a model of at most limit bytes. It is there in whole when PutModel returns nil, and not there before.
 func (f *Functions) PutModel(sum string, r io.Reader, limit int64) (err error) {
-	if !sums.MatchString(sum) {
+	if !checksum.MatchString(sum) {
 		return fmt.Errorf("store: %.80q is no SHA-256 sum in hexadecimal", sum)
 	}
 	folder := filepath.Join(f.dir, modelsFolder)
@@ -71,7 +71,7 @@ func (f *Functions) PutModel(sum string, r io.Reader, limit int64) (err error) {
 	return syncFolder(folder)
 }
 
-// CheckModel reads a model again and tells what is wrong with it.
+// CheckModel reads a model again and returns an error unless its size and checksum are as recorded.
 func (f *Functions) CheckModel(m Model) error {
 	file, err := os.Open(f.ModelPath(m.SHA256))
 	if err != nil {
@@ -89,9 +89,9 @@ func (f *Functions) CheckModel(m Model) error {
 	return nil
 }
 
-// sweep removes what a process that was killed has left: uploads cut short, models of deployments that never came to
-// be, and models of functions that were deleted or replaced.
-func (f *Functions) sweep() error {
+// removeUnused removes uploads that were cut short and models that no function uses: of deployments that a kill ended,
+// and of functions that were deleted or replaced.
+func (f *Functions) removeUnused() error {
 	list, err := f.List()
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (f *Functions) sweep() error {
 	}
 	for _, x := range files {
 		name := x.Name()
-		ours := strings.HasPrefix(name, uploadPrefix) || sums.MatchString(strings.TrimSuffix(name, modelEnding))
+		ours := strings.HasPrefix(name, uploadPrefix) || checksum.MatchString(strings.TrimSuffix(name, modelEnding))
 		if ours && !wanted[name] {
 			err = errors.Join(err, os.Remove(filepath.Join(folder, name)))
 		}

@@ -56,14 +56,14 @@ func (p *Policies) Err() error {
 	return p.err
 }
 
-// keys are what a key may be: no path can be made of it.
-var keys = regexp.MustCompile(`^[0-9a-f]{16,64}$`)
+// policyKey is the form of a key. It holds nothing that means something in a path.
+var policyKey = regexp.MustCompile(`^[0-9a-f]{16,64}$`)
 
 func (p *Policies) path(key string) string { return filepath.Join(p.dir, key+".json") }
 
 // Get returns the policy made from what key identifies.
 func (p *Policies) Get(key string) (*plan.Policy, bool) {
-	if !keys.MatchString(key) {
+	if !policyKey.MatchString(key) {
 		return nil, false
 	}
 	f, err := os.Open(p.path(key))
@@ -87,7 +87,7 @@ func (p *Policies) Put(key string, x *plan.Policy) {
 }
 
 func (p *Policies) put(key string, x *plan.Policy) error {
-	if !keys.MatchString(key) {
+	if !policyKey.MatchString(key) {
 		return fmt.Errorf("key %q is no key", key)
 	}
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {

@@ -18,16 +18,24 @@ type row struct {
 // floors is the building, top to bottom as in ARCHITECTURE.md. The longest matching pattern decides. A package on one
 // floor may import those below it and, on its own floor, those that share its first folder; sameFloor lists the rest.
 var floors = []row{
-	{7, "cmd/...", false},
-	{7, "cli/...", false},
-	{7, "examples/...", true},
-	{7, "test/...", false},
+	{8, "cmd/...", false},
+	{8, "cli/...", false},
+	{8, "examples/...", true},
+	{8, "test/...", false},
+
+	{7, "host", false}, // the application: it alone knows all that stands below
+	{7, "host/planning", false},
+	{7, "host/policies", false},
+	{7, "host/load", false},
+	{7, "host/demo", false},
 
 	{6, "api/server", false},
 	{6, "operator/...", true},
 	{6, "web/...", true},
 	{6, "host/functions", false},
 	{6, "host/store", false},
+	{6, "host/fault", false},
+	{6, "host/files", false},
 	{6, "runtime/*", false},
 	{6, "provider/*", true},
 	{6, "measure/loadgen", false},
@@ -67,6 +75,8 @@ var floors = []row{
 
 	{0, "algo/*", false},
 	{0, "serving", false},
+	{0, "serving/limits", false},
+	{0, "measure/quantity", false},
 	{0, "tensor", false},     // data types of payloads
 	{0, "tensor/ops", false}, // functions of them, for stages without a model
 }
@@ -95,6 +105,13 @@ var sameFloor = []edge{
 	{"config/...", "models/onnxmodel/...", "a variant's inputs and outputs are read from its file"},
 	{"host/functions", "host/store", "deployed functions are kept in the store"},
 	{"host/functions", "measure/profiler/...", "a model is measured when it is deployed, and its profile kept"},
+	{"host/files", "host/fault", "a file that cannot be read is a fault of a kind"},
+	{"host/planning", "host", "questions about fleets are asked of a configuration that was opened"},
+	{"host/policies", "host", "policies are made by the planner of a configuration that was opened"},
+	{"host/load", "host", "what a load calls are the apps of a configuration that was opened"},
+	{"host/demo", "host", "a demonstration is a program that embeds the host"},
+	{"host/demo", "host/load", "a demonstration sends a load to its server"},
+	{"host/demo", "host/planning", "a demonstration shows its plans"},
 	{"cmd/...", "cli/...", "a program is the command line and nothing else"},
 	{"reproduce/...", "sim/experiment", "a paper's experiment is a sweep"},
 	{"reproduce/...", "measure/report/plot", "a paper's figure is a plot"},

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Service is what the front ends need of the rest of the program. An app is the protocol's model; its variants are
+// what model_version may pin. Its methods may be called by any number of goroutines.
+type Service interface {
+	// Ready reports whether the server as a whole takes queries. It stays true while a variant loads.
+	Ready() bool
+	// Models lists all models, in a fixed order.
+	Models() []*Model
+	// Lookup returns the model with the given name.
+	Lookup(name string) (*Model, bool)
+	// ModelReady reports whether a model, or one version of it, can answer now; version is "" for any.
+	ModelReady(m *Model, version string) bool
+	// Infer answers a query or fails with a *dataplane.Error.
+	Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error)
+	// Load and Unload bring a model up or take it down (repository extension).
+	Load(ctx context.Context, m *Model) error
+	Unload(ctx context.Context, m *Model) error
+	// Statistics returns the counters of a model's versions.
+	Statistics(m *Model) []VersionStatistics
+}
+
+// Model is an app as clients see it.
+type Model struct {
+	Name     string
+	App      serving.AppID
+	Platform string // onnxruntime_onnx, or Ensemble
+	Versions []Version
+	Former   []Version // that were replaced: they may answer until their successor is ready, and cannot be pinned
+	// Earlier are the variants of a pipeline's stages before the last. One of them may be the last to end; none can be
+	// pinned.
+	Earlier []Version
+	// with the batch dimension, -1, first when Batched; nil when unknown: then requests are not checked
+	Inputs   []tensor.Spec
+	Outputs  []tensor.Spec
+	Batched  bool // the first dimension counts items
+	MaxBatch int  // most items of one request
+}
+
+// Ensemble is the platform of apps of several stages: Triton's word for its pipelines.
+const Ensemble = "ensemble"
+
+// backend is what Triton's model configuration says of a model, nothing for a pipeline.
+func (m *Model) backend() string {
+	if m.Platform == Ensemble {
+		return ""
+	}
+	return "onnxruntime"
+}
+
+// Version is a variant as clients see it: they may pin it by its version or by its name.
+type Version struct {
+	Variant  serving.VariantID
+	Name     string
+	Version  string // a decimal number, unique in the model, counted from 1 in the order of the app's variants
+	Accuracy float64
+}
+
+// VersionStatistics are counters since the start, of Triton's statistics extension. Times are in nanoseconds.
+type VersionStatistics struct {
+	Version                            string
+	LastInference                      int64 // ms since 1970
+	InferenceCount, ExecutionCount     uint64
+	Success, SuccessNS, Fail, FailNS   uint64
+	Queue, QueueNS, Compute, ComputeNS uint64
+	Batches                            []BatchStatistics // by batch size, ascending
+}
+
+// BatchStatistics are the counters of one batch size.
+type BatchStatistics struct {
+	Size      uint64
+	Count, NS uint64
+}
+
+// Pin returns the variant that a requested model_version names, by number or by name; serving.None for "".
+func (m *Model) Pin(version string) (serving.VariantID, bool) {
+	if version == "" {
+		return serving.None, true
+	}
+	for _, v := range m.Versions {
+		if v.Version == version || v.Name == version {
+			return v.Variant, true
+		}
+	}
+	return serving.None, false
+}
+
+// Version returns the version of a variant.
+func (m *Model) Version(v serving.VariantID) (Version, bool) {
+	for _, list := range [][]Version{m.Versions, m.Former, m.Earlier} {
+		for _, x := range list {
+			if x.Variant == v {
+				return x, true
+			}
+		}
+	}
+	return Version{}, false
+}

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// documented is the default that a comment names: the text between "Default: " and the end of the clause.
+func documented(comment string) (text string, ok bool) {
+	_, text, ok = strings.Cut(strings.Join(strings.Fields(comment), " "), "Default: ")
+	for _, end := range []string{". ", ", ", "; "} {
+		text, _, _ = strings.Cut(text, end)
+	}
+	return strings.Trim(strings.TrimSuffix(text, "."), "`"), ok
+}
+
+// TestServerDefaultsAreAsDocumented compares what the manual says of a server with a file that says nothing of one.
+func TestServerDefaultsAreAsDocumented(t *testing.T) {
+	f, err := Parse([]byte(small), "x.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := comments(t)
+	compared := 0
+	for _, v := range []reflect.Value{
+		reflect.ValueOf(f.Server), reflect.ValueOf(f.Server.Limits), reflect.ValueOf(f.Telemetry),
+	} {
+		typ := v.Type()
+		for i := range typ.NumField() {
+			field, got := typ.Field(i), v.Field(i)
+			want, ok := documented(docs[typ.Name()].fields[field.Name])
+			switch {
+			case !ok && got.Kind() == reflect.Struct, field.Name == "AdminToken", field.Name == "LatencyBuckets":
+				continue // described field by field, or in words
+			case !ok:
+				t.Errorf("the comment of %s.%s names no default", typ.Name(), field.Name)
+			case want == "none":
+				want = ""
+			}
+			if d := Duration(0); got.Type() == reflect.TypeFor[Duration]() && d.parse(want) == nil {
+				want = d.String() // 2m is written 2m0s, too
+			}
+			if said := fmt.Sprint(got.Interface()); said != want {
+				t.Errorf("%s.%s is %q without a word in the file, documented is %q", typ.Name(), field.Name, said, want)
+			}
+			compared++
+		}
+	}
+	if compared < 20 {
+		t.Errorf("only %d settings were compared", compared)
+	}
+}
+
+// TestAdminAnywhereNeedsAToken: whoever reaches the admin port may not change anything without one.
+func TestAdminAnywhereNeedsAToken(t *testing.T) {
+	const anywhere = "server: {admin: \"0.0.0.0:8002\", admin_anywhere: true%s}\n"
+	if _, err := Parse([]byte(small+fmt.Sprintf(anywhere, "")), "x.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "server.admin_anywhere: needs server.admin_token") {
+		t.Errorf("without a token: %v", err)
+	}
+	if _, err := Parse([]byte(small+fmt.Sprintf(anywhere, ", admin_token: token")), "x.yaml"); err != nil {
+		t.Errorf("with a token: %v", err)
+	}
+}

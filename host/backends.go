@@ -1,0 +1,134 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/runtime/builtin"
+	"github.com/sluice-serving/sluice/runtime/fake"
+	"github.com/sluice-serving/sluice/runtime/native"
+	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/runtime/openinference"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor/ops"
+)
+
+// Kinds of workers.backend in a file.
+const (
+	kindFake   = "fake"
+	kindRemote = "openinference"
+)
+
+// backends are what runs the models and functions of every worker.
+type backends struct {
+	opened  *Opened
+	models  []dataplane.Backend // by WorkerID; nil where no model is run
+	workers []dataplane.Backend // by WorkerID: the same, with functions where they are run
+	local   *onnx.Backend       // nil when no worker runs models in this process
+}
+
+func (b *backends) of(id serving.WorkerID) dataplane.Backend { return b.workers[id] }
+
+// backends makes what the file asks for. Nothing is connected or loaded yet.
+func (o *Opened) backends() (*backends, error) {
+	kinds := o.tables.Backends
+	if len(kinds) != len(o.Spec().Workers) {
+		return nil, fmt.Errorf("this fleet has %d workers, %s describes %d: it can be planned for, not run",
+			len(o.Spec().Workers), o.Name(), len(kinds))
+	}
+	out := &backends{opened: o, models: make([]dataplane.Backend, len(kinds))}
+	functions := o.functions()
+	for at, b := range kinds {
+		var err error
+		switch {
+		case b.Kind == kindFake:
+			out.models[at], err = o.fake(b)
+		case b.Kind == kindRemote:
+			out.models[at], err = o.remote(b)
+		case len(functions) == len(o.tables.Variants) && len(functions) > 0 && o.file.Store == "":
+			// No model will ever run here, so that no runtime is needed.
+		default:
+			if out.local == nil {
+				out.local, err = o.onnx()
+			}
+			out.models[at] = out.local
+		}
+		if err != nil {
+			return nil, err
+		}
+		worker := out.models[at]
+		if len(functions) > 0 && b.Kind != kindFake { // a fake worker has nothing for functions to work on
+			worker = builtin.New(functions, worker)
+		}
+		out.workers = append(out.workers, worker)
+	}
+	return out, nil
+}
+
+// runsHere reports whether a worker runs models in this process.
+func (o *Opened) runsHere(w serving.WorkerID) bool {
+	kind := o.tables.Backends[w].Kind
+	return kind != kindFake && kind != kindRemote
+}
+
+// functions are the variants that are functions, not models.
+func (o *Opened) functions() map[serving.VariantID]*ops.Function {
+	out := make(map[serving.VariantID]*ops.Function)
+	for v := range o.tables.Variants {
+		if f := o.tables.Variants[v].Function; f != nil {
+			out[serving.VariantID(v)] = f
+		}
+	}
+	return out
+}
+
+// onnx runs models in this process.
+func (o *Opened) onnx() (*onnx.Backend, error) {
+	models := make(map[serving.VariantID]onnx.Model)
+	for v, b := range o.tables.Variants {
+		if b.Path != "" {
+			models[serving.VariantID(v)] = onnx.Model{Path: b.Path, NoBatch: !b.Batched}
+		}
+	}
+	b, err := onnx.New(onnx.Config{Models: models})
+	if errors.Is(err, native.ErrMissing) {
+		return nil, fault.Wrap(fault.Missing, err)
+	}
+	return b, err
+}
+
+// fake is a worker that waits as long as its settings say. It finds as much in its input as the stages expect.
+func (o *Opened) fake(b config.Backend) (dataplane.Backend, error) {
+	finds := make(map[serving.VariantID][]fake.Found)
+	for _, st := range o.Spec().Stages {
+		for _, e := range st.Next {
+			for _, v := range st.Variants {
+				if e.Rows != "" {
+					finds[v] = append(finds[v], fake.Found{Name: e.Rows, PerItem: e.FanOut})
+				}
+			}
+		}
+	}
+	return fake.New(fake.Config{
+		Latency: func(_ serving.VariantID, items int) time.Duration {
+			return time.Duration(b.Latency) + time.Duration(items)*time.Duration(b.LatencyPerItem)
+		},
+		Load:      func(serving.VariantID) time.Duration { return time.Duration(b.LoadTime) },
+		ErrorRate: b.ErrorRate, Seed: uint64(b.Seed), Finds: finds,
+	})
+}
+
+// remote connects to a server that speaks the Open Inference Protocol.
+func (o *Opened) remote(b config.Backend) (dataplane.Backend, error) {
+	models := make(map[serving.VariantID]openinference.Model)
+	for v, x := range o.tables.Variants {
+		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version}
+	}
+	return openinference.New(openinference.Config{
+		Address: b.Address, TLS: b.TLS, CA: o.file.Path(b.CA), LoadModels: b.LoadModels, Models: models,
+	})
+}

@@ -1,0 +1,165 @@
+// Package demo has what the demonstrations serve, how they are loaded and how their answers are judged. They are
+// programs around package host like any other: models are trained, measured, served under a load, and the simulator
+// repeats it.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/host/files"
+	"github.com/sluice-serving/sluice/host/load"
+	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Seed is that of the models, and of the load unless another is asked for.
+const Seed = 1
+
+const (
+	// planDelay is what planning for one app on a few workers takes, for the simulator.
+	planDelay = 20 * time.Millisecond
+	// measuredWithin bounds the measurement of one point.
+	measuredWithin = 2 * time.Second
+	// mostRate bounds the load in queries/s: beyond it the load generator and the front end would fill the core that is
+	// left to them, and the demo would measure those.
+	mostRate = 600
+	// connections of the load generator.
+	connections = 2
+)
+
+// Setting is what both demonstrations have in common.
+type Setting struct {
+	Dir       string        // for models, samples, configuration, profile and the record of the run
+	Length    time.Duration // of the load
+	Seed      uint64        // of the load
+	Objective time.Duration // in which a query is to be answered
+}
+
+func (s *Setting) path(name string) string { return filepath.Join(s.Dir, name) }
+
+// Configuration is the path of the sluice.yaml.
+func (s *Setting) Configuration() string { return s.path("sluice.yaml") }
+
+// ProfilePath is that of the profile.
+func (s *Setting) ProfilePath() string { return s.path("profile.json") }
+
+// Record is the path of the run, every query of it.
+func (s *Setting) Record() string { return s.path("run.jsonl") }
+
+// Models is the folder of the models.
+func (s *Setting) Models() string { return s.path("models") }
+
+func (s *Setting) samples() string { return s.path("samples") }
+
+// configure writes the configuration and opens it.
+func (s *Setting) configure(o host.Options, write func(io.Writer) error) (*host.Opened, error) {
+	if err := files.Write(s.Configuration(), write); err != nil {
+		return nil, err
+	}
+	return host.Open(s.Configuration(), o)
+}
+
+// building turns the steps of models that are trained into progress.
+func building(o host.Options) func(stage string, done, total float64) {
+	return func(stage string, done, total float64) {
+		if o.Progress != nil {
+			o.Progress(done/math.Max(total, 1e-9), stage)
+		}
+	}
+}
+
+// Measured takes the profile of an earlier run, if it was measured on this machine and is no older than the models.
+func (s *Setting) Measured(o *host.Opened) (*host.Profiled, bool) {
+	f, err := profiler.ReadFile(s.ProfilePath())
+	if err != nil || !o.MeasuredHere(f) {
+		return nil, false
+	}
+	made, err1 := os.Stat(filepath.Join(s.Models(), "ladder.json"))
+	measured, err2 := os.Stat(s.ProfilePath())
+	if err1 != nil || err2 != nil || measured.ModTime().Before(made.ModTime()) {
+		return nil, false
+	}
+	p, err := o.ProfileOf(f)
+	return p, err == nil
+}
+
+// Measure measures every variant at every batch size that ends within the objective.
+func (s *Setting) Measure(ctx context.Context, o *host.Opened) (*host.Profiled, error) {
+	f, err := o.Measure(ctx, host.Measuring{File: s.ProfilePath(), Tune: func(c *profiler.Config) {
+		c.MaxTime = measuredWithin
+		c.Bound = func(serving.VariantID) time.Duration { return s.Objective }
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return o.ProfileOf(f)
+}
+
+// Drive serves a plan, sends the load to the server over gRPC as soon as it is ready, and stops it. prepare may change
+// how the load is sent; done is called while the server still runs. Every query is written to Record.
+func (s *Setting) Drive(ctx context.Context, p *host.Planned, o host.ServerOptions, spec *workload.Spec,
+	prepare func(*load.Loader), done func(*host.Server)) (_ *loadgen.Result, err error) {
+	server, err := p.NewServer(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	serving, stop := context.WithCancel(ctx)
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Serve(serving) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-stopped)
+	}()
+	r, err := s.send(ctx, p, server, spec, prepare)
+	if err != nil {
+		return nil, err
+	}
+	done(server)
+	return r, files.Write(s.Record(), r.WriteRecords)
+}
+
+// send sends the load to a server.
+func (s *Setting) send(ctx context.Context, p *host.Planned, server *host.Server, spec *workload.Spec,
+	prepare func(*load.Loader)) (*loadgen.Result, error) {
+	address := "grpc://" + server.GRPCAddr()
+	client, err := loadgen.Dial(address, connections)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	l := load.For(p.Opened)
+	l.Client, l.Options.Name, l.Options.Seed = client, "live", s.Seed
+	if err := l.Samples(ctx, address, s.samples(), s.Seed); err != nil {
+		return nil, err
+	}
+	prepare(l)
+	if err := server.WaitReady(ctx); err != nil {
+		return nil, err
+	}
+	progress := p.Options().Progress
+	r, err := l.Send(ctx, spec, func(x loadgen.Progress) {
+		progress(float64(x.Sent)/float64(max(x.Total, 1)),
+			fmt.Sprintf("%d sent, %d under way", x.Sent, x.Outstanding))
+	})
+	if err == nil && r.Interrupted {
+		err = errors.New("interrupted")
+	}
+	return r, err
+}
+
+// Predict simulates the arrivals of the run that was recorded.
+func (s *Setting) Predict(p *host.Planned) (*report.Report, error) {
+	_, predicted, err := p.SimulateRun(host.Simulation{Seed: s.Seed, PlanDelay: planDelay}, s.Record())
+	return predicted, err
+}

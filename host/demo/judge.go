@@ -1,0 +1,78 @@
+package demo
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Tally counts the digits in the scenes that were answered.
+type Tally struct {
+	There int // in the scenes
+	Found int // by the detector
+	Right int // found where they are and read rightly
+}
+
+// Precision is the share of the digits found that are right.
+func (t Tally) Precision() float64 { return share(t.Right, t.Found) }
+
+// Recall is the share of the digits that are there which are right.
+func (t Tally) Recall() float64 { return share(t.Right, t.There) }
+
+func share(part, whole int) float64 { return float64(part) / float64(max(whole, 1)) }
+
+// reading counts digits while answers come in.
+type reading struct {
+	mu    sync.Mutex
+	tally Tally
+}
+
+// Tally is what has been counted until now.
+func (r *reading) Tally() Tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tally
+}
+
+func (r *reading) add(there, found, right int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tally.There += there
+	r.tally.Found += found
+	r.tally.Right += right
+}
+
+// judge holds an answer against the scene: it is right when all digits were found where they are and read rightly, and
+// nothing besides.
+func (s *Scenes) judge(outputs []tensor.Tensor, sample int) bool {
+	centres, labels := readAnswer(outputs)
+	scene := &s.scenes[sample]
+	right := 0
+	for i, of := range scene.Match(centres) {
+		if of >= 0 && i < len(labels) && labels[i] == scene.Digits[of].Label {
+			right++
+		}
+	}
+	s.add(len(scene.Digits), len(centres), right)
+	return right == len(scene.Digits) && right == len(centres)
+}
+
+// readAnswer takes the centres of boxes, in pixels, and the labels out of an answer.
+func readAnswer(outputs []tensor.Tensor) (centres [][2]float32, labels []int64) {
+	for _, o := range outputs {
+		switch {
+		case o.Name == "where" && o.DType == tensor.FP32:
+			for b := o.Data; len(b) >= 16; b = b[16:] {
+				at := func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])) }
+				centres = append(centres, [2]float32{(at(0) + at(2)) / 2, (at(1) + at(3)) / 2})
+			}
+		case o.Name == "label" && o.DType == tensor.Int64:
+			for b := o.Data; len(b) >= 8; b = b[8:] {
+				labels = append(labels, int64(binary.LittleEndian.Uint64(b)))
+			}
+		}
+	}
+	return centres, labels
+}

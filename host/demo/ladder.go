@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/models/digits"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// LadderObjective is what the ladder's queries are to be answered in.
+const LadderObjective = 100 * time.Millisecond
+
+// ladderSamples is how many labelled pictures there are.
+const ladderSamples = 1000
+
+// Ladder is the demonstration of a ladder of classifiers: variants of one app, the more accurate the slower.
+type Ladder struct{ Setting }
+
+// Build trains the models and writes samples and configuration, where they are not there yet.
+func (l *Ladder) Build(ctx context.Context, o host.Options) (*host.Opened, error) {
+	made, err := digits.Build(ctx, l.Models(), Seed, building(o))
+	if err != nil {
+		return nil, err
+	}
+	if err := digits.WriteSamples(l.samples(), made.HeldOut.Seed, ladderSamples); err != nil {
+		return nil, err
+	}
+	return l.configure(o, func(w io.Writer) error { return ladderConfig(w, made) })
+}
+
+// ladderConfig writes the sluice.yaml: a worker a core, each with the variant that the plan gives it, and one core left
+// to the front end and the load generator.
+func ladderConfig(w io.Writer, l *digits.Ladder) error {
+	var b strings.Builder
+	fmt.Fprintf(&b,
+		`# Written by 'sluice demo'. Try another system:
+#   sluice simulate -f sluice.yaml --replay run.jsonl --system clipper
+version: 1
+device_types: [{name: core, price_per_hour: 0.04, cores: 1}]
+workers: [{name: core, count: %d}]
+models: {repository: models}
+profiles: [profile.json]
+# Batches wait for as long as their first query can; the slack is for the way to it and back.
+system: {name: proteus, replan: 2s, slack: 15ms}
+apps:
+  - name: digits
+    slo: {latency: %v, percentile: 99}
+    queue_limit: 2000
+    variants:
+`, workers(), LadderObjective)
+	for _, v := range slices.Backward(l.Variants) {
+		fmt.Fprintf(&b, "      - {name: %s, accuracy: %.4f, max_batch: 64}\n", v.Name, v.Accuracy)
+	}
+	b.WriteString("server: {http: \"127.0.0.1:0\", grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n")
+	b.WriteString("telemetry: {log_level: warn}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// workers are a worker a core, but for one core.
+func workers() int { return max(1, runtime.NumCPU()-1) }
+
+// Capacity is the batch limit of a variant, in items, and the rate in queries/s that it carries on all workers.
+func (l *Ladder) Capacity(p *host.Profiled, v serving.VariantID) (limit int, rate float64) {
+	limit = max(profile.BatchLimit(p.Latencies(), p.Spec(), v, 0, 1, LadderObjective/2), 1)
+	return limit, float64(len(p.Spec().Workers)) * float64(limit) / p.Latencies().Latency(v, 0, limit, 1).Seconds()
+}
+
+// Hills are the rates of a load that rises twice, in queries/s.
+type Hills struct{ Quiet, First, Second float64 }
+
+// Load is two hills, each a little below what a step of the ladder carries: a gentle one to the second most accurate
+// variant, a steep one to the third.
+func (l *Ladder) Load(p *host.Profiled) (workload.Spec, Hills) {
+	carried := func(step int) float64 {
+		_, rate := l.Capacity(p, serving.VariantID(min(step, len(p.Spec().Variants)-1)))
+		return min(rate, mostRate)
+	}
+	h := Hills{
+		Quiet: math.Round(0.5 * carried(0)), First: math.Round(0.75 * carried(1)),
+		Second: math.Round(0.75 * carried(2)),
+	}
+	s := l.Length.Seconds() / 60
+	a := workload.AppSpec{
+		App: p.Spec().Apps[0].Name, Process: "poisson", Interpolate: "linear", Samples: ladderSamples,
+	}
+	for _, at := range []struct {
+		second, rate float64
+	}{
+		{0, h.Quiet}, {6, h.Quiet}, {14, h.First}, {20, h.First}, {26, h.Quiet}, {32, h.Quiet}, {36, h.Second},
+		{46, h.Second}, {52, h.Quiet}, {60, h.Quiet},
+	} {
+		a.Rates = append(a.Rates, workload.Segment{AtS: at.second * s, Rate: at.rate})
+	}
+	return workload.Spec{Seed: l.Seed, DurationS: l.Length.Seconds(), Apps: []workload.AppSpec{a}}, h
+}
+
+// Alone simulates the recorded arrivals with nothing but the most accurate variant.
+func (l *Ladder) Alone(ctx context.Context, p *host.Profiled) (*report.Report, error) {
+	system := p.System()
+	system.Planner, system.Scaler, system.Options.Planning = "static", "fixed", systems.Planning{}
+	placed := slices.Clone(p.Tables().Placement)
+	for i := range placed {
+		placed[i].Variants = placed[i].Variants[:1] // the file lists the most accurate first
+	}
+	planned, err := p.Under(system).WithPlacement(placed).Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := l.Predict(planned)
+	if err != nil {
+		return nil, err
+	}
+	r.Name = "best-alone"
+	return r, nil
+}

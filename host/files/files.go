@@ -1,0 +1,47 @@
+// Package files reads files up to a size and writes them in whole or not at all.
+package files
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sluice-serving/sluice/host/fault"
+)
+
+// Read returns the contents of a file of at most limit bytes. An error is of kind fault.Config and names the file.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fault.Errorf(fault.Config, "%s is larger than %d bytes", path, limit)
+	}
+	return data, nil
+}
+
+// Write makes a file, or replaces one, once write has written all of it. When it fails, what was there stays.
+func Write(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".sluice-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err = write(f); err == nil {
+		err = f.Chmod(0o644)
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}

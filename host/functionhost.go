@@ -1,0 +1,144 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// functionHost implements functions.Host over the data plane.
+type functionHost struct {
+	profiled *Profiled
+	local    *onnx.Backend // nil when no worker runs models in this process
+	log      *slog.Logger
+	manager  *functions.Manager
+	refines  bool // latencies that were predicted are measured later
+
+	service  *service                 // once there is one
+	restored []functions.Live         // until then
+	models   map[string]*server.Model // that clients see, by name
+
+	idleMu sync.Mutex
+	idle   *functions.IdleTimes
+}
+
+// begin makes restored functions visible to clients.
+func (h *functionHost) begin(s *service) {
+	h.service = s
+	h.show(h.restored)
+	h.restored = nil
+}
+
+// Bind implements functions.Host.
+func (h *functionHost) Bind(v serving.VariantID, path string, batched bool) {
+	if h.local != nil {
+		h.local.Bind(v, onnx.Model{Path: path, NoBatch: !batched})
+	}
+}
+
+// Feasible implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
+func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
+	p := h.profiled
+	latencies := g.Profile
+	r := plan.Request{Spec: g.Spec, Rates: p.Demand()}
+	r.Rates = append(r.Rates, make([]float64, len(g.Spec.Apps)-len(r.Rates))...)
+	if p.system.Options.Learn {
+		learned := profile.NewLearned(g.Spec, g.Profile)
+		latencies, r.Beliefs = learned, learned.Frozen()
+	}
+	h.service.planning.Lock() // planners may share a solver
+	defer h.service.planning.Unlock()
+	open := g.Spec.Open()
+	planner, err := p.plannerOver(profile.Renumbered{Profile: latencies, Variants: open.Variants}, p.system,
+		p.policies.store)
+	if err != nil {
+		return err
+	}
+	_, err = planner.Plan(ctx, r.Of(open))
+	return err
+}
+
+// Grow implements functions.Host. Clients see a new function after the engine knows it, and a deleted one no more
+// before the engine drops it.
+func (h *functionHost) Grow(g *engine.Growth, open []functions.Live) error {
+	gone := len(open) < len(h.models)
+	if gone {
+		h.show(open)
+	}
+	h.service.spec.Store(g.Spec) // before a plan can speak of what is new
+	if err := h.service.plane.Grow(g); err != nil {
+		return err
+	}
+	for _, x := range h.recall(g.Spec) {
+		h.service.plane.Recall(x)
+	}
+	h.service.settle()
+	if !gone {
+		h.show(open)
+	}
+	return nil
+}
+
+// show replaces the functions that clients see.
+func (h *functionHost) show(open []functions.Live) {
+	shown := make(map[string]*server.Model, len(open))
+	s := h.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := append([]*server.Model(nil), s.models[:s.fixed]...)
+	for k := range open {
+		l := &open[k]
+		m := h.models[l.Name]
+		if m == nil || m.App != l.App || m.Versions[0].Variant != l.Variant {
+			m = functionModel(l, h.manager, m)
+		}
+		shown[l.Name] = m
+		list = append(list, m)
+	}
+	s.models, h.models = list, shown
+}
+
+// State implements functions.Host.
+func (h *functionHost) State(l *functions.Live) (state string, ready int) {
+	state = functions.Planning
+	h.service.plane.Inspect(func(e *engine.Engine) {
+		if !e.Planned() || int(l.App) >= len(e.Spec().Apps) {
+			return
+		}
+		s := e.Spec().Source(l.App)
+		state = functions.Idle
+		if e.Plan() != nil {
+			for _, i := range e.Plan().Instances {
+				if i.Stage == s {
+					state = functions.Starting
+				}
+			}
+		}
+		for _, i := range e.Fleet().Ready(s) {
+			if i.Serves(l.Variant) {
+				ready++
+			}
+		}
+		switch {
+		case ready > 0:
+			state = functions.Ready
+		case e.Broken(l.Variant):
+			state = functions.Failing
+		}
+	})
+	return state, ready
+}
+
+// isIdle reports whether no query is pending.
+func (h *functionHost) isIdle() (idle bool) {
+	h.service.plane.Inspect(func(e *engine.Engine) { idle = e.Pending() == 0 })
+	return idle
+}

@@ -1,0 +1,81 @@
+package host
+
+import (
+	"log/slog"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/serving/limits"
+)
+
+// frontOf is what the front ends are made of for a configuration with these settings of server.
+func frontOf(t *testing.T, settings string) server.Config {
+	t.Helper()
+	p, err := profiled(t, apps+settings).Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := (&Server{planned: p, log: slog.New(slog.DiscardHandler)}).frontConfig(ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A server whose configuration says nothing has the limits that are documented, each of them.
+func TestLimitsOfASilentConfiguration(t *testing.T) {
+	got := frontOf(t, "")
+	want := server.Config{
+		HTTP: ":8000", GRPC: ":8001", Admin: "127.0.0.1:8002", MaxRequest: limits.RequestBytes,
+		MaxHeader: limits.HeaderBytes, Connections: limits.Connections, Streams: limits.Streams, Items: limits.Items,
+		ReadTimeout: limits.ReadTimeout, IdleTimeout: limits.IdleTimeout, DrainTimeout: limits.DrainTimeout,
+		Version: Version(), Log: got.Log,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+}
+
+// Whatever a configuration says of the server reaches it: every setting of the front ends can be set.
+func TestEverySettingOfTheServerIsUsed(t *testing.T) {
+	got := frontOf(t, `
+server:
+  http: 127.0.0.1:1
+  grpc: 127.0.0.1:2
+  admin: 0.0.0.0:3
+  admin_anywhere: true
+  admin_token: token
+  model_control: true
+  not_ready: 5s
+  drain_timeout: 6s
+  limits: {request: 2MiB, header: 3KiB, connections: 4, streams: 5, items: 6, read_timeout: 7s, idle_timeout: 8s}
+`)
+	want := server.Config{
+		HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2", Admin: "0.0.0.0:3", AdminAnywhere: true, ModelControl: true,
+		NotReady: 5 * time.Second, DrainTimeout: 6 * time.Second, MaxRequest: 2 << 20, MaxHeader: 3 << 10,
+		Connections: 4, Streams: 5, Items: 6, ReadTimeout: 7 * time.Second, IdleTimeout: 8 * time.Second,
+		Version: Version(), Log: got.Log,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	set := reflect.ValueOf(got)
+	for i := range set.NumField() {
+		name := set.Type().Field(i).Name
+		if elsewhere := name == "TLS" || name == "AdminHandlers"; !elsewhere && set.Field(i).IsZero() {
+			t.Errorf("nothing in a sluice.yaml sets %s", name)
+		}
+	}
+}
+
+// The limits of pipelines and streams reach the data plane.
+func TestLimitsOfTheDataPlane(t *testing.T) {
+	p := profiled(t, fakes)
+	l := &p.File().Server.Limits
+	if l.Rows != limits.Rows || l.State != limits.StateBytes || l.AllStates != limits.AllStatesBytes ||
+		l.Model != limits.ModelBytes {
+		t.Errorf("%+v", l)
+	}
+}

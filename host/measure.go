@@ -1,0 +1,132 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/runtime/onnx"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// Measuring is how [Opened.Measure] measures.
+type Measuring struct {
+	// File is the profile file to write; empty writes none. A run that is interrupted leaves its measurements beside
+	// it, and the next one goes on from there.
+	File string
+	// Tune changes the settings for a device type before it is measured; nil takes the defaults.
+	Tune func(*profiler.Config)
+}
+
+// Measure measures every variant on every device type that has a worker and on every part that can be measured. Parts
+// that cannot be measured are reported to Options.Notice. It runs the models and takes seconds for every variant and
+// batch size.
+func (o *Opened) Measure(ctx context.Context, how Measuring) (*profiler.File, error) {
+	run, err := o.backends()
+	if err != nil {
+		return nil, err
+	}
+	sites, left := o.sites()
+	for _, x := range left {
+		o.options.Notice(x)
+	}
+	var files []*profiler.File
+	for _, s := range sites {
+		c := o.profilerConfig(run, s, how.File)
+		if how.Tune != nil {
+			how.Tune(&c)
+		}
+		if o.Spec().DeviceTypes[s.device].Part {
+			c.Slots = 1 // a part is one instance's, which runs a batch at a time
+		}
+		f, err := profiler.Run(ctx, c, func(done, total int, what string) {
+			o.options.Progress(float64(done)/float64(max(total, 1)), "measuring "+what)
+		})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		if c.Partial != "" {
+			defer os.Remove(c.Partial)
+		}
+	}
+	f := files[0]
+	if len(files) > 1 {
+		if f, err = profiler.Merge(files...); err != nil {
+			return nil, err
+		}
+	}
+	if how.File != "" {
+		err = f.WriteFile(how.File)
+	}
+	return f, err
+}
+
+// profilerConfig is what is measured at a site.
+func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Config {
+	c := profiler.Config{Spec: o.Spec(), Backend: run.of(s.worker), DeviceType: s.device, Worker: s.worker,
+		Variants: s.variants, Slots: s.slots, Cores: s.cores,
+		Tensors: func(v serving.VariantID) ([]tensor.Spec, bool, error) {
+			t, err := run.describe(v)
+			return t.inputs, t.batched, err
+		},
+		ModelFile: func(v serving.VariantID) string { return o.tables.Variants[v].Path },
+		Host:      run.thisHost(),
+	}
+	if o.tables.Backends[s.worker].Kind != kindFake {
+		c.Parts, c.Identity = o.functionInputs, o.functionIdentity
+	}
+	if file != "" {
+		device := strings.ReplaceAll(o.Spec().DeviceTypes[s.device].Name, string(filepath.Separator), "_")
+		c.Partial = fmt.Sprintf("%s.%s.partial", file, device)
+	}
+	return c
+}
+
+// MeasuredHere reports whether a profile was measured on this machine, by models that ran in this process with the
+// runtime that is here now.
+func (o *Opened) MeasuredHere(f *profiler.File) bool {
+	run, err := o.backends()
+	return err == nil && run.local != nil && f.Host == run.thisHost()
+}
+
+// thisHost is the machine, and the runtime where models run in this process.
+func (b *backends) thisHost() profiler.Host {
+	if b.local == nil {
+		return profiler.ThisHost("")
+	}
+	return profiler.ThisHost(onnx.Version())
+}
+
+// functionInputs are inputs that a function can be measured with, an item each; nil for models.
+func (o *Opened) functionInputs(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error) {
+	f := o.tables.Variants[v].Function
+	if f == nil {
+		return nil, nil
+	}
+	parts := make([]dataplane.Part, items)
+	for k := range parts {
+		inputs, err := f.Sample(rng, o.tables.Stages[o.Spec().Variants[v].Stage].Inputs, 1)
+		if err != nil {
+			return nil, err
+		}
+		parts[k] = dataplane.Part{Query: serving.QueryID(k + 1), Items: 1, Inputs: inputs}
+	}
+	return parts, nil
+}
+
+// functionIdentity is what the latency of a function depends on; empty for models, whose files say it.
+func (o *Opened) functionIdentity(v serving.VariantID) string {
+	f := o.tables.Variants[v].Function
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %v %v", f.Name(), o.tables.Variants[v].With,
+		o.tables.Stages[o.Spec().Variants[v].Stage].Inputs)
+}

@@ -1,0 +1,91 @@
+package host
+
+import (
+	"strconv"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// onnxPlatform is Triton's word for models that ONNX Runtime runs.
+const onnxPlatform = "onnxruntime_onnx"
+
+// models describe the apps of the configuration to clients. What a graph takes and gives follows from its stages where
+// the file does not say it.
+func (o *Opened) models(b *backends, wiring []dataplane.Wiring) (out []*server.Model, err error) {
+	for a := range o.tables.Apps {
+		id, info := serving.AppID(a), &o.tables.Apps[a]
+		m := o.model(id, b)
+		if len(o.Spec().Apps[a].Stages) > 1 {
+			inputs, outputs, err := dataplane.Interface(o.Spec(), wiring, id)
+			if err != nil {
+				return nil, fault.Wrap(fault.Config, err)
+			}
+			if info.Inputs == nil {
+				m.Inputs = inputs
+			}
+			if info.Outputs == nil {
+				m.Outputs = outputs
+			}
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// model describes an app to clients. Its versions are the variants of the app's last stage: the ones that answer.
+func (o *Opened) model(a serving.AppID, b *backends) *server.Model {
+	spec, info := o.Spec(), &o.tables.Apps[a]
+	app := &spec.Apps[a]
+	m := &server.Model{
+		Name: app.Name, App: a, Platform: onnxPlatform, Inputs: info.Inputs, Outputs: info.Outputs,
+		Batched: info.Batched, MaxBatch: 1,
+	}
+	first, last := app.Stages[0], app.Stages[len(app.Stages)-1]
+	if first != last {
+		m.Platform = server.Ensemble
+	}
+	for _, v := range spec.Stages[first].Variants {
+		m.MaxBatch = max(m.MaxBatch, spec.Variants[v].MaxBatch)
+		if m.Inputs == nil {
+			if t, err := b.describe(v); err == nil {
+				m.Inputs, m.Batched = t.inputs, t.batched
+				if first == last {
+					m.Outputs = t.outputs
+				}
+			}
+		}
+	}
+	for _, s := range app.Stages[:len(app.Stages)-1] {
+		for _, v := range spec.Stages[s].Variants {
+			m.Earlier = append(m.Earlier, server.Version{
+				Variant: v, Name: spec.Variants[v].Name, Accuracy: spec.Variants[v].Accuracy,
+			})
+		}
+	}
+	for k, v := range spec.Stages[last].Variants {
+		m.Versions = append(m.Versions, server.Version{
+			Variant: v, Name: spec.Variants[v].Name, Version: strconv.Itoa(k + 1), Accuracy: spec.Variants[v].Accuracy,
+		})
+	}
+	return m
+}
+
+// functionModel describes a function to clients. was is the version that it replaces, or nil.
+func functionModel(l *functions.Live, m *functions.Manager, was *server.Model) *server.Model {
+	out := &server.Model{Name: l.Name, App: l.App, Platform: onnxPlatform, Inputs: l.Inputs, Outputs: l.Outputs,
+		Batched: l.Batched, MaxBatch: m.MaxBatch(l),
+		Versions: []server.Version{
+			{
+				Variant: l.Variant, Name: functions.VariantName(l.Name, l.Version), Version: strconv.Itoa(l.Version),
+				Accuracy: 1,
+			},
+		}}
+	if was != nil && was.App == l.App {
+		out.Former = append(append([]server.Version(nil), was.Former...), was.Versions...)
+	}
+	return out
+}

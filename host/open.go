@@ -1,0 +1,158 @@
+package host
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// Opened is a configuration that was read and checked. Every name in it is known, its models are found, and its system
+// is composed. Nothing has been measured, planned or started.
+type Opened struct {
+	file     *config.File
+	tables   *config.World
+	system   systems.System
+	options  Options
+	solver   *sharedSolver
+	policies *policyStore
+}
+
+// Open reads the sluice.yaml at path. Relative paths in the file start from its folder. An error is of kind
+// fault.Config; it lists every problem with its line and field.
+func Open(path string, options Options) (*Opened, error) {
+	f, err := config.Load(path)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	if err := f.CheckNames(names()); err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	tables, err := f.Resolve()
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	o := &Opened{file: f, tables: tables, options: options.complete(), solver: &sharedSolver{}}
+	o.policies = newPolicyStore(f.Path(PoliciesFolder), o.options)
+	if o.system, err = systemOf(f, tables); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// systemOf composes the system of a file: that of its apps, which must be the same for all, or the file's where it has
+// no apps.
+func systemOf(f *config.File, tables *config.World) (out systems.System, err error) {
+	if len(tables.Apps) == 0 {
+		if out, err = compose(f.System); err != nil {
+			return out, fault.Errorf(fault.Config, "%s: system: %w", f.Name(), err)
+		}
+		return out, nil
+	}
+	for i := range tables.Apps {
+		s, err := compose(tables.Apps[i].System)
+		if err != nil {
+			return out, fault.Errorf(fault.Config, "%s: app %q: %w", f.Name(), tables.Spec.Apps[i].Name, err)
+		}
+		if i > 0 && !reflect.DeepEqual(s, out) {
+			return out, fault.Errorf(fault.Config, "%s: apps[%d].system differs from that of app %q: one server runs "+
+				"one system; start a server for each", f.Name(), i, tables.Spec.Apps[0].Name)
+		}
+		out = s
+	}
+	return out, nil
+}
+
+// WithSystem returns a copy with another system: NAME, or ROUTER+BATCHER. The system section of the file no longer
+// counts. An error is of kind fault.Usage.
+func (o *Opened) WithSystem(name string) (*Opened, error) {
+	s, err := ParseSystem(name)
+	if err != nil {
+		return nil, err
+	}
+	out := *o
+	out.system = s
+	return &out, nil
+}
+
+// Name is the path that the file was read from.
+func (o *Opened) Name() string { return o.file.Name() }
+
+// File is the file with defaults filled in. It is shared: do not change it.
+func (o *Opened) File() *config.File { return o.file }
+
+// Tables are the file with its names resolved. They are shared: do not change them.
+func (o *Opened) Tables() *config.World { return o.tables }
+
+// Spec has the tables that planners and engines work on. It is shared: do not change it.
+func (o *Opened) Spec() *serving.Spec { return o.tables.Spec }
+
+// System is the composition of planner, router, batcher and scaler that the configuration runs.
+func (o *Opened) System() systems.System { return o.system }
+
+// Options are those of Open. None of their functions is nil.
+func (o *Opened) Options() Options { return o.options }
+
+// AppID returns the app of a name. The error is of no kind: it depends on where the name is from.
+func (o *Opened) AppID(name string) (serving.AppID, error) {
+	if a, ok := o.tables.App(name); ok {
+		return a, nil
+	}
+	return serving.None, fmt.Errorf("app %q is not in %s", name, o.Name())
+}
+
+// AppNames are the names of the apps, by AppID.
+func (o *Opened) AppNames() []string {
+	out := make([]string, len(o.Spec().Apps))
+	for a := range out {
+		out[a] = o.Spec().Apps[a].Name
+	}
+	return out
+}
+
+// VariantNames are the names of the variants, by VariantID.
+func (o *Opened) VariantNames() []string {
+	out := make([]string, len(o.Spec().Variants))
+	for v := range out {
+		out[v] = o.Spec().Variants[v].Name
+	}
+	return out
+}
+
+// Demand is the demand that the first plan is made for, in queries/s by AppID. The slice is the caller's.
+func (o *Opened) Demand() []float64 {
+	out := make([]float64, len(o.tables.Apps))
+	for a := range out {
+		out[a] = o.tables.Apps[a].Demand
+	}
+	return out
+}
+
+// AppInfo describes the apps to reports, by AppID. The slice is the caller's.
+func (o *Opened) AppInfo() []report.AppInfo {
+	spec := o.Spec()
+	out := make([]report.AppInfo, len(spec.Apps))
+	for a := range out {
+		out[a] = report.AppInfo{
+			Name: spec.Apps[a].Name, SLO: spec.Apps[a].SLO, BestAccuracy: bestAccuracy(spec, serving.AppID(a)),
+		}
+	}
+	return out
+}
+
+// bestAccuracy is the accuracy of an app when each of its stages uses its most accurate variant.
+func bestAccuracy(spec *serving.Spec, a serving.AppID) float64 {
+	best := 1.0
+	for _, s := range spec.Apps[a].Stages {
+		stage := 0.0
+		for _, v := range spec.Stages[s].Variants {
+			stage = max(stage, spec.Variants[v].Accuracy)
+		}
+		best *= stage
+	}
+	return best
+}

@@ -1,0 +1,207 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sort"
+
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/planner/kairos"
+	"github.com/sluice-serving/sluice/sim/experiment"
+)
+
+// candidate is a pool and what it was found to carry; nil until it has been simulated.
+type candidate struct {
+	kairos.Ranked
+	allowed *experiment.Allowed
+}
+
+// untried makes candidates of ranked pools.
+func untried(ranked ...kairos.Ranked) []candidate {
+	out := make([]candidate, len(ranked))
+	for i, r := range ranked {
+		out[i].Ranked = r
+	}
+	return out
+}
+
+// choosing is the share of the progress that goes to the choice of a pool, the rest being for those that are shown.
+const choosing = 0.7
+
+// buy chooses the pool of a budget in $/h and describes it and others.
+func (m *market) buy(ctx context.Context, budget float64, progress func(float64, string)) (*Budget, error) {
+	pools, err := m.pools.Market.Pools(budget)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	out := &Budget{Budget: budget, Pools: len(pools)}
+	var shown []candidate // the chosen one first
+	if m.Demand > 0 {
+		shown, out.Tried, err = m.cheapest(ctx, pools, progress)
+	} else {
+		shown, out.Tried, err = m.most(ctx, pools, progress)
+	}
+	if err != nil || len(shown) == 0 {
+		return out, err
+	}
+	same, err := m.homogeneous(ctx, budget)
+	if err != nil {
+		return nil, err
+	}
+	if same != nil {
+		shown = append(shown, candidate{Ranked: *same})
+	}
+	if m.Effort != NoPools {
+		base := choosing
+		if out.Tried == 0 {
+			base = 0
+		}
+		if err := m.simulate(ctx, shown, func(share float64) {
+			progress(base+(1-base)*share, "simulating pools")
+		}); err != nil {
+			return nil, err
+		}
+	}
+	views := make([]Pool, len(shown))
+	for i := range views {
+		views[i] = m.describe(&shown[i])
+	}
+	if same != nil {
+		out.Homogeneous = &views[len(views)-1]
+		if v := out.Homogeneous; m.Demand == 0 && v.Expected != nil && v.CostPerHour > 0 {
+			scaled := *v.Expected * budget / v.CostPerHour
+			out.Scaled = &scaled
+		}
+		views = views[:len(views)-1]
+	}
+	out.Chosen, out.RunnersUp = &views[0], views[1:]
+	return out, nil
+}
+
+// simulate finds out what candidates carry that have not been tried.
+func (m *market) simulate(ctx context.Context, list []candidate, progress func(share float64)) error {
+	return experiment.Sweep(ctx, len(list), runtime.NumCPU(), func(done, of int) {
+		progress(float64(done) / float64(of))
+	}, func(ctx context.Context, i int) error {
+		c := &list[i]
+		if c.allowed != nil {
+			return nil
+		}
+		a, err := m.pools.Allowable(ctx, c.Pool, experiment.Start(m.upper.Of(c.Pool)))
+		c.allowed = &a
+		return err
+	})
+}
+
+// cheapest are the cheapest pools that carry the demand. It also returns how many were simulated.
+func (m *market) cheapest(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) ([]candidate, int,
+	error) {
+	found, tried, err := m.pools.Cheapest(ctx, kairos.Rank(m.pools.Market, m.fluid, pools), m.Demand, 1+m.RunnersUp,
+		func(done, of int) {
+			progress(choosing*(1-math.Pow(0.99, float64(done))),
+				fmt.Sprintf("trying pools from the cheapest, %d of at most %d", done, of))
+		})
+	return untried(found...), tried, err
+}
+
+// most is the pool that carries most, as bounds have it or as a search finds it, and after it those with the highest
+// bounds; none when no pool serves the largest queries. It also returns how many were simulated.
+func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(float64, string)) (shown []candidate,
+	tried int, err error) {
+	all, fluid := m.pools.Market, m.Bound == FluidBound
+	var by kairos.Bound = m.upper
+	if fluid {
+		by = m.fluid
+	}
+	order := kairos.Rank(all, by, pools)
+	ranked := untried(order...)
+	if m.Effort == UntilSure {
+		known, best, err := m.pools.Best(ctx, kairos.Rank(all, m.fluid, pools), func(share float64) {
+			progress(choosing*share, "looking for the best pool")
+		})
+		if err != nil || best < 0 {
+			return nil, len(known), err
+		}
+		for i := range ranked {
+			if at := slices.IndexFunc(known, func(t experiment.Tried) bool {
+				return slices.Equal(t.Pool, ranked[i].Pool)
+			}); at >= 0 {
+				ranked[i].allowed = &known[at].Allowed
+			}
+		}
+		shown, tried = append(shown, candidate{known[best].Ranked, &known[best].Allowed}), len(known)
+	} else {
+		at := kairos.Choose(all, order)
+		if at >= 0 && fluid {
+			at = 0 // as the planner does
+		}
+		if at < 0 {
+			return nil, 0, nil
+		}
+		shown = append(shown, ranked[at])
+	}
+	for _, c := range ranked {
+		if len(shown) < 1+m.RunnersUp && c.Bound > 0 && !slices.Equal(c.Pool, shown[0].Pool) {
+			shown = append(shown, c)
+		}
+	}
+	return shown, tried, nil
+}
+
+// homogeneous is the pool of one base type that is held against the chosen one: the one with the highest bound, or with
+// a demand the cheapest that carries it. Nil when the budget buys none.
+func (m *market) homogeneous(ctx context.Context, budget float64) (*kairos.Ranked, error) {
+	all := m.pools.Market
+	var best *kairos.Ranked
+	for t := range all.Types {
+		price := all.Types[t].Price
+		if !all.Base(t) || price == 0 {
+			continue
+		}
+		most := int(min(budget/price*(1+1e-9), 1e6))
+		if limit := all.Types[t].Most; limit > 0 {
+			most = min(most, limit)
+		}
+		of := func(n int) kairos.Ranked {
+			p := make(kairos.Pool, len(all.Types))
+			p[t] = n
+			return kairos.Ranked{Pool: p, Bound: m.fluid.Of(p), Cost: all.Cost(p)}
+		}
+		n := most
+		if m.Demand > 0 {
+			var err error
+			if n, err = m.fewest(ctx, most, of); err != nil {
+				return nil, err
+			}
+		}
+		if n < 1 || n > most {
+			continue
+		}
+		r := of(n)
+		better := best == nil || r.Bound > best.Bound
+		if m.Demand > 0 {
+			better = best == nil || r.Cost < best.Cost
+		}
+		if better {
+			best = &r
+		}
+	}
+	return best, nil
+}
+
+// fewest is the least number of machines, of most, whose pool carries the demand; most+1 when none does.
+func (m *market) fewest(ctx context.Context, most int, of func(int) kairos.Ranked) (int, error) {
+	var failed error
+	n := 1 + sort.Search(most, func(n int) bool {
+		r := of(n + 1)
+		carried := r.Bound >= m.Demand
+		if carried && failed == nil {
+			carried, failed = m.pools.Carries(ctx, r.Pool, m.Demand)
+		}
+		return carried
+	})
+	return n, failed
+}

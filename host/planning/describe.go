@@ -1,0 +1,210 @@
+package planning
+
+import (
+	"math"
+
+	"github.com/sluice-serving/sluice/measure/quantity"
+	"github.com/sluice-serving/sluice/planner/capacity"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// rounding is the part of a demand that may be missing by floating point alone.
+const rounding = 1e-6
+
+// description is a plan that is being described.
+type description struct {
+	spec   *serving.Spec
+	made   *plan.Plan
+	asked  []capacity.Asked // by StageID, for a query of each app
+	stages []carried        // by StageID
+	hosts  []float64        // what each of the plan's instances carries, in items/s
+	out    Plan
+}
+
+// Describe describes a plan for a demand, in queries/s by AppID, of each app. It computes what an app gets from shares
+// and latencies, not from the planner's forecast: some planners forecast less than others, and a plan for throughput
+// counts an app as shed that its instances would serve. System, Planner, WhatIf and Scale are left empty.
+func Describe(spec *serving.Spec, latencies profile.Profile, demand []float64, made *plan.Plan) Plan {
+	d := &description{spec: spec, made: made, asked: capacity.Ask(spec, nil)}
+	d.stages, d.hosts = capacities(spec, latencies, made)
+	d.out = Plan{
+		Demand: (&Demand{Rates: demand}).Total(), Workers: len(spec.Workers), Loads: made.Loads,
+		CostPerHour: made.Forecast.CostPerHour,
+	}
+	if made.Proven {
+		d.out.Bound, d.out.Gap = &made.Bound, &made.Gap
+	}
+	if made.Cost {
+		d.out.Goal = GoalCost
+	}
+	for id, n := range made.Short {
+		if n > 0 {
+			if d.out.Short == nil {
+				d.out.Short = make(map[string]int)
+			}
+			d.out.Short[spec.DeviceTypes[id].Name] = n
+		}
+	}
+	for s := range d.stages {
+		if promised := made.Promised(spec, serving.StageID(s)); promised != nil {
+			x, _ := promised.At(demand[spec.Stages[s].App])
+			d.stages[s].accuracy = x.Accuracy
+		}
+	}
+	d.apps(demand)
+	d.instances()
+	d.graphs()
+	return d.out
+}
+
+// refused describes that there is no plan.
+func (v *Plan) refused(spec *serving.Spec, d *Demand, err error) {
+	v.Error, v.Demand, v.Shed, v.Workers = err.Error(), d.Total(), d.Total(), len(spec.Workers)
+	for a, app := range spec.Apps {
+		v.Apps = append(v.Apps, App{
+			Name: app.Name, SLOMS: quantity.Milliseconds(app.SLO.Latency), Demand: d.Rates[a], Shed: d.Rates[a],
+		})
+	}
+}
+
+// apps says what each app gets, and what all get together.
+func (d *description) apps(demand []float64) {
+	v := &d.out
+	right := 0.0
+	for a, app := range d.spec.Apps {
+		x := App{
+			Name: app.Name, SLOMS: quantity.Milliseconds(app.SLO.Latency), Demand: demand[a], Capacity: math.Inf(1),
+		}
+		accuracy := 1.0
+		for _, s := range app.Stages {
+			if d.asked[s].Fan > 0 {
+				x.Capacity = min(x.Capacity, d.stages[s].capacity/d.asked[s].Fan)
+				accuracy *= d.stages[s].accuracy
+			}
+		}
+		if d.made.Cost && a < len(d.made.Capacity) {
+			x.Capacity = min(x.Capacity, d.made.Capacity[a]) // what shares a worker has less than the whole of it
+		}
+		x.Served = min(x.Demand, x.Capacity)
+		if x.Shed = x.Demand - x.Served; x.Shed <= rounding*x.Demand {
+			x.Served, x.Shed = x.Demand, 0
+		}
+		if x.Capacity > 0 {
+			x.Accuracy = &accuracy
+		}
+		v.Served += x.Served
+		v.Shed += x.Shed
+		v.Capacity += x.Capacity
+		right += x.Served * accuracy
+		v.Apps = append(v.Apps, x)
+	}
+	switch {
+	case v.Served > 0:
+		right /= v.Served
+		v.Accuracy = &right
+	case v.Demand == 0 && d.made.Forecast.Accuracy > 0:
+		v.Accuracy = &d.made.Forecast.Accuracy
+	}
+}
+
+// instances says what runs where, and which workers run nothing. It comes after apps.
+func (d *description) instances() {
+	spec, v := d.spec, &d.out
+	busy := make([]bool, len(spec.Workers))
+	for n, i := range d.made.Instances {
+		busy[i.Worker] = true
+		device, active, stage := i.DeviceType(spec), i.Variants[0], &spec.Stages[i.Stage]
+		x := Instance{
+			Worker: spec.Workers[i.Worker].Name, DeviceType: spec.DeviceTypes[device].Name,
+			App: spec.Apps[stage.App].Name, Stage: stage.Name,
+			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
+			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: d.hosts[n],
+			Rate: i.Share * v.Apps[stage.App].Served * d.asked[i.Stage].Fan,
+		}
+		if x.Capacity > 0 {
+			x.Part = x.Rate / x.Capacity
+		}
+		for _, l := range i.Variants[1:] {
+			x.Standby = append(x.Standby, spec.Variants[l.Variant].Name)
+		}
+		v.Instances = append(v.Instances, x)
+	}
+	for w, b := range busy {
+		if !b {
+			v.Idle = append(v.Idle, spec.Workers[w].Name)
+		}
+	}
+}
+
+// graphs says what the stages of apps of several get, and what is used of machines. It comes after instances.
+func (d *description) graphs() {
+	spec, v := d.spec, &d.out
+	at := make([]int, len(spec.Stages))
+	for s := range at {
+		at[s] = -1
+	}
+	for a, app := range spec.Apps {
+		if len(app.Stages) == 1 {
+			continue
+		}
+		for _, s := range app.Stages {
+			x := Stage{App: app.Name, Stage: spec.Stages[s].Name, Rate: v.Apps[a].Served * d.asked[s].Fan}
+			if d.made.Budgets != nil {
+				x.BudgetMS = quantity.Milliseconds(d.made.Budgets[s])
+			}
+			at[s] = len(v.Stages)
+			v.Stages = append(v.Stages, x)
+		}
+	}
+	if v.Stages == nil {
+		return
+	}
+	used := 0.0
+	for n, i := range d.made.Instances {
+		part := v.Instances[n].Part
+		price := part * spec.DeviceTypes[i.DeviceType(spec)].PricePerHour
+		used += price
+		if k := at[i.Stage]; k >= 0 {
+			v.Stages[k].Machines += part
+			v.Stages[k].CostPerHour += price
+		}
+	}
+	v.CostUsed = &used
+}
+
+// carried is what a plan gives a stage.
+type carried struct {
+	capacity float64 // items/s while every instance gets its share
+	accuracy float64 // mean over items
+}
+
+// capacities says what a plan's stages and instances carry, in items/s; in queries/s where the plan was made for sizes
+// of queries.
+func capacities(spec *serving.Spec, latencies profile.Profile, p *plan.Plan) (stages []carried, hosts []float64) {
+	stages, hosts = make([]carried, len(spec.Stages)), make([]float64, len(p.Instances))
+	for s := range stages {
+		stages[s].capacity = math.Inf(1)
+	}
+	for n, i := range p.Instances {
+		active := i.Variants[0]
+		if a := spec.Stages[i.Stage].App; p.Mixes != nil {
+			// Queries of many sizes, one at a time: what the planner says, since full batches say nothing of them.
+			hosts[n] = p.Capacity[a] * i.Share
+		} else {
+			run := latencies.Latency(active.Variant, i.DeviceType(spec), active.Limit, i.Slots)
+			hosts[n] = float64(i.Slots*active.Limit) / run.Seconds()
+		}
+		if s := &stages[i.Stage]; i.Share > 0 {
+			s.capacity = min(s.capacity, hosts[n]/i.Share)
+			s.accuracy += i.Share * spec.Variants[active.Variant].Accuracy
+		}
+	}
+	for s := range stages {
+		if math.IsInf(stages[s].capacity, 1) {
+			stages[s].capacity = 0
+		}
+	}
+	return stages, hosts
+}

@@ -1,0 +1,145 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/sluice-serving/sluice/algo/milp"
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/measure/quantity"
+	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Diagnosis is a proteus.Diagnosis by names.
+type Diagnosis struct {
+	Headroom float64 `json:"headroom"` // factor on the demand, included in what follows
+	Carried  bool    `json:"carried"`
+	// Multiple of the demand is the largest that was found to be carried, Bound the largest that can be.
+	Multiple    float64      `json:"multiple"`
+	Bound       float64      `json:"multiple_bound"`
+	Unserved    []Unserved   `json:"unserved,omitempty"`
+	Bottlenecks []Bottleneck `json:"bottlenecks,omitempty"`
+	Mends       []Mend       `json:"mends,omitempty"`
+}
+
+// Unserved is a stage that nothing can serve.
+type Unserved struct {
+	App   string `json:"app"`
+	Stage string `json:"stage"`
+	// AccuracyFloor is the highest with which it could be served; SLOMS the shortest objective within which Variant
+	// serves it on DeviceType. Absent where there is none.
+	AccuracyFloor *float64 `json:"accuracy_floor,omitempty"`
+	SLOMS         *float64 `json:"slo_ms,omitempty"`
+	Variant       string   `json:"variant,omitempty"`
+	DeviceType    string   `json:"device_type,omitempty"`
+	Text          string   `json:"text"`
+}
+
+// Bottleneck is a stage that keeps the demand from being carried.
+type Bottleneck struct {
+	App     string   `json:"app"`
+	Stage   string   `json:"stage"`
+	Without *float64 `json:"multiple_without,omitempty"` // absent when nothing else bounds it
+	Text    string   `json:"text"`
+}
+
+// diagnose adds how much of a demand can be carried, and which changes would have all of it carried. exact is the
+// plan's planner if it can answer that; nil asks one that may put any variant on any worker.
+func (a *asker) diagnose(ctx context.Context, p *host.Profiled, exact *proteus.Planner, r plan.Request, d *Demand,
+	v *Plan) error {
+	if exact == nil {
+		solver, err := p.Solver()
+		if err != nil {
+			return err
+		}
+		exact = &proteus.Planner{Profile: p.Latencies(), Solver: solver}
+		v.Adviser = exact.Name()
+	}
+	watched := *exact
+	watched.Solver = &watchedSolver{
+		Solver: exact.Solver, most: float64(80 + 2*len(r.Spec.Stages) + 3*len(r.Spec.DeviceTypes)),
+		show: func(share float64) { p.Options().Progress(share, "looking for what would mend it") },
+	}
+	found, err := proteus.Diagnose(ctx, &watched, r)
+	if err != nil {
+		return err
+	}
+	if total := d.Total(); total > 0 {
+		reach := found.Multiple * total
+		v.Reach = &reach
+	}
+	v.Diagnosis = named(r.Spec, found, d)
+	return nil
+}
+
+// watchedSolver reports the progress of a search of many solves, as a share of the most it may take.
+type watchedSolver struct {
+	milp.Solver
+	done, most float64
+	show       func(share float64)
+}
+
+// Solve implements milp.Solver.
+func (s *watchedSolver) Solve(ctx context.Context, p *milp.Program, l milp.Limits) (*milp.Solution, error) {
+	s.show(s.done / max(s.most, s.done+1))
+	s.done++
+	return s.Solver.Solve(ctx, p, l)
+}
+
+// named puts names into a diagnosis.
+func named(spec *serving.Spec, found *proteus.Diagnosis, d *Demand) *Diagnosis {
+	out := &Diagnosis{
+		Headroom: found.Headroom, Carried: found.Carried, Multiple: found.Multiple, Bound: found.Bound,
+	}
+	for i := range found.Unserved {
+		out.Unserved = append(out.Unserved, namedUnserved(spec, &found.Unserved[i]))
+	}
+	for _, b := range found.Bottlenecks {
+		x := Bottleneck{
+			App: spec.Apps[b.App].Name, Stage: spec.Stages[b.Stage].Name, Text: stageTitle(spec, b.Stage),
+		}
+		if !math.IsInf(b.Without, 1) {
+			x.Without = &b.Without
+			x.Text += fmt.Sprintf(": without it, %s of the rest could be carried", quantity.Multiple(b.Without))
+		}
+		out.Bottlenecks = append(out.Bottlenecks, x)
+	}
+	for i := range found.Mends {
+		out.Mends = append(out.Mends, namedMend(spec, &found.Mends[i], d))
+	}
+	return out
+}
+
+func namedUnserved(spec *serving.Spec, u *proteus.Unserved) Unserved {
+	app := &spec.Apps[u.App]
+	x := Unserved{App: app.Name, Stage: spec.Stages[u.Stage].Name}
+	var ways []string
+	if u.Floor > 0 && u.Floor < app.Floor {
+		x.AccuracyFloor = &u.Floor
+		ways = append(ways, fmt.Sprintf("an accuracy_floor of %g (now %g)", u.Floor, app.Floor))
+	}
+	if u.SLO > 0 {
+		slo := quantity.Milliseconds(u.SLO)
+		x.SLOMS, x.Variant, x.DeviceType = &slo, spec.Variants[u.Variant].Name, spec.DeviceTypes[u.Device].Name
+		ways = append(ways, fmt.Sprintf("an SLO of %v (now %v), with %s on %s", u.SLO, app.SLO.Latency, x.Variant,
+			x.DeviceType))
+	}
+	x.Text = stageTitle(spec, u.Stage) + ": nothing here serves it"
+	if len(ways) > 0 {
+		x.Text += "; it would take " + strings.Join(ways, ", or ")
+	}
+	return x
+}
+
+// stageTitle is the name of an app of one stage, or that of the app and the stage.
+func stageTitle(spec *serving.Spec, s serving.StageID) string {
+	app := &spec.Apps[spec.Stages[s].App]
+	if len(app.Stages) > 1 {
+		return app.Name + ", stage " + spec.Stages[s].Name
+	}
+	return app.Name
+}

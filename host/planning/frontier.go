@@ -1,0 +1,169 @@
+package planning
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// Frontier is what a fleet gives at every throughput, with one system.
+type Frontier struct {
+	System   string   `json:"system"`
+	WhatIf   string   `json:"what_if,omitempty"`
+	Demand   float64  `json:"demand"` // queries/s of the mix that is multiplied
+	Error    string   `json:"error,omitempty"`
+	Points   []Point  `json:"points"` // by rising throughput
+	Variants []string `json:"variants,omitempty"`
+}
+
+// Point is a point of a frontier.
+type Point struct {
+	Multiple   float64   `json:"multiple"`   // of the demand
+	Throughput float64   `json:"throughput"` // queries/s served
+	Accuracy   float64   `json:"accuracy"`   // mean over them
+	Apps       []float64 `json:"app_accuracies"`
+	Bound      *float64  `json:"bound,omitempty"`
+	Gap        *float64  `json:"gap,omitempty"`
+	// Shares are, by the frontier's variants, parts of all items served.
+	Shares []float64 `json:"variant_shares,omitempty"`
+}
+
+// Frontiers answers, for every system on every fleet, with the best accuracy at so many throughputs, from all that the
+// fleet carries of the question's first demand down. points is at least 2. Errors are as those of [Plans].
+func Frontiers(ctx context.Context, q *Question, points int) (*Report, error) {
+	a := &asker{Question: q}
+	fleets := q.fleets()
+	total := len(q.Systems) * len(fleets)
+	out := &Report{File: q.Of.Name()}
+	for _, s := range q.Systems {
+		for i := range fleets {
+			done := len(out.Frontiers)
+			v, err := a.frontier(ctx, s, &fleets[i], points, func(share float64) {
+				q.Of.Options().Progress((float64(done)+share)/float64(total), "frontier of "+s.Name)
+			})
+			if err != nil {
+				return nil, err
+			}
+			out.Frontiers = append(out.Frontiers, *v)
+		}
+	}
+	return out, nil
+}
+
+func (a *asker) frontier(ctx context.Context, s systems.System, f *Fleet, points int,
+	progress func(share float64)) (*Frontier, error) {
+	p, d := f.profiled, &a.Demands[0]
+	planner, err := p.Planner(s)
+	if err != nil {
+		return nil, err
+	}
+	r := plan.Request{Spec: p.Spec(), Rates: d.Rates}
+	if r.Snapshot, err = a.snapshot(ctx, s, f); err != nil {
+		return nil, err
+	}
+	v := &Frontier{
+		System: s.Name, WhatIf: f.name, Demand: d.Total(), Variants: p.VariantNames(), Points: []Point{},
+	}
+	add := func(multiple float64, made *plan.Plan) {
+		v.Points = append(v.Points, pointOf(p, d.times(multiple), multiple, made))
+		progress(float64(len(v.Points)) / float64(points))
+	}
+	if exact, ok := planner.(*proteus.Planner); ok {
+		for x, more := range proteus.Frontier(ctx, exact, r, points) {
+			if err = more; err == nil {
+				add(x.Multiple, x.Plan)
+			}
+		}
+	} else {
+		err = sample(ctx, p, planner, r, points, add)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		v.Error = err.Error()
+	}
+	slices.Reverse(v.Points)
+	return v, nil
+}
+
+// pointOf describes a plan as a point of a frontier.
+func pointOf(p *host.Profiled, d *Demand, multiple float64, made *plan.Plan) Point {
+	x := Describe(p.Spec(), p.Latencies(), d.Rates, made)
+	out := Point{
+		Multiple: multiple, Throughput: x.Served, Bound: x.Bound, Gap: x.Gap,
+		Shares: make([]float64, len(p.Spec().Variants)),
+	}
+	if x.Accuracy != nil {
+		out.Accuracy = *x.Accuracy
+	}
+	for _, a := range x.Apps {
+		accuracy := 0.0
+		if a.Accuracy != nil {
+			accuracy = *a.Accuracy
+		}
+		out.Apps = append(out.Apps, accuracy)
+	}
+	sum := 0.0
+	for n, i := range made.Instances {
+		out.Shares[i.Variants[0].Variant] += x.Instances[n].Rate
+		sum += x.Instances[n].Rate
+	}
+	for i := range out.Shares {
+		out.Shares[i] /= max(sum, 1e-12)
+	}
+	return out
+}
+
+const (
+	farMultiple = 1 << 20 // of a demand: nothing is that fast
+	halvings    = 12      // of the last doubling: a part in some thousand
+)
+
+// sample plans the frontier of a planner that has none of its own, from the largest multiple that it carries down.
+func sample(ctx context.Context, p *host.Profiled, planner plan.Planner, r plan.Request, points int,
+	add func(multiple float64, made *plan.Plan)) error {
+	base := Demand{Rates: r.Rates}
+	try := func(multiple float64) (made *plan.Plan, carried bool, err error) {
+		d := base.times(multiple)
+		made, err = planner.Plan(ctx, plan.Request{Spec: r.Spec, Snapshot: r.Snapshot, Rates: d.Rates})
+		if err != nil {
+			return nil, false, err
+		}
+		v := Describe(p.Spec(), p.Latencies(), d.Rates, made)
+		return made, !v.Lacks(), nil
+	}
+	low, high := 0.0, 1.0
+	for ; high < farMultiple; low, high = high, high*2 {
+		if _, carried, err := try(high); err != nil {
+			return err
+		} else if !carried {
+			break
+		}
+	}
+	for range halvings {
+		mid := (low + high) / 2
+		_, carried, err := try(mid)
+		if err != nil {
+			return err
+		}
+		if carried {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	for k := points; k > 0 && low > 0; k-- {
+		multiple := low * float64(k) / float64(points)
+		made, _, err := try(multiple)
+		if err != nil {
+			return err
+		}
+		add(multiple, made)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package planning
+
+import (
+	"context"
+
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/planner/proteus"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// Question asks for plans: of every system, for every demand, on the fleet as it is and on every changed one.
+type Question struct {
+	Of      *host.Profiled
+	Systems []systems.System // at least one
+	Demands []Demand         // at least one
+	Changed []Fleet          // besides the fleet as it is
+	// Running is a demand in queries/s by AppID. Each planner is asked for plans that start from its own plan for this
+	// demand, which is running on the fleet as it is. With nil nothing is running.
+	Running []float64
+}
+
+// Demand is a demand to plan for.
+type Demand struct {
+	Rates []float64 // queries/s by AppID
+	// Scale is the factor on a base demand that Rates were made with; 0 for none. The answer repeats it.
+	Scale float64
+}
+
+// Total is the sum over the apps, in queries/s.
+func (d *Demand) Total() (out float64) {
+	for _, r := range d.Rates {
+		out += r
+	}
+	return out
+}
+
+// times is the demand that many times.
+func (d *Demand) times(multiple float64) *Demand {
+	out := &Demand{Rates: make([]float64, len(d.Rates))}
+	for a, r := range d.Rates {
+		out.Rates[a] = r * multiple
+	}
+	return out
+}
+
+// Single reports whether one plan is asked for. Only then the answer has a diagnosis.
+func (q *Question) Single() bool { return len(q.Systems)*(1+len(q.Changed))*len(q.Demands) == 1 }
+
+// fleets are the fleet as it is and the changed ones.
+func (q *Question) fleets() []Fleet { return append([]Fleet{{profiled: q.Of}}, q.Changed...) }
+
+// RunningError is the error that no plan can be made for Question.Running.
+type RunningError struct{ Err error }
+
+func (e *RunningError) Error() string { return "the plan that is to be running: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RunningError) Unwrap() error { return e.Err }
+
+// asker answers a question.
+type asker struct {
+	*Question
+	running map[string]*plan.Plan // by the name of the system
+}
+
+// Plans answers with a report of every plan, those of one demand beside each other. That no plan can be made is part of
+// the answer; an error is one of the context, of a planner that cannot be built (see host.Profiled.Planner), or a
+// *RunningError.
+func Plans(ctx context.Context, q *Question) (*Report, error) {
+	a := &asker{Question: q}
+	fleets := q.fleets()
+	total := len(q.Systems) * len(fleets) * len(q.Demands)
+	out := &Report{File: q.Of.Name()}
+	for i := range q.Demands {
+		for k := range fleets {
+			for _, s := range q.Systems {
+				q.Of.Options().Progress(float64(len(out.Plans))/float64(total), "planning")
+				v, err := a.plan(ctx, s, &fleets[k], &q.Demands[i])
+				if err != nil {
+					return nil, err
+				}
+				out.Plans = append(out.Plans, *v)
+			}
+		}
+	}
+	return out, nil
+}
+
+// plan makes one plan and describes it.
+func (a *asker) plan(ctx context.Context, s systems.System, f *Fleet, d *Demand) (*Plan, error) {
+	p := f.profiled
+	planner, err := p.Planner(s)
+	if err != nil {
+		return nil, err
+	}
+	r := plan.Request{Spec: p.Spec(), Rates: d.Rates}
+	if r.Snapshot, err = a.snapshot(ctx, s, f); err != nil {
+		return nil, err
+	}
+	made, failed := planner.Plan(ctx, r)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	v := &Plan{}
+	if failed != nil {
+		v.refused(p.Spec(), d, failed)
+	} else {
+		*v = Describe(p.Spec(), p.Latencies(), d.Rates, made)
+	}
+	v.System, v.Planner, v.WhatIf, v.Scale = s.Name, planner.Name(), f.name, d.Scale
+	if v.Goal == "" {
+		v.Goal = s.Options.Planning.Goal
+	}
+	exact, ok := planner.(*proteus.Planner)
+	switch {
+	case a.Single() && (ok || v.Lacks() && v.Short == nil): // a planner that knows what is short needs no adviser
+		if err := a.diagnose(ctx, p, exact, r, d, v); err != nil {
+			return nil, err
+		}
+	case ok && failed == nil && d.Total() > 0:
+		multiple, _, err := proteus.Reach(ctx, exact, r)
+		if err != nil {
+			return nil, err
+		}
+		reach := multiple * d.Total()
+		v.Reach = &reach
+	}
+	return v, nil
+}
+
+// snapshot is what a plan for Running has left running on a fleet; nil for nothing.
+func (a *asker) snapshot(ctx context.Context, s systems.System, f *Fleet) (*fleet.Snapshot, error) {
+	if a.Running == nil {
+		return nil, nil
+	}
+	made, ok := a.running[s.Name]
+	if !ok {
+		planner, err := a.Of.Planner(s)
+		if err != nil {
+			return nil, err
+		}
+		if made, err = planner.Plan(ctx, plan.Request{Spec: a.Of.Spec(), Rates: a.Running}); err != nil {
+			return nil, &RunningError{err}
+		}
+		if a.running == nil {
+			a.running = make(map[string]*plan.Plan)
+		}
+		a.running[s.Name] = made
+	}
+	return f.snapshot(a.Of.Spec(), made), nil
+}

@@ -1,0 +1,174 @@
+// Package policies makes, describes and checks policies: tables that choose a variant and a number of queries by the
+// state of a queue, made in advance for an arrival rate. They belong to systems whose planner makes them, such as
+// ramsis.
+//
+// In what it answers with, rates are in queries/s, accuracies and shares fractions in [0, 1].
+package policies
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluice-serving/sluice/host"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/quantity"
+	"github.com/sluice-serving/sluice/planner/ramsis"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Sets are the policies of a configuration: a set for each type of worker of each app, with a policy for each of
+// several arrival rates.
+type Sets struct {
+	profiled *host.Profiled
+	planner  plan.Planner
+	plan     *plan.Plan
+	notes    *noted
+}
+
+// Make has a configuration's planner make the policies that are missing, and finds the others where they are kept: for
+// the given rates, or without any for as many as the system's options and the expected demand ask for. An error is of
+// kind fault.Usage when the system makes no policies.
+func Make(ctx context.Context, p *host.Profiled, rates []float64) (*Sets, error) {
+	system, demand := p.System(), p.Demand()
+	if len(rates) > 0 {
+		if err := system.Options.Set(map[string]string{"rates": join(rates)}); err != nil {
+			return nil, fault.Errorf(fault.Usage, "--rates: %w", err)
+		}
+		p, demand = p.Under(system), make([]float64, len(demand))
+	}
+	notes := &noted{Store: p.Policies(), since: time.Now(), notes: make(map[*plan.Choice]note)}
+	planner, err := p.PlannerWith(system, notes)
+	if err != nil {
+		return nil, err
+	}
+	if planner.Provides()&plan.Tables == 0 {
+		return nil, fault.Errorf(fault.Usage, "system %s makes no policies; pass --system ramsis, or one of its kin "+
+			"that 'sluice systems' lists", system.Name)
+	}
+	made, err := planner.Plan(ctx, plan.Request{Spec: p.Spec(), Rates: demand})
+	if err != nil {
+		if ctx.Err() == nil {
+			err = fault.Wrap(fault.Config, err)
+		}
+		return nil, err
+	}
+	return &Sets{profiled: p, planner: planner, plan: made, notes: notes}, nil
+}
+
+// join writes rates as the system option does.
+func join(rates []float64) string {
+	var words []string
+	for _, r := range rates {
+		words = append(words, fmt.Sprintf("%g", r))
+	}
+	return strings.Join(words, ",")
+}
+
+// Policy is a policy with what it promises, and its JSON.
+type Policy struct {
+	App        string   `json:"app"`
+	WorkerType string   `json:"worker_type"`
+	Rate       float64  `json:"rate"` // at all workers of the app
+	Accuracy   float64  `json:"expected_accuracy"`
+	Violation  float64  `json:"expected_violation_ratio"` // negative where it is not known
+	Median     float64  `json:"median_accuracy"`          // 0 where it is not known
+	Worst99    float64  `json:"worst_99_accuracy"`        // of 99 % of the queries at least; 0 where it is not known
+	Busy       float64  `json:"utilization"`
+	TookMS     *float64 `json:"took_ms,omitempty"` // nil where it was found
+	File       string   `json:"file,omitempty"`    // where it is kept, if it is
+}
+
+// All lists the policies, by set and then by rate.
+func (s *Sets) All() (out []Policy) {
+	for i := range s.plan.Policies {
+		set := &s.plan.Policies[i]
+		for k := range set.ByRate {
+			out = append(out, s.describe(set, &set.ByRate[k]))
+		}
+	}
+	return out
+}
+
+// Kept is the folder in which the policies are kept; empty when none of them is.
+func (s *Sets) Kept() string {
+	if len(s.notes.notes) == 0 {
+		return ""
+	}
+	return s.profiled.PoliciesPath()
+}
+
+func (s *Sets) describe(set *plan.Policies, p *plan.Policy) Policy {
+	v := Policy{App: s.profiled.Spec().Apps[s.app(set)].Name, WorkerType: s.workerType(set), Rate: p.Rate,
+		Accuracy: p.Promise.Accuracy, Violation: p.Promise.Violation, Median: p.Promise.MedianAccuracy,
+		Worst99: p.Promise.Worst99Accuracy, Busy: p.Promise.Utilization}
+	if n, ok := s.notes.notes[&p.Choices[0]]; ok {
+		v.File = filepath.Join(s.profiled.PoliciesPath(), n.key+".json")
+		if n.took > 0 {
+			ms := quantity.Milliseconds(n.took)
+			v.TookMS = &ms
+		}
+	}
+	return v
+}
+
+// app is the one whose policies these are.
+func (s *Sets) app(p *plan.Policies) serving.AppID { return s.profiled.Spec().Stages[p.Stage].App }
+
+// workerType is the name of the type of worker that a set is for.
+func (s *Sets) workerType(p *plan.Policies) string {
+	if p.DeviceType == serving.None {
+		return "any"
+	}
+	return s.profiled.Spec().DeviceTypes[p.DeviceType].Name
+}
+
+// of returns the sets of an app and a type of worker, each left open by "".
+func (s *Sets) of(app, workerType string) ([]*plan.Policies, error) {
+	var out []*plan.Policies
+	var known []string
+	for i := range s.plan.Policies {
+		p := &s.plan.Policies[i]
+		a, t := s.profiled.Spec().Apps[s.app(p)].Name, s.workerType(p)
+		known = append(known, fmt.Sprintf("--app %s --worker-type %s", a, t))
+		if (app == "" || app == a) && (workerType == "" || workerType == t) {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fault.Errorf(fault.Usage, "there are no such policies; there are %s", strings.Join(known, "; "))
+	}
+	return out, nil
+}
+
+// noted is a store that remembers where a policy lies and how long it took to be made.
+type noted struct {
+	ramsis.Store
+	since time.Time
+	notes map[*plan.Choice]note // by the first of a policy's choices: copies of a policy share them
+}
+
+type note struct {
+	key  string
+	took time.Duration // 0 where it was found
+}
+
+// Get implements ramsis.Store.
+func (n *noted) Get(key string) (*plan.Policy, bool) {
+	p, ok := n.Store.Get(key)
+	if ok {
+		n.notes[&p.Choices[0]] = note{key: key}
+	}
+	n.since = time.Now()
+	return p, ok
+}
+
+// Put implements ramsis.Store.
+func (n *noted) Put(key string, p *plan.Policy) {
+	n.notes[&p.Choices[0]] = note{key, max(time.Since(n.since), 1)}
+	n.Store.Put(key, p)
+	n.since = time.Now()
+}

@@ -1,0 +1,32 @@
+package host
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// prices lists what machines cost now.
+func (s *service) prices() []server.Price {
+	var out []server.Price
+	s.plane.Inspect(func(e *engine.Engine) {
+		for d, t := range s.spec.Load().DeviceTypes {
+			out = append(out, server.Price{DeviceType: t.Name, PricePerHour: e.Price(serving.DeviceTypeID(d))})
+		}
+	})
+	return out
+}
+
+// setPrice changes what machines of a type cost, and reports whether there is such a type. Whoever asks for prices
+// afterwards gets the new one.
+func (s *service) setPrice(x server.Price) bool {
+	d := slices.IndexFunc(s.spec.Load().DeviceTypes, func(t serving.DeviceType) bool { return t.Name == x.DeviceType })
+	if d < 0 {
+		return false
+	}
+	s.plane.SetPrice(serving.DeviceTypeID(d), x.PricePerHour)
+	s.settle()
+	return true
+}

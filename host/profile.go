@@ -1,0 +1,177 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/profiler"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// plannedStatistic is the statistic of measured latencies that plans and rules use. The 95th percentile keeps head-room
+// for noise (RAMSIS §6 plans with it, too). With the median, which Proteus takes, one batch in two is late when there
+// is no slack.
+const plannedStatistic = "p95"
+
+// origin says where latencies are from. A system that learns starts a run without them unless they were measured.
+type origin int
+
+const (
+	measured origin = iota // read from profile files
+	assumed                // derived from the settings of fake workers
+	unknown                // not known: the system learns them
+)
+
+// Profiled is an opened configuration with a latency profile of its variants.
+type Profiled struct {
+	*Opened
+	measurements serving.Measurements
+	latencies    profile.Profile
+	origin       origin
+}
+
+// Profile reads profile files: the given ones, or without any those that the configuration lists. Where two measure the
+// same, the later one counts. Without any file, the latencies of fake workers follow from their settings; other workers
+// are an error. Errors are of kind fault.Config.
+func (o *Opened) Profile(paths ...string) (*Profiled, error) {
+	if len(paths) == 0 {
+		paths = o.tables.Profiles
+	}
+	var files []*profiler.File
+	for _, p := range paths {
+		f, err := profiler.ReadFile(p)
+		if err != nil {
+			return nil, fault.Wrap(fault.Config, err)
+		}
+		kept, _ := f.Only(o.Spec())
+		files = append(files, kept)
+	}
+	switch len(files) {
+	case 0:
+		return o.assume()
+	case 1:
+		return o.ProfileOf(files[0])
+	}
+	merged, err := profiler.Merge(files...)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	return o.ProfileOf(merged)
+}
+
+// ProfileOf uses a profile that is in memory, such as one of [Opened.Measure]. Every row must be of a variant and a
+// device type of the configuration. An error is of kind fault.Config.
+func (o *Opened) ProfileOf(f *profiler.File) (*Profiled, error) {
+	m, err := f.Measurements(o.Spec())
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	return o.withMeasurements(m, measured)
+}
+
+// MeasuredProfile is the file beside the sluice.yaml in which [Opened.EnsureProfile] keeps its measurements.
+const MeasuredProfile = "sluice.profile.json"
+
+// EnsureProfile is Profile for a server that is to start in any case. Where there is no profile it uses the one that an
+// earlier start has left in MeasuredProfile, or measures the models and keeps the result there; also when the one that
+// was left lacks a variant that is to run. A system that learns latency while it serves starts without a profile,
+// unless there is a store: functions are planned for before they run. Measuring takes minutes and is announced by
+// Options.Notice.
+func (o *Opened) EnsureProfile(ctx context.Context, paths ...string) (*Profiled, error) {
+	if len(o.Spec().Apps) == 0 {
+		return o.withMeasurements(serving.Measurements{}, measured)
+	}
+	if len(paths) > 0 || len(o.tables.Profiles) > 0 || !o.runsModels() {
+		return o.Profile(paths...)
+	}
+	remembered := o.file.Path(MeasuredProfile)
+	if _, err := os.Stat(remembered); err == nil {
+		if p, err := o.Profile(remembered); err == nil && p.covers() {
+			return p, nil
+		}
+	}
+	if o.system.Options.Learn && o.file.Store == "" {
+		return o.withMeasurements(serving.Measurements{}, unknown)
+	}
+	o.options.Notice(fmt.Sprintf("measuring the models on this machine; the profile is kept in %s", remembered))
+	f, err := o.Measure(ctx, Measuring{File: remembered})
+	if err != nil {
+		return nil, err
+	}
+	return o.ProfileOf(f)
+}
+
+// withMeasurements makes the profile of measurements.
+func (o *Opened) withMeasurements(m serving.Measurements, from origin) (*Profiled, error) {
+	statistic, err := profile.ParseStatistic(plannedStatistic)
+	if err != nil {
+		return nil, err
+	}
+	table, err := profile.NewTable(o.Spec(), m, statistic)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	return &Profiled{Opened: o, measurements: m, latencies: table, origin: from}, nil
+}
+
+// startsUnprofiled reports whether a run starts without latencies and learns them: the system learns, and nothing was
+// measured.
+func (p *Profiled) startsUnprofiled() bool { return p.system.Options.Learn && p.origin != measured }
+
+// Measurements are the rows that the profile was made of. They are shared: do not change them.
+func (p *Profiled) Measurements() serving.Measurements { return p.measurements }
+
+// Latencies is the profile that plans and rules use.
+func (p *Profiled) Latencies() profile.Profile { return p.latencies }
+
+// Under returns a copy with another system.
+func (p *Profiled) Under(s systems.System) *Profiled {
+	opened := *p.Opened
+	opened.system = s
+	out := *p
+	out.Opened = &opened
+	return &out
+}
+
+// WithPlacement returns a copy with other instances in place of those that the file lists. The slice is kept.
+func (p *Profiled) WithPlacement(list []config.Instance) *Profiled {
+	return p.with(func(t *config.World) { t.Placement = list })
+}
+
+// Resized returns a copy with change[d] workers more of device type d, or fewer where it is negative. Instances that
+// are placed on a removed worker are removed. moved has the new WorkerID by the old one, serving.None for a removed
+// worker. The copy can be planned for and simulated. It cannot be served, since nothing is known of the backends of new
+// workers.
+func (p *Profiled) Resized(change []int) (out *Profiled, moved []serving.WorkerID, err error) {
+	spec, moved, err := p.Spec().Resized(change)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.with(func(t *config.World) {
+		t.Spec = spec
+		placed := t.Placement
+		t.Placement = nil
+		for _, i := range placed {
+			if to := moved[i.Worker]; to != serving.None {
+				i.Worker = to
+				t.Placement = append(t.Placement, i)
+			}
+		}
+	}), moved, nil
+}
+
+// with returns a copy whose tables are changed by the function.
+func (p *Profiled) with(change func(*config.World)) *Profiled {
+	tables := *p.tables
+	change(&tables)
+	opened := *p.Opened
+	opened.tables = &tables
+	out := *p
+	out.Opened = &opened
+	return &out
+}

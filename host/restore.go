@@ -1,0 +1,97 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/config"
+	"github.com/sluice-serving/sluice/host/functions"
+	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/measure/profiler/operators"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+)
+
+// restoreFunctions opens the store and plans for what the file lists and for the functions that are kept there.
+func (s *Server) restoreFunctions(ctx context.Context, p *Profiled, run *backends) error {
+	kept, err := store.OpenFunctions(p.file.Path(p.file.Store))
+	if err != nil {
+		return err
+	}
+	s.onRelease(kept.Close)
+	h := &functionHost{
+		profiled: p, local: run.local, log: s.log, refines: !p.system.Options.Learn,
+		models: make(map[string]*server.Model),
+	}
+	c, err := p.functionsConfig(kept, run)
+	if err != nil {
+		return err
+	}
+	if h.manager, err = functions.Restore(ctx, c, h); err != nil {
+		return err
+	}
+	for _, lost := range h.manager.Unrestored() {
+		s.log.Error("a function is left out: deploy it again or delete it", "error", lost)
+	}
+	g, live, err := h.manager.Current()
+	if err != nil {
+		return err
+	}
+	h.restored = live
+	var damaged []error
+	if h.idle, damaged, err = functions.OpenIdleTimes(kept, time.Now()); err != nil {
+		return err
+	}
+	for _, x := range damaged {
+		s.log.Warn("a server's memory", "error", x)
+	}
+	s.functions = h
+	grown := p.with(func(t *config.World) { t.Spec = g.Spec })
+	grown.measurements, grown.latencies = g.Measurements, g.Profile
+	s.planned, err = s.planOrNothing(ctx, grown)
+	return err
+}
+
+// functionsConfig is the configuration of the functions' manager.
+func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functions.Config, error) {
+	statistic, err := profile.ParseStatistic(plannedStatistic)
+	if err != nil {
+		return functions.Config{}, err
+	}
+	here := run.thisHost()
+	c := functions.Config{
+		Store: kept, Statistic: statistic, Spec: p.Spec(), Measurements: p.measurements,
+		App: serving.App{
+			Weight: 1, QueueLimit: config.DefaultQueueLimit, Slack: time.Duration(p.file.System.Slack),
+		},
+		Predictor: &functions.Measured{Backend: run.of, Host: here, Cores: 1},
+	}
+	if p.file.System.Late == "serve-late" {
+		c.App.Late = serving.ServeLate
+	}
+	if run.local == nil {
+		return c, nil
+	}
+	times, err := operators.OpenShelf(kept.Table(store.OperatorTable), here)
+	if err != nil {
+		return c, err
+	}
+	c.Quick = &functions.Predicted{Runtime: run.local, Store: times, Host: here, Cores: 1, Runs: p.runsHere}
+	return c, nil
+}
+
+// planOrNothing makes the first plan, or an empty one where none can be made: a function that can no longer be planned
+// for must not keep the server from starting, since only a running server can delete it.
+func (s *Server) planOrNothing(ctx context.Context, p *Profiled) (*Planned, error) {
+	planned, err := p.withPlanner()
+	if err != nil {
+		return nil, err
+	}
+	if err = planned.makeFirst(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("no plan can be made: nothing runs until one can", "error", err)
+		planned.first, err = plan.Nothing(planned.planner.Name(), nil), nil
+	}
+	return planned, err
+}

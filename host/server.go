@@ -1,0 +1,189 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/telemetry"
+)
+
+// ServerOptions are settings of a server that win over its configuration, and its log.
+type ServerOptions struct {
+	// HTTP, GRPC and Admin are the addresses to listen on, HOST:PORT or "off"; port 0 takes a free one. An empty one
+	// leaves the configuration's.
+	HTTP, GRPC, Admin string
+	// Journal is a file that all inputs and decisions are written to, relative to the sluice.yaml; empty leaves the
+	// configuration's.
+	Journal string
+	// Log is the server's log. Nil discards it. The telemetry section of the configuration says what level and format
+	// its author wants; the caller follows it or not.
+	Log *slog.Logger
+}
+
+// Server is a running configuration: backends, data plane, stores and front ends. Its listeners are bound from the
+// start; it answers while [Server.Serve] runs. Its methods are safe for concurrent use.
+type Server struct {
+	planned   *Planned
+	log       *slog.Logger
+	drain     time.Duration // how long accepted queries may take to finish
+	telemetry *telemetry.Telemetry
+	plane     *dataplane.Plane
+	service   *service
+	functions *functionHost // nil without a store
+	front     *server.Server
+
+	releases []func() error // in the order of opening; called in the reverse order
+	once     sync.Once
+	released error
+}
+
+// NewServer makes the first plan and starts a server. Functions in the configuration's store are restored first, and
+// planned for. ctx bounds the start, not the server's life. The caller must call Serve or Close.
+func (p *Profiled) NewServer(ctx context.Context, o ServerOptions) (*Server, error) {
+	if p.file.Store != "" {
+		return newServer(ctx, p, nil, o)
+	}
+	planned, err := p.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newServer(ctx, p, planned, o)
+}
+
+// NewServer is that of Profiled with this first plan and planner. With a store it makes a new plan, since this one
+// knows no functions.
+func (p *Planned) NewServer(ctx context.Context, o ServerOptions) (*Server, error) {
+	if p.file.Store != "" {
+		return newServer(ctx, p.Profiled, nil, o)
+	}
+	return newServer(ctx, p.Profiled, p, o)
+}
+
+// newServer opens everything and binds the addresses. planned is nil where functions are to be planned for.
+func newServer(ctx context.Context, p *Profiled, planned *Planned, o ServerOptions) (_ *Server, err error) {
+	s := &Server{planned: planned, log: o.Log, drain: time.Duration(p.file.Server.DrainTimeout)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	for _, x := range p.tables.Warnings {
+		s.log.Warn(x)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	run, err := p.backends()
+	if err != nil {
+		return nil, err
+	}
+	if planned == nil {
+		if err := s.restoreFunctions(ctx, p, run); err != nil {
+			return nil, err
+		}
+	}
+	s.logPolicies()
+	if err := s.startPlane(ctx, run, o); err != nil {
+		return nil, err
+	}
+	if err := s.listen(o); err != nil {
+		return nil, err
+	}
+	s.log.Info("serving", "http", s.HTTPAddr(), "grpc", s.GRPCAddr(), "admin", s.AdminAddr(),
+		"system", p.system.Name, "router", p.system.Router, "batcher", p.system.Batcher)
+	return s, nil
+}
+
+// logPolicies logs the policies that planners make from now on.
+func (s *Server) logPolicies() {
+	kept := s.planned.policies
+	kept.redirect(func(rate float64) {
+		s.log.Info("a policy was made", "rate", rate)
+		if err := kept.newError(); err != nil {
+			s.log.Warn("policies are not kept", "error", err)
+		}
+	})
+	s.onRelease(func() error { kept.redirect(nil); return nil })
+}
+
+// onRelease has a function called when the server is released, before those that were given earlier.
+func (s *Server) onRelease(f func() error) { s.releases = append(s.releases, f) }
+
+// release closes everything once. It always returns the same error.
+func (s *Server) release() error {
+	s.once.Do(func() {
+		var errs []error
+		for _, f := range slices.Backward(s.releases) {
+			errs = append(errs, f())
+		}
+		s.released = errors.Join(errs...)
+	})
+	return s.released
+}
+
+// Serve answers queries until ctx ends. Then it turns not ready, finishes accepted queries within the configuration's
+// server.drain_timeout, and releases everything. It must be called at most once.
+func (s *Server) Serve(ctx context.Context) error {
+	var helpers sync.WaitGroup
+	over := make(chan struct{})
+	refining, stopRefining := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRefining()
+	if f := s.functions; f != nil {
+		helpers.Go(func() { f.saveIdleTimes(over) })
+		if f.refines {
+			helpers.Go(func() { f.manager.Refine(refining, f.isIdle) })
+		}
+	}
+	err := s.front.Serve(ctx)
+	limit, done := context.WithTimeout(context.WithoutCancel(ctx), max(s.drain, time.Second))
+	defer done()
+	if drained := s.plane.Drain(limit); drained != nil {
+		err = errors.Join(err, fmt.Errorf("queries were still running after %v: %w", s.drain, drained))
+	}
+	stopRefining()
+	close(over)
+	helpers.Wait()
+	if s.functions != nil {
+		s.functions.save()
+	}
+	s.plane.Close()
+	s.log.Info("stopped")
+	return errors.Join(err, s.release())
+}
+
+// Close releases a server whose Serve was not called, or has returned. It must not be called while Serve runs.
+func (s *Server) Close() error {
+	s.front.Close()
+	return s.release()
+}
+
+// HTTPAddr is the address of the HTTP listener, or "off".
+func (s *Server) HTTPAddr() string { return s.front.HTTPAddr() }
+
+// GRPCAddr is the address of the gRPC listener, or "off".
+func (s *Server) GRPCAddr() string { return s.front.GRPCAddr() }
+
+// AdminAddr is the address of the admin listener, or "off".
+func (s *Server) AdminAddr() string { return s.front.AdminAddr() }
+
+// Ready reports whether the server takes queries: every app of the configuration has had a ready instance at every
+// stage, and Serve's context has not ended.
+func (s *Server) Ready() bool { return s.front.Ready() }
+
+// WaitReady returns when the server is ready, or with ctx's error.
+func (s *Server) WaitReady(ctx context.Context) error { return waitFor(ctx, s.Ready) }
+
+// Usage is the use of the server's machines until now. It is zero once the server is closed.
+func (s *Server) Usage() (out report.Usage) {
+	s.plane.Inspect(func(e *engine.Engine) { out = e.Usage(s.plane.Now()) })
+	return out
+}

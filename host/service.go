@@ -1,0 +1,129 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/fleet"
+)
+
+// service implements server.Service over the data plane.
+type service struct {
+	plane     *dataplane.Plane // set once there is one, before anybody asks
+	telemetry *telemetry.Telemetry
+	spec      atomic.Pointer[serving.Spec] // in force
+
+	planning sync.Mutex // held while a plan is made
+
+	mu       sync.Mutex
+	models   []*server.Model // of the configuration, then of functions; the list is never changed, but replaced
+	fixed    int             // how many are of the configuration
+	latest   *plan.Plan      // as the planner made it
+	unloaded map[serving.AppID]bool
+	ready    bool // was true once, and stays so
+}
+
+func newService(p *Planned, t *telemetry.Telemetry, b *backends, wiring []dataplane.Wiring) (*service, error) {
+	models, err := p.models(b, wiring)
+	if err != nil {
+		return nil, err
+	}
+	out := &service{
+		telemetry: t, latest: p.first, unloaded: make(map[serving.AppID]bool), models: models, fixed: len(models),
+	}
+	out.spec.Store(p.Spec())
+	return out, nil
+}
+
+// Models implements server.Service.
+func (s *service) Models() []*server.Model {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.models
+}
+
+// Lookup implements server.Service.
+func (s *service) Lookup(name string) (*server.Model, bool) {
+	for _, m := range s.Models() {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// Infer implements server.Service.
+func (s *service) Infer(ctx context.Context, r *dataplane.Request) (*dataplane.Response, error) {
+	return s.plane.Infer(ctx, r)
+}
+
+// Ready implements server.Service: true once every app of the configuration, and every function that the plan has an
+// instance for, had a ready instance at every stage; where queries start apps, apps count as functions do. It does not
+// turn false when an instance is lost or a variant loads: single models have a readiness of their own.
+func (s *service) Ready() bool {
+	s.mu.Lock()
+	ready := s.ready
+	s.mu.Unlock()
+	if ready {
+		return true
+	}
+	planned, first := make(map[serving.AppID]bool), s.fixed
+	if !s.plane.Inspect(func(e *engine.Engine) {
+		if e.Wakes() {
+			first = 0
+		}
+		if made := e.Plan(); made != nil {
+			for _, i := range made.Instances {
+				planned[e.Spec().Stages[i.Stage].App] = true
+			}
+		}
+	}) {
+		return false
+	}
+	for _, m := range s.Models() {
+		if (int(m.App) < first || planned[m.App]) && !s.ModelReady(m, "") {
+			return false
+		}
+	}
+	s.mu.Lock()
+	s.ready = true
+	s.mu.Unlock()
+	return true
+}
+
+// ModelReady implements server.Service.
+func (s *service) ModelReady(m *server.Model, version string) bool {
+	pin, ok := m.Pin(version)
+	if !ok {
+		return false
+	}
+	ready := false
+	s.plane.Inspect(func(e *engine.Engine) {
+		if int(m.App) >= len(e.Spec().Apps) {
+			return
+		}
+		ready = true
+		stages := e.Spec().Apps[m.App].Stages
+		for at, st := range stages {
+			want := serving.VariantID(serving.None)
+			if at == len(stages)-1 {
+				want = pin
+			}
+			ready = ready && slices.ContainsFunc(e.Fleet().Ready(st), func(i *fleet.Instance) bool {
+				return want == serving.None && i.Active() >= 0 || i.Serves(want)
+			})
+		}
+	})
+	return ready
+}
+
+// settle returns when the engine has taken all inputs that were sent before.
+func (s *service) settle() { s.plane.Inspect(func(*engine.Engine) {}) }

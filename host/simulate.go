@@ -1,0 +1,144 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/measure/loadgen"
+	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/measure/workload"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/sim"
+	"github.com/sluice-serving/sluice/sim/truth"
+)
+
+// Simulation is how a run is simulated. Equal simulations of equal configurations give equal reports.
+type Simulation struct {
+	Seed uint64 // of service times; the report repeats it
+	// PlanDelay is how long a planner takes that is asked during the run; with 0 plans come at once.
+	PlanDelay time.Duration
+	// Overhead is added to the time of every batch: what it costs outside the model.
+	Overhead time.Duration
+	// Exact makes service times always their mean. Otherwise they scatter as they were measured.
+	Exact bool
+	// Journal is a file that all inputs and decisions are written to, in place of one that is there; empty writes none.
+	Journal string
+}
+
+// DefaultPlanDelay is more than the solver's usual time for some dozen workers.
+const DefaultPlanDelay = 500 * time.Millisecond
+
+// Simulate runs the configuration on a virtual clock under a load. Machines behave as they were measured; the code that
+// decides is that of a server. The report has the given name. Planners may remember earlier requests, so that a second
+// simulation of the same Planned may differ: call Plan again for a fresh one. An error is of kind fault.Config when the
+// load does not fit the configuration.
+func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*report.Report, error) {
+	src, err := load.Source(p.AppID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	stays, err := load.Stays(p.AppID)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	return p.simulate(s, name, offered{queries: src, sessions: stays, span: load.Duration()})
+}
+
+// offered is the load of a simulated run.
+type offered struct {
+	queries  workload.Source
+	sessions []workload.Stay
+	span     time.Duration // in which queries are offered
+	content  truth.Content // of the queries; nil derives it from the fan-outs
+}
+
+func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Report, error) {
+	e, err := p.engine()
+	if err != nil {
+		return nil, err
+	}
+	noise := truth.Lognormal
+	if s.Exact {
+		noise = truth.Exact
+	}
+	machines, err := truth.NewTable(p.Spec(), p.measurements, noise, workload.Stream(s.Seed, "service times"))
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	machines.Overhead = s.Overhead
+	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
+	c := sim.Config{
+		Spec: p.Spec(), Engine: e, Truth: machines, Source: load.queries, Stays: load.sessions, Initial: p.first,
+		Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay, Recorder: recorder, Content: load.content,
+	}
+	closing := func() error { return nil }
+	if s.Journal != "" {
+		if c.Observe, closing, err = p.openJournal(s.Journal, 0o666); err != nil {
+			return nil, err
+		}
+	}
+	result, err := sim.Run(c)
+	if err = errors.Join(err, closing()); err != nil {
+		return nil, err
+	}
+	return recorder.Report(report.Meta{
+		Name: name, Seed: s.Seed, Duration: load.span, Usage: &result.Usage, Variants: p.VariantNames(),
+		PlanFailures: result.PlanFailures,
+	}), nil
+}
+
+// SimulateRun simulates the arrivals of a run that a load generator has recorded in a file. It returns the report of
+// the recorded run and that of the simulation. An error is of kind fault.Config when the file cannot be read, or names
+// apps or variants that the configuration does not have.
+func (p *Planned) SimulateRun(s Simulation, path string) (live, predicted *report.Report, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Config, err)
+	}
+	defer f.Close()
+	pinned := func(a serving.AppID, name string) (serving.VariantID, error) {
+		if v, ok := p.tables.VariantOf(a, name); ok {
+			return v, nil
+		}
+		return serving.None, fmt.Errorf("variant %q is not in %s", name, p.Name())
+	}
+	arrivals, header, err := workload.ReadArrivals(f, p.AppID, pinned)
+	if err != nil {
+		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		return nil, nil, err
+	}
+	if live, err = loadgen.ReadReport(f, p.AppInfo(), report.Options{}); err != nil {
+		return nil, nil, fault.Errorf(fault.Config, "%s: %w", path, err)
+	}
+	predicted, err = p.simulate(s, "simulated", offered{
+		queries: workload.FromSlice(arrivals), span: time.Duration(header.DurationNS), content: p.recorded(arrivals),
+	})
+	return live, predicted, err
+}
+
+// recorded is the content of the queries of a recorded run: how many items each had at each stage. Nil when the record
+// has none.
+func (p *Planned) recorded(arrivals []workload.Arrival) truth.Content {
+	spec := p.Spec()
+	known := false
+	seen := make([][]int32, len(arrivals))
+	for k := range arrivals {
+		a := &arrivals[k]
+		if a.Stages == nil {
+			continue
+		}
+		known = true
+		for _, st := range spec.Apps[a.App].Stages {
+			seen[k] = append(seen[k], a.Stages[spec.Stages[st].Name])
+		}
+	}
+	if !known {
+		return nil
+	}
+	return truth.NewRecorded(spec, seen)
+}

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/systems"
+)
+
+// site is where variants are measured: a worker of a device type, or so many threads of one as a part has.
+type site struct {
+	device       serving.DeviceTypeID
+	worker       serving.WorkerID
+	variants     []serving.VariantID
+	slots, cores int
+}
+
+// sites lists the device types that have a worker, in the order of the workers, and then the parts, with what is to be
+// measured on each. left has a sentence for each part that is not, with the reason.
+func (o *Opened) sites() (out []site, left []string) {
+	spec := o.Spec()
+	seen := make(map[serving.DeviceTypeID]bool)
+	for at := range o.tables.Backends {
+		id := serving.WorkerID(at)
+		d := spec.Workers[at].DeviceType
+		if seen[d] {
+			continue
+		}
+		seen[d] = true
+		s := site{device: d, worker: id, variants: o.placed(id)}
+		for _, i := range o.tables.Placement {
+			if i.Worker == id {
+				s.slots, s.cores = max(s.slots, i.Slots), max(s.cores, i.Cores)
+			}
+		}
+		if all := spec.DeviceTypes[d].Cores; all > 0 && !systems.Written(o.system.Planner) {
+			s.cores = all // a run has the whole worker, or shares it
+		}
+		out = append(out, s)
+	}
+	for d := range spec.DeviceTypes {
+		t := &spec.DeviceTypes[d]
+		if !t.Part {
+			continue
+		}
+		s, why := o.partSite(serving.DeviceTypeID(d))
+		if why != "" {
+			left = append(left, fmt.Sprintf("part %q is not measured: %s", t.Name, why))
+			continue
+		}
+		out = append(out, s)
+	}
+	return out, left
+}
+
+// partSite finds where a part is measured: on the first worker with room for it whose threads are given out here.
+func (o *Opened) partSite(d serving.DeviceTypeID) (s site, why string) {
+	spec := o.Spec()
+	t := &spec.DeviceTypes[d]
+	if t.Percent > 0 {
+		return s, fmt.Sprintf("%d %% of an accelerator cannot be given out here; measure where it can be, and list "+
+			"the profile with rows of this device_type", t.Percent)
+	}
+	hosts := spec.Hosts(d)
+	if len(hosts) == 0 {
+		return s, "it fits on no worker"
+	}
+	s = site{device: d, worker: serving.None, slots: 1, cores: t.Cores}
+	for _, at := range hosts {
+		if o.tables.Backends[at].Kind != kindRemote {
+			s.worker = at
+			break
+		}
+	}
+	if s.worker == serving.None {
+		return s, "it fits only on workers that other servers run, which give out their threads as they like"
+	}
+	for v := range spec.Variants {
+		if x := &spec.Variants[v]; t.MemoryBytes == 0 || x.MemoryBytes+x.ItemBytes <= t.MemoryBytes {
+			s.variants = append(s.variants, serving.VariantID(v))
+		}
+	}
+	if len(s.variants) == 0 {
+		return s, "its memory holds no variant"
+	}
+	return s, ""
+}
+
+// placed lists the variants that any worker of the same device type is to load.
+func (o *Opened) placed(id serving.WorkerID) []serving.VariantID {
+	spec := o.Spec()
+	has := make(map[serving.VariantID]bool)
+	for _, i := range o.tables.Placement {
+		if spec.Workers[i.Worker].DeviceType == spec.Workers[id].DeviceType {
+			for _, v := range i.Variants {
+				has[v] = true
+			}
+		}
+	}
+	var out []serving.VariantID
+	for v := range spec.Variants {
+		if has[serving.VariantID(v)] {
+			out = append(out, serving.VariantID(v))
+		}
+	}
+	return out
+}
+
+// covers reports whether the profile has all that can be measured: every variant on every device type that is to run
+// it, and some variant on every part.
+func (p *Profiled) covers() bool {
+	sites, _ := p.sites()
+	for _, s := range sites {
+		known, needed := 0, len(s.variants)
+		if p.Spec().DeviceTypes[s.device].Part {
+			needed = 1
+		}
+		for _, v := range s.variants {
+			if p.latencies.Latency(v, s.device, 1, 1) < profile.Unknown {
+				known++
+			}
+		}
+		if known < needed {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/host/fault"
+	"github.com/sluice-serving/sluice/host/store"
+	"github.com/sluice-serving/sluice/measure/telemetry"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// policyTimeout bounds the making of policies in a running server: after the loss of a worker a whole set is made, and
+// the policies in force serve meanwhile.
+const policyTimeout = 5 * time.Minute
+
+// startPlane starts the data plane, its observers and the service that the front ends call.
+func (s *Server) startPlane(ctx context.Context, run *backends, o ServerOptions) error {
+	p := s.planned
+	e, err := p.engine()
+	if err != nil {
+		return err
+	}
+	observe, err := s.watch(o)
+	if err != nil {
+		return err
+	}
+	wiring := p.wiring(ctx, run, s.log)
+	if s.service, err = newService(p, s.telemetry, run, wiring); err != nil {
+		return err
+	}
+	states, err := s.openStates()
+	if err != nil {
+		return err
+	}
+	limits := &p.file.Server.Limits
+	c := dataplane.Config{
+		Spec: p.Spec(), Engine: e, Backend: run.of, Initial: p.first, Planner: loadedPlanner{p.planner, s.service},
+		Outcome: s.telemetry.Outcome, Observe: observe, Wiring: wiring,
+		Trouble: func(err error) { s.log.Error("trouble", "error", err) },
+		Rows:    limits.Rows, State: int(limits.State), StatesHeld: int64(limits.AllStates), States: states,
+	}
+	if p.planner.Provides()&plan.Tables != 0 {
+		c.PlanTimeout = policyTimeout
+	}
+	if s.functions != nil {
+		c.Recalled = s.functions.recall(p.Spec())
+	}
+	if s.plane, err = dataplane.New(c); err != nil {
+		return err
+	}
+	s.onRelease(func() error { s.plane.Close(); return nil })
+	s.service.plane = s.plane
+	if s.functions != nil {
+		s.functions.begin(s.service)
+	}
+	return nil
+}
+
+// watch returns the observer of every step: metrics, then events of functions, then the journal.
+func (s *Server) watch(o ServerOptions) (observer, error) {
+	p := s.planned
+	t := &p.file.Telemetry
+	var buckets []float64
+	for _, b := range t.LatencyBuckets {
+		buckets = append(buckets, time.Duration(b).Seconds())
+	}
+	s.telemetry = telemetry.New(p.Spec(), telemetry.Options{
+		Decisions: t.Decisions, LatencyBuckets: buckets, Departed: s.departed,
+	})
+	watching := []observer{s.telemetry.Observe}
+	if s.functions != nil {
+		watching = append(watching, s.functions.manager.Observe)
+	}
+	path := t.Journal
+	if o.Journal != "" {
+		path = o.Journal
+	}
+	if path != "" {
+		record, closing, err := p.openJournal(p.file.Path(path), 0o600) // inputs of clients: for the owner's eyes
+		if err != nil {
+			return nil, err
+		}
+		s.onRelease(closing)
+		watching = append(watching, record)
+	}
+	return func(now serving.Time, in []engine.Input, out []engine.Decision) {
+		for _, see := range watching {
+			see(now, in, out)
+		}
+	}, nil
+}
+
+// departed logs that queries fare worse than policies promise, or no longer do.
+func (s *Server) departed(d telemetry.Departure) {
+	app := s.service.spec.Load().Apps[d.App].Name // functions come while it runs
+	if !d.Broken {
+		s.log.Info("policies keep their promise again", "app", app, "promise", d.What)
+		return
+	}
+	s.log.Warn("reality leaves what policies promise: is the profile still true of these machines?",
+		"app", app, "promise", d.What, "promised", d.Promised, "observed", d.Observed, "queries", d.Queries)
+}
+
+// openStates opens the states of streams, if any stage is to keep some and the file says where; else nil.
+func (s *Server) openStates() (dataplane.StateStore, error) {
+	p := s.planned
+	folder := p.file.Server.States
+	if folder == "" || !slices.ContainsFunc(p.Spec().Stages, func(st serving.Stage) bool { return st.Stateful }) {
+		return nil, nil
+	}
+	states, err := store.OpenStates(p.file.Path(folder), int64(p.file.Server.Limits.AllStates))
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err)
+	}
+	s.onRelease(states.Close)
+	return states, nil
+}

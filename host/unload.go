@@ -1,0 +1,82 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-serving/sluice/api/server"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// readyEvery is how often somebody who waits for readiness looks.
+const readyEvery = 20 * time.Millisecond
+
+// Load implements server.Service: the app's instances come up again; it returns when the model is ready.
+func (s *service) Load(ctx context.Context, m *server.Model) error {
+	s.setUnloaded(m.App, false)
+	if err := waitFor(ctx, func() bool { return s.ModelReady(m, "") }); err != nil {
+		return fmt.Errorf("model %q is not ready yet: %w", m.Name, err)
+	}
+	return nil
+}
+
+// waitFor returns when something is true, or with ctx's error.
+func waitFor(ctx context.Context, is func() bool) error {
+	tick := time.NewTicker(readyEvery)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Unload implements server.Service: queries that were accepted are answered, then the app's instances are released.
+func (s *service) Unload(_ context.Context, m *server.Model) error {
+	s.setUnloaded(m.App, true)
+	return nil
+}
+
+func (s *service) setUnloaded(a serving.AppID, unloaded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unloaded[a] = unloaded
+	s.plane.Adopt(s.loadedPlan())
+}
+
+// loadedPlan is the latest plan without the instances of apps that were unloaded. The others keep their place in their
+// worker's list, and with it their identity, so that they are left alone. s.mu is held.
+func (s *service) loadedPlan() *plan.Plan {
+	next := *s.latest
+	next.Instances = slices.DeleteFunc(slices.Clone(next.Instances), func(i plan.Instance) bool {
+		return s.unloaded[s.spec.Load().Stages[i.Stage].App]
+	})
+	return &next
+}
+
+// loadedPlanner is a planner whose plans leave out what was unloaded. It makes one plan at a time.
+type loadedPlanner struct {
+	plan.Planner
+	service *service
+}
+
+// Plan implements plan.Planner.
+func (p loadedPlanner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	s := p.service
+	s.planning.Lock()
+	made, err := p.Planner.Plan(ctx, r)
+	s.planning.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest = made
+	return s.loadedPlan(), nil
+}

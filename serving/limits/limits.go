@@ -1,0 +1,26 @@
+// Package limits says what clients may ask for at most, and how long things may take, where a configuration says
+// nothing. The front ends, the data plane and the configuration take each number from here, so that they mean the same.
+// docs/configuration.md has them in words.
+package limits
+
+import "time"
+
+// Of what clients send and keep.
+const (
+	RequestBytes   = 64 << 20  // of a request, after decompression
+	HeaderBytes    = 1 << 20   // of all headers of a request
+	Connections    = 1024      // open at once, for each protocol
+	Streams        = 4096      // calls at once on one gRPC connection
+	Items          = 1024      // of one request
+	Rows           = 1024      // of a tensor that a stage sends on for one query
+	StateBytes     = 1 << 20   // that a stateful stage keeps of one stream
+	AllStatesBytes = 256 << 20 // that stateful stages keep of all streams
+	ModelBytes     = 2 << 30   // of a model file that is deployed
+)
+
+// Of waiting.
+const (
+	ReadTimeout  = 30 * time.Second // for a request to arrive
+	IdleTimeout  = 2 * time.Minute  // of a silent connection
+	DrainTimeout = 30 * time.Second // for accepted queries to finish once a server is asked to stop
+)
