@@ -183,7 +183,7 @@ func (l *loader) send(e *Env, spec *workload.Spec) (*loadgen.Result, error) {
 	}
 	o := l.options
 	o.Duration = spec.Duration()
-	if o.Stays, err = spec.Stays(l.resolve); err != nil {
+	if o.Clients, err = spec.Clients(l.resolve); err != nil {
 		return nil, &status{ExitConfig, err}
 	}
 	if w := l.world; w != nil {

@@ -93,7 +93,7 @@ type simulation struct {
 }
 
 // run simulates one load, with the clients of its sessions. duration is the span in which queries were offered.
-func (s *simulation) run(name string, src workload.Source, stays []workload.Stay,
+func (s *simulation) run(name string, src workload.Source, stays []workload.Client,
 	duration time.Duration) (*report.Report, error) {
 	w := s.world
 	en, err := w.engine()
@@ -111,7 +111,7 @@ func (s *simulation) run(name string, src workload.Source, stays []workload.Stay
 	machines.Overhead = s.overhead
 	recorder := report.NewRecorder(w.appInfos(), report.Options{})
 	c := sim.Config{
-		Spec: w.Spec, Engine: en, Truth: machines, Source: src, Stays: stays, Initial: w.plan, Warm: true,
+		Spec: w.Spec, Engine: en, Truth: machines, Source: src, Clients: stays, Initial: w.plan, Warm: true,
 		Planner: w.planner, PlanDelay: s.delay, Recorder: recorder, Content: s.content,
 	}
 	if s.journal != "" {
@@ -169,7 +169,7 @@ func (s *simulation) loads(e *Env, specs []workload.Spec, out string, asJSON boo
 		if err != nil {
 			return &status{ExitConfig, err}
 		}
-		stays, err := specs[i].Stays(s.world.resolve)
+		stays, err := specs[i].Clients(s.world.resolve)
 		if err != nil {
 			return &status{ExitConfig, err}
 		}

@@ -37,8 +37,8 @@ type Config struct {
 	Cancels []Cancel
 	// Prices change at their times, in the order of At.
 	Prices []PriceChange
-	// Stays are clients of apps' sessions: their streams are opened and closed when they join and leave.
-	Stays []workload.Stay
+	// Clients are clients of apps' sessions: their streams are opened and closed when they join and leave.
+	Clients []workload.Client
 	// Growths make the world larger at their times, in the order of At. Queries of new apps come after them.
 	Growths []Growth
 	// Breaks tells whether a batch fails; nil for none.
@@ -129,7 +129,7 @@ func (s *simulation) run() (Result, error) {
 			return s.result, err
 		}
 	}
-	s.streams = streamChanges(s.Stays)
+	s.streams = streamChanges(s.Clients)
 	s.back = make([]serving.Time, len(s.Spec.Workers))
 	s.next, s.more = s.Source.Next()
 	for {

@@ -16,9 +16,9 @@ type streamChange struct {
 }
 
 // streamChanges turns stays into what the engine is told, in the order of time.
-func streamChanges(stays []workload.Stay) []streamChange {
+func streamChanges(clients []workload.Client) []streamChange {
 	var out []streamChange
-	for _, s := range stays {
+	for _, s := range clients {
 		q := serving.Query{App: s.App, Stream: s.Stream}
 		out = append(out, streamChange{
 			s.From, engine.Input{Kind: engine.StreamOpened, Query: q, Rate: s.Rate, Variant: serving.None},

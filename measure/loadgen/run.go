@@ -51,8 +51,8 @@ type Options struct {
 	// Progress is called about twice a second while the run lasts, by one goroutine, and may be nil.
 	Progress func(Progress)
 
-	// Stays are the clients of sessions: the first query of each of their streams declares its rate.
-	Stays []workload.Stay
+	// Clients are the clients of sessions: the first query of each of their streams declares its rate.
+	Clients []workload.Client
 
 	pacer *pacer // for tests
 }
@@ -145,7 +145,7 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 		ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals)),
 		rates: make(map[stream]float64),
 	}
-	for _, s := range opt.Stays {
+	for _, s := range opt.Clients {
 		r.rates[stream{s.App, s.Stream}] = s.Rate
 	}
 	for i, a := range arrivals {

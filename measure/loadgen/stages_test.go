@@ -74,7 +74,7 @@ func TestStreams(t *testing.T) {
 			})
 		}
 		if _, err := Run(t.Context(), f, oneApp(numbers(10)), workload.FromSlice(load), Options{
-			pacer: coarse, Stays: []workload.Stay{{Stream: 9, Rate: 4}},
+			pacer: coarse, Clients: []workload.Client{{Stream: 9, Rate: 4}},
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -28,8 +28,8 @@ type SessionsSpec struct {
 	RateMax float64 `json:"rate_max,omitempty" yaml:"rate_max,omitempty"`
 }
 
-// Stay is the time for which a client takes part in an app's session.
-type Stay struct {
+// Client is the time for which a client takes part in an app's session.
+type Client struct {
 	App         serving.AppID
 	Stream      uint64  // of its queries; no other client of the app has it
 	Rate        float64 // queries/s
@@ -71,10 +71,10 @@ func (s *SessionsSpec) check(duration time.Duration) error {
 }
 
 // draw makes the stays of a session, in the order of their streams.
-func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Duration, r *rand.Rand) []Stay {
-	out := make([]Stay, 0, s.Clients+s.Always)
+func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Duration, r *rand.Rand) []Client {
+	out := make([]Client, 0, s.Clients+s.Always)
 	for k := range s.Clients + s.Always {
-		x := Stay{
+		x := Client{
 			App: app, Stream: first + uint64(k), Until: serving.Time(duration),
 			Rate: s.RateMin + (s.RateMax-s.RateMin)*r.Float64(),
 		}
@@ -92,57 +92,57 @@ func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Durat
 
 // Frames yields the times of a stay's queries: one at its beginning, then at even gaps until its end.
 type Frames struct {
-	stay Stay
-	n    int64
+	client Client
+	n      int64
 }
 
 // NewFrames returns the times of the queries of a stay.
-func NewFrames(s Stay) *Frames { return &Frames{stay: s} }
+func NewFrames(s Client) *Frames { return &Frames{client: s} }
 
 // NextTime implements Times.
 func (f *Frames) NextTime() (serving.Time, bool) {
-	after := math.Round(float64(f.n) / f.stay.Rate * 1e9)
-	if !(after < float64(f.stay.Until-f.stay.From)) {
+	after := math.Round(float64(f.n) / f.client.Rate * 1e9)
+	if !(after < float64(f.client.Until-f.client.From)) {
 		return 0, false
 	}
 	f.n++
-	return f.stay.From + serving.Time(after), true
+	return f.client.From + serving.Time(after), true
 }
 
-// Stays returns who takes part in the apps' sessions and when, in the order of their joining; none where no app has a
+// Clients returns who takes part in the apps' sessions and when, in the order of their joining; none where no app has a
 // session. It draws what Source draws. Errors are Source's.
-func (s *Spec) Stays(resolve func(app string) (serving.AppID, error)) ([]Stay, error) {
+func (s *Spec) Clients(resolve func(app string) (serving.AppID, error)) ([]Client, error) {
 	if _, err := s.build(resolve); err != nil {
 		return nil, err
 	}
-	var out []Stay
+	var out []Client
 	for i := range s.Apps {
 		if a := &s.Apps[i]; a.Process == "sessions" {
 			id, _ := resolve(a.App)
-			out = append(out, s.stays(i, id)...)
+			out = append(out, s.clients(i, id)...)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Stay) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(out, func(a, b Client) int { return cmp.Compare(a.From, b.From) })
 	return out, nil
 }
 
-func (s *Spec) stays(i int, app serving.AppID) []Stay {
+func (s *Spec) clients(i int, app serving.AppID) []Client {
 	return s.Apps[i].Sessions.draw(app, streamsOf(i), s.Duration(), Stream(s.Seed, s.purpose("clients", i)))
 }
 
 // sessions is the source of the queries of an app's session.
 func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
 	a := &s.Apps[i]
-	var clients []Source
-	for _, stay := range s.stays(i, template.App) {
-		template.Stream = stay.Stream
+	var sources []Source
+	for _, client := range s.clients(i, template.App) {
+		template.Stream = client.Stream
 		own := func(what string) *rand.Rand {
-			return Stream(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), stay.Stream-streamsOf(i)))
+			return Stream(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), client.Stream-streamsOf(i)))
 		}
-		clients = append(clients, &App{
-			Times: NewFrames(stay), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,
+		sources = append(sources, &App{
+			Times: NewFrames(client), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,
 			SampleRand: own("samples"),
 		})
 	}
-	return Merge(clients...)
+	return Merge(sources...)
 }

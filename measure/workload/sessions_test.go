@@ -28,7 +28,7 @@ func traffic(seed uint64) *Spec {
 func TestSessions(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := traffic(seed)
-		stays, err := s.Stays(byLetter)
+		stays, err := s.Clients(byLetter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestClientsThatAreThere(t *testing.T) {
 			{App: "a", Process: "sessions", Sessions: SessionsSpec{Clients: 20_000, RateMin: 1, RateMax: 3}},
 		},
 	}
-	stays, err := s.Stays(byLetter)
+	stays, err := s.Clients(byLetter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestBadSessions(t *testing.T) {
 	} {
 		s := traffic(1)
 		change(s)
-		if _, err := s.Stays(byLetter); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.Clients(byLetter); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error about %q", err, want)
 		}
 	}
@@ -132,7 +132,7 @@ func TestDocumentedSessions(t *testing.T) {
 	if err := d.Decode(&s); err != nil {
 		t.Fatal(err)
 	}
-	stays, err := s.Stays(func(string) (serving.AppID, error) { return 0, nil })
+	stays, err := s.Clients(func(string) (serving.AppID, error) { return 0, nil })
 	if err != nil || len(stays) != 12 {
 		t.Errorf("%d clients, %v", len(stays), err)
 	}

@@ -56,7 +56,7 @@ func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*s
 	c := &experiment.Case{
 		World: w, Span: l.span, First: s.asks(0)[:1], PlanDelay: planDelay, Unreported: true,
 		Source:  func(uint64) workload.Source { return workload.Limit(s.frames(), serving.Time(l.span), -1) },
-		Stays:   func(uint64) []workload.Stay { return s.stays() },
+		Clients: func(uint64) []workload.Client { return s.stays() },
 		Content: func(seed uint64) truth.Content { return s.content(seed) },
 	}
 	if c.System, err = systems.Get(e.system); err != nil {

@@ -47,7 +47,7 @@ func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Se
 
 // client sends frames at a constant rate while it stays.
 type client struct {
-	workload.Stay
+	workload.Client
 	scenes []scene
 }
 
@@ -87,7 +87,7 @@ func newSession(g *graph, seed uint64) (*session, error) {
 		rng := workload.Stream(seed, fmt.Sprintf("client %d of %s", k, g.name))
 		a, b := serving.Time(rng.Int64N(int64(span))), serving.Time(rng.Int64N(int64(span)))
 		c := client{
-			Stay: workload.Stay{
+			Client: workload.Client{
 				Stream: uint64(k + 1), Rate: float64(int(g.low) + rng.IntN(int(g.high-g.low)+1)), From: min(a, b),
 				Until: max(a, b),
 			},
@@ -117,7 +117,7 @@ func (s *session) frames() workload.Source {
 	for i := range s.clients {
 		c := &s.clients[i]
 		all = append(all, &workload.App{
-			Times: workload.NewFrames(c.Stay), Template: workload.Arrival{
+			Times: workload.NewFrames(c.Client), Template: workload.Arrival{
 				Items: 1, Stream: c.Stream, Variant: serving.None, Sample: -1,
 			},
 		})
@@ -126,12 +126,12 @@ func (s *session) frames() workload.Source {
 }
 
 // stays are the clients', in the order of their joining.
-func (s *session) stays() []workload.Stay {
-	var out []workload.Stay
+func (s *session) stays() []workload.Client {
+	var out []workload.Client
 	for i := range s.clients {
-		out = append(out, s.clients[i].Stay)
+		out = append(out, s.clients[i].Client)
 	}
-	slices.SortStableFunc(out, func(a, b workload.Stay) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(out, func(a, b workload.Client) int { return cmp.Compare(a.From, b.From) })
 	return out
 }
 

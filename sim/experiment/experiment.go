@@ -52,8 +52,8 @@ type Case struct {
 	Scaler scale.Scaler
 	// Source makes the queries of a run from its seed.
 	Source func(seed uint64) workload.Source
-	// Stays are the clients of the queries' sessions, from the seed; nil for none.
-	Stays func(seed uint64) []workload.Stay
+	// Clients are the clients of the queries' sessions, from the seed; nil for none.
+	Clients func(seed uint64) []workload.Client
 	// Content is what is in the queries, from the seed; nil for what the apps' fan-outs say.
 	Content func(seed uint64) truth.Content
 	// Span is for how long queries are offered.
@@ -122,8 +122,8 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 		Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted,
 		PlanDelay: c.PlanDelay, Recorder: recorder,
 	}
-	if c.Stays != nil {
-		config.Stays = c.Stays(seed)
+	if c.Clients != nil {
+		config.Clients = c.Clients(seed)
 	}
 	if c.Content != nil {
 		config.Content = c.Content(seed)
