@@ -208,7 +208,7 @@ func (v *verification) simulate(r *verifiedRow, seed uint64) (promised, error) {
 	var machines truth.Model = believedTimes{w.profile}
 	if v.measured {
 		if machines, err = truth.NewTable(w.Spec, w.measurements, truth.Lognormal,
-			workload.Stream(seed, "service times")); err != nil {
+			workload.Rand(seed, "service times")); err != nil {
 			return promised{}, err
 		}
 	}

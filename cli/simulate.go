@@ -104,7 +104,7 @@ func (s *simulation) run(name string, src workload.Source, stays []workload.Clie
 	if s.exact {
 		noise = truth.Exact
 	}
-	machines, err := truth.NewTable(w.Spec, w.measurements, noise, workload.Stream(s.seed, "service times"))
+	machines, err := truth.NewTable(w.Spec, w.measurements, noise, workload.Rand(s.seed, "service times"))
 	if err != nil {
 		return nil, &status{ExitConfig, err}
 	}

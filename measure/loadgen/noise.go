@@ -12,7 +12,7 @@ import (
 // noise makes up input data: small whole numbers for integers, numbers in [0, 1) for the rest, empty strings.
 type noise struct{ r *rand.Rand }
 
-func newNoise(seed uint64) *noise { return &noise{r: workload.Stream(seed, "synthetic")} }
+func newNoise(seed uint64) *noise { return &noise{r: workload.Rand(seed, "synthetic")} }
 
 func (n *noise) fill(d tensor.DType, count int) []byte {
 	var b []byte

@@ -47,7 +47,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exponential, workload.Stream(1, "service"))
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exponential, workload.Rand(1, "service"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestMixIsWhatIsDrawn(t *testing.T) {
 			t.Errorf("%s: mean of the mix %v, of the distribution %v", name, got, s.Mean())
 		}
 		const n = 200_000
-		r := Stream(2, name)
+		r := Rand(2, name)
 		count := map[int32]float64{}
 		for range n {
 			count[s.Draw(r)]++

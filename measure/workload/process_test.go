@@ -30,7 +30,7 @@ func TestGapMeanAndVariance(t *testing.T) {
 		{"gamma 1", gamma(1), 1, 6, 200_000},
 		{"gamma 4", gamma(4), 0.25, 1.5, 200_000},
 	} {
-		r := Stream(7, c.name)
+		r := Rand(7, c.name)
 		sum, squares := 0.0, 0.0
 		for range c.n {
 			x := c.gaps.Gap(r)
@@ -65,7 +65,7 @@ func TestTimeRescalingIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := NewProcess(rate, Uniform{}, Stream(1, "x"))
+		p := NewProcess(rate, Uniform{}, Rand(1, "x"))
 		for i := range 2000 {
 			at, ok := p.NextTime()
 			if !ok {
@@ -96,7 +96,7 @@ func TestPoissonCountsFollowTheRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewProcess(rate, Poisson{}, Stream(3, "counts"))
+	p := NewProcess(rate, Poisson{}, Rand(3, "counts"))
 	counts := make([]float64, 30)
 	for {
 		at, ok := p.NextTime()
@@ -166,7 +166,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		p := NewProcess(rate, g, Stream(seed, "order"))
+		p := NewProcess(rate, g, Rand(seed, "order"))
 		last := serving.Time(-1)
 		for range 2000 {
 			at, ok := p.NextTime()
@@ -204,7 +204,7 @@ func TestSizes(t *testing.T) {
 		{"lognormal", log, 12},
 		{"histogram", hist, 24},
 	} {
-		r := Stream(11, c.name)
+		r := Rand(11, c.name)
 		const n = 300_000
 		sum := 0.0
 		for range n {

@@ -2,9 +2,9 @@ package workload
 
 import "math/rand/v2"
 
-// Stream returns the random numbers of one purpose of a run. The same seed and purpose give the same numbers on every
+// Rand returns the random numbers of one purpose of a run. The same seed and purpose give the same numbers on every
 // machine; different purposes of one seed are independent streams.
-func Stream(seed uint64, purpose string) *rand.Rand {
+func Rand(seed uint64, purpose string) *rand.Rand {
 	// FNV-1a, 64 bits: PCG wants two words, and a purpose is a word with a name.
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(purpose); i++ {

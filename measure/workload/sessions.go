@@ -127,7 +127,7 @@ func (s *Spec) Clients(resolve func(app string) (serving.AppID, error)) ([]Clien
 }
 
 func (s *Spec) clients(i int, app serving.AppID) []Client {
-	return s.Apps[i].Sessions.draw(app, streamsOf(i), s.Duration(), Stream(s.Seed, s.purpose("clients", i)))
+	return s.Apps[i].Sessions.draw(app, streamsOf(i), s.Duration(), Rand(s.Seed, s.purpose("clients", i)))
 }
 
 // sessions is the source of the queries of an app's session.
@@ -137,7 +137,7 @@ func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
 	for _, client := range s.clients(i, template.App) {
 		template.Stream = client.Stream
 		own := func(what string) *rand.Rand {
-			return Stream(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), client.Stream-streamsOf(i)))
+			return Rand(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), client.Stream-streamsOf(i)))
 		}
 		sources = append(sources, &App{
 			Times: NewFrames(client), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,

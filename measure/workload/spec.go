@@ -316,15 +316,15 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	} else if rate, err := a.RateFunction(); err != nil {
 		bad(err)
 	} else {
-		times = process(rate, Stream(s.Seed, s.purpose("arrivals", i)))
+		times = process(rate, Rand(s.Seed, s.purpose("arrivals", i)))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	src := Source(&App{
 		Times: times, Template: template,
-		Sizes: sizes, SizeRand: Stream(s.Seed, s.purpose("items", i)),
-		Samples: a.Samples, SampleRand: Stream(s.Seed, s.purpose("samples", i)),
+		Sizes: sizes, SizeRand: Rand(s.Seed, s.purpose("items", i)),
+		Samples: a.Samples, SampleRand: Rand(s.Seed, s.purpose("samples", i)),
 	})
 	// Segments with durations end their app's load, also when another app goes on.
 	if total := (&Spec{Apps: []AppSpec{*a}}).Duration(); total > 0 {

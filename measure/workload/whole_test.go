@@ -39,7 +39,7 @@ func TestPoissonTable(t *testing.T) {
 func TestWholeMilliseconds(t *testing.T) {
 	for _, rate := range []float64{0.5, 40, 95, 4000} {
 		const n = 200_000
-		w := NewWholeMilliseconds(Constant(rate), Stream(5, "gaps"))
+		w := NewWholeMilliseconds(Constant(rate), Rand(5, "gaps"))
 		last, sum, squares := serving.Time(0), 0.0, 0.0
 		mean := 1000 / rate
 		for range n {
@@ -62,7 +62,7 @@ func TestWholeMilliseconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWholeMilliseconds(rate, Stream(5, "steps"))
+	w := NewWholeMilliseconds(rate, Rand(5, "steps"))
 	count := map[int]int{}
 	for {
 		at, ok := w.NextTime()
@@ -85,7 +85,7 @@ func TestWholeMillisecondsAreMonotone(t *testing.T) {
 	rates := []float64{20, 21, 30, 100, 1500}
 	var all []*WholeMilliseconds
 	for _, r := range rates {
-		all = append(all, NewWholeMilliseconds(Constant(r), Stream(3, "gaps")))
+		all = append(all, NewWholeMilliseconds(Constant(r), Rand(3, "gaps")))
 	}
 	for n := range 5000 {
 		last := serving.Never
@@ -100,7 +100,7 @@ func TestWholeMillisecondsAreMonotone(t *testing.T) {
 }
 
 func BenchmarkWholeMilliseconds(b *testing.B) {
-	w := NewWholeMilliseconds(Constant(95), Stream(1, "gaps"))
+	w := NewWholeMilliseconds(Constant(95), Rand(1, "gaps"))
 	b.ReportAllocs()
 	for b.Loop() {
 		w.NextTime()

@@ -106,9 +106,9 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 		run, err := (&experiment.Case{World: w, System: p.system, First: p.spread(60), Span: span, PlanDelay: 100 * ms,
 			Source: func(seed uint64) workload.Source {
 				return workload.Limit(&shuffled{App: workload.App{
-					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Stream(seed, "arrivals")),
+					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
 					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-				}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}, serving.Time(span), 1<<30)
+				}, draw: workload.Rand(seed, "apps").Float64, shares: p.spread(1)}, serving.Time(span), 1<<30)
 			}, Record: report.Options{}}).Run(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)

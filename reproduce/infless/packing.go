@@ -108,9 +108,9 @@ func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (flo
 			Source: func(seed uint64) workload.Source {
 				return &shuffled{App: workload.App{
 					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-						workload.Stream(seed, "arrivals")),
+						workload.Rand(seed, "arrivals")),
 					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-				}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}
+				}, draw: workload.Rand(seed, "apps").Float64, shares: p.spread(1)}
 			}}
 	}, min(queries, 60000), giveUp)
 	a, err := experiment.Allowable(ctx, probe, experiment.Allowing{

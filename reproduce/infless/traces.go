@@ -78,7 +78,7 @@ func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint
 		for a, rate := range rates {
 			sources[a] = &workload.App{
 				Times: workload.NewProcess(rate, workload.Poisson{},
-					workload.Stream(seed, fmt.Sprint("arrivals ", a))),
+					workload.Rand(seed, fmt.Sprint("arrivals ", a))),
 				Template: workload.Arrival{App: serving.AppID(a), Variant: serving.None, Sample: -1, Items: 1},
 			}
 		}

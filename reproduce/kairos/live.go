@@ -33,7 +33,7 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 		if err != nil {
 			return 0, 0, err
 		}
-		machines, err := c.World.Truth(workload.Stream(seed, "service"))
+		machines, err := c.World.Truth(workload.Rand(seed, "service"))
 		if err != nil {
 			return 0, 0, err
 		}

@@ -30,9 +30,9 @@ func (a arrivals) bursts(rate float64) (vary, together float64) {
 
 // source draws the queries of a seed at a rate: the same sizes at every rate, and the same gaps, stretched.
 func (a arrivals) source(rate float64, drawn workload.Sizes, seed uint64) workload.Source {
-	constant, r := workload.Constant(rate), workload.Stream(seed, "arrivals")
+	constant, r := workload.Constant(rate), workload.Rand(seed, "arrivals")
 	out := &workload.App{
-		Sizes: drawn, SizeRand: workload.Stream(seed, "items"), Template: workload.Arrival{Variant: serving.None,
+		Sizes: drawn, SizeRand: workload.Rand(seed, "items"), Template: workload.Arrival{Variant: serving.None,
 			Sample: -1},
 	}
 	if a == whole {

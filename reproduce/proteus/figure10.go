@@ -130,7 +130,7 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 // enlarge adds query types, and variants between those that were measured: each near one of its family, a little faster
 // and less accurate or slower and more.
 func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
-	r := workload.Stream(1, "enlarge")
+	r := workload.Rand(1, "enlarge")
 	families := len(spec.Apps)
 	for a := families; a < types; a++ {
 		like := spec.Apps[a%families]

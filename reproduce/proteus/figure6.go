@@ -126,7 +126,7 @@ func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, ga
 			if err != nil {
 				return nil, err
 			}
-			p := workload.NewProcess(rate, g, workload.Stream(seed, fmt.Sprintf("%s %d", process, a)))
+			p := workload.NewProcess(rate, g, workload.Rand(seed, fmt.Sprintf("%s %d", process, a)))
 			for {
 				at, ok := p.NextTime()
 				if !ok {

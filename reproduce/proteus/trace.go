@@ -120,7 +120,7 @@ func sum(v []float64) (s float64) {
 
 // scaled is the trace with every count multiplied, fractions rounded at random.
 func (t *trace) scaled(name string, by float64) *trace {
-	r := workload.Stream(1, "scale "+name)
+	r := workload.Rand(1, "scale "+name)
 	out := &trace{name: name, counts: make([][]int, len(t.counts))}
 	for a, c := range t.counts {
 		for _, x := range c {
@@ -146,7 +146,7 @@ func (t *trace) arrivals(seed uint64) ([]workload.Arrival, error) {
 			}
 			continue
 		}
-		r := workload.Stream(seed, fmt.Sprintf("arrivals %s %d", t.name, a))
+		r := workload.Rand(seed, fmt.Sprintf("arrivals %s %d", t.name, a))
 		for s, n := range c {
 			out = spread(out, r, serving.AppID(a), serving.Time(s)*serving.Time(time.Second), n)
 		}

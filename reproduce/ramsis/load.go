@@ -64,7 +64,7 @@ func (l *load) expected() float64 { return l.rate.Expected(serving.Time(l.span))
 // source draws the queries of a seed: the same for every system.
 func (l *load) source(seed uint64) workload.Source {
 	return &workload.App{
-		Times:    workload.NewProcess(l.rate, workload.Poisson{}, workload.Stream(seed, l.name)),
+		Times:    workload.NewProcess(l.rate, workload.Poisson{}, workload.Rand(seed, l.name)),
 		Template: workload.Arrival{Items: 1, Variant: serving.None, Sample: -1},
 	}
 }

@@ -17,7 +17,7 @@ type content struct {
 }
 
 func (s *session) content(seed uint64) truth.Content {
-	return &content{s, workload.Stream(seed, "content of "+s.graph.name)}
+	return &content{s, workload.Rand(seed, "content of "+s.graph.name)}
 }
 
 // Frame implements truth.Content.

@@ -84,7 +84,7 @@ func newSession(g *graph, seed uint64) (*session, error) {
 	}
 	s := &session{graph: g}
 	for k := range clients {
-		rng := workload.Stream(seed, fmt.Sprintf("client %d of %s", k, g.name))
+		rng := workload.Rand(seed, fmt.Sprintf("client %d of %s", k, g.name))
 		a, b := serving.Time(rng.Int64N(int64(span))), serving.Time(rng.Int64N(int64(span)))
 		c := client{
 			Client: workload.Client{

@@ -145,7 +145,7 @@ func TestAllowableOfOneServer(t *testing.T) {
 			return &Case{World: w, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
 				return &workload.App{
 					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-						workload.Stream(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
+						workload.Rand(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
 				}
 			}}
 		}

@@ -109,7 +109,7 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	machines, err := w.Truth(workload.Stream(seed, "service"))
+	machines, err := w.Truth(workload.Rand(seed, "service"))
 	if err != nil {
 		return nil, err
 	}

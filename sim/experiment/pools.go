@@ -61,8 +61,8 @@ func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 		return &Case{World: w, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
 			return &workload.App{
 				Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-					workload.Stream(seed, "arrivals")),
-				Sizes: sizes, SizeRand: workload.Stream(seed, "items"), Template: template,
+					workload.Rand(seed, "arrivals")),
+				Sizes: sizes, SizeRand: workload.Rand(seed, "items"), Template: template,
 			}
 		}}
 	}, queries, min(giveUp*p.allowing(1).Limit, 0.5)), nil
