@@ -238,7 +238,7 @@ func (w *world) pools(means *profile.Table, machines *truth.Table, a serving.App
 		for t := range m.Types {
 			for c := range m.Types[t].Took {
 				items, _ := m.Mix.Class(c)
-				m.Types[t].InTime = append(m.Types[t].InTime, machines.Within(v, m.Types[t].Device, items, within))
+				m.Types[t].InTime = append(m.Types[t].InTime, machines.ShareWithin(v, m.Types[t].Device, items, within))
 			}
 			base = base || m.Base(t)
 		}
@@ -251,22 +251,22 @@ func (w *world) pools(means *profile.Table, machines *truth.Table, a serving.App
 			"was measured: raise slo.latency, take a faster variant or type, or lower apps[].items", app.Name, largest,
 			within)
 	}
-	chosen.World = &experiment.World{Spec: w.Spec, Beliefs: w.profile, Apps: w.appInfos(),
+	chosen.Env = &experiment.Environment{Spec: w.Spec, Beliefs: w.profile, Apps: w.appInfos(),
 		Truth: func(r *rand.Rand) (truth.Model, error) {
-			return machines.With(r), nil
+			return machines.WithRand(r), nil
 		}}
 	return chosen, nil
 }
 
 func (x *rental) app() serving.AppID {
-	spec := x.pools.World.Spec
+	spec := x.pools.Env.Spec
 	return spec.Stages[spec.Variants[x.pools.Variant].Stage].App
 }
 
 // candidate is a pool and what it was found to carry; nil until it has been simulated.
 type candidate struct {
 	kairos.Ranked
-	allowed *experiment.Allowed
+	allowed *experiment.Throughput
 }
 
 // untried makes candidates of ranked pools.
@@ -322,7 +322,7 @@ func (x *rental) buy(ctx context.Context, budget float64, progress func(float64,
 			if c.allowed != nil {
 				return nil
 			}
-			a, err := x.pools.Allowable(ctx, c.Pool, experiment.Start(x.upper.Of(c.Pool)))
+			a, err := x.pools.Throughput(ctx, c.Pool, experiment.StartRate(x.upper.Of(c.Pool)))
 			c.allowed = &a
 			return err
 		})
@@ -365,13 +365,13 @@ func (x *rental) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 			return nil, len(all), err
 		}
 		for i := range ranked {
-			if at := slices.IndexFunc(all, func(t experiment.Tried) bool {
+			if at := slices.IndexFunc(all, func(t experiment.EvaluatedPool) bool {
 				return slices.Equal(t.Pool, ranked[i].Pool)
 			}); at >= 0 {
-				ranked[i].allowed = &all[at].Allowed
+				ranked[i].allowed = &all[at].Throughput
 			}
 		}
-		shown, tried = append(shown, candidate{all[best].Ranked, &all[best].Allowed}), len(all)
+		shown, tried = append(shown, candidate{all[best].Ranked, &all[best].Throughput}), len(all)
 	} else {
 		at := kairos.Choose(m, order)
 		if at >= 0 && fluid {

@@ -132,7 +132,7 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 		peaks[k], first[k] = a.peak, a.peak*load[0]
 	}
 	c := &experiment.Case{
-		World: w, Span: time.Duration(len(load)) * step, First: first, PlanDelay: planDelay, Unreported: true,
+		Env: w, Span: time.Duration(len(load)) * step, FirstRates: first, PlanDelay: planDelay, NoReport: true,
 	}
 	if c.Source, err = follow(load, peaks, step); err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 	out := &followed{}
 	by := make([]float64, len(a.functions))
 	k := newWatcher(w.Spec, step)
-	c.Watch = k.watch
-	c.Observe = func(o *report.Outcome) {
+	c.OnStep = k.watch
+	c.OnOutcome = func(o *report.Outcome) {
 		out.offered++
 		by[o.App]++
 		if !experiment.Violated(o) {

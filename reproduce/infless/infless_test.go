@@ -103,7 +103,7 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		span := 180 * time.Second
-		run, err := (&experiment.Case{World: w, System: p.system, First: p.spread(60), Span: span, PlanDelay: 100 * ms,
+		run, err := (&experiment.Case{Env: w, System: p.system, FirstRates: p.spread(60), Span: span, PlanDelay: 100 * ms,
 			Source: func(seed uint64) workload.Source {
 				return workload.Limit(&shuffled{App: workload.App{
 					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),

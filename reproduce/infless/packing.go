@@ -14,13 +14,13 @@ import (
 
 // packing is a system that plans for a world.
 type packing struct {
-	world   *experiment.World
+	world   *experiment.Environment
 	system  systems.System
 	planner plan.Planner
 	mix     []float64 // shares of the load by function, in any unit; nil for equal ones
 }
 
-func newPacking(w *experiment.World, name string) (*packing, error) {
+func newPacking(w *experiment.Environment, name string) (*packing, error) {
 	s, err := systems.Get(name)
 	if err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (flo
 	fixed.Scaler = "fixed"
 	// For ten times the longest objective, and enough queries for a share of a few in a hundred.
 	queries := max(8000, int(planned*2))
-	probe := experiment.Violating(func(rate float64) *experiment.Case {
-		return &experiment.Case{World: p.world, System: fixed, Initial: initial,
+	probe := experiment.ViolationProbe(func(rate float64) *experiment.Case {
+		return &experiment.Case{Env: p.world, System: fixed, Initial: initial,
 			Source: func(seed uint64) workload.Source {
 				return &shuffled{App: workload.App{
 					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
@@ -113,8 +113,8 @@ func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (flo
 				}, draw: workload.Rand(seed, "apps").Float64, shares: p.spread(1)}
 			}}
 	}, min(queries, 60000), giveUp)
-	a, err := experiment.Allowable(ctx, probe, experiment.Allowing{
-		Limit: outside, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, Rough: true, Seed: 1000 * seed,
+	a, err := experiment.FindThroughput(ctx, probe, experiment.ThroughputSearch{
+		Limit: outside, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, NoBounds: true, Seed: 1000 * seed,
 	})
 	return a.Rate, err
 }

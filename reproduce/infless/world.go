@@ -32,7 +32,7 @@ const (
 
 // newWorld makes a cluster of so many servers, with parts of every size that was measured, that serves functions.
 // Latencies are those published, and nothing about their scatter was: what happens is what is believed.
-func newWorld(functions []function, servers int) (*experiment.World, error) {
+func newWorld(functions []function, servers int) (*experiment.Environment, error) {
 	all, err := latencies()
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func newWorld(functions []function, servers int) (*experiment.World, error) {
 	for w := range servers {
 		spec.Workers = append(spec.Workers, serving.Worker{Name: fmt.Sprintf("server-%d", w)})
 	}
-	out := &experiment.World{Spec: spec}
+	out := &experiment.Environment{Spec: spec}
 	var m serving.Measurements
 	for a, f := range functions {
 		name := fmt.Sprintf("%s-%d", f.model, a)
@@ -85,6 +85,6 @@ func newWorld(functions []function, servers int) (*experiment.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.With(r), nil }
+	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.WithRand(r), nil }
 	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 // found is the best pool for a system, as somebody who may try all of them finds it.
 type found struct {
 	pool pool
-	experiment.Allowed
+	experiment.Throughput
 	tried, pools int // how many were run at all, and how many there are
 }
 
@@ -73,7 +73,7 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 			return nil, err
 		}
 		if got.Rate > out.Rate {
-			out.pool, out.Allowed = q.pool, got
+			out.pool, out.Throughput = q.pool, got
 		}
 	}
 	return out, nil

@@ -17,7 +17,7 @@ var lively = grain{queries: 2000, runs: 2, resolution: 0.04, rough: true}
 
 // attempts are what Algorithm 1 tried.
 type attempts struct {
-	tried []experiment.Tried
+	tried []experiment.EvaluatedPool
 	best  int
 }
 
@@ -38,31 +38,31 @@ func figure11Live(l *lab) error {
 	}
 	type outcome struct {
 		simulated, live attempts
-		here, there     []experiment.Allowed // what the pools with the highest bounds carry, live and simulated
+		here, there     []experiment.Throughput // what the pools with the highest bounds carry, live and simulated
 	}
 	run := l.Do("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
-		by := func(probe func(question, grain, float64) (experiment.Probe, error)) experiment.Evaluation {
-			return func(ctx context.Context, p planner.Pool, start float64) (experiment.Allowed, error) {
+		by := func(probe func(question, grain, float64) (experiment.Probe, error)) experiment.Evaluate {
+			return func(ctx context.Context, p planner.Pool, start float64) (experiment.Throughput, error) {
 				on := q
 				on.pool = pool(p)
 				x, err := probe(on, lively, giveUp)
 				if err != nil {
-					return experiment.Allowed{}, err
+					return experiment.Throughput{}, err
 				}
-				return experiment.Allowable(ctx, x, lively.allowing(start, seed))
+				return experiment.FindThroughput(ctx, x, lively.allowing(start, seed))
 			}
 		}
 		var out outcome
 		var err error
 		simulate := by(s.probe)
-		if out.simulated.tried, out.simulated.best, err = experiment.Best(ctx, ranked, simulate,
+		if out.simulated.tried, out.simulated.best, err = experiment.BestPool(ctx, ranked, simulate,
 			func(float64) {}); err != nil {
 			return nil, err
 		}
 		ahead, end := context.WithCancel(ctx)
 		defer end()
-		live := experiment.Ahead(ahead, ranked, by(s.liveProbe), liveAtOnce)
-		if out.live.tried, out.live.best, err = experiment.Best(ctx, ranked, live, func(share float64) {
+		live := experiment.EvaluateAhead(ahead, ranked, by(s.liveProbe), liveAtOnce)
+		if out.live.tried, out.live.best, err = experiment.BestPool(ctx, ranked, live, func(share float64) {
 			if l.Progress != nil {
 				l.Progress(share, "searching on the data plane")
 			}
@@ -73,11 +73,11 @@ func figure11Live(l *lab) error {
 			return nil, fmt.Errorf("no pool for %v $/h carries anything", budget)
 		}
 		for _, r := range ranked[:liveAtOnce] {
-			a, err := live(ctx, r.Pool, experiment.Start(r.Bound))
+			a, err := live(ctx, r.Pool, experiment.StartRate(r.Bound))
 			if err != nil {
 				return nil, err
 			}
-			b, err := simulate(ctx, r.Pool, experiment.Start(r.Bound))
+			b, err := simulate(ctx, r.Pool, experiment.StartRate(r.Bound))
 			if err != nil {
 				return nil, err
 			}

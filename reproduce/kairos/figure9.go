@@ -26,7 +26,7 @@ func rivals() []string {
 
 // searched is KAIROS+: the best pool that Algorithm 1 evaluates, measured finely.
 type searched struct {
-	experiment.Allowed
+	experiment.Throughput
 	pool        pool
 	evaluations int
 }
@@ -144,7 +144,7 @@ func figure9(l *lab) error {
 type entry struct {
 	system string
 	pools  []pool
-	got    []experiment.Allowed
+	got    []experiment.Throughput
 }
 
 func (e *entry) rates() []float64 {
@@ -161,7 +161,7 @@ func (x *lineup) entries() (rivals, own []entry) {
 		e := entry{system: x.rules[n]}
 		for _, d := range t.Done {
 			f := d.(*found)
-			e.pools, e.got = append(e.pools, f.pool), append(e.got, f.Allowed)
+			e.pools, e.got = append(e.pools, f.pool), append(e.got, f.Throughput)
 		}
 		rivals = append(rivals, e)
 	}
@@ -171,7 +171,7 @@ func (x *lineup) entries() (rivals, own []entry) {
 		e := entry{system: algorithm1[n].name}
 		for _, d := range t.Done {
 			f := d.(*searched)
-			e.pools, e.got = append(e.pools, f.pool), append(e.got, f.Allowed)
+			e.pools, e.got = append(e.pools, f.pool), append(e.got, f.Throughput)
 		}
 		own = append(own, e)
 	}

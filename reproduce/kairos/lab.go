@@ -80,12 +80,12 @@ type answer struct {
 // throughput is measured once.
 type throughput struct {
 	once sync.Once
-	experiment.Allowed
+	experiment.Throughput
 	err error
 }
 
 // measure finds allowable throughput. Figures that ask for the same share it.
-func (l *lab) measure(ctx context.Context, q question, g grain, seed uint64) (experiment.Allowed, error) {
+func (l *lab) measure(ctx context.Context, q question, g grain, seed uint64) (experiment.Throughput, error) {
 	at := answer{q, g, seed}
 	l.mu.Lock()
 	t := l.known[at]
@@ -94,32 +94,32 @@ func (l *lab) measure(ctx context.Context, q question, g grain, seed uint64) (ex
 		l.known[at] = t
 	}
 	l.mu.Unlock()
-	t.once.Do(func() { t.Allowed, t.err = l.allowable(ctx, q, g, seed) })
-	return t.Allowed, t.err
+	t.once.Do(func() { t.Throughput, t.err = l.allowable(ctx, q, g, seed) })
+	return t.Throughput, t.err
 }
 
-func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (experiment.Allowed, error) {
+func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (experiment.Throughput, error) {
 	s, err := l.service(q.setup)
 	if err != nil {
-		return experiment.Allowed{}, err
+		return experiment.Throughput{}, err
 	}
 	f, err := s.fluid()
 	if err != nil {
-		return experiment.Allowed{}, err
+		return experiment.Throughput{}, err
 	}
 	bound := f.Of(q.pool.of())
 	if bound == 0 {
-		return experiment.Allowed{}, nil
+		return experiment.Throughput{}, nil
 	}
 	if tuned[q.system] != nil && q.threshold == 0 {
 		return l.tune(ctx, s, q, g, seed)
 	}
 	p, err := s.probe(q, g, giveUp)
 	if err != nil {
-		return experiment.Allowed{}, err
+		return experiment.Throughput{}, err
 	}
 	// A fifth below the bound is where good systems end up; others are found from there.
-	out, err := experiment.Allowable(ctx, p, g.allowing(0.8*bound, seed))
+	out, err := experiment.FindThroughput(ctx, p, g.allowing(0.8*bound, seed))
 	if err != nil {
 		err = fmt.Errorf("%v: %w", q, err)
 	}
@@ -127,9 +127,9 @@ func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (
 }
 
 // allowing is the search from a rate.
-func (g grain) allowing(start float64, seed uint64) experiment.Allowing {
-	return experiment.Allowing{
-		Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, Rough: g.rough, Seed: seed * 1000,
+func (g grain) allowing(start float64, seed uint64) experiment.ThroughputSearch {
+	return experiment.ThroughputSearch{
+		Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, NoBounds: g.rough, Seed: seed * 1000,
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, 
 	if err != nil {
 		return nil, err
 	}
-	return experiment.Violating(at, g.queries, giveUp), nil
+	return experiment.ViolationProbe(at, g.queries, giveUp), nil
 }
 
 // cases are a system on a pool under rates in queries/s.
@@ -168,7 +168,7 @@ func (s *service) cases(q question) (func(rate float64) *experiment.Case, error)
 		set(&system.Options, q.threshold)
 	}
 	return func(rate float64) *experiment.Case {
-		return &experiment.Case{World: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source {
+		return &experiment.Case{Env: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source {
 			return q.arrivals.source(rate, drawn, seed)
 		}}
 	}, nil
@@ -186,10 +186,10 @@ func (l *lab) want(q question, g grain) measured {
 }
 
 // allowed is what was measured, by seed.
-func (m measured) allowed() []experiment.Allowed {
-	out := make([]experiment.Allowed, len(m.Done))
+func (m measured) allowed() []experiment.Throughput {
+	out := make([]experiment.Throughput, len(m.Done))
 	for i := range out {
-		out[i] = m.Done[i].(experiment.Allowed)
+		out[i] = m.Done[i].(experiment.Throughput)
 	}
 	return out
 }

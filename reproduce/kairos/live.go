@@ -25,7 +25,7 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 	}
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
 		c := at(rate)
-		planner, err := c.System.NewPlanner(c.World.Known())
+		planner, err := c.System.NewPlanner(c.Env.Known())
 		if err != nil {
 			return 0, 0, err
 		}
@@ -33,7 +33,7 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 		if err != nil {
 			return 0, 0, err
 		}
-		machines, err := c.World.Truth(workload.Rand(seed, "service"))
+		machines, err := c.Env.Truth(workload.Rand(seed, "service"))
 		if err != nil {
 			return 0, 0, err
 		}
@@ -42,12 +42,12 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 			return 0, 0, err
 		}
 		var violations atomic.Int64
-		source := experiment.Until(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool {
+		source := experiment.StopWhen(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool {
 			return float64(violations.Load()) > giveUp*float64(g.queries)
 		})
 		err = reproduce.Live(ctx, dataplane.Config{
-			Spec: c.World.Spec, Engine: e, Initial: c.Initial, Planner: planner,
-			Backend: func(w serving.WorkerID) dataplane.Backend { return workers[c.World.Spec.Workers[w].DeviceType] },
+			Spec: c.Env.Spec, Engine: e, Initial: c.Initial, Planner: planner,
+			Backend: func(w serving.WorkerID) dataplane.Backend { return workers[c.Env.Spec.Workers[w].DeviceType] },
 			Outcome: func(o report.Outcome) {
 				if experiment.Violated(&o) {
 					violations.Add(1)

@@ -12,7 +12,7 @@ import (
 const throughputRow = "throughput"
 
 // level notes what was measured with every seed, and its bounds where they are known.
-func level(o *reproduce.Outcome, figure, system string, setting map[string]string, got []experiment.Allowed) {
+func level(o *reproduce.Outcome, figure, system string, setting map[string]string, got []experiment.Throughput) {
 	var rates, low, high []float64
 	for i := range got {
 		rates = append(rates, got[i].Rate)

@@ -72,13 +72,13 @@ func (s *service) climb(q question, g grain, value func(q question) (float64, er
 }
 
 // tune finds the size with the highest throughput, coarsely, and measures that.
-func (l *lab) tune(ctx context.Context, s *service, q question, g grain, seed uint64) (experiment.Allowed, error) {
+func (l *lab) tune(ctx context.Context, s *service, q question, g grain, seed uint64) (experiment.Throughput, error) {
 	q, err := s.climb(q, g, func(q question) (float64, error) {
 		got, err := l.measure(ctx, q, l.coarse, seed)
 		return got.Rate, err
 	})
 	if err != nil {
-		return experiment.Allowed{}, err
+		return experiment.Throughput{}, err
 	}
 	return l.measure(ctx, q, g, seed)
 }

@@ -78,14 +78,14 @@ func newService(s setup) (*service, error) {
 }
 
 // world is the service on a pool, with the plan that every machine serves queries of every size.
-func (s *service) world(p pool) (*experiment.World, *plan.Plan, error) {
-	w := experiment.World{
+func (s *service) world(p pool) (*experiment.Environment, *plan.Plan, error) {
+	w := experiment.Environment{
 		Spec: &s.spec, Beliefs: s.beliefs, Apps: []report.AppInfo{
 			{Name: s.model, BestAccuracy: 1, SLO: s.spec.Apps[0].SLO},
 		},
-		Truth: func(r *rand.Rand) (truth.Model, error) { return s.truth.With(r), nil },
+		Truth: func(r *rand.Rand) (truth.Model, error) { return s.truth.WithRand(r), nil },
 	}
-	out, initial, err := w.Rented(s.market, p.of(), 0, outside)
+	out, initial, err := w.OnPool(s.market, p.of(), 0, outside)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -52,7 +52,7 @@ func figure4(l *lab) error {
 }
 
 // limit is the heaviest trace, scaled so that the fastest variants just carry its busiest ten seconds.
-func (l *lab) limit(w *experiment.World) (*trace, error) {
+func (l *lab) limit(w *experiment.Environment) (*trace, error) {
 	t := l.trace(heavyTrace)
 	peak := t.peak(width)
 	p := &proteus.Planner{
@@ -79,7 +79,7 @@ func (l *lab) limit(w *experiment.World) (*trace, error) {
 
 // endToEnd has the systems of the paper run one trace, with Proteus seeing the future besides, and holds both against
 // exact plans of every window.
-func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
+func (l *lab) endToEnd(figure string, w *experiment.Environment, t *trace) error {
 	tasks := make([]*task, len(headline))
 	for i, name := range headline {
 		tasks[i] = l.want(name+" on "+t.name, newJob(w, system(name), t))
@@ -122,7 +122,7 @@ func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
 
 // exact plans every window of a trace for its own demand, with nothing given up for steadiness or head-room, and
 // returns the accuracies: what could be had by a system that sees ten seconds ahead and moves models in no time.
-func (l *lab) exact(w *experiment.World, t *trace) *task {
+func (l *lab) exact(w *experiment.Environment, t *trace) *task {
 	p := &proteus.Planner{
 		Profile: w.Beliefs, Solver: l.Solver, Options: proteus.Options{
 			Batches: batches, Slack: -1, Tolerance: -1, Gap: 0.002,

@@ -106,7 +106,7 @@ func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
 
 // batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another
 // lacks.
-func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
+func (l *lab) batching(w *experiment.Environment, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
 	load int, batcher string) *task {
 	s := systems.System{
 		Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed",
@@ -137,7 +137,7 @@ func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, ga
 		}
 		slices.SortStableFunc(all, func(x, y workload.Arrival) int { return int(x.At - y.At) })
 		c := experiment.Case{
-			World: w, System: s, Span: batchingSpan, Initial: fixed, Record: report.Options{Exact: 1},
+			Env: w, System: s, Span: batchingSpan, Initial: fixed, Record: report.Options{Exact: 1},
 			Source: func(uint64) workload.Source { return workload.FromSlice(all) },
 		}
 		r, err := c.Run(ctx, seed)

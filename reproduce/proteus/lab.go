@@ -18,14 +18,14 @@ type lab struct {
 	*reproduce.Lab
 	spec   *serving.Spec
 	traces []*trace
-	worlds map[string]*experiment.World
+	worlds map[string]*experiment.Environment
 }
 
 // task is something that runs once per seed, or once.
 type task struct{ *reproduce.Task }
 
 func newLab(r reproduce.Request) (*lab, error) {
-	l := &lab{Lab: reproduce.NewLab(r), worlds: make(map[string]*experiment.World)}
+	l := &lab{Lab: reproduce.NewLab(r), worlds: make(map[string]*experiment.Environment)}
 	var err error
 	if l.spec, _, err = table(1); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (l *lab) trace(name string) *trace {
 }
 
 // world returns the world of a setup, which all its tasks share: nothing in it changes.
-func (l *lab) world(s setup) (*experiment.World, error) {
+func (l *lab) world(s setup) (*experiment.Environment, error) {
 	key := fmt.Sprint(s)
 	if w := l.worlds[key]; w != nil {
 		return w, nil

@@ -32,7 +32,7 @@ var releaseSetup = setup{giveUp: objective}
 // newRelease is a system as the authors' release runs it: plans take no time, come every ten seconds and nothing else
 // brings them, shares are equal within a family whatever a worker carries, and the static systems stand on the authors'
 // own placements.
-func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
+func newRelease(w *experiment.Environment, name string, t *trace) (*job, error) {
 	s := system(name)
 	j := newJob(w, s, t)
 	j.late, j.PlanDelay = releaseLate, 0

@@ -62,14 +62,14 @@ func system(name string) systems.System {
 
 // newJob is a system as this project runs it. It begins with a plan for the first ten seconds; one that never plans
 // again is given the trace's busiest ten instead, as the paper's Clipper is.
-func newJob(w *experiment.World, s systems.System, t *trace) *job {
+func newJob(w *experiment.Environment, s systems.System, t *trace) *job {
 	j := &job{label: s.Name, trace: t}
 	j.Case = experiment.Case{
-		World: w, System: s, Span: t.span(), PlanDelay: planDelay, First: t.windows(firstWindow)[0],
+		Env: w, System: s, Span: t.span(), PlanDelay: planDelay, FirstRates: t.windows(firstWindow)[0],
 		Record: report.Options{Exact: 1},
 	}
 	if s.Scaler == "fixed" {
-		j.First = t.peak(firstWindow)
+		j.FirstRates = t.peak(firstWindow)
 	}
 	return j
 }
@@ -85,7 +85,7 @@ func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
 	tardy := 0
 	// A rest of a few seconds at the end belongs to the window before: its mean would be that of a few queries.
 	windows := make([]window, j.trace.count())
-	c.Observe = func(o *report.Outcome) {
+	c.OnOutcome = func(o *report.Outcome) {
 		at := &windows[min(int(o.Arrived.Seconds())/width, len(windows)-1)]
 		at.offered++
 		if o.Outcome != serving.Served {

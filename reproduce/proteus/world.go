@@ -21,7 +21,7 @@ type setup struct {
 
 // world builds the paper's cluster. Its machines take the measured median every time, as the authors' simulator does,
 // whose results were within 0.12 % of accuracy and 0.82 % of throughput of their cluster's (§6.2).
-func world(solver milp.Solver, s setup) (*experiment.World, error) {
+func world(solver milp.Solver, s setup) (*experiment.Environment, error) {
 	spec, m, err := table(1)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func world(solver milp.Solver, s setup) (*experiment.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &experiment.World{Spec: spec, Beliefs: beliefs, Solver: solver, Batches: batches}
+	w := &experiment.Environment{Spec: spec, Beliefs: beliefs, Solver: solver, Batches: batches}
 	w.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, truth.Exact, r) }
 	for a := range spec.Apps {
 		// Accuracies are normalised already: the best there is, is 1.

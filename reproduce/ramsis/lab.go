@@ -17,14 +17,14 @@ import (
 type lab struct {
 	*reproduce.Lab
 	systems   []systems.System
-	worlds    map[setup]*experiment.World
+	worlds    map[setup]*experiment.Environment
 	constants map[float64]*load
 	trace     *load
 }
 
 func newLab(r reproduce.Request) (*lab, error) {
 	l := &lab{
-		Lab: reproduce.NewLab(r), systems: compared(), worlds: make(map[setup]*experiment.World),
+		Lab: reproduce.NewLab(r), systems: compared(), worlds: make(map[setup]*experiment.Environment),
 		constants: make(map[float64]*load),
 	}
 	var err error
@@ -73,7 +73,7 @@ func (l *lab) want(at setup, s systems.System, on *load) (*runs, error) {
 	})}, nil
 }
 
-func (l *lab) world(at setup) (*experiment.World, error) {
+func (l *lab) world(at setup) (*experiment.Environment, error) {
 	if w := l.worlds[at]; w != nil {
 		return w, nil
 	}

@@ -21,7 +21,7 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	planner, err := j.System.NewPlanner(j.World.Known())
+	planner, err := j.System.NewPlanner(j.Env.Known())
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +37,10 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorder := report.NewRecorder(j.World.Apps, j.Record)
+	recorder := report.NewRecorder(j.Env.Apps, j.Record)
 	over := &overshoot{expected: make(map[serving.BatchID]time.Duration)}
 	if err := reproduce.Live(ctx, dataplane.Config{
-		Spec: j.World.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend {
+		Spec: j.Env.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend {
 			return workers
 		}, Initial: initial, Planner: planner,
 		Outcome: func(o report.Outcome) { recorder.Add(&o) }, Observe: over.observe,

@@ -101,7 +101,7 @@ func TestModelSwitchingAsShipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := j.World.Spec.Variants[p.Policies[0].At(v[1]).Choices[0].Variant].Name
+		got := j.Env.Spec.Variants[p.Policies[0].At(v[1]).Choices[0].Variant].Name
 		if got != r[2] && !(v[0] == 70 && v[1] == 1000) {
 			t.Errorf("%s workers, %s queries/s: %s, shipped %s", r[0], r[1], got, r[2])
 		}

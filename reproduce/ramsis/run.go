@@ -45,7 +45,7 @@ const authorsRates = "200,400,600,800,1000,1200,1400,1600,1800,2000,2200,2400,26
 // newJob prepares a system. When the load is known, its policy for that load is the only one it has; otherwise
 // ModelSwitching profiles at the loads of the authors' policies, 200 to 4,000 queries/s (appendix A.4.2), and on a load
 // with a grid so do all.
-func newJob(w *experiment.World, s systems.System, l *load) *job {
+func newJob(w *experiment.Environment, s systems.System, l *load) *job {
 	p := &s.Options.Policies
 	switch {
 	case l.known > 0:
@@ -54,9 +54,9 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 		p.Rates = authorsRates
 	}
 	j := &job{load: l}
-	j.Case = experiment.Case{World: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source {
+	j.Case = experiment.Case{Env: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source {
 		return l.source(seed)
-	}, First: []float64{l.known}}
+	}, FirstRates: []float64{l.known}}
 	if l.known > 0 {
 		j.Scaler = scale.Fixed{} // there is nothing more to know
 	}
@@ -67,9 +67,9 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 // plan makes the job's plan, once for all seeds.
 func (j *job) plan(ctx context.Context) (*plan.Plan, error) {
 	j.once.Do(func() {
-		p, err := j.System.NewPlanner(j.World.Known())
+		p, err := j.System.NewPlanner(j.Env.Known())
 		if err == nil {
-			j.initial, err = p.Plan(ctx, plan.Request{Spec: j.World.Spec, Rates: j.First})
+			j.initial, err = p.Plan(ctx, plan.Request{Spec: j.Env.Spec, Rates: j.FirstRates})
 		}
 		j.failed = err
 	})

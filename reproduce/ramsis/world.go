@@ -22,7 +22,7 @@ type setup struct {
 
 // world builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors'
 // simulator (§7.3.1), and late queries are served (§4.3.1).
-func world(solver milp.Solver, s setup) (*experiment.World, error) {
+func world(solver milp.Solver, s setup) (*experiment.Environment, error) {
 	spec, m, err := spec(s)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func world(solver milp.Solver, s setup) (*experiment.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &experiment.World{Spec: spec, Beliefs: beliefs, Solver: solver}
+	w := &experiment.Environment{Spec: spec, Beliefs: beliefs, Solver: solver}
 	w.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, truth.Exact, r) }
 	best := 0.0
 	for _, v := range spec.Variants {

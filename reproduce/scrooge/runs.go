@@ -54,7 +54,7 @@ func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*s
 		return nil, err
 	}
 	c := &experiment.Case{
-		World: w, Span: l.span, First: s.asks(0)[:1], PlanDelay: planDelay, Unreported: true,
+		Env: w, Span: l.span, FirstRates: s.asks(0)[:1], PlanDelay: planDelay, NoReport: true,
 		Source:  func(uint64) workload.Source { return workload.Limit(s.frames(), serving.Time(l.span), -1) },
 		Clients: func(uint64) []workload.Client { return s.stays() },
 		Content: func(seed uint64) truth.Content { return s.content(seed) },
@@ -71,7 +71,7 @@ func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*s
 		c.System.Options.Pipelines.Within = e.within
 	}
 	k := newWatcher(w.Spec, int(l.span.Seconds()))
-	c.Watch, c.Observe = k.watch, k.observe
+	c.OnStep, c.OnOutcome = k.watch, k.observe
 	r, err := c.Run(ctx, seed)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ const scatter = 0.02
 
 // newWorld is the paper's cluster with the graph on it, with the given end-to-end objective (0 for the graph's own). A
 // stage has one model, and that is profiled on both types with accelerators, or on CPU workers.
-func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experiment.World, error) {
+func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experiment.Environment, error) {
 	if objective == 0 {
 		objective = g.objective
 	}
@@ -86,7 +86,7 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
-	out := &experiment.World{
+	out := &experiment.Environment{
 		Spec: spec, Solver: solver, Apps: []report.AppInfo{{Name: g.name, BestAccuracy: 1, SLO: spec.Apps[0].SLO}},
 	}
 	var err error
@@ -100,6 +100,6 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 	if err != nil {
 		return nil, err
 	}
-	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.With(r), nil }
+	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.WithRand(r), nil }
 	return out, nil
 }

@@ -14,31 +14,31 @@ import (
 // least what it says. The same seed at two rates should be the same load, stretched: the search needs fewer runs then.
 type Probe func(ctx context.Context, rate float64, seed uint64) (violations, queries int, err error)
 
-// Allowing says what an allowable throughput is and how well it is to be known.
-type Allowing struct {
+// ThroughputSearch says what an allowable throughput is and how well it is to be known.
+type ThroughputSearch struct {
 	Limit float64 // share of the queries that may violate, in (0, 1)
 	// Start is the rate to begin with, in queries/s: the nearer to the answer, the less is run.
 	Start float64
-	// Least is the rate below which a system counts as carrying nothing; 0 means a thousandth of Start.
-	Least float64
+	// MinRate is the rate below which a system counts as carrying nothing; 0 means a thousandth of Start.
+	MinRate float64
 	// Resolution ends the bisection, relative to the rate; 0 means 1 %.
 	Resolution float64
 	// Runs is the most at one rate; 0 means 8.
 	Runs int
-	// Chance is how likely a rate may be held for good, or bad, wrongly; 0 means 2.5 %. It is looked after every run,
+	// ErrorProbability is how likely a rate may be held for good, or bad, wrongly; 0 means 2.5 %. It is looked after every run,
 	// so that it is more likely than that over all looks.
-	Chance float64
-	// Burst is by how much more the violations of a run are expected to scatter than independent ones would, in their
+	ErrorProbability float64
+	// Overdispersion is by how much more the violations of a run are expected to scatter than independent ones would, in their
 	// variance, as far as too few runs tell: they come together. 0 means 20.
-	Burst float64
-	// Rough leaves out what only the bounds need: Low and High are then only what was found on the way to the estimate.
-	Rough bool
+	Overdispersion float64
+	// NoBounds leaves out what only the bounds need: Low and High are then only what was found on the way to the estimate.
+	NoBounds bool
 	// Seed is that of the first run at every rate; the others follow.
 	Seed uint64
 }
 
-// Allowed is the highest rate at which violations stay within their limit.
-type Allowed struct {
+// Throughput is the highest rate at which violations stay within their limit.
+type Throughput struct {
 	Rate float64 // the estimate, in queries/s; 0 when not even the least rate is carried
 	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be; 0 where
 	// none is.
@@ -47,26 +47,26 @@ type Allowed struct {
 	Queries   int64 // of all runs
 }
 
-// Allowable finds the allowable throughput: between rates that are carried and rates that are not it takes the middle,
+// FindThroughput finds the allowable throughput: between rates that are carried and rates that are not it takes the middle,
 // and at every rate it runs seeds until the share of violations is known to be on one side of the limit, or Runs are
 // used up; then the mean decides, but the rate becomes no bound.
-func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
-	s := &bisection{Allowing: o, probe: probe}
-	if err := s.prepare(); err != nil {
-		return Allowed{}, err
+func FindThroughput(ctx context.Context, probe Probe, o ThroughputSearch) (Throughput, error) {
+	s := &bisection{ThroughputSearch: o, probe: probe}
+	if err := s.setDefaults(); err != nil {
+		return Throughput{}, err
 	}
 	if err := s.bracket(ctx); err != nil || s.lo.rate == 0 {
 		s.out.High = s.high
 		return s.out, err
 	}
 	for s.hi.rate-s.lo.rate > s.Resolution*s.hi.rate {
-		if _, err := s.try(ctx, math.Sqrt(s.lo.rate*s.hi.rate)); err != nil {
+		if _, err := s.narrow(ctx, math.Sqrt(s.lo.rate*s.hi.rate)); err != nil {
 			return s.out, err
 		}
 	}
-	s.out.Rate = s.between()
+	s.out.Rate = s.interpolate()
 	var err error
-	if !s.Rough {
+	if !s.NoBounds {
 		err = s.confirm(ctx)
 	}
 	s.out.Low, s.out.High = s.low, s.high
@@ -74,21 +74,21 @@ func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
 }
 
 // Carries tells whether the rate o.Start is carried, and whether that is known or only what the mean of all runs says.
-func Carries(ctx context.Context, probe Probe, o Allowing) (carried, known bool, err error) {
-	s := &bisection{Allowing: o, probe: probe}
-	if err := s.prepare(); err != nil {
+func Carries(ctx context.Context, probe Probe, o ThroughputSearch) (carried, known bool, err error) {
+	s := &bisection{ThroughputSearch: o, probe: probe}
+	if err := s.setDefaults(); err != nil {
 		return false, false, err
 	}
-	l, known, err := s.look(ctx, o.Start)
-	return err == nil && s.within(&l), known, err
+	l, known, err := s.run(ctx, o.Start)
+	return err == nil && s.carried(&l), known, err
 }
 
 type bisection struct {
-	Allowing
+	ThroughputSearch
 	probe     Probe
 	lo, hi    level   // nearest rates that the mean found carried, and not; rate 0 while there is none
 	low, high float64 // as Allowed's
-	out       Allowed
+	out       Throughput
 }
 
 // level is what was seen at a rate.
@@ -98,7 +98,7 @@ type level struct {
 	violations, queries int
 }
 
-func (s *bisection) prepare() error {
+func (s *bisection) setDefaults() error {
 	if !(s.Limit > 0 && s.Limit < 1) {
 		return fmt.Errorf("allowable: the limit is %v, want a share in (0, 1)", s.Limit)
 	}
@@ -110,16 +110,16 @@ func (s *bisection) prepare() error {
 			*v = otherwise
 		}
 	}
-	or(&s.Least, s.Start/1000)
+	or(&s.MinRate, s.Start/1000)
 	or(&s.Resolution, 0.01)
-	or(&s.Chance, 0.025)
-	or(&s.Burst, 20)
+	or(&s.ErrorProbability, 0.025)
+	or(&s.Overdispersion, 20)
 	if s.Runs == 0 {
 		s.Runs = 8
 	}
-	if !(s.Least > 0 && s.Resolution > 0 && s.Chance > 0 && s.Chance < 0.5 && s.Burst >= 1) || s.Runs < 1 {
-		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range", s.Least,
-			s.Resolution, s.Chance, s.Burst, s.Runs)
+	if !(s.MinRate > 0 && s.Resolution > 0 && s.ErrorProbability > 0 && s.ErrorProbability < 0.5 && s.Overdispersion >= 1) || s.Runs < 1 {
+		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range", s.MinRate,
+			s.Resolution, s.ErrorProbability, s.Overdispersion, s.Runs)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (s *bisection) prepare() error {
 func (s *bisection) bracket(ctx context.Context) error {
 	step := 1.15
 	for rate := s.Start; ; step *= step {
-		carried, err := s.try(ctx, rate)
+		carried, err := s.narrow(ctx, rate)
 		switch {
 		case err != nil:
 			return err
@@ -138,21 +138,21 @@ func (s *bisection) bracket(ctx context.Context) error {
 			if rate *= step; math.IsInf(rate, 0) {
 				return errors.New("allowable: every rate is carried: does anything arrive?")
 			}
-		case rate <= s.Least:
+		case rate <= s.MinRate:
 			return nil
 		default:
-			rate = max(rate/step, s.Least)
+			rate = max(rate/step, s.MinRate)
 		}
 	}
 }
 
-// try runs seeds at a rate and moves the bracket.
-func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err error) {
-	l, known, err := s.look(ctx, rate)
+// narrow runs seeds at a rate and moves the bracket.
+func (s *bisection) narrow(ctx context.Context, rate float64) (carried bool, err error) {
+	l, known, err := s.run(ctx, rate)
 	if err != nil {
 		return false, err
 	}
-	if s.within(&l) {
+	if s.carried(&l) {
 		s.lo = l
 		if known {
 			s.low = rate
@@ -166,13 +166,13 @@ func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err er
 	return false, nil
 }
 
-// within tells whether a level is carried by the mean.
-func (s *bisection) within(l *level) bool {
+// carried tells whether a level is carried by the mean.
+func (s *bisection) carried(l *level) bool {
 	return float64(l.violations) <= s.Limit*float64(l.queries)
 }
 
-// look runs seeds at a rate; known tells whether the share of violations is known to be on its side of the limit.
-func (s *bisection) look(ctx context.Context, rate float64) (l level, known bool, err error) {
+// run runs seeds at a rate; known tells whether the share of violations is known to be on its side of the limit.
+func (s *bisection) run(ctx context.Context, rate float64) (l level, known bool, err error) {
 	l.rate = rate
 	for n := range s.Runs {
 		v, q, err := s.probe(ctx, rate, s.Seed+uint64(n))
@@ -207,9 +207,9 @@ func (s *bisection) side(l *level) int {
 	for _, x := range l.shares {
 		squares += (x - mean) * (x - mean)
 	}
-	expected := s.Burst * s.Limit * (1 - s.Limit) / (float64(l.queries) / n)
+	expected := s.Overdispersion * s.Limit * (1 - s.Limit) / (float64(l.queries) / n)
 	free := prior + n - 1
-	margin := distuv.StudentsT{Sigma: 1, Nu: free}.Quantile(1-s.Chance) * math.Sqrt((prior*expected+squares)/free/n)
+	margin := distuv.StudentsT{Sigma: 1, Nu: free}.Quantile(1-s.ErrorProbability) * math.Sqrt((prior*expected+squares)/free/n)
 	switch {
 	case mean+margin < s.Limit:
 		return -1
@@ -219,8 +219,8 @@ func (s *bisection) side(l *level) int {
 	return 0
 }
 
-// between is where the share crosses the limit if its logarithm is straight over the bracket.
-func (s *bisection) between() float64 {
+// interpolate is where the share crosses the limit if its logarithm is straight over the bracket.
+func (s *bisection) interpolate() float64 {
 	of := func(l *level) float64 { return math.Log((float64(l.violations) + 0.5) / (float64(l.queries) + 1)) }
 	a, b := of(&s.lo), of(&s.hi)
 	at := 0.5
@@ -234,14 +234,14 @@ func (s *bisection) between() float64 {
 // not.
 func (s *bisection) confirm(ctx context.Context) error {
 	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 1.5 {
-		if rate /= 1 + step; rate < s.Least {
+		if rate /= 1 + step; rate < s.MinRate {
 			break
 		}
-		l, known, err := s.look(ctx, rate)
+		l, known, err := s.run(ctx, rate)
 		if err != nil {
 			return err
 		}
-		if known && s.within(&l) {
+		if known && s.carried(&l) {
 			s.low = rate
 		}
 	}
@@ -250,11 +250,11 @@ func (s *bisection) confirm(ctx context.Context) error {
 		if math.IsInf(rate, 0) {
 			return errors.New("allowable: no rate is known to be too high: does the share of violations grow with it?")
 		}
-		l, known, err := s.look(ctx, rate)
+		l, known, err := s.run(ctx, rate)
 		if err != nil {
 			return err
 		}
-		if known && !s.within(&l) {
+		if known && !s.carried(&l) {
 			s.high = rate
 		}
 	}

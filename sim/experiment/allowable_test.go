@@ -44,7 +44,7 @@ func TestAllowableOfNoisyCurve(t *testing.T) {
 		outside, off, runs := 0, 0.0, 0
 		for n := range searches {
 			knee := math.Exp(4 * rand.New(rand.NewPCG(uint64(n), 1)).Float64())
-			got, err := Allowable(t.Context(), bursts(knee, c.steep, 0.01, c.together, 5000), Allowing{
+			got, err := FindThroughput(t.Context(), bursts(knee, c.steep, 0.01, c.together, 5000), ThroughputSearch{
 				Limit: 0.01, Start: 10, Resolution: 0.01, Seed: uint64(100 * n),
 			})
 			if err != nil {
@@ -80,7 +80,7 @@ func TestAllowableOfSharpCurve(t *testing.T) {
 		return 0, 5000, nil
 	}
 	for _, start := range []float64{0.5, 40, 46.999, 47.001, 60, 20_000} {
-		got, err := Allowable(t.Context(), sharp, Allowing{Limit: 0.01, Start: start, Resolution: 0.001})
+		got, err := FindThroughput(t.Context(), sharp, ThroughputSearch{Limit: 0.01, Start: start, Resolution: 0.001})
 		if err != nil || got.Low > 47 || got.High < 47 || got.High-got.Low > 0.001*got.High || got.Rate < got.Low ||
 			got.Rate > got.High {
 			t.Errorf("from %v: %+v, %v", start, got, err)
@@ -89,7 +89,7 @@ func TestAllowableOfSharpCurve(t *testing.T) {
 			t.Errorf("from nearby it took %d runs", got.Runs)
 		}
 	}
-	got, err := Allowable(t.Context(), sharp, Allowing{Limit: 0.01, Start: 90, Least: 50})
+	got, err := FindThroughput(t.Context(), sharp, ThroughputSearch{Limit: 0.01, Start: 90, MinRate: 50})
 	if err != nil || got.Rate != 0 || got.Low != 0 || got.High != 50 {
 		t.Errorf("nothing is carried at 50/s: %+v, %v", got, err)
 	}
@@ -100,30 +100,30 @@ func TestAllowableRefuses(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		p Probe
-		o Allowing
+		o ThroughputSearch
 	}{
-		"no limit": {never, Allowing{Start: 1}}, "no start": {never, Allowing{Limit: 0.1}},
-		"carries all": {never, Allowing{Limit: 0.1, Start: 1}},
+		"no limit": {never, ThroughputSearch{Start: 1}}, "no start": {never, ThroughputSearch{Limit: 0.1}},
+		"carries all": {never, ThroughputSearch{Limit: 0.1, Start: 1}},
 		"broken": {func(context.Context, float64, uint64) (int, int, error) {
 			return 0, 0, broken
-		}, Allowing{Limit: 0.1, Start: 1}},
+		}, ThroughputSearch{Limit: 0.1, Start: 1}},
 		"no query": {func(context.Context, float64, uint64) (int, int, error) {
 			return 0, 0, nil
-		}, Allowing{Limit: 0.1, Start: 1}},
-		"chance": {never, Allowing{Limit: 0.1, Start: 1, Chance: 0.7}},
+		}, ThroughputSearch{Limit: 0.1, Start: 1}},
+		"chance": {never, ThroughputSearch{Limit: 0.1, Start: 1, ErrorProbability: 0.7}},
 	} {
-		if got, err := Allowable(t.Context(), c.p, c.o); err == nil {
+		if got, err := FindThroughput(t.Context(), c.p, c.o); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
 // queue is one server with exponential service of mean 1 ms behind one queue, and an objective.
-func queue(t *testing.T, slo time.Duration) *World {
+func queue(t *testing.T, slo time.Duration) *Environment {
 	t.Helper()
 	c := simtest.Uniform(1, 0, time.Millisecond, time.Hour, 1)
 	c.Spec.Apps[0].SLO.Latency, c.Spec.Apps[0].Late = slo, serving.ServeLate
-	return &World{
+	return &Environment{
 		Spec: c.Spec, Beliefs: c.Profile, Apps: []report.AppInfo{{Name: "app", SLO: c.Spec.Apps[0].SLO}},
 		Truth: func(r *rand.Rand) (truth.Model, error) {
 			return truth.NewTable(c.Spec, c.Measurements, truth.Exponential, r)
@@ -139,10 +139,10 @@ func TestAllowableOfOneServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, slo := range []time.Duration{7 * time.Millisecond, 15 * time.Millisecond} {
-		w := queue(t, slo)
+		env := queue(t, slo)
 		initial := simtest.Uniform(1, 0, time.Millisecond, time.Hour, 1).Plan
 		at := func(rate float64) *Case {
-			return &Case{World: w, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
+			return &Case{Env: env, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
 				return &workload.App{
 					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
 						workload.Rand(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
@@ -151,7 +151,7 @@ func TestAllowableOfOneServer(t *testing.T) {
 		}
 		const queries = 20_000
 		want := 1000 - math.Log(100)/slo.Seconds()
-		got, err := Allowable(t.Context(), Violating(at, queries, 0.1), Allowing{
+		got, err := FindThroughput(t.Context(), ViolationProbe(at, queries, 0.1), ThroughputSearch{
 			Limit: 0.01, Start: 500, Resolution: 0.01, Runs: 16,
 		})
 		if err != nil {
@@ -162,7 +162,7 @@ func TestAllowableOfOneServer(t *testing.T) {
 			t.Errorf("SLO %v: %+v, theory says %.1f queries/s", slo, got, want)
 		}
 		// Far too much is known without running it all.
-		far := Violating(at, queries, 0.1)
+		far := ViolationProbe(at, queries, 0.1)
 		violations, n, err := far(t.Context(), 3000, 1)
 		if err != nil || n != queries || violations < queries/10 || violations > queries/2 {
 			t.Errorf("at three times what is carried: %d violations of %d, %v", violations, n, err)

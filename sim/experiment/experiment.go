@@ -22,8 +22,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// World is what a case runs in: what there is, what is believed of it and how it really behaves.
-type World struct {
+// Environment is what a case runs in: what there is, what is believed of it and how it really behaves.
+type Environment struct {
 	Spec    *serving.Spec
 	Beliefs profile.Profile // nil for none, with systems that learn
 	// Truth makes the machines of one run, which draw from the given source.
@@ -36,17 +36,17 @@ type World struct {
 }
 
 // Known is what planners know of the world.
-func (w *World) Known() systems.World {
-	believed := w.Beliefs
+func (env *Environment) Known() systems.World {
+	believed := env.Beliefs
 	if believed == nil {
-		believed = profile.NewLearned(w.Spec, nil)
+		believed = profile.NewLearned(env.Spec, nil)
 	}
-	return systems.World{Profile: believed, Solver: w.Solver, Batches: w.Batches, Policies: w.Policies}
+	return systems.World{Profile: believed, Solver: env.Solver, Batches: env.Batches, Policies: env.Policies}
 }
 
 // Case is one simulation.
 type Case struct {
-	World  *World
+	Env    *Environment
 	System systems.System
 	// Scaler takes the place of the system's; nil leaves it.
 	Scaler scale.Scaler
@@ -58,68 +58,68 @@ type Case struct {
 	Content func(seed uint64) truth.Content
 	// Span is for how long queries are offered.
 	Span time.Duration
-	// First is the demand, by AppID in queries/s, that the first plan is made for.
-	First []float64
+	// FirstRates is the demand, by AppID in queries/s, that the first plan is made for.
+	FirstRates []float64
 	// Initial takes the place of the first plan; nil makes one.
 	Initial *plan.Plan
 	// PlanDelay is how long a plan takes to be made.
 	PlanDelay time.Duration
 	Record    report.Options
-	// Unreported leaves Run.Report nil, where Observe sees all that is wanted.
-	Unreported bool
-	// Observe sees how every query ended, besides the report; nil for none.
-	Observe func(*report.Outcome)
-	// Watch sees every step, before its outcomes are observed; nil for none. The slices must not be kept.
-	Watch func(now serving.Time, in []engine.Input, out []engine.Decision)
+	// NoReport leaves Run.Report nil, where Observe sees all that is wanted.
+	NoReport bool
+	// OnOutcome sees how every query ended, besides the report; nil for none.
+	OnOutcome func(*report.Outcome)
+	// OnStep sees every step, before its outcomes are observed; nil for none. The slices must not be kept.
+	OnStep func(now serving.Time, in []engine.Input, out []engine.Decision)
 }
 
 // Run is what a case led to.
 type Run struct {
 	Report *report.Report
-	Plans  []Planned
+	Plans  []TimedPlan
 	sim.Result
 }
 
-// Planned is a plan and when it was asked for.
-type Planned struct {
+// TimedPlan is a plan and when it was asked for.
+type TimedPlan struct {
 	At   serving.Time
 	Plan *plan.Plan
 }
 
 // Run simulates the case with one seed.
 func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
-	w := c.World
-	planner, err := c.System.NewPlanner(w.Known())
+	env := c.Env
+	planner, err := c.System.NewPlanner(env.Known())
 	if err != nil {
 		return nil, err
 	}
 	out := &Run{}
 	initial := c.Initial
 	if initial == nil {
-		first := plan.Request{Spec: w.Spec, Rates: c.First}
-		if w.Beliefs == nil {
-			first.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
+		first := plan.Request{Spec: env.Spec, Rates: c.FirstRates}
+		if env.Beliefs == nil {
+			first.Beliefs = profile.NewLearned(env.Spec, nil).Frozen()
 		}
 		if initial, err = planner.Plan(ctx, first); err != nil {
 			return nil, err
 		}
 	}
-	out.Plans = append(out.Plans, Planned{0, initial})
+	out.Plans = append(out.Plans, TimedPlan{0, initial})
 	e, err := c.Engine(planner.Provides())
 	if err != nil {
 		return nil, err
 	}
-	machines, err := w.Truth(workload.Rand(seed, "service"))
+	machines, err := env.Truth(workload.Rand(seed, "service"))
 	if err != nil {
 		return nil, err
 	}
 	var recorder *report.Recorder
-	if !c.Unreported {
-		recorder = report.NewRecorder(w.Apps, c.Record)
+	if !c.NoReport {
+		recorder = report.NewRecorder(env.Apps, c.Record)
 	}
-	noted := &noting{Planner: planner, ctx: ctx}
+	noted := &recordingPlanner{Planner: planner, ctx: ctx}
 	config := sim.Config{
-		Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted,
+		Spec: env.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted,
 		PlanDelay: c.PlanDelay, Recorder: recorder,
 	}
 	if c.Clients != nil {
@@ -130,16 +130,16 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	}
 	config.Observe = func(now serving.Time, in []engine.Input, decisions []engine.Decision) {
 		noted.now = now
-		if c.Watch != nil {
-			c.Watch(now, in, decisions)
+		if c.OnStep != nil {
+			c.OnStep(now, in, decisions)
 		}
-		if c.Observe == nil {
+		if c.OnOutcome == nil {
 			return
 		}
 		for i := range decisions {
 			if decisions[i].Kind == engine.EndQuery {
 				o := decisions[i].Ended(now)
-				c.Observe(&o)
+				c.OnOutcome(&o)
 			}
 		}
 	}
@@ -159,22 +159,22 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 // Engine builds a fresh engine of the case's system, for plans that carry the given sections.
 func (c *Case) Engine(provides plan.Sections) (*engine.Engine, error) {
 	if c.Scaler == nil {
-		return c.System.Engine(c.World.Spec, c.World.Beliefs, provides)
+		return c.System.Engine(c.Env.Spec, c.Env.Beliefs, provides)
 	}
-	return c.System.EngineWith(c.World.Spec, c.World.Beliefs, provides, c.Scaler)
+	return c.System.EngineWith(c.Env.Spec, c.Env.Beliefs, provides, c.Scaler)
 }
 
-// noting is a planner that remembers what it answered. A plan that fails is an error of the run: a system that goes on
+// recordingPlanner is a planner that remembers what it answered. A plan that fails is an error of the run: a system that goes on
 // with the plan before would pass for better or worse than it is.
-type noting struct {
+type recordingPlanner struct {
 	plan.Planner
 	ctx   context.Context
 	now   serving.Time
-	plans []Planned
+	plans []TimedPlan
 	err   error
 }
 
-func (n *noting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+func (n *recordingPlanner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	p, err := n.Planner.Plan(n.ctx, r)
 	if err != nil {
 		if n.err == nil {
@@ -182,6 +182,6 @@ func (n *noting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		}
 		return nil, err
 	}
-	n.plans = append(n.plans, Planned{n.now, p})
+	n.plans = append(n.plans, TimedPlan{n.now, p})
 	return p, nil
 }

@@ -15,7 +15,7 @@ import (
 // Pools tries pools of machines: a system serves one app with one variant, every machine by itself, and queries arrive
 // as a Poisson process.
 type Pools struct {
-	World   *World // its workers do not count
+	Env     *Environment // its workers do not count
 	System  systems.System
 	Market  *kairos.Market
 	Variant serving.VariantID
@@ -29,13 +29,13 @@ type Pools struct {
 const giveUp = 10
 
 func (p *Pools) app() *serving.App {
-	spec := p.World.Spec
+	spec := p.Env.Spec
 	return &spec.Apps[spec.Stages[spec.Variants[p.Variant].Stage].App]
 }
 
-// allowing is how rates from start are looked at.
-func (p *Pools) allowing(start float64) Allowing {
-	return Allowing{
+// search is how rates from start are looked at.
+func (p *Pools) search(start float64) ThroughputSearch {
+	return ThroughputSearch{
 		Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs,
 		Seed: 1000 * p.Seed,
 	}
@@ -43,7 +43,7 @@ func (p *Pools) allowing(start float64) Allowing {
 
 // Probe runs the system on a pool.
 func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
-	w, initial, err := p.World.Rented(p.Market, pool, p.Variant, p.allowing(1).Limit)
+	env, initial, err := p.Env.OnPool(p.Market, pool, p.Variant, p.search(1).Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -54,30 +54,30 @@ func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 	s := p.System
 	s.Planner, s.Scaler = "static", "fixed" // the pool is given
 	template := workload.Arrival{
-		App: w.Spec.Stages[w.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1,
+		App: env.Spec.Stages[env.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1,
 	}
 	queries := cmp.Or(p.Queries, 5000)
-	return Violating(func(rate float64) *Case {
-		return &Case{World: w, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
+	return ViolationProbe(func(rate float64) *Case {
+		return &Case{Env: env, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
 			return &workload.App{
 				Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
 					workload.Rand(seed, "arrivals")),
 				Sizes: sizes, SizeRand: workload.Rand(seed, "items"), Template: template,
 			}
 		}}
-	}, queries, min(giveUp*p.allowing(1).Limit, 0.5)), nil
+	}, queries, min(giveUp*p.search(1).Limit, 0.5)), nil
 }
 
-// Allowable finds what a pool carries, looking from a rate nearby; nothing where it has no machine.
-func (p *Pools) Allowable(ctx context.Context, pool kairos.Pool, start float64) (Allowed, error) {
+// Throughput finds what a pool carries, looking from a rate nearby; nothing where it has no machine.
+func (p *Pools) Throughput(ctx context.Context, pool kairos.Pool, start float64) (Throughput, error) {
 	if pool.Machines() == 0 || !(start > 0) {
-		return Allowed{}, nil
+		return Throughput{}, nil
 	}
 	probe, err := p.Probe(pool)
 	if err != nil {
-		return Allowed{}, err
+		return Throughput{}, err
 	}
-	out, err := Allowable(ctx, probe, p.allowing(start))
+	out, err := FindThroughput(ctx, probe, p.search(start))
 	if err != nil {
 		return out, fmt.Errorf("pool %v: %w", pool, err)
 	}
@@ -90,21 +90,21 @@ func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bo
 	if err != nil {
 		return false, err
 	}
-	carried, _, err := Carries(ctx, probe, p.allowing(rate))
+	carried, _, err := Carries(ctx, probe, p.search(rate))
 	return carried, err
 }
 
 // Best is the package's, by simulation.
-func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (tried []Tried,
+func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (evaluated []EvaluatedPool,
 	best int, err error) {
-	return Best(ctx, ranked, p.Allowable, progress)
+	return BestPool(ctx, ranked, p.Throughput, progress)
 }
 
-// nearby is about which part of its bound a pool carries: where a search for what it does begins.
-const nearby = 0.8
+// typicalShare is about which part of its bound a pool carries: where a search for what it does begins.
+const typicalShare = 0.8
 
-// Start is a rate near what a pool of a bound carries, to look from.
-func Start(bound float64) float64 { return nearby * bound }
+// StartRate is a rate near what a pool of a bound carries, to look from.
+func StartRate(bound float64) float64 { return typicalShare * bound }
 
 // Cheapest finds the first n pools, from the cheapest, that carry a rate, of some with upper bounds: those whose bound
 // is below it are not tried. It also returns how many were. Progress gets how many have been and how many there are.

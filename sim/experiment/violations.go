@@ -8,19 +8,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Violating makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that
+// ViolationProbe makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that
 // is not answered, or not in time. A run ends early once the share that violates is certain to be above giveUp; 0 never
 // ends one: rates far too high then cost no more than others.
-func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
+func ViolationProbe(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
 		c := *at(rate)
-		c.Unreported = true
+		c.NoReport = true
 		violations, most := 0, queries
 		if giveUp > 0 {
 			most = int(giveUp * float64(queries))
 		}
-		observe, source := c.Observe, c.Source
-		c.Observe = func(o *report.Outcome) {
+		observe, source := c.OnOutcome, c.Source
+		c.OnOutcome = func(o *report.Outcome) {
 			if Violated(o) {
 				violations++
 			}
@@ -29,7 +29,7 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 			}
 		}
 		c.Source = func(seed uint64) workload.Source {
-			return Until(workload.Limit(source(seed), serving.Never, int64(queries)), func() bool {
+			return StopWhen(workload.Limit(source(seed), serving.Never, int64(queries)), func() bool {
 				return violations > most
 			})
 		}
@@ -43,17 +43,17 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 // Violated tells whether a query was not answered, or not in time.
 func Violated(o *report.Outcome) bool { return o.Outcome != serving.Served || o.Late() }
 
-// Until ends a source when something is over.
-func Until(s workload.Source, over func() bool) workload.Source { return &ending{s, over} }
+// StopWhen ends a source when something is over.
+func StopWhen(s workload.Source, over func() bool) workload.Source { return &stoppable{s, over} }
 
-// ending is a source that ends when something is over.
-type ending struct {
+// stoppable is a source that ends when something is over.
+type stoppable struct {
 	workload.Source
 	over func() bool
 }
 
 // Next implements workload.Source.
-func (e *ending) Next() (workload.Arrival, bool) {
+func (e *stoppable) Next() (workload.Arrival, bool) {
 	if e.over() {
 		return workload.Arrival{}, false
 	}

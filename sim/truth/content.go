@@ -24,9 +24,9 @@ type Frame interface {
 	Balloon(s serving.StageID) float64
 }
 
-// Sent returns how many items those from offset to offset+items of a query at stage s send along edge k. Parts of a
+// ItemsSent returns how many items those from offset to offset+items of a query at stage s send along edge k. Parts of a
 // query send together what the whole would: a fraction of an item is sent by the item that completes it.
-func Sent(f Frame, s serving.StageID, k int, offset, items int32) int32 {
+func ItemsSent(f Frame, s serving.StageID, k int, offset, items int32) int32 {
 	fan := f.Fan(s, k)
 	return int32(math.Round(float64(offset+items)*fan) - math.Round(float64(offset)*fan))
 }

@@ -24,12 +24,12 @@ func TestRecorded(t *testing.T) {
 	}
 	for _, id := range []serving.QueryID{2, 3, 99} {
 		f := frame(id)
-		if Sent(f, 0, 0, 0, 2) != 5 || Sent(f, 0, 0, 0, 1)+Sent(f, 0, 0, 1, 1) != 5 || Sent(f, 1, 0, 0, 5) != 4 ||
+		if ItemsSent(f, 0, 0, 0, 2) != 5 || ItemsSent(f, 0, 0, 0, 1)+ItemsSent(f, 0, 0, 1, 1) != 5 || ItemsSent(f, 1, 0, 0, 5) != 4 ||
 			f.Balloon(1) != 1 {
 			t.Errorf("query %d: %v, %v", id, f.Fan(0, 0), f.Fan(1, 0))
 		}
 	}
-	if f := frame(4); Sent(f, 0, 0, 0, 1) != 0 || f.Fan(1, 0) != 0 {
+	if f := frame(4); ItemsSent(f, 0, 0, 0, 1) != 0 || f.Fan(1, 0) != 0 {
 		t.Error("a query in which nothing was found sends nothing")
 	}
 }

@@ -18,12 +18,12 @@ import (
 // item: the whole number below or above, by chance, so that the mean is kept. The ballooning factor is another such
 // process with mean Balloon and relative deviation Swell.
 type Video struct {
-	Level   float64       // items per item, relative to the edge's FanOut; at least 0
-	Spread  float64       // at least 0; 0 keeps the level
-	Time    time.Duration // of both processes, more than 0 unless Spread and Swell are 0
-	Most    int32         // items of a frame for each item, at most; 0 for no bound
-	Balloon float64       // 0 means 1
-	Swell   float64       // at least 0
+	Level            float64       // items per item, relative to the edge's FanOut; at least 0
+	Deviation        float64       // at least 0; 0 keeps the level
+	TimeConstant     time.Duration // of both processes, more than 0 unless Spread and Swell are 0
+	MaxItems         int32         // items of a frame for each item, at most; 0 for no bound
+	Balloon          float64       // 0 means 1
+	BalloonDeviation float64       // at least 0
 }
 
 // Scenes is content made of videos: every stream shows one, drawn by chance, from its first query on.
@@ -37,7 +37,7 @@ type Scenes struct {
 
 	spec    *serving.Spec
 	seed    uint64
-	streams map[streamKey]*scene
+	streams map[streamKey]*streamState
 }
 
 type streamKey struct {
@@ -45,8 +45,8 @@ type streamKey struct {
 	stream uint64
 }
 
-// scene is a stream's video where it stands.
-type scene struct {
+// streamState is a stream's video where it stands.
+type streamState struct {
 	video        *Video
 	rng          *rand.Rand
 	at           serving.Time
@@ -60,13 +60,13 @@ func NewScenes(spec *serving.Spec, seed uint64, videos ...Video) (*Scenes, error
 		return nil, fmt.Errorf("scenes: there is no video, want at least one")
 	}
 	for i, v := range videos {
-		if !(v.Level >= 0 && v.Spread >= 0 && v.Swell >= 0 && v.Balloon >= 0) ||
-			math.IsInf(v.Level+v.Spread+v.Swell+v.Balloon, 0) || v.Most < 0 || v.Time <= 0 && v.Spread+v.Swell > 0 {
+		if !(v.Level >= 0 && v.Deviation >= 0 && v.BalloonDeviation >= 0 && v.Balloon >= 0) ||
+			math.IsInf(v.Level+v.Deviation+v.BalloonDeviation+v.Balloon, 0) || v.MaxItems < 0 || v.TimeConstant <= 0 && v.Deviation+v.BalloonDeviation > 0 {
 			return nil, fmt.Errorf("scenes: video %d is %+v: its numbers must be finite and at least 0, and its time "+
 				"more than 0 where it moves", i, v)
 		}
 	}
-	return &Scenes{Videos: videos, spec: spec, seed: seed, streams: make(map[streamKey]*scene)}, nil
+	return &Scenes{Videos: videos, spec: spec, seed: seed, streams: make(map[streamKey]*streamState)}, nil
 }
 
 // Frame implements Content.
@@ -75,7 +75,7 @@ func (c *Scenes) Frame(q *serving.Query) Frame {
 	s := c.streams[key]
 	if s == nil {
 		// Two words make one for PCG; the multiplier keeps apps apart whose streams are numbered alike.
-		s = &scene{rng: rand.New(rand.NewPCG(c.seed, (uint64(q.App)+1)*0x9e3779b97f4a7c15^q.Stream)), at: q.Arrived}
+		s = &streamState{rng: rand.New(rand.NewPCG(c.seed, (uint64(q.App)+1)*0x9e3779b97f4a7c15^q.Stream)), at: q.Arrived}
 		s.video = &c.Videos[s.rng.IntN(len(c.Videos))]
 		s.level, s.swell = s.rng.NormFloat64(), s.rng.NormFloat64()
 		c.streams[key] = s
@@ -83,7 +83,7 @@ func (c *Scenes) Frame(q *serving.Query) Frame {
 	s.move(q.Arrived)
 	v := s.video
 	f := &frame{
-		scenes: c, level: v.Level * lognormal(s.level, v.Spread), balloon: lognormal(s.swell, v.Swell), most: v.Most,
+		scenes: c, level: v.Level * lognormal(s.level, v.Deviation), balloon: lognormal(s.swell, v.BalloonDeviation), most: v.MaxItems,
 		chance: s.rng.Float64(),
 	}
 	if v.Balloon > 0 {
@@ -93,13 +93,13 @@ func (c *Scenes) Frame(q *serving.Query) Frame {
 }
 
 // move lets both processes run until now.
-func (s *scene) move(now serving.Time) {
+func (s *streamState) move(now serving.Time) {
 	passed := now.Sub(s.at)
 	s.at = now
-	if passed <= 0 || s.video.Time <= 0 {
+	if passed <= 0 || s.video.TimeConstant <= 0 {
 		return
 	}
-	keep := math.Exp(-float64(passed) / float64(s.video.Time))
+	keep := math.Exp(-float64(passed) / float64(s.video.TimeConstant))
 	fresh := math.Sqrt(1 - keep*keep)
 	s.level = keep*s.level + fresh*s.rng.NormFloat64()
 	s.swell = keep*s.swell + fresh*s.rng.NormFloat64()

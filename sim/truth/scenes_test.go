@@ -19,9 +19,9 @@ func detector(fan float64) *serving.Spec {
 // videos are three like those of Scrooge's Figure 3a: a busy one, a quiet one, and one between 0 and 8 within 200
 // frames.
 var videos = []Video{
-	{Level: 8.94, Spread: 0.25, Time: 10 * time.Second},
-	{Level: 0.37, Spread: 1, Time: 5 * time.Second},
-	{Level: 2.5, Spread: 1.3, Time: 3 * time.Second, Most: 12},
+	{Level: 8.94, Deviation: 0.25, TimeConstant: 10 * time.Second},
+	{Level: 0.37, Deviation: 1, TimeConstant: 5 * time.Second},
+	{Level: 2.5, Deviation: 1.3, TimeConstant: 3 * time.Second, MaxItems: 12},
 }
 
 func scenes(t *testing.T, fan float64, seed uint64, v ...Video) *Scenes {
@@ -52,7 +52,7 @@ func TestScenesHaveTheirMean(t *testing.T) {
 				sum += items
 			}
 			want := v.Level * fan
-			if got := sum / n; math.Abs(got-want) > 4*math.Sqrt((want*want*v.Spread*v.Spread+0.25)/n) {
+			if got := sum / n; math.Abs(got-want) > 4*math.Sqrt((want*want*v.Deviation*v.Deviation+0.25)/n) {
 				t.Errorf("%+v with fan-out %v: %v items in the mean, want %v (seed 1)", v, fan, got, want)
 			}
 		}
@@ -62,8 +62,8 @@ func TestScenesHaveTheirMean(t *testing.T) {
 // What is left of a deviation after the video's time is 1/e, sampled in one step or in many.
 func TestScenesReturnToTheirMean(t *testing.T) {
 	for _, steps := range []int{1, 10} {
-		v := Video{Level: 1, Spread: 1, Swell: 1, Time: time.Second}
-		s := &scene{video: &v, rng: rand.New(rand.NewPCG(3, uint64(steps)))}
+		v := Video{Level: 1, Deviation: 1, BalloonDeviation: 1, TimeConstant: time.Second}
+		s := &streamState{video: &v, rng: rand.New(rand.NewPCG(3, uint64(steps)))}
 		s.level, s.swell = s.rng.NormFloat64(), s.rng.NormFloat64()
 		const n = 40_000
 		var level, swell, both, square float64
@@ -151,7 +151,7 @@ func TestStreamsOfScenesAreIndependent(t *testing.T) {
 // Execution times like those of Figure 3b, 0.686 to 1.102 s: around their mean by the swell, at the stages that
 // balloon.
 func TestScenesBalloon(t *testing.T) {
-	c := scenes(t, 1, 2, Video{Level: 1, Balloon: 1.1, Swell: 0.1, Time: time.Second})
+	c := scenes(t, 1, 2, Video{Level: 1, Balloon: 1.1, BalloonDeviation: 0.1, TimeConstant: time.Second})
 	c.Balloons = func(s serving.StageID) bool { return s == 2 }
 	const n = 20_000
 	sum, square := 0.0, 0.0
@@ -178,13 +178,13 @@ func TestSentInParts(t *testing.T) {
 		sum, offset := int32(0), int32(0)
 		for offset < total {
 			n := 1 + rng.Int32N(total-offset)
-			part := Sent(f, 0, 0, offset, n)
+			part := ItemsSent(f, 0, 0, offset, n)
 			if part < 0 {
 				t.Fatalf("%d items sent", part)
 			}
 			sum, offset = sum+part, offset+n
 		}
-		if want := Sent(f, 0, 0, 0, total); sum != want || want != int32(math.Round(float64(total)*float64(f))) {
+		if want := ItemsSent(f, 0, 0, 0, total); sum != want || want != int32(math.Round(float64(total)*float64(f))) {
 			t.Fatalf("%d items with fan %v: the parts send %d, the whole %d (seed 4)", total, float64(f), sum, want)
 		}
 	}
@@ -197,7 +197,7 @@ func (f fixedFrame) Balloon(serving.StageID) float64  { return 1 }
 
 func TestBadVideos(t *testing.T) {
 	for _, v := range [][]Video{
-		nil, {{Level: -1}}, {{Level: math.NaN()}}, {{Level: 1, Spread: 1}}, {{Level: math.Inf(1)}}, {{Most: -1}},
+		nil, {{Level: -1}}, {{Level: math.NaN()}}, {{Level: 1, Deviation: 1}}, {{Level: math.Inf(1)}}, {{MaxItems: -1}},
 	} {
 		if _, err := NewScenes(detector(1), 1, v...); err == nil {
 			t.Errorf("%+v passes", v)

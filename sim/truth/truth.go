@@ -52,8 +52,8 @@ type cell struct {
 }
 
 type moments struct {
-	mean     float64 // ns
-	mu, disp float64 // of the logarithm
+	mean      float64 // ns
+	mu, sigma float64 // of the logarithm
 }
 
 // NewTable builds the model of every measured variant of spec.
@@ -85,7 +85,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 			for above := c + 1; len(level) == 0; above++ {
 				level = levels[above]
 			}
-			t.cells[at].levels = append(t.cells[at].levels, fill(level, spec.Variants[at/t.devices].MaxBatch))
+			t.cells[at].levels = append(t.cells[at].levels, interpolateMoments(level, spec.Variants[at/t.devices].MaxBatch))
 		}
 	}
 	for _, l := range m.Load {
@@ -94,7 +94,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 	return t, nil
 }
 
-func fill(points []serving.LatencyPoint, maxBatch int) []moments {
+func interpolateMoments(points []serving.LatencyPoint, maxBatch int) []moments {
 	points = append([]serving.LatencyPoint(nil), points...)
 	sort.Slice(points, func(i, j int) bool { return points[i].Items < points[j].Items })
 	var xs, means, devs []float64
@@ -110,13 +110,13 @@ func fill(points []serving.LatencyPoint, maxBatch int) []moments {
 		dev, _ := interp.Linear(xs, devs, float64(i+1))
 		// The log-normal with this mean and deviation: variance of the logarithm ln(1 + (dev/mean)^2).
 		s2 := math.Log1p(dev * dev / (mean * mean))
-		out[i] = moments{mean: mean, mu: math.Log(mean) - s2/2, disp: math.Sqrt(s2)}
+		out[i] = moments{mean: mean, mu: math.Log(mean) - s2/2, sigma: math.Sqrt(s2)}
 	}
 	return out
 }
 
-// With returns the same machines with another source of chance: a table is worked out once for many runs.
-func (t *Table) With(rng *rand.Rand) *Table {
+// WithRand returns the same machines with another source of chance: a table is worked out once for many runs.
+func (t *Table) WithRand(rng *rand.Rand) *Table {
 	out := *t
 	out.rng = rng
 	return &out
@@ -145,18 +145,18 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	case Exponential:
 		ns = m.mean * t.rng.ExpFloat64()
 	default:
-		if m.disp == 0 {
+		if m.sigma == 0 {
 			ns = m.mean
 		} else {
-			ns = math.Exp(m.mu + m.disp*t.rng.NormFloat64())
+			ns = math.Exp(m.mu + m.sigma*t.rng.NormFloat64())
 		}
 	}
 	return max(time.Duration(ns*scale)+t.Overhead, 1)
 }
 
-// Within returns the share of the runs of items of v on d, each alone, that take at most limit, Overhead included; 0
+// ShareWithin returns the share of the runs of items of v on d, each alone, that take at most limit, Overhead included; 0
 // for what was never measured.
-func (t *Table) Within(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
+func (t *Table) ShareWithin(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
 	c := &t.cells[int(v)*t.devices+int(d)]
 	if len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {
 		return 0
@@ -167,13 +167,13 @@ func (t *Table) Within(v serving.VariantID, d serving.DeviceTypeID, items int, l
 		return 0
 	case t.noise == Exponential:
 		return -math.Expm1(-left / m.mean)
-	case t.noise == Exact || m.disp == 0:
+	case t.noise == Exact || m.sigma == 0:
 		if m.mean <= left {
 			return 1
 		}
 		return 0
 	}
-	return math.Erfc((m.mu-math.Log(left))/(m.disp*math.Sqrt2)) / 2
+	return math.Erfc((m.mu-math.Log(left))/(m.sigma*math.Sqrt2)) / 2
 }
 
 // Load implements Model.
