@@ -92,8 +92,8 @@ func (p *Paper) Check(figures []string) error {
 	return nil
 }
 
-// Add notes a quantity that was measured once for every seed.
-func (o *Outcome) Add(r Row, values ...float64) {
+// AddRow notes a quantity that was measured once for every seed.
+func (o *Outcome) AddRow(r Row, values ...float64) {
 	r.Seeds = len(values)
 	if len(values) == 0 {
 		return

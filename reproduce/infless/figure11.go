@@ -40,7 +40,7 @@ func figure11(l *lab) error {
 	tasks := make(map[[3]string]*reproduce.Task)
 	for _, s := range scenarios {
 		for _, system := range stressed {
-			tasks[[3]string{s.name, s.mix, system}] = l.Do("stress of "+s.name+", "+s.mix+", by "+system, 10, l.Seeds,
+			tasks[[3]string{s.name, s.mix, system}] = l.AddTask("stress of "+s.name+", "+s.mix+", by "+system, 10, l.Seeds,
 				func(ctx context.Context, seed uint64) (any, error) {
 					w, err := newWorld(s.functions, servers)
 					if err != nil {
@@ -64,11 +64,11 @@ func figure11(l *lab) error {
 				})
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, s := range scenarios {
 			each := func(system string, of func(stress) float64) (out []float64) {
-				for _, d := range tasks[[3]string{s.name, s.mix, system}].Done {
+				for _, d := range tasks[[3]string{s.name, s.mix, system}].Results {
 					out = append(out, of(d.(stress)))
 				}
 				return out
@@ -83,12 +83,12 @@ func figure11(l *lab) error {
 				if p, ok := published11[s.name][system]; ok {
 					r = said(r, p, "Figure 11, plotting code")
 				}
-				o.Add(r, each(system, planned)...)
-				o.Add(row("11", system, "of which a linear program allows", "queries/s", at),
+				o.AddRow(r, each(system, planned)...)
+				o.AddRow(row("11", system, "of which a linear program allows", "queries/s", at),
 					each(system, func(x stress) float64 {
 						return x.bound
 					})...)
-				o.Add(row("11", system, "served in time", "queries/s", at), each(system, inTime)...)
+				o.AddRow(row("11", system, "served in time", "queries/s", at), each(system, inTime)...)
 				bar.Y = append(bar.Y, each(system, planned)[0])
 				bound.Y = append(bound.Y, each(system, func(x stress) float64 { return x.bound })[0])
 			}
@@ -104,7 +104,7 @@ func figure11(l *lab) error {
 							r = said(r, published11[s.name][system]/published11[s.name][base],
 								"Figure 11, plotting code")
 						}
-						o.Add(r, ratio...)
+						o.AddRow(r, ratio...)
 					}
 				}
 			}

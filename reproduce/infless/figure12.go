@@ -26,7 +26,7 @@ const efficient = "queries in time for what is occupied"
 // figure12a is throughput for what is occupied, along the traces.
 func figure12a(l *lab) error {
 	tasks := l.trailed(entrants)
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		// By application, entrant, trace and seed.
 		got := make([][][][]float64, len(applications))
@@ -40,8 +40,8 @@ func figure12a(l *lab) error {
 					eff := each(tasks[a][e][t], (*followed).efficiency)
 					may := each(tasks[a][e][t], func(f *followed) float64 { return f.bound })
 					got[a][e] = append(got[a][e], eff)
-					o.Add(row("12a", x.name, efficient, "1/TFLOP", at), times(1000, eff)...)
-					o.Add(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), times(1000, may)...)
+					o.AddRow(row("12a", x.name, efficient, "1/TFLOP", at), times(1000, eff)...)
+					o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), times(1000, may)...)
 					lines[e].Name = x.name
 					lines[e].Y = append(lines[e].Y, 1000*average(eff))
 					if x.name == "infless" {
@@ -66,7 +66,7 @@ func figure12a(l *lab) error {
 				if p, ok := published12a[x.name]; ok {
 					r = said(r, p[t], "Figure 12a, plotting code")
 				}
-				o.Add(r, norm...)
+				o.AddRow(r, norm...)
 			}
 			for b, base := range entrants[:ours] {
 				for e, x := range entrants[ours:] {
@@ -80,7 +80,7 @@ func figure12a(l *lab) error {
 					if p, ok := ratios12a[base.name]; ok && x.name == "infless" {
 						r = said(r, p[t], "§5.2")
 					}
-					o.Add(r, ratio...)
+					o.AddRow(r, ratio...)
 				}
 			}
 		}
@@ -117,7 +117,7 @@ func (l *lab) trailed(entrants []entrant) [][][]*reproduce.Task {
 
 // each is a quantity by seed.
 func each(t *reproduce.Task, of func(*followed) float64) (out []float64) {
-	for _, d := range t.Done {
+	for _, d := range t.Results {
 		out = append(out, of(d.(*followed)))
 	}
 	return out
@@ -155,7 +155,7 @@ func figure12b(l *lab) error {
 		}
 		tasks = append(tasks, row)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		lines := make([]plot.Line, len(names))
 		bound := plot.Line{Name: "allowed", Faint: true}
 		for k, slo := range objectives12b {
@@ -167,19 +167,19 @@ func figure12b(l *lab) error {
 				if p, ok := published12b[name]; ok {
 					r = said(r, 1000*p[k], "Figure 12b, plotting code")
 				}
-				o.Add(r, times(1000, eff)...)
-				o.Add(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
+				o.AddRow(r, times(1000, eff)...)
+				o.AddRow(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
 					times(1000, each(t, func(f *followed) float64 {
 						return f.bound
 					}))...)
-				o.Add(row("12b", name, "violations", "%", at), each(t, (*followed).violations)...)
+				o.AddRow(row("12b", name, "violations", "%", at), each(t, (*followed).violations)...)
 				if e >= 2 {
 					r := row("12b", name, "over batch", "x", at)
 					if name == "infless" {
 						r = said(r, published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
 					}
-					o.Add(r, over(eff, each(tasks[k][0], (*followed).efficiency))...)
-					o.Add(row("12b", name, "over batch on 50 %", "x", at),
+					o.AddRow(r, over(eff, each(tasks[k][0], (*followed).efficiency))...)
+					o.AddRow(row("12b", name, "over batch on 50 %", "x", at),
 						over(eff, each(tasks[k][1], (*followed).efficiency))...)
 				}
 				lines[e].Name = name

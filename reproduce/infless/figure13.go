@@ -18,7 +18,7 @@ func figure13(l *lab) error {
 	names, batches := []string{"infless", "batch", "infless-balanced", "infless-dense"}, []int{1, 2, 4, 8, 16, 32}
 	var tasks []*reproduce.Task
 	for _, system := range names {
-		tasks = append(tasks, l.Do("batch sizes of "+system, 1, 1, func(ctx context.Context, _ uint64) (any, error) {
+		tasks = append(tasks, l.AddTask("batch sizes of "+system, 1, 1, func(ctx context.Context, _ uint64) (any, error) {
 			type kind struct {
 				batch int
 				part  int32
@@ -52,13 +52,13 @@ func figure13(l *lab) error {
 			return out, nil
 		}))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for k, system := range names {
-			x := tasks[k].Done[0].(told)
+			x := tasks[k].Results[0].(told)
 			for _, b := range batches {
-				o.Add(row("13", system, fmt.Sprintf("batches of %d", b), "% of throughput", nil), 100*x.byBatch[b])
+				o.AddRow(row("13", system, fmt.Sprintf("batches of %d", b), "% of throughput", nil), 100*x.byBatch[b])
 			}
-			o.Add(row("13", system, "kinds of instances", "", nil), float64(x.kinds))
+			o.AddRow(row("13", system, "kinds of instances", "", nil), float64(x.kinds))
 		}
 		o.Notes = append(o.Notes,
 			"Figure 13: published are only bars: INFless uses batches of 1, 2, 4 and 8, BATCH mainly of 4 and 8 on "+

@@ -18,7 +18,7 @@ func figure14(l *lab) error {
 	for _, name := range names {
 		tasks = append(tasks, l.follows(named(name), a, "periodic"))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		load, err := relative("periodic", l.steps)
 		if err != nil {
 			return err
@@ -30,27 +30,27 @@ func figure14(l *lab) error {
 		var lines []plot.Line
 		for e, name := range names {
 			took := each(tasks[e], (*followed).resources)
-			o.Add(row("14", name, "occupied", "TFLOP/s", nil), times(1/(1000*float64(l.steps)*step.Seconds()), took)...)
+			o.AddRow(row("14", name, "occupied", "TFLOP/s", nil), times(1/(1000*float64(l.steps)*step.Seconds()), took)...)
 			if e >= 2 {
 				r := row("14", name, "in parts of batch", "", nil)
 				if name == "infless" {
 					r = said(r, 1-saved, "§5.2, Figure 14")
 				}
-				o.Add(r, over(took, each(tasks[0], (*followed).resources))...)
-				o.Add(row("14", name, "in parts of batch on 50 %", "", nil),
+				o.AddRow(r, over(took, each(tasks[0], (*followed).resources))...)
+				o.AddRow(row("14", name, "in parts of batch on 50 %", "", nil),
 					over(took, each(tasks[1], (*followed).resources))...)
 			}
-			o.Add(row("14", name, "violations", "%", nil), each(tasks[e], (*followed).violations)...)
-			o.Add(row("14", name, "of thread time", "threads", nil), times(1/(float64(l.steps)*step.Seconds()),
+			o.AddRow(row("14", name, "violations", "%", nil), each(tasks[e], (*followed).violations)...)
+			o.AddRow(row("14", name, "of thread time", "threads", nil), times(1/(float64(l.steps)*step.Seconds()),
 				each(tasks[e], func(f *followed) float64 {
 					return f.threads
 				}))...)
-			o.Add(row("14", name, "of accelerator time", "accelerators", nil),
+			o.AddRow(row("14", name, "of accelerator time", "accelerators", nil),
 				times(0.01/(float64(l.steps)*step.Seconds()), each(tasks[e], func(f *followed) float64 {
 					return f.percent
 				}))...)
 			lines = append(lines, plot.Line{
-				Name: name, X: demand.X, Y: times(0.001, tasks[e].Done[0].(*followed).held),
+				Name: name, X: demand.X, Y: times(0.001, tasks[e].Results[0].(*followed).held),
 			})
 		}
 		chart(o, "14", "14: what ResNet-50 occupies", 1,

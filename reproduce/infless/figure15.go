@@ -17,7 +17,7 @@ func figure15a(l *lab) error {
 		name: "infless, starting at once", system: "infless", offset: predictionOffset, instant: true,
 	})
 	tasks := l.trailed(entrants)
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		means := make([][]float64, len(entrants))
 		for e := range means {
@@ -28,7 +28,7 @@ func figure15a(l *lab) error {
 			for t, trace := range traceNames {
 				for e, x := range entrants {
 					v := each(tasks[a][e][t], (*followed).violations)
-					o.Add(row("15a", x.name, "violations", "%", setting("application", app.name, "trace", trace)), v...)
+					o.AddRow(row("15a", x.name, "violations", "%", setting("application", app.name, "trace", trace)), v...)
 					lines[e].Name = x.name
 					lines[e].Y = append(lines[e].Y, average(v))
 					for s := range v {
@@ -43,7 +43,7 @@ func figure15a(l *lab) error {
 			if x.name == "infless" {
 				r = said(r, published15a, "§5.2")
 			}
-			o.Add(r, means[e]...)
+			o.AddRow(r, means[e]...)
 		}
 		chart(o, "15a", "15a: violations", 1, panels...)
 		o.Notes = append(o.Notes,
@@ -75,7 +75,7 @@ func figure15b(l *lab) error {
 		}
 		tasks = append(tasks, row)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		parts := []string{"cold start", "queueing", "execution"}
 		var panels []plot.Panel
 		for k, p := range published15b {
@@ -88,10 +88,10 @@ func figure15b(l *lab) error {
 					if said15 := [...]float64{0, p.queue, p.runs}[n]; name == "infless" && said15 > 0 {
 						r = said(r, said15, "Figure "+p.figure+", the authors' samples")
 					}
-					o.Add(r, v...)
+					o.AddRow(r, v...)
 					line.Y = append(line.Y, average(v))
 				}
-				o.Add(row("15b", name, "violations", "%", setting("slo", p.slo)),
+				o.AddRow(row("15b", name, "violations", "%", setting("slo", p.slo)),
 					each(tasks[k][e], (*followed).violations)...)
 				lines = append(lines, line)
 			}

@@ -99,7 +99,7 @@ func figure16(l *lab) error {
 			if x.mean > 0 {
 				name = fmt.Sprintf("%s, %v a minute", x.name, x.mean)
 			}
-			t := l.Do("cold starts of "+of+", "+name, 4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
+			t := l.AddTask("cold starts of "+of+", "+name, 4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
 				calls := mixture(max(x.mean, 0.001), seed)
 				if x.mean == 0 {
 					var err error
@@ -123,10 +123,10 @@ func figure16(l *lab) error {
 				kind[0] = "mixed"
 			}
 			together[kind] = append(together[kind], t)
-			l.After(func(o *reproduce.Outcome) error {
+			l.Report(func(o *reproduce.Outcome) error {
 				where := setting("trace", name, "of", of)
 				each := func(f func(a answer) float64) (out []float64) {
-					for _, d := range t.Done {
+					for _, d := range t.Results {
 						if v := f(d.(answer)); !math.IsNaN(v) {
 							out = append(out, v)
 						}
@@ -143,15 +143,15 @@ func figure16(l *lab) error {
 							idle = said(idle, p[g].idle, source16)
 						}
 					}
-					o.Add(row("16", k.name, "cold starts", "%", where), each(func(a answer) float64 {
+					o.AddRow(row("16", k.name, "cold starts", "%", where), each(func(a answer) float64 {
 						return a.at[n].rate
 					})...)
-					o.Add(row("16", k.name, "idle", "h/day", where), each(func(a answer) float64 {
+					o.AddRow(row("16", k.name, "idle", "h/day", where), each(func(a answer) float64 {
 						return a.at[n].hours
 					})...)
-					o.Add(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
-					o.Add(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
-					o.Add(row("16", k.name, "idle time for as many cold starts", "x", where),
+					o.AddRow(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
+					o.AddRow(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
+					o.AddRow(row("16", k.name, "idle time for as many cold starts", "x", where),
 						each(func(a answer) float64 {
 							return hoursAt(a.curve[n], a.at[base].rate) / a.at[base].hours
 						})...)
@@ -175,13 +175,13 @@ func figure16(l *lab) error {
 		if len(tasks) == 0 {
 			continue
 		}
-		l.After(func(o *reproduce.Outcome) error {
+		l.Report(func(o *reproduce.Outcome) error {
 			where := setting("trace", "mean of the "+kind[0], "of", kind[1])
 			for n, k := range kept {
 				each := func(f func(a answer) float64) []float64 {
 					out := make([]float64, l.Seeds)
 					for _, t := range tasks {
-						for seed, d := range t.Done {
+						for seed, d := range t.Results {
 							out[seed] += f(d.(answer)) / float64(len(tasks))
 						}
 					}
@@ -198,8 +198,8 @@ func figure16(l *lab) error {
 					}
 					cold, idle = said(cold, mean.cold, source16), said(idle, mean.idle, source16)
 				}
-				o.Add(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
-				o.Add(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
+				o.AddRow(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
+				o.AddRow(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
 			}
 			o.Notes = append(o.Notes, notes16[kind]...)
 			return nil

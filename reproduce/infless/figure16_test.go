@@ -169,7 +169,7 @@ func TestFigure16(t *testing.T) {
 	observed = observed[:1]
 	defer func() { observed = all }()
 	l := newLab(reproduce.Request{Seeds: 1, Parallel: 1})
-	if err := reproduce.Want(l, figures, []string{"16"}); err != nil {
+	if err := reproduce.Prepare(l, figures, []string{"16"}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := l.Run(t.Context())

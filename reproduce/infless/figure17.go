@@ -37,7 +37,7 @@ func figure17(l *lab) error {
 	for _, system := range names {
 		var line []*reproduce.Task
 		for _, n := range counts {
-			line = append(line, l.Do(fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1,
+			line = append(line, l.AddTask(fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1,
 				func(ctx context.Context, _ uint64) (any, error) {
 					p, err := large(system)
 					if err != nil {
@@ -55,22 +55,22 @@ func figure17(l *lab) error {
 		}
 		tasks = append(tasks, line)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		var lines []plot.Line
 		for _, system := range names {
 			lines = append(lines, plot.Line{Name: system})
 		}
 		for c, n := range counts {
 			for k, system := range names {
-				f := tasks[k][c].Done[0].(fragments)
+				f := tasks[k][c].Results[0].(fragments)
 				r := row("17", system, "left over of active servers", "%", setting("instances", n))
 				if p := published17[system]; p != nil {
 					r = said(r, 100*p[c], "Figure 17b, plotting data; the text says as low as 15 %")
 				}
-				o.Add(r, 100*f.left)
-				o.Add(row("17", system, "served for an active server", "queries/s", setting("instances", n)),
+				o.AddRow(r, 100*f.left)
+				o.AddRow(row("17", system, "served for an active server", "queries/s", setting("instances", n)),
 					f.served/f.servers)
-				o.Add(row("17", system, "instances", "", setting("instances", n)), float64(f.instances))
+				o.AddRow(row("17", system, "instances", "", setting("instances", n)), float64(f.instances))
 				lines[k].X, lines[k].Y = append(lines[k].X, float64(n)), append(lines[k].Y, 100*f.left)
 			}
 		}
@@ -105,7 +105,7 @@ func figure17a(l *lab) error {
 	for _, system := range names {
 		var line []*reproduce.Task
 		for _, n := range counts {
-			line = append(line, l.Do(fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1,
+			line = append(line, l.AddTask(fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1,
 				func(ctx context.Context, _ uint64) (any, error) {
 					p, err := large(system)
 					if err != nil {
@@ -126,18 +126,18 @@ func figure17a(l *lab) error {
 		}
 		tasks = append(tasks, line)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for c, n := range counts {
 			for k, system := range names {
-				x := tasks[k][c].Done[0].(timed)
+				x := tasks[k][c].Results[0].(timed)
 				each, all := row("17a", system, "for an instance", "us", setting("instances", n)),
 					row("17a", system, "for all", "ms", setting("instances", n))
 				if system == "infless" {
 					each, all = said(each, 1000*published17a[0][c], "Figure 17a, plotting data; the text says 0.5 ms"),
 						said(all, published17a[1][c], "Figure 17a, plotting data; the text says below a second")
 				}
-				o.Add(each, x.each)
-				o.Add(all, x.all)
+				o.AddRow(each, x.each)
+				o.AddRow(all, x.all)
 			}
 		}
 		o.Notes = append(o.Notes,

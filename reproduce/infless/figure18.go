@@ -24,7 +24,7 @@ var (
 func figure18(l *lab) error {
 	names := []string{"infless", "batch", "openfaas+", "infless-balanced", "infless-dense"}
 	ask := func(key, system string, functions []function) *reproduce.Task {
-		return l.Do("throughput for resources, "+key+", by "+system, 3, 1,
+		return l.AddTask("throughput for resources, "+key+", by "+system, 3, 1,
 			func(ctx context.Context, _ uint64) (any, error) {
 				w, err := newWorld(functions, largeServers)
 				if err != nil {
@@ -61,29 +61,29 @@ func figure18(l *lab) error {
 			bySLO[system] = append(bySLO[system], ask(fmt.Sprint("20 functions at ", slo), system, many(20, slo)))
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		say := func(figure, key string, of map[string][]*reproduce.Task, published map[string][]float64,
 			at func(int) any) {
 			most := 0.0
 			for _, t := range of["infless"] {
-				most = max(most, t.Done[0].(float64))
+				most = max(most, t.Results[0].(float64))
 			}
 			for c := range of["infless"] {
 				for _, system := range names {
-					x := of[system][c].Done[0].(float64)
+					x := of[system][c].Results[0].(float64)
 					where := setting(key, at(c))
 					r := row(figure, system, "throughput for resources", "of infless's largest", where)
 					if p := published[system]; p != nil {
 						r = said(r, p[c], "Figure 18, plotting code")
 					}
-					o.Add(r, x/most)
-					o.Add(row(figure, system, "throughput for resources", "queries/s for a per cent", where), x)
-					if base := of["batch"][c].Done[0].(float64); base > 0 && system == "infless" {
-						o.Add(said(row(figure, system, "over batch", "", where),
+					o.AddRow(r, x/most)
+					o.AddRow(row(figure, system, "throughput for resources", "queries/s for a per cent", where), x)
+					if base := of["batch"][c].Results[0].(float64); base > 0 && system == "infless" {
+						o.AddRow(said(row(figure, system, "over batch", "", where),
 							published["infless"][c]/published["batch"][c], "Figure 18, plotting code"), x/base)
 					}
-					if base := of["openfaas+"][c].Done[0].(float64); base > 0 && system == "infless" {
-						o.Add(said(row(figure, system, "over openfaas+", "", where),
+					if base := of["openfaas+"][c].Results[0].(float64); base > 0 && system == "infless" {
+						o.AddRow(said(row(figure, system, "over openfaas+", "", where),
 							published["infless"][c]/published["openfaas+"][c], "Figure 18, plotting code"), x/base)
 					}
 				}

@@ -113,7 +113,7 @@ func (l *lab) follows(e entrant, a application, trace string) *reproduce.Task {
 	if len(a.functions) > 0 {
 		key += fmt.Sprint(", ", a.functions[0].slo)
 	}
-	return l.Do(key, int(a.peak)*len(a.functions)/50, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+	return l.AddTask(key, int(a.peak)*len(a.functions)/50, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
 		return followOne(ctx, e, a, trace, l.steps, seed)
 	})
 }

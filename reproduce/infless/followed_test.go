@@ -172,7 +172,7 @@ func TestFiguresAlongTraces(t *testing.T) {
 	names := []string{"12a", "12b", "14", "15a", "15b", "T4"}
 	l := newLab(reproduce.Request{Seeds: 2, Parallel: 2})
 	l.steps = 6
-	if err := reproduce.Want(l, figures, names); err != nil {
+	if err := reproduce.Prepare(l, figures, names); err != nil {
 		t.Fatal(err)
 	}
 	o, err := l.Run(t.Context())

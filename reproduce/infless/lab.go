@@ -11,11 +11,11 @@ import (
 
 // lab is where figures say what they want.
 type lab struct {
-	*reproduce.Lab
+	*reproduce.Runner
 	steps int // of the traces that runs follow
 }
 
-func newLab(r reproduce.Request) *lab { return &lab{Lab: reproduce.NewLab(r), steps: steps200} }
+func newLab(r reproduce.Request) *lab { return &lab{Runner: reproduce.NewRunner(r), steps: steps200} }
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {

@@ -12,7 +12,7 @@ var published4 = map[string][3]float64{
 // table4 is what 100 queries/s take that are answered in time, over all traces.
 func table4(l *lab) error {
 	tasks := l.trailed(entrants)
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for a := range len(applications) + 1 {
 			name, from, to := "both", 0, len(applications)
 			if a < len(applications) {
@@ -26,7 +26,7 @@ func table4(l *lab) error {
 					threads, percent, n := 0.0, 0.0, float64((to-from)*len(traceNames))
 					for _, app := range tasks[from:to] {
 						for _, t := range app[e] {
-							f := t.Done[s].(*followed)
+							f := t.Results[s].(*followed)
 							threads += f.threads / f.inTime * 100 / n
 							percent += f.percent / 100 / f.inTime * 100 / n
 						}
@@ -42,9 +42,9 @@ func table4(l *lab) error {
 					r[0], r[1], r[2] = said(r[0], p[0], "Table 4"), said(r[1], p[1], "Table 4"),
 						said(r[2], 1e6*p[2], "Table 4")
 				}
-				o.Add(r[0], cpus...)
-				o.Add(r[1], gpus...)
-				o.Add(r[2], times(1e6, dollars)...)
+				o.AddRow(r[0], cpus...)
+				o.AddRow(r[1], gpus...)
+				o.AddRow(r[2], times(1e6, dollars)...)
 			}
 		}
 		o.Notes = append(o.Notes,

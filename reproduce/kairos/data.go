@@ -17,8 +17,8 @@ var files embed.FS
 
 var data = reproduce.Data{Files: files}
 
-// types of machines that are rented, the base type first (Table 4).
-var types = []serving.DeviceType{
+// machineTypes of machines that are rented, the base type first (Table 4).
+var machineTypes = []serving.DeviceType{
 	{Name: "g4dn.xlarge", PricePerHour: 0.526},
 	{Name: "c5n.2xlarge", PricePerHour: 0.432},
 	{Name: "r5n.large", PricePerHour: 0.149},
@@ -38,11 +38,11 @@ var models = []model{{"ncf", 5 * ms}, {"rm2", 350 * ms}, {"wnd", 25 * ms}, {"mtw
 
 const ms = time.Millisecond
 
-// largest is how many items a query has at most, step the multiples of items that were measured.
-const largest, step = 1000, 10
+// maxItems is how many items a query has at most, step the multiples of items that were measured.
+const maxItems, itemStep = 1000, 10
 
-// latencies reads what was measured of a model, for the one variant of a spec.
-func latencies(name string) (m serving.Measurements, err error) {
+// readLatencies reads what was measured of a model, for the one variant of a spec.
+func readLatencies(name string) (m serving.Measurements, err error) {
 	rows, err := data.Records("latency.csv", "model", "type", "items", "mean_ns", "stddev_ns")
 	if err != nil {
 		return m, err
@@ -51,7 +51,7 @@ func latencies(name string) (m serving.Measurements, err error) {
 		if r[0] != name {
 			continue
 		}
-		d := slices.IndexFunc(types, func(t serving.DeviceType) bool { return t.Name == r[1] })
+		d := slices.IndexFunc(machineTypes, func(t serving.DeviceType) bool { return t.Name == r[1] })
 		v, err := reproduce.Numbers("latency.csv", n, r[2:])
 		if err != nil || d < 0 {
 			return m, fmt.Errorf("data/latency.csv: record %d: type %q: %w", n+1, r[1], err)
@@ -61,7 +61,7 @@ func latencies(name string) (m serving.Measurements, err error) {
 			StdDev: time.Duration(v[2]),
 		})
 	}
-	if want := len(types) * largest / step; len(m.Latency) != want {
+	if want := len(machineTypes) * maxItems / itemStep; len(m.Latency) != want {
 		return m, fmt.Errorf("data/latency.csv: %d points of %s, want %d", len(m.Latency), name, want)
 	}
 	return m, nil

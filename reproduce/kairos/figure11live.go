@@ -13,22 +13,24 @@ import (
 // one takes minutes of real time, and workers that sleep leave the processor to each other.
 const liveAtOnce = 4
 
-var lively = grain{queries: 2000, runs: 2, resolution: 0.04, rough: true}
+var livePrecision = precision{queries: 2000, runs: 2, resolution: 0.04, rough: true}
 
-// attempts are what Algorithm 1 tried.
-type attempts struct {
-	tried []experiment.EvaluatedPool
-	best  int
+// searchResult are what Algorithm 1 tried.
+type searchResult struct {
+	evaluated []experiment.EvaluatedPool
+	best      int
 }
 
-// share of a space that was tried, in %.
-func (s *attempts) share(space int) float64 { return 100 * float64(len(s.tried)) / float64(space) }
+// percent of a space that was tried, in %.
+func (s *searchResult) percent(space int) float64 {
+	return 100 * float64(len(s.evaluated)) / float64(space)
+}
 
 // figure11Live has Algorithm 1 evaluate pools on the data plane (§5.2: "online evaluation") and beside it in the
 // simulator, and compares what pools carry in both.
-func figure11Live(l *lab) error {
-	q := question{setup: at("rm2"), system: own, arrivals: whole}
-	s, err := l.service(q.setup)
+func figure11Live(run *runner) error {
+	tr := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis}
+	s, err := run.deployment(tr.setup)
 	if err != nil {
 		return err
 	}
@@ -37,34 +39,34 @@ func figure11Live(l *lab) error {
 		return err
 	}
 	type outcome struct {
-		simulated, live attempts
+		simulated, live searchResult
 		here, there     []experiment.Throughput // what the pools with the highest bounds carry, live and simulated
 	}
-	run := l.Do("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
-		by := func(probe func(question, grain, float64) (experiment.Probe, error)) experiment.Evaluate {
+	task := run.AddTask("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
+		by := func(probe func(trial, precision, float64) (experiment.Probe, error)) experiment.Evaluate {
 			return func(ctx context.Context, p planner.Pool, start float64) (experiment.Throughput, error) {
-				on := q
+				on := tr
 				on.pool = pool(p)
-				x, err := probe(on, lively, giveUp)
+				x, err := probe(on, livePrecision, giveUpShare)
 				if err != nil {
 					return experiment.Throughput{}, err
 				}
-				return experiment.FindThroughput(ctx, x, lively.allowing(start, seed))
+				return experiment.FindThroughput(ctx, x, livePrecision.search(start, seed))
 			}
 		}
 		var out outcome
 		var err error
 		simulate := by(s.probe)
-		if out.simulated.tried, out.simulated.best, err = experiment.BestPool(ctx, ranked, simulate,
+		if out.simulated.evaluated, out.simulated.best, err = experiment.BestPool(ctx, ranked, simulate,
 			func(float64) {}); err != nil {
 			return nil, err
 		}
 		ahead, end := context.WithCancel(ctx)
 		defer end()
 		live := experiment.EvaluateAhead(ahead, ranked, by(s.liveProbe), liveAtOnce)
-		if out.live.tried, out.live.best, err = experiment.BestPool(ctx, ranked, live, func(share float64) {
-			if l.Progress != nil {
-				l.Progress(share, "searching on the data plane")
+		if out.live.evaluated, out.live.best, err = experiment.BestPool(ctx, ranked, live, func(share float64) {
+			if run.Progress != nil {
+				run.Progress(share, "searching on the data plane")
 			}
 		}); err != nil {
 			return nil, err
@@ -85,26 +87,26 @@ func figure11Live(l *lab) error {
 		}
 		return &out, nil
 	})
-	l.After(func(o *reproduce.Outcome) error {
-		out := run.Done[0].(*outcome)
-		setting := map[string]string{"model": q.model, "rule": own, "arrivals": q.arrivals.String()}
+	run.Report(func(o *reproduce.Outcome) error {
+		out := task.Results[0].(*outcome)
+		setting := map[string]string{"model": tr.model, "rule": kairosRule, "arrivals": tr.arrivals.String()}
 		for _, x := range []struct {
 			name string
-			*attempts
+			*searchResult
 		}{{"kairos+, live", &out.live}, {"kairos+, simulated", &out.simulated}} {
-			best := x.tried[x.best]
-			machines(o, "11L", x.name, setting, pool(best.Pool))
-			o.Add(row("11L", x.name, throughputRow, "queries/s", setting), best.Rate)
-			o.Add(row("11L", x.name, "evaluated", "% of the pools", setting), x.share(len(ranked)))
-			o.Add(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.tried)))
+			best := x.evaluated[x.best]
+			addMachines(o, "11L", x.name, setting, pool(best.Pool))
+			o.AddRow(row("11L", x.name, throughputRow, "queries/s", setting), best.Rate)
+			o.AddRow(row("11L", x.name, "evaluated", "% of the pools", setting), x.percent(len(ranked)))
+			o.AddRow(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.evaluated)))
 		}
 		for i, r := range ranked[:liveAtOnce] {
 			here := map[string]string{
-				"model": q.model, "rule": own, "arrivals": q.arrivals.String(), "pool": pool(r.Pool).String(),
+				"model": tr.model, "rule": kairosRule, "arrivals": tr.arrivals.String(), "pool": pool(r.Pool).String(),
 			}
-			o.Add(row("11L", own, "bound", "queries/s", here), r.Bound)
-			o.Add(row("11L", own, "throughput, live", "queries/s", here), out.here[i].Rate)
-			o.Add(row("11L", own, "throughput, simulated", "queries/s", here), out.there[i].Rate)
+			o.AddRow(row("11L", kairosRule, "bound", "queries/s", here), r.Bound)
+			o.AddRow(row("11L", kairosRule, "throughput, live", "queries/s", here), out.here[i].Rate)
+			o.AddRow(row("11L", kairosRule, "throughput, simulated", "queries/s", here), out.there[i].Rate)
 		}
 		return nil
 	})

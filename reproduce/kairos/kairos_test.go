@@ -20,12 +20,12 @@ func TestCapacityAsPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := newService(setup{model: r[0], qos: 1})
+		s, err := newDeployment(setup{model: r[0], qos: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		mix := &s.spec.Apps[0].Mix
-		d := n % len(types)
+		d := n % len(machineTypes)
 		busy, share, base, small := 0.0, 0.0, 0.0, 0.0
 		for c := range mix.Classes() {
 			items, p := mix.Class(c)
@@ -38,7 +38,7 @@ func TestCapacityAsPublished(t *testing.T) {
 			}
 		}
 		off := 0.06 // counted from draws
-		if types[d].Name == "t3.xlarge" {
+		if machineTypes[d].Name == "t3.xlarge" {
 			off = 0.12 // slow now and then, and their runs are others than the samples
 		}
 		if got := share / busy; math.Abs(got/v[0]-1) > off || math.Abs(share-v[2]) > 0.01 ||
@@ -52,10 +52,10 @@ func TestCapacityAsPublished(t *testing.T) {
 // Four base machines carry at most what they carry without a pause, 60.3 queries/s of RM2, and come near it under
 // smooth arrivals, less near under a Poisson process.
 func TestHomogeneous(t *testing.T) {
-	l := newLab(reproduce.Request{})
-	for by, want := range map[arrivals][2]float64{whole: {53, 59}, poisson: {46, 53}} {
-		q := question{setup: at("rm2"), pool: homogeneous(budget), system: "fcfs", arrivals: by}
-		got, err := l.measure(t.Context(), q, l.coarse, 1)
+	run := newRunner(reproduce.Request{})
+	for by, want := range map[arrivals][2]float64{wholeMillis: {53, 59}, poisson: {46, 53}} {
+		tr := trial{setup: paperSetup("rm2"), pool: homogeneous(budget), system: "fcfs", arrivals: by}
+		got, err := run.measure(t.Context(), tr, run.coarse, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestFigure1(t *testing.T) {
 	}
 	gain := make(map[string]float64)
 	for _, r := range o.Rows {
-		if r.Quantity == "over homogeneous" && r.Setting["arrivals"] == whole.String() {
+		if r.Quantity == "over homogeneous" && r.Setting["arrivals"] == wholeMillis.String() {
 			gain[r.System] = r.Measured
 		}
 	}
@@ -98,7 +98,7 @@ func TestSizes(t *testing.T) {
 		for c := range mix.Classes() {
 			items, share := mix.Class(c)
 			squares += share * (float64(items) - mean) * (float64(items) - mean)
-			if items%step != 0 || items > largest {
+			if items%itemStep != 0 || items > maxItems {
 				t.Errorf("%v: size %d", s, items)
 			}
 		}

@@ -11,44 +11,44 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// lab is where figures say what they want.
-type lab struct {
-	*reproduce.Lab
-	fine     grain
-	large    grain  // of pools so large that runs are dear
-	coarse   grain  // where whole spaces of pools are measured
-	draws    uint64 // runs of a search that draws by chance, with every seed
-	mu       sync.Mutex
-	services map[setup]*service
-	known    map[answer]*throughput
+// runner is where figures say what they want.
+type runner struct {
+	*reproduce.Runner
+	fine        precision
+	large       precision // of pools so large that runs are dear
+	coarse      precision // where whole spaces of pools are measured
+	draws       uint64    // runs of a search that draws by chance, with every seed
+	mu          sync.Mutex
+	deployments map[setup]*deployment
+	cache       map[trialKey]*cachedThroughput
 }
 
-func newLab(r reproduce.Request) *lab {
-	return &lab{
-		Lab: reproduce.NewLab(r), draws: 3,
-		fine:     grain{queries: 5000, runs: 8, resolution: 0.02},
-		large:    grain{queries: 4000, runs: 6, resolution: 0.03},
-		coarse:   grain{queries: 3000, runs: 2, resolution: 0.05, rough: true},
-		services: make(map[setup]*service), known: make(map[answer]*throughput),
+func newRunner(r reproduce.Request) *runner {
+	return &runner{
+		Runner: reproduce.NewRunner(r), draws: 3,
+		fine:        precision{queries: 5000, runs: 8, resolution: 0.02},
+		large:       precision{queries: 4000, runs: 6, resolution: 0.03},
+		coarse:      precision{queries: 3000, runs: 2, resolution: 0.05, rough: true},
+		deployments: make(map[setup]*deployment), cache: make(map[trialKey]*cachedThroughput),
 	}
 }
 
-// service returns a model in a setup, read once.
-func (l *lab) service(s setup) (*service, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if x := l.services[s]; x != nil {
+// deployment returns a model in a setup, read once.
+func (run *runner) deployment(s setup) (*deployment, error) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if x := run.deployments[s]; x != nil {
 		return x, nil
 	}
-	x, err := newService(s)
+	x, err := newDeployment(s)
 	if err == nil {
-		l.services[s] = x
+		run.deployments[s] = x
 	}
 	return x, err
 }
 
-// question is what throughput is asked for: of a system on a pool under a load.
-type question struct {
+// trial is what throughput is asked for: of a system on a pool under a load.
+type trial struct {
 	setup
 	pool     pool
 	system   string
@@ -57,49 +57,49 @@ type question struct {
 	threshold int
 }
 
-func (q question) String() string {
-	return fmt.Sprintf("%s of %s on %v, %v, sizes %v, QoS x %v, noise %v", q.system, q.model, q.pool, q.arrivals,
-		q.sizes, q.qos, q.noise)
+func (tr trial) String() string {
+	return fmt.Sprintf("%s of %s on %v, %v, sizes %v, QoS x %v, noise %v", tr.system, tr.model, tr.pool, tr.arrivals,
+		tr.sizes, tr.qos, tr.noise)
 }
 
-// grain is how exactly throughput is wanted.
-type grain struct {
+// precision is how exactly throughput is wanted.
+type precision struct {
 	queries    int // of a run
 	runs       int // at one rate at most
 	resolution float64
 	rough      bool // without bounds
 }
 
-// answer identifies what is measured once.
-type answer struct {
-	question
-	grain
+// trialKey identifies what is measured once.
+type trialKey struct {
+	trial
+	precision
 	seed uint64
 }
 
-// throughput is measured once.
-type throughput struct {
+// cachedThroughput is measured once.
+type cachedThroughput struct {
 	once sync.Once
 	experiment.Throughput
 	err error
 }
 
 // measure finds allowable throughput. Figures that ask for the same share it.
-func (l *lab) measure(ctx context.Context, q question, g grain, seed uint64) (experiment.Throughput, error) {
-	at := answer{q, g, seed}
-	l.mu.Lock()
-	t := l.known[at]
+func (run *runner) measure(ctx context.Context, tr trial, g precision, seed uint64) (experiment.Throughput, error) {
+	at := trialKey{tr, g, seed}
+	run.mu.Lock()
+	t := run.cache[at]
 	if t == nil {
-		t = &throughput{}
-		l.known[at] = t
+		t = &cachedThroughput{}
+		run.cache[at] = t
 	}
-	l.mu.Unlock()
-	t.once.Do(func() { t.Throughput, t.err = l.allowable(ctx, q, g, seed) })
+	run.mu.Unlock()
+	t.once.Do(func() { t.Throughput, t.err = run.findThroughput(ctx, tr, g, seed) })
 	return t.Throughput, t.err
 }
 
-func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (experiment.Throughput, error) {
-	s, err := l.service(q.setup)
+func (run *runner) findThroughput(ctx context.Context, tr trial, g precision, seed uint64) (experiment.Throughput, error) {
+	s, err := run.deployment(tr.setup)
 	if err != nil {
 		return experiment.Throughput{}, err
 	}
@@ -107,42 +107,42 @@ func (l *lab) allowable(ctx context.Context, q question, g grain, seed uint64) (
 	if err != nil {
 		return experiment.Throughput{}, err
 	}
-	bound := f.Of(q.pool.of())
+	bound := f.Of(tr.pool.counts())
 	if bound == 0 {
 		return experiment.Throughput{}, nil
 	}
-	if tuned[q.system] != nil && q.threshold == 0 {
-		return l.tune(ctx, s, q, g, seed)
+	if thresholdRules[tr.system] != nil && tr.threshold == 0 {
+		return run.tuneThreshold(ctx, s, tr, g, seed)
 	}
-	p, err := s.probe(q, g, giveUp)
+	p, err := s.probe(tr, g, giveUpShare)
 	if err != nil {
 		return experiment.Throughput{}, err
 	}
 	// A fifth below the bound is where good systems end up; others are found from there.
-	out, err := experiment.FindThroughput(ctx, p, g.allowing(0.8*bound, seed))
+	out, err := experiment.FindThroughput(ctx, p, g.search(0.8*bound, seed))
 	if err != nil {
-		err = fmt.Errorf("%v: %w", q, err)
+		err = fmt.Errorf("%v: %w", tr, err)
 	}
 	return out, err
 }
 
-// allowing is the search from a rate.
-func (g grain) allowing(start float64, seed uint64) experiment.ThroughputSearch {
+// search is the search from a rate.
+func (g precision) search(start float64, seed uint64) experiment.ThroughputSearch {
 	return experiment.ThroughputSearch{
-		Limit: outside, Start: start, Resolution: g.resolution, Runs: g.runs, NoBounds: g.rough, Seed: seed * 1000,
+		Limit: violationLimit, Start: start, Resolution: g.resolution, Runs: g.runs, NoBounds: g.rough, Seed: seed * 1000,
 	}
 }
 
 const (
-	// outside is the share of the queries that may be outside QoS: it is a 99th percentile (§7).
-	outside = 0.01
-	// giveUp is the share beyond which a run ends: the rate is far too high.
-	giveUp = 0.1
+	// violationLimit is the share of the queries that may be outside QoS: it is a 99th percentile (§7).
+	violationLimit = 0.01
+	// giveUpShare is the share beyond which a run ends: the rate is far too high.
+	giveUpShare = 0.1
 )
 
 // probe runs a system on a pool at a rate. Runs end at a share of violations, or never where it is 0.
-func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, error) {
-	at, err := s.cases(q)
+func (s *deployment) probe(tr trial, g precision, giveUp float64) (experiment.Probe, error) {
+	at, err := s.cases(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +150,8 @@ func (s *service) probe(q question, g grain, giveUp float64) (experiment.Probe, 
 }
 
 // cases are a system on a pool under rates in queries/s.
-func (s *service) cases(q question) (func(rate float64) *experiment.Case, error) {
-	w, initial, err := s.world(q.pool)
+func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error) {
+	w, initial, err := s.onPool(tr.pool)
 	if err != nil {
 		return nil, err
 	}
@@ -159,52 +159,52 @@ func (s *service) cases(q question) (func(rate float64) *experiment.Case, error)
 	if err != nil {
 		return nil, err
 	}
-	system, err := systems.Get(q.system)
+	system, err := systems.Get(tr.system)
 	if err != nil {
 		return nil, err
 	}
 	system.Planner, system.Scaler = "static", "fixed" // the pool is given
-	if set := tuned[q.system]; set != nil {
-		set(&system.Options, q.threshold)
+	if set := thresholdRules[tr.system]; set != nil {
+		set(&system.Options, tr.threshold)
 	}
 	return func(rate float64) *experiment.Case {
 		return &experiment.Case{Env: w, System: system, Initial: initial, Source: func(seed uint64) workload.Source {
-			return q.arrivals.source(rate, drawn, seed)
+			return tr.arrivals.source(rate, drawn, seed)
 		}}
 	}, nil
 }
 
-// measured are throughputs of all seeds, when all is run.
-type measured struct{ *reproduce.Task }
+// throughputs are throughputs of all seeds, when all is run.
+type throughputs struct{ *reproduce.Task }
 
-// want has throughput measured with every seed.
-func (l *lab) want(q question, g grain) measured {
-	return measured{l.Do(fmt.Sprintf("%v, %d x %d queries", q, g.runs, g.queries), g.queries*g.runs, l.Seeds,
+// throughputTask has throughput measured with every seed.
+func (run *runner) throughputTask(tr trial, g precision) throughputs {
+	return throughputs{run.AddTask(fmt.Sprintf("%v, %d x %d queries", tr, g.runs, g.queries), g.queries*g.runs, run.Seeds,
 		func(ctx context.Context, seed uint64) (any, error) {
-			return l.measure(ctx, q, g, seed)
+			return run.measure(ctx, tr, g, seed)
 		})}
 }
 
-// allowed is what was measured, by seed.
-func (m measured) allowed() []experiment.Throughput {
-	out := make([]experiment.Throughput, len(m.Done))
+// bySeed is what was measured, by seed.
+func (m throughputs) bySeed() []experiment.Throughput {
+	out := make([]experiment.Throughput, len(m.Results))
 	for i := range out {
-		out[i] = m.Done[i].(experiment.Throughput)
+		out[i] = m.Results[i].(experiment.Throughput)
 	}
 	return out
 }
 
 // rates are the estimates, in queries/s.
-func (m measured) rates() []float64 {
-	out := make([]float64, len(m.Done))
-	for i, a := range m.allowed() {
+func (m throughputs) rates() []float64 {
+	out := make([]float64, len(m.Results))
+	for i, a := range m.bySeed() {
 		out[i] = a.Rate
 	}
 	return out
 }
 
-// at is a model as the paper has it, on a pool.
-func at(model string) setup { return setup{model: model, qos: 1} }
+// paperSetup is a model as the paper has it, on a pool.
+func paperSetup(model string) setup { return setup{model: model, qos: 1} }
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {

@@ -18,8 +18,8 @@ import (
 
 // liveProbe is probe on the data plane instead: on the real clock, with workers that sleep for as long as simulated
 // ones would take.
-func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Probe, error) {
-	at, err := s.cases(q)
+func (s *deployment) liveProbe(tr trial, g precision, giveUp float64) (experiment.Probe, error) {
+	at, err := s.cases(tr)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 		if err != nil {
 			return 0, 0, err
 		}
-		workers, err := sleepers(machines, len(types))
+		workers, err := sleepingWorkers(machines, len(machineTypes))
 		if err != nil {
 			return 0, 0, err
 		}
@@ -45,7 +45,7 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 		source := experiment.StopWhen(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool {
 			return float64(violations.Load()) > giveUp*float64(g.queries)
 		})
-		err = reproduce.Live(ctx, dataplane.Config{
+		err = reproduce.RunLive(ctx, dataplane.Config{
 			Spec: c.Env.Spec, Engine: e, Initial: c.Initial, Planner: planner,
 			Backend: func(w serving.WorkerID) dataplane.Backend { return workers[c.Env.Spec.Workers[w].DeviceType] },
 			Outcome: func(o report.Outcome) {
@@ -58,8 +58,8 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 	}, nil
 }
 
-// sleepers are workers, by DeviceTypeID, whose batches take what machines draw.
-func sleepers(machines truth.Model, n int) ([]dataplane.Backend, error) {
+// sleepingWorkers are workers, by DeviceTypeID, whose batches take what machines draw.
+func sleepingWorkers(machines truth.Model, n int) ([]dataplane.Backend, error) {
 	var mu sync.Mutex // the machines draw from one source
 	out := make([]dataplane.Backend, n)
 	for d := range out {

@@ -13,17 +13,17 @@ import (
 // far above it, where it gives up. Time is fake here, so that nothing else differs but the order in which machines
 // draw.
 func TestLiveProbe(t *testing.T) {
-	l := newLab(reproduce.Request{})
-	s, err := l.service(at("rm2"))
+	run := newRunner(reproduce.Request{})
+	s, err := run.deployment(paperSetup("rm2"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, g := question{setup: at("rm2"), system: own, arrivals: whole, pool: pool{2, 0, 9, 0}}, grain{queries: 4000}
-	live, err := s.liveProbe(q, g, giveUp)
+	tr, g := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis, pool: pool{2, 0, 9, 0}}, precision{queries: 4000}
+	live, err := s.liveProbe(tr, g, giveUpShare)
 	if err != nil {
 		t.Fatal(err)
 	}
-	simulated, err := s.probe(q, g, giveUp)
+	simulated, err := s.probe(tr, g, giveUpShare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestFigure11Live(t *testing.T) {
 				}
 			}
 		}
-		if compared < 2*(len(types)+3+liveAtOnce) {
+		if compared < 2*(len(machineTypes)+3+liveAtOnce) {
 			t.Errorf("%d numbers were compared: %v", compared, of)
 		}
 	})

@@ -11,16 +11,16 @@ import (
 type arrivals int
 
 const (
-	whole   arrivals = iota // Poisson-distributed whole milliseconds, as the authors' code draws them
-	poisson                 // exponential gaps, as the paper says
+	wholeMillis arrivals = iota // Poisson-distributed whole milliseconds, as the authors' code draws them
+	poisson                     // exponential gaps, as the paper says
 )
 
 func (a arrivals) String() string { return [...]string{"whole ms", "Poisson"}[a] }
 
-// bursts is how gaps vary at a rate, as their deviation over their mean, and how many queries come at one moment on
+// burstiness is how gaps vary at a rate, as their deviation over their mean, and how many queries come at one moment on
 // average. The deviation of Poisson-distributed milliseconds is the root of their mean, and a gap is 0 with probability
 // exp(-mean).
-func (a arrivals) bursts(rate float64) (vary, together float64) {
+func (a arrivals) burstiness(rate float64) (vary, together float64) {
 	if a == poisson {
 		return 1, 1
 	}
@@ -35,7 +35,7 @@ func (a arrivals) source(rate float64, drawn workload.Sizes, seed uint64) worklo
 		Sizes: drawn, SizeRand: workload.Rand(seed, "items"), Template: workload.Arrival{Variant: serving.None,
 			Sample: -1},
 	}
-	if a == whole {
+	if a == wholeMillis {
 		out.Times = workload.NewWholeMilliseconds(constant, r)
 	} else {
 		out.Times = workload.NewProcess(constant, workload.Poisson{}, r)

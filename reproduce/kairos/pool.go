@@ -15,8 +15,8 @@ func (p pool) String() string {
 	return "(" + strings.ReplaceAll(strings.Trim(fmt.Sprint([4]int(p)), "[]"), " ", ",") + ")"
 }
 
-// of is the pool as planners have it.
-func (p pool) of() planner.Pool { return p[:] }
+// counts is the pool as planners have it.
+func (p pool) counts() planner.Pool { return p[:] }
 
 // machines is how many there are of all types.
 func (p pool) machines() (n int) {
@@ -29,16 +29,16 @@ func (p pool) machines() (n int) {
 // cost in $/h.
 func (p pool) cost() (sum float64) {
 	for t, n := range p {
-		sum += float64(n) * types[t].PricePerHour
+		sum += float64(n) * machineTypes[t].PricePerHour
 	}
 	return sum
 }
 
 // homogeneous is as many base machines as a budget pays.
-func homogeneous(budget float64) pool { return pool{int(budget / types[0].PricePerHour)} }
+func homogeneous(budget float64) pool { return pool{int(budget / machineTypes[0].PricePerHour)} }
 
 // ranked are all pools under a budget that serve any queries, those with the highest bound first.
-func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, error) {
+func (s *deployment) ranked(b planner.Bound, budget float64) ([]planner.Ranked, error) {
 	all, err := s.market.Pools(budget)
 	if err != nil {
 		return nil, err
@@ -51,27 +51,29 @@ func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, err
 }
 
 // fluid is our bound, which nothing passes.
-func (s *service) fluid() (*planner.Fluid, error) { return planner.NewFluid(s.market, outside) }
+func (s *deployment) fluid() (*planner.Fluid, error) {
+	return planner.NewFluid(s.market, violationLimit)
+}
 
-// oracular is what the oracle carries on every pool under the budget, on a sequence of queries that has the mix as its
+// oraclePools is what the oracle carries on every pool under the budget, on a sequence of queries that has the mix as its
 // quantiles.
-type oracular struct {
+type oraclePools struct {
 	rates map[pool]float64
 	best  pool
 }
 
-// orcl is the oracle of §7.
-func (s *service) orcl() *planner.Oracle {
+// newOracle is the oracle of §7.
+func (s *deployment) newOracle() *planner.Oracle {
 	return planner.NewOracle(s.market, s.market.Quantiles(20_000))
 }
 
-func (s *service) findOracle() (*oracular, error) {
+func (s *deployment) findOracle() (*oraclePools, error) {
 	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
 	if err != nil {
 		return nil, err
 	}
-	o := s.orcl()
-	out := &oracular{rates: make(map[pool]float64)}
+	o := s.newOracle()
+	out := &oraclePools{rates: make(map[pool]float64)}
 	for _, r := range ranked {
 		p := pool(r.Pool)
 		out.rates[p] = o.Of(r.Pool)

@@ -11,8 +11,8 @@ import (
 
 const throughputRow = "throughput"
 
-// level notes what was measured with every seed, and its bounds where they are known.
-func level(o *reproduce.Outcome, figure, system string, setting map[string]string, got []experiment.Throughput) {
+// addThroughput notes what was measured with every seed, and its bounds where they are known.
+func addThroughput(o *reproduce.Outcome, figure, system string, setting map[string]string, got []experiment.Throughput) {
 	var rates, low, high []float64
 	for i := range got {
 		rates = append(rates, got[i].Rate)
@@ -23,25 +23,25 @@ func level(o *reproduce.Outcome, figure, system string, setting map[string]strin
 			high = append(high, got[i].High)
 		}
 	}
-	o.Add(row(figure, system, throughputRow, "queries/s", setting), rates...)
-	o.Add(row(figure, system, "known carried", "queries/s", setting), low...)
-	o.Add(row(figure, system, "known not carried", "queries/s", setting), high...)
+	o.AddRow(row(figure, system, throughputRow, "queries/s", setting), rates...)
+	o.AddRow(row(figure, system, "known carried", "queries/s", setting), low...)
+	o.AddRow(row(figure, system, "known not carried", "queries/s", setting), high...)
 }
 
-// machines notes pools, by seed or one for all seeds, a column for each type.
-func machines(o *reproduce.Outcome, figure, system string, setting map[string]string, pools ...pool) {
-	for t := range types {
+// addMachines notes pools, by seed or one for all seeds, a column for each type.
+func addMachines(o *reproduce.Outcome, figure, system string, setting map[string]string, pools ...pool) {
+	for t := range machineTypes {
 		var count []float64
 		for _, p := range pools {
 			count = append(count, float64(p[t]))
 		}
-		o.Add(row(figure, system, types[t].Name, "", setting), count...)
+		o.AddRow(row(figure, system, machineTypes[t].Name, "", setting), count...)
 	}
 }
 
-// rules for sending queries that pools are compared under (§7): Ribbon's, DRS, CLKWRK and Kairos's own, as far as there
+// comparedRules for sending queries that pools are compared under (§7): Ribbon's, DRS, CLKWRK and Kairos's own, as far as there
 // are systems of these names.
-func rules() []string {
+func comparedRules() []string {
 	var out []string
 	for _, name := range []string{"fcfs", "drs", "clkwrk", "kairos"} {
 		if _, err := systems.Get(name); err == nil {

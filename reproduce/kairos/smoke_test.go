@@ -18,12 +18,12 @@ func TestEveryFigure(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	ask := func(parallel, seeds int, names ...string) *reproduce.Outcome {
-		l := newLab(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
-		l.draws = 1
-		l.fine = grain{queries: 150, runs: 1, resolution: 0.5, rough: true}
-		l.large = l.fine
-		l.coarse = grain{queries: 100, runs: 1, resolution: 0.5, rough: true}
-		o, err := l.answer(t.Context())
+		run := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
+		run.draws = 1
+		run.fine = precision{queries: 150, runs: 1, resolution: 0.5, rough: true}
+		run.large = run.fine
+		run.coarse = precision{queries: 100, runs: 1, resolution: 0.5, rough: true}
+		o, err := run.runFigures(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestEveryFigure(t *testing.T) {
 		return rows
 	}
 	all := ask(2, 1)
-	figures := slices.DeleteFunc(slices.Clone(figures), func(f reproduce.Part[*lab]) bool { return f.Asked })
+	figures := slices.DeleteFunc(slices.Clone(figures), func(f reproduce.Experiment[*runner]) bool { return f.OnRequest })
 	for _, f := range figures {
 		if len(of(all, f.Name)) == 0 {
 			t.Errorf("figure %s has no row", f.Name)

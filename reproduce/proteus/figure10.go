@@ -50,21 +50,21 @@ func figure10(l *lab) error {
 				return l.solve(ctx, x.scale, x.variants, x.types)
 			}))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for i, x := range sizes {
-			s := tasks[i].Done[0].(*solving)
+			s := tasks[i].Results[0].(*solving)
 			setting := map[string]string{
 				"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants),
 				"query types": strconv.Itoa(x.types),
 			}
-			o.Add(row("10", "proteus", "columns", "", setting), float64(s.columns))
-			o.Add(row("10", "proteus", "rows", "", setting), float64(s.rows))
+			o.AddRow(row("10", "proteus", "columns", "", setting), float64(s.columns))
+			o.AddRow(row("10", "proteus", "rows", "", setting), float64(s.rows))
 			for _, q := range []struct {
 				name, unit string
 				values     []float64
 			}{{"nodes of the search", "", s.nodes}, {"gap", "%", s.gaps}} {
 				r := row("10", "proteus", q.name, q.unit, setting)
-				o.Add(r, q.values...)
+				o.AddRow(r, q.values...)
 				o.Rows[len(o.Rows)-1].Seeds = 1 // low and high are over demands
 			}
 		}

@@ -67,7 +67,7 @@ func (l *lab) limit(w *experiment.Environment) (*trace, error) {
 		multiple = min(multiple, x.Capacity[a]/rate)
 	}
 	out := t.scaled(limitTrace, multiple)
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		o.Notes = append(o.Notes, fmt.Sprintf(
 			"Trace %s is %s with %.2f times the queries: the fastest variants of the fleet carry just its busiest "+
 				"ten seconds, %.0f queries/s.",
@@ -89,7 +89,7 @@ func (l *lab) endToEnd(figure string, w *experiment.Environment, t *trace) error
 	foreseen.System.Options.Planning.Slack = -1
 	ahead := l.want("proteus that foresees "+t.name, foreseen)
 	exact := l.exact(w, t)
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"trace": t.name}
 		for i, name := range headline {
 			known := map[string]float64{}
@@ -99,14 +99,14 @@ func (l *lab) endToEnd(figure string, w *experiment.Environment, t *trace) error
 			totals(o, figure, tasks[i], name, setting, known, "§6.2, Figure 4: the authors' cluster")
 		}
 		totals(o, figure, ahead, "proteus with foresight", setting, nil, "")
-		best := exact.Done[0].([]float64)
-		o.Add(row(figure, "exact plan of every 10 s", "effective accuracy", "%", setting), 100*weighted(best, t))
-		o.Add(row(figure, "exact plan of every 10 s", "maximum accuracy drop", "points", setting), 100*(1-lowest(best)))
+		best := exact.Results[0].([]float64)
+		o.AddRow(row(figure, "exact plan of every 10 s", "effective accuracy", "%", setting), 100*weighted(best, t))
+		o.AddRow(row(figure, "exact plan of every 10 s", "maximum accuracy drop", "points", setting), 100*(1-lowest(best)))
 		for _, x := range []struct {
 			label string
 			t     *task
 		}{{"proteus", tasks[0]}, {"proteus with foresight", ahead}} {
-			o.Add(row(figure, x.label, "furthest below the exact plan", "points", setting),
+			o.AddRow(row(figure, x.label, "furthest below the exact plan", "points", setting),
 				x.t.each(func(r *result) float64 {
 					return 100 * furthest(r, best)
 				})...)
@@ -185,7 +185,7 @@ func (l *lab) asReleased() error {
 		}
 		tasks[i] = l.want(name+" as released", j)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"trace": authorsTrace, "counted": "as released"}
 		for i, name := range headline {
 			says := simulatorSays[name]

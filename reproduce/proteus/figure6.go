@@ -64,7 +64,7 @@ func figure6(l *lab) error {
 			}
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 6: SLO violations (%) by load", Columns: 3}
 		for _, p := range processes {
 			lines := make([]plot.Line, len(batchers))
@@ -74,7 +74,7 @@ func figure6(l *lab) error {
 				for i, b := range batchers {
 					t := tasks[fmt.Sprint(p.name, load, b)]
 					violations := t.each(func(r *result) float64 { return 100 * r.violations })
-					o.Add(row("6", b, "SLO violations", "%", setting), violations...)
+					o.AddRow(row("6", b, "SLO violations", "%", setting), violations...)
 					lines[i].Name = b
 					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)), append(lines[i].Y, mean(violations))
 					if b == "adaptive" {
@@ -88,7 +88,7 @@ func figure6(l *lab) error {
 							r.Published, r.Source = reproduce.Published(publishedRatio[b]),
 								"§6.4, at a load that is not named"
 						}
-						o.Add(r, ratio)
+						o.AddRow(r, ratio)
 					}
 				}
 			}

@@ -39,7 +39,7 @@ func figure7(l *lab) error {
 			}
 			tasks = append(tasks, l.want(name+" on "+t.name, j))
 		}
-		l.After(func(o *reproduce.Outcome) error {
+		l.Report(func(o *reproduce.Outcome) error {
 			for i, name := range names {
 				known := map[string]float64{}
 				if v, ok := publishedViolations[name]; ok && t.name == authorsTrace {

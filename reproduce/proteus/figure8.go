@@ -26,7 +26,7 @@ func figure8(l *lab) error {
 			tasks[[2]string{x, name}] = l.want(name+" at "+x+" times", newJob(w, system(name), t))
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		nan := math.NaN()
 		c := &plot.Chart{Title: "Proteus, Figure 8: " + t.name, Columns: 3, Panels: []plot.Panel{
 			{Name: "Throughput (queries/s)", Low: nan, High: nan}, {

@@ -21,7 +21,7 @@ func figure9(l *lab) error {
 	for _, name := range names {
 		tasks = append(tasks, l.want(name+" on "+t.name, newJob(w, system(name), t)))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 9: " + t.name, Panels: []plot.Panel{
 			{
 				Name: "Effective accuracy (%)", Low: math.NaN(), High: 100,
@@ -38,7 +38,7 @@ func figure9(l *lab) error {
 				setting := map[string]string{"trace": t.name, "family": w.Spec.Apps[a].Name}
 				of := func(quantity, unit string, f func(x family) float64) []float64 {
 					v := tasks[i].each(func(r *result) float64 { return f(r.family(serving.AppID(a))) })
-					o.Add(row("9", name, quantity, unit, setting), v...)
+					o.AddRow(row("9", name, quantity, unit, setting), v...)
 					return v
 				}
 				of("throughput", "/s", func(x family) float64 { return x.throughput })

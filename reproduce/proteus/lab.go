@@ -15,7 +15,7 @@ import (
 
 // lab is what the figures share.
 type lab struct {
-	*reproduce.Lab
+	*reproduce.Runner
 	spec   *serving.Spec
 	traces []*trace
 	worlds map[string]*experiment.Environment
@@ -25,7 +25,7 @@ type lab struct {
 type task struct{ *reproduce.Task }
 
 func newLab(r reproduce.Request) (*lab, error) {
-	l := &lab{Lab: reproduce.NewLab(r), worlds: make(map[string]*experiment.Environment)}
+	l := &lab{Runner: reproduce.NewRunner(r), worlds: make(map[string]*experiment.Environment)}
 	var err error
 	if l.spec, _, err = table(1); err != nil {
 		return nil, err
@@ -66,13 +66,13 @@ func (l *lab) want(key string, j *job) *task {
 }
 
 func (l *lab) do(key string, heavy, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *task {
-	return &task{l.Do(key, heavy, seeds, do)}
+	return &task{l.AddTask(key, heavy, seeds, do)}
 }
 
 // results are a job's, by seed.
 func (t *task) results() []*result {
-	out := make([]*result, len(t.Done))
-	for i, d := range t.Done {
+	out := make([]*result, len(t.Results))
+	for i, d := range t.Results {
 		out[i] = d.(*result)
 	}
 	return out

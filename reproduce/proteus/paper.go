@@ -8,26 +8,26 @@ import (
 )
 
 // figures in the order of the paper, with what each wants.
-var figures = []reproduce.Part[*lab]{
+var figures = []reproduce.Experiment[*lab]{
 	{
 		Figure: reproduce.Figure{
 			Name: "4", Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the " +
 				"release counts",
-		}, Plan: figure4,
+		}, Prepare: figure4,
 	},
-	{Figure: reproduce.Figure{Name: "5", Doc: "bursts of demand"}, Plan: figure5},
+	{Figure: reproduce.Figure{Name: "5", Doc: "bursts of demand"}, Prepare: figure5},
 	{
 		Figure: reproduce.Figure{
 			Name: "6", Doc: "batching under uniform, Poisson and gamma arrivals, at 50 to 100 % of capacity",
-		}, Plan: figure6,
+		}, Prepare: figure6,
 	},
-	{Figure: reproduce.Figure{Name: "7", Doc: "ablations"}, Plan: figure7},
-	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"}, Plan: figure8},
-	{Figure: reproduce.Figure{Name: "9", Doc: "by model family"}, Plan: figure9},
+	{Figure: reproduce.Figure{Name: "7", Doc: "ablations"}, Prepare: figure7},
+	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"}, Prepare: figure8},
+	{Figure: reproduce.Figure{Name: "9", Doc: "by model family"}, Prepare: figure9},
 	{
 		Figure: reproduce.Figure{
 			Name: "10", Doc: "the integer program by devices, variants and families",
-		}, Plan: figure10,
+		}, Prepare: figure10,
 	},
 }
 
@@ -48,7 +48,7 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := reproduce.Want(l, figures, r.Figures); err != nil {
+	if err := reproduce.Prepare(l, figures, r.Figures); err != nil {
 		return nil, err
 	}
 	return l.Run(ctx)
@@ -69,7 +69,7 @@ func totals(o *reproduce.Outcome, figure string, t *task, label string, setting 
 		if v, ok := published[quantity]; ok {
 			r.Published, r.Source = reproduce.Published(v), source
 		}
-		o.Add(r, t.each(f)...)
+		o.AddRow(r, t.each(f)...)
 	}
 	add("effective accuracy", "%", func(r *result) float64 { return 100 * r.accuracy })
 	add("maximum accuracy drop", "points", func(r *result) float64 { return 100 * r.drop })

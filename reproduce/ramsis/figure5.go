@@ -105,7 +105,7 @@ func figure5(l *lab) error {
 	if err != nil {
 		return err
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for n, task := range all {
 			for _, s := range task {
 				for _, p := range s.points {
@@ -129,7 +129,7 @@ func figure6(l *lab) error {
 	if err != nil {
 		return err
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for n, task := range all {
 			for _, s := range task {
 				for _, p := range s.points {

@@ -24,7 +24,7 @@ func figure7(l *lab) error {
 		}
 		all = append(all, series{at, points})
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for i, s := range l.systems {
 			c := &plot.Chart{Title: "RAMSIS, Figure 7: " + s.Name + ", promised and simulated", Columns: len(all)}
 			var below []plot.Panel

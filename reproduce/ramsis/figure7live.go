@@ -34,7 +34,7 @@ func figure7Live(l *lab) error {
 		}
 		j := newJob(w, s, on)
 		// The lightest of all: they come last, when nothing else runs.
-		live := l.Do(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any,
+		live := l.AddTask(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any,
 			error) {
 			turn.Lock()
 			defer turn.Unlock()
@@ -42,7 +42,7 @@ func figure7Live(l *lab) error {
 		})
 		all = append(all, pair{simulated, &runs{live}})
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for n, p := range all {
 			setting := map[string]string{"workers": fmt.Sprint(a4.workers), "load": name(constantLoads()[n])}
 			promise := p.simulated.of(0).promise

@@ -47,7 +47,7 @@ func (l *lab) sideBySide(figure, title string, at setup, list []*variant) error 
 			v.runs = append(v.runs, r)
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		up := plot.Panel{
 			Name: fmt.Sprintf("%d workers: accuracy (%%)", at.workers), XName: "load (queries/s)", Low: math.NaN(),
 			High: math.NaN(),

@@ -57,7 +57,7 @@ func figureA4(l *lab) error {
 		return err
 	}
 	worst := list[0].accuracy
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for _, p := range onConstant {
 			v, has := byLoad[name(p.x)]
 			l.levels(o, "A4", p, map[string]string{"trace": "constant", "load": name(p.x)},

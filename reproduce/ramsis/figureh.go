@@ -44,7 +44,7 @@ func figureH(l *lab) error {
 		}
 		all = append(all, c)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for n, rate := range constantLoads() {
 			setting := map[string]string{"load": name(rate)}
 			best := math.NaN()

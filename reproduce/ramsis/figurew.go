@@ -33,13 +33,13 @@ func figureW(l *lab) error {
 			if s.Name == "ramsis" || s.Name == "greedy" {
 				continue
 			}
-			t := l.Do(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()), l.Seeds,
+			t := l.AddTask(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()), l.Seeds,
 				func(ctx context.Context, seed uint64) (any, error) {
 					return l.enough(ctx, s, l.systems[base], on, seed)
 				})
-			l.After(func(o *reproduce.Outcome) error {
+			l.Report(func(o *reproduce.Outcome) error {
 				var values []float64
-				for _, d := range t.Done {
+				for _, d := range t.Results {
 					values = append(values, d.(float64))
 				}
 				add(o, row("W", s.Name, "workers for what ramsis does with 60", "",
@@ -48,7 +48,7 @@ func figureW(l *lab) error {
 			})
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		o.Notes = append(o.Notes, fmt.Sprintf(
 			"A system without a row in Figure W does not get there with %d workers: Jellyfish+ never runs a model "+
 				"that takes more than half the objective.", mostWorkers))

@@ -49,7 +49,7 @@ func fluid(ctx context.Context, solver milp.Solver, at setup, rate float64) (flo
 // bound wants the bound of a load: of each of its rates, weighted by the queries that come at it.
 func (l *lab) bound(at setup, on *load) *reproduce.Task {
 	key := fmt.Sprintf("fluid bound of %s, %v", on.name, at)
-	return l.Do(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {
+	return l.AddTask(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {
 		byRate := make(map[float64]float64)
 		total, queries := 0.0, 0.0
 		const second = serving.Time(1e9)

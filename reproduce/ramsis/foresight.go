@@ -236,7 +236,7 @@ func (f *foreseen) fullest(low, high int) (first, last int) {
 // foresee wants the bound of a load's arrivals, by seed.
 func (l *lab) foresee(at setup, on *load) *reproduce.Task {
 	key := fmt.Sprintf("bound by foresight of %s, %v", on.name, at)
-	return l.Do(key, int(on.expected())/4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
+	return l.AddTask(key, int(on.expected())/4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
 		list, err := at.models()
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 
 // lab is what the figures share.
 type lab struct {
-	*reproduce.Lab
+	*reproduce.Runner
 	systems   []systems.System
 	worlds    map[setup]*experiment.Environment
 	constants map[float64]*load
@@ -24,7 +24,7 @@ type lab struct {
 
 func newLab(r reproduce.Request) (*lab, error) {
 	l := &lab{
-		Lab: reproduce.NewLab(r), systems: compared(), worlds: make(map[setup]*experiment.Environment),
+		Runner: reproduce.NewRunner(r), systems: compared(), worlds: make(map[setup]*experiment.Environment),
 		constants: make(map[float64]*load),
 	}
 	var err error
@@ -36,20 +36,20 @@ func newLab(r reproduce.Request) (*lab, error) {
 type runs struct{ *reproduce.Task }
 
 // of returns what a seed led to, the first being 0.
-func (r *runs) of(seed int) *result { return r.Done[seed].(*result) }
+func (r *runs) of(seed int) *result { return r.Results[seed].(*result) }
 
 // numbers are what a task led to when it led to a number.
 func (r *runs) numbers() []float64 {
-	out := make([]float64, len(r.Done))
+	out := make([]float64, len(r.Results))
 	for s := range out {
-		out[s] = r.Done[s].(float64)
+		out[s] = r.Results[s].(float64)
 	}
 	return out
 }
 
 // each takes a number from every seed.
 func (r *runs) each(f func(*result) float64) []float64 {
-	out := make([]float64, len(r.Done))
+	out := make([]float64, len(r.Results))
 	for s := range out {
 		out[s] = f(r.of(s))
 	}
@@ -68,7 +68,7 @@ func (l *lab) want(at setup, s systems.System, on *load) (*runs, error) {
 	j := newJob(w, s, on)
 	key := fmt.Sprintf("%s, %s, %s, %v, %d workers, accuracy %v, %v, grid %v", s.Name, on.name, at.task, at.slo,
 		at.workers, at.floor, at.choice, on.grid)
-	return &runs{l.Do(key, int(on.expected()), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+	return &runs{l.AddTask(key, int(on.expected()), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
 		return j.run(ctx, seed)
 	})}, nil
 }
@@ -152,7 +152,7 @@ func row(figure, system, quantity, unit string, setting map[string]string) repro
 // add notes a quantity unless some seed has none.
 func add(o *reproduce.Outcome, r reproduce.Row, values ...float64) {
 	if !slices.ContainsFunc(values, math.IsNaN) {
-		o.Add(r, values...)
+		o.AddRow(r, values...)
 	}
 }
 

@@ -39,7 +39,7 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	}
 	recorder := report.NewRecorder(j.Env.Apps, j.Record)
 	over := &overshoot{expected: make(map[serving.BatchID]time.Duration)}
-	if err := reproduce.Live(ctx, dataplane.Config{
+	if err := reproduce.RunLive(ctx, dataplane.Config{
 		Spec: j.Env.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend {
 			return workers
 		}, Initial: initial, Planner: planner,

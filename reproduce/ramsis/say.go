@@ -23,7 +23,7 @@ func (l *lab) levels(o *reproduce.Outcome, figure string, p *point, setting map[
 		note(row(figure, s.Name, accuracyRow, "%", setting), p.systems[i].each(accuracy))
 		note(row(figure, s.Name, violationRow, "%", setting), p.systems[i].each(violations))
 	}
-	note(row(figure, "fluid bound", accuracyRow, "%", setting), []float64{p.bound.Done[0].(float64)})
+	note(row(figure, "fluid bound", accuracyRow, "%", setting), []float64{p.bound.Results[0].(float64)})
 	if p.ahead != nil {
 		note(row(figure, "foresight, at most", accuracyRow, "%", setting), (&runs{p.ahead}).numbers())
 	}
@@ -152,7 +152,7 @@ func (l *lab) panels(points []*point, what, axis string, most float64) (accurate
 	violated = plot.Panel{Name: what + ": violations (%)", XName: axis, Low: 0, High: nan}
 	bound := plot.Line{Name: "fluid bound", Faint: true}
 	for _, p := range points {
-		bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.bound.Done[0].(float64))
+		bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.bound.Results[0].(float64))
 	}
 	accurate.Lines = append(accurate.Lines, bound)
 	for i, s := range l.systems {

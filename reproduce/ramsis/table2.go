@@ -66,7 +66,7 @@ func table2(l *lab) error {
 	var one sync.Mutex // what runs beside would be measured, too
 	for _, slo := range []time.Duration{150 * ms, 500 * ms} {
 		for _, g := range table2Rows {
-			t := l.Do(fmt.Sprintf("policy: %s, %s, SLO %v", g.choice, g.name(), slo), 1<<20, 1,
+			t := l.AddTask(fmt.Sprintf("policy: %s, %s, SLO %v", g.choice, g.name(), slo), 1<<20, 1,
 				func(ctx context.Context, _ uint64) (any, error) {
 					w, err := g.problem(slo)
 					if err != nil {
@@ -78,7 +78,7 @@ func table2(l *lab) error {
 					_, err = w.Solve(ctx)
 					return time.Since(begun).Seconds(), err
 				})
-			l.After(func(o *reproduce.Outcome) error {
+			l.Report(func(o *reproduce.Outcome) error {
 				models := 9
 				if g.choice == dense {
 					models = 60
@@ -89,7 +89,7 @@ func table2(l *lab) error {
 				if g.took > 0 {
 					r = known(r, g.took, "Table 2, B = 29")
 				}
-				o.Add(r, t.Done[0].(float64))
+				o.AddRow(r, t.Results[0].(float64))
 				return nil
 			})
 		}

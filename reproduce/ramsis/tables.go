@@ -29,7 +29,7 @@ func (l *lab) table(figure, file, column, axis string, all [][]series) error {
 	if err != nil {
 		return err
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		for _, task := range all {
 			for _, s := range task {
 				for _, p := range s.points {

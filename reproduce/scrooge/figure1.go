@@ -13,7 +13,7 @@ func figure1(l *lab) error {
 	for i := range l.graphs {
 		g := &l.graphs[i]
 		asked := g.asked(clients*(g.low+g.high)/2, usual)
-		task := l.Do("12 clients of "+g.name, 1, 1, func(ctx context.Context, _ uint64) (any, error) {
+		task := l.AddTask("12 clients of "+g.name, 1, 1, func(ctx context.Context, _ uint64) (any, error) {
 			p := testbed.problem(g, g.objective, asked)
 			a, err := exactly(ctx, p)
 			if err != nil {
@@ -21,15 +21,15 @@ func figure1(l *lab) error {
 			}
 			return []float64{used(p, a, -1, p100) + used(p, a, -1, v100), used(p, a, -1, cpu), a.Cost}, nil
 		})
-		l.After(func(o *reproduce.Outcome) error {
+		l.Report(func(o *reproduce.Outcome) error {
 			at := setting("graph", g.name, "objective", g.objective)
 			for k, s := range g.stages {
-				o.Add(row("1", s.name+" ("+s.model.name+")", "asked", "items/s", at), asked[k])
+				o.AddRow(row("1", s.name+" ("+s.model.name+")", "asked", "items/s", at), asked[k])
 			}
-			v := task.Done[0].([]float64)
-			o.Add(row("1", "whole graph", "accelerators", "", at), v[0])
-			o.Add(row("1", "whole graph", "CPU workers", "", at), v[1])
-			o.Add(row("1", "whole graph", "cost", "$/h", at), v[2])
+			v := task.Results[0].([]float64)
+			o.AddRow(row("1", "whole graph", "accelerators", "", at), v[0])
+			o.AddRow(row("1", "whole graph", "CPU workers", "", at), v[1])
+			o.AddRow(row("1", "whole graph", "cost", "$/h", at), v[2])
 			return nil
 		})
 	}

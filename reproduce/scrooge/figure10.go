@@ -58,7 +58,7 @@ func figure10(l *lab) error {
 	var tasks []*reproduce.Task
 	for _, name := range compared {
 		g := l.graph(name)
-		tasks = append(tasks, l.Do("allocations of "+name+" over the least", 20, l.Seeds,
+		tasks = append(tasks, l.AddTask("allocations of "+name+" over the least", 20, l.Seeds,
 			func(ctx context.Context, seed uint64) (any, error) {
 				all, err := l.sample(g, seed)
 				if err != nil {
@@ -87,7 +87,7 @@ func figure10(l *lab) error {
 				return out, nil
 			}))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		p := plot.Panel{Name: "share of the decisions (%)", XName: "cost over the least", Low: 0, High: 100}
 		for k, m := range methods {
 			line := plot.Line{Name: m.name}
@@ -97,7 +97,7 @@ func figure10(l *lab) error {
 					var all []float64
 					for of, x := range tasks {
 						if t == 0 || of == t-1 {
-							all = append(all, x.Done[seed].(*compare).ratios[k]...)
+							all = append(all, x.Results[seed].(*compare).ratios[k]...)
 						}
 					}
 					slices.Sort(all)
@@ -118,8 +118,8 @@ func figure10(l *lab) error {
 				if v, ok := published10[m.name]; ok && t == 0 {
 					e, w = said(e, v[0], "§4.3, Figure 10"), said(w, v[1], "§4.3, Figure 10")
 				}
-				o.Add(e, equal...)
-				o.Add(w, most...)
+				o.AddRow(e, equal...)
+				o.AddRow(w, most...)
 			}
 			p.Lines = append(p.Lines, line)
 		}
@@ -127,15 +127,15 @@ func figure10(l *lab) error {
 		for seed := range l.Seeds {
 			var all []float64
 			for _, x := range tasks {
-				all = append(all, x.Done[seed].(*compare).checked...)
+				all = append(all, x.Results[seed].(*compare).checked...)
 			}
 			if len(all) > 0 {
 				worst, tried = append(worst, 100*(slices.Max(all)-1)), append(tried, float64(len(all)))
 			}
 		}
 		at := setting("modes", "thinned for brute force")
-		o.Add(row("10", "exact", "decisions tried by brute force", "", at), tried...)
-		o.Add(row("10", "exact", "most over brute force", "%", at), worst...)
+		o.AddRow(row("10", "exact", "decisions tried by brute force", "", at), tried...)
+		o.AddRow(row("10", "exact", "most over brute force", "%", at), worst...)
 		p.Low = math.NaN()
 		chart(o, "10", "10: cost over the least, over the decisions of sessions", 1, p)
 		return nil

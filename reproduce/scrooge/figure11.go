@@ -24,7 +24,7 @@ func figure11(l *lab) error {
 	var tasks []*reproduce.Task
 	for _, w := range worlds {
 		// One task, so that nothing else of it runs beside what is timed.
-		tasks = append(tasks, l.Do(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
+		tasks = append(tasks, l.AddTask(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
 			func(ctx context.Context, seed uint64) (any, error) {
 				out := make([][]float64, len(methods))
 				for i := range l.graphs {
@@ -51,23 +51,23 @@ func figure11(l *lab) error {
 				return out, nil
 			}))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for t, w := range worlds {
 			p := plot.Panel{
 				Name: fmt.Sprintf("share of the decisions (%%), %d types", w.types), XName: "ms", Low: 0, High: 100,
 			}
 			for k, m := range methods {
-				all := tasks[t].Done[0].([][]float64)[k]
+				all := tasks[t].Results[0].([][]float64)[k]
 				slices.Sort(all)
 				at := setting("types", w.types)
 				most := row("11", m.name, "longest", "ms", at)
 				if m.name == "as written" {
 					most = said(most, published11[t], "§4.3, Figure 11: within")
 				}
-				o.Add(row("11", m.name, "median", "ms", at), all[len(all)/2])
-				o.Add(row("11", m.name, "99th percentile", "ms", at), all[min(len(all)*99/100, len(all)-1)])
-				o.Add(most, all[len(all)-1])
+				o.AddRow(row("11", m.name, "median", "ms", at), all[len(all)/2])
+				o.AddRow(row("11", m.name, "99th percentile", "ms", at), all[min(len(all)*99/100, len(all)-1)])
+				o.AddRow(most, all[len(all)-1])
 				line := plot.Line{Name: m.name}
 				for i, x := range all {
 					line.X, line.Y = append(line.X, math.Max(x, 1e-3)),

@@ -22,7 +22,7 @@ func figure12(l *lab) error {
 			tasks[g.name] = append(tasks[g.name], l.costs(g, times(g.objective, by), false))
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		var groups []string
 		for _, by := range relaxed {
 			groups = append(groups, fmt.Sprintf("x %v", by))
@@ -36,7 +36,7 @@ func figure12(l *lab) error {
 			for k, by := range relaxed {
 				at := setting("graph", g.name, "objective", times(g.objective, by))
 				ratio := over(each(t[k], cost), each(t[0], cost))
-				o.Add(row("12", "scrooge", "cost", "$/h", at), each(t[k], cost)...)
+				o.AddRow(row("12", "scrooge", "cost", "$/h", at), each(t[k], cost)...)
 				saved := make([]float64, len(ratio))
 				for s := range ratio {
 					saved[s] = 100 * (1 - ratio[s])
@@ -45,7 +45,7 @@ func figure12(l *lab) error {
 				if k == len(relaxed)-1 {
 					r = said(r, published12[g.name], "§4.3, Figure 12")
 				}
-				o.Add(r, saved...)
+				o.AddRow(r, saved...)
 				line.Y = append(line.Y, ratio[0])
 			}
 			panel.Lines = append(panel.Lines, line)

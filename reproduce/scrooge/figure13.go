@@ -32,7 +32,7 @@ func figure13(l *lab) error {
 		}
 		both[name] = t
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		ratio := plot.Panel{
 			Name: "cost without spatial multiplexing over that with it", XName: "objective (ms)", Low: 1,
 			High: math.NaN(),
@@ -68,9 +68,9 @@ func figure13(l *lab) error {
 					r, y = said(r, known.ratios[1], "§4.4: highest of a range"),
 						said(y, known.rates[1], "§4.3, Figure 13b")
 				}
-				o.Add(r, x...)
-				o.Add(y, each(with, rate)...)
-				o.Add(row("13b", "scrooge-single", "throughput of a machine with "+known.model, "items/s", at),
+				o.AddRow(r, x...)
+				o.AddRow(y, each(with, rate)...)
+				o.AddRow(row("13b", "scrooge-single", "throughput of a machine with "+known.model, "items/s", at),
 					each(without, rate)...)
 				for i, v := range []float64{x[0], each(with, rate)[0], each(without, rate)[0]} {
 					lines[i].X, lines[i].Y = append(lines[i].X, float64(objective)/float64(ms)), append(lines[i].Y, v)

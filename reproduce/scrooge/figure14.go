@@ -31,7 +31,7 @@ func figure14(l *lab) error {
 			tasks[g.name] = append(tasks[g.name], l.serves(e, g))
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		var names []string
 		lines := make([]plot.Line, len(delays))
 		for i := range l.graphs {
@@ -44,11 +44,11 @@ func figure14(l *lab) error {
 					f = said(f, p[k], "§4.4, Figure 14: at least")
 				}
 				finish := each(tasks[name][k], func(s *served) float64 { return s.finish() })
-				o.Add(f, finish...)
-				o.Add(row("14", "scrooge", "cost", "$/h", at), each(tasks[name][k], func(s *served) float64 {
+				o.AddRow(f, finish...)
+				o.AddRow(row("14", "scrooge", "cost", "$/h", at), each(tasks[name][k], func(s *served) float64 {
 					return s.mean()
 				})...)
-				o.Add(row("14", "scrooge", "plans", "", at), each(tasks[name][k], func(s *served) float64 {
+				o.AddRow(row("14", "scrooge", "plans", "", at), each(tasks[name][k], func(s *served) float64 {
 					return float64(s.plans)
 				})...)
 				lines[k].Name = d.String()

@@ -19,7 +19,7 @@ func figure5(l *lab) error {
 			ssd = s.model
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		p := plot.Panel{Name: "items/s", XName: "worst latency (ms)", Low: 0, High: math.NaN()}
 		for _, e := range levels {
 			line := plot.Line{Name: fmt.Sprintf("concurrency %d", e)}
@@ -30,7 +30,7 @@ func figure5(l *lab) error {
 				if v, ok := text5[[2]int{b, e}]; ok {
 					r = said(r, v, "§3.2")
 				}
-				o.Add(r, rate)
+				o.AddRow(r, rate)
 				line.X, line.Y = append(line.X, ssd.took(b, e)+1000*float64(b)/rate), append(line.Y, rate)
 			}
 			p.Lines = append(p.Lines, line)

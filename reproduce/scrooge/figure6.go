@@ -76,7 +76,7 @@ func figure6(l *lab) error {
 		for _, e := range rivals {
 			tasks = append(tasks, l.serves(e, g))
 		}
-		l.After(func(o *reproduce.Outcome) error {
+		l.Report(func(o *reproduce.Outcome) error {
 			at, known := setting("graph", name, "objective", g.objective), published6[name]
 			cost, finish := plot.Line{Name: "cost over scrooge's"}, plot.Line{Name: "finish rate (%)"}
 			base := each(tasks[0], func(s *served) float64 { return s.mean() })
@@ -98,18 +98,18 @@ func figure6(l *lab) error {
 				case known.ours > 0:
 					f = said(f, known.ours, "§4.2, Figure 6")
 				}
-				o.Add(row("6", e.name, "cost", "$/h", at), costs...)
-				o.Add(r, over(costs, base)...)
-				o.Add(f, finishes...)
-				o.Add(row("6", e.name, "cost of frames in time", "$ a million", at),
+				o.AddRow(row("6", e.name, "cost", "$/h", at), costs...)
+				o.AddRow(r, over(costs, base)...)
+				o.AddRow(f, finishes...)
+				o.AddRow(row("6", e.name, "cost of frames in time", "$ a million", at),
 					each(tasks[k], func(s *served) float64 {
 						return s.mean() * float64(len(s.cost)) / 3600 / sum(s.inTime) * 1e6
 					})...)
-				o.Add(row("6", e.name, "least cost of what was asked", "$/h", at),
+				o.AddRow(row("6", e.name, "least cost of what was asked", "$/h", at),
 					each(tasks[k], func(s *served) float64 {
 						return s.bound
 					})...)
-				o.Add(row("6", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
+				o.AddRow(row("6", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
 					return s.mean() / s.bound
 				})...)
 				cost.Y, finish.Y = append(cost.Y, over(costs, base)[0]), append(finish.Y, finishes[0]/100)
@@ -139,12 +139,12 @@ func overTime(figure, name string) func(*lab) error {
 		for _, e := range rivals {
 			tasks = append(tasks, l.serves(e, g))
 		}
-		l.After(func(o *reproduce.Outcome) error {
+		l.Report(func(o *reproduce.Outcome) error {
 			rates := plot.Panel{Name: "items/s that stages began", XName: "s", Low: 0, High: math.NaN()}
 			cost := plot.Panel{Name: "cost ($/h)", XName: "s", Low: 0, High: math.NaN()}
 			finish := plot.Panel{Name: "finish rate (%)", XName: "s", Low: 0, High: 100}
 			for k, e := range rivals {
-				first := tasks[k].Done[0].(*served)
+				first := tasks[k].Results[0].(*served)
 				if k == 0 {
 					for s := range g.stages {
 						rates.Lines = append(rates.Lines, line(g.stages[s].name, first.begun[s], nil))
@@ -155,11 +155,11 @@ func overTime(figure, name string) func(*lab) error {
 					finish.Lines = append(finish.Lines, line(e.short(), first.inTime, first.sent))
 				}
 				at := setting("graph", name)
-				o.Add(row(figure, e.name, "seconds with at least 98 % of their frames in time", "%", at),
+				o.AddRow(row(figure, e.name, "seconds with at least 98 % of their frames in time", "%", at),
 					each(tasks[k], func(s *served) float64 {
 						return s.seconds(98)
 					})...)
-				o.Add(row(figure, e.name, "highest cost", "$/h", at), each(tasks[k], func(s *served) float64 {
+				o.AddRow(row(figure, e.name, "highest cost", "$/h", at), each(tasks[k], func(s *served) float64 {
 					return highest(s.cost)
 				})...)
 			}

@@ -28,17 +28,17 @@ func figureM(l *lab) error {
 		for _, e := range running {
 			tasks = append(tasks, l.serves(e, g))
 		}
-		l.After(func(o *reproduce.Outcome) error {
+		l.Report(func(o *reproduce.Outcome) error {
 			at := setting("graph", name)
 			base := each(tasks[0], func(s *served) float64 { return s.mean() })
 			for k, e := range running {
 				costs := each(tasks[k], func(s *served) float64 { return s.mean() })
-				o.Add(row("M", e.name, "cost", "$/h", at), costs...)
-				o.Add(row("M", e.name, "cost over scrooge's", "", at), over(costs, base)...)
-				o.Add(row("M", e.name, "finish rate", "%", at), each(tasks[k], func(s *served) float64 {
+				o.AddRow(row("M", e.name, "cost", "$/h", at), costs...)
+				o.AddRow(row("M", e.name, "cost over scrooge's", "", at), over(costs, base)...)
+				o.AddRow(row("M", e.name, "finish rate", "%", at), each(tasks[k], func(s *served) float64 {
 					return s.finish()
 				})...)
-				o.Add(row("M", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
+				o.AddRow(row("M", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
 					return s.mean() / s.bound
 				})...)
 			}

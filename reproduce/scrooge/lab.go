@@ -11,7 +11,7 @@ import (
 
 // lab is where figures say what they want.
 type lab struct {
-	*reproduce.Lab
+	*reproduce.Runner
 	graphs []graph
 	// Of what follows tests take less.
 	sampled int           // decisions of a session that Figures 10 and 11 look at
@@ -23,7 +23,7 @@ func newLab(r reproduce.Request) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lab{Lab: reproduce.NewLab(r), graphs: all, sampled: 40, span: span}, nil
+	return &lab{Runner: reproduce.NewRunner(r), graphs: all, sampled: 40, span: span}, nil
 }
 
 // graph returns one of the seven.

@@ -24,7 +24,7 @@ func (l *lab) costs(g *graph, objective time.Duration, single bool) *reproduce.T
 	if single {
 		key += ", one batch at a time"
 	}
-	return l.Do(key, 3, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+	return l.AddTask(key, 3, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
 		s, err := newSession(g, seed)
 		if err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func (l *lab) costs(g *graph, objective time.Duration, single bool) *reproduce.T
 
 // each takes a number from a task of every seed.
 func each[T any](t *reproduce.Task, of func(T) float64) (out []float64) {
-	for _, d := range t.Done {
+	for _, d := range t.Results {
 		out = append(out, of(d.(T)))
 	}
 	return out

@@ -35,7 +35,7 @@ type served struct {
 
 // serves has a system serve sessions of a graph.
 func (l *lab) serves(e entrant, g *graph) *reproduce.Task {
-	return l.Do(g.name+" by "+e.name, int(g.low+g.high), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+	return l.AddTask(g.name+" by "+e.name, int(g.low+g.high), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
 		s, err := newSession(g, seed)
 		if err != nil {
 			return nil, err

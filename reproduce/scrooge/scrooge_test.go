@@ -39,7 +39,7 @@ func TestEveryFigure(t *testing.T) {
 	for _, f := range figures {
 		if has := slices.ContainsFunc(all.Rows, func(r reproduce.Row) bool {
 			return r.Figure == f.Name || r.Figure == f.Name+"a"
-		}); has == f.Asked {
+		}); has == f.OnRequest {
 			t.Errorf("figure %s has rows: %v", f.Name, has)
 		}
 	}

@@ -29,22 +29,22 @@ const Doc = "predicted against measured latency of twelve ONNX networks, every c
 
 // Plan has the figure measured and said. It measures times, and is for a machine that does nothing else: it is one
 // task, because networks that are measured at once measure each other.
-func Plan(l *reproduce.Lab) error {
+func Plan(l *reproduce.Runner) error {
 	if l.Runtime == nil {
 		return errors.New("figure 8 runs networks on ONNX Runtime, which it was not given")
 	}
-	all := l.Do("predicting networks", 1, 1, func(ctx context.Context, _ uint64) (any, error) {
+	all := l.AddTask("predicting networks", 1, 1, func(ctx context.Context, _ uint64) (any, error) {
 		rt, err := l.Runtime()
 		if err != nil {
 			return nil, err
 		}
 		return Measure(ctx, rt, zoo.Networks(), l.Progress)
 	})
-	l.After(func(o *reproduce.Outcome) error {
+	l.Report(func(o *reproduce.Outcome) error {
 		if err := sayTheirs(o); err != nil {
 			return err
 		}
-		say(o, all.Done[0].([]Network))
+		say(o, all.Results[0].([]Network))
 		return nil
 	})
 	return nil
@@ -178,9 +178,9 @@ func sayOne(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
 		return
 	}
 	at := map[string]string{"measured": "here", "threads": set}
-	o.Add(row(n.Name, "mean error", at), mean(err))
-	o.Add(row(n.Name, "worst error", at), slices.Max(err))
-	o.Add(row(n.Name, "mean error, branches at once", at), mean(parallel))
-	o.Add(row(n.Name, "mean error, as written", at), mean(written))
-	o.Add(row(n.Name, "on the safe side", at), mean(safe))
+	o.AddRow(row(n.Name, "mean error", at), mean(err))
+	o.AddRow(row(n.Name, "worst error", at), slices.Max(err))
+	o.AddRow(row(n.Name, "mean error, branches at once", at), mean(parallel))
+	o.AddRow(row(n.Name, "mean error, as written", at), mean(written))
+	o.AddRow(row(n.Name, "on the safe side", at), mean(safe))
 }

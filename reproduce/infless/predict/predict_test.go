@@ -58,7 +58,7 @@ func TestSay(t *testing.T) {
 
 // TestNoRuntime refuses to say anything without one.
 func TestNoRuntime(t *testing.T) {
-	if err := Plan(reproduce.NewLab(reproduce.Request{})); err == nil {
+	if err := Plan(reproduce.NewRunner(reproduce.Request{})); err == nil {
 		t.Error("the figure was planned without a runtime")
 	}
 }

@@ -54,7 +54,7 @@ func sayTheirs(o *reproduce.Outcome) error {
 			r.Published, r.Source = reproduce.Published(100*p),
 				"Figure 8 and §3.3, over the configurations that the figure keeps"
 		}
-		o.Add(r, mean(errs))
+		o.AddRow(r, mean(errs))
 	}
 	return nil
 }
