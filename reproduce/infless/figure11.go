@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// stress is what a cluster carries.
-type stress struct{ planned, bound, inTime float64 }
+// capacity is what a cluster carries.
+type capacity struct{ planned, bound, inTime float64 }
 
 // Published maxima (Figure 11, the numbers in the authors' plotting code), by scenario and system.
 var published11 = map[string]map[string]float64{
@@ -22,7 +22,7 @@ var published11 = map[string]map[string]float64{
 	},
 }
 
-var stressed = []string{
+var stressSystems = []string{
 	"openfaas+", "batch", "batch+rs", "infless", "infless-without-batching", "infless-without-scheduling",
 	"infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense",
 }
@@ -36,67 +36,67 @@ var scenarios = []struct {
 }{{"OSVT", "equal", osvt, nil}, {"OSVT", "1:3:2", osvt, []float64{1, 3, 2}}, {"Q&A", "equal", qa, nil}}
 
 // figure11 is the highest constant load that the cluster carries.
-func figure11(l *lab) error {
+func figure11(run *runner) error {
 	tasks := make(map[[3]string]*reproduce.Task)
 	for _, s := range scenarios {
-		for _, system := range stressed {
-			tasks[[3]string{s.name, s.mix, system}] = l.AddTask("stress of "+s.name+", "+s.mix+", by "+system, 10, l.Seeds,
+		for _, system := range stressSystems {
+			tasks[[3]string{s.name, s.mix, system}] = run.AddTask("stress of "+s.name+", "+s.mix+", by "+system, 10, run.Seeds,
 				func(ctx context.Context, seed uint64) (any, error) {
-					w, err := newWorld(s.functions, servers)
+					w, err := newEnvironment(s.functions, servers)
 					if err != nil {
 						return nil, err
 					}
-					w.Solver = l.Solver
-					p, err := newPacking(w, system)
+					w.Solver = run.Solver
+					p, err := newPlanningSystem(w, system)
 					if err != nil {
 						return nil, err
 					}
 					p.mix = s.shares
-					out := stress{planned: p.most(ctx)}
+					out := capacity{planned: p.maxPlanned(ctx)}
 					if out.planned == 0 {
 						return out, nil
 					}
 					if out.bound, err = p.bound(ctx, out.planned); err != nil {
 						return nil, err
 					}
-					out.inTime, err = p.inTime(ctx, out.planned, seed)
+					out.inTime, err = p.maxInTime(ctx, out.planned, seed)
 					return out, err
 				})
 		}
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, s := range scenarios {
-			each := func(system string, of func(stress) float64) (out []float64) {
+			each := func(system string, of func(capacity) float64) (out []float64) {
 				for _, d := range tasks[[3]string{s.name, s.mix, system}].Results {
-					out = append(out, of(d.(stress)))
+					out = append(out, of(d.(capacity)))
 				}
 				return out
 			}
-			planned := func(x stress) float64 { return x.planned }
-			inTime := func(x stress) float64 { return x.inTime }
+			planned := func(x capacity) float64 { return x.planned }
+			inTime := func(x capacity) float64 { return x.inTime }
 			at := setting("application", s.name, "loads", s.mix)
 			bar := plot.Line{Name: "planned"}
 			bound := plot.Line{Name: "bound", Faint: true}
-			for _, system := range stressed {
+			for _, system := range stressSystems {
 				r := row("11", system, "highest load planned", "queries/s", at)
 				if p, ok := published11[s.name][system]; ok {
 					r = said(r, p, "Figure 11, plotting code")
 				}
 				o.AddRow(r, each(system, planned)...)
 				o.AddRow(row("11", system, "of which a linear program allows", "queries/s", at),
-					each(system, func(x stress) float64 {
+					each(system, func(x capacity) float64 {
 						return x.bound
 					})...)
 				o.AddRow(row("11", system, "served in time", "queries/s", at), each(system, inTime)...)
 				bar.Y = append(bar.Y, each(system, planned)[0])
-				bound.Y = append(bound.Y, each(system, func(x stress) float64 { return x.bound })[0])
+				bound.Y = append(bound.Y, each(system, func(x capacity) float64 { return x.bound })[0])
 			}
 			for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
 				for _, base := range []string{"openfaas+", "batch"} {
 					for _, y := range []struct {
 						name string
-						of   func(stress) float64
+						of   func(capacity) float64
 					}{{"planned", planned}, {"served in time", inTime}} {
 						ratio := over(each(system, y.of), each(base, y.of))
 						r := row("11", system, y.name+" over "+base, "", at)
@@ -108,7 +108,7 @@ func figure11(l *lab) error {
 					}
 				}
 			}
-			panels = append(panels, bars(s.name+", loads "+s.mix+" (queries/s)", stressed, bar, bound))
+			panels = append(panels, bars(s.name+", loads "+s.mix+" (queries/s)", stressSystems, bar, bound))
 		}
 		chart(o, "11", "11: the highest load that 8 servers carry", 1, panels...)
 		o.Notes = append(o.Notes,

@@ -18,29 +18,29 @@ var (
 	ratios12a = map[string][3]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
 )
 
-// ours is where INFless stands among the entrants, behind the baselines, and bursty where that trace stands.
-const ours, bursty = 3, 2
+// inflessIndex is where INFless stands among the entrants, behind the baselines, and bursty where that trace stands.
+const inflessIndex, burstyIndex = 3, 2
 
-const efficient = "queries in time for what is occupied"
+const efficiencyRow = "queries in time for what is occupied"
 
 // figure12a is throughput for what is occupied, along the traces.
-func figure12a(l *lab) error {
-	tasks := l.trailed(entrants)
-	l.Report(func(o *reproduce.Outcome) error {
+func figure12a(run *runner) error {
+	tasks := run.traceTasks(contenders)
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		// By application, entrant, trace and seed.
 		got := make([][][][]float64, len(applications))
 		for a, app := range applications {
-			got[a] = make([][][]float64, len(entrants))
-			lines := make([]plot.Line, len(entrants), len(entrants)+1)
+			got[a] = make([][][]float64, len(contenders))
+			lines := make([]plot.Line, len(contenders), len(contenders)+1)
 			bound := plot.Line{Name: "allowed", Faint: true}
 			for t, trace := range traceNames {
 				at := setting("application", app.name, "trace", trace)
-				for e, x := range entrants {
-					eff := each(tasks[a][e][t], (*followed).efficiency)
-					may := each(tasks[a][e][t], func(f *followed) float64 { return f.bound })
+				for e, x := range contenders {
+					eff := each(tasks[a][e][t], (*traceRun).efficiency)
+					may := each(tasks[a][e][t], func(f *traceRun) float64 { return f.bound })
 					got[a][e] = append(got[a][e], eff)
-					o.AddRow(row("12a", x.name, efficient, "1/TFLOP", at), times(1000, eff)...)
+					o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", at), times(1000, eff)...)
 					o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), times(1000, may)...)
 					lines[e].Name = x.name
 					lines[e].Y = append(lines[e].Y, 1000*average(eff))
@@ -54,12 +54,12 @@ func figure12a(l *lab) error {
 		}
 		for t, trace := range traceNames {
 			at := setting("application", "mean of both", "trace", trace)
-			for e, x := range entrants {
+			for e, x := range contenders {
 				// Of each application in parts of what infless has at the bursty trace.
-				norm := make([]float64, l.Seeds)
+				norm := make([]float64, run.Seeds)
 				for a := range applications {
 					for s := range norm {
-						norm[s] += got[a][e][t][s] / got[a][ours][bursty][s] / float64(len(applications))
+						norm[s] += got[a][e][t][s] / got[a][inflessIndex][burstyIndex][s] / float64(len(applications))
 					}
 				}
 				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", at)
@@ -68,11 +68,11 @@ func figure12a(l *lab) error {
 				}
 				o.AddRow(r, norm...)
 			}
-			for b, base := range entrants[:ours] {
-				for e, x := range entrants[ours:] {
-					ratio := make([]float64, l.Seeds)
+			for b, base := range contenders[:inflessIndex] {
+				for e, x := range contenders[inflessIndex:] {
+					ratio := make([]float64, run.Seeds)
 					for a := range applications {
-						for s, r := range over(got[a][ours+e][t], got[a][b][t]) {
+						for s, r := range over(got[a][inflessIndex+e][t], got[a][b][t]) {
 							ratio[s] += r / float64(len(applications))
 						}
 					}
@@ -100,25 +100,25 @@ func figure12a(l *lab) error {
 	return nil
 }
 
-// trailed are the tasks of entrants, by application, entrant and trace.
-func (l *lab) trailed(entrants []entrant) [][][]*reproduce.Task {
+// traceTasks are the tasks of entrants, by application, entrant and trace.
+func (run *runner) traceTasks(contenders []contender) [][][]*reproduce.Task {
 	out := make([][][]*reproduce.Task, len(applications))
 	for a, app := range applications {
-		for _, e := range entrants {
-			var row []*reproduce.Task
+		for _, e := range contenders {
+			var byTrace []*reproduce.Task
 			for _, trace := range traceNames {
-				row = append(row, l.follows(e, app, trace))
+				byTrace = append(byTrace, run.simulationTask(e, app, trace))
 			}
-			out[a] = append(out[a], row)
+			out[a] = append(out[a], byTrace)
 		}
 	}
 	return out
 }
 
 // each is a quantity by seed.
-func each(t *reproduce.Task, of func(*followed) float64) (out []float64) {
+func each(t *reproduce.Task, of func(*traceRun) float64) (out []float64) {
 	for _, d := range t.Results {
-		out = append(out, of(d.(*followed)))
+		out = append(out, of(d.(*traceRun)))
 	}
 	return out
 }
@@ -141,7 +141,7 @@ var (
 )
 
 // figure12b is the same for OSVT with other objectives, along the periodic trace.
-func figure12b(l *lab) error {
+func figure12b(run *runner) error {
 	names := []string{"batch", "batch on 50 %", "infless", "infless-balanced"}
 	var tasks [][]*reproduce.Task
 	for _, slo := range objectives12b {
@@ -149,44 +149,44 @@ func figure12b(l *lab) error {
 		for _, f := range osvt {
 			a.functions = append(a.functions, function{f.model, slo})
 		}
-		var row []*reproduce.Task
+		var bySystem []*reproduce.Task
 		for _, name := range names {
-			row = append(row, l.follows(named(name), a, "periodic"))
+			bySystem = append(bySystem, run.simulationTask(contenderNamed(name), a, "periodic"))
 		}
-		tasks = append(tasks, row)
+		tasks = append(tasks, bySystem)
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		lines := make([]plot.Line, len(names))
 		bound := plot.Line{Name: "allowed", Faint: true}
 		for k, slo := range objectives12b {
 			at := setting("slo", slo)
 			for e, name := range names {
 				t := tasks[k][e]
-				eff := each(t, (*followed).efficiency)
-				r := row("12b", name, efficient, "1/TFLOP", at)
+				eff := each(t, (*traceRun).efficiency)
+				r := row("12b", name, efficiencyRow, "1/TFLOP", at)
 				if p, ok := published12b[name]; ok {
 					r = said(r, 1000*p[k], "Figure 12b, plotting code")
 				}
 				o.AddRow(r, times(1000, eff)...)
 				o.AddRow(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
-					times(1000, each(t, func(f *followed) float64 {
+					times(1000, each(t, func(f *traceRun) float64 {
 						return f.bound
 					}))...)
-				o.AddRow(row("12b", name, "violations", "%", at), each(t, (*followed).violations)...)
+				o.AddRow(row("12b", name, "violations", "%", at), each(t, (*traceRun).violations)...)
 				if e >= 2 {
 					r := row("12b", name, "over batch", "x", at)
 					if name == "infless" {
 						r = said(r, published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
 					}
-					o.AddRow(r, over(eff, each(tasks[k][0], (*followed).efficiency))...)
+					o.AddRow(r, over(eff, each(tasks[k][0], (*traceRun).efficiency))...)
 					o.AddRow(row("12b", name, "over batch on 50 %", "x", at),
-						over(eff, each(tasks[k][1], (*followed).efficiency))...)
+						over(eff, each(tasks[k][1], (*traceRun).efficiency))...)
 				}
 				lines[e].Name = name
 				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*average(eff))
 			}
 			bound.X = append(bound.X, millis(slo))
-			bound.Y = append(bound.Y, 1000*average(each(tasks[k][2], func(f *followed) float64 { return f.bound })))
+			bound.Y = append(bound.Y, 1000*average(each(tasks[k][2], func(f *traceRun) float64 { return f.bound })))
 		}
 		chart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
 			plot.Panel{

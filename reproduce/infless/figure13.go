@@ -10,26 +10,26 @@ import (
 
 // figure13 is which batch sizes serve ResNet-50, and how many kinds of instances there are, over loads from 20 to 600
 // queries/s and objectives of 150, 250 and 350 ms.
-func figure13(l *lab) error {
-	type told struct {
+func figure13(run *runner) error {
+	type batchShares struct {
 		byBatch map[int]float64 // share of the throughput
 		kinds   int
 	}
 	names, batches := []string{"infless", "batch", "infless-balanced", "infless-dense"}, []int{1, 2, 4, 8, 16, 32}
 	var tasks []*reproduce.Task
 	for _, system := range names {
-		tasks = append(tasks, l.AddTask("batch sizes of "+system, 1, 1, func(ctx context.Context, _ uint64) (any, error) {
+		tasks = append(tasks, run.AddTask("batch sizes of "+system, 1, 1, func(ctx context.Context, _ uint64) (any, error) {
 			type kind struct {
 				batch int
 				part  int32
 			}
-			out, kinds, total := told{byBatch: make(map[int]float64)}, make(map[kind]bool), 0.0
+			out, kinds, total := batchShares{byBatch: make(map[int]float64)}, make(map[kind]bool), 0.0
 			for _, slo := range []time.Duration{150 * ms, 250 * ms, 350 * ms} {
-				w, err := newWorld([]function{{"resnet-50", slo}}, servers)
+				w, err := newEnvironment([]function{{"resnet-50", slo}}, servers)
 				if err != nil {
 					return nil, err
 				}
-				p, err := newPacking(w, system)
+				p, err := newPlanningSystem(w, system)
 				if err != nil {
 					return nil, err
 				}
@@ -52,9 +52,9 @@ func figure13(l *lab) error {
 			return out, nil
 		}))
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		for k, system := range names {
-			x := tasks[k].Results[0].(told)
+			x := tasks[k].Results[0].(batchShares)
 			for _, b := range batches {
 				o.AddRow(row("13", system, fmt.Sprintf("batches of %d", b), "% of throughput", nil), 100*x.byBatch[b])
 			}

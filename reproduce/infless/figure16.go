@@ -14,21 +14,21 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// ground is the policy that others are held against.
-const ground = "hybridhistogram"
+// reference is the policy that others are held against.
+const reference = "hybridhistogram"
 
-// policy against cold starts, with the parameter that trades them for idle time: the tail percentile, or in minutes the
+// keepPolicy against cold starts, with the parameter that trades them for idle time: the tail percentile, or in minutes the
 // window or the price of a cold start.
-type policy struct {
-	name   string
-	at     float64
-	trades []float64 // values of the parameter for the curve
-	make   func(at float64) scale.Keeper
+type keepPolicy struct {
+	name  string
+	at    float64
+	sweep []float64 // values of the parameter for the curve
+	make  func(at float64) scale.Keeper
 }
 
-var kept = []policy{
-	{ground, 0.99, tails, func(tail float64) scale.Keeper { return hybrid(0, tail) }},
-	{ground + "-week", 0.99, tails, func(tail float64) scale.Keeper { return hybrid(days*24*time.Hour, tail) }},
+var keepPolicies = []keepPolicy{
+	{reference, 0.99, tails, func(tail float64) scale.Keeper { return hybrid(0, tail) }},
+	{reference + "-week", 0.99, tails, func(tail float64) scale.Keeper { return hybrid(days*24*time.Hour, tail) }},
 	{"lsth-0.7", 0.99, tails, longShort(0.7)},
 	{"lsth-0.5", 0.99, tails, longShort(0.5)},
 	{"lsth-0.3", 0.99, tails, longShort(0.3)},
@@ -62,17 +62,17 @@ func longShort(gamma float64) func(float64) scale.Keeper {
 	}
 }
 
-// observed are the traces, those of the paper and mixtures of so many calls a minute.
-var observed = []struct {
+// callTraces are the traces, those of the paper and mixtures of so many calls a minute.
+var callTraces = []struct {
 	name string
 	mean float64
 }{{"sporadic", 0}, {"periodic", 0}, {"bursty", 0}, {"mixed", 0.1}, {"mixed", 0.3}, {"mixed", 1}, {"mixed", 3}}
 
-// ratios are what was published of LSTH in parts of what HHP has.
-type ratios struct{ idle, cold float64 }
+// coldIdleRatios are what was published of LSTH in parts of what HHP has.
+type coldIdleRatios struct{ idle, cold float64 }
 
 // published16 has them by trace, for gamma 0.7, 0.5 and 0.3.
-var published16 = map[string][3]ratios{
+var published16 = map[string][3]coldIdleRatios{
 	"sporadic": {{0.875, 0.713}, {0.824, 0.748}, {0.841, 0.946}},
 	"periodic": {{0.700, 0.838}, {0.673, 0.920}, {0.659, 0.827}},
 	"bursty":   {{0.779, 0.913}, {0.715, 0.834}, {0.745, 0.710}},
@@ -80,39 +80,39 @@ var published16 = map[string][3]ratios{
 
 var published16Names = []string{"lsth-0.7", "lsth-0.5", "lsth-0.3"}
 
-// weighed is what a policy made of a trace of an app, or of those of its instances.
-type weighed struct{ rate, hours float64 }
+// coldIdle is what a policy made of a trace of an app, or of those of its instances.
+type coldIdle struct{ cold, idle float64 }
 
-// answer is what all policies made of a trace.
-type answer struct {
-	at    []weighed
-	curve [][]weighed // by the values of the policy's parameter
+// policyResults is what all policies made of a trace.
+type policyResults struct {
+	chosen []coldIdle
+	curve  [][]coldIdle // by the values of the policy's parameter
 }
 
 // figure16 replays traces of seven days. The first is for learning and not counted.
-func figure16(l *lab) error {
-	base := slices.IndexFunc(kept, func(k policy) bool { return k.name == ground })
-	together := make(map[[2]string][]*reproduce.Task) // by whether recorded or mixed, and of what
-	for _, x := range observed {
+func figure16(run *runner) error {
+	base := slices.IndexFunc(keepPolicies, func(k keepPolicy) bool { return k.name == reference })
+	tasksByKind := make(map[[2]string][]*reproduce.Task) // by whether recorded or mixed, and of what
+	for _, x := range callTraces {
 		for _, of := range []string{"app", "instances"} {
 			name := x.name
 			if x.mean > 0 {
 				name = fmt.Sprintf("%s, %v a minute", x.name, x.mean)
 			}
-			t := l.AddTask("cold starts of "+of+", "+name, 4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
-				calls := mixture(max(x.mean, 0.001), seed)
+			t := run.AddTask("cold starts of "+of+", "+name, 4, run.Seeds, func(_ context.Context, seed uint64) (any, error) {
+				calls := drawMixture(max(x.mean, 0.001), seed)
 				if x.mean == 0 {
 					var err error
-					if calls, err = recorded(x.name, seed); err != nil {
+					if calls, err = drawRecorded(x.name, seed); err != nil {
 						return nil, err
 					}
 				}
-				var out answer
-				for _, k := range kept {
-					out.at = append(out.at, judge(of, calls, func() scale.Keeper { return k.make(k.at) }))
-					var curve []weighed
-					for _, at := range k.trades {
-						curve = append(curve, judge(of, calls, func() scale.Keeper { return k.make(at) }))
+				var out policyResults
+				for _, k := range keepPolicies {
+					out.chosen = append(out.chosen, evaluate(of, calls, func() scale.Keeper { return k.make(k.at) }))
+					var curve []coldIdle
+					for _, at := range k.sweep {
+						curve = append(curve, evaluate(of, calls, func() scale.Keeper { return k.make(at) }))
 					}
 					out.curve = append(out.curve, curve)
 				}
@@ -122,19 +122,19 @@ func figure16(l *lab) error {
 			if x.mean > 0 {
 				kind[0] = "mixed"
 			}
-			together[kind] = append(together[kind], t)
-			l.Report(func(o *reproduce.Outcome) error {
+			tasksByKind[kind] = append(tasksByKind[kind], t)
+			run.Report(func(o *reproduce.Outcome) error {
 				where := setting("trace", name, "of", of)
-				each := func(f func(a answer) float64) (out []float64) {
+				each := func(f func(a policyResults) float64) (out []float64) {
 					for _, d := range t.Results {
-						if v := f(d.(answer)); !math.IsNaN(v) {
+						if v := f(d.(policyResults)); !math.IsNaN(v) {
 							out = append(out, v)
 						}
 					}
 					return out
 				}
 				var lines []plot.Line
-				for n, k := range kept {
+				for n, k := range keepPolicies {
 					cold := row("16", k.name, coldRow, "x", where)
 					idle := row("16", k.name, idleRow, "x", where)
 					if p, ok := published16[x.name]; ok && of == "instances" {
@@ -143,22 +143,22 @@ func figure16(l *lab) error {
 							idle = said(idle, p[g].idle, source16)
 						}
 					}
-					o.AddRow(row("16", k.name, "cold starts", "%", where), each(func(a answer) float64 {
-						return a.at[n].rate
+					o.AddRow(row("16", k.name, "cold starts", "%", where), each(func(a policyResults) float64 {
+						return a.chosen[n].cold
 					})...)
-					o.AddRow(row("16", k.name, "idle", "h/day", where), each(func(a answer) float64 {
-						return a.at[n].hours
+					o.AddRow(row("16", k.name, "idle", "h/day", where), each(func(a policyResults) float64 {
+						return a.chosen[n].idle
 					})...)
-					o.AddRow(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
-					o.AddRow(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
+					o.AddRow(cold, each(func(a policyResults) float64 { return a.chosen[n].cold / a.chosen[base].cold })...)
+					o.AddRow(idle, each(func(a policyResults) float64 { return a.chosen[n].idle / a.chosen[base].idle })...)
 					o.AddRow(row("16", k.name, "idle time for as many cold starts", "x", where),
-						each(func(a answer) float64 {
-							return hoursAt(a.curve[n], a.at[base].rate) / a.at[base].hours
+						each(func(a policyResults) float64 {
+							return idleAtColdRate(a.curve[n], a.chosen[base].cold) / a.chosen[base].idle
 						})...)
 					line := plot.Line{Name: k.name}
-					for at := range k.trades {
-						line.X = append(line.X, average(each(func(a answer) float64 { return a.curve[n][at].rate })))
-						line.Y = append(line.Y, average(each(func(a answer) float64 { return a.curve[n][at].hours })))
+					for at := range k.sweep {
+						line.X = append(line.X, average(each(func(a policyResults) float64 { return a.curve[n][at].cold })))
+						line.Y = append(line.Y, average(each(func(a policyResults) float64 { return a.curve[n][at].idle })))
 					}
 					lines = append(lines, line)
 				}
@@ -171,25 +171,25 @@ func figure16(l *lab) error {
 	for _, kind := range [][2]string{
 		{"recorded", "app"}, {"recorded", "instances"}, {"mixed", "app"}, {"mixed", "instances"},
 	} {
-		tasks := together[kind]
+		tasks := tasksByKind[kind]
 		if len(tasks) == 0 {
 			continue
 		}
-		l.Report(func(o *reproduce.Outcome) error {
+		run.Report(func(o *reproduce.Outcome) error {
 			where := setting("trace", "mean of the "+kind[0], "of", kind[1])
-			for n, k := range kept {
-				each := func(f func(a answer) float64) []float64 {
-					out := make([]float64, l.Seeds)
+			for n, k := range keepPolicies {
+				each := func(f func(a policyResults) float64) []float64 {
+					out := make([]float64, run.Seeds)
 					for _, t := range tasks {
 						for seed, d := range t.Results {
-							out[seed] += f(d.(answer)) / float64(len(tasks))
+							out[seed] += f(d.(policyResults)) / float64(len(tasks))
 						}
 					}
 					return out
 				}
 				cold, idle := row("16", k.name, coldRow, "x", where), row("16", k.name, idleRow, "x", where)
 				if g := slices.Index(published16Names, k.name); g >= 0 && kind == [2]string{"recorded", "instances"} {
-					var mean ratios
+					var mean coldIdleRatios
 					// in one order: sums of floats depend on it
 					for _, trace := range slices.Sorted(maps.Keys(published16)) {
 						p := published16[trace][g]
@@ -198,8 +198,8 @@ func figure16(l *lab) error {
 					}
 					cold, idle = said(cold, mean.cold, source16), said(idle, mean.idle, source16)
 				}
-				o.AddRow(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
-				o.AddRow(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
+				o.AddRow(cold, each(func(a policyResults) float64 { return a.chosen[n].cold / a.chosen[base].cold })...)
+				o.AddRow(idle, each(func(a policyResults) float64 { return a.chosen[n].idle / a.chosen[base].idle })...)
 			}
 			o.Notes = append(o.Notes, notes16[kind]...)
 			return nil
@@ -222,36 +222,36 @@ var notes16 = map[[2]string][]string{{"recorded", "app"}: {
 	"Idle time for as many cold starts is read from the policy's trade-off curve where it has as many as HHP.",
 }}
 
-// judge replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy
+// evaluate replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy
 // for whole minutes.
-func judge(of string, calls []serving.Time, keeper func() scale.Keeper) weighed {
+func evaluate(of string, calls []serving.Time, keeper func() scale.Keeper) coldIdle {
 	const day, end = serving.Time(24 * time.Hour), days * serving.Time(24*time.Hour)
 	if of == "app" {
 		t := replay(keeper(), calls, 0, day, end)
-		return weighed{t.rate(), t.hours()}
+		return coldIdle{t.coldPercent(), t.idleHoursPerDay()}
 	}
-	var sum tally
-	for _, s := range steps(calls) {
+	var sum coldCount
+	for _, s := range callsByInstance(calls) {
 		t := replay(keeper(), s, time.Minute, day, end)
 		sum.calls, sum.cold, sum.idle, sum.span = sum.calls+t.calls, sum.cold+t.cold, sum.idle+t.idle, t.span
 	}
-	return weighed{sum.rate(), sum.hours()}
+	return coldIdle{sum.coldPercent(), sum.idleHoursPerDay()}
 }
 
-// hoursAt returns the idle time at which a policy, its parameter chosen between those tried, has so many cold starts;
+// idleAtColdRate returns the idle time at which a policy, its parameter chosen between those tried, has so many cold starts;
 // NaN where none has as few.
-func hoursAt(curve []weighed, rate float64) float64 {
+func idleAtColdRate(curve []coldIdle, rate float64) float64 {
 	best := math.NaN()
 	for k, c := range curve {
-		if c.rate <= rate && !(best <= c.hours) {
-			best = c.hours
+		if c.cold <= rate && !(best <= c.idle) {
+			best = c.idle
 		}
 		if k == 0 {
 			continue
 		}
 		p := curve[k-1]
-		if (p.rate-rate)*(c.rate-rate) < 0 {
-			if h := p.hours + (c.hours-p.hours)*(p.rate-rate)/(p.rate-c.rate); !(best <= h) {
+		if (p.cold-rate)*(c.cold-rate) < 0 {
+			if h := p.idle + (c.idle-p.idle)*(p.cold-rate)/(p.cold-c.cold); !(best <= h) {
 				best = h
 			}
 		}

@@ -76,12 +76,12 @@ func TestReplayAgainstSeconds(t *testing.T) {
 // The carried traces are whole, and the generator does what it says.
 func TestTraces(t *testing.T) {
 	for name, want := range map[string]int{"sporadic": 1529, "periodic": 31211, "bursty": 40786} {
-		calls, err := recorded(name, 1)
+		calls, err := drawRecorded(name, 1)
 		if err != nil || len(calls) != want {
 			t.Errorf("%s: %d calls, want %d: %v", name, len(calls), want, err)
 		}
 		n := 0
-		for _, s := range steps(calls) {
+		for _, s := range callsByInstance(calls) {
 			n += len(s)
 		}
 		if n != want {
@@ -94,7 +94,7 @@ func TestTraces(t *testing.T) {
 	crowded := 0
 	for seed := uint64(1); seed <= 20; seed++ {
 		counts := make(map[int]int)
-		calls := mixture(1, seed)
+		calls := drawMixture(1, seed)
 		for k, at := range calls {
 			if k > 0 && at < calls[k-1] {
 				t.Fatalf("seed %d: calls are not in order", seed)
@@ -128,13 +128,13 @@ func TestTraces(t *testing.T) {
 }
 
 func TestHoursAt(t *testing.T) {
-	curve := []weighed{{10, 1}, {6, 2}, {2, 5}}
+	curve := []coldIdle{{10, 1}, {6, 2}, {2, 5}}
 	for rate, want := range map[float64]float64{12: 1, 10: 1, 8: 1.5, 4: 3.5, 2: 5} {
-		if got := hoursAt(curve, rate); math.Abs(got-want) > 1e-9 {
+		if got := idleAtColdRate(curve, rate); math.Abs(got-want) > 1e-9 {
 			t.Errorf("at %v %%: %v h, want %v", rate, got, want)
 		}
 	}
-	if got := hoursAt(curve, 1); !math.IsNaN(got) {
+	if got := idleAtColdRate(curve, 1); !math.IsNaN(got) {
 		t.Errorf("at 1 %%: %v h, and none has as few cold starts", got)
 	}
 }
@@ -143,19 +143,19 @@ func TestHoursAt(t *testing.T) {
 // than HHP on less idle time, where instances are kept.
 func TestPoliciesOnMixtures(t *testing.T) {
 	fresh := map[string]func() scale.Keeper{}
-	for _, k := range kept {
+	for _, k := range keepPolicies {
 		fresh[k.name] = func() scale.Keeper { return k.make(k.at) }
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		for _, mean := range []float64{0.3, 1} {
-			calls := mixture(mean, seed)
+			calls := drawMixture(mean, seed)
 			for _, of := range []string{"app", "instances"} {
-				hhp, lsth, ours := judge(of, calls, fresh[ground]), judge(of, calls, fresh["lsth-0.5"]),
-					judge(of, calls, fresh["cheapest"])
-				if lsth.rate >= hhp.rate {
+				hhp, lsth, ours := evaluate(of, calls, fresh[reference]), evaluate(of, calls, fresh["lsth-0.5"]),
+					evaluate(of, calls, fresh["cheapest"])
+				if lsth.cold >= hhp.cold {
 					t.Errorf("seed %d, %v of %s: lsth %+v, hybridhistogram %+v", seed, mean, of, lsth, hhp)
 				}
-				if ours.rate >= hhp.rate || of == "instances" && ours.hours >= hhp.hours {
+				if ours.cold >= hhp.cold || of == "instances" && ours.idle >= hhp.idle {
 					t.Errorf("seed %d, %v of %s: cheapest %+v, hybridhistogram %+v", seed, mean, of, ours, hhp)
 				}
 			}
@@ -165,14 +165,14 @@ func TestPoliciesOnMixtures(t *testing.T) {
 
 // Everything that is asked for is said, with what was published beside it.
 func TestFigure16(t *testing.T) {
-	all := observed
-	observed = observed[:1]
-	defer func() { observed = all }()
-	l := newLab(reproduce.Request{Seeds: 1, Parallel: 1})
-	if err := reproduce.Prepare(l, figures, []string{"16"}); err != nil {
+	all := callTraces
+	callTraces = callTraces[:1]
+	defer func() { callTraces = all }()
+	run := newRunner(reproduce.Request{Seeds: 1, Parallel: 1})
+	if err := reproduce.Prepare(run, figures, []string{"16"}); err != nil {
 		t.Fatal(err)
 	}
-	o, err := l.Run(t.Context())
+	o, err := run.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,23 +29,23 @@ type fragments struct {
 }
 
 // figure17 is what is left over of active servers with so many instances.
-func figure17(l *lab) error {
+func figure17(run *runner) error {
 	names := []string{
 		"infless", "batch", "openfaas+", "batch+rs", "infless-release", "infless-balanced", "infless-dense",
 	}
 	var tasks [][]*reproduce.Task
 	for _, system := range names {
-		var line []*reproduce.Task
+		var byCount []*reproduce.Task
 		for _, n := range counts {
-			line = append(line, l.AddTask(fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1,
+			byCount = append(byCount, run.AddTask(fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1,
 				func(ctx context.Context, _ uint64) (any, error) {
-					p, err := large(system)
+					p, err := largeCluster(system)
 					if err != nil {
 						return nil, err
 					}
-					out, rates := p.instances(ctx, n, shares(largeFunctions))
+					out, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
 					f := fragments{}
-					_, f.left, f.servers = p.taken(out)
+					_, f.left, f.servers = p.resources(out)
 					for _, r := range rates {
 						f.served += r
 					}
@@ -53,9 +53,9 @@ func figure17(l *lab) error {
 					return f, nil
 				}))
 		}
-		tasks = append(tasks, line)
+		tasks = append(tasks, byCount)
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var lines []plot.Line
 		for _, system := range names {
 			lines = append(lines, plot.Line{Name: system})
@@ -86,32 +86,32 @@ func figure17(l *lab) error {
 	return nil
 }
 
-func large(system string) (*packing, error) {
-	w, err := newWorld(many(largeFunctions, 0), largeServers)
+func largeCluster(system string) (*planningSystem, error) {
+	w, err := newEnvironment(variedFunctions(largeFunctions, 0), largeServers)
 	if err != nil {
 		return nil, err
 	}
-	return newPacking(w, system)
+	return newPlanningSystem(w, system)
 }
 
 // Published times to schedule an instance and all of them, in ms (Figure 17a, plotting data).
 var published17a = [2][]float64{{.0957, .0965, .0980, .0989, .1009, .1098}, {10.98, 54.88, 109.8, 203.5, 500.7, 956.7}}
 
 // figure17a is how long a plan from nothing takes, on this machine.
-func figure17a(l *lab) error {
+func figure17a(run *runner) error {
 	names := []string{"infless", "infless-balanced", "infless-dense"}
 	type timed struct{ each, all float64 }
 	var tasks [][]*reproduce.Task
 	for _, system := range names {
-		var line []*reproduce.Task
+		var byCount []*reproduce.Task
 		for _, n := range counts {
-			line = append(line, l.AddTask(fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1,
+			byCount = append(byCount, run.AddTask(fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1,
 				func(ctx context.Context, _ uint64) (any, error) {
-					p, err := large(system)
+					p, err := largeCluster(system)
 					if err != nil {
 						return nil, err
 					}
-					_, rates := p.instances(ctx, n, shares(largeFunctions))
+					_, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
 					best := timed{each: -1}
 					for range 5 {
 						began := time.Now()
@@ -124,9 +124,9 @@ func figure17a(l *lab) error {
 					return best, nil
 				}))
 		}
-		tasks = append(tasks, line)
+		tasks = append(tasks, byCount)
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		for c, n := range counts {
 			for k, system := range names {
 				x := tasks[k][c].Results[0].(timed)

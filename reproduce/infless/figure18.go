@@ -21,20 +21,20 @@ var (
 )
 
 // figure18 is what is served for a unit of allocated resources, by numbers of functions and by objectives.
-func figure18(l *lab) error {
+func figure18(run *runner) error {
 	names := []string{"infless", "batch", "openfaas+", "infless-balanced", "infless-dense"}
-	ask := func(key, system string, functions []function) *reproduce.Task {
-		return l.AddTask("throughput for resources, "+key+", by "+system, 3, 1,
+	addTask := func(key, system string, functions []function) *reproduce.Task {
+		return run.AddTask("throughput for resources, "+key+", by "+system, 3, 1,
 			func(ctx context.Context, _ uint64) (any, error) {
-				w, err := newWorld(functions, largeServers)
+				w, err := newEnvironment(functions, largeServers)
 				if err != nil {
 					return nil, err
 				}
-				p, err := newPacking(w, system)
+				p, err := newPlanningSystem(w, system)
 				if err != nil {
 					return nil, err
 				}
-				rates, total := shares(len(functions)), 0.0
+				rates, total := loadShares(len(functions)), 0.0
 				for a := range rates {
 					rates[a] *= 100
 					total += rates[a]
@@ -48,21 +48,21 @@ func figure18(l *lab) error {
 						total -= out.Shed[a]
 					}
 				}
-				resources, _, _ := p.taken(out)
+				resources, _, _ := p.resources(out)
 				return total / resources, nil
 			})
 	}
 	byCount, bySLO := make(map[string][]*reproduce.Task), make(map[string][]*reproduce.Task)
 	for _, system := range names {
 		for _, n := range functionCounts {
-			byCount[system] = append(byCount[system], ask(fmt.Sprint(n, " functions"), system, many(n, 0)))
+			byCount[system] = append(byCount[system], addTask(fmt.Sprint(n, " functions"), system, variedFunctions(n, 0)))
 		}
 		for _, slo := range objectives {
-			bySLO[system] = append(bySLO[system], ask(fmt.Sprint("20 functions at ", slo), system, many(20, slo)))
+			bySLO[system] = append(bySLO[system], addTask(fmt.Sprint("20 functions at ", slo), system, variedFunctions(20, slo)))
 		}
 	}
-	l.Report(func(o *reproduce.Outcome) error {
-		say := func(figure, key string, of map[string][]*reproduce.Task, published map[string][]float64,
+	run.Report(func(o *reproduce.Outcome) error {
+		addRows := func(figure, key string, of map[string][]*reproduce.Task, published map[string][]float64,
 			at func(int) any) {
 			most := 0.0
 			for _, t := range of["infless"] {
@@ -89,8 +89,8 @@ func figure18(l *lab) error {
 				}
 			}
 		}
-		say("18a", "functions", byCount, published18a, func(c int) any { return functionCounts[c] })
-		say("18b", "objective", bySLO, published18b, func(c int) any { return objectives[c] })
+		addRows("18a", "functions", byCount, published18a, func(c int) any { return functionCounts[c] })
+		addRows("18b", "objective", bySLO, published18b, func(c int) any { return objectives[c] })
 		o.Notes = append(o.Notes,
 			"Figure 18: served queries/s divided by allocated resources, a thread counting 64/142 of a per cent of "+
 				"an accelerator; functions have 100 to 400 queries/s. What the cluster has no room for, or nothing "+

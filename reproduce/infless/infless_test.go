@@ -14,7 +14,7 @@ import (
 
 // Beliefs are the published latencies, and what does not run is longer than any objective.
 func TestLatencies(t *testing.T) {
-	w, err := newWorld(osvt, servers)
+	w, err := newEnvironment(osvt, servers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestLatencies(t *testing.T) {
 			t.Errorf("variant %d on %s, %d items: %v, want %v", c.variant, c.part, c.batch, got, c.want)
 		}
 	}
-	for batch := 5; batch <= largest; batch++ {
-		if got := w.Beliefs.Latency(2, on("2 threads + 30 %"), batch, 1); got < never {
+	for batch := 5; batch <= maxBatch; batch++ {
+		if got := w.Beliefs.Latency(2, on("2 threads + 30 %"), batch, 1); got < tooLong {
 			t.Errorf("%d items are believed to run in %v where 4 are the most", batch, got)
 		}
 	}
@@ -58,18 +58,18 @@ func TestStressWithinBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range scenarios {
-		for _, system := range stressed {
-			w, err := newWorld(s.functions, 2)
+		for _, system := range stressSystems {
+			w, err := newEnvironment(s.functions, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.Solver = milp.Solver(solver)
-			p, err := newPacking(w, system)
+			p, err := newPlanningSystem(w, system)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.mix = s.shares
-			most := p.most(t.Context())
+			most := p.maxPlanned(t.Context())
 			if most == 0 {
 				continue // twice the latency is beyond every objective
 			}
@@ -94,21 +94,21 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
-		w, err := newWorld(osvt, servers)
+		w, err := newEnvironment(osvt, servers)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := newPacking(w, system)
+		p, err := newPlanningSystem(w, system)
 		if err != nil {
 			t.Fatal(err)
 		}
 		span := 180 * time.Second
-		run, err := (&experiment.Case{Env: w, System: p.system, FirstRates: p.spread(60), Span: span, PlanDelay: 100 * ms,
+		run, err := (&experiment.Case{Env: w, System: p.system, FirstRates: p.split(60), Span: span, PlanDelay: 100 * ms,
 			Source: func(seed uint64) workload.Source {
-				return workload.Limit(&shuffled{App: workload.App{
+				return workload.Limit(&mixedApps{App: workload.App{
 					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
 					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-				}, draw: workload.Rand(seed, "apps").Float64, shares: p.spread(1)}, serving.Time(span), 1<<30)
+				}, draw: workload.Rand(seed, "apps").Float64, shares: p.split(1)}, serving.Time(span), 1<<30)
 			}, Record: report.Options{}}).Run(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 )
 
 // figures in the order of the paper, with what each wants.
-var figures = []reproduce.Experiment[*lab]{
-	{Figure: reproduce.Figure{Name: "8", Doc: predict.Doc + "; when asked for by name"}, Prepare: func(l *lab) error {
-		return predict.Plan(l.Runner)
+var figures = []reproduce.Experiment[*runner]{
+	{Figure: reproduce.Figure{Name: "8", Doc: predict.Doc + "; when asked for by name"}, Prepare: func(run *runner) error {
+		return predict.Prepare(run.Runner)
 	}, OnRequest: true},
 	{
 		Figure: reproduce.Figure{
@@ -75,9 +75,9 @@ func Paper() reproduce.Paper {
 }
 
 func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
-	l := newLab(r)
-	if err := reproduce.Prepare(l, figures, r.Figures); err != nil {
+	run := newRunner(r)
+	if err := reproduce.Prepare(run, figures, r.Figures); err != nil {
 		return nil, err
 	}
-	return l.Run(ctx)
+	return run.Run(ctx)
 }

@@ -22,7 +22,7 @@ func (starting) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { re
 // Planner, router and scaler of infless together, on the paper's cluster: from nothing up a step and down again, to
 // nothing when nobody calls, and a query after that is answered.
 func TestServerless(t *testing.T) {
-	w, err := newWorld(osvt, servers)
+	w, err := newEnvironment(osvt, servers)
 	if err != nil {
 		t.Fatal(err)
 	}

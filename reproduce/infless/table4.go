@@ -10,23 +10,23 @@ var published4 = map[string][3]float64{
 }
 
 // table4 is what 100 queries/s take that are answered in time, over all traces.
-func table4(l *lab) error {
-	tasks := l.trailed(entrants)
-	l.Report(func(o *reproduce.Outcome) error {
+func table4(run *runner) error {
+	tasks := run.traceTasks(contenders)
+	run.Report(func(o *reproduce.Outcome) error {
 		for a := range len(applications) + 1 {
 			name, from, to := "both", 0, len(applications)
 			if a < len(applications) {
 				name, from, to = applications[a].name, a, a+1
 			}
 			at := setting("application", name)
-			for e, x := range entrants {
+			for e, x := range contenders {
 				var cpus, gpus, dollars []float64
-				for s := range l.Seeds {
+				for s := range run.Seeds {
 					// The mean over applications and traces of what each takes.
 					threads, percent, n := 0.0, 0.0, float64((to-from)*len(traceNames))
 					for _, app := range tasks[from:to] {
 						for _, t := range app[e] {
-							f := t.Results[s].(*followed)
+							f := t.Results[s].(*traceRun)
 							threads += f.threads / f.inTime * 100 / n
 							percent += f.percent / 100 / f.inTime * 100 / n
 						}

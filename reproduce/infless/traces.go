@@ -14,15 +14,15 @@ import (
 // Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact,
 // whose runs have 200 steps), and stretch them to a peak.
 const (
-	mean     = 10
-	step     = 9 * time.Second
-	steps200 = 200
+	minutesPerStep = 10
+	stepSpan       = 9 * time.Second
+	traceSteps     = 200
 )
 
 var traceNames = []string{"sporadic", "periodic", "bursty"}
 
-// hourly reads a carried trace: calls by minute.
-func hourly(name string) (out []int, err error) {
+// callsByMinute reads a carried trace: calls by minute.
+func callsByMinute(name string) (out []int, err error) {
 	file := "trace_" + name + ".csv"
 	rows, err := data.Records(file, "hour", "counts")
 	if err != nil {
@@ -40,15 +40,15 @@ func hourly(name string) (out []int, err error) {
 	return out, nil
 }
 
-// relative is the load of the first steps of a trace in parts of their peak.
-func relative(name string, n int) ([]float64, error) {
-	minutes, err := hourly(name)
+// relativeLoad is the load of the first steps of a trace in parts of their peak.
+func relativeLoad(name string, n int) ([]float64, error) {
+	minutes, err := callsByMinute(name)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, min(n, len(minutes)/mean))
+	out := make([]float64, min(n, len(minutes)/minutesPerStep))
 	for k := range out {
-		for _, c := range minutes[k*mean : (k+1)*mean] {
+		for _, c := range minutes[k*minutesPerStep : (k+1)*minutesPerStep] {
 			out[k] += float64(c)
 		}
 	}
@@ -59,8 +59,8 @@ func relative(name string, n int) ([]float64, error) {
 	return out, nil
 }
 
-// follow makes Poisson arrivals for every app that follow a relative load, each app by itself.
-func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint64) workload.Source, error) {
+// arrivalsAlong makes Poisson arrivals for every app that follow a relative load, each app by itself.
+func arrivalsAlong(load []float64, peaks []float64, step time.Duration) (func(seed uint64) workload.Source, error) {
 	rates := make([]*workload.Rate, len(peaks))
 	for a, peak := range peaks {
 		points := make([]workload.Point, len(load)+1)
@@ -98,7 +98,7 @@ const (
 	coldWait = 20 * time.Second
 )
 
-// starts is how long an instance of a model takes to start.
-func starts(model string) time.Duration {
+// startTime is how long an instance of a model takes to start.
+func startTime(model string) time.Duration {
 	return bareStart + time.Duration(megabytes[model]/loadsASecond*float64(time.Second))
 }

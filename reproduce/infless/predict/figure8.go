@@ -27,24 +27,24 @@ var (
 // Doc says what the figure shows.
 const Doc = "predicted against measured latency of twelve ONNX networks, every configuration; of this machine"
 
-// Plan has the figure measured and said. It measures times, and is for a machine that does nothing else: it is one
+// Prepare has the figure measured and said. It measures times, and is for a machine that does nothing else: it is one
 // task, because networks that are measured at once measure each other.
-func Plan(l *reproduce.Runner) error {
-	if l.Runtime == nil {
+func Prepare(run *reproduce.Runner) error {
+	if run.Runtime == nil {
 		return errors.New("figure 8 runs networks on ONNX Runtime, which it was not given")
 	}
-	all := l.AddTask("predicting networks", 1, 1, func(ctx context.Context, _ uint64) (any, error) {
-		rt, err := l.Runtime()
+	all := run.AddTask("predicting networks", 1, 1, func(ctx context.Context, _ uint64) (any, error) {
+		rt, err := run.Runtime()
 		if err != nil {
 			return nil, err
 		}
-		return Measure(ctx, rt, zoo.Networks(), l.Progress)
+		return Measure(ctx, rt, zoo.Networks(), run.Progress)
 	})
-	l.Report(func(o *reproduce.Outcome) error {
-		if err := sayTheirs(o); err != nil {
+	run.Report(func(o *reproduce.Outcome) error {
+		if err := addAuthors(o); err != nil {
 			return err
 		}
-		say(o, all.Results[0].([]Network))
+		addOurs(o, all.Results[0].([]Network))
 		return nil
 	})
 	return nil
@@ -113,7 +113,7 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	if err != nil {
 		return nil, err
 	}
-	got, err := operators.Predict(ctx, c, path, batches, threads)
+	predicted, err := operators.Predict(ctx, c, path, batches, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -126,15 +126,15 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	if err != nil {
 		return nil, err
 	}
-	pairs := make([]Pair, len(got.Predictions))
-	for i, p := range got.Predictions {
+	pairs := make([]Pair, len(predicted.Predictions))
+	for i, p := range predicted.Predictions {
 		pairs[i] = Pair{p, operators.Quieter(before[i], after[i]), written.Predictions[i].Sequential.Typical}
 	}
 	return pairs, nil
 }
 
-// say gives the errors of every network, and of all configurations together.
-func say(o *reproduce.Outcome, networks []Network) {
+// addOurs gives the errors of every network, and of all configurations together.
+func addOurs(o *reproduce.Outcome, networks []Network) {
 	var all []Pair
 	for _, n := range networks {
 		all = append(all, n.Pairs...)
@@ -146,7 +146,7 @@ func say(o *reproduce.Outcome, networks []Network) {
 	for i, set := range sets {
 		of := func(p *Pair) bool { return i == 0 || p.Threads == threads[i-1] }
 		for _, n := range append(slices.Clone(networks), Network{"all networks", all}) {
-			sayOne(o, n, set, of)
+			addNetwork(o, n, set, of)
 		}
 	}
 	o.Notes = append(o.Notes,
@@ -157,8 +157,8 @@ func say(o *reproduce.Outcome, networks []Network) {
 		"On the safe side: the share of configurations that take no longer than predicted with the offset of 10 %.")
 }
 
-// sayOne gives the errors of a network over some of its configurations.
-func sayOne(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
+// addNetwork gives the errors of a network over some of its configurations.
+func addNetwork(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
 	var err, parallel, written, safe []float64
 	for i := range n.Pairs {
 		p := &n.Pairs[i]

@@ -10,8 +10,8 @@ import (
 //go:embed data/predictions.csv
 var predictionsFile []byte
 
-// theirs is a prediction of the authors' with what they measured.
-type theirs struct {
+// authorsPrediction is a prediction of the authors' with what they measured.
+type authorsPrediction struct {
 	model             string
 	predicted, actual float64 // ms
 }
@@ -20,25 +20,25 @@ type theirs struct {
 // than a tenth too low (a fifth for MobileNet), so that no other mean was possible.
 var published = map[string]float64{"resnet-50": 0.0858, "mobilenet": 0.078, "lstm-2365": 0.0974}
 
-func predictions() ([]theirs, error) {
+func predictions() ([]authorsPrediction, error) {
 	lines, err := reproduce.Records("predictions.csv", predictionsFile, "model", "cpu_threads", "gpu_percent", "batch",
 		"predicted_ms", "actual_ms")
 	if err != nil {
 		return nil, err
 	}
-	var out []theirs
+	var out []authorsPrediction
 	for n, l := range lines {
 		v, err := reproduce.Numbers("predictions.csv", n, l[4:])
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, theirs{l[0], v[0], v[1]})
+		out = append(out, authorsPrediction{l[0], v[0], v[1]})
 	}
 	return out, nil
 }
 
-// sayTheirs gives the mean error of each of their models over everything that they measured.
-func sayTheirs(o *reproduce.Outcome) error {
+// addAuthors gives the mean error of each of their models over everything that they measured.
+func addAuthors(o *reproduce.Outcome) error {
 	all, err := predictions()
 	if err != nil {
 		return err

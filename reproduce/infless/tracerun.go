@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// entrant is a system in an experiment.
-type entrant struct {
+// contender is a system in an experiment.
+type contender struct {
 	name, system string
 	// offset is the factor on what is believed of execution times: INFless adds a tenth to its predictions (§3.3).
 	offset float64
@@ -25,35 +25,35 @@ type entrant struct {
 	linger time.Duration
 	// percent leaves only parts with so much of an accelerator; 0 leaves all.
 	percent int
-	// instant is with starts that take no time.
-	instant bool
-	bound   kind
+	// instantStarts is with starts that take no time.
+	instantStarts bool
+	bound         batchRule
 }
 
-// kind of what a linear program may choose from for a system.
-type kind uint8
+// batchRule of what a linear program may choose from for a system.
+type batchRule uint8
 
 const (
-	builtIn kind = iota // batches of at most half the objective (Eq. 1)
-	onTop               // batches of at most the objective
-	single              // one query at a time on two threads and 10 %
+	halfObjective  batchRule = iota // batches of at most half the objective (Eq. 1)
+	wholeObjective                  // batches of at most the objective
+	singleQuery                     // one query at a time on two threads and 10 %
 )
 
 const predictionOffset = 1.1
 
-// entrants are the systems of Figures 12, 15 and Table 4, and ours.
-var entrants = []entrant{
-	{name: "openfaas+", system: "openfaas+", bound: single},
-	{name: "batch", system: "batch", bound: onTop},
-	{name: "batch on 50 %", system: "batch", bound: onTop, percent: 50}, // as in the authors' own runs
+// contenders are the systems of Figures 12, 15 and Table 4, and ours.
+var contenders = []contender{
+	{name: "openfaas+", system: "openfaas+", bound: singleQuery},
+	{name: "batch", system: "batch", bound: wholeObjective},
+	{name: "batch on 50 %", system: "batch", bound: wholeObjective, percent: 50}, // as in the authors' own runs
 	{name: "infless", system: "infless", offset: predictionOffset},
 	// as the baselines
 	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive},
 	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
 }
 
-func named(name string) entrant {
-	for _, e := range entrants {
+func contenderNamed(name string) contender {
+	for _, e := range contenders {
 		if e.name == name {
 			return e
 		}
@@ -77,53 +77,53 @@ func resnet(slo time.Duration) application {
 	return application{"ResNet-50", []function{{"resnet-50", slo}}, 200}
 }
 
-// followed is what a system made of an application that follows a trace.
-type followed struct {
+// traceRun is what a system made of an application that follows a trace.
+type traceRun struct {
 	offered, inTime  float64
 	threads, percent float64    // thread seconds, and seconds of a per cent of an accelerator
 	bound            float64    // queries for a GFLOP, as a linear program allows
-	parts            [3]float64 // sums over served queries in ms: waiting for a start, queueing, execution
+	components       [3]float64 // sums over served queries in ms: waiting for a start, queueing, execution
 	served           float64
-	held             []float64 // GFLOP/s occupied, by step
+	occupied         []float64 // GFLOP/s occupied, by step
 }
 
 // Of both kinds of resources (the authors' release): GFLOP/s of a thread and of a per cent of an accelerator.
 const perThread, perPercent = 64, 142
 
-func (f *followed) resources() float64 { return perThread*f.threads + perPercent*f.percent }
+func (f *traceRun) resources() float64 { return perThread*f.threads + perPercent*f.percent }
 
 // efficiency is queries in time for what is occupied, in queries/s for a GFLOP/s.
-func (f *followed) efficiency() float64 { return f.inTime / f.resources() }
+func (f *traceRun) efficiency() float64 { return f.inTime / f.resources() }
 
 // violations are in per cent.
-func (f *followed) violations() float64 { return 100 * (1 - f.inTime/f.offered) }
+func (f *traceRun) violations() float64 { return 100 * (1 - f.inTime/f.offered) }
 
-// instant is machines on which a start takes no time.
-type instant struct{ truth.Model }
+// instantLoads is machines on which a start takes no time.
+type instantLoads struct{ truth.Model }
 
 // Load implements truth.Model.
-func (instant) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 1 }
+func (instantLoads) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 1 }
 
 // planDelay is about what the authors measured for a plan of some tens of instances (§5.3).
 const planDelay = 20 * time.Millisecond
 
-// follows has a system serve an application along a trace.
-func (l *lab) follows(e entrant, a application, trace string) *reproduce.Task {
+// simulationTask has a system serve an application along a trace.
+func (run *runner) simulationTask(e contender, a application, trace string) *reproduce.Task {
 	key := fmt.Sprintf("%s by %s, %s", a.name, e.name, trace)
 	if len(a.functions) > 0 {
 		key += fmt.Sprint(", ", a.functions[0].slo)
 	}
-	return l.AddTask(key, int(a.peak)*len(a.functions)/50, l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		return followOne(ctx, e, a, trace, l.steps, seed)
+	return run.AddTask(key, int(a.peak)*len(a.functions)/50, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+		return simulate(ctx, e, a, trace, run.steps, seed)
 	})
 }
 
-func followOne(ctx context.Context, e entrant, a application, trace string, steps int, seed uint64) (*followed, error) {
-	load, err := relative(trace, steps)
+func simulate(ctx context.Context, e contender, a application, trace string, steps int, seed uint64) (*traceRun, error) {
+	load, err := relativeLoad(trace, steps)
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWorld(a.functions, servers)
+	w, err := newEnvironment(a.functions, servers)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +132,9 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 		peaks[k], first[k] = a.peak, a.peak*load[0]
 	}
 	c := &experiment.Case{
-		Env: w, Span: time.Duration(len(load)) * step, FirstRates: first, PlanDelay: planDelay, NoReport: true,
+		Env: w, Span: time.Duration(len(load)) * stepSpan, FirstRates: first, PlanDelay: planDelay, NoReport: true,
 	}
-	if c.Source, err = follow(load, peaks, step); err != nil {
+	if c.Source, err = arrivalsAlong(load, peaks, stepSpan); err != nil {
 		return nil, err
 	}
 	if c.System, err = systems.Get(e.system); err != nil {
@@ -142,20 +142,20 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 	}
 	c.System.Options.Packing.Latency = e.offset
 	c.System.Options.Packing.Percent = max(c.System.Options.Packing.Percent, e.percent)
-	if e.instant {
-		happens := w.Truth
+	if e.instantStarts {
+		machines := w.Truth
 		w.Truth = func(r *rand.Rand) (truth.Model, error) {
-			m, err := happens(r)
-			return instant{m}, err
+			m, err := machines(r)
+			return instantLoads{m}, err
 		}
 	}
 	if e.linger > 0 {
 		c.System.Options.Keeping.Linger = e.linger
 	}
-	out := &followed{}
+	out := &traceRun{}
 	by := make([]float64, len(a.functions))
-	k := newWatcher(w.Spec, step)
-	c.OnStep = k.watch
+	k := newWatcher(w.Spec, stepSpan)
+	c.OnStep = k.onStep
 	c.OnOutcome = func(o *report.Outcome) {
 		out.offered++
 		by[o.App]++
@@ -163,11 +163,11 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 			out.inTime++
 		}
 		if o.Outcome == serving.Served {
-			total, cold := o.Done.Sub(o.Arrived), k.cold(serving.StageID(o.App), o.Arrived)
+			total, cold := o.Done.Sub(o.Arrived), k.startWait(serving.StageID(o.App), o.Arrived)
 			out.served++
-			out.parts[0] += millis(min(cold, o.Queue))
-			out.parts[1] += millis(max(o.Queue-cold, 0))
-			out.parts[2] += millis(total - o.Queue)
+			out.components[0] += millis(min(cold, o.Queue))
+			out.components[1] += millis(max(o.Queue-cold, 0))
+			out.components[2] += millis(total - o.Queue)
 		}
 	}
 	r, err := c.Run(ctx, seed)
@@ -175,17 +175,17 @@ func followOne(ctx context.Context, e entrant, a application, trace string, step
 		return nil, err
 	}
 	out.threads, out.percent = r.Usage.Threads.Seconds(), r.Usage.Percent.Seconds()
-	out.held = k.steps(len(load))
-	out.bound, err = allowed(e, a.functions, by)
+	out.occupied = k.meansBySteps(len(load))
+	out.bound, err = efficiencyBound(e, a.functions, by)
 	return out, err
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(ms) }
 
-// allowed is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear
+// efficiencyBound is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear
 // program over them that has as many resources as it wants chooses for each function what serves most for them.
-func allowed(e entrant, functions []function, queries []float64) (float64, error) {
-	all, err := latencies()
+func efficiencyBound(e contender, functions []function, queries []float64) (float64, error) {
+	all, err := readLatencies()
 	if err != nil {
 		return 0, err
 	}
@@ -196,15 +196,15 @@ func allowed(e entrant, functions []function, queries []float64) (float64, error
 		}
 		best := 0.0
 		for p, batches := range all[f.model] {
-			if e.bound == single && p != (part{2, 10}) || e.percent > 0 && p.percent != e.percent {
+			if e.bound == singleQuery && p != (instanceSize{2, 10}) || e.percent > 0 && p.percent != e.percent {
 				continue
 			}
 			for b, t := range batches {
 				up, ok := float64(b)/t.Seconds(), t <= f.slo
 				switch e.bound {
-				case single:
+				case singleQuery:
 					ok = ok && b == 1
-				case builtIn:
+				case halfObjective:
 					_, up, ok = planner.Bounds(b, t, f.slo, true)
 				}
 				if ok {

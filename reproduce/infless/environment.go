@@ -30,10 +30,10 @@ const (
 	threadPrice, acceleratorPrice  = 0.034, 2.5
 )
 
-// newWorld makes a cluster of so many servers, with parts of every size that was measured, that serves functions.
+// newEnvironment makes a cluster of so many servers, with parts of every size that was measured, that serves functions.
 // Latencies are those published, and nothing about their scatter was: what happens is what is believed.
-func newWorld(functions []function, servers int) (*experiment.Environment, error) {
-	all, err := latencies()
+func newEnvironment(functions []function, servers int) (*experiment.Environment, error) {
+	all, err := readLatencies()
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func newWorld(functions []function, servers int) (*experiment.Environment, error
 		Name: "server", Cores: threads, Accelerators: accelerators, PricePerHour: threads*threadPrice +
 			accelerators*acceleratorPrice,
 	}}}
-	devices := make(map[part]serving.DeviceTypeID)
-	for _, p := range parts(all) {
+	devices := make(map[instanceSize]serving.DeviceTypeID)
+	for _, p := range instanceSizes(all) {
 		devices[p] = serving.DeviceTypeID(len(spec.DeviceTypes))
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
 			Name: fmt.Sprintf("%d threads + %d %%", p.threads, p.percent), Part: true, Cores: p.threads,
@@ -64,14 +64,14 @@ func newWorld(functions []function, servers int) (*experiment.Environment, error
 		spec.Stages = append(spec.Stages, serving.Stage{
 			Name: name, App: serving.AppID(a), Variants: []serving.VariantID{variant},
 		})
-		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: stage, Accuracy: 1, MaxBatch: largest})
-		points := all[f.model].points(variant, func(p part) serving.DeviceTypeID { return devices[p] })
+		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: stage, Accuracy: 1, MaxBatch: maxBatch})
+		points := all[f.model].points(variant, func(p instanceSize) serving.DeviceTypeID { return devices[p] })
 		if len(points) == 0 {
 			return nil, fmt.Errorf("infless: nothing is carried of function %q", f.model)
 		}
 		m.Latency = append(m.Latency, points...)
 		for _, d := range devices {
-			m.Load = append(m.Load, serving.LoadPoint{Variant: variant, DeviceType: d, Load: starts(f.model)})
+			m.Load = append(m.Load, serving.LoadPoint{Variant: variant, DeviceType: d, Load: startTime(f.model)})
 		}
 		out.Apps = append(out.Apps, report.AppInfo{Name: name, BestAccuracy: 1, SLO: spec.Apps[a].SLO})
 	}
@@ -81,10 +81,10 @@ func newWorld(functions []function, servers int) (*experiment.Environment, error
 	if out.Beliefs, err = profile.NewTable(spec, m, profile.Mean); err != nil {
 		return nil, err
 	}
-	happens, err := truth.NewTable(spec, m, truth.Lognormal, nil)
+	machines, err := truth.NewTable(spec, m, truth.Lognormal, nil)
 	if err != nil {
 		return nil, err
 	}
-	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.WithRand(r), nil }
+	out.Truth = func(r *rand.Rand) (truth.Model, error) { return machines.WithRand(r), nil }
 	return out, nil
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// lab is where figures say what they want.
-type lab struct {
+// runner is where figures say what they want.
+type runner struct {
 	*reproduce.Runner
 	steps int // of the traces that runs follow
 }
 
-func newLab(r reproduce.Request) *lab { return &lab{Runner: reproduce.NewRunner(r), steps: steps200} }
+func newRunner(r reproduce.Request) *runner {
+	return &runner{Runner: reproduce.NewRunner(r), steps: traceSteps}
+}
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
@@ -41,10 +43,10 @@ func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot
 	})
 }
 
-// many makes so many functions of the five models: each with another objective, from three quarters of its own up to
+// variedFunctions makes so many functions of the five models: each with another objective, from three quarters of its own up to
 // one and a half of it (§5.3 varies them without saying how), or all with the given one, stretched likewise for models
 // of shorter objectives.
-func many(n int, slo time.Duration) (out []function) {
+func variedFunctions(n int, slo time.Duration) (out []function) {
 	models := []function{osvt[0], qa[0], osvt[1], qa[1], osvt[2]}
 	for k := range n {
 		f := models[k%len(models)]
@@ -58,8 +60,8 @@ func many(n int, slo time.Duration) (out []function) {
 	return out
 }
 
-// shares are how the load is spread over functions: as 1 to 4 over and over, whatever they are.
-func shares(n int) []float64 {
+// loadShares are how the load is spread over functions: as 1 to 4 over and over, whatever they are.
+func loadShares(n int) []float64 {
 	out := make([]float64, n)
 	for k := range out {
 		out[k] = float64(1 + k*7%4)
