@@ -15,7 +15,7 @@ import (
 // What is carried is what the authors published: 46 variants of 9 families on 40 devices, and traces of so many
 // queries.
 func TestNumbers(t *testing.T) {
-	spec, m, err := table(1)
+	spec, m, err := readProfile(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s: %+v", spec.Variants[p.Variant].Name, p)
 		}
 	}
-	all, err := traces(spec, "")
+	all, err := readTraces(spec, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s: windows hold %v queries of %d", x.name, sums, x.total())
 		}
 	}
-	names, slos, err := objectives(spec)
+	names, slos, err := readObjectives(spec)
 	if err != nil || fmt.Sprint(names) != "[1 1.5 2.1 2.5 3 3.5]" {
 		t.Fatal(names, err)
 	}
@@ -56,7 +56,7 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"clipper-ht", "clipper-ha", "sommelier"} {
-		if p, err := placement(spec, name); err != nil || len(p) != 40 {
+		if p, err := readPlacement(spec, name); err != nil || len(p) != 40 {
 			t.Errorf("%s: %d placements, %v", name, len(p), err)
 		}
 	}
@@ -64,11 +64,11 @@ func TestNumbers(t *testing.T) {
 
 // Arrivals keep the counts of every second, are in order, and follow from the seed.
 func TestArrivals(t *testing.T) {
-	spec, _, err := table(1)
+	spec, _, err := readProfile(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := traces(spec, "")
+	all, err := readTraces(spec, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,16 +112,16 @@ func TestArrivals(t *testing.T) {
 // BenchmarkTrace simulates the 290-second trace of 75,253 queries under a plan that stays: ns/query is what the
 // simulator costs without planning.
 func BenchmarkTrace(b *testing.B) {
-	w, err := world(nil, setup{})
+	w, err := newEnvironment(nil, setup{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	all, err := traces(w.Spec, "")
+	all, err := readTraces(w.Spec, "")
 	if err != nil {
 		b.Fatal(err)
 	}
 	x := all[0]
-	hosts, err := placement(w.Spec, "clipper-ht")
+	hosts, err := readPlacement(w.Spec, "clipper-ht")
 	if err != nil {
 		b.Fatal(err)
 	}

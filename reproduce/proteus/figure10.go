@@ -31,8 +31,8 @@ var sizes = []struct {
 // demands per size, up to all that the fleet carries.
 const demands = 4
 
-// solving is what planning took at one size.
-type solving struct {
+// solveStats is what planning took at one size.
+type solveStats struct {
 	columns, rows int
 	nodes         []float64
 	gaps          []float64
@@ -42,17 +42,17 @@ type solving struct {
 // figure10 is §6.8. What a solve takes depends on the machine: the rows hold what does not, the nodes of the search,
 // the size of the program and the gap that was reached; BenchmarkPlan measures the time, and the note here says what it
 // was.
-func figure10(l *lab) error {
+func figure10(run *runner) error {
 	var tasks []*task
 	for _, x := range sizes {
-		tasks = append(tasks, l.do("planning for "+x.what, 400_000*x.types/9, 1,
+		tasks = append(tasks, run.addTask("planning for "+x.what, 400_000*x.types/9, 1,
 			func(ctx context.Context, _ uint64) (any, error) {
-				return l.solve(ctx, x.scale, x.variants, x.types)
+				return run.solve(ctx, x.scale, x.variants, x.types)
 			}))
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		for i, x := range sizes {
-			s := tasks[i].Results[0].(*solving)
+			s := tasks[i].Results[0].(*solveStats)
 			setting := map[string]string{
 				"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants),
 				"query types": strconv.Itoa(x.types),
@@ -78,8 +78,8 @@ func figure10(l *lab) error {
 }
 
 // solve plans for demands up to what the fleet carries.
-func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, error) {
-	spec, m, err := table(scale)
+func (run *runner) solve(ctx context.Context, scale, variants, types int) (*solveStats, error) {
+	spec, m, err := readProfile(scale)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 	if err != nil {
 		return nil, err
 	}
-	count := &counting{Solver: l.Solver}
+	count := &countingSolver{Solver: run.Solver}
 	mix := make([]float64, types)
 	for a := range mix {
 		mix[a] = 1 / float64(a+1) // Zipf, as the paper spreads queries over types (§6.1.3)
@@ -108,7 +108,7 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 		multiple = min(multiple, most.Capacity[a]/mix[a])
 	}
 	p.Options.Goal = proteus.Accuracy
-	out := &solving{}
+	out := &solveStats{}
 	for n := range demands {
 		rates := make([]float64, types)
 		for a := range rates {
@@ -143,19 +143,19 @@ func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
 		// Its own variants, so that no type is without.
 		for _, v := range spec.Stages[a%families].Variants {
 			if len(spec.Stages[s].Variants) == 0 || len(spec.Variants) < variants {
-				vary(spec, m, v, s, r)
+				addVariantLike(spec, m, v, s, r)
 			}
 		}
 	}
 	for n := 0; len(spec.Variants) < variants; n++ {
 		s := serving.StageID(n % types)
 		of := spec.Stages[s].Variants
-		vary(spec, m, of[r.IntN(len(of))], s, r)
+		addVariantLike(spec, m, of[r.IntN(len(of))], s, r)
 	}
 }
 
-// vary adds a variant like v to a stage.
-func vary(spec *serving.Spec, m *serving.Measurements, v serving.VariantID, s serving.StageID, r *rand.Rand) {
+// addVariantLike adds a variant like v to a stage.
+func addVariantLike(spec *serving.Spec, m *serving.Measurements, v serving.VariantID, s serving.StageID, r *rand.Rand) {
 	x := spec.Variants[v]
 	factor := 0.7 + 0.6*r.Float64()
 	id := serving.VariantID(len(spec.Variants))

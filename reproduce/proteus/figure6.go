@@ -38,21 +38,21 @@ const batchingSpan = 60 * time.Second
 
 // figure6 is §6.4: one plan, never changed, under arrivals of three kinds and three batchers. The paper shows one load,
 // which it does not name; here are six.
-func figure6(l *lab) error {
-	w, err := l.world(setup{})
+func figure6(run *runner) error {
+	w, err := run.environment(setup{})
 	if err != nil {
 		return err
 	}
-	mix := l.trace(lightTrace).mean()
-	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: l.Solver, Batches: batches})
+	mix := run.trace(lightTrace).mean()
+	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: run.Solver, Batches: batches})
 	if err != nil {
 		return err
 	}
-	doubled := make([]float64, len(mix))
+	fourfold := make([]float64, len(mix))
 	for a := range mix {
-		doubled[a] = 4 * mix[a]
+		fourfold[a] = 4 * mix[a]
 	}
-	fixed, err := planner.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: doubled})
+	fixed, err := planner.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: fourfold})
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func figure6(l *lab) error {
 	for _, p := range processes {
 		for _, load := range loads {
 			for _, b := range batchers {
-				tasks[fmt.Sprint(p.name, load, b)] = l.batching(w, fixed, p.name, p.gaps, load, b)
+				tasks[fmt.Sprint(p.name, load, b)] = run.batching(w, fixed, p.name, p.gaps, load, b)
 			}
 		}
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 6: SLO violations (%) by load", Columns: 3}
 		for _, p := range processes {
 			lines := make([]plot.Line, len(batchers))
@@ -106,14 +106,14 @@ func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
 
 // batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another
 // lacks.
-func (l *lab) batching(w *experiment.Environment, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
+func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
 	load int, batcher string) *task {
 	s := systems.System{
 		Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed",
 	}
 	key := fmt.Sprintf("%s on %s arrivals at %d %%", batcher, process, load)
 	total := sum(fixed.Capacity) * batchingSpan.Seconds()
-	return l.do(key, int(total), max(l.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
+	return run.addTask(key, int(total), max(run.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
 		var all []workload.Arrival
 		for a := range w.Spec.Apps {
 			g, err := gaps()

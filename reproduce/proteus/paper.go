@@ -8,7 +8,7 @@ import (
 )
 
 // figures in the order of the paper, with what each wants.
-var figures = []reproduce.Experiment[*lab]{
+var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
 			Name: "4", Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the " +
@@ -44,14 +44,14 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	if r.Solver == nil {
 		return nil, errors.New("the experiments of proteus need a solver of integer programs")
 	}
-	l, err := newLab(r)
+	run, err := newRunner(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := reproduce.Prepare(l, figures, r.Figures); err != nil {
+	if err := reproduce.Prepare(run, figures, r.Figures); err != nil {
 		return nil, err
 	}
-	return l.Run(ctx)
+	return run.Run(ctx)
 }
 
 // row begins a row of this paper.
@@ -61,8 +61,8 @@ func row(figure, system, quantity, unit string, setting map[string]string) repro
 	}
 }
 
-// totals are the quantities of §6.2 of one system in one setting. published gives those that are known, by quantity.
-func totals(o *reproduce.Outcome, figure string, t *task, label string, setting map[string]string,
+// addTotals are the quantities of §6.2 of one system in one setting. published gives those that are known, by quantity.
+func addTotals(o *reproduce.Outcome, figure string, t *task, label string, setting map[string]string,
 	published map[string]float64, source string) {
 	add := func(quantity, unit string, f func(*result) float64) {
 		r := row(figure, label, quantity, unit, setting)

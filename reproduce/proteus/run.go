@@ -45,10 +45,10 @@ const (
 	// planDelay is how long a plan takes from question to answer: what the solver was measured to need on one core at
 	// gap 0.5 % (BenchmarkPlan), rounded up.
 	planDelay = time.Second
-	// firstWindow is what the first plan knows of the demand: the rate of the first seconds.
-	firstWindow = 10
-	// width of the windows over which the authors take accuracy's largest drop, in seconds.
-	width = 10
+	// firstWindowSeconds is what the first plan knows of the demand: the rate of the first seconds.
+	firstWindowSeconds = 10
+	// windowSeconds of the windows over which the authors take accuracy's largest drop, in seconds.
+	windowSeconds = 10
 )
 
 // system returns a system by name, or stops the program: the names are this package's own.
@@ -65,28 +65,28 @@ func system(name string) systems.System {
 func newJob(w *experiment.Environment, s systems.System, t *trace) *job {
 	j := &job{label: s.Name, trace: t}
 	j.Case = experiment.Case{
-		Env: w, System: s, Span: t.span(), PlanDelay: planDelay, FirstRates: t.windows(firstWindow)[0],
+		Env: w, System: s, Span: t.span(), PlanDelay: planDelay, FirstRates: t.windows(firstWindowSeconds)[0],
 		Record: report.Options{Exact: 1},
 	}
 	if s.Scaler == "fixed" {
-		j.FirstRates = t.peak(firstWindow)
+		j.FirstRates = t.peak(firstWindowSeconds)
 	}
 	return j
 }
 
-// run simulates a job with one seed.
-func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
+// simulate simulates a job with one seed.
+func (j *job) simulate(ctx context.Context, seed uint64) (*result, error) {
 	arrivals, err := j.trace.arrivals(seed)
 	if err != nil {
 		return nil, err
 	}
 	c := j.Case
 	c.Source = func(uint64) workload.Source { return workload.FromSlice(arrivals) }
-	tardy := 0
+	lateCount := 0
 	// A rest of a few seconds at the end belongs to the window before: its mean would be that of a few queries.
-	windows := make([]window, j.trace.count())
+	windows := make([]window, j.trace.windowCount())
 	c.OnOutcome = func(o *report.Outcome) {
-		at := &windows[min(int(o.Arrived.Seconds())/width, len(windows)-1)]
+		at := &windows[min(int(o.Arrived.Seconds())/windowSeconds, len(windows)-1)]
 		at.offered++
 		if o.Outcome != serving.Served {
 			return
@@ -95,7 +95,7 @@ func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
 		at.accuracy += o.Accuracy
 		switch {
 		case j.late > 0 && o.Done.Sub(o.Arrived) > j.late:
-			tardy++
+			lateCount++
 		case j.late > 0 || !o.Late():
 			at.inTime++
 		}
@@ -107,7 +107,7 @@ func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
 	all := &r.Report.Overall
 	out := &result{Run: r, violations: all.ViolationRatio, throughput: all.Throughput}
 	if j.late > 0 {
-		out.violations = float64(all.Offered-all.Served+int64(tardy)) / float64(max(all.Offered, 1))
+		out.violations = float64(all.Offered-all.Served+int64(lateCount)) / float64(max(all.Offered, 1))
 	}
 	if all.EffectiveAccuracy != nil {
 		out.accuracy = *all.EffectiveAccuracy

@@ -21,11 +21,11 @@ import (
 type trace struct {
 	name   string
 	counts [][]int // by AppID, then by second
-	from   string  // folder of the authors' arrival times; empty draws them
+	folder string  // folder of the authors' arrival times; empty draws them
 }
 
-// traces reads those that are carried, in the order of the file.
-func traces(spec *serving.Spec, folder string) ([]*trace, error) {
+// readTraces reads those that are carried, in the order of the file.
+func readTraces(spec *serving.Spec, folder string) ([]*trace, error) {
 	rows, err := reproduce.Records("data/arrivals.csv", arrivalsCSV, "trace", "family", "queries_by_second")
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func traces(spec *serving.Spec, folder string) ([]*trace, error) {
 		if len(out) == 0 || out[len(out)-1].name != r[0] {
 			t := &trace{name: r[0], counts: make([][]int, len(spec.Apps))}
 			if folder != "" {
-				t.from = filepath.Join(folder, r[0])
+				t.folder = filepath.Join(folder, r[0])
 			}
 			out = append(out, t)
 		}
@@ -93,10 +93,10 @@ func (t *trace) windows(width int) [][]float64 {
 	return out
 }
 
-// tens are windows of ten seconds; a rest of less than five belongs to the last of them, as in a run's windows.
-func (t *trace) tens() [][]float64 { return t.windows(width)[:t.count()] }
+// tenSecondWindows are windows of ten seconds; a rest of less than five belongs to the last of them, as in a run's windows.
+func (t *trace) tenSecondWindows() [][]float64 { return t.windows(windowSeconds)[:t.windowCount()] }
 
-func (t *trace) count() int { return max(1, (t.seconds()+width/2)/width) }
+func (t *trace) windowCount() int { return max(1, (t.seconds()+windowSeconds/2)/windowSeconds) }
 
 // mean is the mean rates over the whole trace.
 func (t *trace) mean() []float64 { return t.windows(t.seconds())[0] }
@@ -140,7 +140,7 @@ func (t *trace) scaled(name string, by float64) *trace {
 func (t *trace) arrivals(seed uint64) ([]workload.Arrival, error) {
 	var out []workload.Arrival
 	for a, c := range t.counts {
-		if t.from != "" {
+		if t.folder != "" {
 			if err := t.read(&out, serving.AppID(a)); err != nil {
 				return nil, err
 			}
@@ -167,9 +167,9 @@ func query(at serving.Time, a serving.AppID) workload.Arrival {
 }
 
 func (t *trace) read(out *[]workload.Arrival, a serving.AppID) error {
-	paths, err := filepath.Glob(filepath.Join(t.from, "*.arrivals_ms.txt.gz"))
+	paths, err := filepath.Glob(filepath.Join(t.folder, "*.arrivals_ms.txt.gz"))
 	if err != nil || int(a) >= len(paths) {
-		return fmt.Errorf("%s holds %d files FAMILY.arrivals_ms.txt.gz, want one for each of the %d families", t.from,
+		return fmt.Errorf("%s holds %d files FAMILY.arrivals_ms.txt.gz, want one for each of the %d families", t.folder,
 			len(paths), len(t.counts))
 	}
 	slices.Sort(paths)

@@ -19,10 +19,10 @@ type setup struct {
 	load   time.Duration   // to bring a variant up
 }
 
-// world builds the paper's cluster. Its machines take the measured median every time, as the authors' simulator does,
+// newEnvironment builds the paper's cluster. Its machines take the measured median every time, as the authors' simulator does,
 // whose results were within 0.12 % of accuracy and 0.82 % of throughput of their cluster's (§6.2).
-func world(solver milp.Solver, s setup) (*experiment.Environment, error) {
-	spec, m, err := table(1)
+func newEnvironment(solver milp.Solver, s setup) (*experiment.Environment, error) {
+	spec, m, err := readProfile(1)
 	if err != nil {
 		return nil, err
 	}
