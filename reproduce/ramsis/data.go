@@ -18,8 +18,8 @@ var files embed.FS
 
 var data = reproduce.Data{Files: files}
 
-// published reads a table whose last columns are numbers, keyed by what stands before them.
-func published(name string, keys int, head ...string) (map[string][]float64, error) {
+// readPublished reads a table whose last columns are numbers, keyed by what stands before them.
+func readPublished(name string, keys int, head ...string) (map[string][]float64, error) {
 	rows, err := data.Records(name, head...)
 	if err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func models(task string) ([]model, error) {
 	return out, nil
 }
 
-// spec is a world of equal workers, each able to run every model of a task.
-func spec(s setup) (*serving.Spec, serving.Measurements, error) {
+// newSpec is a world of equal workers, each able to run every model of a task.
+func newSpec(s setup) (*serving.Spec, serving.Measurements, error) {
 	var m serving.Measurements
 	list, err := s.models()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// foresight bounds the mean accuracy, in per cent, of every scheduler that makes no query late, one that knows all
+// foresightBound bounds the mean accuracy, in per cent, of every scheduler that makes no query late, one that knows all
 // arrivals in advance included. A batch runs between the last arrival and the first deadline of its queries; so each
 // query's part of its worker's time lies between that query's arrival and deadline, and of all intervals of time none
 // holds more than the workers have. What is dropped is that time comes in pieces that belong together: a query may have
@@ -19,12 +19,12 @@ import (
 // over the seconds that each query gets, with a constraint for every interval, which falls apart at the most violated
 // one, as in the scheduling of speeds (Yao, Demers and Shenker 1995). NaN when some query must be late. Arrivals
 // ascend, in s.
-func foresight(arrivals []float64, list []model, slo time.Duration, workers int) float64 {
+func foresightBound(arrivals []float64, list []model, slo time.Duration, workers int) float64 {
 	n := len(arrivals)
 	if n == 0 {
 		return math.NaN()
 	}
-	f := &foreseen{
+	f := &foresightSearch{
 		workers: float64(workers), curves: curves(arrivals, list, slo), from: slices.Clone(arrivals),
 		to: make([]float64, n), gets: make([]float64, n),
 	}
@@ -42,10 +42,10 @@ func foresight(arrivals []float64, list []model, slo time.Duration, workers int)
 		if low == high {
 			continue
 		}
-		if !f.share(low, high) {
+		if !f.allot(low, high) {
 			return math.NaN()
 		}
-		first, last := f.fullest(low, high)
+		first, last := f.tightest(low, high)
 		if first < 0 || first == low && last == high-1 {
 			for i := low; i < high; i++ {
 				total += f.curves[i].at(f.gets[i])
@@ -156,18 +156,18 @@ func hull(points []corner) curve {
 	return out
 }
 
-// foreseen is the state of the search.
-type foreseen struct {
+// foresightSearch is the state of the search.
+type foresightSearch struct {
 	workers  float64
 	curves   []curve
 	from, to []float64 // when each query's time may lie
 	gets     []float64 // s of a worker
 }
 
-// share gives out the time from the first arrival to the last deadline of some queries as if nothing else bound them:
+// allot gives out the time from the first arrival to the last deadline of some queries as if nothing else bound them:
 // every query takes time as long as it brings more than a price, which is raised until there is enough. False when
 // there is not even for the fastest batches.
-func (f *foreseen) share(low, high int) bool {
+func (f *foresightSearch) allot(low, high int) bool {
 	budget := f.workers * (f.to[high-1] - f.from[low])
 	take := func(price float64, also bool) (sum float64) {
 		for i := low; i < high; i++ {
@@ -215,9 +215,9 @@ func (f *foreseen) share(low, high int) bool {
 	return true
 }
 
-// fullest returns the first and last query of the interval in which most more is given out than the workers have; -1
+// tightest returns the first and last query of the interval in which most more is given out than the workers have; -1
 // for none.
-func (f *foreseen) fullest(low, high int) (first, last int) {
+func (f *foresightSearch) tightest(low, high int) (first, last int) {
 	most, start := 1e-6*f.workers, math.Inf(-1)
 	first, last = -1, -1
 	before, at := 0.0, low
@@ -233,10 +233,10 @@ func (f *foreseen) fullest(low, high int) (first, last int) {
 	return first, last
 }
 
-// foresee wants the bound of a load's arrivals, by seed.
-func (l *lab) foresee(at setup, on *load) *reproduce.Task {
+// foresightTask wants the bound of a load's arrivals, by seed.
+func (run *runner) foresightTask(at setup, on *load) *reproduce.Task {
 	key := fmt.Sprintf("bound by foresight of %s, %v", on.name, at)
-	return l.AddTask(key, int(on.expected())/4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
+	return run.AddTask(key, int(on.expected())/4, run.Seeds, func(_ context.Context, seed uint64) (any, error) {
 		list, err := at.models()
 		if err != nil {
 			return nil, err
@@ -250,6 +250,6 @@ func (l *lab) foresee(at setup, on *load) *reproduce.Task {
 			}
 			arrivals = append(arrivals, a.At.Seconds())
 		}
-		return foresight(arrivals, list, at.slo, at.workers), nil
+		return foresightBound(arrivals, list, at.slo, at.workers), nil
 	})
 }

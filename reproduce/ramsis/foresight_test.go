@@ -57,7 +57,7 @@ func TestForesight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := foresight(arrivals, list, slo, workers)
+		got := foresightBound(arrivals, list, slo, workers)
 		switch {
 		case s.Status == milp.Infeasible:
 			none++

@@ -14,9 +14,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// live runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is
+// runLive runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is
 // profiled to take, and a client that sends what the simulation would have had arrive, when it would have.
-func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
+func (j *job) runLive(ctx context.Context, s setup, seed uint64) (*result, error) {
 	initial, err := j.plan(ctx)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, m, err := spec(s)
+	_, m, err := newSpec(s)
 	if err != nil {
 		return nil, err
 	}

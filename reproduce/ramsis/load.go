@@ -32,25 +32,25 @@ func newLoad(name string, span time.Duration, points []workload.Point, known flo
 	return &load{name: name, rate: rate, span: span, known: known}, err
 }
 
-// constant is 30 s at one rate.
-func constant(name string, rate float64) (*load, error) {
+// newConstantLoad is 30 s at one rate.
+func newConstantLoad(name string, rate float64) (*load, error) {
 	return newLoad(name, constantSpan, []workload.Point{{Rate: rate}}, rate)
 }
 
-// trace is the production trace as the authors' simulator plays it.
-func trace() (*load, error) {
+// newTraceLoad is the production trace as the authors' simulator plays it.
+func newTraceLoad() (*load, error) {
 	rows, err := data.Records("twitter.csv", "start_s", "queries_per_s")
 	if err != nil {
 		return nil, err
 	}
 	var points []workload.Point
-	for again := 0; again*traceSeconds < int(traceSpan.Seconds()); again++ {
+	for pass := 0; pass*traceSeconds < int(traceSpan.Seconds()); pass++ {
 		for n, r := range rows {
 			v, err := reproduce.Numbers("twitter.csv", n, r)
 			if err != nil {
 				return nil, err
 			}
-			if at := v[0] + float64(again*traceSeconds); at < traceSpan.Seconds() {
+			if at := v[0] + float64(pass*traceSeconds); at < traceSpan.Seconds() {
 				points = append(points, workload.Point{At: at, Rate: v[1]})
 			}
 		}

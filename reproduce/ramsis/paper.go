@@ -8,7 +8,7 @@ import (
 )
 
 // figures in the order of the paper, with what each wants.
-var figures = []reproduce.Experiment[*lab]{
+var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
 			Name: "5", Doc: "the production trace by workers: image and text, three objectives each",
@@ -36,10 +36,10 @@ var figures = []reproduce.Experiment[*lab]{
 		Figure: reproduce.Figure{
 			Name: "T2", Doc: "Table 2: how long a policy takes to be made; only when asked for by name, since times " +
 				"are the machine's",
-		}, Prepare: table2, OnRequest: true,
+		}, Prepare: figureT2, OnRequest: true,
 	},
-	{Figure: reproduce.Figure{Name: "T3", Doc: "Table 3: violations in Figure 5"}, Prepare: table3},
-	{Figure: reproduce.Figure{Name: "T4", Doc: "Table 4: violations in Figure 6"}, Prepare: table4},
+	{Figure: reproduce.Figure{Name: "T3", Doc: "Table 3: violations in Figure 5"}, Prepare: figureT3},
+	{Figure: reproduce.Figure{Name: "T4", Doc: "Table 4: violations in Figure 6"}, Prepare: figureT4},
 	{
 		Figure: reproduce.Figure{
 			Name: "A4", Doc: "the artifact's own evaluation: image, SLO 150 ms, 60 to 80 workers",
@@ -71,18 +71,18 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	if r.Solver == nil {
 		return nil, errors.New("the bounds beside the experiments of ramsis need a solver of linear programs")
 	}
-	l, err := newLab(r)
+	run, err := newRunner(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := reproduce.Prepare(l, figures, r.Figures); err != nil {
+	if err := reproduce.Prepare(run, figures, r.Figures); err != nil {
 		return nil, err
 	}
-	l.AddNotes(
+	run.AddNotes(
 		"Accuracies are means over the queries in time, as in the paper. Violations count every query, those still "+
 			"waiting when the load ends too: they are served to the end, where the authors' simulator leaves them out.",
 		"The fluid bound is the accuracy of a steady flow that is always batched at will; nothing that keeps all "+
 			"queries in time is above it. A system that lets queries be late may be, since those do not count in the "+
 			"mean.")
-	return l.Run(ctx)
+	return run.Run(ctx)
 }

@@ -25,7 +25,7 @@ func TestNumbers(t *testing.T) {
 			}
 		}
 	}
-	l, err := trace()
+	l, err := newTraceLoad()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestNumbers(t *testing.T) {
 
 func testJob(t testing.TB, s setup, system string, l *load) *job {
 	t.Helper()
-	w, err := world(nil, s)
+	w, err := newEnvironment(nil, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func testJob(t testing.TB, s setup, system string, l *load) *job {
 
 func testLoad(t testing.TB, rate float64) *load {
 	t.Helper()
-	l, err := constant("constant", rate)
+	l, err := newConstantLoad("constant", rate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,16 +61,16 @@ func testLoad(t testing.TB, rate float64) *load {
 // Jellyfish+ makes of constant load what the authors' code makes of it, at every load they ran; and violates nothing
 // while some variant carries the load by its rule.
 func TestJellyfishAsPublished(t *testing.T) {
-	byLoad, err := published("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
+	byLoad, err := readPublished("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rate := range constantLoads() {
-		r, err := testJob(t, a4, "jellyfish+", testLoad(t, rate)).run(t.Context(), 1)
+	for _, rate := range constantRates() {
+		r, err := testJob(t, a4Setup, "jellyfish+", testLoad(t, rate)).simulate(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, ok := byLoad[name(rate)]; ok && math.Abs(r.accuracy-v[2]) > 0.006 {
+		if v, ok := byLoad[formatNumber(rate)]; ok && math.Abs(r.accuracy-v[2]) > 0.006 {
 			t.Errorf("%v queries/s: accuracy %.3f, published %.2f", rate, r.accuracy, v[2])
 		}
 		if rate < 3300 && r.violations > 0 {
@@ -92,7 +92,7 @@ func TestModelSwitchingAsShipped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if plans[r[0]] == nil {
-			at := a4
+			at := a4Setup
 			at.workers = int(v[0])
 			plans[r[0]] = testJob(t, at, "modelswitching", testTrace(t))
 		}
@@ -110,7 +110,7 @@ func TestModelSwitchingAsShipped(t *testing.T) {
 
 // What the planner's own simulation says of ModelSwitching's choices is what the engine does with them.
 func TestResponseAgainstEngine(t *testing.T) {
-	at := a4
+	at := a4Setup
 	at.workers = 70
 	j := testJob(t, at, "modelswitching", testLoad(t, 600)) // efficientnet_b4, at 90 % of what the workers carry
 	p, err := j.plan(t.Context())
@@ -121,7 +121,7 @@ func TestResponseAgainstEngine(t *testing.T) {
 	late := 0.0
 	const seeds = 10
 	for seed := range uint64(seeds) {
-		r, err := j.run(t.Context(), seed)
+		r, err := j.simulate(t.Context(), seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestResponseAgainstEngine(t *testing.T) {
 
 func testTrace(t testing.TB) *load {
 	t.Helper()
-	l, err := trace()
+	l, err := newTraceLoad()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func BenchmarkTrace(b *testing.B) {
 			b.ResetTimer()
 			queries := int64(0)
 			for range b.N {
-				r, err := j.run(context.Background(), 1)
+				r, err := j.simulate(context.Background(), 1)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -178,13 +178,13 @@ func TestLiveAsSimulated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, system := range []string{"ramsis", "jellyfish+"} {
-		j := testJob(t, a4, system, on)
-		want, err := j.run(t.Context(), 1)
+		j := testJob(t, a4Setup, system, on)
+		want, err := j.simulate(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			got, err := j.live(t.Context(), a4, 1)
+			got, err := j.runLive(t.Context(), a4Setup, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// lineup are the systems that are compared, as far as there are systems of these names.
-var lineup = []string{"ramsis", "tidal", "jellyfish+", "modelswitching", "greedy"}
+// comparedNames are the systems that are compared, as far as there are systems of these names.
+var comparedNames = []string{"ramsis", "tidal", "jellyfish+", "modelswitching", "greedy"}
 
-// compared is the lineup.
-func compared() []systems.System {
+// comparedSystems is the lineup.
+func comparedSystems() []systems.System {
 	var out []systems.System
-	for _, name := range lineup {
+	for _, name := range comparedNames {
 		if s, err := systems.Get(name); err == nil {
 			out = append(out, s)
 		}
@@ -85,7 +85,7 @@ type result struct {
 	late       time.Duration // by which batches took longer than profiled, on the real clock
 }
 
-func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
+func (j *job) simulate(ctx context.Context, seed uint64) (*result, error) {
 	initial, err := j.plan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", j.System.Name, err)

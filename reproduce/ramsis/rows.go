@@ -9,23 +9,23 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// levels are every system's accuracy and violations at a point, and the bound. published gives accuracies or violations
+// addPointRows are every system's accuracy and violations at a point, and the bound. published gives accuracies or violations
 // that are known, by system and quantity.
-func (l *lab) levels(o *reproduce.Outcome, figure string, p *point, setting map[string]string,
+func (run *runner) addPointRows(o *reproduce.Outcome, figure string, p *point, setting map[string]string,
 	published func(reproduce.Row) reproduce.Row) {
-	note := func(r reproduce.Row, values []float64) {
+	add := func(r reproduce.Row, values []float64) {
 		if published != nil {
 			r = published(r)
 		}
-		add(o, r, values...)
+		addRow(o, r, values...)
 	}
-	for i, s := range l.systems {
-		note(row(figure, s.Name, accuracyRow, "%", setting), p.systems[i].each(accuracy))
-		note(row(figure, s.Name, violationRow, "%", setting), p.systems[i].each(violations))
+	for i, s := range run.systems {
+		add(row(figure, s.Name, accuracyRow, "%", setting), p.systems[i].each(accuracy))
+		add(row(figure, s.Name, violationRow, "%", setting), p.systems[i].each(violations))
 	}
-	note(row(figure, "fluid bound", accuracyRow, "%", setting), []float64{p.bound.Results[0].(float64)})
-	if p.ahead != nil {
-		note(row(figure, "foresight, at most", accuracyRow, "%", setting), (&runs{p.ahead}).numbers())
+	add(row(figure, "fluid bound", accuracyRow, "%", setting), []float64{p.bound.Results[0].(float64)})
+	if p.foresight != nil {
+		add(row(figure, "foresight, at most", accuracyRow, "%", setting), (&runs{p.foresight}).numbers())
 	}
 }
 
@@ -37,18 +37,18 @@ const (
 // bases are what the others are held against.
 var bases = []string{"ramsis", "jellyfish+", "modelswitching"}
 
-// versus holds the systems of the lineup against the bases, the bases themselves only as far as it is RAMSIS that is
+// addComparison holds the systems of the lineup against the bases, the bases themselves only as far as it is RAMSIS that is
 // held: the mean and the most, per seed, of what of finds to compare. claims are what is published of RAMSIS.
-func (l *lab) versus(o *reproduce.Outcome, figure, what, unit string, setting map[string]string, claims []claim,
+func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string, setting map[string]string, claims []claim,
 	source string, of func(system, base, seed int) []float64) {
-	for i, s := range l.systems {
+	for i, s := range run.systems {
 		for _, base := range bases {
-			b := l.find(base)
+			b := run.systemIndex(base)
 			if b < 0 || b == i || slices.Contains(bases, s.Name) && s.Name != "ramsis" {
 				continue
 			}
 			var means, mosts []float64
-			for seed := range l.Seeds {
+			for seed := range run.Seeds {
 				if v := of(i, b, seed); len(v) > 0 {
 					means, mosts = append(means, mean(v)), append(mosts, slices.Max(v))
 				}
@@ -60,24 +60,24 @@ func (l *lab) versus(o *reproduce.Outcome, figure, what, unit string, setting ma
 			}); c >= 0 && s.Name == "ramsis" {
 				m, x = known(m, claims[c].mean, source), known(x, claims[c].most, source)
 			}
-			add(o, m, means...)
-			add(o, x, mosts...)
+			addRow(o, m, means...)
+			addRow(o, x, mosts...)
 		}
 	}
 }
 
-// gains are by how much every system's accuracy is above that of the bases, over the points at which both violate for
+// addGains are by how much every system's accuracy is above that of the bases, over the points at which both violate for
 // less than 5 %. Greedy selection seldom does and is left out.
-func (l *lab) gains(o *reproduce.Outcome, figure, task string, all []series, claims []claim, source string) {
-	l.versus(o, figure, "above", "points", map[string]string{"task": task}, claims, source,
+func (run *runner) addGains(o *reproduce.Outcome, figure, task string, all []pointSeries, claims []claim, source string) {
+	run.addComparison(o, figure, "above", "points", map[string]string{"task": task}, claims, source,
 		func(i, b, seed int) (out []float64) {
-			if l.systems[i].Name == "greedy" {
+			if run.systems[i].Name == "greedy" {
 				return nil
 			}
 			for _, x := range all {
 				for _, p := range x.points {
-					r, q := p.systems[i].of(seed), p.systems[b].of(seed)
-					if r.violations < satisfiable && q.violations < satisfiable {
+					r, q := p.systems[i].result(seed), p.systems[b].result(seed)
+					if r.violations < satisfiableViolations && q.violations < satisfiableViolations {
 						out = append(out, r.accuracy-q.accuracy)
 					}
 				}
@@ -86,19 +86,19 @@ func (l *lab) gains(o *reproduce.Outcome, figure, task string, all []series, cla
 		})
 }
 
-// fewer are by how many per cent fewer workers every system needs to be as accurate as a base: for every point of the
+// addSavings are by how many per cent fewer workers every system needs to be as accurate as a base: for every point of the
 // base that violates for less than 5 %, the fewest workers on the axis with which the system is no less accurate and
 // violates no more than that.
-func (l *lab) fewer(o *reproduce.Outcome, figure, task string, all []series, claims []claim) {
-	l.versus(o, figure, "fewer workers than", "%", map[string]string{"task": task}, claims, "§7.1",
+func (run *runner) addSavings(o *reproduce.Outcome, figure, task string, all []pointSeries, claims []claim) {
+	run.addComparison(o, figure, "fewer workers than", "%", map[string]string{"task": task}, claims, "§7.1",
 		func(i, b, seed int) (out []float64) {
-			if l.systems[i].Name == "greedy" {
+			if run.systems[i].Name == "greedy" {
 				return nil
 			}
 			for _, x := range all {
 				for _, p := range x.points {
-					if q := p.systems[b].of(seed); q.violations < satisfiable {
-						if k := least(x.points, i, seed, q.accuracy); !math.IsNaN(k) {
+					if q := p.systems[b].result(seed); q.violations < satisfiableViolations {
+						if k := fewestWorkers(x.points, i, seed, q.accuracy); !math.IsNaN(k) {
 							out = append(out, 100*(1-k/p.x))
 						}
 					}
@@ -108,11 +108,11 @@ func (l *lab) fewer(o *reproduce.Outcome, figure, task string, all []series, cla
 		})
 }
 
-// least is the smallest place on the axis at which a system reaches an accuracy, to within a hundredth of a point; NaN
+// fewestWorkers is the smallest place on the axis at which a system reaches an accuracy, to within a hundredth of a point; NaN
 // for none.
-func least(points []*point, system, seed int, want float64) float64 {
+func fewestWorkers(points []*point, system, seed int, want float64) float64 {
 	for _, p := range points {
-		if r := p.systems[system].of(seed); r.violations < satisfiable && r.accuracy >= want-0.01 {
+		if r := p.systems[system].result(seed); r.violations < satisfiableViolations && r.accuracy >= want-0.01 {
 			return p.x
 		}
 	}
@@ -127,16 +127,16 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// draw is a chart for each task: accuracies above, with gaps where more than 5 % are violated, as in the paper, and
+// addCharts is a chart for each task: accuracies above, with gaps where more than 5 % are violated, as in the paper, and
 // violations below; an objective each column.
-func (l *lab) draw(o *reproduce.Outcome, figure, what, axis string, all [][]series) {
+func (run *runner) addCharts(o *reproduce.Outcome, figure, what, axis string, all [][]pointSeries) {
 	for n, task := range all {
 		c := &plot.Chart{
 			Title: fmt.Sprintf("RAMSIS, Figure %s: %s, %s", figure, what, tasks[n].name), Columns: len(task),
 		}
 		var below []plot.Panel
 		for _, s := range task {
-			up, down := l.panels(s.points, fmt.Sprintf("SLO %v", s.at.slo), axis, satisfiable)
+			up, down := run.panels(s.points, fmt.Sprintf("SLO %v", s.at.slo), axis, satisfiableViolations)
 			c.Panels = append(c.Panels, up)
 			below = append(below, down)
 		}
@@ -146,7 +146,7 @@ func (l *lab) draw(o *reproduce.Outcome, figure, what, axis string, all [][]seri
 }
 
 // panels are accuracy and violations over an axis; accuracies leave a gap where so many per cent are violated.
-func (l *lab) panels(points []*point, what, axis string, most float64) (accurate, violated plot.Panel) {
+func (run *runner) panels(points []*point, what, axis string, most float64) (accurate, violated plot.Panel) {
 	nan := math.NaN()
 	accurate = plot.Panel{Name: what + ": accuracy (%)", XName: axis, Low: nan, High: nan}
 	violated = plot.Panel{Name: what + ": violations (%)", XName: axis, Low: 0, High: nan}
@@ -155,7 +155,7 @@ func (l *lab) panels(points []*point, what, axis string, most float64) (accurate
 		bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.bound.Results[0].(float64))
 	}
 	accurate.Lines = append(accurate.Lines, bound)
-	for i, s := range l.systems {
+	for i, s := range run.systems {
 		var x []float64
 		var of []*runs
 		for _, p := range points {

@@ -13,17 +13,17 @@ import (
 
 // setup is what one experiment of §7 differs in from another.
 type setup struct {
-	task    string // image or text
-	slo     time.Duration
-	workers int
-	floor   float64 // accuracy that the app asks for; 0 for none
-	choice  choice  // of models
+	task     string // image or text
+	slo      time.Duration
+	workers  int
+	floor    float64  // accuracy that the app asks for; 0 for none
+	modelSet modelSet // of models
 }
 
-// world builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors'
+// newEnvironment builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors'
 // simulator (§7.3.1), and late queries are served (§4.3.1).
-func world(solver milp.Solver, s setup) (*experiment.Environment, error) {
-	spec, m, err := spec(s)
+func newEnvironment(solver milp.Solver, s setup) (*experiment.Environment, error) {
+	spec, m, err := newSpec(s)
 	if err != nil {
 		return nil, err
 	}
