@@ -33,7 +33,7 @@ type frame struct {
 
 // Fan implements truth.Frame: a whole number whose mean is what the level says.
 func (f *frame) Fan(s serving.StageID, k int) float64 {
-	return math.Floor(f.graph.stages[s].next[k].items(f.level) + f.chance)
+	return math.Floor(f.graph.stages[s].next[k].meanItems(f.level) + f.chance)
 }
 
 // Balloon implements truth.Frame.

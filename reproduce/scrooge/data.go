@@ -41,8 +41,8 @@ type edge struct {
 	least, most float64
 }
 
-// items are sent along the edge for an item served, in the mean, when so much is going on.
-func (e *edge) items(level float64) float64 { return e.least + (e.most-e.least)*level }
+// meanItems are sent along the edge for an item served, in the mean, when so much is going on.
+func (e *edge) meanItems(level float64) float64 { return e.least + (e.most-e.least)*level }
 
 // graphs reads the seven applications, in the paper's order.
 func graphs() ([]graph, error) {
@@ -95,7 +95,7 @@ func graphs() ([]graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, to := g.at(r[1]), g.at(r[2])
+		from, to := g.index(r[1]), g.index(r[2])
 		if from < 0 || to <= from {
 			return nil, fmt.Errorf("data/edges.csv: record %d: no edge from %q to %q of %s is possible", n+1, r[1],
 				r[2], r[0])
@@ -105,8 +105,8 @@ func graphs() ([]graph, error) {
 	return out, nil
 }
 
-// at returns the position of a stage, or -1.
-func (g *graph) at(name string) int {
+// index returns the position of a stage, or -1.
+func (g *graph) index(name string) int {
 	return slices.IndexFunc(g.stages, func(s stage) bool { return s.name == name })
 }
 

@@ -11,35 +11,35 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// same tells that costs are equal but for rounding.
-const same = 1e-6
+// costTolerance tells that costs are equal but for rounding.
+const costTolerance = 1e-6
 
 // published10 is what §4.3 says: the share of decisions that cost no more than those of brute force, in per cent, and
 // the most that one costs over them.
 var published10 = map[string][2]float64{"as written": {85, 3}, "greedy": {80, 5}}
 
-// compare is what ways to allocate came to over the decisions of a session.
-type compare struct {
+// costRatios is what ways to allocate came to over the decisions of a session.
+type costRatios struct {
 	ratios  [][]float64 // by method, of costs over the least
 	checked []float64   // of the exact one's over brute force's, with a few modes
 }
 
 // ratio of costs, 1 where they are equal but for rounding.
 func ratio(cost, least float64) float64 {
-	if math.Abs(cost/least-1) <= same {
+	if math.Abs(cost/least-1) <= costTolerance {
 		return 1
 	}
 	return cost / least
 }
 
-// thinned leaves modes of a few configurations: all of them are too many for brute force, here as in the paper ("over
+// fewModes leaves modes of a few configurations: all of them are too many for brute force, here as in the paper ("over
 // 10 s").
-func thinned(m *planner.Mode) bool {
+func fewModes(m *planner.Mode) bool {
 	return (m.Batch == 1 || m.Batch == 4) && (m.Slots == 1 || m.Slots == 3)
 }
 
-// try holds exact allocation against brute force, where that can be.
-func (c *compare) try(ctx context.Context, p *planner.Problem) error {
+// checkBrute holds exact allocation against brute force, where that can be.
+func (c *costRatios) checkBrute(ctx context.Context, p *planner.Problem) error {
 	brute, err := planner.Brute(ctx, p)
 	if err != nil {
 		return ctx.Err() // too large, or nothing is in time
@@ -53,51 +53,51 @@ func (c *compare) try(ctx context.Context, p *planner.Problem) error {
 
 // figure10 is what allocations cost over the cheapest that there are, over the decisions of sessions. The cheapest is
 // what exact allocation proves, and that is held against brute force on the same decisions with few modes.
-func figure10(l *lab) error {
-	methods := l.methods()
+func figure10(run *runner) error {
+	methods := run.methods()
 	var tasks []*reproduce.Task
-	for _, name := range compared {
-		g := l.graph(name)
-		tasks = append(tasks, l.AddTask("allocations of "+name+" over the least", 20, l.Seeds,
+	for _, name := range nexusGraphs {
+		g := run.graph(name)
+		tasks = append(tasks, run.AddTask("allocations of "+name+" over the least", 20, run.Seeds,
 			func(ctx context.Context, seed uint64) (any, error) {
-				all, err := l.sample(g, seed)
+				all, err := run.sampleDecisions(g, seed)
 				if err != nil {
 					return nil, err
 				}
-				out := &compare{ratios: make([][]float64, len(methods))}
+				out := &costRatios{ratios: make([][]float64, len(methods))}
 				for _, d := range all {
-					p := testbed.problem(g, g.objective, d.asked)
-					best, err := exactly(ctx, p)
+					p := testbedMarket.problem(g, g.objective, d.rates)
+					best, err := exact(ctx, p)
 					if err != nil {
-						return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.asked, err)
+						return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.rates, err)
 					}
 					// What was not proven to be the least is held against its bound.
 					least := best.Bound
 					for k, m := range methods {
 						a, err := m.by(ctx, p)
 						if err != nil {
-							return nil, fmt.Errorf("%s asked for %v, %s: %w", g.name, d.asked, m.name, err)
+							return nil, fmt.Errorf("%s asked for %v, %s: %w", g.name, d.rates, m.name, err)
 						}
 						out.ratios[k] = append(out.ratios[k], ratio(a.Cost, least))
 					}
-					if err := out.try(ctx, p.Only(thinned)); err != nil {
-						return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.asked, err)
+					if err := out.checkBrute(ctx, p.Only(fewModes)); err != nil {
+						return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.rates, err)
 					}
 				}
 				return out, nil
 			}))
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		p := plot.Panel{Name: "share of the decisions (%)", XName: "cost over the least", Low: 0, High: 100}
 		for k, m := range methods {
 			line := plot.Line{Name: m.name}
-			for t, name := range append([]string{"all three"}, compared...) {
+			for t, name := range append([]string{"all three"}, nexusGraphs...) {
 				var equal, most []float64
-				for seed := range l.Seeds {
+				for seed := range run.Seeds {
 					var all []float64
 					for of, x := range tasks {
 						if t == 0 || of == t-1 {
-							all = append(all, x.Results[seed].(*compare).ratios[k]...)
+							all = append(all, x.Results[seed].(*costRatios).ratios[k]...)
 						}
 					}
 					slices.Sort(all)
@@ -124,10 +124,10 @@ func figure10(l *lab) error {
 			p.Lines = append(p.Lines, line)
 		}
 		var worst, tried []float64
-		for seed := range l.Seeds {
+		for seed := range run.Seeds {
 			var all []float64
 			for _, x := range tasks {
-				all = append(all, x.Results[seed].(*compare).checked...)
+				all = append(all, x.Results[seed].(*costRatios).checked...)
 			}
 			if len(all) > 0 {
 				worst, tried = append(worst, 100*(slices.Max(all)-1)), append(tried, float64(len(all)))
@@ -143,19 +143,19 @@ func figure10(l *lab) error {
 	return nil
 }
 
-// sample takes decisions of a session, evenly over it.
-func (l *lab) sample(g *graph, seed uint64) ([]decision, error) {
+// sampleDecisions takes decisions of a session, evenly over it.
+func (run *runner) sampleDecisions(g *graph, seed uint64) ([]decision, error) {
 	s, err := newSession(g, seed)
 	if err != nil {
 		return nil, err
 	}
 	all := s.decisions()
-	if len(all) <= l.sampled {
+	if len(all) <= run.sampled {
 		return all, nil
 	}
-	out := make([]decision, l.sampled)
+	out := make([]decision, run.sampled)
 	for k := range out {
-		out[k] = all[k*len(all)/l.sampled]
+		out[k] = all[k*len(all)/run.sampled]
 	}
 	return out, nil
 }

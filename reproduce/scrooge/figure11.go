@@ -15,33 +15,33 @@ import (
 var published11 = []float64{100, 130}
 
 // figure11 is how long allocations take, on this machine.
-func figure11(l *lab) error {
-	methods := l.methods()
+func figure11(run *runner) error {
+	methods := run.methods()
 	worlds := []struct {
 		types int
 		*market
-	}{{2, &testbed}, {30, &wide}}
+	}{{2, &testbedMarket}, {30, &wideMarket}}
 	var tasks []*reproduce.Task
 	for _, w := range worlds {
 		// One task, so that nothing else of it runs beside what is timed.
-		tasks = append(tasks, l.AddTask(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
+		tasks = append(tasks, run.AddTask(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
 			func(ctx context.Context, seed uint64) (any, error) {
 				out := make([][]float64, len(methods))
-				for i := range l.graphs {
-					g := &l.graphs[i]
-					all, err := l.sample(g, seed)
+				for i := range run.graphs {
+					g := &run.graphs[i]
+					all, err := run.sampleDecisions(g, seed)
 					if err != nil {
 						return nil, err
 					}
 					for n, d := range all {
-						p := w.problem(g, g.objective, d.asked)
+						p := w.problem(g, g.objective, d.rates)
 						for k, m := range methods {
 							if w.types > 2 && m.solves && n%8 > 0 {
 								continue // HiGHS in WebAssembly takes seconds where Gurobi took a tenth of one
 							}
 							begun := time.Now()
 							if _, err := m.by(ctx, p); err != nil {
-								return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.asked, m.name,
+								return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.rates, m.name,
 									w.types, err)
 							}
 							out[k] = append(out[k], 1000*time.Since(begun).Seconds())
@@ -51,7 +51,7 @@ func figure11(l *lab) error {
 				return out, nil
 			}))
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for t, w := range worlds {
 			p := plot.Panel{

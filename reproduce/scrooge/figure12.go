@@ -14,27 +14,27 @@ var published12 = map[string]float64{
 }
 
 // figure12 is cost by objective.
-func figure12(l *lab) error {
+func figure12(run *runner) error {
 	tasks := make(map[string][]*reproduce.Task)
-	for i := range l.graphs {
-		g := &l.graphs[i]
-		for _, by := range relaxed {
-			tasks[g.name] = append(tasks[g.name], l.costs(g, times(g.objective, by), false))
+	for i := range run.graphs {
+		g := &run.graphs[i]
+		for _, by := range relaxations {
+			tasks[g.name] = append(tasks[g.name], run.costTask(g, scaleDuration(g.objective, by), false))
 		}
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var groups []string
-		for _, by := range relaxed {
+		for _, by := range relaxations {
 			groups = append(groups, fmt.Sprintf("x %v", by))
 		}
 		panel := bars("cost over that at the graph's own objective", groups)
-		for i := range l.graphs {
-			g := &l.graphs[i]
+		for i := range run.graphs {
+			g := &run.graphs[i]
 			t := tasks[g.name]
 			cost := func(c *sessionCost) float64 { return c.cost }
 			line := plot.Line{Name: g.name}
-			for k, by := range relaxed {
-				at := setting("graph", g.name, "objective", times(g.objective, by))
+			for k, by := range relaxations {
+				at := setting("graph", g.name, "objective", scaleDuration(g.objective, by))
 				ratio := over(each(t[k], cost), each(t[0], cost))
 				o.AddRow(row("12", "scrooge", "cost", "$/h", at), each(t[k], cost)...)
 				saved := make([]float64, len(ratio))
@@ -42,7 +42,7 @@ func figure12(l *lab) error {
 					saved[s] = 100 * (1 - ratio[s])
 				}
 				r := row("12", "scrooge", "saved", "%", at)
-				if k == len(relaxed)-1 {
+				if k == len(relaxations)-1 {
 					r = said(r, published12[g.name], "§4.3, Figure 12")
 				}
 				o.AddRow(r, saved...)

@@ -21,25 +21,25 @@ var published13 = map[string]struct {
 }
 
 // figure13 is what spatial multiplexing is worth.
-func figure13(l *lab) error {
+func figure13(run *runner) error {
 	both := make(map[string][2][]*reproduce.Task)
-	for _, name := range compared {
-		g := l.graph(name)
+	for _, name := range nexusGraphs {
+		g := run.graph(name)
 		var t [2][]*reproduce.Task
-		for _, by := range relaxed {
-			t[0] = append(t[0], l.costs(g, times(g.objective, by), false))
-			t[1] = append(t[1], l.costs(g, times(g.objective, by), true))
+		for _, by := range relaxations {
+			t[0] = append(t[0], run.costTask(g, scaleDuration(g.objective, by), false))
+			t[1] = append(t[1], run.costTask(g, scaleDuration(g.objective, by), true))
 		}
 		both[name] = t
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		ratio := plot.Panel{
 			Name: "cost without spatial multiplexing over that with it", XName: "objective (ms)", Low: 1,
 			High: math.NaN(),
 		}
 		rates := plot.Panel{Name: "items/s of a machine", XName: "objective (ms)", Low: 0, High: math.NaN()}
-		for _, name := range compared {
-			g, known := l.graph(name), published13[name]
+		for _, name := range nexusGraphs {
+			g, known := run.graph(name), published13[name]
 			stage := 0
 			for k, s := range g.stages {
 				if s.model.name == known.model {
@@ -51,9 +51,9 @@ func figure13(l *lab) error {
 			lines := []plot.Line{
 				{Name: name}, {Name: known.model}, {Name: known.model + ", one batch at a time", Faint: true},
 			}
-			for k, by := range relaxed {
+			for k, by := range relaxations {
 				with, without := both[name][0][k], both[name][1][k]
-				objective := times(g.objective, by)
+				objective := scaleDuration(g.objective, by)
 				at := setting("graph", name, "objective", objective)
 				x := over(each(without, cost), each(with, cost))
 				r := row("13a", "scrooge-single", "cost over scrooge's", "", at)
@@ -64,7 +64,7 @@ func figure13(l *lab) error {
 				case 0:
 					r, y = said(r, known.ratios[0], "§4.4: lowest of a range"),
 						said(y, known.rates[0], "§4.3, Figure 13b")
-				case len(relaxed) - 1:
+				case len(relaxations) - 1:
 					r, y = said(r, known.ratios[1], "§4.4: highest of a range"),
 						said(y, known.rates[1], "§4.3, Figure 13b")
 				}

@@ -16,39 +16,39 @@ var published14 = map[string][]float64{
 	"audio": {0, 96, 97}, "actdet": {0, 96, 97},
 }
 
-var delays = []time.Duration{0, 30 * time.Second, 120 * time.Second}
+var turnOffDelays = []time.Duration{0, 30 * time.Second, 120 * time.Second}
 
 // figure14 is what keeping dropped instances loaded is worth.
-func figure14(l *lab) error {
+func figure14(run *runner) error {
 	tasks := make(map[string][]*reproduce.Task)
-	for i := range l.graphs {
-		g := &l.graphs[i]
-		for _, d := range delays {
-			e := ours
+	for i := range run.graphs {
+		g := &run.graphs[i]
+		for _, d := range turnOffDelays {
+			e := scroogeDefault
 			if d != e.turnOff {
 				e.name, e.turnOff = fmt.Sprintf("%s, turned off after %v", e.name, d), d
 			}
-			tasks[g.name] = append(tasks[g.name], l.serves(e, g))
+			tasks[g.name] = append(tasks[g.name], run.simulationTask(e, g))
 		}
 	}
-	l.Report(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var names []string
-		lines := make([]plot.Line, len(delays))
-		for i := range l.graphs {
-			name := l.graphs[i].name
+		lines := make([]plot.Line, len(turnOffDelays))
+		for i := range run.graphs {
+			name := run.graphs[i].name
 			names = append(names, name)
-			for k, d := range delays {
+			for k, d := range turnOffDelays {
 				at := setting("graph", name, "turn-off delay", d)
 				f := row("14", "scrooge", "finish rate", "%", at)
 				if p := published14[name]; p != nil && p[k] > 0 {
 					f = said(f, p[k], "§4.4, Figure 14: at least")
 				}
-				finish := each(tasks[name][k], func(s *served) float64 { return s.finish() })
+				finish := each(tasks[name][k], func(s *sessionRun) float64 { return s.finishRate() })
 				o.AddRow(f, finish...)
-				o.AddRow(row("14", "scrooge", "cost", "$/h", at), each(tasks[name][k], func(s *served) float64 {
+				o.AddRow(row("14", "scrooge", "cost", "$/h", at), each(tasks[name][k], func(s *sessionRun) float64 {
 					return s.mean()
 				})...)
-				o.AddRow(row("14", "scrooge", "plans", "", at), each(tasks[name][k], func(s *served) float64 {
+				o.AddRow(row("14", "scrooge", "plans", "", at), each(tasks[name][k], func(s *sessionRun) float64 {
 					return float64(s.plans)
 				})...)
 				lines[k].Name = d.String()

@@ -9,10 +9,10 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// rivals are the systems of Figures 6 to 9, by graph: Nexus with as many front-ends as the paper gave it; and both with
+// contendersOf are the systems of Figures 6 to 9, by graph: Nexus with as many front-ends as the paper gave it; and both with
 // the head-room that a higher finish rate takes, Nexus with three more front-ends where they are what it lacks.
-func rivals(graph string) []entrant {
-	out := []entrant{ours, roomy(1), roomy(1.4), roomy(1.6)}
+func contendersOf(graph string) []contender {
+	out := []contender{scroogeDefault, withHeadroom(1), withHeadroom(1.4), withHeadroom(1.6)}
 	switch graph {
 	case "traffic":
 		return append(out, nexus(0, 0), nexus(0, 1.2), nexus(0, 1.4))
@@ -23,7 +23,7 @@ func rivals(graph string) []entrant {
 }
 
 // nexus has so many front-ends, 0 for none, and plans for so many times the demand, 0 for itself.
-func nexus(frontends int, headroom float64) entrant {
+func nexus(frontends int, headroom float64) contender {
 	name := "nexus"
 	if frontends > 0 {
 		name += fmt.Sprintf(", %d front-ends", frontends)
@@ -31,11 +31,11 @@ func nexus(frontends int, headroom float64) entrant {
 	if headroom > 0 {
 		name += fmt.Sprintf(", head-room %v", headroom)
 	}
-	return entrant{name: name, system: "nexus", frontends: frontends, headroom: headroom}
+	return contender{name: name, system: "nexus", frontends: frontends, headroom: headroom}
 }
 
-// short is the name that there is room for below a bar.
-func (e *entrant) short() string {
+// shortName is the name that there is room for below a bar.
+func (e *contender) shortName() string {
 	s := e.system
 	if e.frontends > 0 {
 		s += fmt.Sprintf(" %df", e.frontends)
@@ -46,13 +46,13 @@ func (e *entrant) short() string {
 	return s
 }
 
-// ours is the system as its paper describes it, allocated and placed by us. Which turn-off delay the paper's comparison
+// scroogeDefault is the system as its paper describes it, allocated and placed by us. Which turn-off delay the paper's comparison
 // has is not said; its finish rates are those that it gives for 30 s.
-var ours = entrant{name: "scrooge", system: "scrooge", turnOff: 30 * time.Second}
+var scroogeDefault = contender{name: "scrooge", system: "scrooge", turnOff: 30 * time.Second}
 
-// roomy is ours planned for so many times the demand: what a finish rate costs.
-func roomy(by float64) entrant {
-	e := ours
+// withHeadroom is ours planned for so many times the demand: what a finish rate costs.
+func withHeadroom(by float64) contender {
+	e := scroogeDefault
 	e.name, e.headroom = fmt.Sprintf("scrooge, head-room %v", by), by
 	return e
 }
@@ -69,21 +69,21 @@ var published6 = map[string]struct {
 }
 
 // figure6 is what sessions cost and how many frames are in time.
-func figure6(l *lab) error {
-	for _, name := range compared {
-		g, rivals := l.graph(name), rivals(name)
+func figure6(run *runner) error {
+	for _, name := range nexusGraphs {
+		g, contenders := run.graph(name), contendersOf(name)
 		var tasks []*reproduce.Task
-		for _, e := range rivals {
-			tasks = append(tasks, l.serves(e, g))
+		for _, e := range contenders {
+			tasks = append(tasks, run.simulationTask(e, g))
 		}
-		l.Report(func(o *reproduce.Outcome) error {
+		run.Report(func(o *reproduce.Outcome) error {
 			at, known := setting("graph", name, "objective", g.objective), published6[name]
 			cost, finish := plot.Line{Name: "cost over scrooge's"}, plot.Line{Name: "finish rate (%)"}
-			base := each(tasks[0], func(s *served) float64 { return s.mean() })
-			for k, e := range rivals {
-				costs, finishes := each(tasks[k], func(s *served) float64 {
+			base := each(tasks[0], func(s *sessionRun) float64 { return s.mean() })
+			for k, e := range contenders {
+				costs, finishes := each(tasks[k], func(s *sessionRun) float64 {
 					return s.mean()
-				}), each(tasks[k], func(s *served) float64 { return s.finish() })
+				}), each(tasks[k], func(s *sessionRun) float64 { return s.finishRate() })
 				r, f := row("6", e.name, "cost over scrooge's", "", at), row("6", e.name, "finish rate", "%", at)
 				switch {
 				case e.headroom > 0:
@@ -102,21 +102,21 @@ func figure6(l *lab) error {
 				o.AddRow(r, over(costs, base)...)
 				o.AddRow(f, finishes...)
 				o.AddRow(row("6", e.name, "cost of frames in time", "$ a million", at),
-					each(tasks[k], func(s *served) float64 {
+					each(tasks[k], func(s *sessionRun) float64 {
 						return s.mean() * float64(len(s.cost)) / 3600 / sum(s.inTime) * 1e6
 					})...)
 				o.AddRow(row("6", e.name, "least cost of what was asked", "$/h", at),
-					each(tasks[k], func(s *served) float64 {
+					each(tasks[k], func(s *sessionRun) float64 {
 						return s.bound
 					})...)
-				o.AddRow(row("6", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
+				o.AddRow(row("6", e.name, "cost over the least", "", at), each(tasks[k], func(s *sessionRun) float64 {
 					return s.mean() / s.bound
 				})...)
 				cost.Y, finish.Y = append(cost.Y, over(costs, base)[0]), append(finish.Y, finishes[0]/100)
 			}
 			var names []string
-			for _, e := range rivals {
-				names = append(names, e.short())
+			for _, e := range contenders {
+				names = append(names, e.shortName())
 			}
 			finish.Name = "finish rate"
 			chart(o, "6-"+name, "6: "+name, 1,
@@ -128,38 +128,38 @@ func figure6(l *lab) error {
 	return nil
 }
 
-// smooth is over how many seconds the lines of Figures 7 to 9 are drawn as means.
-const smooth = 5
+// smoothSeconds is over how many seconds the lines of Figures 7 to 9 are drawn as means.
+const smoothSeconds = 5
 
 // overTime draws a session of a graph second by second (Figures 7 to 9).
-func overTime(figure, name string) func(*lab) error {
-	return func(l *lab) error {
-		g, rivals := l.graph(name), rivals(name)
+func overTime(figure, name string) func(*runner) error {
+	return func(run *runner) error {
+		g, contenders := run.graph(name), contendersOf(name)
 		var tasks []*reproduce.Task
-		for _, e := range rivals {
-			tasks = append(tasks, l.serves(e, g))
+		for _, e := range contenders {
+			tasks = append(tasks, run.simulationTask(e, g))
 		}
-		l.Report(func(o *reproduce.Outcome) error {
+		run.Report(func(o *reproduce.Outcome) error {
 			rates := plot.Panel{Name: "items/s that stages began", XName: "s", Low: 0, High: math.NaN()}
 			cost := plot.Panel{Name: "cost ($/h)", XName: "s", Low: 0, High: math.NaN()}
 			finish := plot.Panel{Name: "finish rate (%)", XName: "s", Low: 0, High: 100}
-			for k, e := range rivals {
-				first := tasks[k].Results[0].(*served)
+			for k, e := range contenders {
+				first := tasks[k].Results[0].(*sessionRun)
 				if k == 0 {
 					for s := range g.stages {
-						rates.Lines = append(rates.Lines, line(g.stages[s].name, first.begun[s], nil))
+						rates.Lines = append(rates.Lines, smoothedLine(g.stages[s].name, first.begun[s], nil))
 					}
 				}
 				if e.headroom == 0 { // as the paper has them: more lines cannot be told apart
-					cost.Lines = append(cost.Lines, line(e.short(), first.cost, nil))
-					finish.Lines = append(finish.Lines, line(e.short(), first.inTime, first.sent))
+					cost.Lines = append(cost.Lines, smoothedLine(e.shortName(), first.cost, nil))
+					finish.Lines = append(finish.Lines, smoothedLine(e.shortName(), first.inTime, first.sent))
 				}
 				at := setting("graph", name)
 				o.AddRow(row(figure, e.name, "seconds with at least 98 % of their frames in time", "%", at),
-					each(tasks[k], func(s *served) float64 {
-						return s.seconds(98)
+					each(tasks[k], func(s *sessionRun) float64 {
+						return s.secondsWithFinish(98)
 					})...)
-				o.AddRow(row(figure, e.name, "highest cost", "$/h", at), each(tasks[k], func(s *served) float64 {
+				o.AddRow(row(figure, e.name, "highest cost", "$/h", at), each(tasks[k], func(s *sessionRun) float64 {
 					return highest(s.cost)
 				})...)
 			}
@@ -170,13 +170,13 @@ func overTime(figure, name string) func(*lab) error {
 	}
 }
 
-// line is means over some seconds; of a share in per cent, where of is not nil.
-func line(name string, y, of []float64) plot.Line {
+// smoothedLine is means over some seconds; of a share in per cent, where of is not nil.
+func smoothedLine(name string, y, of []float64) plot.Line {
 	out := plot.Line{Name: name}
-	for k := 0; k+smooth <= len(y); k += smooth {
-		v := sum(y[k:k+smooth]) / smooth
+	for k := 0; k+smoothSeconds <= len(y); k += smoothSeconds {
+		v := sum(y[k:k+smoothSeconds]) / smoothSeconds
 		if of != nil {
-			v = 100 * sum(y[k:k+smooth]) / sum(of[k:k+smooth]) // not a number, and a gap, where nothing was sent
+			v = 100 * sum(y[k:k+smoothSeconds]) / sum(of[k:k+smoothSeconds]) // not a number, and a gap, where nothing was sent
 		}
 		out.X, out.Y = append(out.X, float64(k)), append(out.Y, v)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // figures in the order of the paper, with what each wants.
-var figures = []reproduce.Experiment[*lab]{
+var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
 			Name: "1", Doc: "the seven graphs: what 12 clients ask of them, and the machines that takes",
@@ -65,19 +65,19 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	if r.Solver == nil {
 		return nil, errors.New("the experiments of scrooge need a solver of integer programs")
 	}
-	l, err := newLab(r)
+	run, err := newRunner(r)
 	if err != nil {
 		return nil, err
 	}
-	return l.answer(ctx)
+	return run.runFigures(ctx)
 }
 
-// answer has all that is asked for done.
-func (l *lab) answer(ctx context.Context) (*reproduce.Outcome, error) {
-	if err := reproduce.Prepare(l, figures, l.Figures); err != nil {
+// runFigures has all that is asked for done.
+func (run *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
+	if err := reproduce.Prepare(run, figures, run.Figures); err != nil {
 		return nil, err
 	}
-	l.AddNotes("Profiles are modelled, not measured: the authors published none. The model is held to what the paper's " +
+	run.AddNotes("Profiles are modelled, not measured: the authors published none. The model is held to what the paper's " +
 		"text says of them (docs/papers.md, Scrooge).")
-	return l.Run(ctx)
+	return run.Run(ctx)
 }

@@ -44,8 +44,8 @@ func models() (map[string]*model, error) {
 	return out, nil
 }
 
-// levels of concurrency that are profiled. Figure 5 shows several without saying which.
-var levels = []int{1, 2, 3, 4, 6, 8}
+// concurrencies of concurrency that are profiled. Figure 5 shows several without saying which.
+var concurrencies = []int{1, 2, 3, 4, 6, 8}
 
 const (
 	// interferes is the level above which batches at once slow each other down besides sharing the device, each further
@@ -54,39 +54,39 @@ const (
 	interference = 0.05
 )
 
-// took is how long a batch takes on a P100 while so many run, in ms: mean value analysis of a closed network (Reiser
+// latencyMS is how long a batch takes on a P100 while so many run, in ms: mean value analysis of a closed network (Reiser
 // and Lavenberg, 1980) in which batches take turns at one station, the device, and need nobody while they are beside
 // it. Throughput rises with concurrency up to what the device allows.
-func (m *model) took(batch, concurrency int) float64 {
+func (m *model) latencyMS(batch, concurrency int) float64 {
 	b := float64(batch)
 	host, device := m.host+b*m.hostItem, m.device+b*m.deviceItem
 	if m.kernelBatch > 0 && b > m.kernelBatch {
 		device *= m.kernelTime
 	}
 	device *= 1 + interference*float64(max(0, concurrency-interferes))
-	there, took := 0.0, 0.0 // batches at the device, and a batch's whole time, when so many run
+	queued, took := 0.0, 0.0 // batches at the device, and a batch's whole time, when so many run
 	for n := 1; n <= concurrency; n++ {
-		visit := device * (1 + there)
+		visit := device * (1 + queued)
 		took = host + visit
-		there = float64(n) / took * visit
+		queued = float64(n) / took * visit
 	}
 	return took
 }
 
-// rate is what a P100 carries in a configuration, in items/s.
-func (m *model) rate(batch, concurrency int) float64 {
-	return 1000 * float64(batch*concurrency) / m.took(batch, concurrency)
+// throughput is what a P100 carries in a configuration, in items/s.
+func (m *model) throughput(batch, concurrency int) float64 {
+	return 1000 * float64(batch*concurrency) / m.latencyMS(batch, concurrency)
 }
 
 // points are the profile on machine types that are so many times as fast as a P100, or a CPU worker. On a CPU an item
 // runs alone (§3.2: what is profiled is the time of a single input).
 func (m *model) points(v serving.VariantID, d serving.DeviceTypeID, faster float64) (out []serving.LatencyPoint) {
-	for _, e := range levels {
+	for _, e := range concurrencies {
 		if m.cpu && e > 1 {
 			break
 		}
 		for b := 1; b <= m.largest; b *= 2 {
-			t := millis(m.took(b, e) / faster)
+			t := millis(m.latencyMS(b, e) / faster)
 			out = append(out, serving.LatencyPoint{
 				Variant: v, DeviceType: d, Items: b, Concurrency: e, Samples: 1, Mean: t, P50: t, P90: t, P95: t,
 				P99: t,

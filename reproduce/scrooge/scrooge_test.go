@@ -24,12 +24,12 @@ func TestEveryFigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(parallel int, names ...string) *reproduce.Outcome {
-		l, err := newLab(reproduce.Request{Figures: names, Parallel: parallel, Solver: solver})
+		run, err := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Solver: solver})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.sampled, l.span = 2, 200*time.Second
-		o, err := l.answer(t.Context())
+		run.sampled, run.span = 2, 200*time.Second
+		o, err := run.runFigures(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,24 +73,24 @@ func TestAllocationsAgainstTheText(t *testing.T) {
 	}
 	for i := range all {
 		g := &all[i]
-		asked := g.asked(clients*(g.low+g.high)/2, usual)
+		asked := g.stageRates(clients*(g.low+g.high)/2, usualLevel)
 		last := math.Inf(1)
-		for _, by := range relaxed {
-			a, err := exactly(t.Context(), testbed.problem(g, times(g.objective, by), asked))
+		for _, by := range relaxations {
+			a, err := exact(t.Context(), testbedMarket.problem(g, scaleDuration(g.objective, by), asked))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Cost > last*(1+same) {
+			if a.Cost > last*(1+costTolerance) {
 				t.Errorf("%s costs %.2f $/h at %v times its objective, %.2f at less", g.name, a.Cost, by, last)
 			}
 			last = a.Cost
 		}
-		p := testbed.problem(g, g.objective, asked)
-		a, err := exactly(t.Context(), p)
+		p := testbedMarket.problem(g, g.objective, asked)
+		a, err := exact(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := used(p, a, -1, p100) + used(p, a, -1, v100); n < 10 || n > 20 {
+		if n := machinesUsed(p, a, -1, p100) + machinesUsed(p, a, -1, v100); n < 10 || n > 20 {
 			t.Errorf("12 clients of %s take %.1f accelerators, the cluster has 16", g.name, n)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 const (
 	clients = 12
 	span    = 1000 * time.Second
-	// usual is how much is going on in the mean over the kinds of videos: what graphs are configured with.
-	usual = 0.444
+	// usualLevel is how much is going on in the mean over the kinds of videos: what graphs are configured with.
+	usualLevel = 0.444
 )
 
 // video is a kind of content: how much is going on, from 0 to 1.
@@ -53,8 +53,8 @@ type client struct {
 
 // scene is a level that a client's video has reached at a time, where it stays until the next begins.
 type scene struct {
-	begins, there serving.Time // the change to the level begins, and is over
-	level         float64
+	begins, reached serving.Time // the change to the level begins, and is over
+	level           float64
 }
 
 // level is how much is going on at a time.
@@ -63,10 +63,10 @@ func (c *client) level(t serving.Time) float64 {
 		return cmp.Compare(s.begins, t+1)
 	})
 	s := &c.scenes[max(at-1, 0)]
-	if t >= s.there || at < 2 {
+	if t >= s.reached || at < 2 {
 		return s.level
 	}
-	before, part := c.scenes[at-2].level, float64(t-s.begins)/float64(s.there-s.begins)
+	before, part := c.scenes[at-2].level, float64(t-s.begins)/float64(s.reached-s.begins)
 	return before + (s.level-before)*part
 }
 
@@ -92,21 +92,21 @@ func newSession(g *graph, seed uint64) (*session, error) {
 				Until: max(a, b),
 			},
 		}
-		c.scenes = kinds[k%len(kinds)].play(c.From, c.Until, rng)
+		c.scenes = kinds[k%len(kinds)].drawScenes(c.From, c.Until, rng)
 		s.clients = append(s.clients, c)
 	}
 	return s, nil
 }
 
-// play draws the scenes of a video between two times. Their lengths are exponential.
-func (v *video) play(from, to serving.Time, rng *rand.Rand) (out []scene) {
+// drawScenes draws the scenes of a video between two times. Their lengths are exponential.
+func (v *video) drawScenes(from, to serving.Time, rng *rand.Rand) (out []scene) {
 	level := func() float64 { return v.least + (v.most-v.least)*rng.Float64() }
-	out = append(out, scene{begins: from, there: from, level: level()})
+	out = append(out, scene{begins: from, reached: from, level: level()})
 	for t := from; t < to; {
 		t = t.Add(time.Duration(rng.ExpFloat64() * float64(v.scene)))
-		s := scene{begins: t, there: t.Add(v.change), level: level()}
+		s := scene{begins: t, reached: t.Add(v.change), level: level()}
 		out = append(out, s)
-		t = s.there
+		t = s.reached
 	}
 	return out
 }
@@ -125,8 +125,8 @@ func (s *session) frames() workload.Source {
 	return workload.Merge(all...)
 }
 
-// stays are the clients', in the order of their joining.
-func (s *session) stays() []workload.Client {
+// workloadClients are the clients', in the order of their joining.
+func (s *session) workloadClients() []workload.Client {
 	var out []workload.Client
 	for i := range s.clients {
 		out = append(out, s.clients[i].Client)
@@ -135,67 +135,67 @@ func (s *session) stays() []workload.Client {
 	return out
 }
 
-// asks is what reaches every stage of the graph at a time, in items/s. Edges of a join bring the same items: the most
+// stageRates is what reaches every stage of the graph at a time, in items/s. Edges of a join bring the same items: the most
 // counts.
-func (s *session) asks(t serving.Time) []float64 {
+func (s *session) stageRates(t serving.Time) []float64 {
 	out := make([]float64, len(s.graph.stages))
 	for i := range s.clients {
 		c := &s.clients[i]
 		if t < c.From || t >= c.Until {
 			continue
 		}
-		for k, x := range s.graph.asked(c.Rate, c.level(t)) {
+		for k, x := range s.graph.stageRates(c.Rate, c.level(t)) {
 			out[k] += x
 		}
 	}
 	return out
 }
 
-// asked is what reaches every stage of frames at a rate while so much is going on, in items/s.
-func (g *graph) asked(rate, level float64) []float64 {
+// stageRates is what reaches every stage of frames at a rate while so much is going on, in items/s.
+func (g *graph) stageRates(rate, level float64) []float64 {
 	out := make([]float64, len(g.stages))
 	out[0] = rate
 	for k := range g.stages {
 		for _, e := range g.stages[k].next {
-			out[e.to] = max(out[e.to], out[k]*e.items(level))
+			out[e.to] = max(out[e.to], out[k]*e.meanItems(level))
 		}
 	}
 	return out
 }
 
-// changes that call for an allocation: a client joins or leaves, or content changes what a stage is asked by at least a
+// replanChange that call for an allocation: a client joins or leaves, or content changes what a stage is asked by at least a
 // quarter (§3.4).
-const changes = 0.25
+const replanChange = 0.25
 
 // decision is what an allocation is made for, and for how long it is in force.
 type decision struct {
-	asked []float64 // items/s by stage
-	held  time.Duration
+	rates    []float64 // items/s by stage
+	duration time.Duration
 }
 
 // decisions are those of the session, as a grid of seconds sees it.
 func (s *session) decisions() (out []decision) {
 	var last []float64
-	there := -1
+	present := -1
 	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
-		now, n := s.asks(t), 0
+		now, n := s.stageRates(t), 0
 		for _, c := range s.clients {
 			if t >= c.From && t < c.Until {
 				n++
 			}
 		}
-		moved := n != there
+		changed := n != present
 		for k := range now {
-			moved = moved || max(now[k], last[k]) > (1+changes)*min(now[k], last[k])
+			changed = changed || max(now[k], last[k]) > (1+replanChange)*min(now[k], last[k])
 		}
-		if moved {
-			last, there = now, n
+		if changed {
+			last, present = now, n
 			if n > 0 {
-				out = append(out, decision{asked: now})
+				out = append(out, decision{rates: now})
 			}
 		}
 		if n > 0 {
-			out[len(out)-1].held += time.Second
+			out[len(out)-1].duration += time.Second
 		}
 	}
 	return out

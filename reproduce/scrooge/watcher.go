@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// series is what a run looks like second by second.
-type series struct {
+// timeline is what a run looks like second by second.
+type timeline struct {
 	sent, inTime []float64   // frames by the second in which they were sent
 	cost         []float64   // $/h of the machines rented, in the mean over the second
 	begun        [][]float64 // by stage: items/s of which a batch began
@@ -18,7 +18,7 @@ type series struct {
 
 // watcher sees of a run which machines are rented.
 type watcher struct {
-	series
+	timeline
 	spec   *serving.Spec
 	on     map[serving.InstanceID]serving.WorkerID
 	by     []int // instances by worker
@@ -35,10 +35,10 @@ func newWatcher(spec *serving.Spec, seconds int) *watcher {
 	return w
 }
 
-// watch takes a step of the engine. A machine is rented while an instance is on it, be it that it loads or is kept
+// onStep takes a step of the engine. A machine is rented while an instance is on it, be it that it loads or is kept
 // warm.
-func (w *watcher) watch(now serving.Time, _ []engine.Input, out []engine.Decision) {
-	w.pay(now)
+func (w *watcher) onStep(now serving.Time, _ []engine.Input, out []engine.Decision) {
+	w.charge(now)
 	for k := range out {
 		switch d := &out[k]; d.Kind {
 		case engine.StartBatch:
@@ -65,8 +65,8 @@ func (w *watcher) price(x serving.WorkerID) float64 {
 	return w.spec.DeviceTypes[w.spec.Workers[x].DeviceType].PricePerHour
 }
 
-// pay counts what has been rented until now.
-func (w *watcher) pay(now serving.Time) {
+// charge counts what has been rented until now.
+func (w *watcher) charge(now serving.Time) {
 	for w.now < now {
 		at := int(w.now.Seconds())
 		until := min(now, serving.Time(at+1)*serving.Time(time.Second))
@@ -77,8 +77,8 @@ func (w *watcher) pay(now serving.Time) {
 	}
 }
 
-// observe takes how a frame ended.
-func (w *watcher) observe(o *report.Outcome) {
+// onOutcome takes how a frame ended.
+func (w *watcher) onOutcome(o *report.Outcome) {
 	at := min(int(o.Arrived.Seconds()), len(w.sent)-1)
 	w.sent[at]++
 	if !experiment.Violated(o) {
@@ -86,11 +86,11 @@ func (w *watcher) observe(o *report.Outcome) {
 	}
 }
 
-// finish is the share of the frames that met the objective, in per cent; by second, or of all.
-func (s *series) finish() float64 { return 100 * sum(s.inTime) / sum(s.sent) }
+// finishRate is the share of the frames that met the objective, in per cent; by second, or of all.
+func (s *timeline) finishRate() float64 { return 100 * sum(s.inTime) / sum(s.sent) }
 
-// seconds with at least so many per cent of their frames in time, in per cent of those in which frames were sent.
-func (s *series) seconds(least float64) float64 {
+// secondsWithFinish with at least so many per cent of their frames in time, in per cent of those in which frames were sent.
+func (s *timeline) secondsWithFinish(least float64) float64 {
 	good, all := 0, 0
 	for k, sent := range s.sent {
 		if sent > 0 {
@@ -104,7 +104,7 @@ func (s *series) seconds(least float64) float64 {
 }
 
 // mean cost in $/h.
-func (s *series) mean() float64 { return sum(s.cost) / float64(len(s.cost)) }
+func (s *timeline) mean() float64 { return sum(s.cost) / float64(len(s.cost)) }
 
 func sum(x []float64) (out float64) {
 	for _, v := range x {

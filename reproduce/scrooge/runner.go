@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// lab is where figures say what they want.
-type lab struct {
+// runner is where figures say what they want.
+type runner struct {
 	*reproduce.Runner
 	graphs []graph
 	// Of what follows tests take less.
@@ -18,26 +18,26 @@ type lab struct {
 	span    time.Duration // of sessions that run
 }
 
-func newLab(r reproduce.Request) (*lab, error) {
+func newRunner(r reproduce.Request) (*runner, error) {
 	all, err := graphs()
 	if err != nil {
 		return nil, err
 	}
-	return &lab{Runner: reproduce.NewRunner(r), graphs: all, sampled: 40, span: span}, nil
+	return &runner{Runner: reproduce.NewRunner(r), graphs: all, sampled: 40, span: span}, nil
 }
 
 // graph returns one of the seven.
-func (l *lab) graph(name string) *graph {
-	for i := range l.graphs {
-		if l.graphs[i].name == name {
-			return &l.graphs[i]
+func (run *runner) graph(name string) *graph {
+	for i := range run.graphs {
+		if run.graphs[i].name == name {
+			return &run.graphs[i]
 		}
 	}
 	panic("scrooge: no graph " + name) // the names are this package's own
 }
 
-// compared are the graphs that Nexus can run (§4.1).
-var compared = []string{"traffic", "face", "tracker"}
+// nexusGraphs are the graphs that Nexus can run (§4.1).
+var nexusGraphs = []string{"traffic", "face", "tracker"}
 
 // row begins a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
@@ -71,7 +71,7 @@ func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot
 	})
 }
 
-// relaxed are the objectives of Figures 12 and 13, over a graph's own: 400, 600, 800 and 1,000 ms where that is 400 ms.
-var relaxed = []float64{1, 1.5, 2, 2.5}
+// relaxations are the objectives of Figures 12 and 13, over a graph's own: 400, 600, 800 and 1,000 ms where that is 400 ms.
+var relaxations = []float64{1, 1.5, 2, 2.5}
 
-func times(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
+func scaleDuration(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }

@@ -18,12 +18,12 @@ const (
 	p100 = iota
 	v100
 	cpu
-	types
+	typeCount
 )
 
-// machines of the paper's cluster. It has as many CPU workers as are asked for: §4.2 charges them without saying how
+// machineTypes of the paper's cluster. It has as many CPU workers as are asked for: §4.2 charges them without saying how
 // many there were.
-var machines = [types]struct {
+var machineTypes = [typeCount]struct {
 	name  string
 	price float64 // $/h
 	count int
@@ -33,16 +33,16 @@ var machines = [types]struct {
 // every time.
 const scatter = 0.02
 
-// newWorld is the paper's cluster with the graph on it, with the given end-to-end objective (0 for the graph's own). A
+// newEnvironment is the paper's cluster with the graph on it, with the given end-to-end objective (0 for the graph's own). A
 // stage has one model, and that is profiled on both types with accelerators, or on CPU workers.
-func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experiment.Environment, error) {
+func newEnvironment(g *graph, objective time.Duration, solver milp.Solver) (*experiment.Environment, error) {
 	if objective == 0 {
 		objective = g.objective
 	}
 	spec := &serving.Spec{Apps: []serving.App{{
 		Name: g.name, SLO: serving.SLO{Latency: objective, Percentile: 98}, Weight: 1, QueueLimit: 1 << 30,
 	}}}
-	for d, x := range machines {
+	for d, x := range machineTypes {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
 			Name: x.name, PricePerHour: x.price, Most: x.count,
 		})
@@ -61,7 +61,7 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 		})
 		for _, e := range x.next {
 			spec.Stages[s].Next = append(spec.Stages[s].Next, serving.Edge{
-				To: serving.StageID(e.to), FanOut: e.items(usual),
+				To: serving.StageID(e.to), FanOut: e.meanItems(usualLevel),
 			})
 		}
 		spec.Variants = append(spec.Variants, serving.Variant{
@@ -71,7 +71,7 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 		if x.model.cpu {
 			on = map[serving.DeviceTypeID]float64{cpu: 1}
 		}
-		for d := range serving.DeviceTypeID(types) {
+		for d := range serving.DeviceTypeID(typeCount) {
 			if faster, ok := on[d]; ok {
 				m.Latency = append(m.Latency, x.model.points(v, d, faster)...)
 				m.Load = append(m.Load, serving.LoadPoint{Variant: v, DeviceType: d, Load: x.model.load})
@@ -96,10 +96,10 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 	for i := range m.Latency {
 		m.Latency[i].StdDev = time.Duration(scatter * float64(m.Latency[i].Mean))
 	}
-	happens, err := truth.NewTable(spec, m, truth.Lognormal, nil)
+	machines, err := truth.NewTable(spec, m, truth.Lognormal, nil)
 	if err != nil {
 		return nil, err
 	}
-	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.WithRand(r), nil }
+	out.Truth = func(r *rand.Rand) (truth.Model, error) { return machines.WithRand(r), nil }
 	return out, nil
 }
