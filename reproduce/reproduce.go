@@ -10,28 +10,8 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
-	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/planner/ramsis"
 )
-
-// Row is one number.
-type Row struct {
-	Paper    string            `json:"paper"`
-	Figure   string            `json:"figure"`
-	System   string            `json:"system"`
-	Quantity string            `json:"quantity"`
-	Unit     string            `json:"unit"`
-	Setting  map[string]string `json:"setting"`
-	// Published is what the source gives; nil when it gives nothing for this row.
-	Published *float64 `json:"published"`
-	// Measured is the mean over the seeds, Low and High the smallest and the largest.
-	Measured float64 `json:"measured"`
-	Low      float64 `json:"low"`
-	High     float64 `json:"high"`
-	Seeds    int     `json:"seeds"`
-	// Source says where the published number stands.
-	Source string `json:"source,omitempty"`
-}
 
 // Request is what a paper is asked for.
 type Request struct {
@@ -56,12 +36,6 @@ type Outcome struct {
 	Charts []Chart
 	// Notes are what a reader has to know, one sentence each.
 	Notes []string
-}
-
-// Chart is a drawing and the name of its file, without an extension.
-type Chart struct {
-	Name string
-	*plot.Chart
 }
 
 // Figure is a part of a paper that can be asked for.
@@ -91,24 +65,3 @@ func (p *Paper) Check(figures []string) error {
 	}
 	return nil
 }
-
-// AddRow notes a quantity that was measured once for every seed.
-func (o *Outcome) AddRow(r Row, values ...float64) {
-	r.Seeds = len(values)
-	if len(values) == 0 {
-		return
-	}
-	r.Low, r.High = slices.Min(values), slices.Max(values)
-	for _, v := range values {
-		r.Measured += v / float64(len(values))
-	}
-	// A mean of equal numbers is that number, whatever the sum's rounding.
-	r.Measured = min(max(r.Measured, r.Low), r.High)
-	if r.Setting == nil {
-		r.Setting = map[string]string{}
-	}
-	o.Rows = append(o.Rows, r)
-}
-
-// Published makes the pointer of a Row.
-func Published(v float64) *float64 { return &v }

@@ -9,8 +9,8 @@ func TestTable(t *testing.T) {
 	var o Outcome
 	s := map[string]string{"trace": "x"}
 	o.AddRow(Row{
-		Paper: "p", Figure: "4", System: "a", Quantity: "drop", Unit: "points", Setting: s, Published: Published(4.85),
-	}, 1, 2, 3)
+		Paper: "p", Figure: "4", System: "a", Quantity: "drop", Unit: "points", Setting: s,
+	}.WithPublished(4.85, ""), 1, 2, 3)
 	o.AddRow(Row{Paper: "p", Figure: "4", System: "a", Quantity: "nodes", Setting: s}, 1234)
 	o.AddRow(Row{Paper: "p", Figure: "4", System: "b", Quantity: "drop", Unit: "points", Setting: s}, 0.004)
 	o.AddRow(Row{

@@ -75,13 +75,13 @@ func figure11(run *runner) error {
 			}
 			planned := func(x capacity) float64 { return x.planned }
 			inTime := func(x capacity) float64 { return x.inTime }
-			at := setting("application", s.name, "loads", s.mix)
+			at := reproduce.Setting("application", s.name, "loads", s.mix)
 			bar := plot.Line{Name: "planned"}
 			bound := plot.Line{Name: "bound", Faint: true}
 			for _, system := range stressSystems {
 				r := row("11", system, "highest load planned", "queries/s", at)
 				if p, ok := published11[s.name][system]; ok {
-					r = said(r, p, "Figure 11, plotting code")
+					r = r.WithPublished(p, "Figure 11, plotting code")
 				}
 				o.AddRow(r, each(system, planned)...)
 				o.AddRow(row("11", system, "of which a linear program allows", "queries/s", at),
@@ -98,19 +98,20 @@ func figure11(run *runner) error {
 						name string
 						of   func(capacity) float64
 					}{{"planned", planned}, {"served in time", inTime}} {
-						ratio := over(each(system, y.of), each(base, y.of))
+						ratio := ratiosOrZero(each(system, y.of), each(base, y.of))
 						r := row("11", system, y.name+" over "+base, "", at)
 						if system == "infless" && y.name == "planned" {
-							r = said(r, published11[s.name][system]/published11[s.name][base],
+							r = r.WithPublished(published11[s.name][system]/published11[s.name][base],
 								"Figure 11, plotting code")
+
 						}
 						o.AddRow(r, ratio...)
 					}
 				}
 			}
-			panels = append(panels, bars(s.name+", loads "+s.mix+" (queries/s)", stressSystems, bar, bound))
+			panels = append(panels, reproduce.Bars(s.name+", loads "+s.mix+" (queries/s)", stressSystems, bar, bound))
 		}
-		chart(o, "11", "11: the highest load that 8 servers carry", 1, panels...)
+		addChart(o, "11", "11: the highest load that 8 servers carry", 1, panels...)
 		o.Notes = append(o.Notes,
 			"Figure 11: rates are of all functions together; they have the same load, or for OSVT that of the "+
 				"authors' stress run. Planned: the highest load for which a plan leaves nothing out. Allowed: what a "+
@@ -125,7 +126,7 @@ func figure11(run *runner) error {
 }
 
 // over divides seed by seed; where the divisor is 0 so is the answer.
-func over(a, b []float64) []float64 {
+func ratiosOrZero(a, b []float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
 		if b[i] > 0 {

@@ -35,25 +35,25 @@ func figure12a(run *runner) error {
 			lines := make([]plot.Line, len(contenders), len(contenders)+1)
 			bound := plot.Line{Name: "allowed", Faint: true}
 			for t, trace := range traceNames {
-				at := setting("application", app.name, "trace", trace)
+				at := reproduce.Setting("application", app.name, "trace", trace)
 				for e, x := range contenders {
-					eff := each(tasks[a][e][t], (*traceRun).efficiency)
-					may := each(tasks[a][e][t], func(f *traceRun) float64 { return f.bound })
+					eff := reproduce.Each(tasks[a][e][t], (*traceRun).efficiency)
+					may := reproduce.Each(tasks[a][e][t], func(f *traceRun) float64 { return f.bound })
 					got[a][e] = append(got[a][e], eff)
-					o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", at), times(1000, eff)...)
-					o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), times(1000, may)...)
+					o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", at), reproduce.Scaled(eff, 1000)...)
+					o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), reproduce.Scaled(may, 1000)...)
 					lines[e].Name = x.name
-					lines[e].Y = append(lines[e].Y, 1000*average(eff))
+					lines[e].Y = append(lines[e].Y, 1000*reproduce.Mean(eff))
 					if x.name == "infless" {
-						bound.Y = append(bound.Y, 1000*average(may))
+						bound.Y = append(bound.Y, 1000*reproduce.Mean(may))
 					}
 				}
 			}
-			panels = append(panels, bars(app.name+" (queries in time for a TFLOP)", traceNames,
+			panels = append(panels, reproduce.Bars(app.name+" (queries in time for a TFLOP)", traceNames,
 				append(lines, bound)...))
 		}
 		for t, trace := range traceNames {
-			at := setting("application", "mean of both", "trace", trace)
+			at := reproduce.Setting("application", "mean of both", "trace", trace)
 			for e, x := range contenders {
 				// Of each application in parts of what infless has at the bursty trace.
 				norm := make([]float64, run.Seeds)
@@ -64,7 +64,7 @@ func figure12a(run *runner) error {
 				}
 				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", at)
 				if p, ok := published12a[x.name]; ok {
-					r = said(r, p[t], "Figure 12a, plotting code")
+					r = r.WithPublished(p[t], "Figure 12a, plotting code")
 				}
 				o.AddRow(r, norm...)
 			}
@@ -72,19 +72,19 @@ func figure12a(run *runner) error {
 				for e, x := range contenders[inflessIndex:] {
 					ratio := make([]float64, run.Seeds)
 					for a := range applications {
-						for s, r := range over(got[a][inflessIndex+e][t], got[a][b][t]) {
+						for s, r := range ratiosOrZero(got[a][inflessIndex+e][t], got[a][b][t]) {
 							ratio[s] += r / float64(len(applications))
 						}
 					}
 					r := row("12a", x.name, "over "+base.name, "x", at)
 					if p, ok := ratios12a[base.name]; ok && x.name == "infless" {
-						r = said(r, p[t], "§5.2")
+						r = r.WithPublished(p[t], "§5.2")
 					}
 					o.AddRow(r, ratio...)
 				}
 			}
 		}
-		chart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
+		addChart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
 		o.Notes = append(o.Notes,
 			"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every "+
 				"function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A "+
@@ -111,22 +111,6 @@ func (run *runner) traceTasks(contenders []contender) [][][]*reproduce.Task {
 			}
 			out[a] = append(out[a], byTrace)
 		}
-	}
-	return out
-}
-
-// each is a quantity by seed.
-func each(t *reproduce.Task, of func(*traceRun) float64) (out []float64) {
-	for _, d := range t.Results {
-		out = append(out, of(d.(*traceRun)))
-	}
-	return out
-}
-
-func times(by float64, list []float64) []float64 {
-	out := make([]float64, len(list))
-	for k, v := range list {
-		out[k] = by * v
 	}
 	return out
 }
@@ -159,36 +143,38 @@ func figure12b(run *runner) error {
 		lines := make([]plot.Line, len(names))
 		bound := plot.Line{Name: "allowed", Faint: true}
 		for k, slo := range objectives12b {
-			at := setting("slo", slo)
+			at := reproduce.Setting("slo", slo)
 			for e, name := range names {
 				t := tasks[k][e]
-				eff := each(t, (*traceRun).efficiency)
+				eff := reproduce.Each(t, (*traceRun).efficiency)
 				r := row("12b", name, efficiencyRow, "1/TFLOP", at)
 				if p, ok := published12b[name]; ok {
-					r = said(r, 1000*p[k], "Figure 12b, plotting code")
+					r = r.WithPublished(1000*p[k], "Figure 12b, plotting code")
 				}
-				o.AddRow(r, times(1000, eff)...)
+				o.AddRow(r, reproduce.Scaled(eff, 1000)...)
 				o.AddRow(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
-					times(1000, each(t, func(f *traceRun) float64 {
+					reproduce.Scaled(reproduce.Each(t, func(f *traceRun) float64 {
 						return f.bound
-					}))...)
-				o.AddRow(row("12b", name, "violations", "%", at), each(t, (*traceRun).violations)...)
+					}),
+
+						1000)...)
+				o.AddRow(row("12b", name, "violations", "%", at), reproduce.Each(t, (*traceRun).violations)...)
 				if e >= 2 {
 					r := row("12b", name, "over batch", "x", at)
 					if name == "infless" {
-						r = said(r, published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
+						r = r.WithPublished(published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
 					}
-					o.AddRow(r, over(eff, each(tasks[k][0], (*traceRun).efficiency))...)
+					o.AddRow(r, ratiosOrZero(eff, reproduce.Each(tasks[k][0], (*traceRun).efficiency))...)
 					o.AddRow(row("12b", name, "over batch on 50 %", "x", at),
-						over(eff, each(tasks[k][1], (*traceRun).efficiency))...)
+						ratiosOrZero(eff, reproduce.Each(tasks[k][1], (*traceRun).efficiency))...)
 				}
 				lines[e].Name = name
-				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*average(eff))
+				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*reproduce.Mean(eff))
 			}
 			bound.X = append(bound.X, millis(slo))
-			bound.Y = append(bound.Y, 1000*average(each(tasks[k][2], func(f *traceRun) float64 { return f.bound })))
+			bound.Y = append(bound.Y, 1000*reproduce.Mean(reproduce.Each(tasks[k][2], func(f *traceRun) float64 { return f.bound })))
 		}
-		chart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
+		addChart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
 			plot.Panel{
 				Name: "queries in time for a TFLOP", XName: "objective (ms)", Lines: append(lines, bound), Low: 0,
 				High: math.NaN(),

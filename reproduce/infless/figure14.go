@@ -29,31 +29,35 @@ func figure14(run *runner) error {
 		}
 		var lines []plot.Line
 		for e, name := range names {
-			took := each(tasks[e], (*traceRun).resources)
-			o.AddRow(row("14", name, "occupied", "TFLOP/s", nil), times(1/(1000*float64(run.steps)*stepSpan.Seconds()), took)...)
+			took := reproduce.Each(tasks[e], (*traceRun).resources)
+			o.AddRow(row("14", name, "occupied", "TFLOP/s", nil), reproduce.Scaled(took, 1/(1000*float64(run.steps)*stepSpan.Seconds()))...)
 			if e >= 2 {
 				r := row("14", name, "in parts of batch", "", nil)
 				if name == "infless" {
-					r = said(r, 1-publishedSaving14, "§5.2, Figure 14")
+					r = r.WithPublished(1-publishedSaving14, "§5.2, Figure 14")
 				}
-				o.AddRow(r, over(took, each(tasks[0], (*traceRun).resources))...)
+				o.AddRow(r, ratiosOrZero(took, reproduce.Each(tasks[0], (*traceRun).resources))...)
 				o.AddRow(row("14", name, "in parts of batch on 50 %", "", nil),
-					over(took, each(tasks[1], (*traceRun).resources))...)
+					ratiosOrZero(took, reproduce.Each(tasks[1], (*traceRun).resources))...)
 			}
-			o.AddRow(row("14", name, "violations", "%", nil), each(tasks[e], (*traceRun).violations)...)
-			o.AddRow(row("14", name, "of thread time", "threads", nil), times(1/(float64(run.steps)*stepSpan.Seconds()),
-				each(tasks[e], func(f *traceRun) float64 {
+			o.AddRow(row("14", name, "violations", "%", nil), reproduce.Each(tasks[e], (*traceRun).violations)...)
+			o.AddRow(row("14", name, "of thread time", "threads", nil), reproduce.Scaled(
+				reproduce.Each(tasks[e], func(f *traceRun) float64 {
 					return f.threads
-				}))...)
+				}),
+
+				1/(float64(run.steps)*stepSpan.Seconds()))...)
 			o.AddRow(row("14", name, "of accelerator time", "accelerators", nil),
-				times(0.01/(float64(run.steps)*stepSpan.Seconds()), each(tasks[e], func(f *traceRun) float64 {
+				reproduce.Scaled(reproduce.Each(tasks[e], func(f *traceRun) float64 {
 					return f.percent
-				}))...)
+				}),
+
+					0.01/(float64(run.steps)*stepSpan.Seconds()))...)
 			lines = append(lines, plot.Line{
-				Name: name, X: demand.X, Y: times(0.001, tasks[e].Results[0].(*traceRun).occupied),
+				Name: name, X: demand.X, Y: reproduce.Scaled(tasks[e].Results[0].(*traceRun).occupied, 0.001),
 			})
 		}
-		chart(o, "14", "14: what ResNet-50 occupies", 1,
+		addChart(o, "14", "14: what ResNet-50 occupies", 1,
 			plot.Panel{
 				Name: "occupied (TFLOP/s)", XName: "time (min)", Lines: append(lines[:1:1], lines[2:]...), Low: 0,
 				High: math.NaN(),

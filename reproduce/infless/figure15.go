@@ -27,25 +27,25 @@ func figure15a(run *runner) error {
 			lines := make([]plot.Line, len(contenders))
 			for t, trace := range traceNames {
 				for e, x := range contenders {
-					v := each(tasks[a][e][t], (*traceRun).violations)
-					o.AddRow(row("15a", x.name, "violations", "%", setting("application", app.name, "trace", trace)), v...)
+					v := reproduce.Each(tasks[a][e][t], (*traceRun).violations)
+					o.AddRow(row("15a", x.name, "violations", "%", reproduce.Setting("application", app.name, "trace", trace)), v...)
 					lines[e].Name = x.name
-					lines[e].Y = append(lines[e].Y, average(v))
+					lines[e].Y = append(lines[e].Y, reproduce.Mean(v))
 					for s := range v {
 						means[e][s] += v[s] / float64(len(applications)*len(traceNames))
 					}
 				}
 			}
-			panels = append(panels, bars(app.name+": violations (%)", traceNames, lines...))
+			panels = append(panels, reproduce.Bars(app.name+": violations (%)", traceNames, lines...))
 		}
 		for e, x := range contenders {
-			r := row("15a", x.name, "violations", "%", setting("application", "mean of both", "trace", "mean of all"))
+			r := row("15a", x.name, "violations", "%", reproduce.Setting("application", "mean of both", "trace", "mean of all"))
 			if x.name == "infless" {
-				r = said(r, published15a, "§5.2")
+				r = r.WithPublished(published15a, "§5.2")
 			}
 			o.AddRow(r, means[e]...)
 		}
-		chart(o, "15a", "15a: violations", 1, panels...)
+		addChart(o, "15a", "15a: violations", 1, panels...)
 		o.Notes = append(o.Notes,
 			"Figure 15a: ten minutes of a trace pass within nine seconds, in steps. A start of 3 s is a third of "+
 				"that, which no system can make up for after a silence; how much that is shows INFless with starts "+
@@ -83,21 +83,21 @@ func figure15b(run *runner) error {
 			for e, name := range names {
 				line := plot.Line{Name: name}
 				for n, what := range parts {
-					v := each(tasks[k][e], func(f *traceRun) float64 { return f.components[n] / max(f.served, 1) })
-					r := row("15b", name, what, "ms", setting("slo", p.slo))
+					v := reproduce.Each(tasks[k][e], func(f *traceRun) float64 { return f.components[n] / max(f.served, 1) })
+					r := row("15b", name, what, "ms", reproduce.Setting("slo", p.slo))
 					if published := [...]float64{0, p.queue, p.runs}[n]; name == "infless" && published > 0 {
-						r = said(r, published, "Figure "+p.figure+", the authors' samples")
+						r = r.WithPublished(published, "Figure "+p.figure+", the authors' samples")
 					}
 					o.AddRow(r, v...)
-					line.Y = append(line.Y, average(v))
+					line.Y = append(line.Y, reproduce.Mean(v))
 				}
-				o.AddRow(row("15b", name, "violations", "%", setting("slo", p.slo)),
-					each(tasks[k][e], (*traceRun).violations)...)
+				o.AddRow(row("15b", name, "violations", "%", reproduce.Setting("slo", p.slo)),
+					reproduce.Each(tasks[k][e], (*traceRun).violations)...)
 				lines = append(lines, line)
 			}
-			panels = append(panels, bars("objective "+p.slo.String()+" (ms)", parts, lines...))
+			panels = append(panels, reproduce.Bars("objective "+p.slo.String()+" (ms)", parts, lines...))
 		}
-		chart(o, "15b", "15b: what latency is made of", 2, panels...)
+		addChart(o, "15b", "15b: what latency is made of", 2, panels...)
 		return nil
 	})
 	return nil

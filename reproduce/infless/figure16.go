@@ -124,7 +124,7 @@ func figure16(run *runner) error {
 			}
 			tasksByKind[kind] = append(tasksByKind[kind], t)
 			run.Report(func(o *reproduce.Outcome) error {
-				where := setting("trace", name, "of", of)
+				where := reproduce.Setting("trace", name, "of", of)
 				each := func(f func(a policyResults) float64) (out []float64) {
 					for _, d := range t.Results {
 						if v := f(d.(policyResults)); !math.IsNaN(v) {
@@ -139,8 +139,8 @@ func figure16(run *runner) error {
 					idle := row("16", k.name, idleRow, "x", where)
 					if p, ok := published16[x.name]; ok && of == "instances" {
 						if g := slices.Index(published16Names, k.name); g >= 0 {
-							cold = said(cold, p[g].cold, source16)
-							idle = said(idle, p[g].idle, source16)
+							cold = cold.WithPublished(p[g].cold, source16)
+							idle = idle.WithPublished(p[g].idle, source16)
 						}
 					}
 					o.AddRow(row("16", k.name, "cold starts", "%", where), each(func(a policyResults) float64 {
@@ -157,12 +157,12 @@ func figure16(run *runner) error {
 						})...)
 					line := plot.Line{Name: k.name}
 					for at := range k.sweep {
-						line.X = append(line.X, average(each(func(a policyResults) float64 { return a.curve[n][at].cold })))
-						line.Y = append(line.Y, average(each(func(a policyResults) float64 { return a.curve[n][at].idle })))
+						line.X = append(line.X, reproduce.Mean(each(func(a policyResults) float64 { return a.curve[n][at].cold })))
+						line.Y = append(line.Y, reproduce.Mean(each(func(a policyResults) float64 { return a.curve[n][at].idle })))
 					}
 					lines = append(lines, line)
 				}
-				chart(o, fmt.Sprintf("16-%s-%s", of, name), fmt.Sprintf("16: %s, %s", name, of), 1,
+				addChart(o, fmt.Sprintf("16-%s-%s", of, name), fmt.Sprintf("16: %s, %s", name, of), 1,
 					plot.Panel{Name: "idle (h/day)", XName: "cold starts (%)", Lines: lines, Low: 0, High: math.NaN()})
 				return nil
 			})
@@ -176,7 +176,7 @@ func figure16(run *runner) error {
 			continue
 		}
 		run.Report(func(o *reproduce.Outcome) error {
-			where := setting("trace", "mean of the "+kind[0], "of", kind[1])
+			where := reproduce.Setting("trace", "mean of the "+kind[0], "of", kind[1])
 			for n, k := range keepPolicies {
 				each := func(f func(a policyResults) float64) []float64 {
 					out := make([]float64, run.Seeds)
@@ -196,7 +196,7 @@ func figure16(run *runner) error {
 						mean.cold, mean.idle = mean.cold+p.cold/float64(len(published16)),
 							mean.idle+p.idle/float64(len(published16))
 					}
-					cold, idle = said(cold, mean.cold, source16), said(idle, mean.idle, source16)
+					cold, idle = cold.WithPublished(mean.cold, source16), idle.WithPublished(mean.idle, source16)
 				}
 				o.AddRow(cold, each(func(a policyResults) float64 { return a.chosen[n].cold / a.chosen[base].cold })...)
 				o.AddRow(idle, each(func(a policyResults) float64 { return a.chosen[n].idle / a.chosen[base].idle })...)
@@ -257,12 +257,4 @@ func idleAtColdRate(curve []coldIdle, rate float64) float64 {
 		}
 	}
 	return best
-}
-
-func average(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
 }

@@ -63,14 +63,14 @@ func figure17(run *runner) error {
 		for c, n := range counts {
 			for k, system := range names {
 				f := tasks[k][c].Results[0].(fragments)
-				r := row("17", system, "left over of active servers", "%", setting("instances", n))
+				r := row("17", system, "left over of active servers", "%", reproduce.Setting("instances", n))
 				if p := published17[system]; p != nil {
-					r = said(r, 100*p[c], "Figure 17b, plotting data; the text says as low as 15 %")
+					r = r.WithPublished(100*p[c], "Figure 17b, plotting data; the text says as low as 15 %")
 				}
 				o.AddRow(r, 100*f.left)
-				o.AddRow(row("17", system, "served for an active server", "queries/s", setting("instances", n)),
+				o.AddRow(row("17", system, "served for an active server", "queries/s", reproduce.Setting("instances", n)),
 					f.served/f.servers)
-				o.AddRow(row("17", system, "instances", "", setting("instances", n)), float64(f.instances))
+				o.AddRow(row("17", system, "instances", "", reproduce.Setting("instances", n)), float64(f.instances))
 				lines[k].X, lines[k].Y = append(lines[k].X, float64(n)), append(lines[k].Y, 100*f.left)
 			}
 		}
@@ -78,7 +78,7 @@ func figure17(run *runner) error {
 			"Figure 17: left over counts threads and per cent of accelerators by the paper's weights. Instances can "+
 				"be given more than serves their functions, which leaves less over and serves no more; hence what is "+
 				"served for an active server.")
-		chart(o, "17", "17b: what is left over of active servers", 1, plot.Panel{
+		addChart(o, "17", "17b: what is left over of active servers", 1, plot.Panel{
 			Name: "left over (%)", XName: "instances", Lines: lines, Low: 0, High: 100,
 		})
 		return nil
@@ -130,11 +130,11 @@ func figure17a(run *runner) error {
 		for c, n := range counts {
 			for k, system := range names {
 				x := tasks[k][c].Results[0].(timed)
-				each, all := row("17a", system, "for an instance", "us", setting("instances", n)),
-					row("17a", system, "for all", "ms", setting("instances", n))
+				each, all := row("17a", system, "for an instance", "us", reproduce.Setting("instances", n)),
+					row("17a", system, "for all", "ms", reproduce.Setting("instances", n))
 				if system == "infless" {
-					each, all = said(each, 1000*published17a[0][c], "Figure 17a, plotting data; the text says 0.5 ms"),
-						said(all, published17a[1][c], "Figure 17a, plotting data; the text says below a second")
+					each, all = each.WithPublished(1000*published17a[0][c], "Figure 17a, plotting data; the text says 0.5 ms"),
+						all.WithPublished(published17a[1][c], "Figure 17a, plotting data; the text says below a second")
 				}
 				o.AddRow(each, x.each)
 				o.AddRow(all, x.all)

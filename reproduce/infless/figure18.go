@@ -71,20 +71,22 @@ func figure18(run *runner) error {
 			for c := range of["infless"] {
 				for _, system := range names {
 					x := of[system][c].Results[0].(float64)
-					where := setting(key, at(c))
+					where := reproduce.Setting(key, at(c))
 					r := row(figure, system, "throughput for resources", "of infless's largest", where)
 					if p := published[system]; p != nil {
-						r = said(r, p[c], "Figure 18, plotting code")
+						r = r.WithPublished(p[c], "Figure 18, plotting code")
 					}
 					o.AddRow(r, x/most)
 					o.AddRow(row(figure, system, "throughput for resources", "queries/s for a per cent", where), x)
 					if base := of["batch"][c].Results[0].(float64); base > 0 && system == "infless" {
-						o.AddRow(said(row(figure, system, "over batch", "", where),
-							published["infless"][c]/published["batch"][c], "Figure 18, plotting code"), x/base)
+						o.AddRow(row(figure, system, "over batch", "", where).WithPublished(
+							published["infless"][c]/published["batch"][c], "Figure 18, plotting code"),
+							x/base)
 					}
 					if base := of["openfaas+"][c].Results[0].(float64); base > 0 && system == "infless" {
-						o.AddRow(said(row(figure, system, "over openfaas+", "", where),
-							published["infless"][c]/published["openfaas+"][c], "Figure 18, plotting code"), x/base)
+						o.AddRow(row(figure, system, "over openfaas+", "", where).WithPublished(
+							published["infless"][c]/published["openfaas+"][c], "Figure 18, plotting code"),
+							x/base)
 					}
 				}
 			}

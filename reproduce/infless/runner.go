@@ -1,8 +1,6 @@
 package infless
 
 import (
-	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/report/plot"
@@ -26,21 +24,9 @@ func row(figure, system, quantity, unit string, setting map[string]string) repro
 	}
 }
 
-// said gives a row what was published.
-func said(r reproduce.Row, value float64, source string) reproduce.Row {
-	r.Published, r.Source = reproduce.Published(value), source
-	return r
-}
-
-// bars is a panel of bars in groups.
-func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
-	return plot.Panel{Name: name, Groups: groups, Lines: lines, Low: 0, High: math.NaN()}
-}
-
-func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
-	o.Charts = append(o.Charts, reproduce.Chart{
-		Name: "figure-" + name, Chart: &plot.Chart{Title: "INFless, Figure " + title, Panels: panels, Columns: columns},
-	})
+// addChart adds a chart of a figure; its name in files is figure-NAME.
+func addChart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
+	o.AddChart(name, "INFless, Figure "+title, columns, panels...)
 }
 
 // variedFunctions makes so many functions of the five models: each with another objective, from three quarters of its own up to
@@ -65,14 +51,6 @@ func loadShares(n int) []float64 {
 	out := make([]float64, n)
 	for k := range out {
 		out[k] = float64(1 + k*7%4)
-	}
-	return out
-}
-
-func setting(pairs ...any) map[string]string {
-	out := make(map[string]string)
-	for k := 0; k < len(pairs); k += 2 {
-		out[fmt.Sprint(pairs[k])] = fmt.Sprint(pairs[k+1])
 	}
 	return out
 }

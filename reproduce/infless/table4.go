@@ -18,7 +18,7 @@ func table4(run *runner) error {
 			if a < len(applications) {
 				name, from, to = applications[a].name, a, a+1
 			}
-			at := setting("application", name)
+			at := reproduce.Setting("application", name)
 			for e, x := range contenders {
 				var cpus, gpus, dollars []float64
 				for s := range run.Seeds {
@@ -39,12 +39,12 @@ func table4(run *runner) error {
 						at), row("T4", x.name, "cost of a million queries", "$", at),
 				}
 				if p, ok := published4[x.name]; ok && name == "both" {
-					r[0], r[1], r[2] = said(r[0], p[0], "Table 4"), said(r[1], p[1], "Table 4"),
-						said(r[2], 1e6*p[2], "Table 4")
+					r[0], r[1], r[2] = r[0].WithPublished(p[0], "Table 4"), r[1].WithPublished(p[1], "Table 4"),
+						r[2].WithPublished(1e6*p[2], "Table 4")
 				}
 				o.AddRow(r[0], cpus...)
 				o.AddRow(r[1], gpus...)
-				o.AddRow(r[2], times(1e6, dollars)...)
+				o.AddRow(r[2], reproduce.Scaled(dollars, 1e6)...)
 			}
 		}
 		o.Notes = append(o.Notes,

@@ -39,22 +39,22 @@ func figure1(run *runner) error {
 		for n, by := range bothArrivals {
 			r := runs[n]
 			setting := map[string]string{"model": "rm2", "rule": "fcfs", "arrivals": by.String()}
-			base := times(r.base.rates(), budgetScale(alone, budget))
+			base := reproduce.Scaled(r.base.rates(), budgetScale(alone, budget))
 			o.AddRow(row("1", alone.String()+" scaled", throughputRow, "queries/s", setting), base...)
-			lines[n] = plot.Line{Name: by.String(), Y: []float64{mean(base)}}
+			lines[n] = plot.Line{Name: by.String(), Y: []float64{reproduce.Mean(base)}}
 			groups = append(groups[:0], alone.String()+" scaled")
 			for i, p := range mixedPools {
 				addThroughput(o, "1", p.String(), setting, r.mixed[i].bySeed())
 				gain := row("1", p.String(), "over homogeneous", "x", setting)
 				if i == 0 {
-					gain = said(gain, 1.15, "§4")
+					gain = gain.WithPublished(1.15, "§4")
 				}
-				o.AddRow(gain, over(r.mixed[i].rates(), base)...)
-				lines[n].Y = append(lines[n].Y, mean(r.mixed[i].rates()))
+				o.AddRow(gain, reproduce.Ratios(r.mixed[i].rates(), base)...)
+				lines[n].Y = append(lines[n].Y, reproduce.Mean(r.mixed[i].rates()))
 				groups = append(groups, p.String())
 			}
 		}
-		chart(o, "1", "1: RM2 under Ribbon's rule", 1, bars("throughput (queries/s)", groups, lines...))
+		addChart(o, "1", "1: RM2 under Ribbon's rule", 1, reproduce.Bars("throughput (queries/s)", groups, lines...))
 		return nil
 	})
 	return nil

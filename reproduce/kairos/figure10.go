@@ -18,15 +18,6 @@ func (run *runner) searchTask(tr trial, x namedSearch, limit int) *reproduce.Tas
 		})
 }
 
-// explored takes a number from what was explored with every seed.
-func explored(t *reproduce.Task, f func(*searchRun) float64) []float64 {
-	out := make([]float64, len(t.Results))
-	for i, d := range t.Results {
-		out[i] = f(d.(*searchRun))
-	}
-	return out
-}
-
 // percentOfSpace is a number of evaluations in per cent of the space.
 func (e *searchRun) percentOfSpace(evaluations float64) float64 {
 	return 100 * evaluations / float64(e.space)
@@ -39,7 +30,7 @@ const bestShare = 0.99
 // like e's. published gives rows what was published.
 func (e *searchRun) addReachRows(o *reproduce.Outcome, figure, system string, setting map[string]string, until,
 	ended []float64, published func(reproduce.Row) reproduce.Row) {
-	shares := func(counts []float64) []float64 { return times(counts, e.percentOfSpace(1)) }
+	shares := func(counts []float64) []float64 { return reproduce.Scaled(counts, e.percentOfSpace(1)) }
 	o.AddRow(row(figure, system, "evaluations until the best", "", setting), until...)
 	o.AddRow(published(row(figure, system, "until the best", "% of the pools", setting)), shares(until)...)
 	o.AddRow(row(figure, system, "evaluations until nothing is open", "", setting), ended...)
@@ -78,27 +69,28 @@ func figure10(run *runner) error {
 			setting := map[string]string{"model": m.name, "arrivals": wholeMillis.String()}
 			for n, b := range columns {
 				t := all[m.name][n]
-				until := explored(t, func(e *searchRun) float64 {
+				until := reproduce.Each(t, func(e *searchRun) float64 {
 					return float64(e.evaluationsUntil(bestShare * e.rates[e.best()]))
 				})
-				count := explored(t, func(e *searchRun) float64 { return float64(len(e.pools)) })
+
+				count := reproduce.Each(t, func(e *searchRun) float64 { return float64(len(e.pools)) })
 				t.Results[0].(*searchRun).addReachRows(o, "10", b.name, setting, until, count,
 					func(r reproduce.Row) reproduce.Row {
 						if b.rule == kairosRule {
-							r = said(r, 1, "§8.3, less than")
+							r = r.WithPublished(1, "§8.3, less than")
 						}
 						return r
 					})
 				o.AddRow(row("10", b.name, "best throughput", "queries/s", setting),
-					explored(t, func(e *searchRun) float64 {
+					reproduce.Each(t, func(e *searchRun) float64 {
 						return e.rates[e.best()]
 					})...)
 				found[n].Name, ended[n].Name = b.name, b.name
-				found[n].Y, ended[n].Y = append(found[n].Y, mean(until)), append(ended[n].Y, mean(count))
+				found[n].Y, ended[n].Y = append(found[n].Y, reproduce.Mean(until)), append(ended[n].Y, reproduce.Mean(count))
 			}
 		}
-		chart(o, "10", "10: what Algorithm 1 evaluates", 1,
-			bars("evaluations until the best", groups, found...), bars("evaluations until nothing is open, log10",
+		addChart(o, "10", "10: what Algorithm 1 evaluates", 1,
+			reproduce.Bars("evaluations until the best", groups, found...), reproduce.Bars("evaluations until nothing is open, log10",
 				groups, log10Lines(ended)...))
 		return nil
 	})

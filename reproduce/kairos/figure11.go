@@ -74,13 +74,13 @@ func figure11(run *runner) error {
 				}
 				any.addReachRows(o, "11", x.name, setting, until, count, func(r reproduce.Row) reproduce.Row {
 					if n < len(algorithm1) {
-						r = said(r, 1, "§8.3, less than")
+						r = r.WithPublished(1, "§8.3, less than")
 					}
 					return r
 				})
-				o.AddRow(row("11", x.name, "ended without it", "% of the searches", setting), mean(missed))
+				o.AddRow(row("11", x.name, "ended without it", "% of the searches", setting), reproduce.Mean(missed))
 				found[n].Name, ended[n].Name = x.name, x.name
-				found[n].Y, ended[n].Y = append(found[n].Y, mean(until)), append(ended[n].Y, mean(count))
+				found[n].Y, ended[n].Y = append(found[n].Y, reproduce.Mean(until)), append(ended[n].Y, reproduce.Mean(count))
 			}
 		}
 		o.Notes = append(o.Notes,
@@ -88,8 +88,8 @@ func figure11(run *runner) error {
 				"throughput that was measured. It knows it only when nothing is open: what it has not evaluated is "+
 				"within an evaluated pool, or has no bound above the best. The first is the paper's rule and not "+
 				"always right here: some pools carry less than a part of theirs, as the rows count.")
-		chart(o, "11", "11: what searches evaluate", 1,
-			bars("evaluations until the best", groups, found...), bars("evaluations until nothing is open", groups,
+		addChart(o, "11", "11: what searches evaluate", 1,
+			reproduce.Bars("evaluations until the best", groups, found...), reproduce.Bars("evaluations until nothing is open", groups,
 				ended...))
 		return nil
 	})

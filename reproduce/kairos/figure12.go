@@ -41,7 +41,7 @@ func figure12(run *runner) error {
 				"deviation of the production sizes; %v is what DeepRecSys draws by default, small enough for every "+
 				"type to serve all of it, so that pools need no base machine.",
 			gaussian, deepRecSys))
-		chart(o, "12", "12: RM2 after the sizes of queries have changed", 1, panels...)
+		addChart(o, "12", "12: RM2 after the sizes of queries have changed", 1, panels...)
 		return nil
 	})
 	return nil
@@ -86,11 +86,11 @@ func (x *sizeChange) addRows(o *reproduce.Outcome) plot.Panel {
 	rates := x.kairos.rates()
 	o.AddRow(row("12", "kairos", "evaluations", "", setting), 0)
 	o.AddRow(row("12", "kairos", "best throughput", "queries/s", setting), rates...)
-	o.AddRow(said(row("12", "kairos", "of the oracle", "x", setting), 0.85, "§8.4, at least"), times(rates, 1/x.oracle)...)
+	o.AddRow(row("12", "kairos", "of the oracle", "x", setting).WithPublished(0.85, "§8.4, at least"), reproduce.Scaled(rates, 1/x.oracle)...)
 	o.AddRow(row("12", "oracle", "best throughput", "queries/s", setting), x.oracle)
 	flat := plot.Line{Name: "kairos", Faint: true}
 	for i := range shownEvaluations {
-		flat.X, flat.Y = append(flat.X, float64(i+1)), append(flat.Y, mean(rates))
+		flat.X, flat.Y = append(flat.X, float64(i+1)), append(flat.Y, reproduce.Mean(rates))
 	}
 	lines := []plot.Line{flat}
 	for n, scheme := range x.schemes {
@@ -98,14 +98,14 @@ func (x *sizeChange) addRows(o *reproduce.Outcome) plot.Panel {
 		count, reach := row("12", scheme.name, "evaluations", "", setting),
 			row("12", scheme.name, "evaluations until as good as kairos", "", setting)
 		if c, ok := published12[scheme.name]; ok {
-			count = said(count, c.value, c.source)
+			count = count.WithPublished(c.value, c.source)
 		}
 		if c, ok := publishedReached12[scheme.name]; ok {
-			reach = said(reach, c.value, c.source)
+			reach = reach.WithPublished(c.value, c.source)
 		}
-		o.AddRow(count, explored(t, func(e *searchRun) float64 { return float64(len(e.pools)) })...)
+		o.AddRow(count, reproduce.Each(t, func(e *searchRun) float64 { return float64(len(e.pools)) })...)
 		o.AddRow(row("12", scheme.name, "best throughput", "queries/s", setting),
-			explored(t, func(e *searchRun) float64 {
+			reproduce.Each(t, func(e *searchRun) float64 {
 				return e.rates[e.best()]
 			})...)
 		var reached []float64

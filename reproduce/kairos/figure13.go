@@ -72,10 +72,10 @@ func figure13(run *runner) error {
 				at := float64(i + 1)
 				bound.X, bound.Y = append(bound.X, at), append(bound.Y, r.Bound)
 				ours.X, ours.Y = append(ours.X, at), append(ours.Y, x.fluid[i])
-				got.X, got.Y = append(got.X, at), append(got.Y, mean(rates[i]))
+				got.X, got.Y = append(got.X, at), append(got.Y, reproduce.Mean(rates[i]))
 				y := math.NaN()
 				if i == x.chosen {
-					y = mean(rates[i])
+					y = reproduce.Mean(rates[i])
 				}
 				star.X, star.Y = append(star.X, at), append(star.Y, y)
 			}
@@ -83,7 +83,7 @@ func figure13(run *runner) error {
 			p.Lines = []plot.Line{bound, ours, got, star}
 			panels = append(panels, p)
 		}
-		chart(o, "13", "13: pools with the highest bounds, and what they carry", 2, panels...)
+		addChart(o, "13", "13: pools with the highest bounds, and what they carry", 2, panels...)
 		return nil
 	})
 	return nil
@@ -123,7 +123,7 @@ func (x *topPools) addSummary(o *reproduce.Outcome, model string, rates [][]floa
 		}
 		most = append(most, part)
 	}
-	o.AddRow(said(row("13", "kairos", "place of the best", "", setting), 10, "§8.5, at most"), place...)
+	o.AddRow(row("13", "kairos", "place of the best", "", setting).WithPublished(10, "§8.5, at most"), place...)
 	o.AddRow(row("13", "kairos", "its place by the linear program", "", setting), ours...)
 	o.AddRow(row("13", "kairos", "place of the chosen", "", setting), chosen...)
 	o.AddRow(row("13", "kairos", "chosen below the best", "%", setting), misses...)

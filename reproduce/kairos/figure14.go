@@ -51,10 +51,10 @@ func figure14(run *runner) error {
 			for n, rule := range rules {
 				rates := all[ask(r, rule)].rates()
 				o.AddRow(row("14", rule, throughputRow, "queries/s", setting), rates...)
-				note(n+2, mean(rates))
+				note(n+2, reproduce.Mean(rates))
 			}
 		}
-		chart(o, "14", "14: RM2 by pool and rule", 1, plot.Panel{
+		addChart(o, "14", "14: RM2 by pool and rule", 1, plot.Panel{
 			Name: "throughput (queries/s)", XName: "by upper bound", Lines: lines, Low: 0, High: math.NaN(),
 		})
 		return nil

@@ -44,14 +44,14 @@ func (run *runner) addVariations(figure string, all []*variation) error {
 			}
 			plain := plot.Line{Name: "kairos in Figure 8", Faint: true}
 			for _, c := range x.baseline {
-				plain.Y = append(plain.Y, mean(c.gain()))
+				plain.Y = append(plain.Y, reproduce.Mean(c.gain()))
 			}
 			p := gainPanel(x.contests)
 			p.Name = x.name + " " + x.value + ": " + p.Name
 			p.Lines = append(p.Lines, plain)
 			panels = append(panels, p)
 		}
-		chart(o, figure, figure+": throughput over the best homogeneous pool", 1, panels...)
+		addChart(o, figure, figure+": throughput over the best homogeneous pool", 1, panels...)
 		return nil
 	})
 	return nil

@@ -21,7 +21,7 @@ func figure2(run *runner) error {
 	base := run.throughputTask(tr, run.fine)
 	run.Report(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"model": "rm2", "rule": "fcfs", "arrivals": wholeMillis.String()}
-		level := times(base.rates(), budgetScale(tr.pool, budget))
+		level := reproduce.Scaled(base.rates(), budgetScale(tr.pool, budget))
 		var worse, best []float64
 		for seed, d := range search.Results {
 			e := d.(*searchRun)
@@ -37,7 +37,7 @@ func figure2(run *runner) error {
 			worse = append(worse, 100*float64(under)/math.Max(float64(n), 1))
 			best = append(best, e.rates[e.best()])
 		}
-		o.AddRow(said(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting), 70, "§4, about"),
+		o.AddRow(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting).WithPublished(70, "§4, about"),
 			worse...)
 		o.AddRow(row("2", "annealing", "best throughput", "queries/s", setting), best...)
 		o.AddRow(row("2", "homogeneous, scaled", "best throughput", "queries/s", setting), level...)
@@ -48,7 +48,7 @@ func figure2(run *runner) error {
 			line.X, line.Y = append(line.X, x), append(line.Y, 100*(r/level[0]-1))
 			flat.X, flat.Y = append(flat.X, x), append(flat.Y, 0)
 		}
-		chart(o, "2", "2: pools that annealing evaluates, RM2 under Ribbon's rule", 1,
+		addChart(o, "2", "2: pools that annealing evaluates, RM2 under Ribbon's rule", 1,
 			plot.Panel{
 				Name: "throughput over homogeneous (%)", XName: "evaluation", Lines: []plot.Line{line, flat},
 				Low: math.NaN(), High: math.NaN(),

@@ -38,16 +38,16 @@ func figure3(run *runner) error {
 					m := all[ask(p, rule, by)]
 					addThroughput(o, "3", rule, setting, m.bySeed())
 					lines[n].Name = rule
-					lines[n].Y = append(lines[n].Y, mean(m.rates()))
+					lines[n].Y = append(lines[n].Y, reproduce.Mean(m.rates()))
 				}
 				most := oracle.Of(p.counts())
 				o.AddRow(row("3", "oracle", throughputRow, "queries/s", setting), most)
 				lines[len(rules)].Name, lines[len(rules)].Faint = "oracle", true
 				lines[len(rules)].Y = append(lines[len(rules)].Y, most)
 			}
-			panels = append(panels, bars("throughput (queries/s), "+by.String(), groups, lines...))
+			panels = append(panels, reproduce.Bars("throughput (queries/s), "+by.String(), groups, lines...))
 		}
-		chart(o, "3", "3: RM2 by pool and rule", 2, panels...)
+		addChart(o, "3", "3: RM2 by pool and rule", 2, panels...)
 		return nil
 	})
 	return nil

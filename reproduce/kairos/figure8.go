@@ -74,11 +74,11 @@ func (run *runner) contest(at setup, by arrivals, budget float64) (*contest, err
 
 // scaled is what the homogeneous pool carries, scaled up to the budget.
 func (c *contest) scaled() []float64 {
-	return times(c.homogeneous.rates(), budgetScale(homogeneous(c.budget), c.budget))
+	return reproduce.Scaled(c.homogeneous.rates(), budgetScale(homogeneous(c.budget), c.budget))
 }
 
 // gain is how many times as much Kairos carries.
-func (c *contest) gain() []float64 { return over(c.kairos.rates(), c.scaled()) }
+func (c *contest) gain() []float64 { return reproduce.Ratios(c.kairos.rates(), c.scaled()) }
 
 // addRows notes a contest; published gives the gain what was published.
 func (c *contest) addRows(o *reproduce.Outcome, figure string, setting map[string]string,
@@ -95,10 +95,10 @@ func (c *contest) addRows(o *reproduce.Outcome, figure string, setting map[strin
 	o.AddRow(gain, c.gain()...)
 	addThroughput(o, figure, fluidLabel, setting, c.fluid.bySeed())
 	addMachines(o, figure, fluidLabel, setting, c.fluidPool)
-	o.AddRow(row(figure, fluidLabel, "over homogeneous", "x", setting), over(c.fluid.rates(), c.scaled())...)
+	o.AddRow(row(figure, fluidLabel, "over homogeneous", "x", setting), reproduce.Ratios(c.fluid.rates(), c.scaled())...)
 	addThroughput(o, figure, scheduleRule, setting, c.schedule.bySeed())
 	addMachines(o, figure, scheduleRule, setting, c.fluidPool)
-	o.AddRow(row(figure, scheduleRule, "over homogeneous", "x", setting), over(c.schedule.rates(), c.scaled())...)
+	o.AddRow(row(figure, scheduleRule, "over homogeneous", "x", setting), reproduce.Ratios(c.schedule.rates(), c.scaled())...)
 }
 
 const (
@@ -125,9 +125,9 @@ func figure8(run *runner) error {
 			setting := map[string]string{}
 			c.addRows(o, "8", setting, func(r reproduce.Row) reproduce.Row {
 				if c.setup.model == "rm2" {
-					return said(r, 2, "§8.1, up to")
+					return r.WithPublished(2, "§8.1, up to")
 				}
-				return said(r, 1.25, "§8.1, more than")
+				return r.WithPublished(1.25, "§8.1, more than")
 			})
 			var vary, together []float64
 			for _, rate := range c.kairos.rates() {
@@ -143,7 +143,7 @@ func figure8(run *runner) error {
 			p.Name += ", " + by.String()
 			panels = append(panels, p)
 		}
-		chart(o, "8", "8: throughput over the best homogeneous pool", 1, panels...)
+		addChart(o, "8", "8: throughput over the best homogeneous pool", 1, panels...)
 		return nil
 	})
 	return nil
@@ -155,9 +155,9 @@ func gainPanel(all []*contest) plot.Panel {
 	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: fluidLabel}, plot.Line{Name: scheduleRule}
 	for _, c := range all {
 		groups = append(groups, c.setup.model)
-		taken.Y = append(taken.Y, mean(c.gain()))
-		program.Y = append(program.Y, mean(over(c.fluid.rates(), c.scaled())))
-		planned.Y = append(planned.Y, mean(over(c.schedule.rates(), c.scaled())))
+		taken.Y = append(taken.Y, reproduce.Mean(c.gain()))
+		program.Y = append(program.Y, reproduce.Mean(reproduce.Ratios(c.fluid.rates(), c.scaled())))
+		planned.Y = append(planned.Y, reproduce.Mean(reproduce.Ratios(c.schedule.rates(), c.scaled())))
 	}
-	return bars("times the homogeneous throughput", groups, taken, program, planned)
+	return reproduce.Bars("times the homogeneous throughput", groups, taken, program, planned)
 }

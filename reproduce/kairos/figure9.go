@@ -131,9 +131,9 @@ func figure9(run *runner) error {
 					x.addRows(o, lines)
 				}
 			}
-			panels = append(panels, bars("throughput over Ribbon's rule, "+by.String(), groups, lines...))
+			panels = append(panels, reproduce.Bars("throughput over Ribbon's rule, "+by.String(), groups, lines...))
 		}
-		chart(o, "9", "9: every rule on its best pool", 1, panels...)
+		addChart(o, "9", "9: every rule on its best pool", 1, panels...)
 		addNotes9(o, all)
 		return nil
 	})
@@ -190,7 +190,7 @@ func (x *ruleComparison) addRows(o *reproduce.Outcome, lines []plot.Line) {
 	setting := map[string]string{"model": x.setup.model, "arrivals": x.arrivals.String()}
 	others, kairos := x.results()
 	all := slices.Concat(others, kairos)
-	first := mean(others[0].rates())
+	first := reproduce.Mean(others[0].rates())
 	draw := func(n int, name string, y float64) {
 		lines[n].Name = name
 		lines[n].Y = append(lines[n].Y, y/first)
@@ -199,7 +199,7 @@ func (x *ruleComparison) addRows(o *reproduce.Outcome, lines []plot.Line) {
 		e := &all[n]
 		addThroughput(o, "9", e.system, setting, e.throughput)
 		addMachines(o, "9", e.system, setting, e.pools...)
-		draw(n, e.system, mean(e.rates()))
+		draw(n, e.system, reproduce.Mean(e.rates()))
 	}
 	for n, a := range algorithm1 {
 		o.AddRow(row("9", a.name, "evaluations until nothing is open", "", setting), x.evaluations(n)...)
@@ -213,14 +213,14 @@ func (x *ruleComparison) addRows(o *reproduce.Outcome, lines []plot.Line) {
 		for n := range others {
 			r := row("9", e.system, "over "+others[n].system, "x", setting)
 			if c, ok := published9[others[n].system]; ok && i == 0 {
-				r = said(r, c.value, c.source)
+				r = r.WithPublished(c.value, c.source)
 			}
-			o.AddRow(r, over(e.rates(), others[n].rates())...)
+			o.AddRow(r, reproduce.Ratios(e.rates(), others[n].rates())...)
 		}
 		r := row("9", e.system, "of the oracle", "x", setting)
 		if i == 0 {
-			r = said(r, 0.85, "§8.4, at least")
+			r = r.WithPublished(0.85, "§8.4, at least")
 		}
-		o.AddRow(r, times(e.rates(), 1/x.oracleRate)...)
+		o.AddRow(r, reproduce.Scaled(e.rates(), 1/x.oracleRate)...)
 	}
 }

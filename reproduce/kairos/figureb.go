@@ -40,7 +40,7 @@ func figureB(run *runner) error {
 		for _, x := range all {
 			panels = append(panels, x.addRows(o))
 		}
-		chart(o, "B", "B: both bounds, all pools by the upper bound", 2, panels...)
+		addChart(o, "B", "B: both bounds, all pools by the upper bound", 2, panels...)
 		return nil
 	})
 	return nil
@@ -172,7 +172,7 @@ func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
 		oracle.X, oracle.Y = append(oracle.X, at), append(oracle.Y, x.oracle.rates[pool])
 	}
 	for k, i := range x.simulated { // points, with a gap behind each
-		got.X, got.Y = append(got.X, float64(i+1), float64(i)+1.5), append(got.Y, mean(x.runs[k].rates()), math.NaN())
+		got.X, got.Y = append(got.X, float64(i+1), float64(i)+1.5), append(got.Y, reproduce.Mean(x.runs[k].rates()), math.NaN())
 	}
 	p.Lines = []plot.Line{oracle, fluid, upper, got}
 	return p

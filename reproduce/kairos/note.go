@@ -16,7 +16,7 @@ func addNotes9(o *reproduce.Outcome, all []*ruleComparison) {
 		}
 	}
 	for _, x := range all {
-		rate := mean(x.kairos.rates())
+		rate := reproduce.Mean(x.kairos.rates())
 		if vary, together := x.arrivals.burstiness(rate); vary > 1 {
 			o.Notes = append(o.Notes, fmt.Sprintf(
 				"At %.0f queries/s of %s, whole milliseconds between queries deviate by %.1f times their mean, where "+
@@ -26,14 +26,14 @@ func addNotes9(o *reproduce.Outcome, all []*ruleComparison) {
 					"further a rate lies below all bounds, the fewer pools they rule out: "+
 					"Algorithm 1 evaluates %.0f pools here, and %.0f with a Poisson process.",
 				rate, x.setup.model, vary, 100*(1-1/together), together, x.pool.machines(), rate/x.oracleRate,
-				mean(smooth[x.setup.model].kairos.rates())/x.oracleRate, mean(x.evaluations(0)),
-				mean(smooth[x.setup.model].evaluations(0))))
+				reproduce.Mean(smooth[x.setup.model].kairos.rates())/x.oracleRate, reproduce.Mean(x.evaluations(0)),
+				reproduce.Mean(smooth[x.setup.model].evaluations(0))))
 		}
 		if x.pool != x.fluidPool {
 			others, kairos := x.results()
 			best := others[0]
 			for _, e := range others {
-				if mean(e.rates()) > mean(best.rates()) {
+				if reproduce.Mean(e.rates()) > reproduce.Mean(best.rates()) {
 					best = e
 				}
 			}
@@ -41,8 +41,8 @@ func addNotes9(o *reproduce.Outcome, all []*ruleComparison) {
 				"%s, %v: by similarity (§5.2) Kairos takes %v, though %v has the highest of both bounds; it carries "+
 					"%.2f of what %s does on its best pool, %v, and the other %.2f. The inputs of the authors' own "+
 					"allocator lead to the same choice.",
-				x.setup.model, x.arrivals, x.pool, x.fluidPool, mean(kairos[0].rates())/mean(best.rates()), best.system,
-				best.pools[0], mean(kairos[1].rates())/mean(best.rates())))
+				x.setup.model, x.arrivals, x.pool, x.fluidPool, reproduce.Mean(kairos[0].rates())/reproduce.Mean(best.rates()), best.system,
+				best.pools[0], reproduce.Mean(kairos[1].rates())/reproduce.Mean(best.rates())))
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package kairos
 
 import (
-	"math"
-
 	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/sim/experiment"
@@ -51,22 +49,7 @@ func comparedRules() []string {
 	return out
 }
 
-// bars is a panel of bars in groups.
-func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
-	return plot.Panel{Name: name, Groups: groups, Lines: lines, Low: 0, High: math.NaN()}
-}
-
-// chart of panels in so many columns.
-func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
-	o.Charts = append(o.Charts, reproduce.Chart{
-		Name: "figure-" + name, Chart: &plot.Chart{Title: "Kairos, Figure " + title, Panels: panels, Columns: columns},
-	})
-}
-
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
+// addChart adds a chart of a figure; its name in files is figure-NAME.
+func addChart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
+	o.AddChart(name, "Kairos, Figure "+title, columns, panels...)
 }

@@ -212,27 +212,3 @@ func row(figure, system, quantity, unit string, setting map[string]string) repro
 		Paper: "kairos", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
 	}
 }
-
-// said gives a row what was published.
-func said(r reproduce.Row, value float64, source string) reproduce.Row {
-	r.Published, r.Source = reproduce.Published(value), source
-	return r
-}
-
-// over divides seed by seed.
-func over(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] / b[i]
-	}
-	return out
-}
-
-// times multiplies with a number.
-func times(a []float64, by float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = by * a[i]
-	}
-	return out
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/reproduce"
 )
 
 // What is carried is what the authors published: 46 variants of 9 families on 40 devices, and traces of so many
@@ -38,7 +39,7 @@ func TestNumbers(t *testing.T) {
 		}
 		sums := 0.0
 		for _, r := range x.windows(1) {
-			sums += sum(r)
+			sums += reproduce.Sum(r)
 		}
 		if int(math.Round(sums)) != x.total() {
 			t.Errorf("%s: windows hold %v queries of %d", x.name, sums, x.total())

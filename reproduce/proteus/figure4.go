@@ -71,7 +71,7 @@ func (run *runner) scaledToLimit(w *experiment.Environment) (*trace, error) {
 		o.Notes = append(o.Notes, fmt.Sprintf(
 			"Trace %s is %s with %.2f times the queries: the fastest variants of the fleet carry just its busiest "+
 				"ten seconds, %.0f queries/s.",
-			limitTrace, heavyTrace, multiple, sum(out.peak(windowSeconds))))
+			limitTrace, heavyTrace, multiple, reproduce.Sum(out.peak(windowSeconds))))
 		return nil
 	})
 	return out, nil
@@ -145,8 +145,8 @@ func (run *runner) exactTask(w *experiment.Environment, t *trace) *task {
 func weightedMean(values []float64, t *trace) float64 {
 	total, n := 0.0, 0.0
 	for i, rates := range t.tenSecondWindows() {
-		total += values[i] * sum(rates)
-		n += sum(rates)
+		total += values[i] * reproduce.Sum(rates)
+		n += reproduce.Sum(rates)
 	}
 	return total / n
 }
@@ -210,7 +210,7 @@ func timeChart(title string, t *trace, names []string, tasks []*task) *plot.Char
 	}}
 	demand := plot.Line{Name: "demand", Faint: true}
 	for i, rates := range t.tenSecondWindows() {
-		demand.X, demand.Y = append(demand.X, float64(i*windowSeconds+windowSeconds/2)), append(demand.Y, sum(rates))
+		demand.X, demand.Y = append(demand.X, float64(i*windowSeconds+windowSeconds/2)), append(demand.Y, reproduce.Sum(rates))
 	}
 	c.Panels[0].Lines = append(c.Panels[0].Lines, demand)
 	for i, name := range names {

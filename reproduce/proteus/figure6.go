@@ -76,17 +76,16 @@ func figure6(run *runner) error {
 					violations := t.each(func(r *result) float64 { return 100 * r.violations })
 					o.AddRow(row("6", b, "SLO violations", "%", setting), violations...)
 					lines[i].Name = b
-					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)), append(lines[i].Y, mean(violations))
+					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)), append(lines[i].Y, reproduce.Mean(violations))
 					if b == "adaptive" {
 						continue
 					}
-					if ratio := mean(violations) / mean(base.each(func(r *result) float64 {
+					if ratio := reproduce.Mean(violations) / reproduce.Mean(base.each(func(r *result) float64 {
 						return 100 * r.violations
 					})); !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
 						r := row("6", b, "violations over adaptive's", "times", setting)
 						if p.name != "uniform" {
-							r.Published, r.Source = reproduce.Published(publishedRatio[b]),
-								"§6.4, at a load that is not named"
+							r = r.WithPublished(publishedRatio[b], "§6.4, at a load that is not named")
 						}
 						o.AddRow(r, ratio)
 					}
@@ -102,8 +101,6 @@ func figure6(run *runner) error {
 	return nil
 }
 
-func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
-
 // batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another
 // lacks.
 func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
@@ -112,7 +109,7 @@ func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process
 		Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed",
 	}
 	key := fmt.Sprintf("%s on %s arrivals at %d %%", batcher, process, load)
-	total := sum(fixed.Capacity) * batchingSpan.Seconds()
+	total := reproduce.Sum(fixed.Capacity) * batchingSpan.Seconds()
 	return run.addTask(key, int(total), max(run.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
 		var all []workload.Arrival
 		for a := range w.Spec.Apps {

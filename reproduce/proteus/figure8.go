@@ -56,7 +56,7 @@ func figure8(run *runner) error {
 					}, func(r *result) float64 { return 100 * r.violations },
 				} {
 					line := &c.Panels[i].Lines[k]
-					line.X, line.Y = append(line.X, at), append(line.Y, mean(done.each(f)))
+					line.X, line.Y = append(line.X, at), append(line.Y, reproduce.Mean(done.each(f)))
 				}
 			}
 		}

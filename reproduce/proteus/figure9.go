@@ -42,11 +42,11 @@ func figure9(run *runner) error {
 					return v
 				}
 				addRow("throughput", "/s", func(x familyResult) float64 { return x.throughput })
-				accuracy.Y = append(accuracy.Y, mean(addRow("effective accuracy", "%", func(x familyResult) float64 {
+				accuracy.Y = append(accuracy.Y, reproduce.Mean(addRow("effective accuracy", "%", func(x familyResult) float64 {
 					return 100 * x.accuracy
 				})))
 				addRow("maximum accuracy drop", "points", func(x familyResult) float64 { return 100 * x.drop })
-				missed.Y = append(missed.Y, mean(addRow("SLO violations", "%", func(x familyResult) float64 {
+				missed.Y = append(missed.Y, reproduce.Mean(addRow("SLO violations", "%", func(x familyResult) float64 {
 					return 100 * x.violations
 				})))
 			}

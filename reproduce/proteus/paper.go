@@ -67,7 +67,7 @@ func addTotals(o *reproduce.Outcome, figure string, t *task, label string, setti
 	add := func(quantity, unit string, f func(*result) float64) {
 		r := row(figure, label, quantity, unit, setting)
 		if v, ok := published[quantity]; ok {
-			r.Published, r.Source = reproduce.Published(v), source
+			r = r.WithPublished(v, source)
 		}
 		o.AddRow(r, t.each(f)...)
 	}

@@ -104,18 +104,11 @@ func (t *trace) mean() []float64 { return t.windows(t.seconds())[0] }
 // peak is the window with the most queries.
 func (t *trace) peak(width int) []float64 {
 	return slices.MaxFunc(t.windows(width), func(a, b []float64) int {
-		if sum(a) < sum(b) {
+		if reproduce.Sum(a) < reproduce.Sum(b) {
 			return -1
 		}
 		return 1
 	})
-}
-
-func sum(v []float64) (s float64) {
-	for _, x := range v {
-		s += x
-	}
-	return s
 }
 
 // scaled is the trace with every count multiplied, fractions rounded at random.

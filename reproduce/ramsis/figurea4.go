@@ -64,13 +64,13 @@ func figureA4(run *runner) error {
 				func(r reproduce.Row) reproduce.Row {
 					switch {
 					case r.System == "fluid bound" && has:
-						return known(r, bounds[formatNumber(p.x)][0], "a linear program of ours, made before")
+						return r.WithPublished(bounds[formatNumber(p.x)][0], "a linear program of ours, made before")
 					case r.System == "ramsis" && r.Quantity == accuracyRow && has:
-						return known(r, v[0], byAuthors)
+						return r.WithPublished(v[0], byAuthors)
 					case r.System == "ramsis" && r.Quantity == violationRow && has:
-						return known(r, v[1], byAuthors)
+						return r.WithPublished(v[1], byAuthors)
 					case r.System == "jellyfish+" && r.Quantity == accuracyRow && has:
-						return known(r, v[2], byAuthors)
+						return r.WithPublished(v[2], byAuthors)
 					}
 					return r
 				})

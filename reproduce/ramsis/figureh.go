@@ -53,8 +53,8 @@ func figureH(run *runner) error {
 				a, v := c.runs[n].each(accuracy), c.runs[n].each(violations)
 				addRow(o, row("H", label, accuracyRow, "%", setting), a...)
 				addRow(o, row("H", label, violationRow, "%", setting), v...)
-				if mean(v) < satisfiableViolations && !(best > mean(a)) {
-					best = mean(a)
+				if reproduce.Mean(v) < satisfiableViolations && !(best > reproduce.Mean(a)) {
+					best = reproduce.Mean(a)
 				}
 			}
 			addRow(o, row("H", "best target", accuracyRow, "%", setting), best)

@@ -50,7 +50,7 @@ func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string
 			var means, mosts []float64
 			for seed := range run.Seeds {
 				if v := of(i, b, seed); len(v) > 0 {
-					means, mosts = append(means, mean(v)), append(mosts, slices.Max(v))
+					means, mosts = append(means, reproduce.Mean(v)), append(mosts, slices.Max(v))
 				}
 			}
 			m, x := row(figure, s.Name, what+" "+base+", mean", unit, setting),
@@ -58,7 +58,7 @@ func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string
 			if c := slices.IndexFunc(claims, func(c claim) bool {
 				return c.against == base
 			}); c >= 0 && s.Name == "ramsis" {
-				m, x = known(m, claims[c].mean, source), known(x, claims[c].most, source)
+				m, x = m.WithPublished(claims[c].mean, source), x.WithPublished(claims[c].most, source)
 			}
 			addRow(o, m, means...)
 			addRow(o, x, mosts...)
@@ -119,14 +119,6 @@ func fewestWorkers(points []*point, system, seed int, want float64) float64 {
 	return math.NaN()
 }
 
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
-
 // addCharts is a chart for each task: accuracies above, with gaps where more than 5 % are violated, as in the paper, and
 // violations below; an objective each column.
 func (run *runner) addCharts(o *reproduce.Outcome, figure, what, axis string, all [][]pointSeries) {
@@ -172,7 +164,7 @@ func (run *runner) panels(points []*point, what, axis string, most float64) (acc
 func lines(name string, x []float64, of []*runs, most float64) (accurate, violated plot.Line) {
 	accurate, violated = plot.Line{Name: name, X: x}, plot.Line{Name: name, X: x}
 	for _, r := range of {
-		late, level := mean(r.each(violations)), mean(r.each(accuracy))
+		late, level := reproduce.Mean(r.each(violations)), reproduce.Mean(r.each(accuracy))
 		if late >= most {
 			level = math.NaN()
 		}

@@ -156,12 +156,6 @@ func addRow(o *reproduce.Outcome, r reproduce.Row, values ...float64) {
 	}
 }
 
-// known gives a row what was published.
-func known(r reproduce.Row, value float64, source string) reproduce.Row {
-	r.Published, r.Source = reproduce.Published(value), source
-	return r
-}
-
 func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 const ms = time.Millisecond

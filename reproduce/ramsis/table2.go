@@ -87,7 +87,7 @@ func figureT2(run *runner) error {
 					"models": fmt.Sprint(models), "slo": slo.String(),
 				})
 				if g.took > 0 {
-					r = known(r, g.took, "Table 2, B = 29")
+					r = r.WithPublished(g.took, "Table 2, B = 29")
 				}
 				o.AddRow(r, t.Results[0].(float64))
 				return nil

@@ -39,7 +39,7 @@ func (run *runner) addTable(figure, file, column, axis string, all [][]pointSeri
 						})
 						if v, ok := values[fmt.Sprintf("%s %d %s %s", s.at.task, s.at.slo.Milliseconds(), formatNumber(p.x),
 							x.Name)]; ok {
-							r = known(r, v[0], "appendix F, the authors' cluster")
+							r = r.WithPublished(v[0], "appendix F, the authors' cluster")
 						}
 						addRow(o, r, p.systems[i].each(violations)...)
 					}

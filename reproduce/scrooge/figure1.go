@@ -22,7 +22,7 @@ func figure1(run *runner) error {
 			return []float64{machinesUsed(p, a, -1, p100) + machinesUsed(p, a, -1, v100), machinesUsed(p, a, -1, cpu), a.Cost}, nil
 		})
 		run.Report(func(o *reproduce.Outcome) error {
-			at := setting("graph", g.name, "objective", g.objective)
+			at := reproduce.Setting("graph", g.name, "objective", g.objective)
 			for k, s := range g.stages {
 				o.AddRow(row("1", s.name+" ("+s.model.name+")", "asked", "items/s", at), asked[k])
 			}

@@ -112,11 +112,11 @@ func figure10(run *runner) error {
 						}
 					}
 				}
-				at := setting("graph", name)
+				at := reproduce.Setting("graph", name)
 				e, w := row("10", m.name, "decisions as cheap as the least", "%", at),
 					row("10", m.name, "most over the least", "%", at)
 				if v, ok := published10[m.name]; ok && t == 0 {
-					e, w = said(e, v[0], "§4.3, Figure 10"), said(w, v[1], "§4.3, Figure 10")
+					e, w = e.WithPublished(v[0], "§4.3, Figure 10"), w.WithPublished(v[1], "§4.3, Figure 10")
 				}
 				o.AddRow(e, equal...)
 				o.AddRow(w, most...)
@@ -133,11 +133,11 @@ func figure10(run *runner) error {
 				worst, tried = append(worst, 100*(slices.Max(all)-1)), append(tried, float64(len(all)))
 			}
 		}
-		at := setting("modes", "thinned for brute force")
+		at := reproduce.Setting("modes", "thinned for brute force")
 		o.AddRow(row("10", "exact", "decisions tried by brute force", "", at), tried...)
 		o.AddRow(row("10", "exact", "most over brute force", "%", at), worst...)
 		p.Low = math.NaN()
-		chart(o, "10", "10: cost over the least, over the decisions of sessions", 1, p)
+		addChart(o, "10", "10: cost over the least, over the decisions of sessions", 1, p)
 		return nil
 	})
 	return nil

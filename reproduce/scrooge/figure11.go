@@ -60,10 +60,10 @@ func figure11(run *runner) error {
 			for k, m := range methods {
 				all := tasks[t].Results[0].([][]float64)[k]
 				slices.Sort(all)
-				at := setting("types", w.types)
+				at := reproduce.Setting("types", w.types)
 				most := row("11", m.name, "longest", "ms", at)
 				if m.name == "as written" {
-					most = said(most, published11[t], "§4.3, Figure 11: within")
+					most = most.WithPublished(published11[t], "§4.3, Figure 11: within")
 				}
 				o.AddRow(row("11", m.name, "median", "ms", at), all[len(all)/2])
 				o.AddRow(row("11", m.name, "99th percentile", "ms", at), all[min(len(all)*99/100, len(all)-1)])
@@ -77,7 +77,7 @@ func figure11(run *runner) error {
 			}
 			panels = append(panels, p)
 		}
-		chart(o, "11", "11: how long allocations take", 1, panels...)
+		addChart(o, "11", "11: how long allocations take", 1, panels...)
 		return nil
 	})
 	return nil

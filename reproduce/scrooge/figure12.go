@@ -27,30 +27,30 @@ func figure12(run *runner) error {
 		for _, by := range relaxations {
 			groups = append(groups, fmt.Sprintf("x %v", by))
 		}
-		panel := bars("cost over that at the graph's own objective", groups)
+		panel := reproduce.Bars("cost over that at the graph's own objective", groups)
 		for i := range run.graphs {
 			g := &run.graphs[i]
 			t := tasks[g.name]
 			cost := func(c *sessionCost) float64 { return c.cost }
 			line := plot.Line{Name: g.name}
 			for k, by := range relaxations {
-				at := setting("graph", g.name, "objective", scaleDuration(g.objective, by))
-				ratio := over(each(t[k], cost), each(t[0], cost))
-				o.AddRow(row("12", "scrooge", "cost", "$/h", at), each(t[k], cost)...)
+				at := reproduce.Setting("graph", g.name, "objective", scaleDuration(g.objective, by))
+				ratio := reproduce.Ratios(reproduce.Each(t[k], cost), reproduce.Each(t[0], cost))
+				o.AddRow(row("12", "scrooge", "cost", "$/h", at), reproduce.Each(t[k], cost)...)
 				saved := make([]float64, len(ratio))
 				for s := range ratio {
 					saved[s] = 100 * (1 - ratio[s])
 				}
 				r := row("12", "scrooge", "saved", "%", at)
 				if k == len(relaxations)-1 {
-					r = said(r, published12[g.name], "§4.3, Figure 12")
+					r = r.WithPublished(published12[g.name], "§4.3, Figure 12")
 				}
 				o.AddRow(r, saved...)
 				line.Y = append(line.Y, ratio[0])
 			}
 			panel.Lines = append(panel.Lines, line)
 		}
-		chart(o, "12", "12: cost by objective", 1, panel)
+		addChart(o, "12", "12: cost by objective", 1, panel)
 		return nil
 	})
 	return nil

@@ -54,31 +54,31 @@ func figure13(run *runner) error {
 			for k, by := range relaxations {
 				with, without := both[name][0][k], both[name][1][k]
 				objective := scaleDuration(g.objective, by)
-				at := setting("graph", name, "objective", objective)
-				x := over(each(without, cost), each(with, cost))
+				at := reproduce.Setting("graph", name, "objective", objective)
+				x := reproduce.Ratios(reproduce.Each(without, cost), reproduce.Each(with, cost))
 				r := row("13a", "scrooge-single", "cost over scrooge's", "", at)
 				y := row("13b", "scrooge", "throughput of a machine with "+known.model, "items/s", at)
 				// The ranges of ratios are given without their objectives; they are taken to rise with them, as
 				// throughputs do.
 				switch k {
 				case 0:
-					r, y = said(r, known.ratios[0], "§4.4: lowest of a range"),
-						said(y, known.rates[0], "§4.3, Figure 13b")
+					r, y = r.WithPublished(known.ratios[0], "§4.4: lowest of a range"),
+						y.WithPublished(known.rates[0], "§4.3, Figure 13b")
 				case len(relaxations) - 1:
-					r, y = said(r, known.ratios[1], "§4.4: highest of a range"),
-						said(y, known.rates[1], "§4.3, Figure 13b")
+					r, y = r.WithPublished(known.ratios[1], "§4.4: highest of a range"),
+						y.WithPublished(known.rates[1], "§4.3, Figure 13b")
 				}
 				o.AddRow(r, x...)
-				o.AddRow(y, each(with, rate)...)
+				o.AddRow(y, reproduce.Each(with, rate)...)
 				o.AddRow(row("13b", "scrooge-single", "throughput of a machine with "+known.model, "items/s", at),
-					each(without, rate)...)
-				for i, v := range []float64{x[0], each(with, rate)[0], each(without, rate)[0]} {
+					reproduce.Each(without, rate)...)
+				for i, v := range []float64{x[0], reproduce.Each(with, rate)[0], reproduce.Each(without, rate)[0]} {
 					lines[i].X, lines[i].Y = append(lines[i].X, float64(objective)/float64(ms)), append(lines[i].Y, v)
 				}
 			}
 			ratio.Lines, rates.Lines = append(ratio.Lines, lines[0]), append(rates.Lines, lines[1:]...)
 		}
-		chart(o, "13", "13: what spatial multiplexing is worth", 1, ratio, rates)
+		addChart(o, "13", "13: what spatial multiplexing is worth", 1, ratio, rates)
 		return nil
 	})
 	return nil

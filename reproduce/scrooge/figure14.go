@@ -38,24 +38,24 @@ func figure14(run *runner) error {
 			name := run.graphs[i].name
 			names = append(names, name)
 			for k, d := range turnOffDelays {
-				at := setting("graph", name, "turn-off delay", d)
+				at := reproduce.Setting("graph", name, "turn-off delay", d)
 				f := row("14", "scrooge", "finish rate", "%", at)
 				if p := published14[name]; p != nil && p[k] > 0 {
-					f = said(f, p[k], "§4.4, Figure 14: at least")
+					f = f.WithPublished(p[k], "§4.4, Figure 14: at least")
 				}
-				finish := each(tasks[name][k], func(s *sessionRun) float64 { return s.finishRate() })
+				finish := reproduce.Each(tasks[name][k], func(s *sessionRun) float64 { return s.finishRate() })
 				o.AddRow(f, finish...)
-				o.AddRow(row("14", "scrooge", "cost", "$/h", at), each(tasks[name][k], func(s *sessionRun) float64 {
+				o.AddRow(row("14", "scrooge", "cost", "$/h", at), reproduce.Each(tasks[name][k], func(s *sessionRun) float64 {
 					return s.mean()
 				})...)
-				o.AddRow(row("14", "scrooge", "plans", "", at), each(tasks[name][k], func(s *sessionRun) float64 {
+				o.AddRow(row("14", "scrooge", "plans", "", at), reproduce.Each(tasks[name][k], func(s *sessionRun) float64 {
 					return float64(s.plans)
 				})...)
 				lines[k].Name = d.String()
 				lines[k].Y = append(lines[k].Y, finish[0])
 			}
 		}
-		chart(o, "14", "14: turn-off delays", 1, bars("finish rate (%)", names, lines...))
+		addChart(o, "14", "14: turn-off delays", 1, reproduce.Bars("finish rate (%)", names, lines...))
 		return nil
 	})
 	return nil

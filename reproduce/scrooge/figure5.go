@@ -26,16 +26,16 @@ func figure5(run *runner) error {
 			for b := 1; b <= ssd.largest; b *= 2 {
 				rate := ssd.throughput(b, e)
 				r := row("5", line.Name, "throughput", "items/s",
-					setting("model", ssd.name, "type", machineTypes[p100].name, "batch", b))
+					reproduce.Setting("model", ssd.name, "type", machineTypes[p100].name, "batch", b))
 				if v, ok := published5[[2]int{b, e}]; ok {
-					r = said(r, v, "§3.2")
+					r = r.WithPublished(v, "§3.2")
 				}
 				o.AddRow(r, rate)
 				line.X, line.Y = append(line.X, ssd.latencyMS(b, e)+1000*float64(b)/rate), append(line.Y, rate)
 			}
 			p.Lines = append(p.Lines, line)
 		}
-		chart(o, "5", "5: modelled profile of SSD-Inception on a P100", 1, p)
+		addChart(o, "5", "5: modelled profile of SSD-Inception on a P100", 1, p)
 		return nil
 	})
 	return nil

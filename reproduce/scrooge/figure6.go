@@ -77,50 +77,52 @@ func figure6(run *runner) error {
 			tasks = append(tasks, run.simulationTask(e, g))
 		}
 		run.Report(func(o *reproduce.Outcome) error {
-			at, known := setting("graph", name, "objective", g.objective), published6[name]
+			at, known := reproduce.Setting("graph", name, "objective", g.objective), published6[name]
 			cost, finish := plot.Line{Name: "cost over scrooge's"}, plot.Line{Name: "finish rate (%)"}
-			base := each(tasks[0], func(s *sessionRun) float64 { return s.mean() })
+			base := reproduce.Each(tasks[0], func(s *sessionRun) float64 { return s.mean() })
 			for k, e := range contenders {
-				costs, finishes := each(tasks[k], func(s *sessionRun) float64 {
+				costs, finishes := reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 					return s.mean()
-				}), each(tasks[k], func(s *sessionRun) float64 { return s.finishRate() })
+				}),
+
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 { return s.finishRate() })
 				r, f := row("6", e.name, "cost over scrooge's", "", at), row("6", e.name, "finish rate", "%", at)
 				switch {
 				case e.headroom > 0:
 					// Ours: nothing was published.
 				case e.system == "nexus":
 					if p := known.nexus[e.frontends]; p[0] > 0 {
-						r = said(r, p[0], "§4.2, Figure 6")
+						r = r.WithPublished(p[0], "§4.2, Figure 6")
 					}
 					if p := known.nexus[e.frontends]; p[1] > 0 {
-						f = said(f, p[1], "§4.2, Figure 6")
+						f = f.WithPublished(p[1], "§4.2, Figure 6")
 					}
 				case known.ours > 0:
-					f = said(f, known.ours, "§4.2, Figure 6")
+					f = f.WithPublished(known.ours, "§4.2, Figure 6")
 				}
 				o.AddRow(row("6", e.name, "cost", "$/h", at), costs...)
-				o.AddRow(r, over(costs, base)...)
+				o.AddRow(r, reproduce.Ratios(costs, base)...)
 				o.AddRow(f, finishes...)
 				o.AddRow(row("6", e.name, "cost of frames in time", "$ a million", at),
-					each(tasks[k], func(s *sessionRun) float64 {
-						return s.mean() * float64(len(s.cost)) / 3600 / sum(s.inTime) * 1e6
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
+						return s.mean() * float64(len(s.cost)) / 3600 / reproduce.Sum(s.inTime) * 1e6
 					})...)
 				o.AddRow(row("6", e.name, "least cost of what was asked", "$/h", at),
-					each(tasks[k], func(s *sessionRun) float64 {
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 						return s.bound
 					})...)
-				o.AddRow(row("6", e.name, "cost over the least", "", at), each(tasks[k], func(s *sessionRun) float64 {
+				o.AddRow(row("6", e.name, "cost over the least", "", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 					return s.mean() / s.bound
 				})...)
-				cost.Y, finish.Y = append(cost.Y, over(costs, base)[0]), append(finish.Y, finishes[0]/100)
+				cost.Y, finish.Y = append(cost.Y, reproduce.Ratios(costs, base)[0]), append(finish.Y, finishes[0]/100)
 			}
 			var names []string
 			for _, e := range contenders {
 				names = append(names, e.shortName())
 			}
 			finish.Name = "finish rate"
-			chart(o, "6-"+name, "6: "+name, 1,
-				bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room", names, cost,
+			addChart(o, "6-"+name, "6: "+name, 1,
+				reproduce.Bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room", names, cost,
 					finish))
 			return nil
 		})
@@ -154,16 +156,16 @@ func overTime(figure, name string) func(*runner) error {
 					cost.Lines = append(cost.Lines, smoothedLine(e.shortName(), first.cost, nil))
 					finish.Lines = append(finish.Lines, smoothedLine(e.shortName(), first.inTime, first.sent))
 				}
-				at := setting("graph", name)
+				at := reproduce.Setting("graph", name)
 				o.AddRow(row(figure, e.name, "seconds with at least 98 % of their frames in time", "%", at),
-					each(tasks[k], func(s *sessionRun) float64 {
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 						return s.secondsWithFinish(98)
 					})...)
-				o.AddRow(row(figure, e.name, "highest cost", "$/h", at), each(tasks[k], func(s *sessionRun) float64 {
+				o.AddRow(row(figure, e.name, "highest cost", "$/h", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 					return highest(s.cost)
 				})...)
 			}
-			chart(o, figure+"-"+name, figure+": a session of "+name, 1, rates, cost, finish)
+			addChart(o, figure+"-"+name, figure+": a session of "+name, 1, rates, cost, finish)
 			return nil
 		})
 		return nil
@@ -174,9 +176,9 @@ func overTime(figure, name string) func(*runner) error {
 func smoothedLine(name string, y, of []float64) plot.Line {
 	out := plot.Line{Name: name}
 	for k := 0; k+smoothSeconds <= len(y); k += smoothSeconds {
-		v := sum(y[k:k+smoothSeconds]) / smoothSeconds
+		v := reproduce.Sum(y[k:k+smoothSeconds]) / smoothSeconds
 		if of != nil {
-			v = 100 * sum(y[k:k+smoothSeconds]) / sum(of[k:k+smoothSeconds]) // not a number, and a gap, where nothing was sent
+			v = 100 * reproduce.Sum(y[k:k+smoothSeconds]) / reproduce.Sum(of[k:k+smoothSeconds]) // not a number, and a gap, where nothing was sent
 		}
 		out.X, out.Y = append(out.X, float64(k)), append(out.Y, v)
 	}

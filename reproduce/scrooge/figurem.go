@@ -29,16 +29,16 @@ func figureM(run *runner) error {
 			tasks = append(tasks, run.simulationTask(e, g))
 		}
 		run.Report(func(o *reproduce.Outcome) error {
-			at := setting("graph", name)
-			base := each(tasks[0], func(s *sessionRun) float64 { return s.mean() })
+			at := reproduce.Setting("graph", name)
+			base := reproduce.Each(tasks[0], func(s *sessionRun) float64 { return s.mean() })
 			for k, e := range allocationContenders {
-				costs := each(tasks[k], func(s *sessionRun) float64 { return s.mean() })
+				costs := reproduce.Each(tasks[k], func(s *sessionRun) float64 { return s.mean() })
 				o.AddRow(row("M", e.name, "cost", "$/h", at), costs...)
-				o.AddRow(row("M", e.name, "cost over scrooge's", "", at), over(costs, base)...)
-				o.AddRow(row("M", e.name, "finish rate", "%", at), each(tasks[k], func(s *sessionRun) float64 {
+				o.AddRow(row("M", e.name, "cost over scrooge's", "", at), reproduce.Ratios(costs, base)...)
+				o.AddRow(row("M", e.name, "finish rate", "%", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 					return s.finishRate()
 				})...)
-				o.AddRow(row("M", e.name, "cost over the least", "", at), each(tasks[k], func(s *sessionRun) float64 {
+				o.AddRow(row("M", e.name, "cost over the least", "", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 					return s.mean() / s.bound
 				})...)
 			}

@@ -56,20 +56,3 @@ func (run *runner) costTask(g *graph, objective time.Duration, single bool) *rep
 		return out, nil
 	})
 }
-
-// each takes a number from a task of every seed.
-func each[T any](t *reproduce.Task, of func(T) float64) (out []float64) {
-	for _, d := range t.Results {
-		out = append(out, of(d.(T)))
-	}
-	return out
-}
-
-// over divides seed by seed.
-func over(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] / b[i]
-	}
-	return out
-}

@@ -1,8 +1,6 @@
 package scrooge
 
 import (
-	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluice-serving/sluice/measure/report/plot"
@@ -46,29 +44,9 @@ func row(figure, system, quantity, unit string, setting map[string]string) repro
 	}
 }
 
-// said gives a row what was published.
-func said(r reproduce.Row, value float64, source string) reproduce.Row {
-	r.Published, r.Source = reproduce.Published(value), source
-	return r
-}
-
-func setting(pairs ...any) map[string]string {
-	out := make(map[string]string)
-	for k := 0; k < len(pairs); k += 2 {
-		out[fmt.Sprint(pairs[k])] = fmt.Sprint(pairs[k+1])
-	}
-	return out
-}
-
-// bars is a panel of bars in groups.
-func bars(name string, groups []string, lines ...plot.Line) plot.Panel {
-	return plot.Panel{Name: name, Groups: groups, Lines: lines, Low: 0, High: math.NaN()}
-}
-
-func chart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
-	o.Charts = append(o.Charts, reproduce.Chart{
-		Name: "figure-" + name, Chart: &plot.Chart{Title: "Scrooge, Figure " + title, Panels: panels, Columns: columns},
-	})
+// addChart adds a chart of a figure; its name in files is figure-NAME.
+func addChart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
+	o.AddChart(name, "Scrooge, Figure "+title, columns, panels...)
 }
 
 // relaxations are the objectives of Figures 12 and 13, over a graph's own: 400, 600, 800 and 1,000 ms where that is 400 ms.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
@@ -87,7 +88,7 @@ func (w *watcher) onOutcome(o *report.Outcome) {
 }
 
 // finishRate is the share of the frames that met the objective, in per cent; by second, or of all.
-func (s *timeline) finishRate() float64 { return 100 * sum(s.inTime) / sum(s.sent) }
+func (s *timeline) finishRate() float64 { return 100 * reproduce.Sum(s.inTime) / reproduce.Sum(s.sent) }
 
 // secondsWithFinish with at least so many per cent of their frames in time, in per cent of those in which frames were sent.
 func (s *timeline) secondsWithFinish(least float64) float64 {
@@ -104,11 +105,4 @@ func (s *timeline) secondsWithFinish(least float64) float64 {
 }
 
 // mean cost in $/h.
-func (s *timeline) mean() float64 { return sum(s.cost) / float64(len(s.cost)) }
-
-func sum(x []float64) (out float64) {
-	for _, v := range x {
-		out += v
-	}
-	return out
-}
+func (s *timeline) mean() float64 { return reproduce.Sum(s.cost) / float64(len(s.cost)) }

@@ -51,8 +51,7 @@ func addAuthors(o *reproduce.Outcome) error {
 		}
 		r := row(model, "mean error", map[string]string{"measured": "by the authors, every configuration"})
 		if p, ok := published[model]; ok {
-			r.Published, r.Source = reproduce.Published(100*p),
-				"Figure 8 and §3.3, over the configurations that the figure keeps"
+			r = r.WithPublished(100*p, "Figure 8 and §3.3, over the configurations that the figure keeps")
 		}
 		o.AddRow(r, mean(errs))
 	}
