@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/report/plot"
 )
 
-// Chart is a drawing and the name of its file, without an extension.
+// Chart is a drawing. Name is the name of its file, without an extension.
 type Chart struct {
 	Name string
 	*plot.Chart

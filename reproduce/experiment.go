@@ -2,16 +2,17 @@ package reproduce
 
 import "slices"
 
-// Experiment is a figure of a paper and how it says what it wants to have run, to a lab of type L.
-type Experiment[L any] struct {
+// Experiment is a figure of a paper together with the code that produces it. R is the paper's runner.
+type Experiment[R any] struct {
 	Figure
-	Prepare func(L) error
-	// OnRequest has it run only when it is asked for by name: it measures times, which are the machine's.
+	Prepare func(R) error
+	// OnRequest figures run only when they are asked for by name. They measure times, which differ between machines and
+	// runs.
 	OnRequest bool
 }
 
-// Figures are those of parts.
-func Figures[L any](experiments []Experiment[L]) []Figure {
+// Figures returns the figures of experiments, in their order.
+func Figures[R any](experiments []Experiment[R]) []Figure {
 	out := make([]Figure, len(experiments))
 	for i := range experiments {
 		out[i] = experiments[i].Figure
@@ -19,8 +20,9 @@ func Figures[L any](experiments []Experiment[L]) []Figure {
 	return out
 }
 
-// Prepare lets the parts that are asked for say what they want, in their order; no names ask for all that need no asking.
-func Prepare[L any](runner L, experiments []Experiment[L], names []string) error {
+// Prepare calls Prepare of the experiments with the given figure names, in the order of experiments. Without names it
+// prepares all but those that are OnRequest. The first error ends it.
+func Prepare[R any](runner R, experiments []Experiment[R], names []string) error {
 	for i := range experiments {
 		p := &experiments[i]
 		if len(names) == 0 && !p.OnRequest || slices.Contains(names, p.Name) {

@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// RunLive runs on the data plane, on the real clock, what a source would have arrive in a simulation, when it would: a
-// client sends it from when every instance of the first plan is ready. Live returns when all of it has ended, with the
-// first trouble of the data plane if there was any.
+// RunLive sends the arrivals of source to a data plane on the real clock, at their times after the start. The start is
+// the moment when every instance of the first plan is ready and warm. RunLive returns when all queries have ended. Its
+// error is the first trouble that the data plane reports. It sets c.Trouble.
 func RunLive(ctx context.Context, c dataplane.Config, source workload.Source) error {
 	trouble := make(chan error, 1)
 	c.Trouble = func(err error) {
@@ -54,7 +54,7 @@ func RunLive(ctx context.Context, c dataplane.Config, source workload.Source) er
 	}
 }
 
-// waitReady waits until so many instances serve.
+// waitReady waits until exactly want instances are ready and warm.
 func waitReady(ctx context.Context, p *dataplane.Plane, want int) error {
 	for {
 		n := 0
@@ -80,7 +80,8 @@ func waitReady(ctx context.Context, p *dataplane.Plane, want int) error {
 	}
 }
 
-// sleepUntil sleeps to a time of the plane's clock. A client that is behind sends at once: arrivals are when they are sent.
+// sleepUntil sleeps until the plane's clock shows at. It returns at once when that time has passed: a late client sends
+// late, and its query arrives when it is sent.
 func sleepUntil(ctx context.Context, p *dataplane.Plane, at serving.Time) error {
 	wait := at.Sub(p.Now())
 	if wait <= 0 {

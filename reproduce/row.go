@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Row is one number.
+// Row is one measured number of one system in one setting. Its fields and their texts are a stable format.
 type Row struct {
 	Paper    string            `json:"paper"`
 	Figure   string            `json:"figure"`
@@ -13,18 +13,19 @@ type Row struct {
 	Quantity string            `json:"quantity"`
 	Unit     string            `json:"unit"`
 	Setting  map[string]string `json:"setting"`
-	// Published is what the source gives; nil when it gives nothing for this row.
+	// Published is the number that the paper or its artifact gives; nil when it gives none.
 	Published *float64 `json:"published"`
-	// Measured is the mean over the seeds, Low and High the smallest and the largest.
+	// Measured is the mean over the seeds, Low the smallest and High the largest value.
 	Measured float64 `json:"measured"`
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
 	Seeds    int     `json:"seeds"`
-	// Source says where the published number stands.
+	// Source says where the published number stands, such as a section or figure.
 	Source string `json:"source,omitempty"`
 }
 
-// AddRow notes a quantity that was measured once for every seed.
+// AddRow adds a row whose Measured, Low, High and Seeds are computed from values, one for each seed. Without values it
+// adds nothing. The row's setting is kept; nil becomes an empty map.
 func (o *Outcome) AddRow(r Row, values ...float64) {
 	r.Seeds = len(values)
 	if len(values) == 0 {
@@ -34,7 +35,7 @@ func (o *Outcome) AddRow(r Row, values ...float64) {
 	for _, v := range values {
 		r.Measured += v / float64(len(values))
 	}
-	// A mean of equal numbers is that number, whatever the sum's rounding.
+	// The mean of equal numbers is that number, whatever rounding does to the sum.
 	r.Measured = min(max(r.Measured, r.Low), r.High)
 	if r.Setting == nil {
 		r.Setting = map[string]string{}

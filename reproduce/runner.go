@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// Runner gathers what the figures of a paper want to have run, each thing once, and then runs it all.
+// Runner collects the tasks of a paper's figures, runs each of them once for every seed, and then calls the reports
+// that turn results into rows, charts and notes.
 type Runner struct {
 	Request
 	tasks   []*Task
@@ -16,22 +17,23 @@ type Runner struct {
 	reports []func(*Outcome) error
 }
 
-// Task is something to be done once per seed, or once.
+// Task is work that runs once for each of its seeds.
 type Task struct {
-	Results []any // by seed, when all is run
+	Results []any // by seed, seed 1 first; valid when Runner.Run calls the reports
 	key     string
 	weight  int
 	do      func(ctx context.Context, seed uint64) (any, error)
 }
 
-// NewRunner begins with nothing to do.
+// NewRunner returns a runner without tasks. It raises request.Seeds to at least 1.
 func NewRunner(request Request) *Runner {
 	request.Seeds = max(request.Seeds, 1)
 	return &Runner{Request: request, byKey: make(map[string]*Task)}
 }
 
-// AddTask wants something done with the seeds 1 to seeds; tasks of one key are one. heavy is a guess of the time it takes:
-// the heaviest begin first, and progress is counted in it.
+// AddTask adds work that runs with the seeds 1 to seeds and returns its task. When a task of the same key exists, it is
+// returned instead and nothing is added: figures that need the same results share them. weight is a guess of the run
+// time in any unit. Heavy tasks start first, and progress is reported as a share of the total weight.
 func (r *Runner) AddTask(key string, weight, seeds int, do func(ctx context.Context, seed uint64) (any, error)) *Task {
 	if t := r.byKey[key]; t != nil {
 		return t
@@ -42,10 +44,11 @@ func (r *Runner) AddTask(key string, weight, seeds int, do func(ctx context.Cont
 	return t
 }
 
-// Report gives a figure its turn to say what came out, when everything is done, in the order of the calls.
+// Report registers a function that adds rows, charts and notes to the outcome. Reports are called in the order of their
+// registration, after all tasks have run.
 func (r *Runner) Report(add func(*Outcome) error) { r.reports = append(r.reports, add) }
 
-// AddNotes adds what is to be known of all that came out.
+// AddNotes registers a report that adds notes.
 func (r *Runner) AddNotes(notes ...string) {
 	r.Report(func(o *Outcome) error {
 		o.Notes = append(o.Notes, notes...)
@@ -53,7 +56,8 @@ func (r *Runner) AddNotes(notes ...string) {
 	})
 }
 
-// Run does all tasks and lets the figures speak.
+// Run runs all tasks, at most Parallel at the same time, and then all reports. The outcome does not depend on the order
+// in which tasks end. The first error of a task or a report ends the run.
 func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
 	type step struct {
 		t    *Task

@@ -9,9 +9,9 @@ import (
 	"text/tabwriter"
 )
 
-// WriteTable writes rows as text, a block for each figure and setting: a line for each system, a column for each quantity,
-// what was published in brackets behind what was measured. Rows of one setting come together, where the first of them
-// stands.
+// WriteTable writes rows as text. Each figure and setting is a block with a line for each system and a column for each
+// quantity. The published number stands in brackets behind the measured one. Rows of one figure and setting form one
+// block, at the place of the first of them.
 func WriteTable(w io.Writer, rows []Row) error {
 	rows = groupBySetting(rows)
 	for at := 0; at < len(rows); {
@@ -33,7 +33,8 @@ func WriteTable(w io.Writer, rows []Row) error {
 	return nil
 }
 
-// groupBySetting sorts the rows of each figure by setting, in the order in which settings first occur.
+// groupBySetting returns rows so that those of one figure and setting are adjacent. Figures keep their order; settings
+// come in the order of their first row.
 func groupBySetting(rows []Row) []Row {
 	out := make([]Row, 0, len(rows))
 	taken := make([]bool, len(rows))
@@ -96,7 +97,7 @@ func formatCell(r *Row) string {
 	return out
 }
 
-// formatNumber writes three significant digits, and whole numbers from 1,000 on.
+// formatNumber writes about three significant digits; from 100 on it writes whole numbers.
 func formatNumber(v float64) string {
 	switch a := max(v, -v); {
 	case a >= 100 || a == 0:

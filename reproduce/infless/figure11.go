@@ -40,7 +40,8 @@ func figure11(run *runner) error {
 	tasks := make(map[[3]string]*reproduce.Task)
 	for _, s := range scenarios {
 		for _, system := range stressSystems {
-			tasks[[3]string{s.name, s.mix, system}] = run.AddTask("stress of "+s.name+", "+s.mix+", by "+system, 10, run.Seeds,
+			tasks[[3]string{s.name, s.mix, system}] = run.AddTask("stress of "+s.name+", "+s.mix+", by "+system, 10,
+				run.Seeds,
 				func(ctx context.Context, seed uint64) (any, error) {
 					w, err := newEnvironment(s.functions, servers)
 					if err != nil {

@@ -41,7 +41,8 @@ func figure12a(run *runner) error {
 					may := reproduce.Each(tasks[a][e][t], func(f *traceRun) float64 { return f.bound })
 					got[a][e] = append(got[a][e], eff)
 					o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", at), reproduce.Scaled(eff, 1000)...)
-					o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), reproduce.Scaled(may, 1000)...)
+					o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at),
+						reproduce.Scaled(may, 1000)...)
 					lines[e].Name = x.name
 					lines[e].Y = append(lines[e].Y, 1000*reproduce.Mean(eff))
 					if x.name == "infless" {
@@ -162,7 +163,8 @@ func figure12b(run *runner) error {
 				if e >= 2 {
 					r := row("12b", name, "over batch", "x", at)
 					if name == "infless" {
-						r = r.WithPublished(published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
+						r = r.WithPublished(published12b["infless"][k]/published12b["batch"][k],
+							"Figure 12b, plotting code")
 					}
 					o.AddRow(r, ratiosOrZero(eff, reproduce.Each(tasks[k][0], (*traceRun).efficiency))...)
 					o.AddRow(row("12b", name, "over batch on 50 %", "x", at),
@@ -172,7 +174,8 @@ func figure12b(run *runner) error {
 				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*reproduce.Mean(eff))
 			}
 			bound.X = append(bound.X, millis(slo))
-			bound.Y = append(bound.Y, 1000*reproduce.Mean(reproduce.Each(tasks[k][2], func(f *traceRun) float64 { return f.bound })))
+			bound.Y = append(bound.Y, 1000*reproduce.Mean(reproduce.Each(tasks[k][2],
+				func(f *traceRun) float64 { return f.bound })))
 		}
 		addChart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
 			plot.Panel{

@@ -30,7 +30,8 @@ func figure14(run *runner) error {
 		var lines []plot.Line
 		for e, name := range names {
 			took := reproduce.Each(tasks[e], (*traceRun).resources)
-			o.AddRow(row("14", name, "occupied", "TFLOP/s", nil), reproduce.Scaled(took, 1/(1000*float64(run.steps)*stepSpan.Seconds()))...)
+			o.AddRow(row("14", name, "occupied", "TFLOP/s", nil), reproduce.Scaled(took,
+				1/(1000*float64(run.steps)*stepSpan.Seconds()))...)
 			if e >= 2 {
 				r := row("14", name, "in parts of batch", "", nil)
 				if name == "infless" {

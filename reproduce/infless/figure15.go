@@ -28,7 +28,8 @@ func figure15a(run *runner) error {
 			for t, trace := range traceNames {
 				for e, x := range contenders {
 					v := reproduce.Each(tasks[a][e][t], (*traceRun).violations)
-					o.AddRow(row("15a", x.name, "violations", "%", reproduce.Setting("application", app.name, "trace", trace)), v...)
+					o.AddRow(row("15a", x.name, "violations", "%", reproduce.Setting("application", app.name, "trace",
+						trace)), v...)
 					lines[e].Name = x.name
 					lines[e].Y = append(lines[e].Y, reproduce.Mean(v))
 					for s := range v {
@@ -39,7 +40,8 @@ func figure15a(run *runner) error {
 			panels = append(panels, reproduce.Bars(app.name+": violations (%)", traceNames, lines...))
 		}
 		for e, x := range contenders {
-			r := row("15a", x.name, "violations", "%", reproduce.Setting("application", "mean of both", "trace", "mean of all"))
+			r := row("15a", x.name, "violations", "%", reproduce.Setting("application", "mean of both", "trace",
+				"mean of all"))
 			if x.name == "infless" {
 				r = r.WithPublished(published15a, "§5.2")
 			}
@@ -83,7 +85,10 @@ func figure15b(run *runner) error {
 			for e, name := range names {
 				line := plot.Line{Name: name}
 				for n, what := range parts {
-					v := reproduce.Each(tasks[k][e], func(f *traceRun) float64 { return f.components[n] / max(f.served, 1) })
+					v := reproduce.Each(tasks[k][e], func(f *traceRun) float64 {
+						return f.components[n] / max(f.served,
+							1)
+					})
 					r := row("15b", name, what, "ms", reproduce.Setting("slo", p.slo))
 					if published := [...]float64{0, p.queue, p.runs}[n]; name == "infless" && published > 0 {
 						r = r.WithPublished(published, "Figure "+p.figure+", the authors' samples")

@@ -99,25 +99,26 @@ func figure16(run *runner) error {
 			if x.mean > 0 {
 				name = fmt.Sprintf("%s, %v a minute", x.name, x.mean)
 			}
-			t := run.AddTask("cold starts of "+of+", "+name, 4, run.Seeds, func(_ context.Context, seed uint64) (any, error) {
-				calls := drawMixture(max(x.mean, 0.001), seed)
-				if x.mean == 0 {
-					var err error
-					if calls, err = drawRecorded(x.name, seed); err != nil {
-						return nil, err
+			t := run.AddTask("cold starts of "+of+", "+name, 4, run.Seeds,
+				func(_ context.Context, seed uint64) (any, error) {
+					calls := drawMixture(max(x.mean, 0.001), seed)
+					if x.mean == 0 {
+						var err error
+						if calls, err = drawRecorded(x.name, seed); err != nil {
+							return nil, err
+						}
 					}
-				}
-				var out policyResults
-				for _, k := range keepPolicies {
-					out.chosen = append(out.chosen, evaluate(of, calls, func() scale.Keeper { return k.make(k.at) }))
-					var curve []coldIdle
-					for _, at := range k.sweep {
-						curve = append(curve, evaluate(of, calls, func() scale.Keeper { return k.make(at) }))
+					var out policyResults
+					for _, k := range keepPolicies {
+						out.chosen = append(out.chosen, evaluate(of, calls, func() scale.Keeper { return k.make(k.at) }))
+						var curve []coldIdle
+						for _, at := range k.sweep {
+							curve = append(curve, evaluate(of, calls, func() scale.Keeper { return k.make(at) }))
+						}
+						out.curve = append(out.curve, curve)
 					}
-					out.curve = append(out.curve, curve)
-				}
-				return out, nil
-			})
+					return out, nil
+				})
 			kind := [2]string{"recorded", of}
 			if x.mean > 0 {
 				kind[0] = "mixed"
@@ -149,16 +150,20 @@ func figure16(run *runner) error {
 					o.AddRow(row("16", k.name, "idle", "h/day", where), each(func(a policyResults) float64 {
 						return a.chosen[n].idle
 					})...)
-					o.AddRow(cold, each(func(a policyResults) float64 { return a.chosen[n].cold / a.chosen[base].cold })...)
-					o.AddRow(idle, each(func(a policyResults) float64 { return a.chosen[n].idle / a.chosen[base].idle })...)
+					o.AddRow(cold,
+						each(func(a policyResults) float64 { return a.chosen[n].cold / a.chosen[base].cold })...)
+					o.AddRow(idle,
+						each(func(a policyResults) float64 { return a.chosen[n].idle / a.chosen[base].idle })...)
 					o.AddRow(row("16", k.name, "idle time for as many cold starts", "x", where),
 						each(func(a policyResults) float64 {
 							return idleAtColdRate(a.curve[n], a.chosen[base].cold) / a.chosen[base].idle
 						})...)
 					line := plot.Line{Name: k.name}
 					for at := range k.sweep {
-						line.X = append(line.X, reproduce.Mean(each(func(a policyResults) float64 { return a.curve[n][at].cold })))
-						line.Y = append(line.Y, reproduce.Mean(each(func(a policyResults) float64 { return a.curve[n][at].idle })))
+						line.X = append(line.X,
+							reproduce.Mean(each(func(a policyResults) float64 { return a.curve[n][at].cold })))
+						line.Y = append(line.Y,
+							reproduce.Mean(each(func(a policyResults) float64 { return a.curve[n][at].idle })))
 					}
 					lines = append(lines, line)
 				}

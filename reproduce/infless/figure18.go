@@ -55,10 +55,12 @@ func figure18(run *runner) error {
 	byCount, bySLO := make(map[string][]*reproduce.Task), make(map[string][]*reproduce.Task)
 	for _, system := range names {
 		for _, n := range functionCounts {
-			byCount[system] = append(byCount[system], addTask(fmt.Sprint(n, " functions"), system, variedFunctions(n, 0)))
+			byCount[system] = append(byCount[system], addTask(fmt.Sprint(n, " functions"), system,
+				variedFunctions(n, 0)))
 		}
 		for _, slo := range objectives {
-			bySLO[system] = append(bySLO[system], addTask(fmt.Sprint("20 functions at ", slo), system, variedFunctions(20, slo)))
+			bySLO[system] = append(bySLO[system], addTask(fmt.Sprint("20 functions at ", slo), system,
+				variedFunctions(20, slo)))
 		}
 	}
 	run.Report(func(o *reproduce.Outcome) error {

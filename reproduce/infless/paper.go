@@ -9,9 +9,10 @@ import (
 
 // figures in the order of the paper, with what each wants.
 var figures = []reproduce.Experiment[*runner]{
-	{Figure: reproduce.Figure{Name: "8", Doc: predict.Doc + "; when asked for by name"}, Prepare: func(run *runner) error {
-		return predict.Prepare(run.Runner)
-	}, OnRequest: true},
+	{Figure: reproduce.Figure{Name: "8", Doc: predict.Doc + "; when asked for by name"},
+		Prepare: func(run *runner) error {
+			return predict.Prepare(run.Runner)
+		}, OnRequest: true},
 	{
 		Figure: reproduce.Figure{
 			Name: "11", Doc: "the highest load that 8 servers carry, by system and without each part of INFless",

@@ -12,7 +12,8 @@ import (
 // searchTask has a search run with every seed.
 func (run *runner) searchTask(tr trial, x namedSearch, limit int) *reproduce.Task {
 	tr.pool = pool{}
-	return run.AddTask(fmt.Sprintf("search %s for %v, at most %d", x.name, tr, limit), 40*run.coarse.queries*run.coarse.runs,
+	return run.AddTask(fmt.Sprintf("search %s for %v, at most %d", x.name, tr, limit),
+		40*run.coarse.queries*run.coarse.runs,
 		run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
 			return run.explore(ctx, tr, x.make, budget, limit, seed)
 		})
@@ -86,11 +87,13 @@ func figure10(run *runner) error {
 						return e.rates[e.best()]
 					})...)
 				found[n].Name, ended[n].Name = b.name, b.name
-				found[n].Y, ended[n].Y = append(found[n].Y, reproduce.Mean(until)), append(ended[n].Y, reproduce.Mean(count))
+				found[n].Y, ended[n].Y = append(found[n].Y, reproduce.Mean(until)),
+					append(ended[n].Y, reproduce.Mean(count))
 			}
 		}
 		addChart(o, "10", "10: what Algorithm 1 evaluates", 1,
-			reproduce.Bars("evaluations until the best", groups, found...), reproduce.Bars("evaluations until nothing is open, log10",
+			reproduce.Bars("evaluations until the best", groups, found...),
+			reproduce.Bars("evaluations until nothing is open, log10",
 				groups, log10Lines(ended)...))
 		return nil
 	})

@@ -80,7 +80,8 @@ func figure11(run *runner) error {
 				})
 				o.AddRow(row("11", x.name, "ended without it", "% of the searches", setting), reproduce.Mean(missed))
 				found[n].Name, ended[n].Name = x.name, x.name
-				found[n].Y, ended[n].Y = append(found[n].Y, reproduce.Mean(until)), append(ended[n].Y, reproduce.Mean(count))
+				found[n].Y, ended[n].Y = append(found[n].Y, reproduce.Mean(until)),
+					append(ended[n].Y, reproduce.Mean(count))
 			}
 		}
 		o.Notes = append(o.Notes,
@@ -89,7 +90,8 @@ func figure11(run *runner) error {
 				"within an evaluated pool, or has no bound above the best. The first is the paper's rule and not "+
 				"always right here: some pools carry less than a part of theirs, as the rows count.")
 		addChart(o, "11", "11: what searches evaluate", 1,
-			reproduce.Bars("evaluations until the best", groups, found...), reproduce.Bars("evaluations until nothing is open", groups,
+			reproduce.Bars("evaluations until the best", groups, found...),
+			reproduce.Bars("evaluations until nothing is open", groups,
 				ended...))
 		return nil
 	})

@@ -86,7 +86,8 @@ func (x *sizeChange) addRows(o *reproduce.Outcome) plot.Panel {
 	rates := x.kairos.rates()
 	o.AddRow(row("12", "kairos", "evaluations", "", setting), 0)
 	o.AddRow(row("12", "kairos", "best throughput", "queries/s", setting), rates...)
-	o.AddRow(row("12", "kairos", "of the oracle", "x", setting).WithPublished(0.85, "§8.4, at least"), reproduce.Scaled(rates, 1/x.oracle)...)
+	o.AddRow(row("12", "kairos", "of the oracle", "x", setting).WithPublished(0.85, "§8.4, at least"),
+		reproduce.Scaled(rates, 1/x.oracle)...)
 	o.AddRow(row("12", "oracle", "best throughput", "queries/s", setting), x.oracle)
 	flat := plot.Line{Name: "kairos", Faint: true}
 	for i := range shownEvaluations {

@@ -37,7 +37,8 @@ func figure2(run *runner) error {
 			worse = append(worse, 100*float64(under)/math.Max(float64(n), 1))
 			best = append(best, e.rates[e.best()])
 		}
-		o.AddRow(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting).WithPublished(70, "§4, about"),
+		o.AddRow(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting).WithPublished(70,
+			"§4, about"),
 			worse...)
 		o.AddRow(row("2", "annealing", "best throughput", "queries/s", setting), best...)
 		o.AddRow(row("2", "homogeneous, scaled", "best throughput", "queries/s", setting), level...)

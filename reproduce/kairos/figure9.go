@@ -166,7 +166,8 @@ func (x *ruleComparison) results() (others, kairos []systemResult) {
 		others = append(others, e)
 	}
 	kairos = append(kairos, systemResult{"kairos", []pool{x.pool}, x.kairos.bySeed()},
-		systemResult{fluidLabel, []pool{x.fluidPool}, x.fluid.bySeed()}, systemResult{scheduleRule, []pool{x.fluidPool}, x.schedule.bySeed()})
+		systemResult{fluidLabel, []pool{x.fluidPool}, x.fluid.bySeed()},
+		systemResult{scheduleRule, []pool{x.fluidPool}, x.schedule.bySeed()})
 	for n, t := range x.plus {
 		e := systemResult{system: algorithm1[n].name}
 		for _, d := range t.Results {

@@ -18,7 +18,8 @@ func TestLiveProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, g := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis, pool: pool{2, 0, 9, 0}}, precision{queries: 4000}
+	tr, g := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis, pool: pool{2, 0, 9, 0}},
+		precision{queries: 4000}
 	live, err := s.liveProbe(tr, g, giveUpShare)
 	if err != nil {
 		t.Fatal(err)

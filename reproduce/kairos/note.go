@@ -41,7 +41,8 @@ func addNotes9(o *reproduce.Outcome, all []*ruleComparison) {
 				"%s, %v: by similarity (§5.2) Kairos takes %v, though %v has the highest of both bounds; it carries "+
 					"%.2f of what %s does on its best pool, %v, and the other %.2f. The inputs of the authors' own "+
 					"allocator lead to the same choice.",
-				x.setup.model, x.arrivals, x.pool, x.fluidPool, reproduce.Mean(kairos[0].rates())/reproduce.Mean(best.rates()), best.system,
+				x.setup.model, x.arrivals, x.pool, x.fluidPool,
+				reproduce.Mean(kairos[0].rates())/reproduce.Mean(best.rates()), best.system,
 				best.pools[0], reproduce.Mean(kairos[1].rates())/reproduce.Mean(best.rates())))
 		}
 	}

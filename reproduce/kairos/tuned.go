@@ -54,7 +54,8 @@ func (s *deployment) climb(tr trial, g precision, value func(tr trial) (float64,
 	if g.rough {
 		unit, stride = 4*itemStep, 1
 	}
-	c, err := poolsearch.NewClimb(1, maxItems/unit, min(max(s.balancedThreshold(tr.pool)/unit, 1), maxItems/unit), stride)
+	c, err := poolsearch.NewClimb(1, maxItems/unit, min(max(s.balancedThreshold(tr.pool)/unit, 1), maxItems/unit),
+		stride)
 	if err != nil {
 		return tr, err
 	}
@@ -72,7 +73,8 @@ func (s *deployment) climb(tr trial, g precision, value func(tr trial) (float64,
 }
 
 // tuneThreshold finds the size with the highest throughput, coarsely, and measures that.
-func (run *runner) tuneThreshold(ctx context.Context, s *deployment, tr trial, g precision, seed uint64) (experiment.Throughput, error) {
+func (run *runner) tuneThreshold(ctx context.Context, s *deployment, tr trial, g precision,
+	seed uint64) (experiment.Throughput, error) {
 	tr, err := s.climb(tr, g, func(tr trial) (float64, error) {
 		got, err := run.measure(ctx, tr, run.coarse, seed)
 		return got.Rate, err
@@ -84,7 +86,8 @@ func (run *runner) tuneThreshold(ctx context.Context, s *deployment, tr trial, g
 }
 
 // fewestViolations finds the size with the fewest violations in one run at a rate.
-func (s *deployment) fewestViolations(ctx context.Context, tr trial, g precision, rate float64, seed uint64) (trial, error) {
+func (s *deployment) fewestViolations(ctx context.Context, tr trial, g precision, rate float64, seed uint64) (trial,
+	error) {
 	g.rough = true
 	return s.climb(tr, g, func(tr trial) (float64, error) {
 		p, err := s.probe(tr, g, 0)

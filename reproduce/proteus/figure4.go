@@ -85,7 +85,8 @@ func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) 
 		tasks[i] = run.simulationTask(name+" on "+t.name, newJob(w, system(name), t))
 	}
 	foreseen := newJob(w, system("proteus"), t)
-	foreseen.Scaler, foreseen.PlanDelay = experiment.Foresight{Window: windowSeconds * time.Second, Rates: t.windows(windowSeconds)}, 0
+	foreseen.Scaler, foreseen.PlanDelay = experiment.Foresight{Window: windowSeconds * time.Second,
+		Rates: t.windows(windowSeconds)}, 0
 	foreseen.System.Options.Planning.Slack = -1
 	ahead := run.simulationTask("proteus that foresees "+t.name, foreseen)
 	exactPlans := run.exactTask(w, t)
@@ -101,7 +102,8 @@ func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) 
 		addTotals(o, figure, ahead, "proteus with foresight", setting, nil, "")
 		best := exactPlans.Results[0].([]float64)
 		o.AddRow(row(figure, "exact plan of every 10 s", "effective accuracy", "%", setting), 100*weightedMean(best, t))
-		o.AddRow(row(figure, "exact plan of every 10 s", "maximum accuracy drop", "points", setting), 100*(1-lowest(best)))
+		o.AddRow(row(figure, "exact plan of every 10 s", "maximum accuracy drop", "points", setting),
+			100*(1-lowest(best)))
 		for _, x := range []struct {
 			label string
 			t     *task
@@ -112,7 +114,8 @@ func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) 
 				})...)
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{
-			Name: "figure-" + figure + "-" + t.name, Chart: timeChart("Proteus, Figure "+figure+": "+t.name, t, comparedSystems,
+			Name: "figure-" + figure + "-" + t.name, Chart: timeChart("Proteus, Figure "+figure+": "+t.name, t,
+				comparedSystems,
 				tasks),
 		})
 		return nil
@@ -210,7 +213,8 @@ func timeChart(title string, t *trace, names []string, tasks []*task) *plot.Char
 	}}
 	demand := plot.Line{Name: "demand", Faint: true}
 	for i, rates := range t.tenSecondWindows() {
-		demand.X, demand.Y = append(demand.X, float64(i*windowSeconds+windowSeconds/2)), append(demand.Y, reproduce.Sum(rates))
+		demand.X, demand.Y = append(demand.X, float64(i*windowSeconds+windowSeconds/2)),
+			append(demand.Y, reproduce.Sum(rates))
 	}
 	c.Panels[0].Lines = append(c.Panels[0].Lines, demand)
 	for i, name := range names {

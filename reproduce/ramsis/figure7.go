@@ -51,7 +51,8 @@ func figure7(run *runner) error {
 					addRow(o, row("7", s.Name, "accuracy, simulated", "%", setting), a...)
 					addRow(o, row("7", s.Name, "violations, promised", "%", setting), 100*promise.Violation)
 					addRow(o, row("7", s.Name, "violations, simulated", "%", setting), v...)
-					for k, y := range []float64{100 * promise.Accuracy, reproduce.Mean(a), 100 * promise.Violation, reproduce.Mean(v)} {
+					for k, y := range []float64{100 * promise.Accuracy, reproduce.Mean(a), 100 * promise.Violation,
+						reproduce.Mean(v)} {
 						lines[k].X, lines[k].Y = append(lines[k].X, p.x), append(lines[k].Y, y)
 					}
 				}

@@ -19,7 +19,8 @@ func figure1(run *runner) error {
 			if err != nil {
 				return nil, err
 			}
-			return []float64{machinesUsed(p, a, -1, p100) + machinesUsed(p, a, -1, v100), machinesUsed(p, a, -1, cpu), a.Cost}, nil
+			return []float64{machinesUsed(p, a, -1, p100) + machinesUsed(p, a, -1, v100), machinesUsed(p, a, -1, cpu),
+				a.Cost}, nil
 		})
 		run.Report(func(o *reproduce.Outcome) error {
 			at := reproduce.Setting("graph", g.name, "objective", g.objective)

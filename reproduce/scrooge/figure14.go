@@ -45,12 +45,14 @@ func figure14(run *runner) error {
 				}
 				finish := reproduce.Each(tasks[name][k], func(s *sessionRun) float64 { return s.finishRate() })
 				o.AddRow(f, finish...)
-				o.AddRow(row("14", "scrooge", "cost", "$/h", at), reproduce.Each(tasks[name][k], func(s *sessionRun) float64 {
-					return s.mean()
-				})...)
-				o.AddRow(row("14", "scrooge", "plans", "", at), reproduce.Each(tasks[name][k], func(s *sessionRun) float64 {
-					return float64(s.plans)
-				})...)
+				o.AddRow(row("14", "scrooge", "cost", "$/h", at), reproduce.Each(tasks[name][k],
+					func(s *sessionRun) float64 {
+						return s.mean()
+					})...)
+				o.AddRow(row("14", "scrooge", "plans", "", at), reproduce.Each(tasks[name][k],
+					func(s *sessionRun) float64 {
+						return float64(s.plans)
+					})...)
 				lines[k].Name = d.String()
 				lines[k].Y = append(lines[k].Y, finish[0])
 			}

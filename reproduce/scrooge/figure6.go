@@ -111,9 +111,10 @@ func figure6(run *runner) error {
 					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 						return s.bound
 					})...)
-				o.AddRow(row("6", e.name, "cost over the least", "", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-					return s.mean() / s.bound
-				})...)
+				o.AddRow(row("6", e.name, "cost over the least", "", at),
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
+						return s.mean() / s.bound
+					})...)
 				cost.Y, finish.Y = append(cost.Y, reproduce.Ratios(costs, base)[0]), append(finish.Y, finishes[0]/100)
 			}
 			var names []string
@@ -122,7 +123,8 @@ func figure6(run *runner) error {
 			}
 			finish.Name = "finish rate"
 			addChart(o, "6-"+name, "6: "+name, 1,
-				reproduce.Bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room", names, cost,
+				reproduce.Bars("cost over scrooge's, and the share of frames in time; f: front-ends, x: head-room",
+					names, cost,
 					finish))
 			return nil
 		})
@@ -161,9 +163,10 @@ func overTime(figure, name string) func(*runner) error {
 					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 						return s.secondsWithFinish(98)
 					})...)
-				o.AddRow(row(figure, e.name, "highest cost", "$/h", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-					return highest(s.cost)
-				})...)
+				o.AddRow(row(figure, e.name, "highest cost", "$/h", at),
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
+						return highest(s.cost)
+					})...)
 			}
 			addChart(o, figure+"-"+name, figure+": a session of "+name, 1, rates, cost, finish)
 			return nil
@@ -178,7 +181,8 @@ func smoothedLine(name string, y, of []float64) plot.Line {
 	for k := 0; k+smoothSeconds <= len(y); k += smoothSeconds {
 		v := reproduce.Sum(y[k:k+smoothSeconds]) / smoothSeconds
 		if of != nil {
-			v = 100 * reproduce.Sum(y[k:k+smoothSeconds]) / reproduce.Sum(of[k:k+smoothSeconds]) // not a number, and a gap, where nothing was sent
+			// not a number, and a gap, where nothing was sent
+			v = 100 * reproduce.Sum(y[k:k+smoothSeconds]) / reproduce.Sum(of[k:k+smoothSeconds])
 		}
 		out.X, out.Y = append(out.X, float64(k)), append(out.Y, v)
 	}

@@ -9,8 +9,9 @@ var allocationContenders = []contender{
 	scroogeDefault,
 	{name: "scrooge-written", system: "scrooge-written", turnOff: scroogeDefault.turnOff},
 	{
-		name: "scrooge-written, with our room", system: "scrooge-written", turnOff: scroogeDefault.turnOff, headroom: 1.2,
-		within: 0.85,
+		name: "scrooge-written, with our room", system: "scrooge-written", turnOff: scroogeDefault.turnOff,
+		headroom: 1.2,
+		within:   0.85,
 	},
 	{
 		name: "scrooge-greedy, with our room", system: "scrooge-greedy", turnOff: scroogeDefault.turnOff, headroom: 1.2,
@@ -35,12 +36,14 @@ func figureM(run *runner) error {
 				costs := reproduce.Each(tasks[k], func(s *sessionRun) float64 { return s.mean() })
 				o.AddRow(row("M", e.name, "cost", "$/h", at), costs...)
 				o.AddRow(row("M", e.name, "cost over scrooge's", "", at), reproduce.Ratios(costs, base)...)
-				o.AddRow(row("M", e.name, "finish rate", "%", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-					return s.finishRate()
-				})...)
-				o.AddRow(row("M", e.name, "cost over the least", "", at), reproduce.Each(tasks[k], func(s *sessionRun) float64 {
-					return s.mean() / s.bound
-				})...)
+				o.AddRow(row("M", e.name, "finish rate", "%", at), reproduce.Each(tasks[k],
+					func(s *sessionRun) float64 {
+						return s.finishRate()
+					})...)
+				o.AddRow(row("M", e.name, "cost over the least", "", at),
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
+						return s.mean() / s.bound
+					})...)
 			}
 			return nil
 		})

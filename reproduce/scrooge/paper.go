@@ -44,7 +44,8 @@ var figures = []reproduce.Experiment[*runner]{
 			Name: "13", Doc: "cost without spatial multiplexing, and the throughput of a machine, by objective",
 		}, Prepare: figure13,
 	},
-	{Figure: reproduce.Figure{Name: "14", Doc: "finish rate and cost by turn-off delay, seven graphs"}, Prepare: figure14},
+	{Figure: reproduce.Figure{Name: "14", Doc: "finish rate and cost by turn-off delay, seven graphs"},
+		Prepare: figure14},
 	{
 		Figure: reproduce.Figure{
 			Name: "M", Doc: "ours: exact allocation against the paper's two-step one, a greedy one and one batch at " +

@@ -35,17 +35,18 @@ type sessionRun struct {
 
 // simulationTask has a system serve sessions of a graph.
 func (run *runner) simulationTask(e contender, g *graph) *reproduce.Task {
-	return run.AddTask(g.name+" by "+e.name, int(g.low+g.high), run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		s, err := newSession(g, seed)
-		if err != nil {
-			return nil, err
-		}
-		out, err := run.simulate(ctx, e, s, seed)
-		if err != nil {
-			return nil, fmt.Errorf("%s, seed %d: %w", g.name, seed, err)
-		}
-		return out, nil
-	})
+	return run.AddTask(g.name+" by "+e.name, int(g.low+g.high), run.Seeds,
+		func(ctx context.Context, seed uint64) (any, error) {
+			s, err := newSession(g, seed)
+			if err != nil {
+				return nil, err
+			}
+			out, err := run.simulate(ctx, e, s, seed)
+			if err != nil {
+				return nil, fmt.Errorf("%s, seed %d: %w", g.name, seed, err)
+			}
+			return out, nil
+		})
 }
 
 func (run *runner) simulate(ctx context.Context, e contender, s *session, seed uint64) (*sessionRun, error) {

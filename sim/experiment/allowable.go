@@ -9,47 +9,51 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Probe runs queries at a rate, in queries/s, with a seed, and tells how many there were and how many of them violated
-// their objective. Where it gives up early it answers with all queries that there would have been: the share is then at
-// least what it says. The same seed at two rates should be the same load, stretched: the search needs fewer runs then.
+// Probe runs a system at a rate, in queries/s, and returns how many queries there were and how many violated their
+// objective. A probe that stops early returns the number of queries of the full run, so that the share of violations is
+// a lower bound. The same seed at two rates should be the same load, stretched in time: the search then needs fewer
+// runs.
 type Probe func(ctx context.Context, rate float64, seed uint64) (violations, queries int, err error)
 
-// ThroughputSearch says what an allowable throughput is and how well it is to be known.
+// ThroughputSearch says which rate counts as carried and how exactly the highest one is to be found.
 type ThroughputSearch struct {
-	Limit float64 // share of the queries that may violate, in (0, 1)
-	// Start is the rate to begin with, in queries/s: the nearer to the answer, the less is run.
+	Limit float64 // share of the queries that may violate their objective, in (0, 1)
+	// Start is the first rate that is tried, in queries/s. The nearer it is to the answer, the fewer runs are needed.
 	Start float64
-	// MinRate is the rate below which a system counts as carrying nothing; 0 means a thousandth of Start.
+	// MinRate is the lowest rate that is tried, in queries/s. A system that does not carry it counts as carrying
+	// nothing. 0 means Start/1000.
 	MinRate float64
-	// Resolution ends the bisection, relative to the rate; 0 means 1 %.
+	// Resolution is the relative width of the bracket at which the bisection ends. 0 means 0.01.
 	Resolution float64
-	// Runs is the most at one rate; 0 means 8.
+	// Runs is the most runs at one rate. 0 means 8.
 	Runs int
-	// ErrorProbability is how likely a rate may be held for good, or bad, wrongly; 0 means 2.5 %. It is looked after every run,
-	// so that it is more likely than that over all looks.
+	// ErrorProbability is the probability of judging a rate wrongly in one test. 0 means 0.025. A test is made after
+	// every run, so over all tests of a rate the probability is higher.
 	ErrorProbability float64
-	// Overdispersion is by how much more the violations of a run are expected to scatter than independent ones would, in their
-	// variance, as far as too few runs tell: they come together. 0 means 20.
+	// Overdispersion is the expected variance of the violations in one run, relative to that of independent violations.
+	// Violations come in bursts. It counts while there are too few runs to estimate the variance. 0 means 20.
 	Overdispersion float64
-	// NoBounds leaves out what only the bounds need: Low and High are then only what was found on the way to the estimate.
+	// NoBounds saves the runs that only the bounds need. Low and High are then those that the bisection found on its
+	// way.
 	NoBounds bool
-	// Seed is that of the first run at every rate; the others follow.
+	// Seed is the seed of the first run at every rate. Further runs use Seed+1, Seed+2 and so on.
 	Seed uint64
 }
 
-// Throughput is the highest rate at which violations stay within their limit.
+// Throughput is the allowable throughput of a system: the highest rate at which violations stay within their limit.
 type Throughput struct {
-	Rate float64 // the estimate, in queries/s; 0 when not even the least rate is carried
-	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be; 0 where
-	// none is.
+	Rate float64 // the estimate, in queries/s; 0 when not even MinRate is carried
+	// Low is the highest rate known to be carried, High the lowest rate known not to be, in queries/s. 0 where none is
+	// known.
 	Low, High float64
 	Runs      int
 	Queries   int64 // of all runs
 }
 
-// FindThroughput finds the allowable throughput: between rates that are carried and rates that are not it takes the middle,
-// and at every rate it runs seeds until the share of violations is known to be on one side of the limit, or Runs are
-// used up; then the mean decides, but the rate becomes no bound.
+// FindThroughput searches the allowable throughput by bisection on the logarithm of the rate. At each rate it runs
+// seeds until a test tells on which side of the limit the share of violations lies. When o.Runs runs do not tell, the
+// mean decides, and the rate does not count as a known bound. Errors are those of probe, of ctx and of options out of
+// range.
 func FindThroughput(ctx context.Context, probe Probe, o ThroughputSearch) (Throughput, error) {
 	s := &bisection{ThroughputSearch: o, probe: probe}
 	if err := s.setDefaults(); err != nil {
@@ -73,7 +77,8 @@ func FindThroughput(ctx context.Context, probe Probe, o ThroughputSearch) (Throu
 	return s.out, err
 }
 
-// Carries tells whether the rate o.Start is carried, and whether that is known or only what the mean of all runs says.
+// Carries reports whether the rate o.Start is carried. known is false when no test could tell and the mean of all runs
+// decided.
 func Carries(ctx context.Context, probe Probe, o ThroughputSearch) (carried, known bool, err error) {
 	s := &bisection{ThroughputSearch: o, probe: probe}
 	if err := s.setDefaults(); err != nil {
@@ -86,12 +91,12 @@ func Carries(ctx context.Context, probe Probe, o ThroughputSearch) (carried, kno
 type bisection struct {
 	ThroughputSearch
 	probe     Probe
-	lo, hi    level   // nearest rates that the mean found carried, and not; rate 0 while there is none
-	low, high float64 // as Allowed's
+	lo, hi    level   // nearest rates found carried and not carried, by the mean; rate 0 while there is none
+	low, high float64 // as Low and High of Throughput
 	out       Throughput
 }
 
-// level is what was seen at a rate.
+// level is the result of the runs at one rate.
 type level struct {
 	rate                float64
 	shares              []float64
@@ -117,14 +122,16 @@ func (s *bisection) setDefaults() error {
 	if s.Runs == 0 {
 		s.Runs = 8
 	}
-	if !(s.MinRate > 0 && s.Resolution > 0 && s.ErrorProbability > 0 && s.ErrorProbability < 0.5 && s.Overdispersion >= 1) || s.Runs < 1 {
-		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range", s.MinRate,
+	if !(s.MinRate > 0 && s.Resolution > 0 && s.ErrorProbability > 0 && s.ErrorProbability < 0.5 &&
+		s.Overdispersion >= 1) || s.Runs < 1 {
+		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range",
+			s.MinRate,
 			s.Resolution, s.ErrorProbability, s.Overdispersion, s.Runs)
 	}
 	return nil
 }
 
-// bracket goes up or down from Start, in steps that grow, until it has a rate that is carried and one that is not.
+// bracket moves up or down from Start, in growing steps, until one rate is carried and one is not.
 func (s *bisection) bracket(ctx context.Context) error {
 	step := 1.15
 	for rate := s.Start; ; step *= step {
@@ -146,7 +153,7 @@ func (s *bisection) bracket(ctx context.Context) error {
 	}
 }
 
-// narrow runs seeds at a rate and moves the bracket.
+// narrow runs seeds at a rate and moves one end of the bracket to it.
 func (s *bisection) narrow(ctx context.Context, rate float64) (carried bool, err error) {
 	l, known, err := s.run(ctx, rate)
 	if err != nil {
@@ -166,12 +173,12 @@ func (s *bisection) narrow(ctx context.Context, rate float64) (carried bool, err
 	return false, nil
 }
 
-// carried tells whether a level is carried by the mean.
+// carried reports whether the mean share of violations is within the limit.
 func (s *bisection) carried(l *level) bool {
 	return float64(l.violations) <= s.Limit*float64(l.queries)
 }
 
-// run runs seeds at a rate; known tells whether the share of violations is known to be on its side of the limit.
+// run runs seeds at a rate. known reports whether a test could tell on which side of the limit the share lies.
 func (s *bisection) run(ctx context.Context, rate float64) (l level, known bool, err error) {
 	l.rate = rate
 	for n := range s.Runs {
@@ -193,10 +200,11 @@ func (s *bisection) run(ctx context.Context, rate float64) (l level, known bool,
 	return l, false, nil
 }
 
-// side tells on which side of the limit the share of violations is known to be: -1 below, 1 above, 0 not known.
-// Violations of a run depend on each other, those of different runs do not, so runs are the sample of a t test. A few
-// runs may agree by chance, often on no violation at all: their variance is weighed with the one expected at the limit,
-// as if that came from one run more.
+// side tests on which side of the limit the share of violations lies: -1 below, 1 above, 0 when the runs do not tell.
+//
+// It is a t test over runs: violations within a run depend on each other, those of different runs do not. A few runs
+// may agree by chance, often on no violation at all. So their variance is combined with the one that is expected at the
+// limit, which counts as one more run.
 func (s *bisection) side(l *level) int {
 	const prior = 1
 	n := float64(len(l.shares))
@@ -209,7 +217,8 @@ func (s *bisection) side(l *level) int {
 	}
 	expected := s.Overdispersion * s.Limit * (1 - s.Limit) / (float64(l.queries) / n)
 	free := prior + n - 1
-	margin := distuv.StudentsT{Sigma: 1, Nu: free}.Quantile(1-s.ErrorProbability) * math.Sqrt((prior*expected+squares)/free/n)
+	margin := distuv.StudentsT{Sigma: 1,
+		Nu: free}.Quantile(1-s.ErrorProbability) * math.Sqrt((prior*expected+squares)/free/n)
 	switch {
 	case mean+margin < s.Limit:
 		return -1
@@ -219,7 +228,8 @@ func (s *bisection) side(l *level) int {
 	return 0
 }
 
-// interpolate is where the share crosses the limit if its logarithm is straight over the bracket.
+// interpolate returns the rate at which the share of violations meets the limit, if its logarithm is linear over the
+// bracket.
 func (s *bisection) interpolate() float64 {
 	of := func(l *level) float64 { return math.Log((float64(l.violations) + 0.5) / (float64(l.queries) + 1)) }
 	a, b := of(&s.lo), of(&s.hi)
@@ -230,8 +240,8 @@ func (s *bisection) interpolate() float64 {
 	return s.lo.rate + at*(s.hi.rate-s.lo.rate)
 }
 
-// confirm goes away from the estimate until there are rates known to be carried and not to be, where the bracket's are
-// not.
+// confirm moves away from both ends of the bracket, in growing steps, until one rate is known to be carried and one is
+// known not to be.
 func (s *bisection) confirm(ctx context.Context) error {
 	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 1.5 {
 		if rate /= 1 + step; rate < s.MinRate {

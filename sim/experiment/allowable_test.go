@@ -16,7 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// bursts draws violations that come so many together, at a share that grows with the rate and is limit at knee.
+// bursts returns a probe whose violations come in groups of together. Their share grows with the rate and is limit at
+// knee.
 func bursts(knee, steep, limit float64, together, queries int) Probe {
 	return func(_ context.Context, rate float64, seed uint64) (int, int, error) {
 		share := min(limit*math.Pow(rate/knee, steep), 1)
@@ -31,15 +32,14 @@ func bursts(knee, steep, limit float64, together, queries int) Probe {
 	}
 }
 
-// With violations that come in bursts, what is said to be carried and not to be carried is so nearly every time, and
-// the estimate is near.
+// With violations in bursts, the bounds of the search hold in nearly every search, and the estimate is near the truth.
 func TestAllowableOfNoisyCurve(t *testing.T) {
 	const searches = 300
 	for _, c := range []struct {
 		name     string
 		steep    float64
 		together int
-		off      float64 // what the estimate may be off by on average, relative
+		off      float64 // relative error of the estimate that is allowed on average
 	}{{"steep", 60, 5, 0.01}, {"gentle", 8, 1, 0.03}, {"in large bursts", 30, 20, 0.02}} {
 		outside, off, runs := 0, 0.0, 0
 		for n := range searches {
@@ -61,7 +61,7 @@ func TestAllowableOfNoisyCurve(t *testing.T) {
 		}
 		t.Logf("%s: outside the bounds %d of %d, off by %.2f %%, %.1f runs", c.name, outside, searches, 100*off,
 			float64(runs)/searches)
-		// Several rates are looked at, each several times, with 2.5 % each time.
+		// A search tests several rates several times, each with an error probability of 2.5 %.
 		if outside > searches/8 {
 			t.Errorf("%s: %d of %d lay outside the bounds", c.name, outside, searches)
 		}
@@ -71,7 +71,7 @@ func TestAllowableOfNoisyCurve(t *testing.T) {
 	}
 }
 
-// Without noise the answer is as exact as asked for, from wherever the search begins.
+// Without noise the estimate is as exact as the resolution, wherever the search begins.
 func TestAllowableOfSharpCurve(t *testing.T) {
 	sharp := func(_ context.Context, rate float64, _ uint64) (int, int, error) {
 		if rate > 47 {
@@ -118,7 +118,7 @@ func TestAllowableRefuses(t *testing.T) {
 	}
 }
 
-// queue is one server with exponential service of mean 1 ms behind one queue, and an objective.
+// queue is one server with exponential service of mean 1 ms behind one queue, with the given objective.
 func queue(t *testing.T, slo time.Duration) *Environment {
 	t.Helper()
 	c := simtest.Uniform(1, 0, time.Millisecond, time.Hour, 1)
@@ -131,8 +131,8 @@ func queue(t *testing.T, slo time.Duration) *Environment {
 	}
 }
 
-// In M/M/1 the time in the system is exponential with mean 1/(mu - lambda): 1 % exceed T at lambda = mu - ln(100)/T.
-// The engine, simulated, must be measured to carry that.
+// In M/M/1 the time in the system is exponential with mean 1/(mu - lambda). So 1 % exceed T at lambda = mu - ln(100)/T.
+// The simulated engine must carry that rate.
 func TestAllowableOfOneServer(t *testing.T) {
 	fcfs, err := systems.Get("fcfs")
 	if err != nil {
@@ -161,7 +161,7 @@ func TestAllowableOfOneServer(t *testing.T) {
 		if math.Abs(got.Rate/want-1) > 0.02 || want < got.Low*0.99 || want > got.High*1.01 {
 			t.Errorf("SLO %v: %+v, theory says %.1f queries/s", slo, got, want)
 		}
-		// Far too much is known without running it all.
+		// A rate that is far too high is recognised before the run ends.
 		far := ViolationProbe(at, queries, 0.1)
 		violations, n, err := far(t.Context(), 3000, 1)
 		if err != nil || n != queries || violations < queries/10 || violations > queries/2 {

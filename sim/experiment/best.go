@@ -8,20 +8,21 @@ import (
 	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// Evaluate finds what a pool carries, looking from a rate nearby: by simulation (Pools.Allowable), or on a real
-// system.
+// Evaluate returns the allowable throughput of a pool. start is a rate nearby, in queries/s, to begin the search from.
+// Pools.Throughput evaluates by simulation; others use a running system.
 type Evaluate func(ctx context.Context, pool kairos.Pool, start float64) (Throughput, error)
 
-// EvaluatedPool is a pool and what it was found to carry.
+// EvaluatedPool is a pool with its bound and the throughput that was found for it.
 type EvaluatedPool struct {
 	kairos.Ranked
 	Throughput
 }
 
-// BestPool finds the pool that carries most, of some with upper bounds, by KAIROS+ (Algorithm 1): all that is not tried
-// cannot carry more, as far as the bounds hold and fewer machines of every type do not carry more. It returns the pools
-// tried, in their order, and where the best is among them, -1 when nothing carries anything. Progress gets the part of
-// the pools that is done with.
+// BestPool searches for the pool with the highest throughput by KAIROS+ (Kairos, Algorithm 1). ranked are the pools
+// with upper bounds of their throughput. Pools that are not evaluated cannot be better, provided that the bounds hold
+// and that removing machines never helps. It returns the evaluated pools in the order of their evaluation, and the
+// index of the best one among them, -1 when none carries anything. progress gets the share of the pools that are
+// evaluated or ruled out.
 func BestPool(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluate, progress func(share float64)) (
 	evaluated []EvaluatedPool, best int, err error) {
 	points, bounds := make([][]int, len(ranked)), make([]float64, len(ranked))
@@ -53,9 +54,9 @@ func BestPool(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluate, pr
 	return evaluated, best, nil
 }
 
-// EvaluateAhead is an evaluation that has begun already with the next pools when one is asked for, so many in the order given:
-// for evaluations that wait on the real clock and leave the processor to others. What is never asked for was evaluated
-// in vain; it ends with the context given here.
+// EvaluateAhead returns an Evaluate that starts up to many evaluations before they are asked for, in the order of
+// ranked. It suits evaluations that wait on the real clock and leave the processor idle. Evaluations run with ctx.
+// Those that are never asked for are wasted.
 func EvaluateAhead(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluate, many int) Evaluate {
 	type call struct {
 		done chan struct{}

@@ -10,8 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// ladder are pools with falling bounds, of which the one at best carries as much as its bound, and the others half of
-// theirs.
+// ladder returns pools with falling bounds. The pool at best carries as much as its bound, all others half of theirs.
 func ladder(n, best int) ([]kairos.Ranked, Evaluate, *sync.Map) {
 	var out []kairos.Ranked
 	for i := range n {
@@ -32,8 +31,7 @@ func ladder(n, best int) ([]kairos.Ranked, Evaluate, *sync.Map) {
 	}, &calls
 }
 
-// Looking ahead finds what looking when asked finds, by the same pools in the same order, and begins with no more than
-// it may.
+// Evaluating ahead finds the same pool through the same evaluations, and starts no more than it may.
 func TestAhead(t *testing.T) {
 	for _, many := range []int{0, 1, 3, 50} {
 		ranked, evaluate, _ := ladder(20, 6)
@@ -56,7 +54,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// An evaluation that fails ends the search, and so does the end of its context while one is waited for.
+// The search ends when an evaluation fails, and when its context ends during an evaluation.
 func TestAheadFails(t *testing.T) {
 	ranked, _, _ := ladder(5, 0)
 	broken := errors.New("broken")

@@ -12,20 +12,20 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Pools tries pools of machines: a system serves one app with one variant, every machine by itself, and queries arrive
-// as a Poisson process.
+// Pools evaluates pools of machines by simulation. A system serves one app with one variant, one instance on every
+// machine. Queries arrive as a Poisson process.
 type Pools struct {
-	Env     *Environment // its workers do not count
+	Env     *Environment // its workers are replaced by those of the pool
 	System  systems.System
 	Market  *kairos.Market
 	Variant serving.VariantID
-	// Queries of one run, and the most runs at one rate; 0 means 5,000 and 8.
+	// Queries is the number of queries in one run, 0 means 5,000. Runs is the most runs at one rate, 0 means 8.
 	Queries, Runs int
-	Resolution    float64 // of allowable throughputs, relative; 0 means 1 %
+	Resolution    float64 // of allowable throughputs, relative; 0 means 0.01
 	Seed          uint64
 }
 
-// giveUp ends a run that has many times the violations that are allowed.
+// giveUp is the multiple of the allowed violations at which a run ends early.
 const giveUp = 10
 
 func (p *Pools) app() *serving.App {
@@ -33,7 +33,7 @@ func (p *Pools) app() *serving.App {
 	return &spec.Apps[spec.Stages[spec.Variants[p.Variant].Stage].App]
 }
 
-// search is how rates from start are looked at.
+// search returns the options of a search that begins at start.
 func (p *Pools) search(start float64) ThroughputSearch {
 	return ThroughputSearch{
 		Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs,
@@ -41,7 +41,7 @@ func (p *Pools) search(start float64) ThroughputSearch {
 	}
 }
 
-// Probe runs the system on a pool.
+// Probe returns a probe that runs the system on a pool.
 func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 	env, initial, err := p.Env.OnPool(p.Market, pool, p.Variant, p.search(1).Limit)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 		return nil, err
 	}
 	s := p.System
-	s.Planner, s.Scaler = "static", "fixed" // the pool is given
+	s.Planner, s.Scaler = "static", "fixed" // the pool is given, nothing is planned
 	template := workload.Arrival{
 		App: env.Spec.Stages[env.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1,
 	}
@@ -68,7 +68,8 @@ func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 	}, queries, min(giveUp*p.search(1).Limit, 0.5)), nil
 }
 
-// Throughput finds what a pool carries, looking from a rate nearby; nothing where it has no machine.
+// Throughput finds the allowable throughput of a pool, beginning at the rate start. It is 0 for a pool without machines
+// or a start that is not above 0.
 func (p *Pools) Throughput(ctx context.Context, pool kairos.Pool, start float64) (Throughput, error) {
 	if pool.Machines() == 0 || !(start > 0) {
 		return Throughput{}, nil
@@ -84,7 +85,7 @@ func (p *Pools) Throughput(ctx context.Context, pool kairos.Pool, start float64)
 	return out, nil
 }
 
-// Carries tells whether a pool carries a rate, in queries/s.
+// Carries reports whether a pool carries rate, in queries/s.
 func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bool, error) {
 	probe, err := p.Probe(pool)
 	if err != nil {
@@ -94,20 +95,21 @@ func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bo
 	return carried, err
 }
 
-// Best is the package's, by simulation.
+// Best is BestPool with simulations as evaluations.
 func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (evaluated []EvaluatedPool,
 	best int, err error) {
 	return BestPool(ctx, ranked, p.Throughput, progress)
 }
 
-// typicalShare is about which part of its bound a pool carries: where a search for what it does begins.
+// typicalShare is about the part of its bound that a pool carries. Searches begin there.
 const typicalShare = 0.8
 
-// StartRate is a rate near what a pool of a bound carries, to look from.
+// StartRate returns a rate near the throughput of a pool with the given bound, both in queries/s.
 func StartRate(bound float64) float64 { return typicalShare * bound }
 
-// Cheapest finds the first n pools, from the cheapest, that carry a rate, of some with upper bounds: those whose bound
-// is below it are not tried. It also returns how many were. Progress gets how many have been and how many there are.
+// Cheapest returns the first n of ranked that carry rate, in queries/s, beginning with the cheapest. Pools whose bound
+// is below rate are skipped. tried is the number of pools that were simulated. progress gets the number of pools tried
+// so far and the most that there may be.
 func (p *Pools) Cheapest(ctx context.Context, ranked []kairos.Ranked, rate float64, n int,
 	progress func(done, of int)) (out []kairos.Ranked, tried int, err error) {
 	var able []kairos.Ranked

@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// ViolationProbe makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that
-// is not answered, or not in time. A run ends early once the share that violates is certain to be above giveUp; 0 never
-// ends one: rates far too high then cost no more than others.
+// ViolationProbe returns a probe that simulates the case at(rate) with the given number of queries. A query violates
+// its objective when it is late or not served. A run ends early once its share of violations is certain to exceed
+// giveUp, so that rates far too high cost no more than others. giveUp 0 never ends a run early.
 func ViolationProbe(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
 		c := *at(rate)
@@ -40,13 +40,13 @@ func ViolationProbe(at func(rate float64) *Case, queries int, giveUp float64) Pr
 	}
 }
 
-// Violated tells whether a query was not answered, or not in time.
+// Violated reports whether a query was late or not served.
 func Violated(o *report.Outcome) bool { return o.Outcome != serving.Served || o.Late() }
 
-// StopWhen ends a source when something is over.
+// StopWhen returns a source that ends as soon as over returns true. over is called before every arrival.
 func StopWhen(s workload.Source, over func() bool) workload.Source { return &stoppable{s, over} }
 
-// stoppable is a source that ends when something is over.
+// stoppable is the source of StopWhen.
 type stoppable struct {
 	workload.Source
 	over func() bool

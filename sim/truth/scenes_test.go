@@ -16,7 +16,7 @@ func detector(fan float64) *serving.Spec {
 	}
 }
 
-// videos are three like those of Scrooge's Figure 3a: a busy one, a quiet one, and one between 0 and 8 within 200
+// videos are like those of Scrooge's Figure 3a: one with many items, one with few, and one between 0 and 8 within 200
 // frames.
 var videos = []Video{
 	{Level: 8.94, Deviation: 0.25, TimeConstant: 10 * time.Second},
@@ -32,8 +32,8 @@ func scenes(t *testing.T, fan float64, seed uint64, v ...Video) *Scenes {
 	return s
 }
 
-// Far apart, frames are independent: their mean is the video's, the deviation that of the level and of rounding to
-// whole items.
+// Frames that are far apart are independent. Their mean is the video's, their deviation that of the level and of
+// rounding to whole items.
 func TestScenesHaveTheirMean(t *testing.T) {
 	for _, v := range videos[:2] {
 		for _, fan := range []float64{1.5, 4} {
@@ -59,7 +59,7 @@ func TestScenesHaveTheirMean(t *testing.T) {
 	}
 }
 
-// What is left of a deviation after the video's time is 1/e, sampled in one step or in many.
+// After the time constant a deviation has fallen to 1/e, sampled in one step or in many.
 func TestScenesReturnToTheirMean(t *testing.T) {
 	for _, steps := range []int{1, 10} {
 		v := Video{Level: 1, Deviation: 1, BalloonDeviation: 1, TimeConstant: time.Second}
@@ -78,14 +78,14 @@ func TestScenesReturnToTheirMean(t *testing.T) {
 			"level": {level / n, 1 / math.E}, "ballooning": {swell / n, 1 / math.E}, "both": {both / n, 0},
 			"variance": {square / n, 1},
 		} {
-			if math.Abs(x[0]-x[1]) > 0.05 { // four deviations of means of products that are correlated over some steps
+			if math.Abs(x[0]-x[1]) > 0.05 { // four deviations of the mean of products, which are correlated over some steps
 				t.Errorf("%d steps, %s: %v, want %v (seed 3)", steps, what, x[0], x[1])
 			}
 		}
 	}
 }
 
-// The third video shows nothing and 8 items or more within 200 frames of 25 a second, for most of the time; the first
+// The third video shows nothing and shows 8 items or more within 200 frames at 25 a second, most of the time; the first
 // does not.
 func TestAVideoRangesFromNothingToEight(t *testing.T) {
 	share := func(v Video) float64 {
@@ -115,8 +115,8 @@ func TestAVideoRangesFromNothingToEight(t *testing.T) {
 	}
 }
 
-// A stream shows the same whatever other streams do, with every seed something else, and its first frame draws its
-// video.
+// The content of a stream does not depend on other streams. Another seed gives other content. A stream's first frame
+// draws its video.
 func TestStreamsOfScenesAreIndependent(t *testing.T) {
 	alone, among := scenes(t, 4, 7, videos...), scenes(t, 4, 7, videos...)
 	other := scenes(t, 4, 8, videos...)
@@ -148,8 +148,7 @@ func TestStreamsOfScenesAreIndependent(t *testing.T) {
 	}
 }
 
-// Execution times like those of Figure 3b, 0.686 to 1.102 s: around their mean by the swell, at the stages that
-// balloon.
+// Execution times resemble those of Figure 3b, 0.686 to 1.102 s: they scatter around their mean at stages that balloon.
 func TestScenesBalloon(t *testing.T) {
 	c := scenes(t, 1, 2, Video{Level: 1, Balloon: 1.1, BalloonDeviation: 0.1, TimeConstant: time.Second})
 	c.Balloons = func(s serving.StageID) bool { return s == 2 }
@@ -169,7 +168,7 @@ func TestScenesBalloon(t *testing.T) {
 	}
 }
 
-// However a query's items are split, the parts send together what the whole does.
+// However a query's items are split, the parts together send as much as the whole.
 func TestSentInParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 2000 {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The share of runs within a limit is what counting them comes to, however they scatter.
+// The computed share of runs within a limit is the one that counting runs gives, for every kind of noise.
 func TestWithin(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}, {Name: "never measured"}},
