@@ -1,5 +1,5 @@
-// Package infless runs the experiments of INFless (ASPLOS 2022, §5) from the latencies its authors published, on this
-// project's planner, engine and simulator.
+// Package infless runs the experiments of INFless (ASPLOS 2022, §5) with the planner, engine and simulator of this
+// project. Latencies are those that the authors published.
 package infless
 
 import (
@@ -18,13 +18,13 @@ var data = reproduce.Data{Files: files}
 
 const ms = time.Millisecond
 
-// instanceSize of a machine.
+// instanceSize is the share of a machine that an instance has: CPU threads and per cent of an accelerator.
 type instanceSize struct{ threads, percent int }
 
-// latencyTable is a function's latency by part and batch; batches that do not run are left out.
+// latencyTable is the latency of a function by instance size and batch size. Batches that do not run are missing.
 type latencyTable map[instanceSize]map[int]time.Duration
 
-// readLatencies reads what was published of all functions.
+// readLatencies reads the published latencies of all functions.
 func readLatencies() (map[string]latencyTable, error) {
 	rows, err := data.Records("latency.csv", "function", "threads", "percent", "batch", "ms")
 	if err != nil {
@@ -50,7 +50,7 @@ func readLatencies() (map[string]latencyTable, error) {
 	return out, nil
 }
 
-// instanceSizes lists all parts that any function was measured on.
+// instanceSizes returns the sizes at which any function was measured, by rising threads and per cent.
 func instanceSizes(all map[string]latencyTable) (out []instanceSize) {
 	for _, m := range all {
 		for p := range m {
@@ -68,14 +68,15 @@ func instanceSizes(all map[string]latencyTable) (out []instanceSize) {
 	return out
 }
 
-// maxBatch batch (§5.1), and the time that stands for batches that do not run: longer than any objective.
+// maxBatch is the largest batch (§5.1). tooLong is longer than any objective; it is the latency of batches that do not
+// run.
 const (
 	maxBatch = 32
 	tooLong  = 10 * time.Second
 )
 
-// points are what was measured of a function as measurements of a variant. Beyond the largest batch that runs on a part
-// nothing may be planned, so there stands what no objective allows.
+// points returns the latencies as measurements of variant v. A batch just above the largest that runs on a size gets a
+// latency that no objective allows, so that it is never planned.
 func (m latencyTable) points(v serving.VariantID, device func(instanceSize) serving.DeviceTypeID) (out []serving.LatencyPoint) {
 	for p, batches := range m {
 		top := 0

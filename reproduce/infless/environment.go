@@ -12,26 +12,26 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// function is what a developer deploys: one of the measured models with an objective.
+// function is a deployed function: one of the measured models with an objective.
 type function struct {
 	model string
 	slo   time.Duration
 }
 
-// The applications (§5.1). DSSM-2389 of the second was never published.
+// The applications (§5.1). DSSM-2389, the third function of Q&A, was never published.
 var (
 	osvt = []function{{"ssd", 200 * ms}, {"mobilenet", 200 * ms}, {"resnet-50", 200 * ms}}
 	qa   = []function{{"textcnn-69", 50 * ms}, {"lstm-2365", 50 * ms}}
 )
 
-// Of the cluster (Table 2) and its prices (§5.3): 0.034 $/h for a CPU and 2.5 $/h for an RTX 2080 Ti.
+// The cluster (Table 2) and its prices (§5.3): 0.034 $/h for a CPU, 2.5 $/h for an RTX 2080 Ti.
 const (
 	servers, threads, accelerators = 8, 32, 2
 	threadPrice, acceleratorPrice  = 0.034, 2.5
 )
 
-// newEnvironment makes a cluster of so many servers, with parts of every size that was measured, that serves functions.
-// Latencies are those published, and nothing about their scatter was: what happens is what is believed.
+// newEnvironment returns a cluster of servers that serves functions, with instances of every measured size. Latencies
+// are the published ones; their scatter was not published. So simulated machines behave as planners believe.
 func newEnvironment(functions []function, servers int) (*experiment.Environment, error) {
 	all, err := readLatencies()
 	if err != nil {

@@ -7,10 +7,11 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// capacity is what a cluster carries.
+// capacity is the highest load of a cluster, in queries/s: as planned, as a linear program allows, and as served in
+// time.
 type capacity struct{ planned, bound, inTime float64 }
 
-// Published maxima (Figure 11, the numbers in the authors' plotting code), by scenario and system.
+// Published maxima in queries/s (Figure 11, the numbers in the authors' plotting code), by application and system.
 var published11 = map[string]map[string]float64{
 	"OSVT": {
 		"openfaas+": 567, "batch": 1151, "infless": 2952, "infless-without-batching": 1604,
@@ -27,15 +28,15 @@ var stressSystems = []string{
 	"infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense",
 }
 
-// scenarios are the applications, all functions having the same load, and that of the authors' own stress run: peaks of
-// 200, 600 and 400 queries/s for ssd, mobilenet and resnet-50.
+// scenarios are the applications with equal loads of all functions, and OSVT with the loads of the authors' own stress
+// run: peaks of 200, 600 and 400 queries/s for ssd, mobilenet and resnet-50.
 var scenarios = []struct {
 	name, mix string
 	functions []function
 	shares    []float64
 }{{"OSVT", "equal", osvt, nil}, {"OSVT", "1:3:2", osvt, []float64{1, 3, 2}}, {"Q&A", "equal", qa, nil}}
 
-// figure11 is the highest constant load that the cluster carries.
+// figure11 finds the highest constant load that the cluster carries.
 func figure11(run *runner) error {
 	tasks := make(map[[3]string]*reproduce.Task)
 	for _, s := range scenarios {
@@ -126,7 +127,7 @@ func figure11(run *runner) error {
 	return nil
 }
 
-// over divides seed by seed; where the divisor is 0 so is the answer.
+// ratiosOrZero returns a[i]/b[i], 0 where b[i] is 0.
 func ratiosOrZero(a, b []float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Published of Figure 12a by system: what sporadic, periodic and bursty loads have for what is occupied, in parts of
-// INFless's at the bursty one; and ratios of INFless (§5.2).
+// Published for Figure 12a, by system: throughput for occupied resources under the sporadic, periodic and bursty trace,
+// relative to INFless's under the bursty one; and INFless's ratios over the baselines (§5.2).
 var (
 	published12a = map[string][3]float64{
 		"openfaas+": {0.10, 0.27, 0.27}, "batch": {0.16, 0.52, 0.46}, "infless": {0.42, 0.93, 1},
@@ -18,17 +18,18 @@ var (
 	ratios12a = map[string][3]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
 )
 
-// inflessIndex is where INFless stands among the entrants, behind the baselines, and bursty where that trace stands.
+// inflessIndex is the index of INFless in contenders, after the baselines. burstyIndex is that of the bursty trace in
+// traceNames.
 const inflessIndex, burstyIndex = 3, 2
 
 const efficiencyRow = "queries in time for what is occupied"
 
-// figure12a is throughput for what is occupied, along the traces.
+// figure12a measures the throughput for occupied resources along the traces.
 func figure12a(run *runner) error {
 	tasks := run.traceTasks(contenders)
 	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
-		// By application, entrant, trace and seed.
+		// by application, contender, trace and seed
 		got := make([][][][]float64, len(applications))
 		for a, app := range applications {
 			got[a] = make([][][]float64, len(contenders))
@@ -56,7 +57,7 @@ func figure12a(run *runner) error {
 		for t, trace := range traceNames {
 			at := reproduce.Setting("application", "mean of both", "trace", trace)
 			for e, x := range contenders {
-				// Of each application in parts of what infless has at the bursty trace.
+				// mean over applications, each relative to INFless under the bursty trace
 				norm := make([]float64, run.Seeds)
 				for a := range applications {
 					for s := range norm {
@@ -101,7 +102,7 @@ func figure12a(run *runner) error {
 	return nil
 }
 
-// traceTasks are the tasks of entrants, by application, entrant and trace.
+// traceTasks adds the simulations of all applications and traces. The result is by application, contender and trace.
 func (run *runner) traceTasks(contenders []contender) [][][]*reproduce.Task {
 	out := make([][][]*reproduce.Task, len(applications))
 	for a, app := range applications {
@@ -116,7 +117,7 @@ func (run *runner) traceTasks(contenders []contender) [][][]*reproduce.Task {
 	return out
 }
 
-// Published of Figure 12b: queries/s for a GFLOP/s by objective.
+// Published for Figure 12b: queries/s for a GFLOP/s, by objective.
 var (
 	objectives12b = []time.Duration{150 * ms, 200 * ms, 250 * ms, 300 * ms, 350 * ms, 400 * ms}
 	published12b  = map[string][]float64{
@@ -125,7 +126,7 @@ var (
 	}
 )
 
-// figure12b is the same for OSVT with other objectives, along the periodic trace.
+// figure12b measures the same for OSVT with other objectives, along the periodic trace.
 func figure12b(run *runner) error {
 	names := []string{"batch", "batch on 50 %", "infless", "infless-balanced"}
 	var tasks [][]*reproduce.Task

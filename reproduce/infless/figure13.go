@@ -8,11 +8,11 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure13 is which batch sizes serve ResNet-50, and how many kinds of instances there are, over loads from 20 to 600
+// figure13 shows which batch sizes serve ResNet-50 and how many kinds of instances there are, over loads from 20 to 600
 // queries/s and objectives of 150, 250 and 350 ms.
 func figure13(run *runner) error {
 	type batchShares struct {
-		byBatch map[int]float64 // share of the throughput
+		byBatch map[int]float64 // share of the throughput by batch size
 		kinds   int
 	}
 	names, batches := []string{"infless", "batch", "infless-balanced", "infless-dense"}, []int{1, 2, 4, 8, 16, 32}

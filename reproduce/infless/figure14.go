@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// publishedSaving14 is the part of what BATCH occupies that INFless spares (§5.2, Figure 14).
+// publishedSaving14 is the share of BATCH's occupied resources that INFless saves (§5.2, Figure 14).
 const publishedSaving14 = 0.6
 
-// figure14 is what ResNet-50 occupies over time, along the periodic trace.
+// figure14 shows the resources that ResNet-50 occupies over time, along the periodic trace.
 func figure14(run *runner) error {
 	names := []string{"batch", "batch on 50 %", "infless", "infless-balanced"}
 	a := resnet(osvt[2].slo)

@@ -11,7 +11,7 @@ import (
 // published15a is the mean share of violations in per cent (§5.2).
 const published15a = 3.1
 
-// figure15a is the share of the queries that are not answered in time, along the traces.
+// figure15a shows the share of the queries that are not answered in time, along the traces.
 func figure15a(run *runner) error {
 	contenders := append(slices.Clone(contenders), contender{
 		name: "infless, starting at once", system: "infless", offset: predictionOffset, instantStarts: true,
@@ -58,7 +58,7 @@ func figure15a(run *runner) error {
 	return nil
 }
 
-// published15b are the means of queueing and execution in ms, of the authors' own samples by instance.
+// published15b are mean queueing and execution times in ms, of the authors' own samples by instance.
 var published15b = []struct {
 	slo    time.Duration
 	queue  float64
@@ -66,7 +66,7 @@ var published15b = []struct {
 	figure string
 }{{150 * ms, 70.5, 59.4, "15b"}, {350 * ms, 134.0, 97.2, "15c"}}
 
-// figure15b is what latency is made of, for ResNet-50 along the periodic trace.
+// figure15b splits the latency of ResNet-50 into its components, along the periodic trace.
 func figure15b(run *runner) error {
 	names := []string{"infless", "infless-balanced"}
 	var tasks [][]*reproduce.Task

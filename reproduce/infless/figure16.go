@@ -14,15 +14,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// reference is the policy that others are held against.
+// reference is the policy that the others are compared with.
 const reference = "hybridhistogram"
 
-// keepPolicy against cold starts, with the parameter that trades them for idle time: the tail percentile, or in minutes the
-// window or the price of a cold start.
+// keepPolicy is a keep-alive policy with the parameter that trades cold starts for idle time: the tail percentile, or
+// in minutes the window or the price of a cold start.
 type keepPolicy struct {
 	name  string
 	at    float64
-	sweep []float64 // values of the parameter for the curve
+	sweep []float64 // values of the parameter for the trade-off curve
 	make  func(at float64) scale.Keeper
 }
 
@@ -62,13 +62,13 @@ func longShort(gamma float64) func(float64) scale.Keeper {
 	}
 }
 
-// callTraces are the traces, those of the paper and mixtures of so many calls a minute.
+// callTraces are the recorded traces of the paper, with a mean of 0, and mixtures of so many calls a minute.
 var callTraces = []struct {
 	name string
 	mean float64
 }{{"sporadic", 0}, {"periodic", 0}, {"bursty", 0}, {"mixed", 0.1}, {"mixed", 0.3}, {"mixed", 1}, {"mixed", 3}}
 
-// coldIdleRatios are what was published of LSTH in parts of what HHP has.
+// coldIdleRatios are published idle times and cold starts of LSTH relative to HHP.
 type coldIdleRatios struct{ idle, cold float64 }
 
 // published16 has them by trace, for gamma 0.7, 0.5 and 0.3.
@@ -80,16 +80,16 @@ var published16 = map[string][3]coldIdleRatios{
 
 var published16Names = []string{"lsth-0.7", "lsth-0.5", "lsth-0.3"}
 
-// coldIdle is what a policy made of a trace of an app, or of those of its instances.
+// coldIdle is the result of a policy on a trace: cold starts in per cent of the calls, and idle hours a day.
 type coldIdle struct{ cold, idle float64 }
 
-// policyResults is what all policies made of a trace.
+// policyResults are the results of keepPolicies on a trace, by index in keepPolicies.
 type policyResults struct {
 	chosen []coldIdle
-	curve  [][]coldIdle // by the values of the policy's parameter
+	curve  [][]coldIdle // then by index in the policy's sweep
 }
 
-// figure16 replays traces of seven days. The first is for learning and not counted.
+// figure16 replays traces of seven days under keep-alive policies. On the first day policies learn; it is not counted.
 func figure16(run *runner) error {
 	base := slices.IndexFunc(keepPolicies, func(k keepPolicy) bool { return k.name == reference })
 	tasksByKind := make(map[[2]string][]*reproduce.Task) // by whether recorded or mixed, and of what
@@ -195,7 +195,7 @@ func figure16(run *runner) error {
 				cold, idle := row("16", k.name, coldRow, "x", where), row("16", k.name, idleRow, "x", where)
 				if g := slices.Index(published16Names, k.name); g >= 0 && kind == [2]string{"recorded", "instances"} {
 					var mean coldIdleRatios
-					// in one order: sums of floats depend on it
+					// in one order, because sums of floats depend on it
 					for _, trace := range slices.Sorted(maps.Keys(published16)) {
 						p := published16[trace][g]
 						mean.cold, mean.idle = mean.cold+p.cold/float64(len(published16)),
@@ -227,8 +227,8 @@ var notes16 = map[[2]string][]string{{"recorded", "app"}: {
 	"Idle time for as many cold starts is read from the policy's trade-off curve where it has as many as HHP.",
 }}
 
-// evaluate replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy
-// for whole minutes.
+// evaluate replays calls under a policy: those of an app, which run for no time, or those of each of its instances,
+// which are busy for whole minutes.
 func evaluate(of string, calls []serving.Time, keeper func() scale.Keeper) coldIdle {
 	const day, end = serving.Time(24 * time.Hour), days * serving.Time(24*time.Hour)
 	if of == "app" {
@@ -243,8 +243,8 @@ func evaluate(of string, calls []serving.Time, keeper func() scale.Keeper) coldI
 	return coldIdle{sum.coldPercent(), sum.idleHoursPerDay()}
 }
 
-// idleAtColdRate returns the idle time at which a policy, its parameter chosen between those tried, has so many cold starts;
-// NaN where none has as few.
+// idleAtColdRate returns the least idle time at which a policy has the given rate of cold starts, by linear
+// interpolation along its curve; NaN where no point has as few.
 func idleAtColdRate(curve []coldIdle, rate float64) float64 {
 	best := math.NaN()
 	for k, c := range curve {

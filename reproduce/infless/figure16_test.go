@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// spans keeps an app warm in given spans and notes what it is told.
+// spans is a keeper that keeps an app warm in given spans and remembers the idle times that it is told.
 type spans struct {
 	warm []scale.Span
 	told []time.Duration
@@ -21,7 +21,7 @@ func (*spans) Name() string                            { return "spans" }
 func (s *spans) Idled(_ serving.Time, d time.Duration) { s.told = append(s.told, d) }
 func (s *spans) Warm(serving.Time) []scale.Span        { return s.warm }
 
-// Replaying against going through the time second by second.
+// Replay gives what stepping through the time second by second gives.
 func TestReplayAgainstSeconds(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -73,7 +73,7 @@ func TestReplayAgainstSeconds(t *testing.T) {
 	}
 }
 
-// The carried traces are whole, and the generator does what it says.
+// The embedded traces are complete, and drawMixture has its documented rates.
 func TestTraces(t *testing.T) {
 	for name, want := range map[string]int{"sporadic": 1529, "periodic": 31211, "bursty": 40786} {
 		calls, err := drawRecorded(name, 1)
@@ -88,8 +88,8 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%s: instances take %d calls of %d", name, n, want)
 		}
 	}
-	// A tenth to eight times the wave, whose mean is 1: the quarter of a day at the top against the one at the bottom,
-	// and minutes beyond what Poisson arrivals of the hour's rate would have.
+	// The daily wave shows: more calls in its highest quarter of a day than in its lowest. So do the bursts: more calls
+	// in a minute than Poisson arrivals of the hour's rate would have.
 	high, low, total := 0, 0, 0
 	crowded := 0
 	for seed := uint64(1); seed <= 20; seed++ {
@@ -114,7 +114,8 @@ func TestTraces(t *testing.T) {
 			}
 		}
 	}
-	// Of the time, in hours: usual 1.2, burst 0.067, lull 0.2, so that the mean is (1.2 + 0.53 + 0.02)/1.467.
+	// States last, in hours, 1.2 (normal), 0.067 (burst) and 0.2 (lull) for a change on average, so that the mean
+	// factor is (1.2 + 0.53 + 0.02)/1.467.
 	if mean := float64(total) / 20 / (days * 24 * 60); math.Abs(mean-1.196) > 0.12 {
 		t.Errorf("%.3f calls a minute, want 1.196", mean)
 	}
@@ -139,8 +140,8 @@ func TestHoursAt(t *testing.T) {
 	}
 }
 
-// What is claimed of the policies on mixtures, for three seeds: LSTH has fewer cold starts than HHP; ours has fewer
-// than HHP on less idle time, where instances are kept.
+// On mixtures, over three seeds, LSTH has fewer cold starts than HHP. Ours has fewer than HHP on less idle time where
+// instances are kept.
 func TestPoliciesOnMixtures(t *testing.T) {
 	fresh := map[string]func() scale.Keeper{}
 	for _, k := range keepPolicies {
@@ -163,7 +164,7 @@ func TestPoliciesOnMixtures(t *testing.T) {
 	}
 }
 
-// Everything that is asked for is said, with what was published beside it.
+// Figure 16 has all its rows, with the published numbers beside them.
 func TestFigure16(t *testing.T) {
 	all := callTraces
 	callTraces = callTraces[:1]

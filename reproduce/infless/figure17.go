@@ -9,12 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Of the large simulation (§5.3).
+// The cluster of the large simulation (§5.3).
 const largeServers, largeFunctions = 2000, 40
 
 var counts = []int{100, 500, 1000, 2000, 5000, 10000}
 
-// Published parts of active servers that are left over (Figure 17b, plotting data), by counts.
+// Published shares of active servers that are unused (Figure 17b, plotting data), by index in counts.
 var published17 = map[string][]float64{
 	"infless":   {.167, .193, .191, .194, .190, .187},
 	"batch":     {.340, .320, .280, .280, .250, .250},
@@ -22,13 +22,13 @@ var published17 = map[string][]float64{
 	"batch+rs":  {.210, .255, .230, .250, .231, .230},
 }
 
-// fragments are what a plan leaves over of the servers that it uses.
+// fragments describes what a plan leaves unused on the servers that it uses.
 type fragments struct {
 	left, served, servers float64
 	instances             int
 }
 
-// figure17 is what is left over of active servers with so many instances.
+// figure17 shows the unused share of active servers by number of instances.
 func figure17(run *runner) error {
 	names := []string{
 		"infless", "batch", "openfaas+", "batch+rs", "infless-release", "infless-balanced", "infless-dense",
@@ -94,10 +94,10 @@ func largeCluster(system string) (*planningSystem, error) {
 	return newPlanningSystem(w, system)
 }
 
-// Published times to schedule an instance and all of them, in ms (Figure 17a, plotting data).
+// Published times to schedule one instance and all of them, in ms (Figure 17a, plotting data).
 var published17a = [2][]float64{{.0957, .0965, .0980, .0989, .1009, .1098}, {10.98, 54.88, 109.8, 203.5, 500.7, 956.7}}
 
-// figure17a is how long a plan from nothing takes, on this machine.
+// figure17a measures how long planning from nothing takes on this machine.
 func figure17a(run *runner) error {
 	names := []string{"infless", "infless-balanced", "infless-dense"}
 	type timed struct{ each, all float64 }

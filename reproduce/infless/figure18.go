@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Published throughput for a unit of resources, each part of the figure by its largest (Figure 18, plotting code).
+// Published throughput for a unit of resources, relative to the largest of each part of the figure (Figure 18, plotting
+// code).
 var (
 	functionCounts = []int{10, 20, 30, 40}
 	published18a   = map[string][]float64{
@@ -20,7 +21,7 @@ var (
 	}
 )
 
-// figure18 is what is served for a unit of allocated resources, by numbers of functions and by objectives.
+// figure18 shows the throughput for a unit of allocated resources, by number of functions and by objective.
 func figure18(run *runner) error {
 	names := []string{"infless", "batch", "openfaas+", "infless-balanced", "infless-dense"}
 	addTask := func(key, system string, functions []function) *reproduce.Task {

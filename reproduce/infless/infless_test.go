@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// Beliefs are the published latencies, and what does not run is longer than any objective.
+// Planners believe the published latencies. Batches that do not run are longer than any objective.
 func TestLatencies(t *testing.T) {
 	w, err := newEnvironment(osvt, servers)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestLatencies(t *testing.T) {
 	}
 }
 
-// No system is planned to carry more than a linear program allows.
+// No system plans for more than a linear program allows.
 func TestStressWithinBounds(t *testing.T) {
 	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
 	if err != nil {
@@ -84,8 +84,8 @@ func TestStressWithinBounds(t *testing.T) {
 	}
 }
 
-// Through a load that rises and falls, instances are launched on parts of machines, replaced and given back, and few
-// queries are late.
+// While the load rises and falls, instances on shares of machines are launched, replaced and stopped, and few queries
+// are late.
 func TestThroughARisingAndFallingLoad(t *testing.T) {
 	rate, err := workload.NewRate([]workload.Point{
 		{At: 0, Rate: 60}, {At: 60, Rate: 300}, {At: 120, Rate: 40}, {At: 180, Rate: 40},

@@ -12,12 +12,12 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// planningSystem is a system that plans for a world.
+// planningSystem is a system that plans for an environment.
 type planningSystem struct {
 	env     *experiment.Environment
 	system  systems.System
 	planner plan.Planner
-	mix     []float64 // shares of the load by function, in any unit; nil for equal ones
+	mix     []float64 // load of each function, in any unit; nil for equal loads
 }
 
 func newPlanningSystem(w *experiment.Environment, name string) (*planningSystem, error) {
@@ -29,7 +29,7 @@ func newPlanningSystem(w *experiment.Environment, name string) (*planningSystem,
 	return &planningSystem{env: w, system: s, planner: p}, err
 }
 
-// split shares a rate out among the functions.
+// split divides a rate among the functions.
 func (p *planningSystem) split(total float64) []float64 {
 	out, sum := make([]float64, len(p.env.Spec.Apps)), 0.0
 	for a := range out {
@@ -44,15 +44,15 @@ func (p *planningSystem) split(total float64) []float64 {
 	return out
 }
 
-// plan plans from nothing; ok is false where some of the load is left out, or nothing can be served.
+// plan plans from nothing. ok is false when some load is shed or the planner fails.
 func (p *planningSystem) plan(ctx context.Context, rates []float64) (out *plan.Plan, ok bool) {
 	out, err := p.planner.Plan(ctx, plan.Request{Spec: p.env.Spec, Rates: rates})
 	return out, err == nil && out.Shed == nil
 }
 
-// maxPlanned returns the highest rate, of all functions together, that the cluster is planned to carry. A greedy plan may
-// fail for one rate and not for a higher one, so the rates above the first that fails are tried, too, a fifth beyond in
-// steps of one in a hundred.
+// maxPlanned returns the highest rate, over all functions together, that a plan carries completely. A greedy plan may
+// fail at one rate and succeed at a higher one. So rates up to a fifth above the first failure are tried too, in steps
+// of 1 %.
 func (p *planningSystem) maxPlanned(ctx context.Context) float64 {
 	low, high := 0.0, 1.0
 	carries := func(rate float64) bool {
@@ -78,8 +78,8 @@ func (p *planningSystem) maxPlanned(ctx context.Context) float64 {
 	return highest
 }
 
-// bound is what a linear program allows of a rate of all functions together. What BATCH configures depends on the rate,
-// so that it is asked at about the rate that it answers.
+// bound returns the rate that a linear program allows, over all functions together. The configurations of BATCH depend
+// on the rate, so the program gets those for the rate at.
 func (p *planningSystem) bound(ctx context.Context, at float64) (float64, error) {
 	x, err := p.planner.(*planner.Planner).Carries(ctx, p.env.Solver,
 		plan.Request{Spec: p.env.Spec, Rates: p.split(at)})
@@ -87,13 +87,14 @@ func (p *planningSystem) bound(ctx context.Context, at float64) (float64, error)
 }
 
 const (
-	// violationLimit is the share of the queries that may miss their objective under stress (§5.2 reports 3.1 % on average).
+	// violationLimit is the share of the queries that may miss their objective under stress (§5.2 reports 3.1 % on
+	// average).
 	violationLimit = 0.05
 	giveUpShare    = 0.3
 )
 
-// maxInTime returns the highest rate, of all functions together, that is served in time by the instances of the plan for
-// the highest rate: queries come as a Poisson process, nothing is planned again.
+// maxInTime returns the highest rate, over all functions together, that the instances of the plan for the rate planned
+// serve in time. Queries are a Poisson process, and there is no further planning.
 func (p *planningSystem) maxInTime(ctx context.Context, planned float64, seed uint64) (float64, error) {
 	initial, ok := p.plan(ctx, p.split(planned))
 	if !ok {
@@ -101,7 +102,7 @@ func (p *planningSystem) maxInTime(ctx context.Context, planned float64, seed ui
 	}
 	fixed := p.system
 	fixed.Scaler = "fixed"
-	// For ten times the longest objective, and enough queries for a share of a few in a hundred.
+	// Long enough for ten times the longest objective, and for a share of a few per cent to be measured.
 	queries := max(8000, int(planned*2))
 	probe := experiment.ViolationProbe(func(rate float64) *experiment.Case {
 		return &experiment.Case{Env: p.env, System: fixed, Initial: initial,
@@ -119,7 +120,7 @@ func (p *planningSystem) maxInTime(ctx context.Context, planned float64, seed ui
 	return a.Rate, err
 }
 
-// mixedApps sends every query to one of the apps, by their shares.
+// mixedApps is a source that sends every query to a random app, with the given shares.
 type mixedApps struct {
 	workload.App
 	draw   func() float64
@@ -137,8 +138,8 @@ func (s *mixedApps) Next() (workload.Arrival, bool) {
 	return a, ok
 }
 
-// resources is what a plan takes of machines, by the weights of the paper: a thread counts 64/142 of a per cent of an
-// accelerator. active is how many servers it uses, fragments the part of them that is left over.
+// resources returns what a plan takes of machines, by the weights of the paper: a thread counts as 64/142 of a per cent
+// of an accelerator. active is the number of servers that it uses, unused the mean share of them that is left over.
 func (p *planningSystem) resources(out *plan.Plan) (resources, unused, active float64) {
 	spec := p.env.Spec
 	used := make([]float64, len(spec.Workers))
@@ -164,7 +165,7 @@ func resourceWeight(threads, percent int) float64 {
 	return 64.0/142*float64(threads) + float64(percent)
 }
 
-// planInstances returns a plan with about so many instances, of loads in the given proportion.
+// planInstances returns a plan with about n instances, for loads in proportion to shares, and these loads.
 func (p *planningSystem) planInstances(ctx context.Context, n int, shares []float64) (out *plan.Plan, rates []float64) {
 	low, high := 0.0, math.Inf(1)
 	rates = make([]float64, len(shares))

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce/infless/predict"
 )
 
-// figures in the order of the paper, with what each wants.
+// figures lists them in the order of the paper.
 var figures = []reproduce.Experiment[*runner]{
 	{Figure: reproduce.Figure{Name: "8", Doc: predict.Doc + "; when asked for by name"},
 		Prepare: func(run *runner) error {
@@ -66,7 +66,7 @@ var figures = []reproduce.Experiment[*runner]{
 	},
 }
 
-// Paper is the paper's experiments.
+// Paper returns the experiments of INFless.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:    "infless",

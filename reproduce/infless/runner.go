@@ -7,31 +7,31 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// runner is where figures say what they want.
+// runner collects what the figures need.
 type runner struct {
 	*reproduce.Runner
-	steps int // of the traces that runs follow
+	steps int // steps of a trace that are simulated
 }
 
 func newRunner(r reproduce.Request) *runner {
 	return &runner{Runner: reproduce.NewRunner(r), steps: traceSteps}
 }
 
-// row begins a row of this paper.
+// row returns a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
 	return reproduce.Row{
 		Paper: "infless", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
 	}
 }
 
-// addChart adds a chart of a figure; its name in files is figure-NAME.
+// addChart adds the chart of a figure.
 func addChart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
 	o.AddChart(name, "INFless, Figure "+title, columns, panels...)
 }
 
-// variedFunctions makes so many functions of the five models: each with another objective, from three quarters of its own up to
-// one and a half of it (§5.3 varies them without saying how), or all with the given one, stretched likewise for models
-// of shorter objectives.
+// variedFunctions returns n functions of the five models. With slo 0 their objectives vary from three quarters of the
+// model's own to one and a half of it (§5.3 varies them without saying how). Otherwise slo is the objective of OSVT's
+// models, and those of the others change in proportion.
 func variedFunctions(n int, slo time.Duration) (out []function) {
 	models := []function{osvt[0], qa[0], osvt[1], qa[1], osvt[2]}
 	for k := range n {
@@ -46,7 +46,7 @@ func variedFunctions(n int, slo time.Duration) (out []function) {
 	return out
 }
 
-// loadShares are how the load is spread over functions: as 1 to 4 over and over, whatever they are.
+// loadShares returns the loads of n functions, in any unit. They repeat the numbers 1, 4, 3, 2.
 func loadShares(n int) []float64 {
 	out := make([]float64, n)
 	for k := range out {

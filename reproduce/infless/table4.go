@@ -4,12 +4,12 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published4 has threads and accelerators for 100 queries/s and dollars for a query (Table 4).
+// published4 has CPU threads and accelerators for 100 queries/s, and dollars for a query (Table 4).
 var published4 = map[string][3]float64{
 	"openfaas+": {55.63, 2.13, 2e-5}, "batch": {41.45, 1.34, 1.32e-5}, "infless": {13.91, 0.51, 1.6e-6},
 }
 
-// table4 is what 100 queries/s take that are answered in time, over all traces.
+// table4 shows the resources for 100 queries/s that are answered in time, over all traces.
 func table4(run *runner) error {
 	tasks := run.traceTasks(contenders)
 	run.Report(func(o *reproduce.Outcome) error {
@@ -22,7 +22,7 @@ func table4(run *runner) error {
 			for e, x := range contenders {
 				var cpus, gpus, dollars []float64
 				for s := range run.Seeds {
-					// The mean over applications and traces of what each takes.
+					// mean over applications and traces
 					threads, percent, n := 0.0, 0.0, float64((to-from)*len(traceNames))
 					for _, app := range tasks[from:to] {
 						for _, t := range app[e] {

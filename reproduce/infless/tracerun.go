@@ -16,27 +16,27 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// contender is a system in an experiment.
+// contender is a system with its options, as one of those that a figure compares.
 type contender struct {
 	name, system string
-	// offset is the factor on what is believed of execution times: INFless adds a tenth to its predictions (§3.3).
+	// offset is the factor on believed execution times: INFless adds a tenth to its predictions (§3.3). 0 means 1.
 	offset float64
-	// linger is how long instances stay that a fallen load needs no more; 0 means the system's own.
+	// linger is how long instances stay after the load has fallen; 0 means the system's own time.
 	linger time.Duration
-	// percent leaves only parts with so much of an accelerator; 0 leaves all.
+	// percent allows only instances with this share of an accelerator; 0 allows all.
 	percent int
-	// instantStarts is with starts that take no time.
+	// instantStarts makes instances start in no time.
 	instantStarts bool
 	bound         batchRule
 }
 
-// batchRule of what a linear program may choose from for a system.
+// batchRule says which configurations the linear program that bounds a system may use.
 type batchRule uint8
 
 const (
 	halfObjective  batchRule = iota // batches of at most half the objective (Eq. 1)
 	wholeObjective                  // batches of at most the objective
-	singleQuery                     // one query at a time on two threads and 10 %
+	singleQuery                     // one query at a time, on two threads and 10 % of an accelerator
 )
 
 const predictionOffset = 1.1
@@ -47,7 +47,7 @@ var contenders = []contender{
 	{name: "batch", system: "batch", bound: wholeObjective},
 	{name: "batch on 50 %", system: "batch", bound: wholeObjective, percent: 50}, // as in the authors' own runs
 	{name: "infless", system: "infless", offset: predictionOffset},
-	// as the baselines
+	// with the linger of the baselines
 	{name: "infless, lingering 300 s", system: "infless", offset: predictionOffset, linger: scale.Alive},
 	{name: "infless-balanced", system: "infless-balanced", offset: predictionOffset},
 }
@@ -61,41 +61,41 @@ func contenderNamed(name string) contender {
 	panic("infless: no entrant " + name)
 }
 
-// application is functions that follow a trace together.
+// application is a set of functions whose loads follow the same trace.
 type application struct {
 	name      string
 	functions []function
 	peak      float64 // queries/s of each function
 }
 
-// Peaks, which the paper does not give: for Q&A the load generator's default, and for the others what all systems'
-// clusters carry.
+// The paper does not give peaks. Q&A has the default of the authors' load generator, the others a peak that the
+// clusters of all systems carry.
 var applications = []application{{"OSVT", osvt, 200}, {"Q&A", qa, 600}}
 
-// resnet is ResNet-50 alone, with an objective.
+// resnet is ResNet-50 alone, with the given objective.
 func resnet(slo time.Duration) application {
 	return application{"ResNet-50", []function{{"resnet-50", slo}}, 200}
 }
 
-// traceRun is what a system made of an application that follows a trace.
+// traceRun is the result of one contender serving an application along a trace.
 type traceRun struct {
 	offered, inTime  float64
-	threads, percent float64    // thread seconds, and seconds of a per cent of an accelerator
-	bound            float64    // queries for a GFLOP, as a linear program allows
+	threads, percent float64    // occupied thread seconds, and seconds of one per cent of an accelerator
+	bound            float64    // queries for a GFLOP that a linear program allows
 	components       [3]float64 // sums over served queries in ms: waiting for a start, queueing, execution
 	served           float64
-	occupied         []float64 // GFLOP/s occupied, by step
+	occupied         []float64 // GFLOP/s by step
 }
 
-// Of both kinds of resources (the authors' release): GFLOP/s of a thread and of a per cent of an accelerator.
+// GFLOP/s of a thread and of one per cent of an accelerator (the authors' release).
 const perThread, perPercent = 64, 142
 
 func (f *traceRun) resources() float64 { return perThread*f.threads + perPercent*f.percent }
 
-// efficiency is queries in time for what is occupied, in queries/s for a GFLOP/s.
+// efficiency returns the queries in time for occupied resources, in queries/s for a GFLOP/s.
 func (f *traceRun) efficiency() float64 { return f.inTime / f.resources() }
 
-// violations are in per cent.
+// violations returns the share of the queries that were not answered in time, in per cent.
 func (f *traceRun) violations() float64 { return 100 * (1 - f.inTime/f.offered) }
 
 // instantLoads is machines on which a start takes no time.
@@ -104,10 +104,10 @@ type instantLoads struct{ truth.Model }
 // Load implements truth.Model.
 func (instantLoads) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 1 }
 
-// planDelay is about what the authors measured for a plan of some tens of instances (§5.3).
+// planDelay is about the time that the authors measured for a plan of some tens of instances (§5.3).
 const planDelay = 20 * time.Millisecond
 
-// simulationTask has a system serve an application along a trace.
+// simulationTask adds a task that simulates a contender along a trace, with every seed.
 func (run *runner) simulationTask(e contender, a application, trace string) *reproduce.Task {
 	key := fmt.Sprintf("%s by %s, %s", a.name, e.name, trace)
 	if len(a.functions) > 0 {
@@ -182,8 +182,9 @@ func simulate(ctx context.Context, e contender, a application, trace string, ste
 
 func millis(d time.Duration) float64 { return float64(d) / float64(ms) }
 
-// efficiencyBound is how many queries a GFLOP serves in instances of any configuration that may be cut to any size. A linear
-// program over them that has as many resources as it wants chooses for each function what serves most for them.
+// efficiencyBound returns the most queries that a GFLOP can serve when instances may be of any fractional size. A
+// linear program with unlimited resources chooses, for each function, the configuration that serves most for its
+// resources.
 func efficiencyBound(e contender, functions []function, queries []float64) (float64, error) {
 	all, err := readLatencies()
 	if err != nil {

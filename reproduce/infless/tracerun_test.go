@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The traces' first ten minutes by hand, and arrivals that follow them: in every step as many as its load says, and
-// none after the end.
+// The first ten minutes of the traces are as computed by hand. Arrivals follow a trace: every step has as many as its
+// load says, and none come after the end.
 func TestFollow(t *testing.T) {
 	// 50 calls, then 50, 57; 1, 2, 0, 2
 	for trace, want := range map[string][2]float64{"bursty": {50.0 / 57, 3}, "sporadic": {0.5, 4}} {
@@ -51,7 +51,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What is occupied and when nothing was ready, against going through the time by milliseconds.
+// Occupied resources and the times without a ready instance are as stepping through the time by milliseconds gives.
 func TestWatcherAgainstMilliseconds(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Cores: 2, Percent: 10}, {Cores: 4}}, Stages: make([]serving.Stage, 1),
@@ -109,7 +109,7 @@ func TestWatcherAgainstMilliseconds(t *testing.T) {
 			}
 			w.onStep(now, in, out)
 			if before == 0 && ready > 0 {
-				// Of one that came while nothing was ready, and of one before.
+				// one that arrived while nothing was ready, and one before
 				came := since + serving.Time(rng.Int64N(int64(now-since)+1))
 				if came < now {
 					if got := w.startWait(0, came); got != now.Sub(came) {
@@ -136,7 +136,7 @@ func TestWatcherAgainstMilliseconds(t *testing.T) {
 	}
 }
 
-// No system serves more than its linear program allows, and what it made of a load does not depend on what else runs.
+// No system serves more than its linear program allows, and a result does not depend on what else runs.
 func TestFollowedIsWithinItsBound(t *testing.T) {
 	for _, a := range []application{{"OSVT", osvt, 60}, {"Q&A", qa, 100}} {
 		for _, e := range contenders {
@@ -163,8 +163,7 @@ func TestFollowedIsWithinItsBound(t *testing.T) {
 	}
 }
 
-// Every figure along the traces, with a few steps of them, comes to rows that are numbers and to charts that can be
-// drawn.
+// Every figure along the traces, with few steps, gives rows that are numbers and charts that can be drawn.
 func TestFiguresAlongTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact,
-// whose runs have 200 steps), and stretch them to a peak.
+// The loads that follow a trace: the authors' artifact turns means of ten minutes into steps of nine seconds, has 200
+// steps in a run, and scales loads to a peak.
 const (
 	minutesPerStep = 10
 	stepSpan       = 9 * time.Second
@@ -21,7 +21,7 @@ const (
 
 var traceNames = []string{"sporadic", "periodic", "bursty"}
 
-// callsByMinute reads a carried trace: calls by minute.
+// callsByMinute reads an embedded trace: the number of calls in every minute.
 func callsByMinute(name string) (out []int, err error) {
 	file := "trace_" + name + ".csv"
 	rows, err := data.Records(file, "hour", "counts")
@@ -40,7 +40,7 @@ func callsByMinute(name string) (out []int, err error) {
 	return out, nil
 }
 
-// relativeLoad is the load of the first steps of a trace in parts of their peak.
+// relativeLoad returns the load of the first n steps of a trace relative to the highest of them.
 func relativeLoad(name string, n int) ([]float64, error) {
 	minutes, err := callsByMinute(name)
 	if err != nil {
@@ -59,7 +59,7 @@ func relativeLoad(name string, n int) ([]float64, error) {
 	return out, nil
 }
 
-// arrivalsAlong makes Poisson arrivals for every app that follow a relative load, each app by itself.
+// arrivalsAlong returns independent Poisson arrivals for every app. The rate of app a in step k is load[k] x peaks[a].
 func arrivalsAlong(load []float64, peaks []float64, step time.Duration) (func(seed uint64) workload.Source, error) {
 	rates := make([]*workload.Rate, len(peaks))
 	for a, peak := range peaks {
@@ -90,15 +90,15 @@ func arrivalsAlong(load []float64, peaks []float64, step time.Duration) (func(se
 var megabytes = map[string]float64{"ssd": 29, "mobilenet": 17, "resnet-50": 98, "textcnn-69": 11, "lstm-2365": 39}
 
 const (
-	// The paper does not say how long a start takes. Assumed: a second for container and runtime whose image is there,
-	// and a second for 50 MB of the model, so that the five models start within 1.2 to 3 s.
+	// The paper does not say how long a start takes. The assumption: one second for the container and runtime, whose
+	// image is present, and one second for every 50 MB of the model. So the five models start within 1.2 to 3 s.
 	bareStart    = time.Second
 	loadsASecond = 50.0
-	// coldWait is how long a query waits that finds nothing warm.
+	// coldWait is how long a query waits for a cold start.
 	coldWait = 20 * time.Second
 )
 
-// startTime is how long an instance of a model takes to start.
+// startTime returns how long an instance of a model takes to start.
 func startTime(model string) time.Duration {
 	return bareStart + time.Duration(megabytes[model]/loadsASecond*float64(time.Second))
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// watcher sees of a run when nothing was warm of a stage, and what instances occupied.
+// watcher observes a run: when stages had no ready instance, and which resources instances occupied.
 type watcher struct {
 	spec     *serving.Spec
 	step     time.Duration
 	live     map[serving.InstanceID]*liveInstance
 	stages   []readiness
 	now      serving.Time
-	holds    float64 // GFLOP/s
+	holds    float64 // GFLOP/s occupied now
 	occupied []float64
 }
 
@@ -24,7 +24,7 @@ type liveInstance struct {
 	ready bool
 }
 
-// readiness is how many instances of a stage are ready, and the last span without any.
+// readiness is the number of ready instances of a stage, and the last span without one.
 type readiness struct {
 	ready    int
 	from, to serving.Time
@@ -40,7 +40,7 @@ func newWatcher(spec *serving.Spec, step time.Duration) *watcher {
 	return w
 }
 
-// onStep takes a step of the engine.
+// onStep observes a step of the engine.
 func (w *watcher) onStep(now serving.Time, in []engine.Input, out []engine.Decision) {
 	w.account(now)
 	for k := range in {
@@ -76,7 +76,7 @@ func (w *watcher) onStep(now serving.Time, in []engine.Input, out []engine.Decis
 	}
 }
 
-// account counts what has been occupied until now.
+// account adds the resources that were occupied until now.
 func (w *watcher) account(now serving.Time) {
 	for w.now < now {
 		k := int(w.now / serving.Time(w.step))
@@ -89,7 +89,8 @@ func (w *watcher) account(now serving.Time) {
 	}
 }
 
-// startWait is how long a query that arrived at a stage had to wait for a start, of those that have been answered.
+// startWait returns how long a query that arrived at a stage waited for a start. It is exact for queries that have been
+// answered.
 func (w *watcher) startWait(s serving.StageID, arrived serving.Time) time.Duration {
 	x := &w.stages[s]
 	if x.to == serving.Never || arrived < x.from || arrived >= x.to {
@@ -98,7 +99,7 @@ func (w *watcher) startWait(s serving.StageID, arrived serving.Time) time.Durati
 	return x.to.Sub(arrived)
 }
 
-// meansBySteps returns the mean of what was occupied in each of the first n steps.
+// meansBySteps returns the mean occupied resources in each of the first n steps, in GFLOP/s.
 func (w *watcher) meansBySteps(n int) []float64 {
 	out := make([]float64, n)
 	for k := range min(n, len(w.occupied)) {

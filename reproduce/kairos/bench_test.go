@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// BenchmarkRun is one run of 5,000 queries of RM2 on 11 machines, a little below what they carry.
+// BenchmarkRun simulates one run of 5,000 queries of RM2 on 11 machines, a little below their throughput.
 func BenchmarkRun(b *testing.B) {
 	run := newRunner(reproduce.Request{})
 	s, err := run.deployment(paperSetup("rm2"))

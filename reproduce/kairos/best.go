@@ -10,19 +10,21 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// bestFound is the best pool for a system, as somebody who may try all of them finds it.
+// bestFound is the best pool for a system, found by measuring pools (§8.2 gives the rules other than Kairos their best
+// pool).
 type bestFound struct {
 	pool pool
 	experiment.Throughput
-	evaluated, pools int // how many were run at all, and how many there are
+	evaluated, pools int // pools that were simulated, and all pools under the budget
 }
 
-// nonMonotone are the rules under which a machine more may do harm: it takes queries that it cannot serve in time. Under
-// the others no pool is tried that lies within one that was (§5.2).
+// nonMonotone are the rules under which one machine more may lower the throughput, because it takes queries that it
+// cannot serve in time. Under the other rules a pool within an evaluated one is not evaluated (§5.2).
 var nonMonotone = map[string]bool{"fcfs": true}
 
-// findBest finds the best pool for a system: in the order of our bound, a pool is measured when it carries a little more
-// than the best so far, and no pool is run whose bound is not above that.
+// findBest finds the best pool for a system. It goes through the pools by falling bound of the linear program. A pool
+// is measured only when it carries a little more than the best so far. The search ends at the first bound that is not
+// higher.
 func (run *runner) findBest(ctx context.Context, tr trial, budget float64, g precision, seed uint64) (*bestFound, error) {
 	s, err := run.deployment(tr.setup)
 	if err != nil {
@@ -79,7 +81,7 @@ func (run *runner) findBest(ctx context.Context, tr trial, budget float64, g pre
 	return out, nil
 }
 
-// bestTask has the best pool found with every seed; the pool of q does not matter.
+// bestTask adds a task that finds the best pool, with every seed. It replaces tr.pool.
 func (run *runner) bestTask(tr trial, budget float64, g precision) *reproduce.Task {
 	tr.pool = pool{}
 	return run.AddTask(fmt.Sprintf("best pool for %v under %v $/h", tr, budget), 40*g.queries*g.runs, run.Seeds,

@@ -1,5 +1,5 @@
-// Package kairos runs the experiments of Kairos (HPDC 2023, §4 and §8) from the latencies its authors published, on
-// this project's engine, planners and simulator.
+// Package kairos runs the experiments of Kairos (HPDC 2023, §4 and §8) with the engine, planners and simulator of this
+// project. Latencies are those that the authors published.
 package kairos
 
 import (
@@ -17,7 +17,7 @@ var files embed.FS
 
 var data = reproduce.Data{Files: files}
 
-// machineTypes of machines that are rented, the base type first (Table 4).
+// machineTypes are the types of machines that are rented, the base type first (Table 4).
 var machineTypes = []serving.DeviceType{
 	{Name: "g4dn.xlarge", PricePerHour: 0.526},
 	{Name: "c5n.2xlarge", PricePerHour: 0.432},
@@ -25,10 +25,10 @@ var machineTypes = []serving.DeviceType{
 	{Name: "t3.xlarge", PricePerHour: 0.1664},
 }
 
-// budget in $/h (§7).
+// budget is the paper's budget in $/h (§7).
 const budget = 2.5
 
-// model of Table 3.
+// model is a model of Table 3.
 type model struct {
 	name string
 	qos  time.Duration
@@ -38,10 +38,10 @@ var models = []model{{"ncf", 5 * ms}, {"rm2", 350 * ms}, {"wnd", 25 * ms}, {"mtw
 
 const ms = time.Millisecond
 
-// maxItems is how many items a query has at most, step the multiples of items that were measured.
+// maxItems is the most items of a query. Latencies were measured at multiples of itemStep.
 const maxItems, itemStep = 1000, 10
 
-// readLatencies reads what was measured of a model, for the one variant of a spec.
+// readLatencies reads the measured latencies of a model. They are of variant 0.
 func readLatencies(name string) (m serving.Measurements, err error) {
 	rows, err := data.Records("latency.csv", "model", "type", "items", "mean_ns", "stddev_ns")
 	if err != nil {

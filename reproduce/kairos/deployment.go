@@ -17,27 +17,27 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// setup is what the experiments differ in besides pools and systems.
+// setup is the part of an experiment that stays the same for all pools and systems.
 type setup struct {
 	model string
 	sizes sizes
-	qos   float64 // of Table 3's, 1 for as it is
-	noise float64 // deviation of latencies from what is predicted, relative, besides what was measured
+	qos   float64 // multiple of the QoS target of Table 3
+	noise float64 // relative deviation of latencies from their prediction, added to the measured one
 }
 
-// deployment is a model in a setup: what is the same in every pool.
+// deployment is a model in a setup: all that is the same on every pool.
 type deployment struct {
 	setup
 	spec    serving.Spec // without workers
 	beliefs *profile.Table
 	truth   *truth.Table
 	market  *planner.Market
-	oracle  func() (*oraclePools, error) // on the best pool for it, found once
+	oracle  func() (*oraclePools, error) // throughput of the oracle on every pool, computed once
 }
 
-// newDeployment reads a model. Predictions are the measured means; what happens has the measured deviation too. A query
-// runs alone and is never dropped, as in the authors' code: what comes late still takes a machine's time, and counts as
-// violated.
+// newDeployment prepares a model in a setup. Planners believe the measured means; simulated latencies also have the
+// measured deviation. As in the authors' code, a query runs alone and is never dropped: a late one still takes a
+// machine's time, and counts as a violation.
 func newDeployment(s setup) (*deployment, error) {
 	at := slices.IndexFunc(models, func(m model) bool { return m.name == s.model })
 	if at < 0 {
@@ -77,7 +77,8 @@ func newDeployment(s setup) (*deployment, error) {
 	return out, err
 }
 
-// onPool is the service on a pool, with the plan that every machine serves queries of every size.
+// onPool returns the environment with the machines of a pool, and the plan in which every machine serves queries of all
+// sizes.
 func (s *deployment) onPool(p pool) (*experiment.Environment, *plan.Plan, error) {
 	w := experiment.Environment{
 		Spec: &s.spec, Beliefs: s.beliefs, Apps: []report.AppInfo{
@@ -90,7 +91,7 @@ func (s *deployment) onPool(p pool) (*experiment.Environment, *plan.Plan, error)
 		return nil, nil, err
 	}
 	initial.Prefer = nil
-	for t := range machineTypes { // Ribbon's queue prefers the base type (§7), the others in the order of Table 4
+	for t := range machineTypes { // Ribbon's queue prefers the base type (§7), then the others in the order of Table 4.
 		initial.Prefer = append(initial.Prefer, serving.DeviceTypeID(t))
 	}
 	return out, initial, nil

@@ -9,14 +9,14 @@ import (
 // budget, in the paper too.
 var mixedPools = []pool{{3, 1, 3}, {2, 0, 9}, {1, 4, 2}}
 
-// bothArrivals ways in which queries come.
+// bothArrivals are the two kinds of arrivals that the figures compare.
 var bothArrivals = []arrivals{wholeMillis, poisson}
 
-// budgetScale is what the throughput of a homogeneous pool is multiplied with, to give it the part of the budget that pays no
-// further machine (§4, §8.1).
+// budgetScale is the factor on the throughput of a homogeneous pool that credits it with the rest of the budget, which
+// does not pay a further machine (§4, §8.1).
 func budgetScale(p pool, budget float64) float64 { return budget / p.cost() }
 
-// figure1 compares pools of RM2 under Ribbon's rule (§4).
+// figure1 compares mixed pools with the homogeneous one, for RM2 under Ribbon's rule (§4).
 func figure1(run *runner) error {
 	alone := homogeneous(budget)
 	type poolRuns struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// searchTask has a search run with every seed.
+// searchTask adds a task that runs a search, with every seed. It replaces tr.pool. limit is as in explore.
 func (run *runner) searchTask(tr trial, x namedSearch, limit int) *reproduce.Task {
 	tr.pool = pool{}
 	return run.AddTask(fmt.Sprintf("search %s for %v, at most %d", x.name, tr, limit),
@@ -19,16 +19,17 @@ func (run *runner) searchTask(tr trial, x namedSearch, limit int) *reproduce.Tas
 		})
 }
 
-// percentOfSpace is a number of evaluations in per cent of the space.
+// percentOfSpace converts a number of evaluations to per cent of the pools under the budget.
 func (e *searchRun) percentOfSpace(evaluations float64) float64 {
 	return 100 * evaluations / float64(e.space)
 }
 
-// bestShare is which part of the best throughput that was measured counts as the best.
+// bestShare is the part of the highest measured throughput from which a pool counts as the best.
 const bestShare = 0.99
 
-// addReachRows notes after how many evaluations a search had the best pool, and after how many nothing was open, in a space
-// like e's. published gives rows what was published.
+// addReachRows adds after how many evaluations a search had the best pool (until), and after how many it ended because
+// no pool was open (ended). Both are by run of the search. Shares are of a space as large as e's. published adds the
+// published number to a row.
 func (e *searchRun) addReachRows(o *reproduce.Outcome, figure, system string, setting map[string]string, until,
 	ended []float64, published func(reproduce.Row) reproduce.Row) {
 	shares := func(counts []float64) []float64 { return reproduce.Scaled(counts, e.percentOfSpace(1)) }
@@ -38,8 +39,9 @@ func (e *searchRun) addReachRows(o *reproduce.Outcome, figure, system string, se
 	o.AddRow(published(row(figure, system, "until nothing is open", "% of the pools", setting)), shares(ended)...)
 }
 
-// figure10 has every rule's best pool searched by Algorithm 1 with the paper's bound (§8.3), and Kairos's with ours
-// too. What the paper counts is not said: all evaluations, or those until the best.
+// figure10 searches the best pool of every rule by Algorithm 1 with the paper's bound (§8.3), that of Kairos's rule
+// also with the bound of our linear program. The paper does not say whether it counts all evaluations or those until
+// the best pool, so there are rows for both.
 func figure10(run *runner) error {
 	type bar struct {
 		name, rule string
@@ -100,7 +102,7 @@ func figure10(run *runner) error {
 	return nil
 }
 
-// log10Lines are lines with the logarithms of their numbers.
+// log10Lines replaces the Y of lines by their logarithms and returns lines.
 func log10Lines(lines []plot.Line) []plot.Line {
 	for i := range lines {
 		for k := range lines[i].Y {

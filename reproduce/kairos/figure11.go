@@ -9,13 +9,13 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// allSearches of §8.3, all with the pruning of pools within an evaluated one; annealing is that of Figure 2.
+// allSearches are the searches of §8.3. All of them prune pools within an evaluated one. Annealing is that of Figure 2.
 var allSearches = append(slices.Clone(algorithm1), namedSearch{"bayes", bayes}, namedSearch{"random", random},
 	namedSearch{"genetic", genetic}, namedSearch{"annealing", annealing})
 
-// figure11 counts what every search evaluates for Kairos's rule (§8.3): until it has the best pool that any of them
-// evaluates, or one as good, and until nothing is open, as only then it knows. Searches that draw by chance run several
-// times; a pool is measured once.
+// figure11 counts what every search evaluates for Kairos's rule (§8.3): until it has a pool as good as the best that
+// any of them evaluates, and until no pool is open, when the search knows that it has it. Random searches run several
+// times. Each pool is measured once.
 func figure11(run *runner) error {
 	all := make(map[string][]*reproduce.Task)
 	for _, m := range models {
@@ -23,7 +23,7 @@ func figure11(run *runner) error {
 		for n, x := range allSearches {
 			draws := run.draws
 			if n < len(algorithm1) {
-				draws = 1 // they do not draw
+				draws = 1 // these searches are not random
 			}
 			all[m.name] = append(all[m.name], run.AddTask(fmt.Sprintf("%d searches %s for %v", draws, x.name, tr),
 				100*run.coarse.queries*run.coarse.runs, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
@@ -98,8 +98,8 @@ func figure11(run *runner) error {
 	return nil
 }
 
-// countNonMonotone counts, by seed, the pools that searches measured, and those among them that carry 5 % less than another that
-// is part of them: where there are such, pruning what is part of an evaluated pool may prune the best.
+// countNonMonotone counts, by seed, the measured pools (known), and those of them that carry 5 % less than a pool
+// within them (less). Where there are such pools, pruning all pools within an evaluated one may prune the best.
 func countNonMonotone(tasks []*reproduce.Task) (known, less []float64) {
 	for seed := range tasks[0].Results {
 		rates := make(map[pool]float64)

@@ -9,25 +9,25 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// liveAtOnce is how many of the pools with the highest bounds are looked at at once, each alone in its own data plane:
-// one takes minutes of real time, and workers that sleep leave the processor to each other.
+// liveAtOnce is how many pools are measured at the same time, each in a data plane of its own. One takes minutes of
+// real time, and workers that sleep leave the processor to the others.
 const liveAtOnce = 4
 
 var livePrecision = precision{queries: 2000, runs: 2, resolution: 0.04, rough: true}
 
-// searchResult are what Algorithm 1 tried.
+// searchResult is the result of Algorithm 1: the pools it evaluated, and the index of the best among them.
 type searchResult struct {
 	evaluated []experiment.EvaluatedPool
 	best      int
 }
 
-// percent of a space that was tried, in %.
+// percent returns the evaluated part of a space of so many pools, in %.
 func (s *searchResult) percent(space int) float64 {
 	return 100 * float64(len(s.evaluated)) / float64(space)
 }
 
-// figure11Live has Algorithm 1 evaluate pools on the data plane (§5.2: "online evaluation") and beside it in the
-// simulator, and compares what pools carry in both.
+// figure11Live runs Algorithm 1 with pools evaluated on the data plane (§5.2: "online evaluation") and in the
+// simulator, and compares the throughputs of pools in both.
 func figure11Live(run *runner) error {
 	tr := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis}
 	s, err := run.deployment(tr.setup)
@@ -40,7 +40,7 @@ func figure11Live(run *runner) error {
 	}
 	type outcome struct {
 		simulated, live searchResult
-		here, there     []experiment.Throughput // what the pools with the highest bounds carry, live and simulated
+		here, there     []experiment.Throughput // of the pools with the highest bounds, live and simulated
 	}
 	task := run.AddTask("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
 		by := func(probe func(trial, precision, float64) (experiment.Probe, error)) experiment.Evaluate {

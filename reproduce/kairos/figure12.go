@@ -8,20 +8,21 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// shownEvaluations is how many evaluations Figure 12 shows after the sizes have changed.
+// shownEvaluations is how many evaluations after the change of sizes Figure 12 shows.
 const shownEvaluations = 20
 
-// sizeChange is RM2 after a change of sizes.
+// sizeChange is RM2 after its query sizes have changed.
 type sizeChange struct {
 	sizes   sizes
 	kairos  throughputs
 	oracle  float64
-	schemes []namedSearch // the last ones named by their rules
+	schemes []namedSearch // those after the ones of algorithm1 have the names of rules
 	tasks   []*reproduce.Task
 }
 
-// figure12 is what every scheme evaluates once the sizes of RM2's queries have become Gaussian (§8.4): Kairos takes a
-// pool, the others search, Ribbon's by Bayesian optimisation and those that the paper leaves open by Algorithm 1.
+// figure12 shows what every scheme evaluates after the sizes of RM2's queries have become Gaussian (§8.4). Kairos
+// chooses a pool without evaluations, the others search: Ribbon by Bayesian optimisation, those whose search the paper
+// does not name by Algorithm 1.
 func figure12(run *runner) error {
 	var all []*sizeChange
 	for _, to := range gaussians {

@@ -12,10 +12,10 @@ import (
 // topCount is how many pools Figures 13 and 14 show.
 const topCount = 20
 
-// topPools are the pools with the highest upper bounds.
+// topPools are the pools with the highest upper bounds, in falling order.
 type topPools struct {
 	ranked []planner.Ranked
-	fluid  []float64 // our bound for each
+	fluid  []float64 // bound of our linear program, by pool
 	chosen int
 }
 
@@ -35,7 +35,7 @@ func (s *deployment) topPools() (*topPools, error) {
 	return out, nil
 }
 
-// figure13 measures them under Kairos's rule, for every model (§8.5).
+// figure13 measures the pools with the highest bounds under Kairos's rule, for every model (§8.5).
 func figure13(run *runner) error {
 	ladders := make(map[string]*topPools)
 	all := make(map[trial]throughputs)
@@ -89,7 +89,7 @@ func figure13(run *runner) error {
 	return nil
 }
 
-// addSummary tells where the best pool lies, by either bound, and what the chosen one misses.
+// addSummary adds the rank of the best pool by either bound, and by how much the chosen pool is below the best.
 func (x *topPools) addSummary(o *reproduce.Outcome, model string, rates [][]float64) {
 	setting := map[string]string{"model": model, "arrivals": wholeMillis.String(), "of the pools": "all above"}
 	program := 0

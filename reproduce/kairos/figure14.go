@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure14 measures the pools of Figure 13 for RM2 under every rule (§8.5).
+// figure14 measures the pools of Figure 13 under every rule, for RM2 (§8.5).
 func figure14(run *runner) error {
 	s, err := run.deployment(paperSetup("rm2"))
 	if err != nil {

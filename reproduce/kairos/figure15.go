@@ -5,9 +5,9 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// variation are the contests of all models in a setup that differs from Figure 8's in one thing, and those of Figure 8.
+// variation holds the contests of all models in a setup that differs in one thing from Figure 8, and those of Figure 8.
 type variation struct {
-	name     string // of the setting
+	name     string // key of the rows' setting
 	value    string
 	budget   float64
 	change   func(*setup)
@@ -15,7 +15,7 @@ type variation struct {
 	baseline []*contest
 }
 
-// addVariations has contests run side by side with Figure 8's.
+// addVariations adds the contests of variations and of Figure 8, and a report that compares them.
 func (run *runner) addVariations(figure string, all []*variation) error {
 	for _, x := range all {
 		for _, m := range models {
@@ -57,7 +57,7 @@ func (run *runner) addVariations(figure string, all []*variation) error {
 	return nil
 }
 
-// figure15 is four times the budget, and QoS targets 20 % higher (§8.6).
+// figure15 varies Figure 8: four times the budget, and QoS targets 20 % higher (§8.6).
 func figure15(run *runner) error {
 	return run.addVariations("15", []*variation{
 		{name: "budget", value: "10 $/h", budget: 4 * budget},
@@ -65,8 +65,8 @@ func figure15(run *runner) error {
 	})
 }
 
-// figure16 is Gaussian sizes, and latencies that are 5 % off what is predicted (§8.6). The paper says 5 % variance; it
-// is a deviation of 5 % here.
+// figure16 varies Figure 8: Gaussian sizes, and latencies that deviate by 5 % from their prediction (§8.6). The paper
+// says 5 % variance; here it is the standard deviation.
 func figure16(run *runner) error {
 	var all []*variation
 	for _, to := range gaussians {

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// annealingEvaluations is how many evaluations Figure 2 shows, and least which throughput a pool must have to be among them (§4).
+	// Figure 2 shows so many evaluations of pools with at least this throughput, in queries/s (§4).
 	annealingEvaluations, minThroughput = 60, 20.0
 )
 
-// figure2 is simulated annealing among pools for RM2 under Ribbon's rule (§4). The paper does not say its cooling; ours
-// is the search's own. We take all four types.
+// figure2 runs simulated annealing among pools for RM2 under Ribbon's rule (§4), with all four types. The paper does
+// not give its cooling; the default of algo/poolsearch is used.
 func figure2(run *runner) error {
 	tr := trial{setup: paperSetup("rm2"), system: "fcfs", arrivals: wholeMillis}
 	search := run.searchTask(tr, namedSearch{"annealing", annealing}, annealingEvaluations)

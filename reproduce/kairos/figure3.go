@@ -5,7 +5,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure3 runs the pools of Figure 1 under every rule, and the oracle on them (§4). The paper shows the first three
+// figure3 measures the pools of Figure 1 under every rule and under the oracle (§4). The paper shows the first three
 // rules and the oracle, without numbers in the text.
 func figure3(run *runner) error {
 	s, err := run.deployment(paperSetup("rm2"))

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// chosenPool is the pool that Kairos takes under a budget, by its own bound and rule (§5.2).
+// chosenPool returns the pool that Kairos chooses under a budget, by its own bound and rule (§5.2).
 func (s *deployment) chosenPool(budget float64) (pool, error) {
 	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *deployment) chosenPool(budget float64) (pool, error) {
 	return pool(ranked[at].Pool), nil
 }
 
-// fluidPool is the pool with the highest bound by our linear program.
+// fluidPool returns the pool with the highest bound of our linear program.
 func (s *deployment) fluidPool(budget float64) (pool, error) {
 	f, err := s.fluid()
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *deployment) fluidPool(budget float64) (pool, error) {
 	return pool(ranked[0].Pool), nil
 }
 
-// contest is Kairos on the pool that it takes against the best homogeneous one, under one budget.
+// contest compares Kairos on the pool that it chooses with the best homogeneous pool under the same budget.
 type contest struct {
 	setup       setup
 	arrivals    arrivals
@@ -43,12 +43,12 @@ type contest struct {
 	pool        pool
 	homogeneous throughputs
 	kairos      throughputs
-	fluidPool   pool // that our linear program takes
+	fluidPool   pool // chosen by our linear program
 	fluid       throughputs
 	schedule    throughputs
 }
 
-// contest has a contest run.
+// contest adds the tasks of a contest.
 func (run *runner) contest(at setup, by arrivals, budget float64) (*contest, error) {
 	s, err := run.deployment(at)
 	if err != nil {
@@ -72,15 +72,16 @@ func (run *runner) contest(at setup, by arrivals, budget float64) (*contest, err
 	return c, nil
 }
 
-// scaled is what the homogeneous pool carries, scaled up to the budget.
+// scaled returns the throughput of the homogeneous pool, scaled up to the whole budget, by seed.
 func (c *contest) scaled() []float64 {
 	return reproduce.Scaled(c.homogeneous.rates(), budgetScale(homogeneous(c.budget), c.budget))
 }
 
-// gain is how many times as much Kairos carries.
+// gain returns the throughput of Kairos over that of the scaled homogeneous pool, by seed.
 func (c *contest) gain() []float64 { return reproduce.Ratios(c.kairos.rates(), c.scaled()) }
 
-// addRows notes a contest; published gives the gain what was published.
+// addRows adds the rows of a contest. It adds model and arrivals to setting. published, which may be nil, adds the
+// published number to the row of the gain.
 func (c *contest) addRows(o *reproduce.Outcome, figure string, setting map[string]string,
 	published func(reproduce.Row) reproduce.Row) {
 	setting["model"], setting["arrivals"] = c.setup.model, c.arrivals.String()
@@ -102,13 +103,13 @@ func (c *contest) addRows(o *reproduce.Outcome, figure string, setting map[strin
 }
 
 const (
-	// fluidLabel is Kairos's rule on the pool that our linear program takes.
+	// fluidLabel names Kairos's rule on the pool that our linear program chooses.
 	fluidLabel = "kairos, linear program"
-	// scheduleRule is our rule, which plans ahead, on that pool.
+	// scheduleRule is our rule, which plans ahead; it runs on the pool that our linear program chooses.
 	scheduleRule = "kairos-schedule"
 )
 
-// figure8 is §8.1.
+// figure8 compares Kairos with the best homogeneous pool (§8.1).
 func figure8(run *runner) error {
 	var all []*contest
 	for _, by := range bothArrivals {
@@ -149,7 +150,7 @@ func figure8(run *runner) error {
 	return nil
 }
 
-// gainPanel draws contests by model.
+// gainPanel draws contests, a group of bars for each.
 func gainPanel(all []*contest) plot.Panel {
 	var groups []string
 	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: fluidLabel}, plot.Line{Name: scheduleRule}

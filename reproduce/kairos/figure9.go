@@ -10,10 +10,10 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// kairosRule is the rule of the paper, the one whose pools are chosen and searched by bounds.
+// kairosRule is the paper's rule. Its pools are chosen and searched by bounds.
 const kairosRule = "kairos"
 
-// otherRules are the rules that are given the best pool for each, found by trying (§8.2).
+// otherRules are the rules whose best pool is found by measuring (§8.2).
 func otherRules() []string {
 	var out []string
 	for _, r := range comparedRules() {
@@ -24,14 +24,14 @@ func otherRules() []string {
 	return out
 }
 
-// searchedPool is KAIROS+: the best pool that Algorithm 1 evaluates, measured finely.
+// searchedPool is the result of KAIROS+: the best pool that Algorithm 1 evaluates, measured with high precision.
 type searchedPool struct {
 	experiment.Throughput
 	pool        pool
 	evaluations int
 }
 
-// plusTask has KAIROS+ run with every seed, as Algorithm 1 with a bound.
+// plusTask adds a task that runs KAIROS+ with the given search, with every seed.
 func (run *runner) plusTask(tr trial, name string, search searchMaker) *reproduce.Task {
 	return run.AddTask(fmt.Sprintf("%s for %v, finely", name, tr), 40*run.coarse.queries*run.coarse.runs, run.Seeds,
 		func(ctx context.Context, seed uint64) (any, error) {
@@ -46,19 +46,19 @@ func (run *runner) plusTask(tr trial, name string, search searchMaker) *reproduc
 		})
 }
 
-// ruleComparison is one model in Figure 9: what every rule carries on its best pool.
+// ruleComparison is one model in Figure 9: the throughput of every rule on its best pool.
 type ruleComparison struct {
 	setup      setup
 	arrivals   arrivals
 	rules      []string
-	others     []*reproduce.Task // by rules
-	pool       pool              // that Kairos takes
+	others     []*reproduce.Task // by index in rules
+	pool       pool              // chosen by Kairos
 	kairos     throughputs
-	fluidPool  pool // that our linear program takes
+	fluidPool  pool // chosen by our linear program
 	fluid      throughputs
 	schedule   throughputs
-	plus       []*reproduce.Task // by algorithm1
-	oraclePool pool              // for the oracle
+	plus       []*reproduce.Task // by index in algorithm1
+	oraclePool pool              // best for the oracle
 	oracleRate float64
 }
 
@@ -96,19 +96,19 @@ func (run *runner) compareRules(at setup, by arrivals) (*ruleComparison, error) 
 	return out, nil
 }
 
-// sourcedValue is a number that the text gives.
+// sourcedValue is a published number with its source.
 type sourcedValue struct {
 	value  float64
 	source string
 }
 
-// published9 are of Kairos over other rules.
+// published9 has the throughput of Kairos over that of other rules.
 var published9 = map[string]sourcedValue{
 	"fcfs": {1.5, "§8.2, around"}, "drs": {1.44, "§8.2, up to"}, "clkwrk": {1.44, "§8.2, up to"},
 }
 
-// figure9 is §8.2. The paper gives no numbers but these: about 1.5 times Ribbon for every model, up to 44 % over DRS
-// and CLKWRK, within 15 % of the oracle.
+// figure9 compares every rule on its best pool (§8.2). The paper gives no other numbers than these: about 1.5 times
+// Ribbon for every model, up to 44 % over DRS and CLKWRK, within 15 % of the oracle.
 func figure9(run *runner) error {
 	var all []*ruleComparison
 	for _, by := range bothArrivals {
@@ -140,7 +140,7 @@ func figure9(run *runner) error {
 	return nil
 }
 
-// systemResult is what one system carries in Figure 9, by seed.
+// systemResult is the throughput of one system in Figure 9, by seed. pools has one entry when all seeds share it.
 type systemResult struct {
 	system     string
 	pools      []pool
@@ -155,7 +155,7 @@ func (e *systemResult) rates() []float64 {
 	return out
 }
 
-// results are those of a lineup: the rivals', and then Kairos's.
+// results returns those of the other rules, and those with Kairos's rule or ours.
 func (x *ruleComparison) results() (others, kairos []systemResult) {
 	for n, t := range x.others {
 		e := systemResult{system: x.rules[n]}
@@ -179,7 +179,7 @@ func (x *ruleComparison) results() (others, kairos []systemResult) {
 	return others, kairos
 }
 
-// evaluations are how many Algorithm 1 needs with one of its bounds, by seed.
+// evaluations returns how many evaluations algorithm1[n] needs, by seed.
 func (x *ruleComparison) evaluations(n int) (count []float64) {
 	for _, d := range x.plus[n].Results {
 		count = append(count, float64(d.(*searchedPool).evaluations))

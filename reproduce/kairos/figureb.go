@@ -10,22 +10,23 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// sampledPools is about how many pools Figure B measures besides those with the highest bounds, spread over all.
+// sampledPools is about how many pools Figure B measures besides those with the highest bounds. They are spread evenly
+// over the ranking.
 const sampledPools = 20
 
-// boundComparison is both bounds of all pools under the budget.
+// boundComparison holds both bounds of all pools under the budget.
 type boundComparison struct {
 	model     string
-	pools     []pool // in the order of the paper's bound
+	pools     []pool // by falling upper bound of the paper
 	upper     []float64
 	fluid     []float64
 	oracle    *oraclePools
-	simulated []int // places in pools
+	simulated []int // indices into pools
 	runs      []throughputs
 }
 
-// figureB sets the paper's bound beside our linear program: how far they lie apart, which of them simulation and the
-// oracle pass, and whose highest pools are the best.
+// figureB compares the paper's bound with our linear program: how far they lie apart, which of them simulation and the
+// oracle exceed, and whose highest pools are the best.
 func figureB(run *runner) error {
 	var all []*boundComparison
 	for _, m := range models {
@@ -80,7 +81,7 @@ func (run *runner) compareBounds(model string) (*boundComparison, error) {
 	return x, nil
 }
 
-// ranks are those of numbers from the highest down, 1 for the first; equal ones have one.
+// ranks returns the rank of every number from the highest down, 1 for the first. Equal numbers share a rank.
 func ranks(v []float64) []int {
 	out := make([]int, len(v))
 	for i, a := range v {
@@ -137,7 +138,7 @@ func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
 		var best, below, reached, passed []float64
 		for seed := range x.runs[0].Results {
 			top, n, share := 0, 0, 0.0
-			taken := 0.0 // by the pool that this bound has first
+			taken := 0.0 // rate of the pool with the highest bound
 			for k, i := range x.simulated {
 				rate := x.runs[k].rates()[seed]
 				if rate > x.runs[top].rates()[seed] {
@@ -171,7 +172,7 @@ func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
 		fluid.X, fluid.Y = append(fluid.X, at), append(fluid.Y, x.fluid[i])
 		oracle.X, oracle.Y = append(oracle.X, at), append(oracle.Y, x.oracle.rates[pool])
 	}
-	for k, i := range x.simulated { // points, with a gap behind each
+	for k, i := range x.simulated { // points: a gap follows each
 		got.X, got.Y = append(got.X, float64(i+1), float64(i)+1.5), append(got.Y, reproduce.Mean(x.runs[k].rates()), math.NaN())
 	}
 	p.Lines = []plot.Line{oracle, fluid, upper, got}

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it
-// serves, for every model and type. Theirs are counts of drawn queries.
+// With these sizes and latencies, a machine serves as much as the authors' planner is told, for every model and type.
+// Their numbers are counts of drawn queries.
 func TestCapacityAsPublished(t *testing.T) {
 	rows, err := data.Records("capacity.csv", "model", "type", "queries_per_s", "limit_items", "share", "time_share")
 	if err != nil {
@@ -37,9 +37,9 @@ func TestCapacityAsPublished(t *testing.T) {
 				busy += p * s.beliefs.Latency(0, serving.DeviceTypeID(d), items, 1).Seconds()
 			}
 		}
-		off := 0.06 // counted from draws
+		off := 0.06 // theirs are counted from draws
 		if machineTypes[d].Name == "t3.xlarge" {
-			off = 0.12 // slow now and then, and their runs are others than the samples
+			off = 0.12 // these are slow now and then, and their runs are not those of the samples
 		}
 		if got := share / busy; math.Abs(got/v[0]-1) > off || math.Abs(share-v[2]) > 0.01 ||
 			math.Abs(small/base-v[3]) > 0.015 {
@@ -49,8 +49,8 @@ func TestCapacityAsPublished(t *testing.T) {
 	}
 }
 
-// Four base machines carry at most what they carry without a pause, 60.3 queries/s of RM2, and come near it under
-// smooth arrivals, less near under a Poisson process.
+// Four base machines carry at most 60.3 queries/s of RM2, their rate without a pause. They come near it under smooth
+// arrivals, and less near under a Poisson process.
 func TestHomogeneous(t *testing.T) {
 	run := newRunner(reproduce.Request{})
 	for by, want := range map[arrivals][2]float64{wholeMillis: {53, 59}, poisson: {46, 53}} {
@@ -65,8 +65,8 @@ func TestHomogeneous(t *testing.T) {
 	}
 }
 
-// A figure runs from the lab to its rows and its chart: the pools of Figure 1 stand as the paper says, the mixed one of
-// three base machines ahead of those with fewer, which are behind the homogeneous one.
+// Figure 1 runs from the runner to its rows and chart. Its pools are in the paper's order: the mixed one with three
+// base machines carries more than those with fewer, which carry less than the homogeneous one.
 func TestFigure1(t *testing.T) {
 	p := Paper()
 	o, err := p.Run(t.Context(), reproduce.Request{Figures: []string{"1"}, Parallel: 1})
@@ -87,7 +87,7 @@ func TestFigure1(t *testing.T) {
 	}
 }
 
-// Both kinds of sizes are what they are said to be: of one mean and deviation, but for what is cut off.
+// Both Gaussian sizes have the mean and deviation of their parameters, except for the part that is cut off.
 func TestSizes(t *testing.T) {
 	for s, want := range map[sizes][2]float64{production: {243, 180}, gaussian: {279, 155}, deepRecSys: {170, 16}} {
 		mix, err := s.mix()

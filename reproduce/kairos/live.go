@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// liveProbe is probe on the data plane instead: on the real clock, with workers that sleep for as long as simulated
-// ones would take.
+// liveProbe is probe on the data plane: on the real clock, with workers that sleep for as long as simulated ones would
+// take.
 func (s *deployment) liveProbe(tr trial, g precision, giveUp float64) (experiment.Probe, error) {
 	at, err := s.cases(tr)
 	if err != nil {
@@ -58,9 +58,9 @@ func (s *deployment) liveProbe(tr trial, g precision, giveUp float64) (experimen
 	}, nil
 }
 
-// sleepingWorkers are workers, by DeviceTypeID, whose batches take what machines draw.
+// sleepingWorkers returns workers, by DeviceTypeID, whose batches sleep for the times that machines draws.
 func sleepingWorkers(machines truth.Model, n int) ([]dataplane.Backend, error) {
-	var mu sync.Mutex // the machines draw from one source
+	var mu sync.Mutex // machines draw from one source of random numbers
 	out := make([]dataplane.Backend, n)
 	for d := range out {
 		var err error

@@ -9,9 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// A probe on the data plane sees what one in the simulator sees: as much is late below what a pool carries, at it and
-// far above it, where it gives up. Time is fake here, so that nothing else differs but the order in which machines
-// draw.
+// A probe on the data plane sees the same violations as one in the simulator: below the throughput of a pool, at it,
+// and far above it, where it gives up. Time is fake, so that only the order differs in which machines draw.
 func TestLiveProbe(t *testing.T) {
 	run := newRunner(reproduce.Request{})
 	s, err := run.deployment(paperSetup("rm2"))
@@ -46,7 +45,7 @@ func TestLiveProbe(t *testing.T) {
 	}
 }
 
-// The whole figure on fake time: the search on the data plane takes the pool that the simulated one takes, and pools
+// The whole figure runs on fake time. The search on the data plane takes the same pool as the simulated one, and pools
 // carry the same.
 func TestFigure11Live(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

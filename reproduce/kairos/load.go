@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// arrivals is what comes between queries.
+// arrivals is the distribution of the time between queries.
 type arrivals int
 
 const (
@@ -17,9 +17,9 @@ const (
 
 func (a arrivals) String() string { return [...]string{"whole ms", "Poisson"}[a] }
 
-// burstiness is how gaps vary at a rate, as their deviation over their mean, and how many queries come at one moment on
-// average. The deviation of Poisson-distributed milliseconds is the root of their mean, and a gap is 0 with probability
-// exp(-mean).
+// burstiness returns the deviation of gaps over their mean at a rate (vary), and how many queries arrive at the same
+// moment on average (together). The deviation of Poisson-distributed milliseconds is the root of their mean, and a gap
+// is 0 with probability exp(-mean).
 func (a arrivals) burstiness(rate float64) (vary, together float64) {
 	if a == poisson {
 		return 1, 1
@@ -28,7 +28,7 @@ func (a arrivals) burstiness(rate float64) (vary, together float64) {
 	return 1 / math.Sqrt(mean), 1 / (1 - math.Exp(-mean))
 }
 
-// source draws the queries of a seed at a rate: the same sizes at every rate, and the same gaps, stretched.
+// source draws the queries of a seed at a rate. At every rate the sizes are the same, and so are the gaps, stretched.
 func (a arrivals) source(rate float64, drawn workload.Sizes, seed uint64) workload.Source {
 	constant, r := workload.Constant(rate), workload.Rand(seed, "arrivals")
 	out := &workload.App{

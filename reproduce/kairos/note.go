@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// addNotes9 says where Figure 9 comes out otherwise than published, and why: with whole milliseconds between queries where
-// their rate is of that order, and where the rule of similarity passes over the pool with the highest bound.
+// addNotes9 explains where Figure 9 differs from the paper. One reason is whole milliseconds between queries, at rates
+// of that order. The other is the rule of similarity, where it does not choose the pool with the highest bound.
 func addNotes9(o *reproduce.Outcome, all []*ruleComparison) {
-	smooth := make(map[string]*ruleComparison) // with a Poisson process
+	smooth := make(map[string]*ruleComparison) // under Poisson arrivals
 	for _, x := range all {
 		if x.arrivals == poisson {
 			smooth[x.setup.model] = x

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figures in the order of the paper, with what each wants.
+// figures lists them in the order of the paper.
 var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
@@ -65,7 +65,7 @@ var figures = []reproduce.Experiment[*runner]{
 	},
 }
 
-// Paper is the paper's experiments.
+// Paper returns the experiments of Kairos.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "kairos",
@@ -78,7 +78,7 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	return newRunner(r).runFigures(ctx)
 }
 
-// runFigures does what the figures that are asked for want.
+// runFigures runs the figures of the request.
 func (run *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
 	if err := reproduce.Prepare(run, figures, run.Figures); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 
 const throughputRow = "throughput"
 
-// addThroughput notes what was measured with every seed, and its bounds where they are known.
+// addThroughput adds the throughput of every seed, and its bounds where they are known.
 func addThroughput(o *reproduce.Outcome, figure, system string, setting map[string]string, got []experiment.Throughput) {
 	var rates, low, high []float64
 	for i := range got {
@@ -26,7 +26,7 @@ func addThroughput(o *reproduce.Outcome, figure, system string, setting map[stri
 	o.AddRow(row(figure, system, "known not carried", "queries/s", setting), high...)
 }
 
-// addMachines notes pools, by seed or one for all seeds, a column for each type.
+// addMachines adds the machines of pools, a row for each type. pools has one entry for each seed, or one for all.
 func addMachines(o *reproduce.Outcome, figure, system string, setting map[string]string, pools ...pool) {
 	for t := range machineTypes {
 		var count []float64
@@ -37,8 +37,8 @@ func addMachines(o *reproduce.Outcome, figure, system string, setting map[string
 	}
 }
 
-// comparedRules for sending queries that pools are compared under (§7): Ribbon's, DRS, CLKWRK and Kairos's own, as far as there
-// are systems of these names.
+// comparedRules are the rules for sending queries that figures compare (§7): Ribbon's, DRS, CLKWRK and Kairos's own.
+// Those without a system of that name are left out.
 func comparedRules() []string {
 	var out []string
 	for _, name := range []string{"fcfs", "drs", "clkwrk", "kairos"} {
@@ -49,7 +49,7 @@ func comparedRules() []string {
 	return out
 }
 
-// addChart adds a chart of a figure; its name in files is figure-NAME.
+// addChart adds the chart of a figure.
 func addChart(o *reproduce.Outcome, name, title string, columns int, panels ...plot.Panel) {
 	o.AddChart(name, "Kairos, Figure "+title, columns, panels...)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// runner is where figures say what they want.
+// runner collects what the figures need, and keeps what they share.
 type runner struct {
 	*reproduce.Runner
 	fine        precision
-	large       precision // of pools so large that runs are dear
+	large       precision // for large pools, whose runs take long
 	coarse      precision // where whole spaces of pools are measured
-	draws       uint64    // runs of a search that draws by chance, with every seed
+	draws       uint64    // runs of a random search with every seed
 	mu          sync.Mutex
 	deployments map[setup]*deployment
 	cache       map[trialKey]*cachedThroughput
@@ -33,7 +33,7 @@ func newRunner(r reproduce.Request) *runner {
 	}
 }
 
-// deployment returns a model in a setup, read once.
+// deployment returns a model in a setup, prepared once.
 func (run *runner) deployment(s setup) (*deployment, error) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
@@ -47,13 +47,13 @@ func (run *runner) deployment(s setup) (*deployment, error) {
 	return x, err
 }
 
-// trial is what throughput is asked for: of a system on a pool under a load.
+// trial is one measurement of throughput: of a system on a pool under a load.
 type trial struct {
 	setup
 	pool     pool
 	system   string
 	arrivals arrivals
-	// threshold of a rule that has one; 0 has it found.
+	// threshold of a rule that has one; 0 has the best one searched
 	threshold int
 }
 
@@ -62,29 +62,29 @@ func (tr trial) String() string {
 		tr.sizes, tr.qos, tr.noise)
 }
 
-// precision is how exactly throughput is wanted.
+// precision is how exactly throughput is measured.
 type precision struct {
-	queries    int // of a run
-	runs       int // at one rate at most
+	queries    int // of one run
+	runs       int // at one rate, at most
 	resolution float64
 	rough      bool // without bounds
 }
 
-// trialKey identifies what is measured once.
+// trialKey identifies a measurement, which is made once.
 type trialKey struct {
 	trial
 	precision
 	seed uint64
 }
 
-// cachedThroughput is measured once.
+// cachedThroughput is a measurement that several figures share.
 type cachedThroughput struct {
 	once sync.Once
 	experiment.Throughput
 	err error
 }
 
-// measure finds allowable throughput. Figures that ask for the same share it.
+// measure finds the allowable throughput of a trial with a seed. Calls with equal arguments share one measurement.
 func (run *runner) measure(ctx context.Context, tr trial, g precision, seed uint64) (experiment.Throughput, error) {
 	at := trialKey{tr, g, seed}
 	run.mu.Lock()
@@ -118,7 +118,7 @@ func (run *runner) findThroughput(ctx context.Context, tr trial, g precision, se
 	if err != nil {
 		return experiment.Throughput{}, err
 	}
-	// A fifth below the bound is where good systems end up; others are found from there.
+	// Good systems carry about four fifths of the bound. The search reaches others from there.
 	out, err := experiment.FindThroughput(ctx, p, g.search(0.8*bound, seed))
 	if err != nil {
 		err = fmt.Errorf("%v: %w", tr, err)
@@ -126,7 +126,7 @@ func (run *runner) findThroughput(ctx context.Context, tr trial, g precision, se
 	return out, err
 }
 
-// search is the search from a rate.
+// search returns the options of a search that begins at start, in queries/s.
 func (g precision) search(start float64, seed uint64) experiment.ThroughputSearch {
 	return experiment.ThroughputSearch{
 		Limit: violationLimit, Start: start, Resolution: g.resolution, Runs: g.runs, NoBounds: g.rough, Seed: seed * 1000,
@@ -134,13 +134,13 @@ func (g precision) search(start float64, seed uint64) experiment.ThroughputSearc
 }
 
 const (
-	// violationLimit is the share of the queries that may be outside QoS: it is a 99th percentile (§7).
+	// violationLimit is the share of the queries that may miss the QoS target, which is a 99th percentile (§7).
 	violationLimit = 0.01
-	// giveUpShare is the share beyond which a run ends: the rate is far too high.
+	// giveUpShare is the share of violations at which a run ends, because its rate is far too high.
 	giveUpShare = 0.1
 )
 
-// probe runs a system on a pool at a rate. Runs end at a share of violations, or never where it is 0.
+// probe returns a probe that simulates a trial. Runs end at the share giveUp of violations; 0 never ends one.
 func (s *deployment) probe(tr trial, g precision, giveUp float64) (experiment.Probe, error) {
 	at, err := s.cases(tr)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *deployment) probe(tr trial, g precision, giveUp float64) (experiment.Pr
 	return experiment.ViolationProbe(at, g.queries, giveUp), nil
 }
 
-// cases are a system on a pool under rates in queries/s.
+// cases returns the case of a trial at any rate, in queries/s.
 func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error) {
 	w, initial, err := s.onPool(tr.pool)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error
 	if err != nil {
 		return nil, err
 	}
-	system.Planner, system.Scaler = "static", "fixed" // the pool is given
+	system.Planner, system.Scaler = "static", "fixed" // the pool is given, nothing is planned
 	if set := thresholdRules[tr.system]; set != nil {
 		set(&system.Options, tr.threshold)
 	}
@@ -174,10 +174,10 @@ func (s *deployment) cases(tr trial) (func(rate float64) *experiment.Case, error
 	}, nil
 }
 
-// throughputs are throughputs of all seeds, when all is run.
+// throughputs is the task of a trial. Its methods are valid when the task has run.
 type throughputs struct{ *reproduce.Task }
 
-// throughputTask has throughput measured with every seed.
+// throughputTask adds a task that measures a trial with every seed.
 func (run *runner) throughputTask(tr trial, g precision) throughputs {
 	return throughputs{run.AddTask(fmt.Sprintf("%v, %d x %d queries", tr, g.runs, g.queries), g.queries*g.runs, run.Seeds,
 		func(ctx context.Context, seed uint64) (any, error) {
@@ -185,7 +185,7 @@ func (run *runner) throughputTask(tr trial, g precision) throughputs {
 		})}
 }
 
-// bySeed is what was measured, by seed.
+// bySeed returns the results.
 func (m throughputs) bySeed() []experiment.Throughput {
 	out := make([]experiment.Throughput, len(m.Results))
 	for i := range out {
@@ -194,7 +194,7 @@ func (m throughputs) bySeed() []experiment.Throughput {
 	return out
 }
 
-// rates are the estimates, in queries/s.
+// rates returns the estimates by seed, in queries/s.
 func (m throughputs) rates() []float64 {
 	out := make([]float64, len(m.Results))
 	for i, a := range m.bySeed() {
@@ -203,10 +203,10 @@ func (m throughputs) rates() []float64 {
 	return out
 }
 
-// paperSetup is a model as the paper has it, on a pool.
+// paperSetup returns the setup in which the paper runs a model.
 func paperSetup(model string) setup { return setup{model: model, qos: 1} }
 
-// row begins a row of this paper.
+// row returns a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
 	return reproduce.Row{
 		Paper: "kairos", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,

@@ -8,21 +8,22 @@ import (
 	planner "github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// searchRun is a search among pools that evaluates by measuring, coarsely.
+// searchRun is a run of a search among pools, which evaluates pools by measuring them coarsely.
 type searchRun struct {
-	pools []pool // in the order in which they were evaluated
+	pools []pool // in the order of their evaluation
 	rates []float64
-	space int // pools under the budget
+	space int // number of pools under the budget
 }
 
-// explore searches for the best pool of a system; limit bounds the evaluations, 0 is no bound. Pools within one that
-// was evaluated are pruned (§5.2). The pool of q does not matter.
+// explore searches the best pool of a system, replacing tr.pool. limit bounds the evaluations, 0 is no bound. Pools
+// within an evaluated one are pruned (§5.2).
 func (run *runner) explore(ctx context.Context, tr trial, search searchMaker, budget float64, limit int,
 	seed uint64) (*searchRun, error) {
 	return run.exploreWith(ctx, tr, search, budget, limit, seed, seed)
 }
 
-// exploreWith is explore with another number that the search draws by: what is measured stays the same.
+// exploreWith is explore with a seed of its own for the search (chance). Measurements still use seed, so that searches
+// with different chance share them.
 func (run *runner) exploreWith(ctx context.Context, tr trial, search searchMaker, budget float64, limit int, seed,
 	chance uint64) (*searchRun, error) {
 	s, err := run.deployment(tr.setup)
@@ -59,7 +60,7 @@ func (run *runner) exploreWith(ctx context.Context, tr trial, search searchMaker
 	return out, nil
 }
 
-// searchMaker makes a search among pools for a service.
+// searchMaker returns a search among the pools of space.
 type searchMaker func(space *poolsearch.Space, s *deployment, rng *rand.Rand) (*poolsearch.Search, error)
 
 // upperBoundSearch is Algorithm 1 with the paper's bound.
@@ -67,7 +68,7 @@ func upperBoundSearch(space *poolsearch.Space, s *deployment, _ *rand.Rand) (*po
 	return boundedSearch(space, planner.NewUpper(s.market))
 }
 
-// fluidBoundSearch is Algorithm 1 with our linear program's bound, which no schedule passes.
+// fluidBoundSearch is Algorithm 1 with the bound of our linear program, which no schedule exceeds.
 func fluidBoundSearch(space *poolsearch.Space, s *deployment, _ *rand.Rand) (*poolsearch.Search, error) {
 	f, err := s.fluid()
 	if err != nil {
@@ -79,7 +80,7 @@ func fluidBoundSearch(space *poolsearch.Space, s *deployment, _ *rand.Rand) (*po
 // algorithm1 is Algorithm 1 with either bound.
 var algorithm1 = []namedSearch{{"kairos+", upperBoundSearch}, {"kairos+, linear program", fluidBoundSearch}}
 
-// namedSearch is a search with its name.
+// namedSearch is a search with its name in rows.
 type namedSearch struct {
 	name string
 	make searchMaker
@@ -109,7 +110,7 @@ func annealing(space *poolsearch.Space, _ *deployment, rng *rand.Rand) (*poolsea
 	return poolsearch.Annealing(space, poolsearch.Cooling{}, rng), nil
 }
 
-// best is the place of the highest rate, the first of equal ones.
+// best returns the index of the highest rate, the first of equal ones.
 func (e *searchRun) best() int {
 	best := 0
 	for i, r := range e.rates {
@@ -120,7 +121,7 @@ func (e *searchRun) best() int {
 	return best
 }
 
-// evaluationsUntil is after how many evaluations a rate was reached; 0 when it was not.
+// evaluationsUntil returns after how many evaluations a rate was reached; 0 when it was not.
 func (e *searchRun) evaluationsUntil(rate float64) int {
 	for i, r := range e.rates {
 		if r >= rate {

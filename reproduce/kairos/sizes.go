@@ -13,15 +13,15 @@ type sizes int
 
 const (
 	production sizes = iota // as the authors' code draws them for the trace of [17]
-	// §8.4, §8.6: the paper gives no parameters; with mean and deviation of the production sizes
+	// mean and deviation of the production sizes: §8.4 and §8.6 give no parameters
 	gaussian
-	deepRecSys // Gaussian as DeepRecSys, whose generator of queries the paper builds on, has it by default
+	deepRecSys // default of DeepRecSys, on whose generator of queries the paper builds
 )
 
 // gaussians are the Gaussian sizes.
 var gaussians = []sizes{gaussian, deepRecSys}
 
-// gaussianParameters are their means and deviations.
+// gaussianParameters are the means and deviations, in items.
 var gaussianParameters = map[sizes][2]float64{gaussian: {243, 180}, deepRecSys: {165, 16}}
 
 func (s sizes) String() string {
@@ -31,10 +31,10 @@ func (s sizes) String() string {
 	return "production"
 }
 
-// mix is the distribution, as shares of multiples of 10: the authors round up to what they measured.
+// mix returns the distribution over multiples of itemStep. The authors round sizes up to those that they measured.
 func (s sizes) mix() (serving.Mix, error) {
 	if v, ok := gaussianParameters[s]; ok {
-		g, err := workload.NewGaussian(v[0], v[1], 1, maxItems) // cut to the sizes that there are
+		g, err := workload.NewGaussian(v[0], v[1], 1, maxItems) // truncated to the sizes that exist
 		if err != nil {
 			return serving.Mix{}, err
 		}
@@ -52,8 +52,9 @@ func (s sizes) mix() (serving.Mix, error) {
 	return workload.RoundUp(all, itemStep), err
 }
 
-// truncatedLognormal is what is drawn log-normally with parameters 5.1 and 0.2: the probability that it lies in [100, 200], and the
-// whole numbers to which it is cut there. What lies outside is drawn anew from 190 to 199.
+// truncatedLognormal describes the log-normal part of the production sizes, with parameters 5.1 and 0.2. inside is the
+// probability that a draw lies in [100, 200], and mix the distribution of its whole part there. Draws outside are
+// replaced by sizes from 190 to 199.
 func truncatedLognormal() (inside float64, mix serving.Mix) {
 	const mu, sigma = 5.1, 0.2
 	below := func(x float64) float64 { return math.Erfc((mu-math.Log(x))/(sigma*math.Sqrt2)) / 2 }

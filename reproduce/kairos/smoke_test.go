@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Every figure, measured far too coarsely to mean anything, comes to rows that are numbers and to charts that can be
-// drawn. What a figure says depends neither on which others are asked for nor on what runs at once, although they share
-// what is measured.
+// Every figure, measured too coarsely to mean anything, gives rows that are numbers and charts that can be drawn. The
+// rows of a figure depend neither on the other figures that run nor on parallelism, although figures share
+// measurements.
 func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")

@@ -8,19 +8,20 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// thresholdRules are the rules with a size that must be found for every pool: above it queries go to base machines (§7, DRS).
+// thresholdRules are the rules with a size threshold that must be searched for every pool. Larger queries go to base
+// machines (§7, DRS).
 var thresholdRules = map[string]func(o *systems.Options, items int){
 	"drs": func(o *systems.Options, items int) { o.Routing.Threshold = items },
 }
 
-// balancedThreshold is the size above which queries must go to base machines for these and the others to be equally loaded:
-// where the hill climbing begins. The others are sent nothing that one of their types does not serve in time.
+// balancedThreshold returns the threshold at which base machines and the others are equally loaded. Hill climbing
+// begins there. It is low enough that every other machine serves the queries below it in time.
 func (s *deployment) balancedThreshold(p pool) int {
 	m := s.market
 	most, at := 0.0, 0
 	for c := range m.Mix.Classes() {
 		items, _ := m.Mix.Class(c)
-		var base, others float64 // queries/s of all sizes if these machines were the only bottleneck
+		var base, others float64 // queries/s of all sizes if only these machines were a bottleneck
 		for t, n := range p {
 			small, large := 0.0, 0.0
 			for k := range m.Mix.Classes() {
@@ -47,9 +48,10 @@ func (s *deployment) balancedThreshold(p pool) int {
 	return max(at, itemStep)
 }
 
-// climb finds a size by hill climbing from the balanced one; value is asked for every size on the way.
+// climb searches the threshold with the highest value by hill climbing from the balanced one. It calls value for every
+// threshold on its way.
 func (s *deployment) climb(tr trial, g precision, value func(tr trial) (float64, error)) (trial, error) {
-	// Throughput is flat around its peak: a coarse search does not look closer than 40 items.
+	// Throughput is flat around its peak, so a coarse search uses steps of 40 items.
 	unit, stride := itemStep, 4
 	if g.rough {
 		unit, stride = 4*itemStep, 1
@@ -72,7 +74,8 @@ func (s *deployment) climb(tr trial, g precision, value func(tr trial) (float64,
 	return tr, nil
 }
 
-// tuneThreshold finds the size with the highest throughput, coarsely, and measures that.
+// tuneThreshold searches the threshold with the highest throughput coarsely, and measures the best one with precision
+// g.
 func (run *runner) tuneThreshold(ctx context.Context, s *deployment, tr trial, g precision,
 	seed uint64) (experiment.Throughput, error) {
 	tr, err := s.climb(tr, g, func(tr trial) (float64, error) {
@@ -85,7 +88,7 @@ func (run *runner) tuneThreshold(ctx context.Context, s *deployment, tr trial, g
 	return run.measure(ctx, tr, g, seed)
 }
 
-// fewestViolations finds the size with the fewest violations in one run at a rate.
+// fewestViolations searches the threshold with the fewest violations in one run at a rate, in queries/s.
 func (s *deployment) fewestViolations(ctx context.Context, tr trial, g precision, rate float64, seed uint64) (trial,
 	error) {
 	g.rough = true

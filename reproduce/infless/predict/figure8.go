@@ -1,5 +1,5 @@
-// Package predict is Figure 8 of INFless, how well latency is predicted from the times of operators, on networks that
-// ONNX Runtime runs here.
+// Package predict reproduces Figure 8 of INFless: how well the latency of a network is predicted from the times of its
+// operators. The networks run on ONNX Runtime, on this machine.
 package predict
 
 import (
@@ -18,17 +18,18 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// The configurations: batch sizes as the paper has them, powers of two, on as many threads as small machines have.
+// The configurations: the paper's batch sizes, which are powers of two, on as many threads as small machines have.
 var (
 	batches = []int{1, 2, 4, 8, 16, 32}
 	threads = []int{1, 2}
 )
 
-// Doc says what the figure shows.
+// Doc says what the figure shows, in one line.
 const Doc = "predicted against measured latency of twelve ONNX networks, every configuration; of this machine"
 
-// Prepare has the figure measured and said. It measures times, and is for a machine that does nothing else: it is one
-// task, because networks that are measured at once measure each other.
+// Prepare adds the figure to a runner. It measures times, so nothing else should run on the machine. All networks are
+// one task, because networks measured at the same time would slow each other down. It fails when the request has no
+// runtime.
 func Prepare(run *reproduce.Runner) error {
 	if run.Runtime == nil {
 		return errors.New("figure 8 runs networks on ONNX Runtime, which it was not given")
@@ -50,21 +51,23 @@ func Prepare(run *reproduce.Runner) error {
 	return nil
 }
 
-// Network is what came out for one network.
+// Network is the result for one network, a pair for each configuration.
 type Network struct {
 	Name  string
 	Pairs []Pair
 }
 
-// Pair is a prediction and what was measured, in microseconds.
+// Pair is a prediction and a measurement of one configuration, in microseconds.
 type Pair struct {
 	operators.Prediction
 	Whole operators.Timing
-	// Written is predicted from the graph as it lies in the file, one at a time: what the runtime's fusion is worth.
+	// Written is the prediction from the graph in the file, without the runtime's fusion of operators.
 	Written float64
 }
 
-// Measure predicts networks and measures them whole, before and after, with the less disturbed of both.
+// Measure predicts the latency of networks and measures it. Each network is measured before and after its prediction,
+// and the measurement with less disturbance counts. It writes the networks into a temporary folder. progress may be
+// nil.
 func Measure(ctx context.Context, rt operators.Runtime, networks []zoo.Network, progress func(float64, string)) (
 	_ []Network, err error) {
 	dir, err := os.MkdirTemp("", "sluice-figure8-")
@@ -117,7 +120,7 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	if err != nil {
 		return nil, err
 	}
-	c.AsWritten, c.Rounds = true, 1 // far enough off not to need care
+	c.AsWritten, c.Rounds = true, 1 // its error is large, so one round is exact enough
 	written, err := operators.Predict(ctx, c, path, batches, threads)
 	if err != nil {
 		return nil, err
@@ -133,7 +136,7 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	return pairs, nil
 }
 
-// addOurs gives the errors of every network, and of all configurations together.
+// addOurs adds the errors of every network and of all networks together, by number of threads.
 func addOurs(o *reproduce.Outcome, networks []Network) {
 	var all []Pair
 	for _, n := range networks {
@@ -157,7 +160,7 @@ func addOurs(o *reproduce.Outcome, networks []Network) {
 		"On the safe side: the share of configurations that take no longer than predicted with the offset of 10 %.")
 }
 
-// addNetwork gives the errors of a network over some of its configurations.
+// addNetwork adds the errors of a network over the configurations for which of returns true.
 func addNetwork(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
 	var err, parallel, written, safe []float64
 	for i := range n.Pairs {

@@ -29,7 +29,7 @@ func TestTheirs(t *testing.T) {
 	}
 }
 
-// TestSay checks the errors that are computed from pairs: two configurations, one of them 20 % too high.
+// TestSay checks the errors computed from pairs: of two configurations one is predicted 20 % too high.
 func TestSay(t *testing.T) {
 	pair := func(predicted, parallel, measured float64) Pair {
 		return Pair{Prediction: operators.Prediction{
@@ -56,7 +56,7 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestNoRuntime refuses to say anything without one.
+// TestNoRuntime checks that the figure fails without a runtime.
 func TestNoRuntime(t *testing.T) {
 	if err := Prepare(reproduce.NewRunner(reproduce.Request{})); err == nil {
 		t.Error("the figure was planned without a runtime")

@@ -10,14 +10,14 @@ import (
 //go:embed data/predictions.csv
 var predictionsFile []byte
 
-// authorsPrediction is a prediction of the authors' with what they measured.
+// authorsPrediction is a prediction of the authors and their measurement.
 type authorsPrediction struct {
 	model             string
 	predicted, actual float64 // ms
 }
 
-// published are the means of Figure 8, as fractions. The figure leaves out all predictions that are too high or more
-// than a tenth too low (a fifth for MobileNet), so that no other mean was possible.
+// published are the mean errors of Figure 8, as fractions. The figure leaves out all predictions that are too high or
+// more than a tenth too low (a fifth for MobileNet), so its means cannot be larger.
 var published = map[string]float64{"resnet-50": 0.0858, "mobilenet": 0.078, "lstm-2365": 0.0974}
 
 func predictions() ([]authorsPrediction, error) {
@@ -37,7 +37,7 @@ func predictions() ([]authorsPrediction, error) {
 	return out, nil
 }
 
-// addAuthors gives the mean error of each of their models over everything that they measured.
+// addAuthors adds the mean error of each of the authors' models, over all that they measured.
 func addAuthors(o *reproduce.Outcome) error {
 	all, err := predictions()
 	if err != nil {
