@@ -13,8 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// What is carried is what the authors published: 46 variants of 9 families on 40 devices, and traces of so many
-// queries.
+// The embedded data are the published ones: 46 variants of 9 families on 40 devices, and traces of the right size.
 func TestNumbers(t *testing.T) {
 	spec, m, err := readProfile(1)
 	if err != nil {
@@ -63,7 +62,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Arrivals keep the counts of every second, are in order, and follow from the seed.
+// Arrivals keep the counts of every second, are in order, and depend on the seed only.
 func TestArrivals(t *testing.T) {
 	spec, _, err := readProfile(1)
 	if err != nil {
@@ -110,8 +109,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// BenchmarkTrace simulates the 290-second trace of 75,253 queries under a plan that stays: ns/query is what the
-// simulator costs without planning.
+// BenchmarkTrace simulates the 290-second trace of 75,253 queries under one plan. ns/query is the cost of the simulator
+// without planning.
 func BenchmarkTrace(b *testing.B) {
 	w, err := newEnvironment(nil, setup{})
 	if err != nil {

@@ -15,10 +15,11 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// sizes of the problem: the paper's own, and up to the largest it solves within 60 s, alone and together, and beyond.
+// sizes of the problem: the paper's own, the largest that it solves within 60 s, one at a time and together, and a
+// larger one.
 var sizes = []struct {
 	what                   string
-	scale, variants, types int // times 40 devices; variants; query types
+	scale, variants, types int // multiple of 40 devices; number of variants; number of query types
 }{
 	{"the paper's cluster", 1, 46, 9},
 	{"160 devices", 4, 46, 9},
@@ -28,10 +29,10 @@ var sizes = []struct {
 	{"2000 devices", 50, 46, 9},
 }
 
-// demands per size, up to all that the fleet carries.
+// demands is the number of demands for each size, evenly up to the reach of the fleet.
 const demands = 4
 
-// solveStats is what planning took at one size.
+// solveStats describes planning at one size, by demand.
 type solveStats struct {
 	columns, rows int
 	nodes         []float64
@@ -39,9 +40,8 @@ type solveStats struct {
 	seconds       []float64
 }
 
-// figure10 is §6.8. What a solve takes depends on the machine: the rows hold what does not, the nodes of the search,
-// the size of the program and the gap that was reached; BenchmarkPlan measures the time, and the note here says what it
-// was.
+// figure10 measures the effort of planning by size (§6.8). Seconds depend on the machine, so rows have numbers that do
+// not: nodes of the search, size of the program and gap reached. BenchmarkPlan measures the time.
 func figure10(run *runner) error {
 	var tasks []*task
 	for _, x := range sizes {
@@ -77,7 +77,7 @@ func figure10(run *runner) error {
 	return nil
 }
 
-// solve plans for demands up to what the fleet carries.
+// solve plans for several demands up to the reach of the fleet.
 func (run *runner) solve(ctx context.Context, scale, variants, types int) (*solveStats, error) {
 	spec, m, err := readProfile(scale)
 	if err != nil {
@@ -94,7 +94,7 @@ func (run *runner) solve(ctx context.Context, scale, variants, types int) (*solv
 	count := &countingSolver{Solver: run.Solver}
 	mix := make([]float64, types)
 	for a := range mix {
-		mix[a] = 1 / float64(a+1) // Zipf, as the paper spreads queries over types (§6.1.3)
+		mix[a] = 1 / float64(a+1) // Zipf over query types, as in the paper (§6.1.3)
 	}
 	p := &proteus.Planner{
 		Profile: believed, Solver: count, Options: proteus.Options{Batches: batches, Goal: proteus.Throughput},
@@ -127,8 +127,8 @@ func (run *runner) solve(ctx context.Context, scale, variants, types int) (*solv
 	return out, nil
 }
 
-// enlarge adds query types, and variants between those that were measured: each near one of its family, a little faster
-// and less accurate or slower and more.
+// enlarge adds query types and variants. A new variant resembles one of its family: a little faster and less accurate,
+// or slower and more accurate.
 func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
 	r := workload.Rand(1, "enlarge")
 	families := len(spec.Apps)
@@ -140,7 +140,7 @@ func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
 		})
 		like.Name, like.Stages = spec.Stages[s].Name, []serving.StageID{s}
 		spec.Apps = append(spec.Apps, like)
-		// Its own variants, so that no type is without.
+		// Every query type gets variants of its own, so that none is without.
 		for _, v := range spec.Stages[a%families].Variants {
 			if len(spec.Stages[s].Variants) == 0 || len(spec.Variants) < variants {
 				addVariantLike(spec, m, v, s, r)
@@ -154,7 +154,7 @@ func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
 	}
 }
 
-// addVariantLike adds a variant like v to a stage.
+// addVariantLike adds a variant to stage s that resembles v, with random latency and accuracy near v's.
 func addVariantLike(spec *serving.Spec, m *serving.Measurements, v serving.VariantID, s serving.StageID, r *rand.Rand) {
 	x := spec.Variants[v]
 	factor := 0.7 + 0.6*r.Float64()

@@ -16,8 +16,9 @@ import (
 // comparedSystems are the systems of §6.1.1.
 var comparedSystems = []string{"proteus", "infaas-accuracy", "sommelier", "clipper-ht", "clipper-ha"}
 
-// What §6.2 and Figure 4 state of the authors' cluster, and what their simulator gave on medium-normal_load_300 with an
-// exact solver in the place of their gap of 50 % (violations: dropped, or later than a second).
+// publishedDrop is what §6.2 and Figure 4 give for the authors' cluster, in points. publishedSimulator is what their
+// simulator gives on medium-normal_load_300 with an exact solver instead of one with a gap of 50 %: drop in points, and
+// violations in per cent, which are queries dropped or later than a second.
 var (
 	publishedDrop      = map[string]float64{"proteus": 4.85, "infaas-accuracy": 13.7, "sommelier": 16, "clipper-ht": 20}
 	publishedSimulator = map[string][2]float64{
@@ -51,7 +52,7 @@ func figure4(run *runner) error {
 	return run.releaseTasks()
 }
 
-// scaledToLimit is the heaviest trace, scaled so that the fastest variants just carry its busiest ten seconds.
+// scaledToLimit returns the heaviest trace, scaled so that the fastest variants just carry its busiest ten seconds.
 func (run *runner) scaledToLimit(w *experiment.Environment) (*trace, error) {
 	t := run.trace(heavyTrace)
 	peak := t.peak(windowSeconds)
@@ -77,8 +78,8 @@ func (run *runner) scaledToLimit(w *experiment.Environment) (*trace, error) {
 	return out, nil
 }
 
-// endToEnd has the systems of the paper run one trace, with Proteus seeing the future besides, and holds both against
-// exact plans of every window.
+// endToEnd runs the compared systems on a trace, and Proteus with foresight. It compares Proteus with exact plans of
+// every window.
 func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) error {
 	tasks := make([]*task, len(comparedSystems))
 	for i, name := range comparedSystems {
@@ -123,8 +124,9 @@ func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) 
 	return nil
 }
 
-// exactTask plans every window of a trace for its own demand, with nothing given up for steadiness or head-room, and
-// returns the accuracies: what could be had by a system that sees ten seconds ahead and moves models in no time.
+// exactTask adds a task that plans every window of a trace for its own demand, without head-room and without regard to
+// the plan before. Its result are the planned accuracies by window. A system that sees ten seconds ahead and loads
+// models in no time could reach them.
 func (run *runner) exactTask(w *experiment.Environment, t *trace) *task {
 	p := &proteus.Planner{
 		Profile: w.Beliefs, Solver: run.Solver, Options: proteus.Options{
@@ -144,7 +146,7 @@ func (run *runner) exactTask(w *experiment.Environment, t *trace) *task {
 	})
 }
 
-// weightedMean is the mean over windows, each counting its queries.
+// weightedMean returns the mean of a value for each window, weighted by the queries of the window.
 func weightedMean(values []float64, t *trace) float64 {
 	total, n := 0.0, 0.0
 	for i, rates := range t.tenSecondWindows() {
@@ -162,7 +164,7 @@ func lowest(values []float64) float64 {
 	return out
 }
 
-// maxShortfall is how far a run's windows fall below the given accuracies, at most.
+// maxShortfall returns by how much the accuracy of a run's windows falls below exact, at most.
 func maxShortfall(r *result, exact []float64) float64 {
 	out := 0.0
 	for i := range r.windows {
@@ -173,7 +175,7 @@ func maxShortfall(r *result, exact []float64) float64 {
 	return out
 }
 
-// releaseTasks runs the authors' trace in the authors' way.
+// releaseTasks runs the authors' trace as their release does.
 func (run *runner) releaseTasks() error {
 	w, err := run.environment(releaseSetup)
 	if err != nil {
@@ -202,7 +204,7 @@ func (run *runner) releaseTasks() error {
 	return nil
 }
 
-// timeChart draws demand and throughput, accuracy and violations over time, of the first seed.
+// timeChart draws throughput with demand, accuracy and violations over time, for the first seed.
 func timeChart(title string, t *trace, names []string, tasks []*task) *plot.Chart {
 	nan := math.NaN()
 	c := &plot.Chart{Title: title, Panels: []plot.Panel{

@@ -1,6 +1,6 @@
 package proteus
 
-// figure5 is §6.3: periods of high demand that begin and end at once.
+// figure5 runs a trace with bursts: periods of high demand that begin and end suddenly (§6.3).
 func figure5(run *runner) error {
 	w, err := run.environment(setup{})
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Of §6.4: how often more violations than adaptive batching, on Poisson and gamma arrivals ("2-3 times", "3.8-4
-// times").
+// publishedRatio is the share of violations over that of adaptive batching, on Poisson and gamma arrivals (§6.4: "2-3
+// times", "3.8-4 times").
 var publishedRatio = map[string]float64{"earlydrop": 2.5, "aimd": 3.9}
 
 var (
 	batchers  = []string{"adaptive", "earlydrop", "aimd"}
-	loads     = []int{50, 60, 70, 80, 90, 100} // per cent of what the plan carries
+	loads     = []int{50, 60, 70, 80, 90, 100} // per cent of the plan's capacity
 	processes = []struct {
 		name string
 		gaps func() (workload.Gaps, error)
@@ -36,8 +36,8 @@ var (
 
 const batchingSpan = 60 * time.Second
 
-// figure6 is §6.4: one plan, never changed, under arrivals of three kinds and three batchers. The paper shows one load,
-// which it does not name; here are six.
+// figure6 compares three batchers under one constant plan and three kinds of arrivals (§6.4). The paper shows one load
+// without naming it; here are six.
 func figure6(run *runner) error {
 	w, err := run.environment(setup{})
 	if err != nil {
@@ -101,8 +101,8 @@ func figure6(run *runner) error {
 	return nil
 }
 
-// batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another
-// lacks.
+// batching adds a task that runs a fixed plan at a load in per cent of its capacity, the same for every app. So no app
+// has spare capacity while another lacks it.
 func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
 	load int, batcher string) *task {
 	s := systems.System{

@@ -2,8 +2,7 @@ package proteus
 
 import "github.com/sluice-serving/sluice/reproduce"
 
-// ablations of §6.5; the last two are ours: the head-room and the steadiness that this project's planner adds taken
-// away.
+// ablations are the systems of §6.5.
 var ablations = []string{
 	"proteus", "proteus-without-placement", "proteus-without-selection", "proteus-without-adaptive-batching",
 	"proteus-without-query-assignment",
@@ -14,7 +13,7 @@ const (
 	periodicOnly  = "proteus planned every 30 s, bursts or not"
 )
 
-// publishedViolations are the overall ratios that §6.5 names, in per cent.
+// publishedViolations are the overall violations that §6.5 names, in per cent.
 var publishedViolations = map[string]float64{"proteus-without-selection": 18, "proteus-without-query-assignment": 10}
 
 func figure7(run *runner) error {

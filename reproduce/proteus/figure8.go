@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure8 is §6.6: objectives from 1 to 3.5 times what the fastest CPU variant takes, by the authors' own sets, whose
-// third is 2.1 where the paper says 2.
+// figure8 varies objectives from 1 to 3.5 times the latency of the fastest CPU variant (§6.6). The sets are the
+// authors' own; their third has a multiple of 2.1 where the paper says 2.
 func figure8(run *runner) error {
 	multiples, slos, err := readObjectives(run.spec)
 	if err != nil {

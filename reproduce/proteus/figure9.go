@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// figure9 is §6.7: Proteus by model family; and beside it the goal that the paper leaves open (§7), the smallest
+// figure9 shows Proteus by model family (§6.7), and beside it the goal that the paper leaves open (§7): the smallest
 // accuracy of a family.
 func figure9(run *runner) error {
 	w, err := run.environment(setup{})
@@ -59,7 +59,7 @@ func figure9(run *runner) error {
 	return nil
 }
 
-// familyResult is what one app got of a run.
+// familyResult is the result of a run for one app.
 type familyResult struct{ throughput, accuracy, drop, violations float64 }
 
 func (r *result) family(a serving.AppID) familyResult {

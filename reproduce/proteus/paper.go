@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figures in the order of the paper, with what each wants.
+// figures lists them in the order of the paper.
 var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
@@ -31,7 +31,7 @@ var figures = []reproduce.Experiment[*runner]{
 	},
 }
 
-// Paper is the paper's experiments.
+// Paper returns the experiments of Proteus.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:    "proteus",
@@ -54,14 +54,14 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	return run.Run(ctx)
 }
 
-// row begins a row of this paper.
+// row returns a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
 	return reproduce.Row{
 		Paper: "proteus", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
 	}
 }
 
-// addTotals are the quantities of §6.2 of one system in one setting. published gives those that are known, by quantity.
+// addTotals adds the quantities of §6.2 for one system in one setting. published has known numbers by quantity.
 func addTotals(o *reproduce.Outcome, figure string, t *task, label string, setting map[string]string,
 	published map[string]float64, source string) {
 	add := func(quantity, unit string, f func(*result) float64) {

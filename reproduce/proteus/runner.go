@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// runner is what the figures share.
+// runner collects what the figures need, and keeps what they share.
 type runner struct {
 	*reproduce.Runner
 	spec         *serving.Spec
@@ -21,7 +21,7 @@ type runner struct {
 	environments map[string]*experiment.Environment
 }
 
-// task is something that runs once per seed, or once.
+// task is a task whose results are of type *result where its methods are used.
 type task struct{ *reproduce.Task }
 
 func newRunner(r reproduce.Request) (*runner, error) {
@@ -41,7 +41,7 @@ func (run *runner) trace(name string) *trace {
 	return run.traces[slices.IndexFunc(run.traces, func(t *trace) bool { return t.name == name })]
 }
 
-// environment returns the world of a setup, which all its tasks share: nothing in it changes.
+// environment returns the environment of a setup, built once. All tasks share it, as running does not change it.
 func (run *runner) environment(s setup) (*experiment.Environment, error) {
 	key := fmt.Sprint(s)
 	if w := run.environments[key]; w != nil {
@@ -54,7 +54,7 @@ func (run *runner) environment(s setup) (*experiment.Environment, error) {
 	return w, err
 }
 
-// simulationTask has a job run with every seed; jobs of one key are one.
+// simulationTask adds a task that runs a job with every seed.
 func (run *runner) simulationTask(key string, j *job) *task {
 	weight := 1
 	if !slices.Contains([]string{"fixed", "arrivals"}, j.System.Scaler) {
@@ -69,7 +69,7 @@ func (run *runner) addTask(key string, heavy, seeds int, do func(ctx context.Con
 	return &task{run.AddTask(key, heavy, seeds, do)}
 }
 
-// results are a job's, by seed.
+// results returns the results by seed.
 func (t *task) results() []*result {
 	out := make([]*result, len(t.Results))
 	for i, d := range t.Results {
@@ -78,7 +78,7 @@ func (t *task) results() []*result {
 	return out
 }
 
-// each takes a number from every result.
+// each returns one number for each result, by seed.
 func (t *task) each(f func(*result) float64) []float64 {
 	var out []float64
 	for _, r := range t.results() {
@@ -87,7 +87,8 @@ func (t *task) each(f func(*result) float64) []float64 {
 	return out
 }
 
-// countingSolver counts the nodes of the searches: the only measure of a solver's work that is the same on every machine.
+// countingSolver counts the nodes of branch and bound: the only measure of a solver's work that is the same on every
+// machine.
 type countingSolver struct {
 	milp.Solver
 	mu    sync.Mutex

@@ -17,14 +17,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// trace is a load: how many queries of each family arrive in every second.
+// trace is a load: the number of queries of each family in every second.
 type trace struct {
 	name   string
 	counts [][]int // by AppID, then by second
-	folder string  // folder of the authors' arrival times; empty draws them
+	folder string  // with the authors' arrival times; empty draws them from counts
 }
 
-// readTraces reads those that are carried, in the order of the file.
+// readTraces reads the embedded traces, in the order of the file.
 func readTraces(spec *serving.Spec, folder string) ([]*trace, error) {
 	rows, err := reproduce.Records("data/arrivals.csv", arrivalsCSV, "trace", "family", "queries_by_second")
 	if err != nil {
@@ -55,7 +55,7 @@ func readTraces(spec *serving.Spec, folder string) ([]*trace, error) {
 	return out, nil
 }
 
-// seconds is how long the trace lasts.
+// seconds returns the length of the trace.
 func (t *trace) seconds() int {
 	n := 0
 	for _, c := range t.counts {
@@ -66,7 +66,7 @@ func (t *trace) seconds() int {
 
 func (t *trace) span() time.Duration { return time.Duration(t.seconds()) * time.Second }
 
-// total is the number of queries.
+// total returns the number of queries.
 func (t *trace) total() int {
 	n := 0
 	for _, c := range t.counts {
@@ -77,7 +77,8 @@ func (t *trace) total() int {
 	return n
 }
 
-// windows returns the mean rates, by AppID in queries/s, of consecutive windows; the last may be shorter.
+// windows returns the mean rates of consecutive windows of width seconds, by AppID in queries/s. The last may be
+// shorter.
 func (t *trace) windows(width int) [][]float64 {
 	var out [][]float64
 	for from := 0; from < t.seconds(); from += width {
@@ -93,15 +94,16 @@ func (t *trace) windows(width int) [][]float64 {
 	return out
 }
 
-// tenSecondWindows are windows of ten seconds; a rest of less than five belongs to the last of them, as in a run's windows.
+// tenSecondWindows returns the windows of ten seconds. As in a run, a remainder of less than five seconds has no
+// window.
 func (t *trace) tenSecondWindows() [][]float64 { return t.windows(windowSeconds)[:t.windowCount()] }
 
 func (t *trace) windowCount() int { return max(1, (t.seconds()+windowSeconds/2)/windowSeconds) }
 
-// mean is the mean rates over the whole trace.
+// mean returns the mean rates over the whole trace, by AppID in queries/s.
 func (t *trace) mean() []float64 { return t.windows(t.seconds())[0] }
 
-// peak is the window with the most queries.
+// peak returns the rates of the window with the most queries, by AppID in queries/s.
 func (t *trace) peak(width int) []float64 {
 	return slices.MaxFunc(t.windows(width), func(a, b []float64) int {
 		if reproduce.Sum(a) < reproduce.Sum(b) {
@@ -111,7 +113,7 @@ func (t *trace) peak(width int) []float64 {
 	})
 }
 
-// scaled is the trace with every count multiplied, fractions rounded at random.
+// scaled returns the trace with every count multiplied by a factor. Fractions are rounded up or down at random.
 func (t *trace) scaled(name string, by float64) *trace {
 	r := workload.Rand(1, "scale "+name)
 	out := &trace{name: name, counts: make([][]int, len(t.counts))}
@@ -128,8 +130,8 @@ func (t *trace) scaled(name string, by float64) *trace {
 	return out
 }
 
-// arrivals returns the queries in order. Within a second they are spread evenly at random, which is how a Poisson
-// process lays out a given number of arrivals, and the authors drew theirs.
+// arrivals returns the queries in order. Within a second they arrive at independent uniform times, as those of a
+// Poisson process with a given count do. The authors drew theirs in the same way.
 func (t *trace) arrivals(seed uint64) ([]workload.Arrival, error) {
 	var out []workload.Arrival
 	for a, c := range t.counts {

@@ -11,17 +11,17 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// setup is what one experiment of §7 differs in from another.
+// setup is how the experiments of §7 differ, besides systems and loads.
 type setup struct {
 	task     string // image or text
 	slo      time.Duration
 	workers  int
 	floor    float64  // accuracy that the app asks for; 0 for none
-	modelSet modelSet // of models
+	modelSet modelSet // models to choose from
 }
 
-// newEnvironment builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors'
-// simulator (§7.3.1), and late queries are served (§4.3.1).
+// newEnvironment returns the environment of a setup. Every batch takes the profiled 95th percentile, as planners
+// believe and as in the authors' simulator (§7.3.1). Late queries are served (§4.3.1).
 func newEnvironment(solver milp.Solver, s setup) (*experiment.Environment, error) {
 	spec, m, err := newSpec(s)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// tasks of §7 with their objectives and, for constant load, their workers (§7.2).
+// tasks are the tasks of §7 with their objectives, and their workers under constant load (§7.2).
 var tasks = []struct {
 	name    string
 	slos    []time.Duration
@@ -16,8 +16,8 @@ var tasks = []struct {
 	{"text", []time.Duration{100 * ms, 200 * ms, 300 * ms}, 20},
 }
 
-// claims are what §7.1 and §7.2 say of all points of a task together: by how much RAMSIS is above another system, in
-// points.
+// claim is what the paper says of all points of a task together: by how much RAMSIS is above another system, mean and
+// most.
 type claim struct {
 	against    string
 	mean, most float64
@@ -34,7 +34,7 @@ var (
 			{"modelswitching", 2.25, 4.88}, {"jellyfish+", 2.26, 4.88},
 		},
 	}
-	// publishedSavings are by how many per cent fewer workers RAMSIS needs for the same accuracy (§7.1): mean, most.
+	// publishedSavings say how many per cent fewer workers RAMSIS needs for the same accuracy (§7.1).
 	publishedSavings = map[string][]claim{
 		"image": {{"modelswitching", 20.01, 50}, {"jellyfish+", 17.53, 42.86}}, "text": {
 			{"modelswitching", 25.31, 44.44}, {"jellyfish+", 31.25, 75},
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// workerCounts of Figure 5.
+// workerCounts returns the numbers of workers of Figure 5.
 func workerCounts() []float64 {
 	var out []float64
 	for k := 20.0; k <= 100; k += 10 {
@@ -51,7 +51,7 @@ func workerCounts() []float64 {
 	return out
 }
 
-// constantRates of Figure 6, in queries/s.
+// constantRates returns the constant loads of Figure 6, in queries/s.
 func constantRates() []float64 {
 	var out []float64
 	for rate := 400.0; rate <= 4000; rate += 400 {
@@ -60,13 +60,13 @@ func constantRates() []float64 {
 	return out
 }
 
-// pointSeries is one panel of Figures 5 and 6.
+// pointSeries is one panel of Figure 5 or 6.
 type pointSeries struct {
-	at     setup // its workers are the axis's in Figure 5
+	at     setup // in Figure 5 its workers are on the axis instead
 	points []*point
 }
 
-// traceSeries has everything run on the production trace: by task, then by objective.
+// traceSeries runs all systems on the production trace: series by task, then by objective.
 func (run *runner) traceSeries() ([][]pointSeries, error) {
 	return run.seriesByTask(func(task string, slo time.Duration, _ int) ([]*point, error) {
 		return run.points(workerCounts(), func(x float64) (setup, *load, error) {
@@ -75,7 +75,7 @@ func (run *runner) traceSeries() ([][]pointSeries, error) {
 	})
 }
 
-// constantSeries has everything run under constant load.
+// constantSeries runs all systems under constant loads: series by task, then by objective.
 func (run *runner) constantSeries() ([][]pointSeries, error) {
 	return run.seriesByTask(func(task string, slo time.Duration, workers int) ([]*point, error) {
 		return run.points(constantRates(), func(x float64) (setup, *load, error) {
@@ -99,7 +99,7 @@ func (run *runner) seriesByTask(points func(task string, slo time.Duration, work
 	return out, nil
 }
 
-// figure5 is §7.1.
+// figure5 compares systems on the production trace, by workers (§7.1).
 func figure5(run *runner) error {
 	all, err := run.traceSeries()
 	if err != nil {
@@ -123,7 +123,7 @@ func figure5(run *runner) error {
 	return nil
 }
 
-// figure6 is §7.2.
+// figure6 compares systems under constant loads (§7.2).
 func figure6(run *runner) error {
 	all, err := run.constantSeries()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure7 is §7.3.1: what the policies promise (§5.1) against what is simulated, for every system whose policies
-// promise something, under constant load with 40, 60 and 80 workers.
+// figure7 compares the promises of policies (§5.1) with simulation, under constant load with 40, 60 and 80 workers
+// (§7.3.1). It shows every system whose policies make promises.
 func figure7(run *runner) error {
 	var all []pointSeries
 	for _, workers := range []int{40, 60, 80} {

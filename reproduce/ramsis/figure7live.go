@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// figure7Live is the third leg of §7.3.1, the implementation: 60 workers under each constant load for 30 s of real
-// time. Runs take the machine in turn, so that none slows another down.
+// figure7Live is the implementation of §7.3.1: the data plane with 60 workers, 30 s of real time under each constant
+// load. Only one run uses the machine at a time, so that none slows another down.
 func figure7Live(run *runner) error {
 	s, err := systems.Get("ramsis")
 	if err != nil {
@@ -33,7 +33,7 @@ func figure7Live(run *runner) error {
 			return err
 		}
 		j := newJob(w, s, on)
-		// The lightest of all: they come last, when nothing else runs.
+		// Weight 0 makes these tasks the last ones, when nothing else runs.
 		live := run.AddTask(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any,
 			error) {
 			turn.Lock()

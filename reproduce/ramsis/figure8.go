@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// contender is a system in a setting of its own, for the figures that compare settings.
+// contender is a system with its options and models, as one of those that a figure compares.
 type contender struct {
 	name     string
 	system   systems.System
@@ -17,7 +17,8 @@ type contender struct {
 	runs     []*runs // by load
 }
 
-// newContender is a system by name, changed.
+// newContender returns a system by name. change, which may be nil, changes its options; the system is then called
+// label.
 func newContender(label, name string, c modelSet, change func(*systems.System)) (*contender, error) {
 	s, err := systems.Get(name)
 	if err != nil {
@@ -30,7 +31,7 @@ func newContender(label, name string, c modelSet, change func(*systems.System)) 
 	return &contender{name: label, system: s, modelSet: c}, nil
 }
 
-// sideBySide runs variants under every constant load and says accuracy and violations of each.
+// sideBySide runs contenders under every constant load and adds accuracy and violations of each.
 func (run *runner) sideBySide(figure, title string, at setup, list []*contender) error {
 	loads := constantRates()
 	for _, v := range list {
@@ -77,7 +78,7 @@ func (run *runner) sideBySide(figure, title string, at setup, list []*contender)
 	return nil
 }
 
-// figure8 is §7.3.2: what more models are worth, 100 workers.
+// figure8 shows the value of more models, with 100 workers (§7.3.2).
 func figure8(run *runner) error {
 	var list []*contender
 	for _, name := range []string{"ramsis", "modelswitching"} {
@@ -98,7 +99,7 @@ func figure8(run *runner) error {
 	return run.sideBySide("8", "9 and 60 models", at, list)
 }
 
-// figure10 is appendix C: how finely slack is told apart.
+// figure10 varies the discretisation of slack (appendix C).
 func figure10(run *runner) error {
 	var list []*contender
 	for _, levels := range []int{2, 10, 100, -1} {
@@ -115,7 +116,7 @@ func figure10(run *runner) error {
 	return run.sideBySide("10", "discretisations of slack", a4Setup, list)
 }
 
-// figure11 is appendix D: whether batches may leave queries behind.
+// figure11 compares batches of all waiting queries with batches that may leave some behind (appendix D).
 func figure11(run *runner) error {
 	var list []*contender
 	for _, x := range [][2]string{
@@ -130,7 +131,7 @@ func figure11(run *runner) error {
 	return run.sideBySide("11", "maximal and variable batching", a4Setup, list)
 }
 
-// figure12 is appendix E: three models.
+// figure12 compares 9 models with 3 (appendix E).
 func figure12(run *runner) error {
 	var list []*contender
 	for _, name := range []string{"ramsis", "jellyfish+"} {

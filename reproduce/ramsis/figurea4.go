@@ -9,12 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// a4Setup is the setting of the artifact's evaluation (appendix A.4.2).
+// a4Setup is the setup of the artifact's evaluation (appendix A.4.2).
 var a4Setup = setup{task: "image", slo: 150 * ms, workers: 60}
 
 const byAuthors = "the authors' code at 9b74967, run by us"
 
-// figureA4 is the artifact's evaluation: the production trace with 60, 70 and 80 workers, and constant load with 60.
+// figureA4 is the artifact's evaluation: the production trace with 60, 70 and 80 workers, and constant loads with 60.
 func figureA4(run *runner) error {
 	on := *run.trace
 	on.grid = true
@@ -93,8 +93,8 @@ func figureA4(run *runner) error {
 	return nil
 }
 
-// exactJellyfish has Jellyfish+ follow its rule at every load, rather than at multiples of 200 queries/s as in the
-// artifact: with 80 workers that is worth two and a half points to it.
+// exactJellyfish runs Jellyfish+ with its rule at every load. In the artifact it uses multiples of 200 queries/s. With
+// 80 workers the difference is two and a half points.
 func (run *runner) exactJellyfish(points []*point) ([]*runs, error) {
 	s, err := systems.Get("jellyfish+")
 	if err != nil {
@@ -111,9 +111,9 @@ func (run *runner) exactJellyfish(points []*point) ([]*runs, error) {
 	return out, nil
 }
 
-// addArtifactGains are the lines that the artifact prints: by how much RAMSIS is above another system, mean and most over all
-// points, those with many violations included; and the same for every other system of the lineup but those it is
-// measured against.
+// addArtifactGains adds the numbers that the artifact prints: by how much RAMSIS is above another system, mean and most
+// over all points, also those with many violations. Other systems that are no base get the same rows. worst is the
+// accuracy of a point without any query in time.
 func (run *runner) addArtifactGains(o *reproduce.Outcome, trace string, points []*point, averages map[string][]float64, worst float64) {
 	var claims []claim
 	for _, base := range bases {

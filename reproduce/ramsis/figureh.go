@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// figureH is appendix H: INFaaS asked for the accuracy of every model that is in time at all, in the setting of A4.
-// Whoever knew for every load the best target would have the row "best target".
+// figureH runs INFaaS with the accuracy of every model that is fast enough as its target, in the setup of A4 (appendix
+// H). The row "best target" is the best of them for each load.
 func figureH(run *runner) error {
 	s, err := systems.Get("infaas-target")
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// most workers that are tried.
+	// mostWorkers is the largest number of workers that is tried.
 	mostWorkers = 200
-	// toleratedViolations is the violation rate, in per cent, below which it does not matter who violates less.
+	// toleratedViolations is the rate of violations, in per cent, below which differences do not count.
 	toleratedViolations = 0.1
 )
 
-// figureW asks, in the setting of A4 and for every constant load that RAMSIS carries on 60 workers, how many workers
-// each other system needs to be no less accurate and to violate no more: the cost of a choice, in machines.
+// figureW finds how many workers each other system needs to be as accurate as RAMSIS with 60 workers, without more
+// violations. It uses the setup of A4 and every constant load that RAMSIS carries.
 func figureW(run *runner) error {
 	base := run.systemIndex("ramsis")
 	if base < 0 {
@@ -57,8 +57,8 @@ func figureW(run *runner) error {
 	return nil
 }
 
-// workersNeeded is the smallest number of workers with which a system does what the base does in A4; NaN when the base
-// violates too much there, or when no number tried is enough. More workers are taken never to be worse.
+// workersNeeded returns the smallest number of workers with which system s matches base with 60 workers. It is NaN when
+// base violates too much, or when mostWorkers are not enough. It takes for granted that more workers are never worse.
 func (run *runner) workersNeeded(ctx context.Context, s, base systems.System, on *load, seed uint64) (float64, error) {
 	simulateWith := func(s systems.System, workers int) (*result, error) {
 		at := a4Setup

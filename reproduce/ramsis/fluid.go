@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// fluidBound is the highest mean accuracy in per cent with which workers can serve a steady flow of queries/s when every
-// batch ends within the objective and there are always as many queries at hand as a batch takes. Randomness only takes
-// away from it: the accuracy that can be had is concave in the flow. NaN when the flow is more than they carry.
+// fluidBound returns the highest mean accuracy, in per cent, with which workers can serve a steady flow of rate
+// queries/s. Every batch ends within the objective, and there are always enough queries to fill it. Randomness can only
+// lower the accuracy, which is concave in the flow. It is NaN when the workers do not carry the flow.
 func fluidBound(ctx context.Context, solver milp.Solver, at setup, rate float64) (float64, error) {
 	list, err := at.models()
 	if err != nil {
@@ -46,7 +46,7 @@ func fluidBound(ctx context.Context, solver milp.Solver, at setup, rate float64)
 	return s.Objective / rate, nil
 }
 
-// fluidTask wants the bound of a load: of each of its rates, weighted by the queries that come at it.
+// fluidTask adds a task that computes the bound of a load: the mean of the bounds of its rates, weighted by queries.
 func (run *runner) fluidTask(at setup, on *load) *reproduce.Task {
 	key := fmt.Sprintf("fluid bound of %s, %v", on.name, at)
 	return run.AddTask(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {

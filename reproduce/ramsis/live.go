@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// runLive runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is
-// profiled to take, and a client that sends what the simulation would have had arrive, when it would have.
+// runLive runs the job on the data plane and the real clock. Workers sleep for the profiled time of a batch. A client
+// sends the arrivals of the simulation at their times.
 func (j *job) runLive(ctx context.Context, s setup, seed uint64) (*result, error) {
 	initial, err := j.plan(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (j *job) runLive(ctx context.Context, s setup, seed uint64) (*result, error
 	return out, nil
 }
 
-// overshoot is by how much batches took longer than profiled: what a sleeping worker cannot keep.
+// overshoot is the time by which batches took longer than profiled, because workers wake up late.
 type overshoot struct {
 	expected map[serving.BatchID]time.Duration
 	sum      time.Duration

@@ -13,17 +13,17 @@ type load struct {
 	name string
 	rate *workload.Rate
 	span time.Duration
-	// known is the load in queries/s when systems know it exactly (§7.2); 0 when they must estimate it.
+	// known is the load in queries/s where systems know it exactly (§7.2); 0 where they must estimate it.
 	known float64
-	// grid has policies made for the loads that the authors made them for.
+	// grid makes all systems use policies for the authors' loads (authorsRates).
 	grid bool
 }
 
 const (
 	traceSpan    = 300 * time.Second
 	constantSpan = 30 * time.Second
-	// traceSeconds is how many entries the authors' simulator makes of the trace's steps, one per second: the last step
-	// has a single one. The run is longer and begins again.
+	// traceSeconds is the length of the trace in the authors' simulator. It has one entry a second, and the last step
+	// has only one. The run is longer, so the trace starts again.
 	traceSeconds = 261
 )
 
@@ -32,12 +32,12 @@ func newLoad(name string, span time.Duration, points []workload.Point, known flo
 	return &load{name: name, rate: rate, span: span, known: known}, err
 }
 
-// newConstantLoad is 30 s at one rate.
+// newConstantLoad returns a constant rate for 30 s.
 func newConstantLoad(name string, rate float64) (*load, error) {
 	return newLoad(name, constantSpan, []workload.Point{{Rate: rate}}, rate)
 }
 
-// newTraceLoad is the production trace as the authors' simulator plays it.
+// newTraceLoad returns the production trace as the authors' simulator plays it.
 func newTraceLoad() (*load, error) {
 	rows, err := data.Records("twitter.csv", "start_s", "queries_per_s")
 	if err != nil {
@@ -58,10 +58,10 @@ func newTraceLoad() (*load, error) {
 	return newLoad("trace", traceSpan, points, 0)
 }
 
-// expected is the mean number of queries.
+// expected returns the mean number of queries.
 func (l *load) expected() float64 { return l.rate.Expected(serving.Time(l.span)) }
 
-// source draws the queries of a seed: the same for every system.
+// source returns the queries of a seed. They are the same for every system.
 func (l *load) source(seed uint64) workload.Source {
 	return &workload.App{
 		Times:    workload.NewProcess(l.rate, workload.Poisson{}, workload.Rand(seed, l.name)),

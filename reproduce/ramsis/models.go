@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// modelSet is which models of a task there are.
+// modelSet says which models of a task there are.
 type modelSet string
 
 const (
-	pareto modelSet = ""          // those on the Pareto front: 9 for images (Figure 3), 5 for text (Figure 9)
-	dense  modelSet = "60 models" // the same with models between them (§7.3.2)
+	pareto modelSet = ""          // the Pareto front: 9 for images (Figure 3), 5 for text (Figure 9)
+	dense  modelSet = "60 models" // the front with interpolated models (§7.3.2)
 	few    modelSet = "3 models"  // appendix E
 )
 
-// accuracyStep of accuracy between the models of dense, in points (§7.3.2).
+// accuracyStep is the step of accuracy between the models of dense, in points (§7.3.2).
 const accuracyStep = 0.5
 
-// models of a setup, the fastest first.
+// models returns the models of a setup, the fastest first.
 func (s setup) models() ([]model, error) {
 	list, err := models(s.task)
 	if err != nil {
@@ -34,8 +34,8 @@ func (s setup) models() ([]model, error) {
 	return list, nil
 }
 
-// interpolated adds models on the straight lines between neighbours, in steps of half a point of accuracy: 60 in all for
-// images.
+// interpolated returns list with further models on the straight lines between neighbours, one for every accuracyStep:
+// 60 in all for images.
 func interpolated(list []model) []model {
 	var out []model
 	for i, m := range list {

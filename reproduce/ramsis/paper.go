@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figures in the order of the paper, with what each wants.
+// figures lists them in the order of the paper.
 var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
@@ -59,7 +59,7 @@ var figures = []reproduce.Experiment[*runner]{
 	},
 }
 
-// Paper is the paper's experiments.
+// Paper returns the experiments of RAMSIS.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "ramsis", Title: "Model Selection for Latency-Critical Inference Serving (RAMSIS, EuroSys 2024)",

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// What is carried is what was published: 9 and 5 models, and a trace of 300 s that begins again after 261.
+// The embedded data are the published ones: 9 and 5 models, and a trace of 300 s that starts again after 261.
 func TestNumbers(t *testing.T) {
 	for task, want := range map[string]int{"image": 9, "text": 5} {
 		list, err := models(task)
@@ -29,8 +29,8 @@ func TestNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not the 554,395 that the paper counts (§7), which is what 1,850/s make in 300 s. 26 steps of 10 s and one second
-	// of the last; then 10, 10, 10 and 9 s of the first four.
+	// The paper counts 554,395 (§7), which is 1,850/s for 300 s. Here it is 26 steps of 10 s and one second of the
+	// last; then 10, 10, 10 and 9 s of the first four.
 	if want := 722_765 + 10*(1850+1617+1880) + 9*1729.0; math.Abs(l.expected()-want) > 1e-6 {
 		t.Errorf("%v queries, want %v", l.expected(), want)
 	}
@@ -58,8 +58,8 @@ func testLoad(t testing.TB, rate float64) *load {
 	return l
 }
 
-// Jellyfish+ makes of constant load what the authors' code makes of it, at every load they ran; and violates nothing
-// while some variant carries the load by its rule.
+// Jellyfish+ has the accuracy of the authors' code at every constant load they ran. It violates nothing while some
+// variant carries the load by its rule.
 func TestJellyfishAsPublished(t *testing.T) {
 	byLoad, err := readPublished("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
 	if err != nil {
@@ -79,7 +79,8 @@ func TestJellyfishAsPublished(t *testing.T) {
 	}
 }
 
-// ModelSwitching chooses what the authors ship, but for 70 workers at 1,000 queries/s, which chance decides.
+// ModelSwitching makes the choices that the authors ship, except with 70 workers at 1,000 queries/s, which chance
+// decides.
 func TestModelSwitchingAsShipped(t *testing.T) {
 	rows, err := data.Records("modelswitching.csv", "workers", "load_qps", "model")
 	if err != nil {
@@ -108,11 +109,11 @@ func TestModelSwitchingAsShipped(t *testing.T) {
 	}
 }
 
-// What the planner's own simulation says of ModelSwitching's choices is what the engine does with them.
+// The planner's own simulation of ModelSwitching's choices agrees with the engine.
 func TestResponseAgainstEngine(t *testing.T) {
 	at := a4Setup
 	at.workers = 70
-	j := testJob(t, at, "modelswitching", testLoad(t, 600)) // efficientnet_b4, at 90 % of what the workers carry
+	j := testJob(t, at, "modelswitching", testLoad(t, 600)) // efficientnet_b4, at 90 % of the workers' capacity
 	p, err := j.plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +142,8 @@ func testTrace(t testing.TB) *load {
 	return l
 }
 
-// BenchmarkTrace simulates the production trace on 100 workers: ns/query is what the simulator costs, s/554395 what
-// that comes to for as many queries as the paper counts in it.
+// BenchmarkTrace simulates the production trace on 100 workers. ns/query is the cost of the simulator, s/554395 that of
+// as many queries as the paper counts.
 func BenchmarkTrace(b *testing.B) {
 	l := testTrace(b)
 	for _, name := range []string{"jellyfish+", "greedy", "ramsis", "tidal"} {
@@ -171,7 +172,7 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// On a clock that stands still while anything runs, the data plane does what the simulator foretells.
+// On a fake clock that stands still while code runs, the data plane gives the results of the simulator.
 func TestLiveAsSimulated(t *testing.T) {
 	on, err := newLoad("three seconds", 3*time.Second, []workload.Point{{Rate: 2400}}, 2400)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// addPointRows are every system's accuracy and violations at a point, and the bound. published gives accuracies or violations
-// that are known, by system and quantity.
+// addPointRows adds accuracy and violations of every system at a point, and the bound. published, which may be nil,
+// adds published numbers to rows.
 func (run *runner) addPointRows(o *reproduce.Outcome, figure string, p *point, setting map[string]string,
 	published func(reproduce.Row) reproduce.Row) {
 	add := func(r reproduce.Row, values []float64) {
@@ -34,11 +34,12 @@ const (
 	violationRow = "SLO violations"
 )
 
-// bases are what the others are held against.
+// bases are the systems that others are compared with.
 var bases = []string{"ramsis", "jellyfish+", "modelswitching"}
 
-// addComparison holds the systems of the lineup against the bases, the bases themselves only as far as it is RAMSIS that is
-// held: the mean and the most, per seed, of what of finds to compare. claims are what is published of RAMSIS.
+// addComparison compares systems with the bases. For each pair it adds the mean and the largest of the numbers that of
+// returns for a seed; system and base are indices in run.systems. Of the bases only RAMSIS is compared itself. claims
+// are the published numbers of RAMSIS.
 func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string, setting map[string]string, claims []claim,
 	source string, of func(system, base, seed int) []float64) {
 	for i, s := range run.systems {
@@ -66,8 +67,8 @@ func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string
 	}
 }
 
-// addGains are by how much every system's accuracy is above that of the bases, over the points at which both violate for
-// less than 5 %. Greedy selection seldom does and is left out.
+// addGains adds by how much the accuracy of every system is above that of the bases, over the points at which both have
+// less than 5 % violations. Greedy selection rarely has so few and is left out.
 func (run *runner) addGains(o *reproduce.Outcome, figure, task string, all []pointSeries, claims []claim, source string) {
 	run.addComparison(o, figure, "above", "points", map[string]string{"task": task}, claims, source,
 		func(i, b, seed int) (out []float64) {
@@ -86,9 +87,8 @@ func (run *runner) addGains(o *reproduce.Outcome, figure, task string, all []poi
 		})
 }
 
-// addSavings are by how many per cent fewer workers every system needs to be as accurate as a base: for every point of the
-// base that violates for less than 5 %, the fewest workers on the axis with which the system is no less accurate and
-// violates no more than that.
+// addSavings adds how many per cent fewer workers every system needs to match a base. For every point of the base with
+// less than 5 % violations, it finds the fewest workers with which the system is as accurate.
 func (run *runner) addSavings(o *reproduce.Outcome, figure, task string, all []pointSeries, claims []claim) {
 	run.addComparison(o, figure, "fewer workers than", "%", map[string]string{"task": task}, claims, "§7.1",
 		func(i, b, seed int) (out []float64) {
@@ -108,8 +108,8 @@ func (run *runner) addSavings(o *reproduce.Outcome, figure, task string, all []p
 		})
 }
 
-// fewestWorkers is the smallest place on the axis at which a system reaches an accuracy, to within a hundredth of a point; NaN
-// for none.
+// fewestWorkers returns the smallest x of points at which a system has less than 5 % violations and at least the
+// accuracy want, to within a hundredth of a point; NaN for none.
 func fewestWorkers(points []*point, system, seed int, want float64) float64 {
 	for _, p := range points {
 		if r := p.systems[system].result(seed); r.violations < satisfiableViolations && r.accuracy >= want-0.01 {
@@ -119,8 +119,8 @@ func fewestWorkers(points []*point, system, seed int, want float64) float64 {
 	return math.NaN()
 }
 
-// addCharts is a chart for each task: accuracies above, with gaps where more than 5 % are violated, as in the paper, and
-// violations below; an objective each column.
+// addCharts adds a chart for each task with a column for each objective. Accuracies are above, with gaps where more
+// than 5 % are violated, as in the paper; violations are below.
 func (run *runner) addCharts(o *reproduce.Outcome, figure, what, axis string, all [][]pointSeries) {
 	for n, task := range all {
 		c := &plot.Chart{
@@ -137,7 +137,7 @@ func (run *runner) addCharts(o *reproduce.Outcome, figure, what, axis string, al
 	}
 }
 
-// panels are accuracy and violations over an axis; accuracies leave a gap where so many per cent are violated.
+// panels returns accuracy and violations over an axis. Accuracies have gaps where at least most per cent are violated.
 func (run *runner) panels(points []*point, what, axis string, most float64) (accurate, violated plot.Panel) {
 	nan := math.NaN()
 	accurate = plot.Panel{Name: what + ": accuracy (%)", XName: axis, Low: nan, High: nan}
@@ -159,8 +159,8 @@ func (run *runner) panels(points []*point, what, axis string, most float64) (acc
 	return accurate, violated
 }
 
-// lines are the mean accuracy and the mean violations of runs along an axis; the first leaves a gap where at least so
-// many per cent are violated.
+// lines returns the mean accuracy and the mean violations of runs at the places x. Accuracies have gaps where at least
+// most per cent are violated.
 func lines(name string, x []float64, of []*runs, most float64) (accurate, violated plot.Line) {
 	accurate, violated = plot.Line{Name: name, X: x}, plot.Line{Name: name, X: x}
 	for _, r := range of {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// runner is what the figures share.
+// runner collects what the figures need, and keeps what they share.
 type runner struct {
 	*reproduce.Runner
 	systems       []systems.System
@@ -32,13 +32,13 @@ func newRunner(r reproduce.Request) (*runner, error) {
 	return run, err
 }
 
-// runs are those of one system in one setting, by seed.
+// runs is the task of one system in one setup. Its methods are valid when the task has run.
 type runs struct{ *reproduce.Task }
 
-// result returns what a seed led to, the first being 0.
+// result returns the result of seed+1.
 func (r *runs) result(seed int) *result { return r.Results[seed].(*result) }
 
-// numbers are what a task led to when it led to a number.
+// numbers returns the results of a task whose results are numbers, by seed.
 func (r *runs) numbers() []float64 {
 	out := make([]float64, len(r.Results))
 	for s := range out {
@@ -47,7 +47,7 @@ func (r *runs) numbers() []float64 {
 	return out
 }
 
-// each takes a number from every seed.
+// each returns one number for each result, by seed.
 func (r *runs) each(f func(*result) float64) []float64 {
 	out := make([]float64, len(r.Results))
 	for s := range out {
@@ -59,7 +59,7 @@ func (r *runs) each(f func(*result) float64) []float64 {
 func accuracy(r *result) float64   { return r.accuracy }
 func violations(r *result) float64 { return r.violations }
 
-// simulationTask has a system run in a setting with every seed.
+// simulationTask adds a task that runs a system in a setup under a load, with every seed.
 func (run *runner) simulationTask(at setup, s systems.System, on *load) (*runs, error) {
 	w, err := run.environment(at)
 	if err != nil {
@@ -94,17 +94,17 @@ func (run *runner) constantLoad(rate float64) (*load, error) {
 	return x, err
 }
 
-// point is one place on a figure's axis: what every system came to there, and the bound.
+// point is one place on a figure's axis: the results of every system there, and bounds.
 type point struct {
 	x         float64
 	at        setup
 	on        *load
-	systems   []*runs // as lab.systems
+	systems   []*runs // by index in runner.systems
 	bound     *reproduce.Task
 	foresight *reproduce.Task // bound by foresight; nil where it is not asked for
 }
 
-// points has all systems run at every place of an axis.
+// points runs all systems at every place of an axis. where returns the setup and load of a place.
 func (run *runner) points(axis []float64, where func(x float64) (setup, *load, error)) ([]*point, error) {
 	var out []*point
 	for _, x := range axis {
@@ -125,16 +125,15 @@ func (run *runner) points(axis []float64, where func(x float64) (setup, *load, e
 	return out, nil
 }
 
-// systemIndex returns a system's place in the lineup, or -1.
+// systemIndex returns the index of a system in run.systems, or -1.
 func (run *runner) systemIndex(name string) int {
 	return slices.IndexFunc(run.systems, func(s systems.System) bool { return s.Name == name })
 }
 
-// satisfiableViolations is up to which violation rate the paper shows a point (§7.1), in per cent.
+// satisfiableViolations is the rate of violations, in per cent, up to which the paper shows a point (§7.1).
 const satisfiableViolations = 5
 
-// accuracyOr is a system's accuracy at the point with a seed; worst stands in where no query was in time, as in the authors'
-// code.
+// accuracyOr returns a system's accuracy with a seed, or worst where no query was in time, as in the authors' code.
 func (p *point) accuracyOr(system, seed int, worst float64) float64 {
 	if a := p.systems[system].result(seed).accuracy; !math.IsNaN(a) {
 		return a
@@ -142,14 +141,14 @@ func (p *point) accuracyOr(system, seed int, worst float64) float64 {
 	return worst
 }
 
-// row begins a row of this paper.
+// row returns a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
 	return reproduce.Row{
 		Paper: "ramsis", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
 	}
 }
 
-// addRow notes a quantity unless some seed has none.
+// addRow adds a row unless a value is NaN.
 func addRow(o *reproduce.Outcome, r reproduce.Row, values ...float64) {
 	if !slices.ContainsFunc(values, math.IsNaN) {
 		o.AddRow(r, values...)

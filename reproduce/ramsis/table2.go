@@ -11,10 +11,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// table2Row is a row of Table 2: how long making a policy took the authors, in s; 0 where they gave up after a day.
+// table2Row is a row of Table 2: the time that the authors needed to compute a policy, in s; 0 where they gave up after
+// a day.
 type table2Row struct {
 	modelSet modelSet
-	levels   int // 0: model-based
+	levels   int // of slack; 0 means model-based
 	variable bool
 	took     float64
 }
@@ -25,7 +26,7 @@ var table2 = []table2Row{
 	{dense, 0, false, 0}, {dense, 100, true, 0}, {dense, 100, false, 1355.09}, {dense, 10, false, 148.87},
 }
 
-// generation is the problem of one row: the policy of one of 60 workers at 2,000 queries/s.
+// problem returns the problem of a row: the policy of one of 60 workers at 2,000 queries/s.
 func (g table2Row) problem(slo time.Duration) (*planner.Worker, error) {
 	at := a4Setup
 	at.modelSet, at.slo = g.modelSet, slo
@@ -60,10 +61,9 @@ func (g table2Row) name() string {
 	return out + ", maximal"
 }
 
-// figureT2 is how long a policy takes to be made. It is not among what is run unless it is asked for by name: times are
-// those of the machine, so that the same seed does not give the same rows.
+// figureT2 measures the time to compute a policy, on this machine.
 func figureT2(run *runner) error {
-	var machine sync.Mutex // what runs beside would be measured, too
+	var machine sync.Mutex // one at a time, as they would slow each other down
 	for _, slo := range []time.Duration{150 * ms, 500 * ms} {
 		for _, g := range table2 {
 			t := run.AddTask(fmt.Sprintf("policy: %s, %s, SLO %v", g.modelSet, g.name(), slo), 1<<20, 1,

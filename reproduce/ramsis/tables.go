@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figureT3 and table4 hold the violations of Figures 5 and 6 against what the authors measured on their cluster, where
-// batches take about as long as profiled rather than the 95th percentile.
+// figureT3 compares the violations of Figure 5 with those on the authors' cluster. Batches there take about the
+// profiled mean, not the 95th percentile. figureT4 does the same for Figure 6.
 func figureT3(run *runner) error {
 	all, err := run.traceSeries()
 	if err != nil {

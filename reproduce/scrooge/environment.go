@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// Machine types (§4.1; Table 2): those with an accelerator first.
+// Machine types (§4.1; Table 2), those with an accelerator first.
 const (
 	p100 = iota
 	v100
@@ -21,20 +21,20 @@ const (
 	typeCount
 )
 
-// machineTypes of the paper's cluster. It has as many CPU workers as are asked for: §4.2 charges them without saying how
-// many there were.
+// machineTypes are those of the paper's cluster. §4.2 charges CPU workers without saying how many there were, so there
+// are always enough.
 var machineTypes = [typeCount]struct {
 	name  string
 	price float64 // $/h
 	count int
 }{{"P100", 2.07, 8}, {"V100", 3.06, 8}, {"cpu", 0.83, 64}}
 
-// scatter is the deviation of a batch's time from the profile's, relative. Networks of fixed shapes take about as long
-// every time.
+// scatter is the relative deviation of a batch's time from the profile. Networks of fixed shapes take about the same
+// time on every run.
 const scatter = 0.02
 
-// newEnvironment is the paper's cluster with the graph on it, with the given end-to-end objective (0 for the graph's own). A
-// stage has one model, and that is profiled on both types with accelerators, or on CPU workers.
+// newEnvironment returns the paper's cluster with the graph, and with an end-to-end objective (0 for the graph's own).
+// Every stage has one model, profiled on both types with accelerators or on CPU workers.
 func newEnvironment(g *graph, objective time.Duration, solver milp.Solver) (*experiment.Environment, error) {
 	if objective == 0 {
 		objective = g.objective

@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure1 is the graphs, and how the loads are set: what all twelve clients ask together, at their mean rates and with
-// what is usual going on, takes about the sixteen accelerators ("the highest ingress rate for each mDAG saturates our
-// 16 node cluster", §4.2).
+// figure1 shows the graphs and how their loads are set. All twelve clients together, at their mean rates and the usual
+// level of content, need about the sixteen accelerators ("the highest ingress rate for each mDAG saturates our 16 node
+// cluster", §4.2).
 func figure1(run *runner) error {
 	for i := range run.graphs {
 		g := &run.graphs[i]

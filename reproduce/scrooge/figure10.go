@@ -11,20 +11,20 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// costTolerance tells that costs are equal but for rounding.
+// costTolerance is the relative difference up to which costs are equal but for rounding.
 const costTolerance = 1e-6
 
-// published10 is what §4.3 says: the share of decisions that cost no more than those of brute force, in per cent, and
-// the most that one costs over them.
+// published10 is from §4.3: the share of decisions that cost no more than those of brute force, and the most that one
+// costs above them, both in per cent.
 var published10 = map[string][2]float64{"as written": {85, 3}, "greedy": {80, 5}}
 
-// costRatios is what ways to allocate came to over the decisions of a session.
+// costRatios are relative costs of allocations over the decisions of a session.
 type costRatios struct {
-	ratios  [][]float64 // by method, of costs over the least
-	checked []float64   // of the exact one's over brute force's, with a few modes
+	ratios  [][]float64 // by method, then by decision: cost over the least
+	checked []float64   // exact allocation over brute force, with few modes
 }
 
-// ratio of costs, 1 where they are equal but for rounding.
+// ratio returns cost/least, 1 where they are equal but for rounding.
 func ratio(cost, least float64) float64 {
 	if math.Abs(cost/least-1) <= costTolerance {
 		return 1
@@ -32,13 +32,13 @@ func ratio(cost, least float64) float64 {
 	return cost / least
 }
 
-// fewModes leaves modes of a few configurations: all of them are too many for brute force, here as in the paper ("over
-// 10 s").
+// fewModes reports whether a mode is one of the few that brute force can handle. All modes are too many, as in the
+// paper ("over 10 s").
 func fewModes(m *planner.Mode) bool {
 	return (m.Batch == 1 || m.Batch == 4) && (m.Slots == 1 || m.Slots == 3)
 }
 
-// checkBrute holds exact allocation against brute force, where that can be.
+// checkBrute compares exact allocation with brute force, where brute force is possible.
 func (c *costRatios) checkBrute(ctx context.Context, p *planner.Problem) error {
 	brute, err := planner.Brute(ctx, p)
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *costRatios) checkBrute(ctx context.Context, p *planner.Problem) error {
 	return err
 }
 
-// figure10 is what allocations cost over the cheapest that there are, over the decisions of sessions. The cheapest is
-// what exact allocation proves, and that is held against brute force on the same decisions with few modes.
+// figure10 compares the costs of allocations with the least possible, over the decisions of sessions. Exact allocation
+// proves the least. It is checked against brute force on the same decisions with few modes.
 func figure10(run *runner) error {
 	methods := run.methods()
 	var tasks []*reproduce.Task
@@ -71,7 +71,7 @@ func figure10(run *runner) error {
 					if err != nil {
 						return nil, fmt.Errorf("%s asked for %v: %w", g.name, d.rates, err)
 					}
-					// What was not proven to be the least is held against its bound.
+					// A cost that was not proven to be the least is replaced by its bound.
 					least := best.Bound
 					for k, m := range methods {
 						a, err := m.by(ctx, p)
@@ -143,7 +143,7 @@ func figure10(run *runner) error {
 	return nil
 }
 
-// sampleDecisions takes decisions of a session, evenly over it.
+// sampleDecisions returns at most run.sampled decisions, evenly spread over a session.
 func (run *runner) sampleDecisions(g *graph, seed uint64) ([]decision, error) {
 	s, err := newSession(g, seed)
 	if err != nil {

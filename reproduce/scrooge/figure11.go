@@ -11,10 +11,10 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published11 bounds what the program as written took, in ms, with 2 types and with 30 (§4.3).
+// published11 are upper bounds of the time of the program as written, in ms, with 2 types and with 30 (§4.3).
 var published11 = []float64{100, 130}
 
-// figure11 is how long allocations take, on this machine.
+// figure11 measures how long allocations take on this machine.
 func figure11(run *runner) error {
 	methods := run.methods()
 	worlds := []struct {
@@ -23,7 +23,7 @@ func figure11(run *runner) error {
 	}{{2, &testbedMarket}, {30, &wideMarket}}
 	var tasks []*reproduce.Task
 	for _, w := range worlds {
-		// One task, so that nothing else of it runs beside what is timed.
+		// One task, so that nothing else of it runs while times are measured.
 		tasks = append(tasks, run.AddTask(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
 			func(ctx context.Context, seed uint64) (any, error) {
 				out := make([][]float64, len(methods))

@@ -7,13 +7,13 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published12 is by how much the cost falls at most when the objective is relaxed from 400 to 1,000 ms, in per cent
-// (§4.3). Those of the last four are "respectively" theirs.
+// published12 is the largest fall of the cost when the objective is relaxed from 400 to 1,000 ms, in per cent (§4.3).
+// The last four are those that the text gives "respectively".
 var published12 = map[string]float64{
 	"traffic": 18.14, "face": 4.63, "tracker": 25.59, "pose": 39.20, "caption": 6.29, "audio": 4.87, "actdet": 12.54,
 }
 
-// figure12 is cost by objective.
+// figure12 shows the cost by objective.
 func figure12(run *runner) error {
 	tasks := make(map[string][]*reproduce.Task)
 	for i := range run.graphs {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published13 is what §4.3 and §4.4 say of the tightest and the loosest objective: the cost without spatial
-// multiplexing over that with it (of traffic a range; of the others ranges of savings), and the average throughput of a
+// published13 has what §4.3 and §4.4 say of the tightest and the loosest objective: the cost without spatial
+// multiplexing over that with it (a range for traffic, ranges of savings for the others), and the mean throughput of a
 // model with it.
 var published13 = map[string]struct {
 	model  string
@@ -20,7 +20,7 @@ var published13 = map[string]struct {
 	"tracker": {"mobilenet", [2]float64{1 / (1 - .2916), 1 / (1 - .3910)}, [2]float64{27.9, 38.2}},
 }
 
-// figure13 is what spatial multiplexing is worth.
+// figure13 shows the value of spatial multiplexing.
 func figure13(run *runner) error {
 	both := make(map[string][2][]*reproduce.Task)
 	for _, name := range nexusGraphs {
@@ -58,7 +58,7 @@ func figure13(run *runner) error {
 				x := reproduce.Ratios(reproduce.Each(without, cost), reproduce.Each(with, cost))
 				r := row("13a", "scrooge-single", "cost over scrooge's", "", at)
 				y := row("13b", "scrooge", "throughput of a machine with "+known.model, "items/s", at)
-				// The ranges of ratios are given without their objectives; they are taken to rise with them, as
+				// The paper gives ranges of ratios without their objectives. They are assumed to rise with them, as
 				// throughputs do.
 				switch k {
 				case 0:

@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published5 is what the paper's text says of Figure 5, by batch size and concurrency.
+// published5 has what the text says of Figure 5, by batch size and concurrency.
 var published5 = map[[2]int]float64{{1, 1}: 40.98, {8, 1}: 67.52, {8, 4}: 77.51}
 
-// figure5 is the modelled profile beside the points that the text names.
+// figure5 shows the modelled profile beside the points that the text names.
 func figure5(run *runner) error {
 	var ssd *model
 	for _, s := range run.graph("traffic").stages {

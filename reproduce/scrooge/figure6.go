@@ -9,8 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// contendersOf are the systems of Figures 6 to 9, by graph: Nexus with as many front-ends as the paper gave it; and both with
-// the head-room that a higher finish rate takes, Nexus with three more front-ends where they are what it lacks.
+// contendersOf returns the systems of Figures 6 to 9 for a graph. Nexus has as many front-ends as in the paper. Both
+// systems also run with the head-room that a higher finish rate needs; Nexus then has three more front-ends where these
+// are its bottleneck.
 func contendersOf(graph string) []contender {
 	out := []contender{scroogeDefault, withHeadroom(1), withHeadroom(1.4), withHeadroom(1.6)}
 	switch graph {
@@ -22,7 +23,7 @@ func contendersOf(graph string) []contender {
 	return append(out, nexus(1, 0), nexus(3, 0), nexus(4, 0), nexus(7, 1.4))
 }
 
-// nexus has so many front-ends, 0 for none, and plans for so many times the demand, 0 for itself.
+// nexus returns Nexus with so many front-ends, 0 for none, and the given head-room, 0 for its own.
 func nexus(frontends int, headroom float64) contender {
 	name := "nexus"
 	if frontends > 0 {
@@ -34,7 +35,7 @@ func nexus(frontends int, headroom float64) contender {
 	return contender{name: name, system: "nexus", frontends: frontends, headroom: headroom}
 }
 
-// shortName is the name that there is room for below a bar.
+// shortName returns a name that fits below a bar.
 func (e *contender) shortName() string {
 	s := e.system
 	if e.frontends > 0 {
@@ -46,29 +47,29 @@ func (e *contender) shortName() string {
 	return s
 }
 
-// scroogeDefault is the system as its paper describes it, allocated and placed by us. Which turn-off delay the paper's comparison
-// has is not said; its finish rates are those that it gives for 30 s.
+// scroogeDefault is the system as its paper describes it, with our allocation and placement. The paper does not give
+// the turn-off delay of its comparison. Its finish rates there are those of 30 s elsewhere.
 var scroogeDefault = contender{name: "scrooge", system: "scrooge", turnOff: 30 * time.Second}
 
-// withHeadroom is ours planned for so many times the demand: what a finish rate costs.
+// withHeadroom returns scroogeDefault planned for a multiple of the demand. It shows the cost of a higher finish rate.
 func withHeadroom(by float64) contender {
 	e := scroogeDefault
 	e.name, e.headroom = fmt.Sprintf("scrooge, head-room %v", by), by
 	return e
 }
 
-// published6 is what §4.2 says of a graph by number of front-ends: Nexus's cost over Scrooge's, and its finish rate;
-// and Scrooge's finish rate, in per cent.
+// published6 has what §4.2 says of a graph: Scrooge's finish rate in per cent, and by number of front-ends Nexus's cost
+// over Scrooge's and its finish rate.
 var published6 = map[string]struct {
 	ours  float64
-	nexus map[int][2]float64 // 0 for what is not given
+	nexus map[int][2]float64 // 0 for numbers that are not given
 }{
 	"traffic": {97.7, map[int][2]float64{0: {1.218, 86.3}}},
 	"face":    {98.2, map[int][2]float64{1: {0.456, 30.6}, 3: {0, 75.7}, 6: {1.319, 90.5}}},
 	"tracker": {0, map[int][2]float64{1: {0.740, 31.9}, 4: {1.160, 97.6}}},
 }
 
-// figure6 is what sessions cost and how many frames are in time.
+// figure6 shows the cost of sessions and the share of frames in time.
 func figure6(run *runner) error {
 	for _, name := range nexusGraphs {
 		g, contenders := run.graph(name), contendersOf(name)
@@ -89,7 +90,7 @@ func figure6(run *runner) error {
 				r, f := row("6", e.name, "cost over scrooge's", "", at), row("6", e.name, "finish rate", "%", at)
 				switch {
 				case e.headroom > 0:
-					// Ours: nothing was published.
+					// Head-room is ours: nothing was published.
 				case e.system == "nexus":
 					if p := known.nexus[e.frontends]; p[0] > 0 {
 						r = r.WithPublished(p[0], "§4.2, Figure 6")
@@ -132,10 +133,10 @@ func figure6(run *runner) error {
 	return nil
 }
 
-// smoothSeconds is over how many seconds the lines of Figures 7 to 9 are drawn as means.
+// smoothSeconds is the span over which the lines of Figures 7 to 9 are averaged.
 const smoothSeconds = 5
 
-// overTime draws a session of a graph second by second (Figures 7 to 9).
+// overTime returns the figure that draws a session of a graph second by second (Figures 7 to 9).
 func overTime(figure, name string) func(*runner) error {
 	return func(run *runner) error {
 		g, contenders := run.graph(name), contendersOf(name)
@@ -154,7 +155,7 @@ func overTime(figure, name string) func(*runner) error {
 						rates.Lines = append(rates.Lines, smoothedLine(g.stages[s].name, first.begun[s], nil))
 					}
 				}
-				if e.headroom == 0 { // as the paper has them: more lines cannot be told apart
+				if e.headroom == 0 { // as in the paper: more lines could not be told apart
 					cost.Lines = append(cost.Lines, smoothedLine(e.shortName(), first.cost, nil))
 					finish.Lines = append(finish.Lines, smoothedLine(e.shortName(), first.inTime, first.sent))
 				}
@@ -175,13 +176,13 @@ func overTime(figure, name string) func(*runner) error {
 	}
 }
 
-// smoothedLine is means over some seconds; of a share in per cent, where of is not nil.
+// smoothedLine draws means of y over smoothSeconds. With of it draws y as a share of it, in per cent.
 func smoothedLine(name string, y, of []float64) plot.Line {
 	out := plot.Line{Name: name}
 	for k := 0; k+smoothSeconds <= len(y); k += smoothSeconds {
 		v := reproduce.Sum(y[k:k+smoothSeconds]) / smoothSeconds
 		if of != nil {
-			// not a number, and a gap, where nothing was sent
+			// NaN, and so a gap, where nothing was sent
 			v = 100 * reproduce.Sum(y[k:k+smoothSeconds]) / reproduce.Sum(of[k:k+smoothSeconds])
 		}
 		out.X, out.Y = append(out.X, float64(k)), append(out.Y, v)

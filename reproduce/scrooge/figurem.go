@@ -4,7 +4,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// allocationContenders are the ways to allocate and place, in the running system (ours): what exact allocation is worth there.
+// allocationContenders are the ways to allocate and place in the running system. They show the value of exact
+// allocation there (ours).
 var allocationContenders = []contender{
 	scroogeDefault,
 	{name: "scrooge-written", system: "scrooge-written", turnOff: scroogeDefault.turnOff},
@@ -20,9 +21,9 @@ var allocationContenders = []contender{
 	{name: "scrooge-single", system: "scrooge-single", turnOff: scroogeDefault.turnOff},
 }
 
-// figureM is sessions by way of allocation.
+// figureM compares sessions by way of allocation.
 func figureM(run *runner) error {
-	// the graph whose allocations differ most (Figure 10); HiGHS takes a minute for a session
+	// Only the graph whose allocations differ most (Figure 10): HiGHS takes a minute for a session.
 	for _, name := range []string{"traffic"} {
 		g := run.graph(name)
 		var tasks []*reproduce.Task

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figures in the order of the paper, with what each wants.
+// figures lists them in the order of the paper.
 var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
@@ -54,7 +54,7 @@ var figures = []reproduce.Experiment[*runner]{
 	},
 }
 
-// Paper is the paper's experiments.
+// Paper returns the experiments of Scrooge.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "scrooge", Title: "Scrooge: A Cost-Effective Deep Learning Inference System (SoCC 2021)",
@@ -73,7 +73,7 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	return run.runFigures(ctx)
 }
 
-// runFigures has all that is asked for done.
+// runFigures runs the figures of the request.
 func (run *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
 	if err := reproduce.Prepare(run, figures, run.Figures); err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Modelled profiles say what the paper's text says of measured ones.
+// Modelled profiles have the numbers that the paper's text gives for measured ones.
 func TestProfilesAgainstTheText(t *testing.T) {
 	all, err := models()
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// sessionCost is what the allocations of a session come to.
+// sessionCost summarises the allocations of a session.
 type sessionCost struct {
-	cost     float64   // mean $/h, each machine counted by the part of it that is used
-	rates    []float64 // by stage: items/s that a machine in use carries
-	bound    float64   // mean $/h of the bound
-	reserved []float64 // by stage: mean machines in use
+	cost     float64   // mean $/h; partly used machines count in part
+	rates    []float64 // by stage: items/s of a machine in use
+	bound    float64   // mean bound, $/h
+	reserved []float64 // by stage: mean number of machines in use
 }
 
-// costTask allocates, exactly, for every decision of sessions of a graph: with an objective, with or without spatial
+// costTask adds a task that allocates exactly for every decision of sessions of a graph. single means without spatial
 // multiplexing.
 func (run *runner) costTask(g *graph, objective time.Duration, single bool) *reproduce.Task {
 	key := fmt.Sprintf("sessions of %s, %v", g.name, objective)

@@ -14,26 +14,26 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// contender is a system in an experiment.
+// contender is a system with its options, as one of those that a figure compares.
 type contender struct {
 	name, system string
-	frontends    int           // of Nexus; 0 means its own
-	turnOff      time.Duration // how long instances stay that a plan has dropped; Nexus has none
-	headroom     float64       // the factor on the demand; 0 leaves the system's own
-	within       float64       // the part of the objective that is planned with; 0 leaves the system's own
+	frontends    int           // of Nexus; 0 means its own number
+	turnOff      time.Duration // how long dropped instances stay loaded; Nexus has none
+	headroom     float64       // factor on the demand; 0 means the system's own
+	within       float64       // part of the objective to plan with; 0 means the system's own
 }
 
-// planDelay is how long a plan takes from question to answer: about what the paper's allocation does (§4.3).
+// planDelay is the simulated time of planning: about that of the paper's allocation (§4.3).
 const planDelay = 100 * ms
 
-// sessionRun is what a system made of a session.
+// sessionRun is the result of a contender on a session.
 type sessionRun struct {
 	timeline
-	bound float64 // mean $/h that no allocation for what was asked is below: the fractional program's
+	bound float64 // mean $/h of the fractional program, below which no allocation is
 	plans int
 }
 
-// simulationTask has a system serve sessions of a graph.
+// simulationTask adds a task that runs a contender on sessions of a graph, with every seed.
 func (run *runner) simulationTask(e contender, g *graph) *reproduce.Task {
 	return run.AddTask(g.name+" by "+e.name, int(g.low+g.high), run.Seeds,
 		func(ctx context.Context, seed uint64) (any, error) {
@@ -81,9 +81,8 @@ func (run *runner) simulate(ctx context.Context, e contender, s *session, seed u
 	return &sessionRun{timeline: k.timeline, plans: len(r.Plans), bound: s.boundCost(run.span)}, nil
 }
 
-// boundCost is what no allocation for what is asked of the graph is below, in the mean over the seconds of a session, in
-// $/h: the cost of the fractional program, in which machines are paid by the part of them that is used and nothing
-// takes time to start.
+// boundCost returns a lower bound of the mean cost of a session's first part, in $/h: the cost of the fractional
+// program, in which a machine costs as much as is used of it and starting takes no time.
 func (s *session) boundCost(span time.Duration) (mean float64) {
 	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
 		if asked := s.stageRates(t); asked[0] > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Every figure, from a few seconds of sessions and a few decisions, comes to rows that are numbers and to charts that
-// can be drawn. What a figure says depends neither on which others are asked for nor on what runs at once.
+// Every figure, with short sessions and few decisions, gives rows that are numbers and charts that can be drawn. The
+// rows of a figure depend neither on the other figures that run nor on parallelism.
 func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -64,8 +64,8 @@ func TestEveryFigure(t *testing.T) {
 	}
 }
 
-// The paper's relations hold: relaxed objectives cost no more, one batch at a time costs more, by about as much as
-// published, and what 12 clients ask takes about the 16 accelerators.
+// The paper's relations hold: relaxed objectives cost no more, and one batch at a time costs more, by about as much as
+// published. The load of 12 clients needs about the 16 accelerators.
 func TestAllocationsAgainstTheText(t *testing.T) {
 	all, err := graphs()
 	if err != nil {
@@ -96,8 +96,8 @@ func TestAllocationsAgainstTheText(t *testing.T) {
 	}
 }
 
-// A session is the same for a seed, its frames are those that its clients send while they are there, and content stays
-// between what its edges say.
+// A seed determines a session. Its frames are those of clients that are present. Content stays between the limits of
+// edges.
 func TestSessions(t *testing.T) {
 	all, err := graphs()
 	if err != nil {

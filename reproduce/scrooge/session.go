@@ -12,19 +12,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Of a session (§4.2).
+// A session (§4.2): the number of clients, and its length.
 const (
 	clients = 12
 	span    = 1000 * time.Second
-	// usualLevel is how much is going on in the mean over the kinds of videos: what graphs are configured with.
+	// usualLevel is the mean level of content over the kinds of videos. Graphs are configured with it.
 	usualLevel = 0.444
 )
 
-// video is a kind of content: how much is going on, from 0 to 1.
+// video is a kind of content, with levels from 0 to 1.
 type video struct {
 	name          string
 	least, most   float64
-	scene, change time.Duration // how long it stays at a level in the mean, and how long it takes to the next
+	scene, change time.Duration // mean time at a level, and time of the change to the next
 }
 
 func videos() ([]video, error) {
@@ -45,19 +45,19 @@ func videos() ([]video, error) {
 
 func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
 
-// client sends frames at a constant rate while it stays.
+// client sends frames at a constant rate from From to Until.
 type client struct {
 	workload.Client
 	scenes []scene
 }
 
-// scene is a level that a client's video has reached at a time, where it stays until the next begins.
+// scene is a level of a client's video. It lasts until the next scene begins.
 type scene struct {
-	begins, reached serving.Time // the change to the level begins, and is over
+	begins, reached serving.Time // beginning and end of the change to the level
 	level           float64
 }
 
-// level is how much is going on at a time.
+// level returns the level of content at time t.
 func (c *client) level(t serving.Time) float64 {
 	at, _ := slices.BinarySearchFunc(c.scenes, t, func(s scene, t serving.Time) int {
 		return cmp.Compare(s.begins, t+1)
@@ -70,13 +70,13 @@ func (c *client) level(t serving.Time) float64 {
 	return before + (s.level-before)*part
 }
 
-// session is who sends what to a graph, when.
+// session is the clients that use a graph over time.
 type session struct {
 	graph   *graph
 	clients []client
 }
 
-// newSession draws a session: clients join and leave at random times, with rates between the graph's.
+// newSession draws a session: clients join and leave at random times, with random rates within the graph's bounds.
 func newSession(g *graph, seed uint64) (*session, error) {
 	kinds, err := videos()
 	if err != nil {
@@ -98,7 +98,7 @@ func newSession(g *graph, seed uint64) (*session, error) {
 	return s, nil
 }
 
-// drawScenes draws the scenes of a video between two times. Their lengths are exponential.
+// drawScenes draws the scenes of a video between two times. They last for exponential times.
 func (v *video) drawScenes(from, to serving.Time, rng *rand.Rand) (out []scene) {
 	level := func() float64 { return v.least + (v.most-v.least)*rng.Float64() }
 	out = append(out, scene{begins: from, reached: from, level: level()})
@@ -111,7 +111,7 @@ func (v *video) drawScenes(from, to serving.Time, rng *rand.Rand) (out []scene) 
 	return out
 }
 
-// frames are what all clients send.
+// frames returns the arrivals of all clients.
 func (s *session) frames() workload.Source {
 	var all []workload.Source
 	for i := range s.clients {
@@ -125,7 +125,7 @@ func (s *session) frames() workload.Source {
 	return workload.Merge(all...)
 }
 
-// workloadClients are the clients', in the order of their joining.
+// workloadClients returns the clients in the order in which they join.
 func (s *session) workloadClients() []workload.Client {
 	var out []workload.Client
 	for i := range s.clients {
@@ -135,8 +135,7 @@ func (s *session) workloadClients() []workload.Client {
 	return out
 }
 
-// stageRates is what reaches every stage of the graph at a time, in items/s. Edges of a join bring the same items: the most
-// counts.
+// stageRates returns the rates that reach the stages of the graph at time t, in items/s.
 func (s *session) stageRates(t serving.Time) []float64 {
 	out := make([]float64, len(s.graph.stages))
 	for i := range s.clients {
@@ -151,7 +150,8 @@ func (s *session) stageRates(t serving.Time) []float64 {
 	return out
 }
 
-// stageRates is what reaches every stage of frames at a rate while so much is going on, in items/s.
+// stageRates returns the rates that reach the stages when frames come at rate and content has the given level, in
+// items/s. Edges into a join bring the same items, so the largest counts.
 func (g *graph) stageRates(rate, level float64) []float64 {
 	out := make([]float64, len(g.stages))
 	out[0] = rate
@@ -163,17 +163,17 @@ func (g *graph) stageRates(rate, level float64) []float64 {
 	return out
 }
 
-// replanChange that call for an allocation: a client joins or leaves, or content changes what a stage is asked by at least a
-// quarter (§3.4).
+// replanChange is the relative change of a stage's rate that needs a new allocation (§3.4). So does a client that joins
+// or leaves.
 const replanChange = 0.25
 
-// decision is what an allocation is made for, and for how long it is in force.
+// decision is a demand that needs an allocation, and how long that allocation is in force.
 type decision struct {
 	rates    []float64 // items/s by stage
 	duration time.Duration
 }
 
-// decisions are those of the session, as a grid of seconds sees it.
+// decisions returns the decisions of the session, on a grid of seconds.
 func (s *session) decisions() (out []decision) {
 	var last []float64
 	present := -1

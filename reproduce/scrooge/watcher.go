@@ -10,19 +10,19 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// timeline is what a run looks like second by second.
+// timeline is a run second by second.
 type timeline struct {
-	sent, inTime []float64   // frames by the second in which they were sent
-	cost         []float64   // $/h of the machines rented, in the mean over the second
-	begun        [][]float64 // by stage: items/s of which a batch began
+	sent, inTime []float64   // frames, by the second in which they were sent
+	cost         []float64   // mean $/h of rented machines
+	begun        [][]float64 // by stage, then by second: items whose batch began
 }
 
-// watcher sees of a run which machines are rented.
+// watcher observes a run: which machines are rented.
 type watcher struct {
 	timeline
 	spec   *serving.Spec
 	on     map[serving.InstanceID]serving.WorkerID
-	by     []int // instances by worker
+	by     []int // number of instances by worker
 	hourly float64
 	now    serving.Time
 }
@@ -36,8 +36,8 @@ func newWatcher(spec *serving.Spec, seconds int) *watcher {
 	return w
 }
 
-// onStep takes a step of the engine. A machine is rented while an instance is on it, be it that it loads or is kept
-// warm.
+// onStep observes a step of the engine. A machine is rented while any instance is on it, also one that loads or is
+// kept.
 func (w *watcher) onStep(now serving.Time, _ []engine.Input, out []engine.Decision) {
 	w.charge(now)
 	for k := range out {
@@ -66,7 +66,7 @@ func (w *watcher) price(x serving.WorkerID) float64 {
 	return w.spec.DeviceTypes[w.spec.Workers[x].DeviceType].PricePerHour
 }
 
-// charge counts what has been rented until now.
+// charge adds the cost until now.
 func (w *watcher) charge(now serving.Time) {
 	for w.now < now {
 		at := int(w.now.Seconds())
@@ -78,7 +78,7 @@ func (w *watcher) charge(now serving.Time) {
 	}
 }
 
-// onOutcome takes how a frame ended.
+// onOutcome observes how a frame ended.
 func (w *watcher) onOutcome(o *report.Outcome) {
 	at := min(int(o.Arrived.Seconds()), len(w.sent)-1)
 	w.sent[at]++
@@ -87,10 +87,11 @@ func (w *watcher) onOutcome(o *report.Outcome) {
 	}
 }
 
-// finishRate is the share of the frames that met the objective, in per cent; by second, or of all.
+// finishRate returns the share of the frames that met the objective, in per cent.
 func (s *timeline) finishRate() float64 { return 100 * reproduce.Sum(s.inTime) / reproduce.Sum(s.sent) }
 
-// secondsWithFinish with at least so many per cent of their frames in time, in per cent of those in which frames were sent.
+// secondsWithFinish returns the share of the seconds with frames in which at least least per cent of them were in time,
+// in per cent.
 func (s *timeline) secondsWithFinish(least float64) float64 {
 	good, all := 0, 0
 	for k, sent := range s.sent {
@@ -104,5 +105,5 @@ func (s *timeline) secondsWithFinish(least float64) float64 {
 	return 100 * float64(good) / float64(max(all, 1))
 }
 
-// mean cost in $/h.
+// mean returns the mean cost in $/h.
 func (s *timeline) mean() float64 { return reproduce.Sum(s.cost) / float64(len(s.cost)) }
