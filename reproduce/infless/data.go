@@ -77,7 +77,8 @@ const (
 
 // points returns the latencies as measurements of variant v. A batch just above the largest that runs on a size gets a
 // latency that no objective allows, so that it is never planned.
-func (m latencyTable) points(v serving.VariantID, device func(instanceSize) serving.DeviceTypeID) (out []serving.LatencyPoint) {
+func (m latencyTable) points(v serving.VariantID,
+	device func(instanceSize) serving.DeviceTypeID) (out []serving.LatencyPoint) {
 	for p, batches := range m {
 		top := 0
 		add := func(b int, t time.Duration) {

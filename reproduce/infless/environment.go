@@ -64,7 +64,8 @@ func newEnvironment(functions []function, servers int) (*experiment.Environment,
 		spec.Stages = append(spec.Stages, serving.Stage{
 			Name: name, App: serving.AppID(a), Variants: []serving.VariantID{variant},
 		})
-		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: stage, Accuracy: 1, MaxBatch: maxBatch})
+		spec.Variants = append(spec.Variants, serving.Variant{Name: name, Stage: stage, Accuracy: 1,
+			MaxBatch: maxBatch})
 		points := all[f.model].points(variant, func(p instanceSize) serving.DeviceTypeID { return devices[p] })
 		if len(points) == 0 {
 			return nil, fmt.Errorf("infless: nothing is carried of function %q", f.model)

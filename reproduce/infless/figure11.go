@@ -28,90 +28,36 @@ var stressSystems = []string{
 	"infless-op1.5", "infless-op2", "infless-release", "infless-balanced", "infless-dense",
 }
 
-// scenarios are the applications with equal loads of all functions, and OSVT with the loads of the authors' own stress
-// run: peaks of 200, 600 and 400 queries/s for ssd, mobilenet and resnet-50.
-var scenarios = []struct {
+// scenario is an application with the loads of its functions: equal ones, or in proportion to shares.
+type scenario struct {
 	name, mix string
 	functions []function
-	shares    []float64
-}{{"OSVT", "equal", osvt, nil}, {"OSVT", "1:3:2", osvt, []float64{1, 3, 2}}, {"Q&A", "equal", qa, nil}}
+	shares    []float64 // nil for equal loads
+}
+
+// scenarios are the applications with equal loads of all functions, and OSVT with the loads of the authors' own stress
+// run: peaks of 200, 600 and 400 queries/s for ssd, mobilenet and resnet-50.
+var scenarios = []scenario{{"OSVT", "equal", osvt, nil}, {"OSVT", "1:3:2", osvt, []float64{1, 3, 2}},
+	{"Q&A", "equal", qa, nil}}
 
 // figure11 finds the highest constant load that the cluster carries.
 func figure11(run *runner) error {
-	tasks := make(map[[3]string]*reproduce.Task)
+	tasks := make(map[[3]string]*reproduce.Task) // by application, loads and system
 	for _, s := range scenarios {
 		for _, system := range stressSystems {
-			tasks[[3]string{s.name, s.mix, system}] = run.AddTask("stress of "+s.name+", "+s.mix+", by "+system, 10,
-				run.Seeds,
+			key := "stress of " + s.name + ", " + s.mix + ", by " + system
+			tasks[[3]string{s.name, s.mix, system}] = run.AddTask(key, 10, run.Seeds,
 				func(ctx context.Context, seed uint64) (any, error) {
-					w, err := newEnvironment(s.functions, servers)
-					if err != nil {
-						return nil, err
-					}
-					w.Solver = run.Solver
-					p, err := newPlanningSystem(w, system)
-					if err != nil {
-						return nil, err
-					}
-					p.mix = s.shares
-					out := capacity{planned: p.maxPlanned(ctx)}
-					if out.planned == 0 {
-						return out, nil
-					}
-					if out.bound, err = p.bound(ctx, out.planned); err != nil {
-						return nil, err
-					}
-					out.inTime, err = p.maxInTime(ctx, out.planned, seed)
-					return out, err
+					return run.stress(ctx, s, system, seed)
 				})
 		}
 	}
 	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, s := range scenarios {
-			each := func(system string, of func(capacity) float64) (out []float64) {
-				for _, d := range tasks[[3]string{s.name, s.mix, system}].Results {
-					out = append(out, of(d.(capacity)))
-				}
-				return out
-			}
-			planned := func(x capacity) float64 { return x.planned }
-			inTime := func(x capacity) float64 { return x.inTime }
-			at := reproduce.Setting("application", s.name, "loads", s.mix)
-			bar := plot.Line{Name: "planned"}
-			bound := plot.Line{Name: "bound", Faint: true}
-			for _, system := range stressSystems {
-				r := row("11", system, "highest load planned", "queries/s", at)
-				if p, ok := published11[s.name][system]; ok {
-					r = r.WithPublished(p, "Figure 11, plotting code")
-				}
-				o.AddRow(r, each(system, planned)...)
-				o.AddRow(row("11", system, "of which a linear program allows", "queries/s", at),
-					each(system, func(x capacity) float64 {
-						return x.bound
-					})...)
-				o.AddRow(row("11", system, "served in time", "queries/s", at), each(system, inTime)...)
-				bar.Y = append(bar.Y, each(system, planned)[0])
-				bound.Y = append(bound.Y, each(system, func(x capacity) float64 { return x.bound })[0])
-			}
-			for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
-				for _, base := range []string{"openfaas+", "batch"} {
-					for _, y := range []struct {
-						name string
-						of   func(capacity) float64
-					}{{"planned", planned}, {"served in time", inTime}} {
-						ratio := ratiosOrZero(each(system, y.of), each(base, y.of))
-						r := row("11", system, y.name+" over "+base, "", at)
-						if system == "infless" && y.name == "planned" {
-							r = r.WithPublished(published11[s.name][system]/published11[s.name][base],
-								"Figure 11, plotting code")
-
-						}
-						o.AddRow(r, ratio...)
-					}
-				}
-			}
-			panels = append(panels, reproduce.Bars(s.name+", loads "+s.mix+" (queries/s)", stressSystems, bar, bound))
+			panels = append(panels, addScenario11(o, s, func(system string) *reproduce.Task {
+				return tasks[[3]string{s.name, s.mix, system}]
+			}))
 		}
 		addChart(o, "11", "11: the highest load that 8 servers carry", 1, panels...)
 		o.Notes = append(o.Notes,
@@ -125,6 +71,67 @@ func figure11(run *runner) error {
 		return nil
 	})
 	return nil
+}
+
+// stress finds the capacity of the cluster under a system.
+func (run *runner) stress(ctx context.Context, s scenario, system string, seed uint64) (capacity, error) {
+	w, err := newEnvironment(s.functions, servers)
+	if err != nil {
+		return capacity{}, err
+	}
+	w.Solver = run.Solver
+	p, err := newPlanningSystem(w, system)
+	if err != nil {
+		return capacity{}, err
+	}
+	p.mix = s.shares
+	out := capacity{planned: p.maxPlanned(ctx)}
+	if out.planned == 0 {
+		return out, nil
+	}
+	if out.bound, err = p.bound(ctx, out.planned); err != nil {
+		return capacity{}, err
+	}
+	out.inTime, err = p.maxInTime(ctx, out.planned, seed)
+	return out, err
+}
+
+// addScenario11 adds the rows of one scenario and returns its panel. task returns the task of a system.
+func addScenario11(o *reproduce.Outcome, s scenario, task func(system string) *reproduce.Task) plot.Panel {
+	planned := func(system string) []float64 {
+		return reproduce.Each(task(system), func(x capacity) float64 { return x.planned })
+	}
+	bound := func(system string) []float64 {
+		return reproduce.Each(task(system), func(x capacity) float64 { return x.bound })
+	}
+	inTime := func(system string) []float64 {
+		return reproduce.Each(task(system), func(x capacity) float64 { return x.inTime })
+	}
+	setting := reproduce.Setting("application", s.name, "loads", s.mix)
+	plannedLine, boundLine := plot.Line{Name: "planned"}, plot.Line{Name: "bound", Faint: true}
+	for _, system := range stressSystems {
+		r := row("11", system, "highest load planned", "queries/s", setting)
+		if p, ok := published11[s.name][system]; ok {
+			r = r.WithPublished(p, "Figure 11, plotting code")
+		}
+		o.AddRow(r, planned(system)...)
+		o.AddRow(row("11", system, "of which a linear program allows", "queries/s", setting), bound(system)...)
+		o.AddRow(row("11", system, "served in time", "queries/s", setting), inTime(system)...)
+		plannedLine.Y = append(plannedLine.Y, planned(system)[0])
+		boundLine.Y = append(boundLine.Y, bound(system)[0])
+	}
+	for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
+		for _, base := range []string{"openfaas+", "batch"} {
+			r := row("11", system, "planned over "+base, "", setting)
+			if system == "infless" {
+				r = r.WithPublished(published11[s.name][system]/published11[s.name][base], "Figure 11, plotting code")
+			}
+			o.AddRow(r, ratiosOrZero(planned(system), planned(base))...)
+			o.AddRow(row("11", system, "served in time over "+base, "", setting),
+				ratiosOrZero(inTime(system), inTime(base))...)
+		}
+	}
+	return reproduce.Bars(s.name+", loads "+s.mix+" (queries/s)", stressSystems, plannedLine, boundLine)
 }
 
 // ratiosOrZero returns a[i]/b[i], 0 where b[i] is 0.

@@ -29,77 +29,101 @@ func figure12a(run *runner) error {
 	tasks := run.traceTasks(contenders)
 	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
-		// by application, contender, trace and seed
-		got := make([][][][]float64, len(applications))
+		got := make(efficiencies, len(applications))
 		for a, app := range applications {
-			got[a] = make([][][]float64, len(contenders))
-			lines := make([]plot.Line, len(contenders), len(contenders)+1)
-			bound := plot.Line{Name: "allowed", Faint: true}
-			for t, trace := range traceNames {
-				at := reproduce.Setting("application", app.name, "trace", trace)
-				for e, x := range contenders {
-					eff := reproduce.Each(tasks[a][e][t], (*traceRun).efficiency)
-					may := reproduce.Each(tasks[a][e][t], func(f *traceRun) float64 { return f.bound })
-					got[a][e] = append(got[a][e], eff)
-					o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", at), reproduce.Scaled(eff, 1000)...)
-					o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at),
-						reproduce.Scaled(may, 1000)...)
-					lines[e].Name = x.name
-					lines[e].Y = append(lines[e].Y, 1000*reproduce.Mean(eff))
-					if x.name == "infless" {
-						bound.Y = append(bound.Y, 1000*reproduce.Mean(may))
-					}
-				}
-			}
-			panels = append(panels, reproduce.Bars(app.name+" (queries in time for a TFLOP)", traceNames,
-				append(lines, bound)...))
+			var panel plot.Panel
+			got[a], panel = addEfficiencies12(o, app.name, tasks[a])
+			panels = append(panels, panel)
 		}
 		for t, trace := range traceNames {
-			at := reproduce.Setting("application", "mean of both", "trace", trace)
-			for e, x := range contenders {
-				// mean over applications, each relative to INFless under the bursty trace
-				norm := make([]float64, run.Seeds)
-				for a := range applications {
-					for s := range norm {
-						norm[s] += got[a][e][t][s] / got[a][inflessIndex][burstyIndex][s] / float64(len(applications))
-					}
-				}
-				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", at)
+			setting := reproduce.Setting("application", "mean of both", "trace", trace)
+			for c, x := range contenders {
+				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", setting)
 				if p, ok := published12a[x.name]; ok {
 					r = r.WithPublished(p[t], "Figure 12a, plotting code")
 				}
-				o.AddRow(r, norm...)
+				o.AddRow(r, got.relative(c, t)...)
 			}
 			for b, base := range contenders[:inflessIndex] {
-				for e, x := range contenders[inflessIndex:] {
-					ratio := make([]float64, run.Seeds)
-					for a := range applications {
-						for s, r := range ratiosOrZero(got[a][inflessIndex+e][t], got[a][b][t]) {
-							ratio[s] += r / float64(len(applications))
-						}
-					}
-					r := row("12a", x.name, "over "+base.name, "x", at)
+				for k, x := range contenders[inflessIndex:] {
+					r := row("12a", x.name, "over "+base.name, "x", setting)
 					if p, ok := ratios12a[base.name]; ok && x.name == "infless" {
 						r = r.WithPublished(p[t], "§5.2")
 					}
-					o.AddRow(r, ratio...)
+					o.AddRow(r, got.over(inflessIndex+k, b, t)...)
 				}
 			}
 		}
 		addChart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
-		o.Notes = append(o.Notes,
-			"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every "+
-				"function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A "+
-				"thread weighs 64 GFLOP/s and a per cent of an accelerator 142. INFless plans with execution times a "+
-				"tenth longer than measured (§3.3). A start takes one second and one for 50 MB of the model, 1.2 to "+
-				"3 s, which is assumed. OpenFaaS+ and BATCH keep instances that a fallen load needs no more for 300 "+
-				"s, INFless for 10 s. BATCH takes the parts that serve most for their weights, which have no "+
-				"accelerator; in the authors' own runs it had 50 % everywhere, as \"batch on 50 %\".",
-			"Figure 12a: a linear program with as many resources as it wants serves every function with the "+
-				"configuration that serves most for them, in instances that may be cut to any size.")
+		o.Notes = append(o.Notes, notes12a...)
 		return nil
 	})
 	return nil
+}
+
+var notes12a = []string{
+	"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every " +
+		"function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A " +
+		"thread weighs 64 GFLOP/s and a per cent of an accelerator 142. INFless plans with execution times a " +
+		"tenth longer than measured (§3.3). A start takes one second and one for 50 MB of the model, 1.2 to " +
+		"3 s, which is assumed. OpenFaaS+ and BATCH keep instances that a fallen load needs no more for 300 " +
+		"s, INFless for 10 s. BATCH takes the parts that serve most for their weights, which have no " +
+		"accelerator; in the authors' own runs it had 50 % everywhere, as \"batch on 50 %\".",
+	"Figure 12a: a linear program with as many resources as it wants serves every function with the " +
+		"configuration that serves most for them, in instances that may be cut to any size.",
+}
+
+// efficiencies are queries in time for occupied resources, by application, contender, trace and seed.
+type efficiencies [][][][]float64
+
+// relative returns the efficiency of a contender along a trace, relative to that of INFless along the bursty trace: the
+// mean over applications, by seed.
+func (e efficiencies) relative(contender, trace int) []float64 {
+	out := make([]float64, len(e[0][contender][trace]))
+	for a := range e {
+		for s := range out {
+			out[s] += e[a][contender][trace][s] / e[a][inflessIndex][burstyIndex][s] / float64(len(e))
+		}
+	}
+	return out
+}
+
+// over returns the efficiency of a contender relative to that of a base along a trace: the mean over applications, by
+// seed.
+func (e efficiencies) over(contender, base, trace int) []float64 {
+	out := make([]float64, len(e[0][contender][trace]))
+	for a := range e {
+		for s, r := range ratiosOrZero(e[a][contender][trace], e[a][base][trace]) {
+			out[s] += r / float64(len(e))
+		}
+	}
+	return out
+}
+
+// addEfficiencies12 adds the rows of an application. tasks are by contender and trace, as the efficiencies that it
+// returns.
+func addEfficiencies12(o *reproduce.Outcome, application string, tasks [][]*reproduce.Task) ([][][]float64,
+	plot.Panel) {
+	out := make([][][]float64, len(contenders))
+	lines := make([]plot.Line, len(contenders), len(contenders)+1)
+	bound := plot.Line{Name: "allowed", Faint: true}
+	for t, trace := range traceNames {
+		setting := reproduce.Setting("application", application, "trace", trace)
+		for c, x := range contenders {
+			reached := reproduce.Each(tasks[c][t], (*traceRun).efficiency)
+			allowed := reproduce.Each(tasks[c][t], func(f *traceRun) float64 { return f.bound })
+			out[c] = append(out[c], reached)
+			o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", setting), reproduce.Scaled(reached, 1000)...)
+			o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", setting),
+				reproduce.Scaled(allowed, 1000)...)
+			lines[c].Name = x.name
+			lines[c].Y = append(lines[c].Y, 1000*reproduce.Mean(reached))
+			if x.name == "infless" {
+				bound.Y = append(bound.Y, 1000*reproduce.Mean(allowed))
+			}
+		}
+	}
+	return out, reproduce.Bars(application+" (queries in time for a TFLOP)", traceNames, append(lines, bound)...)
 }
 
 // traceTasks adds the simulations of all applications and traces. The result is by application, contender and trace.
@@ -149,17 +173,14 @@ func figure12b(run *runner) error {
 			for e, name := range names {
 				t := tasks[k][e]
 				eff := reproduce.Each(t, (*traceRun).efficiency)
+				allowed := reproduce.Each(t, func(f *traceRun) float64 { return f.bound })
 				r := row("12b", name, efficiencyRow, "1/TFLOP", at)
 				if p, ok := published12b[name]; ok {
 					r = r.WithPublished(1000*p[k], "Figure 12b, plotting code")
 				}
 				o.AddRow(r, reproduce.Scaled(eff, 1000)...)
 				o.AddRow(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
-					reproduce.Scaled(reproduce.Each(t, func(f *traceRun) float64 {
-						return f.bound
-					}),
-
-						1000)...)
+					reproduce.Scaled(allowed, 1000)...)
 				o.AddRow(row("12b", name, "violations", "%", at), reproduce.Each(t, (*traceRun).violations)...)
 				if e >= 2 {
 					r := row("12b", name, "over batch", "x", at)

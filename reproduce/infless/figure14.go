@@ -46,13 +46,11 @@ func figure14(run *runner) error {
 				reproduce.Each(tasks[e], func(f *traceRun) float64 {
 					return f.threads
 				}),
-
 				1/(float64(run.steps)*stepSpan.Seconds()))...)
 			o.AddRow(row("14", name, "of accelerator time", "accelerators", nil),
 				reproduce.Scaled(reproduce.Each(tasks[e], func(f *traceRun) float64 {
 					return f.percent
 				}),
-
 					0.01/(float64(run.steps)*stepSpan.Seconds()))...)
 			lines = append(lines, plot.Line{
 				Name: name, X: demand.X, Y: reproduce.Scaled(tasks[e].Results[0].(*traceRun).occupied, 0.001),

@@ -37,21 +37,17 @@ func figure17(run *runner) error {
 	for _, system := range names {
 		var byCount []*reproduce.Task
 		for _, n := range counts {
-			byCount = append(byCount, run.AddTask(fmt.Sprintf("fragments of %d instances by %s", n, system), 1+n/1000, 1,
-				func(ctx context.Context, _ uint64) (any, error) {
-					p, err := largeCluster(system)
-					if err != nil {
-						return nil, err
-					}
-					out, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
-					f := fragments{}
-					_, f.left, f.servers = p.resources(out)
-					for _, r := range rates {
-						f.served += r
-					}
-					f.instances = len(out.Instances)
-					return f, nil
-				}))
+			key := fmt.Sprintf("fragments of %d instances by %s", n, system)
+			byCount = append(byCount, run.AddTask(key, 1+n/1000, 1, func(ctx context.Context, _ uint64) (any, error) {
+				p, err := largeCluster(system)
+				if err != nil {
+					return nil, err
+				}
+				out, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
+				f := fragments{served: reproduce.Sum(rates), instances: len(out.Instances)}
+				_, f.left, f.servers = p.resources(out)
+				return f, nil
+			}))
 		}
 		tasks = append(tasks, byCount)
 	}
@@ -63,14 +59,14 @@ func figure17(run *runner) error {
 		for c, n := range counts {
 			for k, system := range names {
 				f := tasks[k][c].Results[0].(fragments)
-				r := row("17", system, "left over of active servers", "%", reproduce.Setting("instances", n))
+				setting := reproduce.Setting("instances", n)
+				r := row("17", system, "left over of active servers", "%", setting)
 				if p := published17[system]; p != nil {
 					r = r.WithPublished(100*p[c], "Figure 17b, plotting data; the text says as low as 15 %")
 				}
 				o.AddRow(r, 100*f.left)
-				o.AddRow(row("17", system, "served for an active server", "queries/s", reproduce.Setting("instances", n)),
-					f.served/f.servers)
-				o.AddRow(row("17", system, "instances", "", reproduce.Setting("instances", n)), float64(f.instances))
+				o.AddRow(row("17", system, "served for an active server", "queries/s", setting), f.served/f.servers)
+				o.AddRow(row("17", system, "instances", "", setting), float64(f.instances))
 				lines[k].X, lines[k].Y = append(lines[k].X, float64(n)), append(lines[k].Y, 100*f.left)
 			}
 		}
@@ -100,41 +96,29 @@ var published17a = [2][]float64{{.0957, .0965, .0980, .0989, .1009, .1098}, {10.
 // figure17a measures how long planning from nothing takes on this machine.
 func figure17a(run *runner) error {
 	names := []string{"infless", "infless-balanced", "infless-dense"}
-	type timed struct{ each, all float64 }
 	var tasks [][]*reproduce.Task
 	for _, system := range names {
 		var byCount []*reproduce.Task
 		for _, n := range counts {
-			byCount = append(byCount, run.AddTask(fmt.Sprintf("time of %d instances by %s", n, system), 1+n/1000, 1,
-				func(ctx context.Context, _ uint64) (any, error) {
-					p, err := largeCluster(system)
-					if err != nil {
-						return nil, err
-					}
-					_, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
-					best := timed{each: -1}
-					for range 5 {
-						began := time.Now()
-						out, _ := p.plan(ctx, rates)
-						took := float64(time.Since(began).Microseconds()) / 1000
-						if best.each < 0 || took < best.all {
-							best = timed{1000 * took / float64(len(out.Instances)), took}
-						}
-					}
-					return best, nil
-				}))
+			key := fmt.Sprintf("time of %d instances by %s", n, system)
+			byCount = append(byCount, run.AddTask(key, 1+n/1000, 1, func(ctx context.Context, _ uint64) (any, error) {
+				return timePlan(ctx, system, n)
+			}))
 		}
 		tasks = append(tasks, byCount)
 	}
 	run.Report(func(o *reproduce.Outcome) error {
 		for c, n := range counts {
 			for k, system := range names {
-				x := tasks[k][c].Results[0].(timed)
-				each, all := row("17a", system, "for an instance", "us", reproduce.Setting("instances", n)),
-					row("17a", system, "for all", "ms", reproduce.Setting("instances", n))
+				x := tasks[k][c].Results[0].(planTime)
+				setting := reproduce.Setting("instances", n)
+				each, all := row("17a", system, "for an instance", "us", setting),
+					row("17a", system, "for all", "ms", setting)
 				if system == "infless" {
-					each, all = each.WithPublished(1000*published17a[0][c], "Figure 17a, plotting data; the text says 0.5 ms"),
-						all.WithPublished(published17a[1][c], "Figure 17a, plotting data; the text says below a second")
+					each = each.WithPublished(1000*published17a[0][c],
+						"Figure 17a, plotting data; the text says 0.5 ms")
+					all = all.WithPublished(published17a[1][c],
+						"Figure 17a, plotting data; the text says below a second")
 				}
 				o.AddRow(each, x.each)
 				o.AddRow(all, x.all)
@@ -145,4 +129,26 @@ func figure17a(run *runner) error {
 		return nil
 	})
 	return nil
+}
+
+// planTime is how long planning takes: in us for an instance, in ms for all.
+type planTime struct{ each, all float64 }
+
+// timePlan returns the best of five times to plan about n instances from nothing.
+func timePlan(ctx context.Context, system string, n int) (planTime, error) {
+	p, err := largeCluster(system)
+	if err != nil {
+		return planTime{}, err
+	}
+	_, rates := p.planInstances(ctx, n, loadShares(largeFunctions))
+	best := planTime{each: -1}
+	for range 5 {
+		began := time.Now()
+		out, _ := p.plan(ctx, rates)
+		took := float64(time.Since(began).Microseconds()) / 1000
+		if best.each < 0 || took < best.all {
+			best = planTime{1000 * took / float64(len(out.Instances)), took}
+		}
+	}
+	return best, nil
 }

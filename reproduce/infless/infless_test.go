@@ -103,7 +103,8 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		span := 180 * time.Second
-		run, err := (&experiment.Case{Env: w, System: p.system, FirstRates: p.split(60), Span: span, PlanDelay: 100 * ms,
+		run, err := (&experiment.Case{Env: w, System: p.system, FirstRates: p.split(60), Span: span,
+			PlanDelay: 100 * ms,
 			Source: func(seed uint64) workload.Source {
 				return workload.Limit(&mixedApps{App: workload.App{
 					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),

@@ -113,12 +113,14 @@ func (run *runner) simulationTask(e contender, a application, trace string) *rep
 	if len(a.functions) > 0 {
 		key += fmt.Sprint(", ", a.functions[0].slo)
 	}
-	return run.AddTask(key, int(a.peak)*len(a.functions)/50, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		return simulate(ctx, e, a, trace, run.steps, seed)
-	})
+	return run.AddTask(key, int(a.peak)*len(a.functions)/50, run.Seeds,
+		func(ctx context.Context, seed uint64) (any, error) {
+			return simulate(ctx, e, a, trace, run.steps, seed)
+		})
 }
 
-func simulate(ctx context.Context, e contender, a application, trace string, steps int, seed uint64) (*traceRun, error) {
+func simulate(ctx context.Context, e contender, a application, trace string, steps int, seed uint64) (*traceRun,
+	error) {
 	load, err := relativeLoad(trace, steps)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ type readiness struct {
 
 func newWatcher(spec *serving.Spec, step time.Duration) *watcher {
 	w := &watcher{
-		spec: spec, step: step, live: make(map[serving.InstanceID]*liveInstance), stages: make([]readiness, len(spec.Stages)),
+		spec: spec, step: step, live: make(map[serving.InstanceID]*liveInstance),
+		stages: make([]readiness, len(spec.Stages)),
 	}
 	for s := range w.stages {
 		w.stages[s].to = serving.Never

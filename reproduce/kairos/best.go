@@ -25,7 +25,8 @@ var nonMonotone = map[string]bool{"fcfs": true}
 // findBest finds the best pool for a system. It goes through the pools by falling bound of the linear program. A pool
 // is measured only when it carries a little more than the best so far. The search ends at the first bound that is not
 // higher.
-func (run *runner) findBest(ctx context.Context, tr trial, budget float64, g precision, seed uint64) (*bestFound, error) {
+func (run *runner) findBest(ctx context.Context, tr trial, budget float64, g precision, seed uint64) (*bestFound,
+	error) {
 	s, err := run.deployment(tr.setup)
 	if err != nil {
 		return nil, err

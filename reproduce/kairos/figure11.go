@@ -17,26 +17,10 @@ var allSearches = append(slices.Clone(algorithm1), namedSearch{"bayes", bayes}, 
 // any of them evaluates, and until no pool is open, when the search knows that it has it. Random searches run several
 // times. Each pool is measured once.
 func figure11(run *runner) error {
-	all := make(map[string][]*reproduce.Task)
+	all := make(map[string][]*reproduce.Task) // by model, then by index in allSearches
 	for _, m := range models {
-		tr := trial{setup: paperSetup(m.name), system: kairosRule, arrivals: wholeMillis}
 		for n, x := range allSearches {
-			draws := run.draws
-			if n < len(algorithm1) {
-				draws = 1 // these searches are not random
-			}
-			all[m.name] = append(all[m.name], run.AddTask(fmt.Sprintf("%d searches %s for %v", draws, x.name, tr),
-				100*run.coarse.queries*run.coarse.runs, run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-					out := make([]*searchRun, draws)
-					for d := range out {
-						var err error
-						if out[d], err = run.exploreWith(ctx, tr, x.make, budget, 0, seed, seed*draws+uint64(d)); err !=
-							nil {
-							return nil, err
-						}
-					}
-					return out, nil
-				}))
+			all[m.name] = append(all[m.name], run.repeatedSearchTask(m.name, x, n < len(algorithm1)))
 		}
 	}
 	run.Report(func(o *reproduce.Outcome) error {
@@ -45,43 +29,15 @@ func figure11(run *runner) error {
 		for _, m := range models {
 			groups = append(groups, m.name)
 			setting := map[string]string{"model": m.name, "rule": kairosRule, "arrivals": wholeMillis.String()}
-			most := make([]float64, run.Seeds)
-			for _, t := range all[m.name] {
-				for seed, d := range t.Results {
-					for _, e := range d.([]*searchRun) {
-						most[seed] = max(most[seed], e.rates[e.best()])
-					}
-				}
-			}
+			most := highestRates(all[m.name])
 			known, less := countNonMonotone(all[m.name])
 			o.AddRow(row("11", "all", "measured", "pools", setting), known...)
 			o.AddRow(row("11", "all", "5 % less than a part of theirs", "pools", setting), less...)
 			for n, x := range allSearches {
-				var until, count, missed []float64
-				var any *searchRun
-				for seed, d := range all[m.name][n].Results {
-					for _, e := range d.([]*searchRun) {
-						any = e
-						count = append(count, float64(len(e.pools)))
-						if k := e.evaluationsUntil(bestShare * most[seed]); k > 0 {
-							until = append(until, float64(k))
-							missed = append(missed, 0)
-						} else {
-							until = append(until, float64(len(e.pools)))
-							missed = append(missed, 100)
-						}
-					}
-				}
-				any.addReachRows(o, "11", x.name, setting, until, count, func(r reproduce.Row) reproduce.Row {
-					if n < len(algorithm1) {
-						r = r.WithPublished(1, "§8.3, less than")
-					}
-					return r
-				})
-				o.AddRow(row("11", x.name, "ended without it", "% of the searches", setting), reproduce.Mean(missed))
+				until, count := addSearch11(o, x.name, n < len(algorithm1), setting, all[m.name][n], most)
 				found[n].Name, ended[n].Name = x.name, x.name
-				found[n].Y, ended[n].Y = append(found[n].Y, reproduce.Mean(until)),
-					append(ended[n].Y, reproduce.Mean(count))
+				found[n].Y = append(found[n].Y, reproduce.Mean(until))
+				ended[n].Y = append(ended[n].Y, reproduce.Mean(count))
 			}
 		}
 		o.Notes = append(o.Notes,
@@ -91,11 +47,72 @@ func figure11(run *runner) error {
 				"always right here: some pools carry less than a part of theirs, as the rows count.")
 		addChart(o, "11", "11: what searches evaluate", 1,
 			reproduce.Bars("evaluations until the best", groups, found...),
-			reproduce.Bars("evaluations until nothing is open", groups,
-				ended...))
+			reproduce.Bars("evaluations until nothing is open", groups, ended...))
 		return nil
 	})
 	return nil
+}
+
+// repeatedSearchTask adds a task that runs a search on a model, with every seed: run.draws times, or once if it is not
+// random. Its results are of type []*searchRun.
+func (run *runner) repeatedSearchTask(model string, x namedSearch, deterministic bool) *reproduce.Task {
+	tr := trial{setup: paperSetup(model), system: kairosRule, arrivals: wholeMillis}
+	draws := run.draws
+	if deterministic {
+		draws = 1
+	}
+	return run.AddTask(fmt.Sprintf("%d searches %s for %v", draws, x.name, tr), 100*run.coarse.queries*run.coarse.runs,
+		run.Seeds, func(ctx context.Context, seed uint64) (any, error) {
+			out := make([]*searchRun, draws)
+			for d := range out {
+				var err error
+				out[d], err = run.exploreWith(ctx, tr, x.make, budget, 0, seed, seed*draws+uint64(d))
+				if err != nil {
+					return nil, err
+				}
+			}
+			return out, nil
+		})
+}
+
+// highestRates returns the highest rate that any search measured, by seed.
+func highestRates(tasks []*reproduce.Task) []float64 {
+	out := make([]float64, len(tasks[0].Results))
+	for _, t := range tasks {
+		for seed, d := range t.Results {
+			for _, e := range d.([]*searchRun) {
+				out[seed] = max(out[seed], e.rates[e.best()])
+			}
+		}
+	}
+	return out
+}
+
+// addSearch11 adds the rows of a search on a model. It returns, by run of the search, the evaluations until a pool as
+// good as most, which is by seed, and all evaluations.
+func addSearch11(o *reproduce.Outcome, name string, published bool, setting map[string]string, t *reproduce.Task,
+	most []float64) (until, count []float64) {
+	var missed []float64
+	var last *searchRun
+	for seed, d := range t.Results {
+		for _, e := range d.([]*searchRun) {
+			last = e
+			count = append(count, float64(len(e.pools)))
+			if k := e.evaluationsUntil(bestShare * most[seed]); k > 0 {
+				until, missed = append(until, float64(k)), append(missed, 0)
+			} else {
+				until, missed = append(until, float64(len(e.pools))), append(missed, 100)
+			}
+		}
+	}
+	last.addReachRows(o, "11", name, setting, until, count, func(r reproduce.Row) reproduce.Row {
+		if published {
+			r = r.WithPublished(1, "§8.3, less than")
+		}
+		return r
+	})
+	o.AddRow(row("11", name, "ended without it", "% of the searches", setting), reproduce.Mean(missed))
+	return until, count
 }
 
 // countNonMonotone counts, by seed, the measured pools (known), and those of them that carry 5 % less than a pool

@@ -74,7 +74,8 @@ func figure16(run *runner) error {
 			s.sizes = to
 		}})
 	}
-	return run.addVariations("16", append(all, &variation{name: "noise", value: "5 %", budget: budget, change: func(s *setup) {
-		s.noise = 0.05
-	}}))
+	return run.addVariations("16", append(all, &variation{name: "noise", value: "5 %", budget: budget,
+		change: func(s *setup) {
+			s.noise = 0.05
+		}}))
 }

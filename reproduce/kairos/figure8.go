@@ -96,10 +96,12 @@ func (c *contest) addRows(o *reproduce.Outcome, figure string, setting map[strin
 	o.AddRow(gain, c.gain()...)
 	addThroughput(o, figure, fluidLabel, setting, c.fluid.bySeed())
 	addMachines(o, figure, fluidLabel, setting, c.fluidPool)
-	o.AddRow(row(figure, fluidLabel, "over homogeneous", "x", setting), reproduce.Ratios(c.fluid.rates(), c.scaled())...)
+	o.AddRow(row(figure, fluidLabel, "over homogeneous", "x", setting),
+		reproduce.Ratios(c.fluid.rates(), c.scaled())...)
 	addThroughput(o, figure, scheduleRule, setting, c.schedule.bySeed())
 	addMachines(o, figure, scheduleRule, setting, c.fluidPool)
-	o.AddRow(row(figure, scheduleRule, "over homogeneous", "x", setting), reproduce.Ratios(c.schedule.rates(), c.scaled())...)
+	o.AddRow(row(figure, scheduleRule, "over homogeneous", "x", setting),
+		reproduce.Ratios(c.schedule.rates(), c.scaled())...)
 }
 
 const (

@@ -95,8 +95,17 @@ func ranks(v []float64) []int {
 	return out
 }
 
+// addRows adds the rows of a model and returns its panel.
 func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
 	setting := map[string]string{"model": x.model, "arrivals": wholeMillis.String()}
+	x.addBoundRatios(o, setting)
+	x.addBoundQuality(o, "upper bound", x.upper, setting)
+	x.addBoundQuality(o, "linear program", x.fluid, setting)
+	return x.panel()
+}
+
+// addBoundRatios adds how far the two bounds lie apart.
+func (x *boundComparison) addBoundRatios(o *reproduce.Outcome, setting map[string]string) {
 	least, most, above := 0, 0, 0
 	part := make([]float64, len(x.pools))
 	for i := range x.pools {
@@ -120,51 +129,55 @@ func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
 	o.AddRow(row("B", "all", "pools", "", setting), float64(len(x.pools)))
 	o.AddRow(row("B", "all", "upper bound above the linear program", "pools", setting), float64(above))
 	o.AddRow(row("B", "all", "measured", "pools", setting), float64(len(x.simulated)))
-	for _, b := range []struct {
-		name   string
-		bounds []float64
-	}{{"upper bound", x.upper}, {"linear program", x.fluid}} {
-		place := ranks(b.bounds)
-		var oracleMost float64
-		oracleAbove := 0
-		for i, p := range x.pools {
-			v := x.oracle.rates[p] / b.bounds[i]
-			oracleMost = max(oracleMost, v)
-			if v > 1 {
-				oracleAbove++
-			}
+}
+
+// addBoundQuality adds how well a bound, given by pool, ranks the measured pools, and whether Kairos and the oracle
+// exceed it.
+func (x *boundComparison) addBoundQuality(o *reproduce.Outcome, name string, bounds []float64,
+	setting map[string]string) {
+	place := ranks(bounds)
+	oracleMost, oracleAbove := 0.0, 0
+	for i, p := range x.pools {
+		v := x.oracle.rates[p] / bounds[i]
+		oracleMost = max(oracleMost, v)
+		if v > 1 {
+			oracleAbove++
 		}
-		first := slices.Index(place, 1)
-		var best, below, reached, passed []float64
-		for seed := range x.runs[0].Results {
-			top, n, share := 0, 0, 0.0
-			taken := 0.0 // rate of the pool with the highest bound
-			for k, i := range x.simulated {
-				rate := x.runs[k].rates()[seed]
-				if rate > x.runs[top].rates()[seed] {
-					top = k
-				}
-				if i == first {
-					taken = rate
-				}
-				share = max(share, rate/b.bounds[i])
-				if rate > b.bounds[i] {
-					n++
-				}
-			}
-			best = append(best, float64(place[x.simulated[top]]))
-			below = append(below, 100*(1-taken/x.runs[top].rates()[seed]))
-			reached, passed = append(reached, share), append(passed, float64(n))
-		}
-		o.AddRow(row("B", b.name, "place of the best", "", setting), best...)
-		o.AddRow(row("B", b.name, "its first below the best", "%", setting), below...)
-		o.AddRow(row("B", b.name, "most reached by kairos", "x", setting), reached...)
-		o.AddRow(row("B", b.name, "passed by kairos", "pools", setting), passed...)
-		o.AddRow(row("B", b.name, "most reached by the oracle", "x", setting), oracleMost)
-		o.AddRow(row("B", b.name, "passed by the oracle", "pools", setting), float64(oracleAbove))
 	}
+	first := slices.Index(place, 1)
+	var best, below, reached, passed []float64
+	for seed := range x.runs[0].Results {
+		top, n, share := 0, 0, 0.0
+		firstRate := 0.0 // of the pool with the highest bound
+		for k, i := range x.simulated {
+			rate := x.runs[k].rates()[seed]
+			if rate > x.runs[top].rates()[seed] {
+				top = k
+			}
+			if i == first {
+				firstRate = rate
+			}
+			share = max(share, rate/bounds[i])
+			if rate > bounds[i] {
+				n++
+			}
+		}
+		best = append(best, float64(place[x.simulated[top]]))
+		below = append(below, 100*(1-firstRate/x.runs[top].rates()[seed]))
+		reached, passed = append(reached, share), append(passed, float64(n))
+	}
+	o.AddRow(row("B", name, "place of the best", "", setting), best...)
+	o.AddRow(row("B", name, "its first below the best", "%", setting), below...)
+	o.AddRow(row("B", name, "most reached by kairos", "x", setting), reached...)
+	o.AddRow(row("B", name, "passed by kairos", "pools", setting), passed...)
+	o.AddRow(row("B", name, "most reached by the oracle", "x", setting), oracleMost)
+	o.AddRow(row("B", name, "passed by the oracle", "pools", setting), float64(oracleAbove))
+}
+
+// panel draws bounds, oracle and measured throughputs by rank of the upper bound.
+func (x *boundComparison) panel() plot.Panel {
 	p := plot.Panel{Name: x.model + ": queries/s", XName: "by upper bound", Low: 0, High: math.NaN()}
-	upper, fluid, oracle, got := plot.Line{Name: "upper bound"}, plot.Line{Name: "linear program"},
+	upper, fluid, oracle, measured := plot.Line{Name: "upper bound"}, plot.Line{Name: "linear program"},
 		plot.Line{Name: "oracle", Faint: true}, plot.Line{Name: "kairos"}
 	for i, pool := range x.pools {
 		at := float64(i + 1)
@@ -173,8 +186,9 @@ func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
 		oracle.X, oracle.Y = append(oracle.X, at), append(oracle.Y, x.oracle.rates[pool])
 	}
 	for k, i := range x.simulated { // points: a gap follows each
-		got.X, got.Y = append(got.X, float64(i+1), float64(i)+1.5), append(got.Y, reproduce.Mean(x.runs[k].rates()), math.NaN())
+		measured.X = append(measured.X, float64(i+1), float64(i)+1.5)
+		measured.Y = append(measured.Y, reproduce.Mean(x.runs[k].rates()), math.NaN())
 	}
-	p.Lines = []plot.Line{oracle, fluid, upper, got}
+	p.Lines = []plot.Line{oracle, fluid, upper, measured}
 	return p
 }

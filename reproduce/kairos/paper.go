@@ -19,7 +19,8 @@ var figures = []reproduce.Experiment[*runner]{
 		}, Prepare: figure2,
 	},
 	{Figure: reproduce.Figure{Name: "3", Doc: "RM2: the same pools under every rule for queries"}, Prepare: figure3},
-	{Figure: reproduce.Figure{Name: "8", Doc: "Kairos against the best homogeneous pool, five models"}, Prepare: figure8},
+	{Figure: reproduce.Figure{Name: "8", Doc: "Kairos against the best homogeneous pool, five models"},
+		Prepare: figure8},
 	{Figure: reproduce.Figure{Name: "9", Doc: "every rule on its best pool, five models"}, Prepare: figure9},
 	{
 		Figure: reproduce.Figure{

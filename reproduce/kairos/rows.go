@@ -10,7 +10,8 @@ import (
 const throughputRow = "throughput"
 
 // addThroughput adds the throughput of every seed, and its bounds where they are known.
-func addThroughput(o *reproduce.Outcome, figure, system string, setting map[string]string, got []experiment.Throughput) {
+func addThroughput(o *reproduce.Outcome, figure, system string, setting map[string]string,
+	got []experiment.Throughput) {
 	var rates, low, high []float64
 	for i := range got {
 		rates = append(rates, got[i].Rate)

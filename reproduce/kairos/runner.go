@@ -98,7 +98,8 @@ func (run *runner) measure(ctx context.Context, tr trial, g precision, seed uint
 	return t.Throughput, t.err
 }
 
-func (run *runner) findThroughput(ctx context.Context, tr trial, g precision, seed uint64) (experiment.Throughput, error) {
+func (run *runner) findThroughput(ctx context.Context, tr trial, g precision, seed uint64) (experiment.Throughput,
+	error) {
 	s, err := run.deployment(tr.setup)
 	if err != nil {
 		return experiment.Throughput{}, err
@@ -129,7 +130,8 @@ func (run *runner) findThroughput(ctx context.Context, tr trial, g precision, se
 // search returns the options of a search that begins at start, in queries/s.
 func (g precision) search(start float64, seed uint64) experiment.ThroughputSearch {
 	return experiment.ThroughputSearch{
-		Limit: violationLimit, Start: start, Resolution: g.resolution, Runs: g.runs, NoBounds: g.rough, Seed: seed * 1000,
+		Limit: violationLimit, Start: start, Resolution: g.resolution, Runs: g.runs, NoBounds: g.rough,
+		Seed: seed * 1000,
 	}
 }
 
@@ -179,7 +181,8 @@ type throughputs struct{ *reproduce.Task }
 
 // throughputTask adds a task that measures a trial with every seed.
 func (run *runner) throughputTask(tr trial, g precision) throughputs {
-	return throughputs{run.AddTask(fmt.Sprintf("%v, %d x %d queries", tr, g.runs, g.queries), g.queries*g.runs, run.Seeds,
+	return throughputs{run.AddTask(fmt.Sprintf("%v, %d x %d queries", tr, g.runs, g.queries), g.queries*g.runs,
+		run.Seeds,
 		func(ctx context.Context, seed uint64) (any, error) {
 			return run.measure(ctx, tr, g, seed)
 		})}

@@ -38,7 +38,8 @@ func TestEveryFigure(t *testing.T) {
 		return rows
 	}
 	all := ask(2, 1)
-	figures := slices.DeleteFunc(slices.Clone(figures), func(f reproduce.Experiment[*runner]) bool { return f.OnRequest })
+	figures := slices.DeleteFunc(slices.Clone(figures),
+		func(f reproduce.Experiment[*runner]) bool { return f.OnRequest })
 	for _, f := range figures {
 		if len(of(all, f.Name)) == 0 {
 			t.Errorf("figure %s has no row", f.Name)

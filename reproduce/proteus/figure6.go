@@ -44,7 +44,8 @@ func figure6(run *runner) error {
 		return err
 	}
 	mix := run.trace(lightTrace).mean()
-	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: run.Solver, Batches: batches})
+	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: run.Solver,
+		Batches: batches})
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,8 @@ func figure6(run *runner) error {
 					violations := t.each(func(r *result) float64 { return 100 * r.violations })
 					o.AddRow(row("6", b, "SLO violations", "%", setting), violations...)
 					lines[i].Name = b
-					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)), append(lines[i].Y, reproduce.Mean(violations))
+					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)),
+						append(lines[i].Y, reproduce.Mean(violations))
 					if b == "adaptive" {
 						continue
 					}
@@ -103,7 +105,8 @@ func figure6(run *runner) error {
 
 // batching adds a task that runs a fixed plan at a load in per cent of its capacity, the same for every app. So no app
 // has spare capacity while another lacks it.
-func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
+func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process string,
+	gaps func() (workload.Gaps, error),
 	load int, batcher string) *task {
 	s := systems.System{
 		Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed",

@@ -42,9 +42,10 @@ func figure9(run *runner) error {
 					return v
 				}
 				addRow("throughput", "/s", func(x familyResult) float64 { return x.throughput })
-				accuracy.Y = append(accuracy.Y, reproduce.Mean(addRow("effective accuracy", "%", func(x familyResult) float64 {
-					return 100 * x.accuracy
-				})))
+				accuracy.Y = append(accuracy.Y, reproduce.Mean(addRow("effective accuracy", "%",
+					func(x familyResult) float64 {
+						return 100 * x.accuracy
+					})))
 				addRow("maximum accuracy drop", "points", func(x familyResult) float64 { return 100 * x.drop })
 				missed.Y = append(missed.Y, reproduce.Mean(addRow("SLO violations", "%", func(x familyResult) float64 {
 					return 100 * x.violations

@@ -22,7 +22,8 @@ var figures = []reproduce.Experiment[*runner]{
 		}, Prepare: figure6,
 	},
 	{Figure: reproduce.Figure{Name: "7", Doc: "ablations"}, Prepare: figure7},
-	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"}, Prepare: figure8},
+	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"},
+		Prepare: figure8},
 	{Figure: reproduce.Figure{Name: "9", Doc: "by model family"}, Prepare: figure9},
 	{
 		Figure: reproduce.Figure{

@@ -85,7 +85,8 @@ func (run *runner) constantSeries() ([][]pointSeries, error) {
 	})
 }
 
-func (run *runner) seriesByTask(points func(task string, slo time.Duration, workers int) ([]*point, error)) ([][]pointSeries, error) {
+func (run *runner) seriesByTask(points func(task string, slo time.Duration, workers int) ([]*point,
+	error)) ([][]pointSeries, error) {
 	out := make([][]pointSeries, len(tasks))
 	for n, t := range tasks {
 		for _, slo := range t.slos {

@@ -34,17 +34,19 @@ func figure7Live(run *runner) error {
 		}
 		j := newJob(w, s, on)
 		// Weight 0 makes these tasks the last ones, when nothing else runs.
-		live := run.AddTask(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any,
-			error) {
-			turn.Lock()
-			defer turn.Unlock()
-			return j.runLive(ctx, a4Setup, seed)
-		})
+		live := run.AddTask(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1,
+			func(ctx context.Context, seed uint64) (any,
+				error) {
+				turn.Lock()
+				defer turn.Unlock()
+				return j.runLive(ctx, a4Setup, seed)
+			})
 		all = append(all, pair{simulated, &runs{live}})
 	}
 	run.Report(func(o *reproduce.Outcome) error {
 		for n, p := range all {
-			setting := map[string]string{"workers": fmt.Sprint(a4Setup.workers), "load": formatNumber(constantRates()[n])}
+			setting := map[string]string{"workers": fmt.Sprint(a4Setup.workers),
+				"load": formatNumber(constantRates()[n])}
 			promise := p.simulated.result(0).promise
 			if promise != nil && promise.Violation >= 0 {
 				addRow(o, row("7L", s.Name, "accuracy, promised", "%", setting), 100*promise.Accuracy)
@@ -56,9 +58,10 @@ func figure7Live(run *runner) error {
 			}
 			addRow(o, row("7L", s.Name, "violations, simulated", "%", setting), p.simulated.each(violations)...)
 			addRow(o, row("7L", s.Name, "violations, live", "%", setting), p.live.each(violations)...)
-			addRow(o, row("7L", s.Name, "batches over profile, live", "ms", setting), p.live.each(func(r *result) float64 {
-				return 1e3 * r.late.Seconds()
-			})...)
+			addRow(o, row("7L", s.Name, "batches over profile, live", "ms", setting),
+				p.live.each(func(r *result) float64 {
+					return 1e3 * r.late.Seconds()
+				})...)
 		}
 		return nil
 	})

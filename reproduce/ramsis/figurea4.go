@@ -40,15 +40,7 @@ func figureA4(run *runner) error {
 	for _, p := range slices.Concat(tracePoints, constantPoints) {
 		p.foresight = run.foresightTask(p.at, p.on)
 	}
-	byLoad, err := readPublished("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
-	if err != nil {
-		return err
-	}
-	bounds, err := readPublished("fluid.csv", 1, "load_qps", "accuracy_pct")
-	if err != nil {
-		return err
-	}
-	averages, err := readPublished("a4.csv", 2, "trace", "against", "mean_points", "max_points")
+	artifact, err := readArtifact()
 	if err != nil {
 		return err
 	}
@@ -59,30 +51,17 @@ func figureA4(run *runner) error {
 	worst := list[0].accuracy
 	run.Report(func(o *reproduce.Outcome) error {
 		for _, p := range constantPoints {
-			v, has := byLoad[formatNumber(p.x)]
 			run.addPointRows(o, "A4", p, map[string]string{"trace": "constant", "load": formatNumber(p.x)},
-				func(r reproduce.Row) reproduce.Row {
-					switch {
-					case r.System == "fluid bound" && has:
-						return r.WithPublished(bounds[formatNumber(p.x)][0], "a linear program of ours, made before")
-					case r.System == "ramsis" && r.Quantity == accuracyRow && has:
-						return r.WithPublished(v[0], byAuthors)
-					case r.System == "ramsis" && r.Quantity == violationRow && has:
-						return r.WithPublished(v[1], byAuthors)
-					case r.System == "jellyfish+" && r.Quantity == accuracyRow && has:
-						return r.WithPublished(v[2], byAuthors)
-					}
-					return r
-				})
+				func(r reproduce.Row) reproduce.Row { return artifact.withPublished(r, formatNumber(p.x)) })
 		}
-		run.addArtifactGains(o, "constant", constantPoints, averages, worst)
+		run.addArtifactGains(o, "constant", constantPoints, artifact.averages, worst)
 		for n, p := range tracePoints {
 			setting := map[string]string{"trace": "real", "workers": formatNumber(p.x)}
 			run.addPointRows(o, "A4", p, setting, nil)
 			addRow(o, row("A4", "jellyfish+ at every load", accuracyRow, "%", setting), exact[n].each(accuracy)...)
 			addRow(o, row("A4", "jellyfish+ at every load", violationRow, "%", setting), exact[n].each(violations)...)
 		}
-		run.addArtifactGains(o, "real", tracePoints, averages, worst)
+		run.addArtifactGains(o, "real", tracePoints, artifact.averages, worst)
 		c := &plot.Chart{Title: "RAMSIS, appendix A.4: image, SLO 150 ms", Columns: 2}
 		up, down := run.panels(constantPoints, "60 workers", "load (queries/s)", math.Inf(1))
 		upTrace, downTrace := run.panels(tracePoints, "production trace", "workers", math.Inf(1))
@@ -91,6 +70,40 @@ func figureA4(run *runner) error {
 		return nil
 	})
 	return nil
+}
+
+// artifactNumbers are published numbers of the artifact's evaluation. byLoad has the accuracy and violations of RAMSIS
+// and the accuracy of Jellyfish+ under constant loads, bounds our fluid bounds. Both are by load in queries/s. averages
+// are by trace and base.
+type artifactNumbers struct{ byLoad, bounds, averages map[string][]float64 }
+
+func readArtifact() (a artifactNumbers, err error) {
+	a.byLoad, err = readPublished("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
+	if err != nil {
+		return a, err
+	}
+	if a.bounds, err = readPublished("fluid.csv", 1, "load_qps", "accuracy_pct"); err != nil {
+		return a, err
+	}
+	a.averages, err = readPublished("a4.csv", 2, "trace", "against", "mean_points", "max_points")
+	return a, err
+}
+
+// withPublished returns the row of a constant load with its published number, if there is one.
+func (a *artifactNumbers) withPublished(r reproduce.Row, load string) reproduce.Row {
+	v, ok := a.byLoad[load]
+	switch {
+	case !ok:
+	case r.System == "fluid bound":
+		return r.WithPublished(a.bounds[load][0], "a linear program of ours, made before")
+	case r.System == "ramsis" && r.Quantity == accuracyRow:
+		return r.WithPublished(v[0], byAuthors)
+	case r.System == "ramsis" && r.Quantity == violationRow:
+		return r.WithPublished(v[1], byAuthors)
+	case r.System == "jellyfish+" && r.Quantity == accuracyRow:
+		return r.WithPublished(v[2], byAuthors)
+	}
+	return r
 }
 
 // exactJellyfish runs Jellyfish+ with its rule at every load. In the artifact it uses multiples of 200 queries/s. With
@@ -114,7 +127,8 @@ func (run *runner) exactJellyfish(points []*point) ([]*runs, error) {
 // addArtifactGains adds the numbers that the artifact prints: by how much RAMSIS is above another system, mean and most
 // over all points, also those with many violations. Other systems that are no base get the same rows. worst is the
 // accuracy of a point without any query in time.
-func (run *runner) addArtifactGains(o *reproduce.Outcome, trace string, points []*point, averages map[string][]float64, worst float64) {
+func (run *runner) addArtifactGains(o *reproduce.Outcome, trace string, points []*point, averages map[string][]float64,
+	worst float64) {
 	var claims []claim
 	for _, base := range bases {
 		if v, ok := averages[trace+" "+base]; ok {

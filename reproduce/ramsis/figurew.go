@@ -33,7 +33,8 @@ func figureW(run *runner) error {
 			if s.Name == "ramsis" || s.Name == "greedy" {
 				continue
 			}
-			t := run.AddTask(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()), run.Seeds,
+			t := run.AddTask(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()),
+				run.Seeds,
 				func(ctx context.Context, seed uint64) (any, error) {
 					return run.workersNeeded(ctx, s, run.systems[base], on, seed)
 				})
@@ -81,7 +82,8 @@ func (run *runner) workersNeeded(ctx context.Context, s, base systems.System, on
 		}
 		r, err := simulateWith(s, k+1)
 		failed = err
-		return err == nil && r.violations <= max(want.violations, toleratedViolations) && r.accuracy >= want.accuracy-0.01
+		return err == nil && r.violations <= max(want.violations, toleratedViolations) &&
+			r.accuracy >= want.accuracy-0.01
 	})
 	if failed != nil || n == mostWorkers {
 		return math.NaN(), failed

@@ -40,7 +40,8 @@ var bases = []string{"ramsis", "jellyfish+", "modelswitching"}
 // addComparison compares systems with the bases. For each pair it adds the mean and the largest of the numbers that of
 // returns for a seed; system and base are indices in run.systems. Of the bases only RAMSIS is compared itself. claims
 // are the published numbers of RAMSIS.
-func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string, setting map[string]string, claims []claim,
+func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string, setting map[string]string,
+	claims []claim,
 	source string, of func(system, base, seed int) []float64) {
 	for i, s := range run.systems {
 		for _, base := range bases {
@@ -69,7 +70,8 @@ func (run *runner) addComparison(o *reproduce.Outcome, figure, what, unit string
 
 // addGains adds by how much the accuracy of every system is above that of the bases, over the points at which both have
 // less than 5 % violations. Greedy selection rarely has so few and is left out.
-func (run *runner) addGains(o *reproduce.Outcome, figure, task string, all []pointSeries, claims []claim, source string) {
+func (run *runner) addGains(o *reproduce.Outcome, figure, task string, all []pointSeries, claims []claim,
+	source string) {
 	run.addComparison(o, figure, "above", "points", map[string]string{"task": task}, claims, source,
 		func(i, b, seed int) (out []float64) {
 			if run.systems[i].Name == "greedy" {

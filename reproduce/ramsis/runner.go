@@ -24,7 +24,8 @@ type runner struct {
 
 func newRunner(r reproduce.Request) (*runner, error) {
 	run := &runner{
-		Runner: reproduce.NewRunner(r), systems: comparedSystems(), environments: make(map[setup]*experiment.Environment),
+		Runner: reproduce.NewRunner(r), systems: comparedSystems(),
+		environments:  make(map[setup]*experiment.Environment),
 		constantLoads: make(map[float64]*load),
 	}
 	var err error

@@ -37,7 +37,8 @@ func (run *runner) addTable(figure, file, column, axis string, all [][]pointSeri
 						r := row(figure, x.Name, violationRow, "%", map[string]string{
 							"task": s.at.task, "SLO": s.at.slo.String(), axis: formatNumber(p.x),
 						})
-						if v, ok := values[fmt.Sprintf("%s %d %s %s", s.at.task, s.at.slo.Milliseconds(), formatNumber(p.x),
+						if v, ok := values[fmt.Sprintf("%s %d %s %s", s.at.task, s.at.slo.Milliseconds(),
+							formatNumber(p.x),
 							x.Name)]; ok {
 							r = r.WithPublished(v[0], "appendix F, the authors' cluster")
 						}

@@ -85,7 +85,6 @@ func figure6(run *runner) error {
 				costs, finishes := reproduce.Each(tasks[k], func(s *sessionRun) float64 {
 					return s.mean()
 				}),
-
 					reproduce.Each(tasks[k], func(s *sessionRun) float64 { return s.finishRate() })
 				r, f := row("6", e.name, "cost over scrooge's", "", at), row("6", e.name, "finish rate", "%", at)
 				switch {

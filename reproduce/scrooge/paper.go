@@ -78,7 +78,7 @@ func (run *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
 	if err := reproduce.Prepare(run, figures, run.Figures); err != nil {
 		return nil, err
 	}
-	run.AddNotes("Profiles are modelled, not measured: the authors published none. The model is held to what the paper's " +
-		"text says of them (docs/papers.md, Scrooge).")
+	run.AddNotes("Profiles are modelled, not measured: the authors published none. The model is held to what the " +
+		"paper's text says of them (docs/papers.md, Scrooge).")
 	return run.Run(ctx)
 }

@@ -41,7 +41,8 @@ func TestProfilesAgainstTheText(t *testing.T) {
 			t.Errorf("ssd-inception at batch %d carries more than at 8", b)
 		}
 	}
-	if s := all["s2vt"]; math.Abs(s.latencyMS(1, 1)*s.balloon[0]-686) > 5 || math.Abs(s.latencyMS(1, 1)*s.balloon[1]-1102) > 5 {
+	if s := all["s2vt"]; math.Abs(s.latencyMS(1, 1)*s.balloon[0]-686) > 5 ||
+		math.Abs(s.latencyMS(1, 1)*s.balloon[1]-1102) > 5 {
 		t.Errorf("s2vt takes %.0f to %.0f ms, the paper says 686 to 1102", s.latencyMS(1, 1)*s.balloon[0],
 			s.latencyMS(1, 1)*s.balloon[1])
 	}

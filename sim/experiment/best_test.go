@@ -66,7 +66,8 @@ func TestAheadFails(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	waits := EvaluateAhead(t.Context(), ranked, func(ctx context.Context, _ kairos.Pool, _ float64) (Throughput, error) {
+	waits := EvaluateAhead(t.Context(), ranked, func(ctx context.Context, _ kairos.Pool, _ float64) (Throughput,
+		error) {
 		<-ctx.Done()
 		return Throughput{}, ctx.Err()
 	}, 2)

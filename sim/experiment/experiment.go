@@ -122,7 +122,8 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	}
 	noted := &recordingPlanner{Planner: planner, ctx: ctx}
 	config := sim.Config{
-		Spec: env.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted,
+		Spec: env.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true,
+		Planner:   noted,
 		PlanDelay: c.PlanDelay, Recorder: recorder,
 	}
 	if c.Clients != nil {

@@ -96,7 +96,8 @@ func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bo
 }
 
 // Best is BestPool with simulations as evaluations.
-func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (evaluated []EvaluatedPool,
+func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked,
+	progress func(share float64)) (evaluated []EvaluatedPool,
 	best int, err error) {
 	return BestPool(ctx, ranked, p.Throughput, progress)
 }

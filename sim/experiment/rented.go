@@ -14,7 +14,8 @@ import (
 // serves queries of all sizes with variant v. pool counts machines by index in m.Types. The plan's Prefer lists base
 // types first. Its Worth is the value of a machine by the linear program in which the share late of the queries may
 // miss the objective.
-func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.VariantID, late float64) (*Environment, *plan.Plan,
+func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.VariantID, late float64) (*Environment,
+	*plan.Plan,
 	error) {
 	out := *env
 	counts := make([]int, len(env.Spec.DeviceTypes))

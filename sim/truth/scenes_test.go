@@ -78,7 +78,8 @@ func TestScenesReturnToTheirMean(t *testing.T) {
 			"level": {level / n, 1 / math.E}, "ballooning": {swell / n, 1 / math.E}, "both": {both / n, 0},
 			"variance": {square / n, 1},
 		} {
-			if math.Abs(x[0]-x[1]) > 0.05 { // four deviations of the mean of products, which are correlated over some steps
+			// four deviations of the mean of products, which are correlated over some steps
+			if math.Abs(x[0]-x[1]) > 0.05 {
 				t.Errorf("%d steps, %s: %v, want %v (seed 3)", steps, what, x[0], x[1])
 			}
 		}

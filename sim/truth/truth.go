@@ -86,7 +86,8 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 			for above := c + 1; len(level) == 0; above++ {
 				level = levels[above]
 			}
-			t.cells[at].levels = append(t.cells[at].levels, interpolateMoments(level, spec.Variants[at/t.devices].MaxBatch))
+			t.cells[at].levels = append(t.cells[at].levels, interpolateMoments(level,
+				spec.Variants[at/t.devices].MaxBatch))
 		}
 	}
 	for _, l := range m.Load {
