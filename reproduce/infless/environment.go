@@ -42,7 +42,8 @@ func newEnvironment(functions []function, servers int) (*experiment.Environment,
 			accelerators*acceleratorPrice,
 	}}}
 	devices := make(map[instanceSize]serving.DeviceTypeID)
-	for _, p := range instanceSizes(all) {
+	sizes := instanceSizes(all)
+	for _, p := range sizes {
 		devices[p] = serving.DeviceTypeID(len(spec.DeviceTypes))
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
 			Name: fmt.Sprintf("%d threads + %d %%", p.threads, p.percent), Part: true, Cores: p.threads,
@@ -71,8 +72,10 @@ func newEnvironment(functions []function, servers int) (*experiment.Environment,
 			return nil, fmt.Errorf("infless: nothing is carried of function %q", f.model)
 		}
 		m.Latency = append(m.Latency, points...)
-		for _, d := range devices {
-			m.Load = append(m.Load, serving.LoadPoint{Variant: variant, DeviceType: d, Load: startTime(f.model)})
+		for _, s := range sizes {
+			m.Load = append(m.Load, serving.LoadPoint{
+				Variant: variant, DeviceType: devices[s], Load: startTime(f.model),
+			})
 		}
 		out.Apps = append(out.Apps, report.AppInfo{Name: name, BestAccuracy: 1, SLO: spec.Apps[a].SLO})
 	}
