@@ -92,7 +92,7 @@ func (run *runner) stress(ctx context.Context, s scenario, system string, seed u
 	if out.bound, err = p.bound(ctx, out.planned); err != nil {
 		return capacity{}, err
 	}
-	out.inTime, err = p.maxInTime(ctx, out.planned, seed)
+	out.inTime, err = p.maxInTime(ctx, out.planned, run.stressQueries, seed)
 	return out, err
 }
 

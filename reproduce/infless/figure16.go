@@ -31,7 +31,7 @@ var published16Names = []string{"lsth-0.7", "lsth-0.5", "lsth-0.3"}
 // figure16 replays traces of seven days under keep-alive policies. On the first day policies learn; it is not counted.
 func figure16(run *runner) error {
 	tasksByKind := make(map[traceKind][]*reproduce.Task)
-	for _, trace := range callTraces {
+	for _, trace := range run.callTraces {
 		for _, of := range []string{"app", "instances"} {
 			t := run.AddTask("cold starts of "+of+", "+trace.label(), 4, run.Seeds,
 				func(_ context.Context, seed uint64) (any, error) {

@@ -94,8 +94,9 @@ const (
 )
 
 // maxInTime returns the highest rate, over all functions together, that the instances of the plan for the rate planned
-// serve in time. Queries are a Poisson process, and there is no further planning.
-func (p *planningSystem) maxInTime(ctx context.Context, planned float64, seed uint64) (float64, error) {
+// serve in time. Queries are a Poisson process, at most mostQueries in a run, and there is no further planning.
+func (p *planningSystem) maxInTime(ctx context.Context, planned float64, mostQueries int, seed uint64) (float64,
+	error) {
 	initial, ok := p.plan(ctx, p.split(planned))
 	if !ok {
 		return 0, nil
@@ -113,7 +114,7 @@ func (p *planningSystem) maxInTime(ctx context.Context, planned float64, seed ui
 					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
 				}, draw: workload.Rand(seed, "apps").Float64, shares: p.split(1)}
 			}}
-	}, min(queries, 60000), giveUpShare)
+	}, min(queries, mostQueries), giveUpShare)
 	a, err := experiment.FindThroughput(ctx, probe, experiment.ThroughputSearch{
 		Limit: violationLimit, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, NoBounds: true, Seed: 1000 * seed,
 	})

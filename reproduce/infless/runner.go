@@ -7,14 +7,16 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// runner collects what the figures need.
+// runner collects what the figures need. Tests use less of everything.
 type runner struct {
 	*reproduce.Runner
-	steps int // steps of a trace that are simulated
+	steps         int         // steps of a trace that are simulated
+	stressQueries int         // most queries in a run of Figure 11
+	callTraces    []callTrace // of Figure 16
 }
 
 func newRunner(r reproduce.Request) *runner {
-	return &runner{Runner: reproduce.NewRunner(r), steps: traceSteps}
+	return &runner{Runner: reproduce.NewRunner(r), steps: traceSteps, stressQueries: 60000, callTraces: callTraces}
 }
 
 // row returns a row of this paper.

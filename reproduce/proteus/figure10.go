@@ -17,16 +17,18 @@ import (
 
 // sizes of the problem: the paper's own, the largest that it solves within 60 s, one at a time and together, and a
 // larger one.
-var sizes = []struct {
-	what                   string
-	scale, variants, types int // multiple of 40 devices; number of variants; number of query types
-}{
+var sizes = []problemSize{
 	{"the paper's cluster", 1, 46, 9},
 	{"160 devices", 4, 46, 9},
 	{"450 variants", 1, 450, 9},
 	{"17 query types", 1, 46 * 17 / 9, 17},
 	{"160 devices, 450 variants, 17 types", 4, 450, 17},
 	{"2000 devices", 50, 46, 9},
+}
+
+type problemSize struct {
+	what                   string
+	scale, variants, types int // multiple of 40 devices; number of variants; number of query types
 }
 
 // demands is the number of demands for each size, evenly up to the reach of the fleet.
@@ -44,14 +46,14 @@ type solveStats struct {
 // not: nodes of the search, size of the program and gap reached. BenchmarkPlan measures the time.
 func figure10(run *runner) error {
 	var tasks []*task
-	for _, x := range sizes {
+	for _, x := range run.sizes {
 		tasks = append(tasks, run.addTask("planning for "+x.what, 400_000*x.types/9, 1,
 			func(ctx context.Context, _ uint64) (any, error) {
 				return run.solve(ctx, x.scale, x.variants, x.types)
 			}))
 	}
 	run.Report(func(o *reproduce.Outcome) error {
-		for i, x := range sizes {
+		for i, x := range run.sizes {
 			s := tasks[i].Results[0].(*solveStats)
 			setting := map[string]string{
 				"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants),

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/report/plot"
@@ -33,8 +32,6 @@ var (
 		{"gamma(0.05)", func() (workload.Gaps, error) { return workload.NewGamma(0.05) }},
 	}
 )
-
-const batchingSpan = 60 * time.Second
 
 // figure6 compares three batchers under one constant plan and three kinds of arrivals (§6.4). The paper shows one load
 // without naming it; here are six.
@@ -112,7 +109,7 @@ func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process
 		Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed",
 	}
 	key := fmt.Sprintf("%s on %s arrivals at %d %%", batcher, process, load)
-	total := reproduce.Sum(fixed.Capacity) * batchingSpan.Seconds()
+	total := reproduce.Sum(fixed.Capacity) * run.batchingSpan.Seconds()
 	return run.addTask(key, int(total), max(run.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
 		var all []workload.Arrival
 		for a := range w.Spec.Apps {
@@ -121,7 +118,7 @@ func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process
 				return nil, err
 			}
 			rate, err := workload.NewRate([]workload.Point{
-				{Rate: fixed.Capacity[a] * float64(load) / 100}, {At: batchingSpan.Seconds()},
+				{Rate: fixed.Capacity[a] * float64(load) / 100}, {At: run.batchingSpan.Seconds()},
 			}, false)
 			if err != nil {
 				return nil, err
@@ -137,7 +134,7 @@ func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process
 		}
 		slices.SortStableFunc(all, func(x, y workload.Arrival) int { return int(x.At - y.At) })
 		c := experiment.Case{
-			Env: w, System: s, Span: batchingSpan, Initial: fixed, Record: report.Options{Exact: 1},
+			Env: w, System: s, Span: run.batchingSpan, Initial: fixed, Record: report.Options{Exact: 1},
 			Source: func(uint64) workload.Source { return workload.FromSlice(all) },
 		}
 		r, err := c.Run(ctx, seed)

@@ -13,19 +13,22 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// runner collects what the figures need, and keeps what they share.
+// runner collects what the figures need, and keeps what they share. Tests shorten batchingSpan and sizes.
 type runner struct {
 	*reproduce.Runner
 	spec         *serving.Spec
 	traces       []*trace
 	environments map[string]*experiment.Environment
+	batchingSpan time.Duration // simulated length of the runs of Figure 6
+	sizes        []problemSize // of Figure 10
 }
 
 // task is a task whose results are of type *result where its methods are used.
 type task struct{ *reproduce.Task }
 
 func newRunner(r reproduce.Request) (*runner, error) {
-	run := &runner{Runner: reproduce.NewRunner(r), environments: make(map[string]*experiment.Environment)}
+	run := &runner{Runner: reproduce.NewRunner(r), environments: make(map[string]*experiment.Environment),
+		batchingSpan: 60 * time.Second, sizes: sizes}
 	var err error
 	if run.spec, _, err = readProfile(1); err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ type pointSeries struct {
 // traceSeries runs all systems on the production trace: series by task, then by objective.
 func (run *runner) traceSeries() ([][]pointSeries, error) {
 	return run.seriesByTask(func(task string, slo time.Duration, _ int) ([]*point, error) {
-		return run.points(workerCounts(), func(x float64) (setup, *load, error) {
+		return run.points(run.workers, func(x float64) (setup, *load, error) {
 			return setup{task: task, slo: slo, workers: int(x)}, run.trace, nil
 		})
 	})
@@ -78,7 +78,7 @@ func (run *runner) traceSeries() ([][]pointSeries, error) {
 // constantSeries runs all systems under constant loads: series by task, then by objective.
 func (run *runner) constantSeries() ([][]pointSeries, error) {
 	return run.seriesByTask(func(task string, slo time.Duration, workers int) ([]*point, error) {
-		return run.points(constantRates(), func(x float64) (setup, *load, error) {
+		return run.points(run.rates, func(x float64) (setup, *load, error) {
 			on, err := run.constantLoad(x)
 			return setup{task: task, slo: slo, workers: workers}, on, err
 		})

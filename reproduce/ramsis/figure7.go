@@ -15,7 +15,7 @@ func figure7(run *runner) error {
 	for _, workers := range []int{40, 60, 80} {
 		at := a4Setup
 		at.workers = workers
-		points, err := run.points(constantRates(), func(x float64) (setup, *load, error) {
+		points, err := run.points(run.rates, func(x float64) (setup, *load, error) {
 			on, err := run.constantLoad(x)
 			return at, on, err
 		})

@@ -23,7 +23,7 @@ func figure7Live(run *runner) error {
 	var turn sync.Mutex
 	type pair struct{ simulated, live *runs }
 	var all []pair
-	for _, rate := range constantRates() {
+	for _, rate := range run.rates {
 		on, err := run.constantLoad(rate)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func figure7Live(run *runner) error {
 	run.Report(func(o *reproduce.Outcome) error {
 		for n, p := range all {
 			setting := map[string]string{"workers": fmt.Sprint(a4Setup.workers),
-				"load": formatNumber(constantRates()[n])}
+				"load": formatNumber(run.rates[n])}
 			promise := p.simulated.result(0).promise
 			if promise != nil && promise.Violation >= 0 {
 				addRow(o, row("7L", s.Name, "accuracy, promised", "%", setting), 100*promise.Accuracy)

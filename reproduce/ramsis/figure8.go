@@ -33,7 +33,7 @@ func newContender(label, name string, c modelSet, change func(*systems.System)) 
 
 // sideBySide runs contenders under every constant load and adds accuracy and violations of each.
 func (run *runner) sideBySide(figure, title string, at setup, list []*contender) error {
-	loads := constantRates()
+	loads := run.rates
 	for _, v := range list {
 		at.modelSet = v.modelSet
 		for _, x := range loads {

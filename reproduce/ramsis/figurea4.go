@@ -30,7 +30,7 @@ func figureA4(run *runner) error {
 	if err != nil {
 		return err
 	}
-	constantPoints, err := run.points(constantRates(), func(x float64) (setup, *load, error) {
+	constantPoints, err := run.points(run.rates, func(x float64) (setup, *load, error) {
 		on, err := run.constantLoad(x)
 		return a4Setup, on, err
 	})

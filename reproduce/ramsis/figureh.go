@@ -31,7 +31,7 @@ func figureH(run *runner) error {
 		c := column{target: m.accuracy}
 		at := a4Setup
 		at.floor = m.accuracy / 100
-		for _, rate := range constantRates() {
+		for _, rate := range run.rates {
 			on, err := run.constantLoad(rate)
 			if err != nil {
 				return err
@@ -45,7 +45,7 @@ func figureH(run *runner) error {
 		all = append(all, c)
 	}
 	run.Report(func(o *reproduce.Outcome) error {
-		for n, rate := range constantRates() {
+		for n, rate := range run.rates {
 			setting := map[string]string{"load": formatNumber(rate)}
 			best := math.NaN()
 			for _, c := range all {

@@ -24,7 +24,7 @@ func figureW(run *runner) error {
 	if base < 0 {
 		return nil
 	}
-	for _, rate := range constantRates() {
+	for _, rate := range run.rates {
 		on, err := run.constantLoad(rate)
 		if err != nil {
 			return err

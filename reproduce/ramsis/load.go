@@ -15,8 +15,10 @@ type load struct {
 	span time.Duration
 	// known is the load in queries/s where systems know it exactly (§7.2); 0 where they must estimate it.
 	known float64
-	// grid makes all systems use policies for the authors' loads (authorsRates).
+	// grid makes all systems use policies for the authors' loads.
 	grid bool
+	// policyRates are the authors' loads; tests use fewer.
+	policyRates string
 }
 
 const (
@@ -29,33 +31,33 @@ const (
 
 func newLoad(name string, span time.Duration, points []workload.Point, known float64) (*load, error) {
 	rate, err := workload.NewRate(append(points, workload.Point{At: span.Seconds()}), false)
-	return &load{name: name, rate: rate, span: span, known: known}, err
+	return &load{name: name, rate: rate, span: span, known: known, policyRates: authorsRates}, err
 }
 
-// newConstantLoad returns a constant rate for 30 s.
-func newConstantLoad(name string, rate float64) (*load, error) {
-	return newLoad(name, constantSpan, []workload.Point{{Rate: rate}}, rate)
+// newConstantLoad returns a constant rate, which systems know.
+func newConstantLoad(name string, rate float64, span time.Duration) (*load, error) {
+	return newLoad(name, span, []workload.Point{{Rate: rate}}, rate)
 }
 
-// newTraceLoad returns the production trace as the authors' simulator plays it.
-func newTraceLoad() (*load, error) {
+// newTraceLoad returns the production trace as the authors' simulator plays it, for the time span.
+func newTraceLoad(span time.Duration) (*load, error) {
 	rows, err := data.Records("twitter.csv", "start_s", "queries_per_s")
 	if err != nil {
 		return nil, err
 	}
 	var points []workload.Point
-	for pass := 0; pass*traceSeconds < int(traceSpan.Seconds()); pass++ {
+	for pass := 0; pass*traceSeconds < int(span.Seconds()); pass++ {
 		for n, r := range rows {
 			v, err := reproduce.Numbers("twitter.csv", n, r)
 			if err != nil {
 				return nil, err
 			}
-			if at := v[0] + float64(pass*traceSeconds); at < traceSpan.Seconds() {
+			if at := v[0] + float64(pass*traceSeconds); at < span.Seconds() {
 				points = append(points, workload.Point{At: at, Rate: v[1]})
 			}
 		}
 	}
-	return newLoad("trace", traceSpan, points, 0)
+	return newLoad("trace", span, points, 0)
 }
 
 // expected returns the mean number of queries.

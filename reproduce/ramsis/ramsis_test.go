@@ -25,7 +25,7 @@ func TestNumbers(t *testing.T) {
 			}
 		}
 	}
-	l, err := newTraceLoad()
+	l, err := newTraceLoad(traceSpan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func testJob(t testing.TB, s setup, system string, l *load) *job {
 
 func testLoad(t testing.TB, rate float64) *load {
 	t.Helper()
-	l, err := newConstantLoad("constant", rate)
+	l, err := newConstantLoad("constant", rate, constantSpan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestResponseAgainstEngine(t *testing.T) {
 
 func testTrace(t testing.TB) *load {
 	t.Helper()
-	l, err := newTraceLoad()
+	l, err := newTraceLoad(traceSpan)
 	if err != nil {
 		t.Fatal(err)
 	}

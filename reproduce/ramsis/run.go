@@ -51,7 +51,7 @@ func newJob(w *experiment.Environment, s systems.System, l *load) *job {
 	case l.known > 0:
 		p.Alone = true
 	case l.grid || s.Planner == "modelswitching":
-		p.Rates = authorsRates
+		p.Rates = l.policyRates
 	}
 	j := &job{load: l}
 	j.Case = experiment.Case{Env: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source {

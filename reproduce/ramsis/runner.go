@@ -13,9 +13,12 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// runner collects what the figures need, and keeps what they share.
+// runner collects what the figures need, and keeps what they share. Tests lower rates, workers and spans.
 type runner struct {
 	*reproduce.Runner
+	rates         []float64     // constant loads, in queries/s
+	workers       []float64     // numbers of workers on the trace
+	constantSpan  time.Duration // length of constant loads
 	systems       []systems.System
 	environments  map[setup]*experiment.Environment
 	constantLoads map[float64]*load
@@ -27,9 +30,10 @@ func newRunner(r reproduce.Request) (*runner, error) {
 		Runner: reproduce.NewRunner(r), systems: comparedSystems(),
 		environments:  make(map[setup]*experiment.Environment),
 		constantLoads: make(map[float64]*load),
+		rates:         constantRates(), workers: workerCounts(), constantSpan: constantSpan,
 	}
 	var err error
-	run.trace, err = newTraceLoad()
+	run.trace, err = newTraceLoad(traceSpan)
 	return run, err
 }
 
@@ -90,7 +94,7 @@ func (run *runner) constantLoad(rate float64) (*load, error) {
 	if x := run.constantLoads[rate]; x != nil {
 		return x, nil
 	}
-	x, err := newConstantLoad(fmt.Sprintf("%v queries/s", rate), rate)
+	x, err := newConstantLoad(fmt.Sprintf("%v queries/s", rate), rate, run.constantSpan)
 	run.constantLoads[rate] = x
 	return x, err
 }

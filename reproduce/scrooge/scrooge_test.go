@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/figuretest"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Every figure, with short sessions and few decisions, gives rows that are numbers and charts that can be drawn. The
-// rows of a figure depend neither on the other figures that run nor on parallelism.
+// Every figure, with short sessions and few decisions, gives rows that are numbers and charts that can be drawn. It
+// gives the same bytes twice. The rows of a figure depend neither on the other figures that run nor on parallelism.
 func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -23,19 +24,15 @@ func TestEveryFigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(parallel int, names ...string) *reproduce.Outcome {
+	ask := func(parallel int, names ...string) (*reproduce.Outcome, error) {
 		run, err := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Solver: solver})
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		run.sampled, run.span = 2, 200*time.Second
-		o, err := run.runFigures(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		return run.runFigures(t.Context())
 	}
-	all := ask(2)
+	all := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) { return ask(parallel) })
 	for _, f := range figures {
 		if has := slices.ContainsFunc(all.Rows, func(r reproduce.Row) bool {
 			return r.Figure == f.Name || r.Figure == f.Name+"a"
@@ -56,7 +53,10 @@ func TestEveryFigure(t *testing.T) {
 	of := func(o *reproduce.Outcome, figure string) []reproduce.Row {
 		return slices.DeleteFunc(slices.Clone(o.Rows), func(r reproduce.Row) bool { return r.Figure != figure })
 	}
-	some := ask(1, "14", "12")
+	some, err := ask(1, "14", "12")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"14", "12"} {
 		if !reflect.DeepEqual(of(all, name), of(some, name)) {
 			t.Errorf("figure %s comes out differently beside others", name)
