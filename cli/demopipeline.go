@@ -65,7 +65,7 @@ func (d *sceneDemo) run(e *Env) error {
 	var used report.Usage
 	live, err := d.drive(e, w, run, &spec, func(l *loader) {
 		l.choose = d.choose
-		l.list[0].Judge, l.options.StageTimings = d.judge, true
+		l.list[0].Correct, l.options.StageTimings = d.judge, true
 	}, func() {
 		run.plane.Inspect(func(en *engine.Engine) { used = en.Usage(run.plane.Now()) })
 	})

@@ -23,7 +23,7 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 		ids[a.Name] = serving.AppID(i)
 	}
 	rec := report.NewRecorder(apps, opt)
-	var variants names
+	var variants textIDs
 	for n := serving.QueryID(1); ; n++ {
 		q, err := rr.Next()
 		if errors.Is(err, io.EOF) {

@@ -80,7 +80,7 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 		rec.Add(&o)
 		lags = append(lags, q.lag)
 		if q.message != serving.None {
-			kinds[kind{q.outcome, masked(r.messages.list[q.message])}]++
+			kinds[kind{q.outcome, maskDigits(r.messages.list[q.message])}]++
 		}
 	}
 	for k, n := range kinds {

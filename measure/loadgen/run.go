@@ -26,9 +26,9 @@ type App struct {
 	Accuracy map[string]float64
 	// Samples are the inputs to send.
 	Samples *Samples
-	// Judge says whether the outputs answer the sample rightly, where comparing with the samples' labels does not; nil
+	// Correct says whether the outputs answer the sample rightly, where comparing with the samples' labels does not; nil
 	// compares. It is called by several goroutines at once.
-	Judge func(outputs []tensor.Tensor, sample int) (right bool)
+	Correct func(outputs []tensor.Tensor, sample int) (right bool)
 }
 
 // Options shape a run. The zero value gives the defaults.
@@ -96,15 +96,15 @@ type runner struct {
 	done        atomic.Int64
 	refused     int64 // by the sender alone
 
-	variants names
-	messages names
+	variants textIDs
+	messages textIDs
 	stages   stageUses
 	// The first and the last query of every stream.
-	first, last map[stream]int
-	rates       map[stream]float64 // that clients declare, in queries/s
+	first, last map[streamKey]int
+	rates       map[streamKey]float64 // that clients declare, in queries/s
 }
 
-type stream struct {
+type streamKey struct {
 	app    serving.AppID
 	number uint64
 }
@@ -143,19 +143,19 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 	}
 	r := &runner{
 		ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals)),
-		rates: make(map[stream]float64),
+		rates: make(map[streamKey]float64),
 	}
 	for _, s := range opt.Clients {
-		r.rates[stream{s.App, s.Stream}] = s.Rate
+		r.rates[streamKey{s.App, s.Stream}] = s.Rate
 	}
 	for i, a := range arrivals {
 		if a.Stream == 0 {
 			continue
 		}
 		if r.last == nil {
-			r.first, r.last = make(map[stream]int), make(map[stream]int)
+			r.first, r.last = make(map[streamKey]int), make(map[streamKey]int)
 		}
-		s := stream{a.App, a.Stream}
+		s := streamKey{a.App, a.Stream}
 		if _, known := r.last[s]; !known {
 			r.first[s] = i
 		}
@@ -172,15 +172,15 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 	return r.result(offered, time.Since(r.start)), nil
 }
 
-// lead is the time between the start of a run and its instant zero: enough for the sender to be waiting by then.
-const lead = 20 * time.Millisecond
+// startDelay is the time between the start of a run and its instant zero: enough for the sender to be waiting by then.
+const startDelay = 20 * time.Millisecond
 
 // send follows the schedule and returns how many queries were offered, once all of them have ended.
 func (r *runner) send(p *pacer) int {
 	var wg sync.WaitGroup
 	jobs := make(chan int)
 	workers := 0
-	r.start = time.Now().Add(lead)
+	r.start = time.Now().Add(startDelay)
 	offered := 0
 	for i := range r.arrivals {
 		due := r.start.Add(time.Duration(r.arrivals[i].At))
@@ -193,7 +193,7 @@ func (r *runner) send(p *pacer) int {
 			late := time.Since(due)
 			r.queries[i] = query{
 				lag: late, latency: late, outcome: serving.Refused, label: report.LabelUnknown, variant: serving.None,
-				message: r.messages.id(clientFull),
+				message: r.messages.id(notSentText),
 			}
 			r.done.Add(1)
 			continue
@@ -210,9 +210,9 @@ func (r *runner) send(p *pacer) int {
 			wg.Add(1)
 			go func(i int) {
 				defer wg.Done()
-				r.one(i)
+				r.sendOne(i)
 				for i := range jobs {
-					r.one(i)
+					r.sendOne(i)
 				}
 			}(i)
 			continue
@@ -224,10 +224,10 @@ func (r *runner) send(p *pacer) int {
 	return offered
 }
 
-const clientFull = "not sent: max_outstanding queries were under way"
+const notSentText = "not sent: max_outstanding queries were under way"
 
-// one sends a query and writes down what became of it.
-func (r *runner) one(i int) {
+// sendOne sends a query and writes down what became of it.
+func (r *runner) sendOne(i int) {
 	a := &r.arrivals[i]
 	app := &r.apps[a.App]
 	due := r.start.Add(time.Duration(a.At))
@@ -236,7 +236,7 @@ func (r *runner) one(i int) {
 		StageTimings: r.opt.StageTimings,
 	}
 	if a.Stream != 0 {
-		s := stream{a.App, a.Stream}
+		s := streamKey{a.App, a.Stream}
 		req.Sequence, req.First, req.Last = strconv.FormatUint(a.Stream, 10), r.first[s] == i, r.last[s] == i
 		if req.First {
 			req.Rate = r.rates[s]
@@ -257,7 +257,7 @@ func (r *runner) one(i int) {
 	if err == nil {
 		q.outcome = serving.Served
 		q.queue, q.batch, q.accuracy = answer.Queue, answer.Batch, answer.Accuracy
-		q.stages = reached(answer.Stages)
+		q.stages = itemsByStage(answer.Stages)
 		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
 			r.stages.add(a.App, answer.Stages)
 		}
@@ -270,9 +270,9 @@ func (r *runner) one(i int) {
 		if !(q.accuracy >= 0 && q.accuracy <= 1) {
 			q.accuracy = 0 // a server may send anything
 		}
-		right, known := false, app.Judge != nil
+		right, known := false, app.Correct != nil
 		if known {
-			right = app.Judge(answer.Outputs, first%app.Samples.Count)
+			right = app.Correct(answer.Outputs, first%app.Samples.Count)
 		} else {
 			right, known = app.Samples.Right(answer.Outputs, first, int(a.Items))
 		}

@@ -96,7 +96,7 @@ func oneApp(s *Samples) []App {
 // A server that stalls must be charged for every query of the stall, not for the first alone.
 func TestLatencyCountsFromTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start := time.Now().Add(lead)
+		start := time.Now().Add(startDelay)
 		f := &fake{infer: func(ctx context.Context, n int, r *Request) (*Answer, error) {
 			if left := time.Until(start.Add(time.Second)); left > 0 { // nothing is answered in the first second
 				if err := sleep(ctx, left); err != nil {
@@ -149,7 +149,7 @@ func TestOutstandingIsBounded(t *testing.T) {
 			t.Errorf("%d offered, %d served, %d refused (%d by the client), want 100, 50, 50, 50", o.Offered, o.Served,
 				o.Refused, res.ClientRefused)
 		}
-		if len(res.Errors) != 1 || res.Errors[0].Message != clientFull {
+		if len(res.Errors) != 1 || res.Errors[0].Message != notSentText {
 			t.Errorf("errors: %+v", res.Errors)
 		}
 		if len(f.seen) != 50 {
@@ -212,7 +212,7 @@ func TestOutcomes(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second+lead)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second+startDelay)
 		defer cancel()
 		f := &fake{infer: func(ctx context.Context, n int, r *Request) (*Answer, error) {
 			if n < 50 {

@@ -301,7 +301,7 @@ func Synthetic(specs []tensor.Spec, count int, seed uint64) (*Samples, error) {
 		return nil, errors.New("synthetic samples: the model has no inputs")
 	}
 	s := &Samples{Count: count}
-	r := newNoise(seed)
+	r := newSyntheticData(seed)
 	for _, in := range specs {
 		c := column{name: in.Name, dtype: in.DType}
 		for i, d := range in.Shape {

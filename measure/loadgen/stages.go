@@ -123,8 +123,8 @@ func (u *stageUses) list(apps []App) []StageUse {
 	return out
 }
 
-// reached is, by name, how many items each stage got; nil when the server does not tell.
-func reached(stages []StageTime) map[string]int32 {
+// itemsByStage is, by name, how many items each stage got; nil when the server does not tell.
+func itemsByStage(stages []StageTime) map[string]int32 {
 	if len(stages) == 0 {
 		return nil
 	}

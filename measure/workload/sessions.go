@@ -39,9 +39,9 @@ type Client struct {
 // MaxClients bounds the clients of a session.
 const MaxClients = 100_000
 
-// streamsOf is where the numbers of the streams of an entry begin: entries that name one app share its streams'
+// firstStream is where the numbers of the streams of an entry begin: entries that name one app share its streams'
 // numbering.
-func streamsOf(entry int) uint64 { return uint64(entry)<<32 + 1 }
+func firstStream(entry int) uint64 { return uint64(entry)<<32 + 1 }
 
 func (a *AppSpec) checkSessions(duration time.Duration) error {
 	if a.Rate != 0 || len(a.Rates) != 0 || a.Shape != 0 || len(a.Trace) != 0 {
@@ -127,7 +127,7 @@ func (s *Spec) Clients(resolve func(app string) (serving.AppID, error)) ([]Clien
 }
 
 func (s *Spec) clients(i int, app serving.AppID) []Client {
-	return s.Apps[i].Sessions.draw(app, streamsOf(i), s.Duration(), Rand(s.Seed, s.purpose("clients", i)))
+	return s.Apps[i].Sessions.draw(app, firstStream(i), s.Duration(), Rand(s.Seed, s.purpose("clients", i)))
 }
 
 // sessions is the source of the queries of an app's session.
@@ -137,7 +137,7 @@ func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
 	for _, client := range s.clients(i, template.App) {
 		template.Stream = client.Stream
 		own := func(what string) *rand.Rand {
-			return Rand(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), client.Stream-streamsOf(i)))
+			return Rand(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), client.Stream-firstStream(i)))
 		}
 		sources = append(sources, &App{
 			Times: NewFrames(client), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,

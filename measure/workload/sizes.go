@@ -137,7 +137,7 @@ func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
 			large = append(large, int32(i))
 		}
 	}
-	h.mix = gathered(by, total)
+	h.mix = mixBySize(by, total)
 	for len(small) > 0 && len(large) > 0 {
 		s, l := small[len(small)-1], large[len(large)-1]
 		small = small[:len(small)-1]
