@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// syntheticData makes up input data: small whole numbers for integers, numbers in [0, 1) for the rest, empty strings.
+// syntheticData draws input data: 0 or 1 for integers, numbers in [0, 1) for floats, empty strings.
 type syntheticData struct{ r *rand.Rand }
 
 func newSyntheticData(seed uint64) *syntheticData {

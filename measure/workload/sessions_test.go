@@ -23,8 +23,7 @@ func traffic(seed uint64) *Spec {
 	}}
 }
 
-// Every client sends at even gaps of its own from its joining to its leaving, as many queries as fit, and its stays are
-// what Stays says.
+// Every client sends at equal gaps from From until Until, as many queries as fit. Clients returns the same clients.
 func TestSessions(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := traffic(seed)
@@ -73,7 +72,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A third of the clients are there on average: the distance of two random instants is a third of the time.
+// On average a third of the clients are present, because the distance of two random instants is a third of the time.
 func TestClientsThatAreThere(t *testing.T) {
 	s := &Spec{
 		Seed: 1, DurationS: 100, Apps: []AppSpec{
@@ -90,7 +89,7 @@ func TestClientsThatAreThere(t *testing.T) {
 		rate += x.Rate
 	}
 	n := float64(len(stays))
-	// Deviations of the means: of a distance sqrt(1/18) of the time, of an even rate sqrt(1/3).
+	// Standard deviations of the means: sqrt(1/18) of the time for a distance, sqrt(1/3) for a uniform rate.
 	if there /= n; math.Abs(there-100.0/3) > 4*100*math.Sqrt(1.0/18/n) {
 		t.Errorf("stays of %v s in the mean (seed 1)", there)
 	}
@@ -117,7 +116,7 @@ func TestBadSessions(t *testing.T) {
 	}
 }
 
-// The session shown in the documentation is one that a run would accept.
+// The session in the documentation is valid.
 func TestDocumentedSessions(t *testing.T) {
 	page, err := os.ReadFile("../../docs/workload.md")
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The table holds the distribution: against its closed form for means from far below one to far above what e^-mean can
-// be written for.
+// The table agrees with the closed form, for means from far below one to far above those at which e^-mean underflows.
 func TestPoissonTable(t *testing.T) {
 	for _, mean := range []float64{1e-6, 0.2, 1, 10.5, 20, 333.3, 5000} {
 		var p poissonTable
@@ -35,7 +34,7 @@ func TestPoissonTable(t *testing.T) {
 	}
 }
 
-// Gaps are whole milliseconds whose mean and variance are 1/rate, in ms, also as the rate changes.
+// Gaps are whole milliseconds with mean and variance 1/rate, in ms, also while the rate changes.
 func TestWholeMilliseconds(t *testing.T) {
 	for _, rate := range []float64{0.5, 40, 95, 4000} {
 		const n = 200_000
@@ -80,7 +79,7 @@ func TestWholeMilliseconds(t *testing.T) {
 	}
 }
 
-// A higher rate brings every query of a seed earlier: loads of two rates differ by nothing else.
+// A higher rate makes every query of a seed arrive earlier. Loads of two rates differ in nothing else.
 func TestWholeMillisecondsAreMonotone(t *testing.T) {
 	rates := []float64{20, 21, 30, 100, 1500}
 	var all []*WholeMilliseconds
