@@ -241,7 +241,7 @@ func plotPolicies(dir string, tables []policyTable) ([]string, error) {
 		t := &tables[i]
 		h := plot.Heat{
 			Title: fmt.Sprintf("Policy for %s, %s on workers of type %s", rateText(t.Rate), t.App, t.WorkerType),
-			Under: fmt.Sprintf("expected accuracy %s, violations %s, workers busy %s", accuracyText(t.Accuracy),
+			Subtitle: fmt.Sprintf("expected accuracy %s, violations %s, workers busy %s", accuracyText(t.Accuracy),
 				shareText(t.Violation), shareText(t.Busy)),
 			XName: "time left to the first deadline (ms)",
 			YName: "queries waiting",
