@@ -67,7 +67,7 @@ func (r *running) functions(e *Env, host *functionHost, runtimes *backends) (clo
 	host.measure = !w.system.Options.Learn
 	var quick functions.Predictor
 	if runtimes.local != nil {
-		times, err := operators.OpenShelf(kept.Table(store.OperatorTable), profiler.ThisHost(version))
+		times, err := operators.OpenTable(kept.Table(store.OperatorTable), profiler.ThisHost(version))
 		if err != nil {
 			return nil, err
 		}

@@ -500,7 +500,7 @@ func (w *world) measure(e *Env, path string, tune func(*profiler.Config)) (*prof
 				return w.Variants[v].Path
 			}}
 		if w.Backends[s.worker].Kind != "fake" {
-			c.Parts, c.Identity = w.functionParts, w.functionIdentity
+			c.RandomBatch, c.Identity = w.functionParts, w.functionIdentity
 		}
 		version := ""
 		if runtimes.local != nil {

@@ -25,7 +25,7 @@ type Predicted struct {
 
 // briefly is how long an operator is measured that nobody has seen, once: somebody waits for it, and the model is
 // measured in whole later.
-var briefly = operators.Effort{Time: 5 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 5, Max: 1000}
+var briefly = operators.Effort{MinTime: 5 * time.Millisecond, MaxTime: 40 * time.Millisecond, MinRuns: 5, MaxRuns: 1000}
 
 // Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails where some operator
 // cannot be run by itself.

@@ -36,9 +36,9 @@ type Config struct {
 	// the inputs are then random, from Seed, with 1 for every open dimension.
 	Tensors func(v serving.VariantID) (inputs []tensor.Spec, batched bool, err error)
 
-	// Parts makes a batch of so many items out of rng for variants whose inputs are not rows of items alone; nil leaves
-	// a variant to Input or Tensors. A nil function leaves all of them.
-	Parts func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error)
+	// RandomBatch makes a batch of so many items out of rng for variants whose inputs are not rows of items alone; nil
+	// leaves a variant to Input or Tensors. A nil function leaves all of them.
+	RandomBatch func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error)
 
 	// MeanWidth and P95Width are how well a point must be known: half the width of the 95 % confidence intervals of its
 	// mean and of its 95th percentile, relative to them. 0 means 0.05 and 0.10.
@@ -52,8 +52,8 @@ type Config struct {
 	// Bound stops a variant's measurement at the first batch size whose mean exceeds it: no plan would use a larger
 	// one. Nil means four times the SLO of the variant's app; a result of 0 means no bound.
 	Bound func(v serving.VariantID) time.Duration
-	// Together is how many variants are loaded at once, and so take turns with each other; 0 means 8.
-	Together int
+	// LoadedVariants is how many variants are loaded at once, and so take turns with each other; 0 means 8.
+	LoadedVariants int
 	// Seed chooses the order of turns and the random inputs.
 	Seed uint64
 
@@ -93,24 +93,27 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("profiler: variant %q is listed twice", c.Spec.Variants[v].Name)
 		}
 	}
-	for name, f := range map[string]float64{
-		"MeanWidth": c.MeanWidth, "P95Width": c.P95Width, "MaxTime": float64(c.MaxTime), "Turn": float64(c.Turn),
-		"MinSamples": float64(c.MinSamples),
-		"MaxSamples": float64(c.MaxSamples), "MaxBatch": float64(c.MaxBatch), "Slots": float64(c.Slots),
-		"Cores": float64(c.Cores), "Together": float64(c.Together),
+	for _, x := range []struct {
+		name  string
+		value float64
+	}{
+		{"MeanWidth", c.MeanWidth}, {"P95Width", c.P95Width}, {"MaxTime", float64(c.MaxTime)},
+		{"Turn", float64(c.Turn)}, {"MinSamples", float64(c.MinSamples)}, {"MaxSamples", float64(c.MaxSamples)},
+		{"MaxBatch", float64(c.MaxBatch)}, {"Slots", float64(c.Slots)}, {"Cores", float64(c.Cores)},
+		{"LoadedVariants", float64(c.LoadedVariants)},
 	} {
-		if !(f >= 0) {
-			return c, fmt.Errorf("profiler: %s is %v, want at least 0", name, f)
+		if !(x.value >= 0) {
+			return c, fmt.Errorf("profiler: %s is %v, want at least 0", x.name, x.value)
 		}
 	}
-	c.MeanWidth = or(c.MeanWidth, 0.05)
-	c.P95Width = or(c.P95Width, 0.10)
-	c.MinSamples = or(c.MinSamples, 10)
-	c.MaxSamples = max(or(c.MaxSamples, 2000), c.MinSamples)
-	c.MaxTime = or(c.MaxTime, 3*time.Second)
-	c.Turn = or(c.Turn, 50*time.Millisecond)
-	c.Slots = or(c.Slots, 1)
-	c.Together = or(c.Together, 8)
+	c.MeanWidth = orDefault(c.MeanWidth, 0.05)
+	c.P95Width = orDefault(c.P95Width, 0.10)
+	c.MinSamples = orDefault(c.MinSamples, 10)
+	c.MaxSamples = max(orDefault(c.MaxSamples, 2000), c.MinSamples)
+	c.MaxTime = orDefault(c.MaxTime, 3*time.Second)
+	c.Turn = orDefault(c.Turn, 50*time.Millisecond)
+	c.Slots = orDefault(c.Slots, 1)
+	c.LoadedVariants = orDefault(c.LoadedVariants, 8)
 	if c.Bound == nil {
 		spec := c.Spec
 		c.Bound = func(v serving.VariantID) time.Duration {
@@ -120,7 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func or[T comparable](v, otherwise T) T {
+func orDefault[T comparable](v, otherwise T) T {
 	var zero T
 	if v == zero {
 		return otherwise

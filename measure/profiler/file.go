@@ -293,7 +293,7 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 	ids := resolve(spec)
 	for i := range f.Points {
 		p := &f.Points[i]
-		v, d, err := ids.of(p.Variant, p.DeviceType)
+		v, d, err := ids.resolve(p.Variant, p.DeviceType)
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: points[%d].%w", i, err)
 		}
@@ -307,7 +307,7 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 		})
 	}
 	for i, l := range f.Loads {
-		v, d, err := ids.of(l.Variant, l.DeviceType)
+		v, d, err := ids.resolve(l.Variant, l.DeviceType)
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: loads[%d].%w", i, err)
 		}
@@ -323,11 +323,11 @@ func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	ids := resolve(spec)
 	out := *f
 	out.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool {
-		_, _, err := ids.of(p.Variant, p.DeviceType)
+		_, _, err := ids.resolve(p.Variant, p.DeviceType)
 		return err != nil
 	})
 	out.Loads = slices.DeleteFunc(slices.Clone(f.Loads), func(l Load) bool {
-		_, _, err := ids.of(l.Variant, l.DeviceType)
+		_, _, err := ids.resolve(l.Variant, l.DeviceType)
 		return err != nil
 	})
 	return &out, len(f.Points) - len(out.Points) + len(f.Loads) - len(out.Loads)
@@ -349,8 +349,8 @@ func resolve(spec *serving.Spec) names {
 	return n
 }
 
-// of returns an error that starts with the field's name.
-func (n names) of(variant, device string) (serving.VariantID, serving.DeviceTypeID, error) {
+// resolve returns an error that starts with the field's name.
+func (n names) resolve(variant, device string) (serving.VariantID, serving.DeviceTypeID, error) {
 	vs := n.variants[variant]
 	if len(vs) == 0 {
 		return 0, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`", variant)

@@ -27,8 +27,8 @@ type source struct {
 func newSource(cfg *Config, v serving.VariantID) (*source, error) {
 	s := &source{cfg: cfg, v: v, batched: true}
 	var err error
-	if cfg.Parts != nil {
-		parts, err := cfg.Parts(s.rng(1), v, 1)
+	if cfg.RandomBatch != nil {
+		parts, err := cfg.RandomBatch(s.rng(1), v, 1)
 		if err != nil || parts != nil {
 			s.whole = true
 			return s, err
@@ -49,7 +49,7 @@ func (s *source) rng(items int) *rand.Rand {
 // batch returns a batch of items queries of one item each; a variant that does not batch gets one query.
 func (s *source) batch(items int) (*dataplane.Batch, error) {
 	if s.whole {
-		parts, err := s.cfg.Parts(s.rng(items), s.v, items)
+		parts, err := s.cfg.RandomBatch(s.rng(items), s.v, items)
 		return &dataplane.Batch{ID: 1, Variant: s.v, Items: items, Parts: parts}, err
 	}
 	var inputs []tensor.Tensor

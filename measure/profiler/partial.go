@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// line is one line of a partial file.
-type line struct {
+// partialRecord is one line of a partial file.
+type partialRecord struct {
 	Key   string `json:"key"` // of the model file and all settings that the result depends on
 	Point *Point `json:"point,omitempty"`
 	Load  *Load  `json:"load,omitempty"`
@@ -66,7 +66,7 @@ func (p *partial) read(r io.Reader) error {
 			}
 			return nil
 		}
-		var l line
+		var l partialRecord
 		d := json.NewDecoder(bytes.NewReader(b))
 		d.DisallowUnknownFields()
 		if d.Decode(&l) != nil {
@@ -85,7 +85,7 @@ func (p *partial) read(r io.Reader) error {
 }
 
 // add records one result so that it survives a crash.
-func (p *partial) add(l line) error {
+func (p *partial) add(l partialRecord) error {
 	if p.f == nil {
 		return nil
 	}

@@ -17,15 +17,15 @@ import (
 
 // point is one cell of the table that is being filled.
 type point struct {
-	subject            *subject
+	subject            *profiledVariant
 	batch, concurrency int
 	samples            []float64 // microseconds
 	spent              time.Duration
 	done               bool
 }
 
-// subject is one variant with its instance.
-type subject struct {
+// profiledVariant is one variant with its instance.
+type profiledVariant struct {
 	v       serving.VariantID
 	name    string
 	key     string
@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 	if p.progress == nil {
 		p.progress = func(int, int, string) {}
 	}
-	var subjects []*subject
+	var subjects []*profiledVariant
 	for _, v := range cfg.Variants {
 		s, err := p.subject(v)
 		if err != nil {
@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 		}
 		subjects = append(subjects, s)
 	}
-	for group := range slices.Chunk(subjects, cfg.Together) {
+	for group := range slices.Chunk(subjects, cfg.LoadedVariants) {
 		if err := p.measure(ctx, group); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 }
 
 // subject lists a variant's points and takes over those that are already finished.
-func (p *profiler) subject(v serving.VariantID) (*subject, error) {
+func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	key, err := p.cfg.key(v)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (p *profiler) subject(v serving.VariantID) (*subject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("profiler: variant %q: %w", p.cfg.Spec.Variants[v].Name, err)
 	}
-	s := &subject{
+	s := &profiledVariant{
 		v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src,
 		batches: map[int]*dataplane.Batch{},
 	}
@@ -152,7 +152,7 @@ func (q *point) String() string {
 }
 
 // measure brings a group of variants up and lets their points take turns until all are known.
-func (p *profiler) measure(ctx context.Context, group []*subject) (err error) {
+func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err error) {
 	defer func() {
 		for _, s := range group {
 			if s.runner != nil {
@@ -183,10 +183,10 @@ func (p *profiler) measure(ctx context.Context, group []*subject) (err error) {
 			if q.done {
 				continue
 			}
-			if err := p.take(ctx, q); err != nil {
+			if err := p.takeTurn(ctx, q); err != nil {
 				return fmt.Errorf("profiler: %s: %w", q, err)
 			}
-			if err := p.settle(q); err != nil {
+			if err := p.finish(q); err != nil {
 				return err
 			}
 		}
@@ -195,8 +195,8 @@ func (p *profiler) measure(ctx context.Context, group []*subject) (err error) {
 	return nil
 }
 
-// take gives a point its turn, and drops slower points as soon as two samples say that even this one is too slow.
-func (p *profiler) take(ctx context.Context, q *point) error {
+// takeTurn gives a point its turn, and drops slower points as soon as two samples say that even this one is too slow.
+func (p *profiler) takeTurn(ctx context.Context, q *point) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -215,7 +215,7 @@ func (p *profiler) take(ctx context.Context, q *point) error {
 	}
 }
 
-func (p *profiler) launch(ctx context.Context, s *subject) error {
+func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 	limit := 1
 	for _, q := range s.points {
 		limit = max(limit, q.batch)
@@ -242,7 +242,7 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 			Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name,
 			Load: float64(time.Since(start)) / 1e6,
 		}
-		if err := errors.Join(p.partial.add(line{Key: s.key, Load: s.load}), r.Close()); err != nil {
+		if err := errors.Join(p.partial.add(partialRecord{Key: s.key, Load: s.load}), r.Close()); err != nil {
 			return err
 		}
 	}
@@ -251,13 +251,13 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 	return err
 }
 
-// settle ends a point that is known well enough, and with it those that would be slower than anyone wants to know.
-func (p *profiler) settle(q *point) error {
-	if !p.enough(q) {
+// finish ends a point that is known well enough, and with it those that would be slower than anyone wants to know.
+func (p *profiler) finish(q *point) error {
+	if !p.exactEnough(q) {
 		return nil
 	}
 	r := q.result(p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name)
-	if err := p.partial.add(line{Key: q.subject.key, Point: &r}); err != nil {
+	if err := p.partial.add(partialRecord{Key: q.subject.key, Point: &r}); err != nil {
 		return err
 	}
 	q.done, q.samples = true, nil
@@ -268,8 +268,8 @@ func (p *profiler) settle(q *point) error {
 	return nil
 }
 
-// enough says whether a point needs no more samples.
-func (p *profiler) enough(q *point) bool {
+// exactEnough says whether a point needs no more samples.
+func (p *profiler) exactEnough(q *point) bool {
 	n := len(q.samples)
 	if n >= p.cfg.MaxSamples || q.spent >= p.cfg.MaxTime && n > 0 {
 		return true

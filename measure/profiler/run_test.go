@@ -412,7 +412,7 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 			{Query: 1, Items: items, Inputs: []tensor.Tensor{{Name: "beside", DType: tensor.Uint8, Shape: []int64{0}}}},
 		}, nil
 	}
-	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, Parts: parts, MaxSamples: 10, Turn: 1}
+	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, RandomBatch: parts, MaxSamples: 10, Turn: 1}
 	f, err := Run(t.Context(), cfg, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -428,7 +428,7 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 	if other, err := cfg.key(0); err != nil || other == one {
 		t.Errorf("what it is does not count: %v", err)
 	}
-	cfg.Parts = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Part, error) {
+	cfg.RandomBatch = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Part, error) {
 		return nil, errors.New("no sample")
 	}
 	if _, err := Run(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "no sample") {

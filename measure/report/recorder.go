@@ -79,7 +79,7 @@ type bucket struct {
 	variants []int64 // by VariantID
 }
 
-// NewRecorder returns a Recorder for apps, by AppID. It keeps the slice.
+// NewRecorder returns a Recorder for apps, by AppID. It does not keep the slice.
 func NewRecorder(apps []AppInfo, opt Options) *Recorder {
 	if opt.Bucket <= 0 {
 		opt.Bucket = time.Second

@@ -17,14 +17,14 @@ const (
 	tock = "tock"
 )
 
-// alone is a model of nothing but copies of an operator, all on the same inputs, each with weights of its own. Nobody
-// takes their outputs: memory for them is the runtime's own, as within a model. With heat, a product of matrices runs
-// before each: a processor that has just multiplied at full width does everything else more slowly for a while. An
+// copiesModel is a model of nothing but copies of an operator, all on the same inputs, each with weights of its own.
+// Nobody takes their outputs: memory for them is the runtime's own, as within a model. With heat, a product of matrices
+// runs before each: a processor that has just multiplied at full width does everything else more slowly for a while. An
 // operator without a type is left out.
-func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
+func copiesModel(o *Operator, copies int, heat bool) *pb.ModelProto {
 	g := onnxmodel.NewGraph("alone")
 	for i := range o.Inputs {
-		if in := &o.Inputs[i]; in.fed() {
+		if in := &o.Inputs[i]; in.isModelInput() {
 			g.Input(fmt.Sprintf("x%d", i), in.DType, in.Shape...)
 		}
 	}
@@ -39,8 +39,8 @@ func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 		m.OpsetImport = append(m.OpsetImport, &pb.OperatorSetIdProto{Domain: o.Node.Domain, Version: o.Opset})
 	}
 	if heat {
-		g.InitializerRaw("left", onnxmodel.Float32, fill(&heater[0], rng), heater[0].Shape...)
-		g.InitializerRaw("right", onnxmodel.Float32, fill(&heater[1], rng), heater[1].Shape...)
+		g.InitializerRaw("left", onnxmodel.Float32, fill(&heatMatrices[0], rng), heatMatrices[0].Shape...)
+		g.InitializerRaw("right", onnxmodel.Float32, fill(&heatMatrices[1], rng), heatMatrices[1].Shape...)
 	}
 	for c := range copies {
 		if heat {
@@ -58,10 +58,10 @@ func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 			switch {
 			case in.Absent:
 				name = ""
-			case !in.fed():
+			case !in.isModelInput():
 				name = fmt.Sprintf("w%d_%d", c, i)
 				g.InitializerRaw(name, in.DType, fill(in, rng), in.Shape...)
-			case c > 0 && o.overwrites() == i:
+			case c > 0 && o.accumulatesInto() == i:
 				name = fmt.Sprintf("y%d_0", c-1)
 			}
 			n.Input = append(n.Input, name)
@@ -78,8 +78,8 @@ func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 	return m
 }
 
-// called is a model with another's inputs and outputs that does next to nothing between them.
-func called(at *At) *pb.ModelProto {
+// callModel is a model with another's inputs and outputs that does next to nothing between them.
+func callModel(at *BatchGraph) *pb.ModelProto {
 	g := onnxmodel.NewGraph("call")
 	for i, in := range at.Inputs {
 		g.Input(fmt.Sprintf("x%d", i), in.DType, at.declared(in.Shape)...)
@@ -103,7 +103,7 @@ func called(at *At) *pb.ModelProto {
 }
 
 // declared is a shape as the model's file has it.
-func (at *At) declared(shape []int64) []int64 {
+func (at *BatchGraph) declared(shape []int64) []int64 {
 	if !at.Batched {
 		return shape
 	}
@@ -116,17 +116,18 @@ func zero(d onnxmodel.DType) onnxmodel.Attr {
 	return &pb.AttributeProto{Name: "value", Type: pb.AttributeProto_TENSOR, T: t}
 }
 
-// heater are the matrices whose product heats.
-var heater = [2]Operand{
+// heatMatrices are the matrices whose product heats.
+var heatMatrices = [2]Operand{
 	{DType: onnxmodel.Float32, Shape: []int64{32, 256}}, {DType: onnxmodel.Float32, Shape: []int64{256, 256}},
 }
 
-// fed says whether the operand is an input of the model. Values without dimensions cannot be: they are written into it.
-func (o *Operand) fed() bool { return !o.Absent && !o.Constant && len(o.Shape) > 0 }
+// isModelInput says whether the operand is an input of the model. Values without dimensions cannot be: they are written
+// into it.
+func (o *Operand) isModelInput() bool { return !o.Absent && !o.Constant && len(o.Shape) > 0 }
 
-// overwrites returns the input that a convolution adds its result to, or -1. Within a model it is written over; an
+// accumulatesInto returns the input that a convolution adds its result to, or -1. Within a model it is written over; an
 // input of the model must not be, and would be copied first, so that copies take each other's results.
-func (o *Operator) overwrites() int {
+func (o *Operator) accumulatesInto() int {
 	if (o.Node.OpType == "Conv" || o.Node.OpType == "FusedConv") && len(o.Inputs) > 3 && !o.Inputs[3].Absent {
 		return 3
 	}
@@ -160,7 +161,7 @@ func inputs(o *Operator) ([]tensor.Tensor, error) {
 	var out []tensor.Tensor
 	for i := range o.Inputs {
 		in := &o.Inputs[i]
-		if !in.fed() {
+		if !in.isModelInput() {
 			continue
 		}
 		t, err := random(fmt.Sprintf("x%d", i), in, rng)

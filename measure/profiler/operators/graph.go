@@ -43,8 +43,8 @@ func Read(path string) (*Graph, error) {
 	return g, nil
 }
 
-// At is the graph at one batch size.
-type At struct {
+// BatchGraph is the graph at one batch size.
+type BatchGraph struct {
 	Operators []Operator
 	// Inputs and Outputs are the model's own.
 	Inputs, Outputs []Operand
@@ -53,7 +53,7 @@ type At struct {
 
 // Batch returns the operators for so many items: the open first dimension of every input is the number of items, other
 // open dimensions are 1, as when a model is measured whole.
-func (g *Graph) Batch(items int) (*At, error) {
+func (g *Graph) Batch(items int) (*BatchGraph, error) {
 	given := make(map[string]shapes.Tensor)
 	constant := make(map[string]bool)
 	for _, t := range g.model.Graph.Initializer {
@@ -88,7 +88,7 @@ func (g *Graph) Batch(items int) (*At, error) {
 		}
 		return o
 	}
-	at := &At{Batched: g.batched(constant)}
+	at := &BatchGraph{Batched: g.batched(constant)}
 	if !at.Batched && items != 1 {
 		return nil, fmt.Errorf("operators: graph %q: it has no batch dimension, and takes one item, not %d",
 			g.model.Graph.Name, items)
@@ -108,7 +108,7 @@ func (g *Graph) Batch(items int) (*At, error) {
 		}
 		at.Operators = append(at.Operators, op)
 	}
-	at.crowd(func(i int) int64 {
+	at.setFootprint(func(i int) int64 {
 		var n int64
 		for _, out := range g.model.Graph.Node[i].Output {
 			if out != "" {
@@ -120,8 +120,9 @@ func (g *Graph) Batch(items int) (*At, error) {
 	return at, nil
 }
 
-// crowd tells the operators among how many bytes they are: all weights, and the most that lies between two operators.
-func (at *At) crowd(outputs func(int) int64) {
+// setFootprint tells the operators among how many bytes they are: all weights, and the most that lies between two
+// operators.
+func (at *BatchGraph) setFootprint(outputs func(int) int64) {
 	var weights, between int64
 	for i := range at.Operators {
 		o := &at.Operators[i]
@@ -135,16 +136,16 @@ func (at *At) crowd(outputs func(int) int64) {
 	}
 	among := int64(math.Exp2(math.Round(2*math.Log2(float64(max(weights+between, 1)))) / 2))
 	for i := range at.Operators {
-		if at.Operators[i].weights() > few {
-			at.Operators[i].Among = min(max(among, leastAmong), mostAmong)
+		if at.Operators[i].weights() > negligibleWeights {
+			at.Operators[i].Footprint = min(max(among, minFootprint), maxFootprint)
 		}
 	}
 }
 
 // Bounds on Among: the smaller all caches hold, the larger none that matters.
 const (
-	leastAmong = 256 << 10
-	mostAmong  = 16 << 20
+	minFootprint = 256 << 10
+	maxFootprint = 16 << 20
 )
 
 // batched says whether the first dimension of every input and output is open.

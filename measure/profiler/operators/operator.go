@@ -16,9 +16,9 @@ type Operator struct {
 	Node   *pb.NodeProto // its type and attributes
 	Opset  int64         // the version of its operator set
 	Inputs []Operand
-	// Among is how many bytes the model touches in one run, rounded: the operator finds its weights in a cache that
+	// Footprint is how many bytes the model touches in one run, rounded: the operator finds its weights in a cache that
 	// holds them all, or does not. It is 0 for an operator that hardly has weights.
-	Among int64
+	Footprint int64
 }
 
 // Operand is an input of an operator.
@@ -71,18 +71,18 @@ func (o *Operator) Key(threads int) string {
 			b.WriteByte('+')
 		}
 	}
-	if o.Among > 0 {
-		fmt.Fprintf(&b, " among=%dk", o.Among>>10)
+	if o.Footprint > 0 {
+		fmt.Fprintf(&b, " among=%dk", o.Footprint>>10)
 	}
 	fmt.Fprintf(&b, " threads=%d", threads)
 	return b.String()
 }
 
-// few is the size of weights that are not worth a thought.
-const few = 4 << 10
+// negligibleWeights is the size of weights that are not worth a thought.
+const negligibleWeights = 4 << 10
 
-// heavy are the operators that multiply at the processor's full width; the others run between them.
-var heavy = map[string]bool{
+// computeBound are the operators that multiply at the processor's full width; the others run between them.
+var computeBound = map[string]bool{
 	"Conv": true, "FusedConv": true, "ConvTranspose": true, "MatMul": true, "FusedMatMul": true, "Gemm": true,
 	"FusedGemm": true,
 	"LSTM":      true, "GRU": true, "RNN": true, "Attention": true,

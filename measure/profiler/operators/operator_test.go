@@ -43,7 +43,7 @@ func TestKey(t *testing.T) {
 		func(o *Operator) { o.Inputs[2] = Operand{DType: onnxmodel.Float32, Shape: []int64{64}} },
 		func(o *Operator) { o.Inputs[1].DType = onnxmodel.Float16 },
 		func(o *Operator) { o.Inputs[1].Ints = []int64{1} },
-		func(o *Operator) { o.Among = 1 << 20 },
+		func(o *Operator) { o.Footprint = 1 << 20 },
 	} {
 		o := convolution()
 		change(o)
@@ -71,7 +71,7 @@ func TestCopies(t *testing.T) {
 		{0, 100, 3}, {0, 1e6, 1}, {0, 0, maxCopies}, {1 << 20, 10, 14}, {1 << 20, 1000, 3}, {1 << 20, 1e5, 1},
 		{256 << 10, 1, 4},
 	} {
-		o.Among = c.among
+		o.Footprint = c.among
 		if got := o.copies(c.us); got != c.want {
 			t.Errorf("among %d bytes, %v us: %d copies, want %d", c.among, c.us, got, c.want)
 		}
@@ -103,10 +103,11 @@ func (s *scripted) Run(context.Context, *dataplane.Batch) error { s.runs++; retu
 
 // TestRepeatBounds checks that the number of runs is kept whatever they take.
 func TestRepeatBounds(t *testing.T) {
-	for _, e := range []Effort{{Min: 5, Max: 5}, {Min: 3, Max: 50, Time: 1 << 40, Patience: 1 << 40}} {
+	for _, e := range []Effort{{MinRuns: 5, MaxRuns: 5}, {MinRuns: 3, MaxRuns: 50, MinTime: 1 << 40,
+		MaxTime: 1 << 40}} {
 		s := &scripted{}
 		got, err := repeat(t.Context(), s, &dataplane.Batch{}, e)
-		if err != nil || len(got) != e.Max || s.runs != e.Max+2 {
+		if err != nil || len(got) != e.MaxRuns || s.runs != e.MaxRuns+2 {
 			t.Errorf("%+v: %d times of %d runs, %v", e, len(got), s.runs, err)
 		}
 		for i := 1; i < len(got); i++ {

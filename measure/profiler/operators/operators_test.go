@@ -17,7 +17,7 @@ import (
 )
 
 // quick is less than a good measurement takes.
-var quick = Effort{Time: 4 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 8, Max: 500}
+var quick = Effort{MinTime: 4 * time.Millisecond, MaxTime: 40 * time.Millisecond, MinRuns: 8, MaxRuns: 500}
 
 func newRuntime(t *testing.T) Runtime {
 	t.Helper()

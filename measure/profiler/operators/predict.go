@@ -64,7 +64,7 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 		c.Effort = DefaultEffort
 	}
 	c.Rounds = cmp.Or(c.Rounds, 2)
-	p := &predictor{Config: c, bench: &bench{rt: c.Runtime, dir: dir, effort: c.Effort, still: map[int]Timing{}}}
+	p := &predictor{Config: c, bench: &bench{rt: c.Runtime, dir: dir, effort: c.Effort, baselines: map[int]Timing{}}}
 	fast := filepath.Join(dir, "fast.onnx")
 	start := time.Now()
 	if err := c.Runtime.Optimize(model, fast); err != nil {
@@ -82,21 +82,21 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 	if err != nil {
 		return nil, err
 	}
-	var wants []want
+	var requests []request
 	for _, b := range batches {
 		at, err := g.Batch(b)
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range threads {
-			wants = append(wants, want{at, b, n})
+			requests = append(requests, request{at, b, n})
 		}
 	}
-	fresh, err := p.learn(ctx, wants)
+	fresh, err := p.measureMissing(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
-	for i, w := range wants {
+	for i, w := range requests {
 		x := p.combine(w, tree)
 		x.New = fresh[i]
 		out.Predictions = append(out.Predictions, x)
@@ -104,9 +104,9 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 	return out, nil
 }
 
-// want is one prediction that is asked for.
-type want struct {
-	at      *At
+// request is one prediction that is asked for.
+type request struct {
+	at      *BatchGraph
 	batch   int
 	threads int
 }
@@ -116,14 +116,14 @@ type predictor struct {
 	bench *bench
 }
 
-// learn measures whatever the store lacks. It returns how much that was, for each of what is wanted.
-func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err error) {
+// measureMissing measures whatever the store lacks. It returns how much that was, for each of what is wanted.
+func (p *predictor) measureMissing(ctx context.Context, requests []request) (fresh []int, err error) {
 	type job struct {
 		key string
 		run func() (Timing, error)
 	}
 	var jobs []job
-	fresh = make([]int, len(wants))
+	fresh = make([]int, len(requests))
 	asked := make(map[string]bool)
 	ask := func(i int, key string, run func() (Timing, error)) {
 		if _, known := p.Store.Get(key); !known && !asked[key] {
@@ -132,7 +132,7 @@ func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err e
 			jobs = append(jobs, job{key, run})
 		}
 	}
-	for i, w := range wants {
+	for i, w := range requests {
 		ask(i, callKey(w.at, w.threads), func() (Timing, error) { return p.bench.call(ctx, w.at, w.batch, w.threads) })
 		for k := range w.at.Operators {
 			o := &w.at.Operators[k]
@@ -161,7 +161,7 @@ func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err e
 }
 
 // combine adds up what is known.
-func (p *predictor) combine(w want, tree *dag.Tree) Prediction {
+func (p *predictor) combine(w request, tree *dag.Tree) Prediction {
 	best, typical := make([]float64, len(w.at.Operators)), make([]float64, len(w.at.Operators))
 	out := Prediction{Batch: w.batch, Threads: w.threads, Operators: len(w.at.Operators)}
 	out.Call, _ = p.Store.Get(callKey(w.at, w.threads))

@@ -10,7 +10,7 @@ import (
 )
 
 // queries makes a batch of so many queries of one item each, with inputs x0, x1, ...
-func queries(at *At, items int) (*dataplane.Batch, error) {
+func queries(at *BatchGraph, items int) (*dataplane.Batch, error) {
 	item := slices.Clone(at.Inputs)
 	names := make([]string, len(item))
 	for i := range item {
@@ -19,11 +19,11 @@ func queries(at *At, items int) (*dataplane.Batch, error) {
 			item[i].Shape = append([]int64{1}, item[i].Shape[1:]...)
 		}
 	}
-	return named(item, names, items)
+	return queriesOf(item, names, items)
 }
 
-// named makes a batch of so many queries, each with the inputs of one item.
-func named(item []Operand, names []string, items int) (*dataplane.Batch, error) {
+// queriesOf makes a batch of so many queries, each with the inputs of one item.
+func queriesOf(item []Operand, names []string, items int) (*dataplane.Batch, error) {
 	rng := rand.New(rand.NewPCG(3, 0x616c6f6e65))
 	b := &dataplane.Batch{ID: 1, Items: items}
 	for q := range items {
@@ -41,7 +41,7 @@ func named(item []Operand, names []string, items int) (*dataplane.Batch, error) 
 }
 
 // callKey identifies a call by what goes in and comes out.
-func callKey(at *At, threads int) string {
+func callKey(at *BatchGraph, threads int) string {
 	var in, out []string
 	for i := range at.Inputs {
 		in = append(in, at.Inputs[i].String())

@@ -23,43 +23,43 @@ const maxStore = 64 << 20
 
 // Store keeps what operators take, on one host. It is safe for concurrent use.
 type Store struct {
-	mu    sync.Mutex
-	path  string // empty keeps nothing beyond the process, where shelf is nil, too
-	shelf Shelf
-	fresh map[string]Timing // that the shelf has not got yet
-	host  profiler.Host
-	times map[string]Timing
+	mu      sync.Mutex
+	path    string // empty keeps nothing beyond the process, where shelf is nil, too
+	table   Table
+	unsaved map[string]Timing // that the shelf has not got yet
+	host    profiler.Host
+	times   map[string]Timing
 }
 
-// Shelf is a table in which a Store keeps its times, instead of a file of its own.
-type Shelf interface {
+// Table is a table in which a Store keeps its times, instead of a file of its own.
+type Table interface {
 	// Each calls do with all entries, until it fails.
 	Each(do func(key string, value []byte) error) error
 	// Keep writes entries, all or none of them; a nil value removes its key.
 	Keep(entries map[string][]byte) error
 }
 
-// shelved is a time as it lies on a shelf.
-type shelved struct {
+// tableEntry is a time as it lies on a shelf.
+type tableEntry struct {
 	Timing
 	Host string `json:"host"` // a digest
 }
 
 // Bounds on what lies on a shelf.
 const (
-	mostShelved = 200_000
-	longestKey  = 1 << 10 // bytes; longer ones are known by their sum
+	maxTableEntries = 200_000
+	maxKeyLength    = 1 << 10 // bytes; longer ones are known by their sum
 )
 
-// OpenShelf reads the operators of a shelf. Times of another host, and what cannot have been measured, are removed:
+// OpenTable reads the operators of a shelf. Times of another host, and what cannot have been measured, are removed:
 // they are measured anew when they are asked for.
-func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
-	s := &Store{shelf: shelf, fresh: map[string]Timing{}, host: host, times: map[string]Timing{}}
+func OpenTable(table Table, host profiler.Host) (*Store, error) {
+	s := &Store{table: table, unsaved: map[string]Timing{}, host: host, times: map[string]Timing{}}
 	gone := make(map[string][]byte)
 	here := digestOf(describe(host))
-	err := shelf.Each(func(key string, value []byte) error {
-		var t shelved
-		if json.Unmarshal(value, &t) != nil || t.Host != here || !t.possible() || len(s.times) >= mostShelved {
+	err := table.Each(func(key string, value []byte) error {
+		var t tableEntry
+		if json.Unmarshal(value, &t) != nil || t.Host != here || !t.plausible() || len(s.times) >= maxTableEntries {
 			gone[key] = nil
 		} else {
 			s.times[key] = t.Timing
@@ -67,7 +67,7 @@ func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
 		return nil
 	})
 	if err == nil && len(gone) > 0 {
-		err = shelf.Keep(gone)
+		err = table.Keep(gone)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("operator profiles: %w", err)
@@ -77,16 +77,16 @@ func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
 
 func digestOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
-// short is what a key is known by.
-func short(key string) string {
-	if len(key) <= longestKey {
+// tableKey is what a key is known by.
+func tableKey(key string) string {
+	if len(key) <= maxKeyLength {
 		return key
 	}
 	return "sha256:" + digestOf(key)
 }
 
-// possible tells whether a time can have been measured.
-func (t *Timing) possible() bool {
+// plausible tells whether a time can have been measured.
+func (t *Timing) plausible() bool {
 	return t.Best >= 0 && t.Typical >= t.Best && t.Typical <= math.MaxFloat32 && t.Runs >= 1
 }
 
@@ -140,7 +140,7 @@ func (s *Store) decode(data []byte) error {
 			describe(f.Host), describe(s.host))
 	}
 	for key, t := range f.Operators {
-		if !t.possible() {
+		if !t.plausible() {
 			return fmt.Errorf("operator %q: %+v cannot have been measured", key, t)
 		}
 		s.times[key] = t
@@ -156,7 +156,7 @@ func describe(h profiler.Host) string {
 func (s *Store) Get(key string) (Timing, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, ok := s.times[short(key)]
+	t, ok := s.times[tableKey(key)]
 	return t, ok
 }
 
@@ -164,9 +164,9 @@ func (s *Store) Get(key string) (Timing, bool) {
 func (s *Store) Put(key string, t Timing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.times[short(key)] = t
-	if s.shelf != nil && len(s.times) <= mostShelved {
-		s.fresh[short(key)] = t
+	s.times[tableKey(key)] = t
+	if s.table != nil && len(s.times) <= maxTableEntries {
+		s.unsaved[tableKey(key)] = t
 	}
 }
 
@@ -180,8 +180,8 @@ func (s *Store) Len() int {
 // Save writes the file so that a reader sees the old one or the new one, never half of either; to a shelf, what was put
 // since the last time.
 func (s *Store) Save() error {
-	if s.shelf != nil {
-		return s.put()
+	if s.table != nil {
+		return s.saveTable()
 	}
 	if s.path == "" {
 		return nil
@@ -198,13 +198,13 @@ func (s *Store) Save() error {
 	return nil
 }
 
-func (s *Store) put() error {
+func (s *Store) saveTable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entries := make(map[string][]byte, len(s.fresh))
+	entries := make(map[string][]byte, len(s.unsaved))
 	here := digestOf(describe(s.host))
-	for key, t := range s.fresh {
-		b, err := json.Marshal(shelved{t, here})
+	for key, t := range s.unsaved {
+		b, err := json.Marshal(tableEntry{t, here})
 		if err != nil {
 			return fmt.Errorf("operator profiles: %q: %w", key, err)
 		}
@@ -213,10 +213,10 @@ func (s *Store) put() error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if err := s.shelf.Keep(entries); err != nil {
+	if err := s.table.Keep(entries); err != nil {
 		return fmt.Errorf("operator profiles: %w", err)
 	}
-	clear(s.fresh)
+	clear(s.unsaved)
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (s *shelf) Keep(entries map[string][]byte) error {
 // and that times of another machine, and what is no time, are removed from it.
 func TestShelfKeeps(t *testing.T) {
 	on := &shelf{entries: map[string][]byte{"junk": []byte("junk")}}
-	s, err := OpenShelf(on, host)
+	s, err := OpenTable(on, host)
 	if err != nil || s.Len() != 0 || len(on.entries) != 0 {
 		t.Fatalf("%d operators, %v on the shelf, %v", s.Len(), on.entries, err)
 	}
@@ -130,11 +130,11 @@ func TestShelfKeeps(t *testing.T) {
 		t.Errorf("%d writes of two operators, %d entries", on.writes-before, len(on.entries))
 	}
 	for key := range on.entries {
-		if len(key) > longestKey {
+		if len(key) > maxKeyLength {
 			t.Errorf("a key of %d bytes", len(key))
 		}
 	}
-	again, err := OpenShelf(on, host)
+	again, err := OpenTable(on, host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestShelfKeeps(t *testing.T) {
 	}
 	other := host
 	other.CPU = "another"
-	if s, err = OpenShelf(on, other); err != nil || s.Len() != 0 || len(on.entries) != 0 {
+	if s, err = OpenTable(on, other); err != nil || s.Len() != 0 || len(on.entries) != 0 {
 		t.Errorf("on another machine %d operators are known, %d on the shelf, %v", s.Len(), len(on.entries), err)
 	}
 }

@@ -20,20 +20,20 @@ type Timing struct {
 // Effort is how long something is measured: at least Min runs and Time, and then until the shortest runs agree, which
 // says that they were quiet ones, but no longer than Patience or Max runs.
 type Effort struct {
-	Time, Patience time.Duration
-	Min, Max       int
+	MinTime, MaxTime time.Duration
+	MinRuns, MaxRuns int
 }
 
 // DefaultEffort measures most operators for a few hundredths of a second.
-var DefaultEffort = Effort{Time: 20 * time.Millisecond, Patience: 400 * time.Millisecond, Min: 10, Max: 5000}
+var DefaultEffort = Effort{MinTime: 20 * time.Millisecond, MaxTime: 400 * time.Millisecond, MinRuns: 10, MaxRuns: 5000}
 
 // WholeEffort is for whole models, to compare with.
-var WholeEffort = Effort{Time: 80 * time.Millisecond, Patience: 1200 * time.Millisecond, Min: 10, Max: 5000}
+var WholeEffort = Effort{MinTime: 80 * time.Millisecond, MaxTime: 1200 * time.Millisecond, MinRuns: 10, MaxRuns: 5000}
 
 // The shortest runs agree when so many of them differ by no more than this share.
 const (
-	agreeing  = 4
-	agreement = 0.02
+	agreeingRuns   = 4
+	agreementShare = 0.02
 )
 
 // repeat runs a batch again and again and returns the times in ascending order. The first runs plan memory and do not
@@ -41,9 +41,10 @@ const (
 func repeat(ctx context.Context, r dataplane.Runner, b *dataplane.Batch, e Effort) ([]float64, error) {
 	var all, least []float64
 	began := time.Now()
-	for n := -2; n < e.Max; n++ {
-		if spent := time.Since(began); n >= e.Min && spent >= e.Time {
-			if spent >= e.Patience || len(least) == agreeing && least[agreeing-1] <= least[0]*(1+agreement) {
+	for n := -2; n < e.MaxRuns; n++ {
+		if spent := time.Since(began); n >= e.MinRuns && spent >= e.MinTime {
+			if spent >= e.MaxTime ||
+				len(least) == agreeingRuns && least[agreeingRuns-1] <= least[0]*(1+agreementShare) {
 				break
 			}
 		}
@@ -57,9 +58,9 @@ func repeat(ctx context.Context, r dataplane.Runner, b *dataplane.Batch, e Effor
 		us := float64(time.Since(start).Nanoseconds()) / 1e3
 		all = append(all, us)
 		at, _ := slices.BinarySearch(least, us)
-		if at < agreeing {
+		if at < agreeingRuns {
 			least = slices.Insert(least, at, us)
-			least = least[:min(len(least), agreeing)]
+			least = least[:min(len(least), agreeingRuns)]
 		}
 	}
 	slices.Sort(all)
