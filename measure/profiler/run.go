@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// point is one cell of the table that is being filled.
+// point is one point that is being measured.
 type point struct {
 	subject            *profiledVariant
 	batch, concurrency int
@@ -24,7 +24,7 @@ type point struct {
 	done               bool
 }
 
-// profiledVariant is one variant with its instance.
+// profiledVariant is one variant with its instance and points.
 type profiledVariant struct {
 	v       serving.VariantID
 	name    string
@@ -47,9 +47,10 @@ type profiler struct {
 	total    int
 }
 
-// Run measures everything cfg asks for. progress, which may be nil, is called after every finished or skipped point
-// with their count, the count of all, and the point's name. When ctx ends, or a run fails, Run returns the error; what
-// was finished lies in cfg.Partial and is not measured again by the next Run with the same settings and models.
+// Run measures all that cfg asks for. progress, which may be nil, is called after every finished or skipped point with
+// their number, the number of all points, and the name of the point. When ctx ends or a run fails, Run returns the
+// error. Finished points are then in cfg.Partial, and the next Run with the same settings and models does not measure
+// them again.
 func Run(ctx context.Context, cfg Config, progress func(done, total int, what string)) (_ *File, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -91,7 +92,7 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 	return f, f.Validate()
 }
 
-// subject lists a variant's points and takes over those that are already finished.
+// subject lists the points of a variant and takes over those that are finished.
 func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	key, err := p.cfg.key(v)
 	if err != nil {
@@ -131,7 +132,7 @@ func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	return s, nil
 }
 
-// dropSlower gives up the points that are certain to be slower than q, when q takes longer than the bound.
+// dropSlower skips the points that are certainly slower than q, if q takes longer than the bound.
 func (p *profiler) dropSlower(q *point, us float64) {
 	s := q.subject
 	if s.bound <= 0 || micros(us) <= s.bound {
@@ -151,7 +152,7 @@ func (q *point) String() string {
 	return fmt.Sprintf("%s batch %d concurrency %d", q.subject.name, q.batch, q.concurrency)
 }
 
-// measure brings a group of variants up and lets their points take turns until all are known.
+// measure launches a group of variants and lets their points take turns until all are exact enough.
 func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err error) {
 	defer func() {
 		for _, s := range group {
@@ -176,7 +177,7 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 	for first := true; len(open) > 0; first = false {
 		p.rng.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 		if first {
-			// Small batches first, so that hopelessly large ones never run.
+			// Small batches first, so that those far above the bound never run.
 			slices.SortStableFunc(open, func(a, b *point) int { return cmp.Compare(a.batch, b.batch) })
 		}
 		for _, q := range open {
@@ -195,7 +196,7 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 	return nil
 }
 
-// takeTurn gives a point its turn, and drops slower points as soon as two samples say that even this one is too slow.
+// takeTurn measures a point for one turn. It drops slower points as soon as two samples show that this one is too slow.
 func (p *profiler) takeTurn(ctx context.Context, q *point) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -232,7 +233,7 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 		return r, nil
 	}
 	if s.load == nil {
-		// A launch for all sizes that are measured warms up batches that no plan will allow, for seconds.
+		// A launch for all measured sizes would warm up, for seconds, batches that no plan allows.
 		start := time.Now()
 		r, err := bring(1)
 		if err != nil {
@@ -251,7 +252,7 @@ func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 	return err
 }
 
-// finish ends a point that is known well enough, and with it those that would be slower than anyone wants to know.
+// finish ends a point that is exact enough, and drops points that are too slow because of it.
 func (p *profiler) finish(q *point) error {
 	if !p.exactEnough(q) {
 		return nil
@@ -268,7 +269,7 @@ func (p *profiler) finish(q *point) error {
 	return nil
 }
 
-// exactEnough says whether a point needs no more samples.
+// exactEnough reports whether a point needs no more samples.
 func (p *profiler) exactEnough(q *point) bool {
 	n := len(q.samples)
 	if n >= p.cfg.MaxSamples || q.spent >= p.cfg.MaxTime && n > 0 {
@@ -296,5 +297,5 @@ func (q *point) result(device string) Point {
 	}
 }
 
-// nanos rounds microseconds to whole nanoseconds, the clock's resolution.
+// nanos rounds microseconds to whole nanoseconds, the resolution of the clock.
 func nanos(us float64) float64 { return math.Round(us*1e3) / 1e3 }

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Saturation says how far batches at once pay for one variant at one batch size: Scrooge (§3.2) takes the level at
-// which throughput is highest as the capacity of a machine, since beyond it batches only hold each other up.
+// Saturation is the concurrency with the highest throughput for one variant at one batch size. Scrooge (§3.2) takes
+// that throughput as the capacity of a machine, as more concurrent batches only delay each other.
 type Saturation struct {
 	Variant, DeviceType string
 	Batch               int
-	MaxConcurrency      int     // the highest number of batches at once that was measured
-	Concurrency         int     // the number at which throughput is highest
-	Throughput          float64 // there, in items/s
-	SingleThroughput    float64 // of one batch at a time, in items/s; 0 when that was not measured
-	BatchMicros         float64 // mean time of a batch there, in microseconds
+	MaxConcurrency      int     // highest concurrency that was measured
+	Concurrency         int     // concurrency with the highest throughput
+	Throughput          float64 // highest throughput, in items/s
+	SingleThroughput    float64 // of one batch at a time, in items/s; 0 when not measured
+	BatchMicros         float64 // mean time of a batch at the highest throughput
 }
 
-// minGain is the least relative gain for which more batches at once are taken: means are known to a few per cent,
-// and every batch at once more makes all of them slower.
+// minGain is the least relative gain in throughput that justifies more concurrent batches: means are known to a few per
+// cent, and each further batch slows all of them.
 const minGain = 0.02
 
-// Saturations lists, for every variant, device type and batch size measured at several levels of concurrency, where
-// more stops paying.
+// Saturations returns the saturation of every variant, device type and batch size that was measured at several
+// concurrencies.
 func (f *File) Saturations() (out []Saturation) {
 	points := slices.Clone(f.Points)
 	slices.SortFunc(points, func(a, b Point) int {

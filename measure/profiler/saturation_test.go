@@ -2,8 +2,8 @@ package profiler
 
 import "testing"
 
-// SSD-Inception's curve in Scrooge §3.2: 67.52 images/s alone and 77.51 with four batches of 8 at once; a fifth would
-// gain less than the measurement is exact to, a sixth falls.
+// SSD-Inception in Scrooge §3.2: 67.52 images/s with one batch of 8 and 77.51 with four. A fifth batch would gain less
+// than the measurement is exact; with a sixth the throughput falls.
 func TestPaying(t *testing.T) {
 	f := &File{}
 	point := func(variant string, batch, concurrency int, rate float64) {

@@ -11,16 +11,16 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// The ends of a model that measures copies of an operator: they are its only output and make the runtime answer.
+// Names of the ends of a model of copies of an operator. Its only output makes the runtime answer.
 const (
 	tick = "tick"
 	tock = "tock"
 )
 
-// copiesModel is a model of nothing but copies of an operator, all on the same inputs, each with weights of its own.
-// Nobody takes their outputs: memory for them is the runtime's own, as within a model. With heat, a product of matrices
-// runs before each: a processor that has just multiplied at full width does everything else more slowly for a while. An
-// operator without a type is left out.
+// copiesModel returns a model that has only copies of an operator, all on the same inputs but each with weights of its
+// own. Nothing uses their outputs, so their memory belongs to the runtime, as within a model. With heat, a product of
+// matrices runs before each copy: after a processor has multiplied at full width, it runs everything else more slowly
+// for a while. An operator without a type has no copies.
 func copiesModel(o *Operator, copies int, heat bool) *pb.ModelProto {
 	g := onnxmodel.NewGraph("alone")
 	for i := range o.Inputs {
@@ -78,7 +78,7 @@ func copiesModel(o *Operator, copies int, heat bool) *pb.ModelProto {
 	return m
 }
 
-// callModel is a model with another's inputs and outputs that does next to nothing between them.
+// callModel returns a model with the inputs and outputs of another that does almost nothing between them.
 func callModel(at *BatchGraph) *pb.ModelProto {
 	g := onnxmodel.NewGraph("call")
 	for i, in := range at.Inputs {
@@ -102,7 +102,7 @@ func callModel(at *BatchGraph) *pb.ModelProto {
 	return g.Model(onnxmodel.DefaultOpset, onnxmodel.DefaultIR)
 }
 
-// declared is a shape as the model's file has it.
+// declared returns a shape as the model's file declares it.
 func (at *BatchGraph) declared(shape []int64) []int64 {
 	if !at.Batched {
 		return shape
@@ -110,23 +110,23 @@ func (at *BatchGraph) declared(shape []int64) []int64 {
 	return append([]int64{onnxmodel.Symbolic}, shape[1:]...)
 }
 
-// zero is what ConstantOfShape fills with.
+// zero returns the value that ConstantOfShape fills with.
 func zero(d onnxmodel.DType) onnxmodel.Attr {
 	t := &pb.TensorProto{DataType: int32(d), Dims: []int64{1}, RawData: make([]byte, d.Size())}
 	return &pb.AttributeProto{Name: "value", Type: pb.AttributeProto_TENSOR, T: t}
 }
 
-// heatMatrices are the matrices whose product heats.
+// heatMatrices are the matrices whose product runs before copies.
 var heatMatrices = [2]Operand{
 	{DType: onnxmodel.Float32, Shape: []int64{32, 256}}, {DType: onnxmodel.Float32, Shape: []int64{256, 256}},
 }
 
-// isModelInput says whether the operand is an input of the model. Values without dimensions cannot be: they are written
-// into it.
+// isModelInput reports whether the operand is an input of the model. Values without dimensions are constants instead.
 func (o *Operand) isModelInput() bool { return !o.Absent && !o.Constant && len(o.Shape) > 0 }
 
-// accumulatesInto returns the input that a convolution adds its result to, or -1. Within a model it is written over; an
-// input of the model must not be, and would be copied first, so that copies take each other's results.
+// accumulatesInto returns the index of the input that a convolution adds its result to, or -1. Within a model that
+// input is overwritten. The runtime would copy an input of the model first, so each copy takes the result of the one
+// before.
 func (o *Operator) accumulatesInto() int {
 	if (o.Node.OpType == "Conv" || o.Node.OpType == "FusedConv") && len(o.Inputs) > 3 && !o.Inputs[3].Absent {
 		return 3
@@ -134,7 +134,7 @@ func (o *Operator) accumulatesInto() int {
 	return -1
 }
 
-// fill makes a constant's bytes: the numbers that say what an operator does as they are, weights at random.
+// fill returns the bytes of a constant. Integers that parametrise the operator keep their values; weights are random.
 func fill(o *Operand, rng *rand.Rand) []byte {
 	n := o.Bytes() / int64(max(1, o.DType.Size()))
 	raw := make([]byte, 0, o.Bytes())
@@ -155,7 +155,7 @@ func fill(o *Operand, rng *rand.Rand) []byte {
 	return raw
 }
 
-// inputs makes what the model of an operator is fed. Whole numbers are 0 or 1: they are usually indices.
+// inputs returns random inputs for the model of an operator. Integers are 0 or 1, because they are usually indices.
 func inputs(o *Operator) ([]tensor.Tensor, error) {
 	rng := rand.New(rand.NewPCG(2, 0x616c6f6e65))
 	var out []tensor.Tensor
@@ -175,7 +175,7 @@ func inputs(o *Operator) ([]tensor.Tensor, error) {
 	return append(out, t), err
 }
 
-// random makes a tensor: floats in [0, 1), whole numbers 0 or 1.
+// random returns a random tensor: floats in [0, 1), integers 0 or 1.
 func random(name string, o *Operand, rng *rand.Rand) (tensor.Tensor, error) {
 	d := tensor.ParseDType(o.DType.String())
 	if d.Size() == 0 {

@@ -12,27 +12,27 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// Bounds on the model of one operator: it is to run long enough for the clock, but not so long that something always
-// comes between.
+// Limits of the model of one operator. It must run long enough for the clock, but not so long that it is always
+// interrupted.
 const (
 	runTime    = 300.0  // microseconds
 	maxRunTime = 3000.0 // microseconds
 	maxCopies  = 128
-	// What an operator takes that is measured between products of matrices at least, so that it is not lost beside
-	// them; and how many copies of it are.
+	// Least time of an operator that is measured between products of matrices, so that it is not lost among them; and
+	// most copies of it.
 	minHeatedTime   = 3.0 // microseconds
 	maxHeatedCopies = 16
 )
 
-// bench measures operators alone.
+// bench measures operators.
 type bench struct {
 	rt        Runtime
 	dir       string // for models
 	effort    Effort
-	baselines map[int]Timing // by threads: what a model without operators takes
+	baselines map[int]Timing // by threads: time of a model without operators
 }
 
-// operator measures one operator on so many threads. A quick one is measured by many copies.
+// operator measures one operator with a number of threads. A quick one is measured in many copies.
 func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing, error) {
 	still, err := b.empty(ctx, threads)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing,
 		if err != nil {
 			return t, fmt.Errorf("operator %s: %w", o.Key(threads), err)
 		}
-		// Differences of two measurements: the typical one may come out below the shortest.
+		// Of two differences of measurements, the typical one may be smaller than the shortest.
 		n, best := float64(copies), max(0, t.Best-base.Best)
 		return Timing{Best: best / n, Typical: max(best, t.Typical-base.Typical) / n, Runs: t.Runs}, nil
 	}
@@ -68,8 +68,8 @@ func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing,
 	return run(copies, base, true, b.effort)
 }
 
-// copies is how many copies of an operator are measured together. All their weights are to be about as many bytes as
-// the model touches; without weights, only the clock matters.
+// copies returns how many copies of an operator are measured together. Their weights should have about as many bytes as
+// the model's footprint. Without weights, only the clock matters.
 func (o *Operator) copies(us float64) int {
 	us = max(us, 0.01)
 	n := runTime / us
@@ -79,7 +79,7 @@ func (o *Operator) copies(us float64) int {
 	return int(max(1, min(math.Round(n), maxCopies)))
 }
 
-// empty measures a model whose only operator is the one that the models of operators end with.
+// empty measures the model without copies.
 func (b *bench) empty(ctx context.Context, threads int) (_ Timing, err error) {
 	t, ok := b.baselines[threads]
 	if !ok {
@@ -90,7 +90,7 @@ func (b *bench) empty(ctx context.Context, threads int) (_ Timing, err error) {
 	return t, err
 }
 
-// baseline measures what is measured beside so many copies of an operator.
+// baseline measures the model without the operator, but with all that surrounds so many copies of it.
 func (b *bench) baseline(ctx context.Context, copies, threads int, heat bool) (Timing, error) {
 	none := &Operator{Node: &pb.NodeProto{}}
 	in, err := inputs(none)
@@ -101,8 +101,8 @@ func (b *bench) baseline(ctx context.Context, copies, threads int, heat bool) (T
 	return b.run(ctx, copiesModel(none, copies, heat), threads, 1, batch, b.effort)
 }
 
-// call measures what a call of a model with these inputs and outputs costs beside its operators: joining the queries'
-// inputs, the runtime's own doing, memory for the outputs.
+// call measures the cost of a call without operators: joining the inputs of queries, the runtime's own work, and memory
+// for outputs.
 func (b *bench) call(ctx context.Context, at *BatchGraph, items, threads int) (Timing, error) {
 	batch, err := queries(at, items)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *bench) call(ctx context.Context, at *BatchGraph, items, threads int) (T
 	return t, nil
 }
 
-// run writes a model, runs it as it is and measures that.
+// run writes a model and measures it without optimisation.
 func (b *bench) run(ctx context.Context, m *pb.ModelProto, threads, limit int, batch *dataplane.Batch,
 	e Effort) (_ Timing, err error) {
 	path := filepath.Join(b.dir, "alone.onnx")

@@ -24,7 +24,7 @@ func convolution() *Operator {
 	}
 }
 
-// TestKey checks what a key says, and that everything that time depends on changes it.
+// TestKey checks the text of a key, and that all that time depends on changes it.
 func TestKey(t *testing.T) {
 	const want = `com.microsoft.nchwc.Conv@1{activation="Relu" strides=[2,2]}` +
 		`(FP32[4,32,8,8] FP32[64,32,3,3]* -)>+ threads=2`
@@ -60,7 +60,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestCopies checks how many copies are measured: as many as fill what the model touches, or the clock.
+// TestCopies checks how many copies are measured: as many as fill the footprint, or the clock.
 func TestCopies(t *testing.T) {
 	o := convolution() // 73,728 bytes of weights
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestLookups counts the rows that are looked up, not the table.
+// TestLookups checks that the rows that are looked up count, not the whole table.
 func TestLookups(t *testing.T) {
 	o := &Operator{Node: &pb.NodeProto{OpType: "Gather"}, Inputs: []Operand{
 		{
@@ -93,7 +93,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// scripted is a runner that does nothing but count.
+// scripted is a runner that only counts runs.
 type scripted struct {
 	dataplane.Runner
 	runs int
@@ -101,7 +101,7 @@ type scripted struct {
 
 func (s *scripted) Run(context.Context, *dataplane.Batch) error { s.runs++; return nil }
 
-// TestRepeatBounds checks that the number of runs is kept whatever they take.
+// TestRepeatBounds checks that the limits of the number of runs hold, however long runs take.
 func TestRepeatBounds(t *testing.T) {
 	for _, e := range []Effort{{MinRuns: 5, MaxRuns: 5}, {MinRuns: 3, MaxRuns: 50, MinTime: 1 << 40,
 		MaxTime: 1 << 40}} {
@@ -121,7 +121,7 @@ func TestRepeatBounds(t *testing.T) {
 	}
 }
 
-// TestPoint checks that a prediction is a valid point of a profile, with the offset on it.
+// TestPoint checks that a prediction gives a valid point of a profile, with the offset.
 func TestPoint(t *testing.T) {
 	p := Prediction{Batch: 4, Threads: 1, Sequential: Timing{Best: 90, Typical: 100, Runs: 12}}
 	got := p.Point("v", "cpu")

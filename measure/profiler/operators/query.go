@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// queries makes a batch of so many queries of one item each, with inputs x0, x1, ...
+// queries returns a batch of items queries of one item each, with inputs x0, x1 and so on.
 func queries(at *BatchGraph, items int) (*dataplane.Batch, error) {
 	item := slices.Clone(at.Inputs)
 	names := make([]string, len(item))
@@ -22,7 +22,7 @@ func queries(at *BatchGraph, items int) (*dataplane.Batch, error) {
 	return queriesOf(item, names, items)
 }
 
-// queriesOf makes a batch of so many queries, each with the inputs of one item.
+// queriesOf returns a batch of items queries, each with random inputs like those of item.
 func queriesOf(item []Operand, names []string, items int) (*dataplane.Batch, error) {
 	rng := rand.New(rand.NewPCG(3, 0x616c6f6e65))
 	b := &dataplane.Batch{ID: 1, Items: items}
@@ -40,7 +40,7 @@ func queriesOf(item []Operand, names []string, items int) (*dataplane.Batch, err
 	return b, nil
 }
 
-// callKey identifies a call by what goes in and comes out.
+// callKey identifies a call by its inputs, outputs and threads.
 func callKey(at *BatchGraph, threads int) string {
 	var in, out []string
 	for i := range at.Inputs {

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// Whole measures a model at one batch size, as a prediction would have it.
+// Whole measures a whole model at one batch size, in the form of a prediction.
 func Whole(ctx context.Context, rt Runtime, model string, batch, threads int, e Effort) (Timing, error) {
 	b, err := singleItemQueries(model, batch)
 	if err != nil {
@@ -16,7 +16,7 @@ func Whole(ctx context.Context, rt Runtime, model string, batch, threads int, e 
 	return measure(ctx, rt, model, threads, batch, false, b, e)
 }
 
-// singleItemQueries makes a batch of queries of one item each for a model file.
+// singleItemQueries returns a batch of items queries of one item each for a model file.
 func singleItemQueries(model string, items int) (*dataplane.Batch, error) {
 	info, err := onnxmodel.Read(model)
 	if err != nil {
