@@ -165,7 +165,7 @@ func startServer(e *Env, w *world) (_ *running, err error) {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
 	r.told = telemetry.New(w.Spec, telemetry.Options{
-		Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets, Departed: r.departed,
+		Decisions: w.file.Telemetry.Decisions, LatencyBuckets: buckets, PromiseChanged: r.departed,
 	})
 	observe := r.told.Observe
 	if w.functions != nil {
@@ -248,7 +248,7 @@ func (r *running) states() (dataplane.StateStore, error) {
 }
 
 // departed logs that reality has left what policies promise, or is back.
-func (r *running) departed(d telemetry.Departure) {
+func (r *running) departed(d telemetry.PromiseChange) {
 	app := r.world.Spec.Apps[d.App].Name
 	if !d.Broken {
 		r.log.Info("policies keep their promise again", "app", app, "promise", d.What)

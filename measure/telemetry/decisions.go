@@ -39,8 +39,8 @@ type follower struct {
 // followerBuffer is how many decisions a slow client may be behind.
 const followerBuffer = 1024
 
-// mostFollowers bounds the clients that stream at once: each costs the owner a copy of every decision.
-const mostFollowers = 16
+// maxFollowers bounds the clients that stream at once: each costs the owner a copy of every decision.
+const maxFollowers = 16
 
 func newLog(n int) *log {
 	return &log{ring: make([]entry, n), followers: make(map[*follower]bool)}
@@ -99,14 +99,14 @@ func (l *log) latest(n int, f *follower) []entry {
 	return out
 }
 
-// crowded tells whether as many clients follow as may.
-func (l *log) crowded() bool {
+// atLimit tells whether as many clients follow as may.
+func (l *log) atLimit() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.followers) >= mostFollowers
+	return len(l.followers) >= maxFollowers
 }
 
-func (l *log) leave(f *follower) {
+func (l *log) remove(f *follower) {
 	l.mu.Lock()
 	delete(l.followers, f)
 	l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *log) takeLost(f *follower) int {
 
 // line prints a decision with names in place of numbers.
 func (t *Telemetry) line(e *entry, asJSON bool) []byte {
-	d, spec := &e.decision, t.world.Load()
+	d, spec := &e.decision, t.spec.Load()
 	variant := ""
 	if d.Variant >= 0 && int(d.Variant) < len(spec.Variants) &&
 		(d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant ||
@@ -199,12 +199,12 @@ func (t *Telemetry) Decisions() http.Handler {
 		follow := r.URL.Query().Get("follow") == "1"
 		var f *follower
 		if follow {
-			if t.log.crowded() {
+			if t.log.atLimit() {
 				http.Error(w, "too many clients follow already", http.StatusServiceUnavailable)
 				return
 			}
 			f = &follower{lines: make(chan entry, followerBuffer)}
-			defer t.log.leave(f)
+			defer t.log.remove(f)
 		}
 		var b bytes.Buffer
 		for _, e := range t.log.latest(limit, f) {

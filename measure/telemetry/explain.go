@@ -54,35 +54,35 @@ type Run struct {
 	Failed     bool              `json:"failed,omitempty"`
 }
 
-// mostWith bounds how many companions of a batch an explanation names.
-const mostWith = 32
+// maxCompanions bounds how many companions of a batch an explanation names.
+const maxCompanions = 32
 
-// memory remembers the latest queries.
-type memory struct {
+// recentQueries remembers the latest queries.
+type recentQueries struct {
 	mu      sync.Mutex
 	spec    *serving.Spec
 	ring    []Explanation // by ID modulo its length
-	batches map[serving.BatchID]company
+	batches map[serving.BatchID]batchMembers
 	only    serving.QueryID // where not 0, the only query to remember
 }
 
-// company is who runs together, and where.
-type company struct {
+// batchMembers is who runs together, and where.
+type batchMembers struct {
 	instance serving.InstanceID
 	queries  []serving.QueryID
 }
 
-func newMemory(spec *serving.Spec, n int) *memory {
-	return &memory{spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]company)}
+func newRecentQueries(spec *serving.Spec, n int) *recentQueries {
+	return &recentQueries{spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]batchMembers)}
 }
 
-func (m *memory) grow(spec *serving.Spec) {
+func (m *recentQueries) grow(spec *serving.Spec) {
 	m.mu.Lock()
 	m.spec = spec
 	m.mu.Unlock()
 }
 
-func (m *memory) find(id serving.QueryID) *Explanation {
+func (m *recentQueries) find(id serving.QueryID) *Explanation {
 	x := &m.ring[uint64(id)%uint64(len(m.ring))]
 	if x.Query != id || id == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (m *memory) find(id serving.QueryID) *Explanation {
 	return x
 }
 
-func (m *memory) observe(now serving.Time, in []engine.Input, out []engine.Decision) {
+func (m *recentQueries) observe(now serving.Time, in []engine.Input, out []engine.Decision) {
 	if len(in) == 0 && len(out) == 0 {
 		return
 	}
@@ -123,7 +123,7 @@ func (m *memory) observe(now serving.Time, in []engine.Input, out []engine.Decis
 	}
 }
 
-func (m *memory) arrived(q *serving.Query) {
+func (m *recentQueries) arrived(q *serving.Query) {
 	if m.only != 0 && q.ID != m.only {
 		return
 	}
@@ -139,12 +139,12 @@ func (m *memory) arrived(q *serving.Query) {
 	}
 }
 
-func (m *memory) started(now serving.Time, d *engine.Decision) {
+func (m *recentQueries) started(now serving.Time, d *engine.Decision) {
 	ids := make([]serving.QueryID, len(d.Parts))
 	for k := range d.Parts {
 		ids[k] = d.Parts[k].Query
 	}
-	m.batches[d.Batch] = company{d.Instance, ids}
+	m.batches[d.Batch] = batchMembers{d.Instance, ids}
 	stage := &m.spec.Stages[d.Stage]
 	for k := range d.Parts {
 		x := m.find(ids[k])
@@ -162,7 +162,7 @@ func (m *memory) started(now serving.Time, d *engine.Decision) {
 	}
 }
 
-func (m *memory) done(in *engine.Input) {
+func (m *recentQueries) done(in *engine.Input) {
 	ids := m.batches[in.Batch].queries
 	delete(m.batches, in.Batch)
 	for _, id := range ids {
@@ -175,7 +175,7 @@ func (m *memory) done(in *engine.Input) {
 				r.TookMS, r.Failed = ms(in.Took), in.Result != engine.OK
 				r.With = r.With[:0]
 				for _, other := range ids {
-					if other != id && len(r.With) < mostWith {
+					if other != id && len(r.With) < maxCompanions {
 						r.With = append(r.With, other)
 					}
 				}
@@ -188,9 +188,9 @@ func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
 // Explain returns what is known of a recent query.
 func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
-	t.memory.mu.Lock()
-	defer t.memory.mu.Unlock()
-	x := t.memory.find(id)
+	t.recent.mu.Lock()
+	defer t.recent.mu.Unlock()
+	x := t.recent.find(id)
 	if x == nil {
 		return nil, false
 	}
@@ -213,7 +213,7 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		return nil, err
 	}
 	t := New(j.Header().Spec, Options{Decisions: 1, Queries: 1})
-	t.memory.only = id
+	t.recent.only = id
 	for {
 		st, err := j.Next()
 		if errors.Is(err, io.EOF) {
@@ -231,10 +231,10 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		}
 		for k := range st.In {
 			if st.In[k].Kind == engine.SpecGrown {
-				t.memory.grow(st.In[k].Growth.Spec)
+				t.recent.grow(st.In[k].Growth.Spec)
 			}
 		}
-		t.memory.observe(st.At, st.In, out)
+		t.recent.observe(st.At, st.In, out)
 	}
 	x, ok := t.Explain(id)
 	if !ok {
@@ -308,7 +308,7 @@ func (t *Telemetry) Explanations() http.Handler {
 		x, ok := t.Explain(serving.QueryID(id))
 		if !ok {
 			http.Error(w, fmt.Sprintf("query %d is unknown, or longer ago than the latest %d that are remembered", id,
-				len(t.memory.ring)), http.StatusNotFound)
+				len(t.recent.ring)), http.StatusNotFound)
 			return
 		}
 		if wantsJSON(r) {

@@ -15,9 +15,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// Departure tells that what an app's policies promise and what happens differ more than chance explains, or do no
+// PromiseChange tells that what an app's policies promise and what happens differ more than chance explains, or do no
 // longer.
-type Departure struct {
+type PromiseChange struct {
 	App  serving.AppID
 	What string // "violations" or "accuracy"
 	// Broken is false when the promise is kept again.
@@ -35,17 +35,17 @@ const (
 // The window in which reality is held against promises is cut into blocks, long enough for what one burst leads to to
 // end in the block in which it began or the next, so that blocks tell of each other hardly anything.
 const (
-	blocks       = 30
-	shortest     = 2 * time.Second // of a block
-	objectives   = 5               // that a block lasts at least
-	leastBlocks  = 10              // with queries, for a verdict
-	leastQueries = 100
-	// byChance is how likely each test is to call a promise broken that is just kept.
-	byChance = 0.001
+	windowBlocks       = 30
+	minBlock           = 2 * time.Second // of a block
+	objectivesPerBlock = 5               // that a block lasts at least
+	minBlocks          = 10              // with queries, for a verdict
+	minQueries         = 100
+	// errorProbability is how likely each test is to call a promise broken that is just kept.
+	errorProbability = 0.001
 	// What is too little to matter: this part of the violations that the objective allows, this much accuracy. Policies
 	// follow a load that is measured over half a second, and promise for one that is known.
-	tolerated         = 0.1
-	toleratedAccuracy = 0.005
+	toleratedViolations = 0.1
+	toleratedAccuracy   = 0.005
 )
 
 // promises holds what policies promise against what happens. It follows the plan in force and the load as batchers do.
@@ -56,7 +56,7 @@ type promises struct {
 	loading map[loading]bool
 	apps    []appPromise
 	app     func(*serving.App) appPromise // makes one
-	warn    func(Departure)
+	notify  func(PromiseChange)
 }
 
 type loading struct {
@@ -69,14 +69,14 @@ type appPromise struct {
 	promise *plan.Promised // of the plan in force; nil without policies
 	loading int            // variants wanted that are not there yet: no policy holds before
 	length  serving.Time
-	ring    [blocks]block
+	ring    [windowBlocks]block
 	newest  int64 // number of the block being filled
 	broken  map[string]bool
 
-	rate, accuracy, violation            prometheus.Gauge
-	queries, violations                  prometheus.Counter
-	accuracySum, accuracyCount           prometheus.Counter
-	accuracyIsBroken, violationsAreBroke prometheus.Gauge
+	rate, accuracy, violation        prometheus.Gauge
+	queries, violations              prometheus.Counter
+	accuracySum, accuracyCount       prometheus.Counter
+	accuracyBroken, violationsBroken prometheus.Gauge
 }
 
 // block is what happened in a block of the window.
@@ -85,7 +85,7 @@ type block struct {
 	served, accuracy, promisedAccuracy float64 // sums over served queries
 }
 
-func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(Departure)) *promises {
+func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(PromiseChange)) *promises {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 		r.MustRegister(g)
@@ -109,16 +109,16 @@ func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(Departure
 	accuracyCount := counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.")
 	broken := gauge("sluice_promise_broken",
 		"1 while observations of the last minute contradict what policies promise.", "app", "promise")
-	p := &promises{rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), warn: warn}
+	p := &promises{rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), notify: warn}
 	p.app = func(x *serving.App) appPromise {
 		return appPromise{
-			length: serving.Time(max(shortest, objectives*x.SLO.Latency)), broken: make(map[string]bool),
+			length: serving.Time(max(minBlock, objectivesPerBlock*x.SLO.Latency)), broken: make(map[string]bool),
 			rate: rate.WithLabelValues(x.Name), accuracy: accuracy.WithLabelValues(x.Name),
 			violation: violation.WithLabelValues(x.Name),
 			queries:   queries.WithLabelValues(x.Name), violations: violations.WithLabelValues(x.Name),
 			accuracySum: accuracySum.WithLabelValues(x.Name), accuracyCount: accuracyCount.WithLabelValues(x.Name),
-			accuracyIsBroken:   broken.WithLabelValues(x.Name, promisedAccuracy),
-			violationsAreBroke: broken.WithLabelValues(x.Name, promisedViolations),
+			accuracyBroken:   broken.WithLabelValues(x.Name, promisedAccuracy),
+			violationsBroken: broken.WithLabelValues(x.Name, promisedViolations),
 		}
 	}
 	p.grow(spec)
@@ -151,9 +151,9 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 		case engine.InstanceChanged:
 			switch x.Change {
 			case engine.VariantReady, engine.LoadFailed:
-				p.load(x.Instance, x.Variant, false)
+				p.setLoading(x.Instance, x.Variant, false)
 			case engine.Lost:
-				p.gone(x.Instance)
+				p.dropInstance(x.Instance)
 			}
 		}
 	}
@@ -161,14 +161,14 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 		switch d := &out[k]; d.Kind {
 		case engine.LaunchInstance:
 			for _, v := range d.Launch.Variants {
-				p.load(d.Instance, v, true)
+				p.setLoading(d.Instance, v, true)
 			}
 		case engine.LoadVariant:
-			p.load(d.Instance, d.Variant, true)
+			p.setLoading(d.Instance, d.Variant, true)
 		case engine.UnloadVariant:
-			p.load(d.Instance, d.Variant, false)
+			p.setLoading(d.Instance, d.Variant, false)
 		case engine.StopInstance:
-			p.gone(d.Instance)
+			p.dropInstance(d.Instance)
 		case engine.RequestPlan:
 			p.request = d.Snapshot.Seq
 		}
@@ -202,8 +202,8 @@ func (p *promises) adopt(made *plan.Plan) {
 	}
 }
 
-// load notes that a variant is being loaded, or no longer.
-func (p *promises) load(i serving.InstanceID, v serving.VariantID, is bool) {
+// setLoading notes that a variant is being loaded, or no longer.
+func (p *promises) setLoading(i serving.InstanceID, v serving.VariantID, is bool) {
 	k := loading{i, v}
 	if v < 0 || int(v) >= len(p.spec.Variants) || p.loading[k] == is {
 		return
@@ -218,10 +218,10 @@ func (p *promises) load(i serving.InstanceID, v serving.VariantID, is bool) {
 	}
 }
 
-func (p *promises) gone(i serving.InstanceID) {
+func (p *promises) dropInstance(i serving.InstanceID) {
 	for k := range p.loading {
 		if k.instance == i {
-			p.load(i, k.variant, false)
+			p.setLoading(i, k.variant, false)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func (p *promises) outcome(o *report.Outcome) {
 	}
 	p.advance(o.Done, o.App)
 	x := &p.apps[o.App]
-	b := &x.ring[x.newest%blocks]
+	b := &x.ring[x.newest%windowBlocks]
 	if promise.Violation >= 0 {
 		b.queries++
 		b.promised += promise.Violation
@@ -279,8 +279,8 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 		judge func([]block, float64) (verdict, bool)
 	}{
 		{
-			promisedViolations, x.violationsAreBroke, judgeViolations,
-		}, {promisedAccuracy, x.accuracyIsBroken, judgeAccuracy},
+			promisedViolations, x.violationsBroken, testViolations,
+		}, {promisedAccuracy, x.accuracyBroken, testAccuracy},
 	} {
 		v, ok := j.judge(x.ring[:], 1-p.spec.Apps[a].SLO.Percentile/100)
 		if v.broken = v.broken && ok; v.broken == x.broken[j.what] {
@@ -288,14 +288,14 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 		}
 		x.broken[j.what] = v.broken
 		j.gauge.Set(map[bool]float64{true: 1}[v.broken])
-		if p.warn != nil {
-			p.warn(Departure{
+		if p.notify != nil {
+			p.notify(PromiseChange{
 				App: a, What: j.what, Broken: v.broken, Promised: v.promised, Observed: v.observed, Queries: v.queries,
 			})
 		}
 	}
-	for k := max(x.newest+1, at-blocks+1); k <= at; k++ {
-		x.ring[k%blocks] = block{}
+	for k := max(x.newest+1, at-windowBlocks+1); k <= at; k++ {
+		x.ring[k%windowBlocks] = block{}
 	}
 	x.newest = at
 }
@@ -307,7 +307,7 @@ type verdict struct {
 	broken             bool
 }
 
-// judgeViolations tells whether a window has more violations than promised; false when it has too few queries for a
+// testViolations tells whether a window has more violations than promised; false when it has too few queries for a
 // verdict.
 //
 // Violations come in bursts, so that queries are not independent draws, but blocks nearly are. Two tests look at them,
@@ -316,7 +316,7 @@ type verdict struct {
 // number of violations in the mean, and a sum of independent draws whatever their chances exceeds a number above its
 // mean plus one no more often than a binomial with that mean (Hoeffding 1956, theorem 4). Three blocks are asked for,
 // since one burst may touch two.
-func judgeViolations(window []block, allowed float64) (verdict, bool) {
+func testViolations(window []block, allowed float64) (verdict, bool) {
 	var v verdict
 	var differences []float64
 	hit, all, promised, observed := 0, 0.0, 0.0, 0.0
@@ -333,18 +333,18 @@ func judgeViolations(window []block, allowed float64) (verdict, bool) {
 		}
 	}
 	n := len(differences)
-	if n < leastBlocks || all < leastQueries {
+	if n < minBlocks || all < minQueries {
 		return v, false
 	}
 	v = verdict{promised: promised / all, observed: observed / all, queries: int(all)}
-	rare := hit >= 3 && float64(hit) >= promised+1 && atLeast(n, hit, promised/float64(n)) <= byChance
-	v.broken = v.observed > v.promised+tolerated*allowed && (rare || above(differences))
+	rare := hit >= 3 && float64(hit) >= promised+1 && binomialTail(n, hit, promised/float64(n)) <= errorProbability
+	v.broken = v.observed > v.promised+toleratedViolations*allowed && (rare || meanAbove(differences))
 	return v, true
 }
 
-// judgeAccuracy tells whether a window's answers are less accurate than promised, by Student's t on the blocks'
+// testAccuracy tells whether a window's answers are less accurate than promised, by Student's t on the blocks'
 // differences.
-func judgeAccuracy(window []block, _ float64) (verdict, bool) {
+func testAccuracy(window []block, _ float64) (verdict, bool) {
 	var v verdict
 	var differences []float64
 	all, promised, observed := 0.0, 0.0, 0.0
@@ -357,23 +357,23 @@ func judgeAccuracy(window []block, _ float64) (verdict, bool) {
 		observed += b.accuracy
 		differences = append(differences, b.promisedAccuracy-b.accuracy)
 	}
-	if len(differences) < leastBlocks || all < leastQueries {
+	if len(differences) < minBlocks || all < minQueries {
 		return v, false
 	}
 	v = verdict{promised: promised / all, observed: observed / all, queries: int(all)}
-	v.broken = v.observed < v.promised-toleratedAccuracy && above(differences)
+	v.broken = v.observed < v.promised-toleratedAccuracy && meanAbove(differences)
 	return v, true
 }
 
-// above tells whether the mean of independent values is above 0, wrong with a chance of byChance (one-sided Student's
-// t).
-func above(x []float64) bool {
-	mean, margin := student.Margin(x, byChance)
+// meanAbove tells whether the mean of independent values is above 0, wrong with a chance of byChance (one-sided
+// Student's t).
+func meanAbove(x []float64) bool {
+	mean, margin := student.Margin(x, errorProbability)
 	return mean > margin
 }
 
-// atLeast is the chance that k or more of n independent draws succeed, each with chance p.
-func atLeast(n, k int, p float64) float64 {
+// binomialTail is the chance that k or more of n independent draws succeed, each with chance p.
+func binomialTail(n, k int, p float64) float64 {
 	if p >= 1 {
 		return 1
 	}

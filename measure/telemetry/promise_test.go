@@ -157,7 +157,7 @@ func TestNoPromiseOfViolations(t *testing.T) {
 	for i := range p.Policies[0].ByRate {
 		p.Policies[0].ByRate[i].Promise.Violation = -1
 	}
-	s := script{told: New(spec, Options{Departed: func(d Departure) { t.Errorf("%+v", d) }})}
+	s := script{told: New(spec, Options{PromiseChanged: func(d PromiseChange) { t.Errorf("%+v", d) }})}
 	s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 	s.offer(100, 70*time.Second, every(2), 0.9)
 	x := &s.told.promises.apps[0]
@@ -184,13 +184,13 @@ func TestDepartures(t *testing.T) {
 		{"less accurate", never, 0.84, promisedAccuracy},
 	} {
 		spec, p := promisedWorld()
-		var told []Departure
-		s := script{told: New(spec, Options{Departed: func(d Departure) { told = append(told, d) }})}
+		var told []PromiseChange
+		s := script{told: New(spec, Options{PromiseChanged: func(d PromiseChange) { told = append(told, d) }})}
 		s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 		s.offer(100, 70*time.Second, c.late, c.accuracy)
 		x := &s.told.promises.apps[0]
 		gauges := map[string]prometheus.Metric{
-			promisedViolations: x.violationsAreBroke, promisedAccuracy: x.accuracyIsBroken,
+			promisedViolations: x.violationsBroken, promisedAccuracy: x.accuracyBroken,
 		}
 		for what, g := range gauges {
 			if want := map[bool]float64{true: 1}[what == c.broken]; value(g) != want {
@@ -203,7 +203,7 @@ func TestDepartures(t *testing.T) {
 			}
 			continue
 		}
-		if len(told) != 1 || !told[0].Broken || told[0].What != c.broken || told[0].Queries < leastQueries {
+		if len(told) != 1 || !told[0].Broken || told[0].What != c.broken || told[0].Queries < minQueries {
 			t.Errorf("%s: %+v", c.name, told)
 			continue
 		}
@@ -216,18 +216,18 @@ func TestDepartures(t *testing.T) {
 
 // Rare violations: the promise is next to none, and a few bursts in a minute break it although each is small.
 func TestRareViolations(t *testing.T) {
-	window := make([]block, blocks)
+	window := make([]block, windowBlocks)
 	for i := range window {
 		window[i] = block{queries: 100, promised: 1e-4}
 	}
 	for hit := range 6 {
-		v, ok := judgeViolations(window, 0.01)
+		v, ok := testViolations(window, 0.01)
 		if want := hit >= 3; !ok || v.broken != want {
 			t.Errorf("%d blocks hit: %+v %v", hit, v, ok)
 		}
 		window[5*hit].violations = 4
 	}
-	if _, ok := judgeViolations(window[:leastBlocks-1], 0.01); ok {
+	if _, ok := testViolations(window[:minBlocks-1], 0.01); ok {
 		t.Error("a verdict from too few blocks")
 	}
 }
@@ -247,7 +247,7 @@ func TestFalseAlarms(t *testing.T) {
 		for _, size := range []float64{1, 5, 20} {
 			alarms := 0
 			for range windows {
-				window := make([]block, blocks)
+				window := make([]block, windowBlocks)
 				for i := range window {
 					b := &window[i]
 					// Few queries: that the violations matter is left to the tests alone.
@@ -259,12 +259,12 @@ func TestFalseAlarms(t *testing.T) {
 						}
 					}
 				}
-				if v, _ := judgeViolations(window, 0); v.broken {
+				if v, _ := testViolations(window, 0); v.broken {
 					alarms++
 				}
 			}
 			// Two tests, and four standard deviations of chance.
-			if most := 2*byChance*windows + 4*math.Sqrt(2*byChance*windows); float64(alarms) > most {
+			if most := 2*errorProbability*windows + 4*math.Sqrt(2*errorProbability*windows); float64(alarms) > most {
 				t.Errorf("%v bursts of %v a block: %d of %d windows raise an alarm, want at most %.0f", bursts, size,
 					alarms, windows, most)
 			}
@@ -284,7 +284,8 @@ func TestAtLeast(t *testing.T) {
 					}
 					choose = choose * float64(n-i) / float64(i+1)
 				}
-				if got := atLeast(n, k, p); math.Abs(got-sum) > 1e-9*max(sum, 1e-300) && math.Abs(got-sum) > 1e-14 {
+				if got := binomialTail(n, k, p); math.Abs(got-sum) > 1e-9*max(sum, 1e-300) &&
+					math.Abs(got-sum) > 1e-14 {
 					t.Errorf("%d of %d at %v: %v, want %v", k, n, p, got, sum)
 				}
 			}

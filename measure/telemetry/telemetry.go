@@ -24,19 +24,19 @@ type Options struct {
 	Queries int
 	// LatencyBuckets are the upper bounds of latency histograms in seconds, ascending; default 0.5 ms to 10 s.
 	LatencyBuckets []float64
-	// Departed is told, by the engine's owner, when what policies promise and what happens come to differ, and when no
-	// longer; nil for nobody.
-	Departed func(Departure)
+	// PromiseChanged is told, by the engine's owner, when what policies promise and what happens come to differ, and
+	// when no longer; nil for nobody.
+	PromiseChanged func(PromiseChange)
 }
 
 // Telemetry watches one engine. Observe and Outcome are called by the engine's owner; everything else by any goroutine.
 type Telemetry struct {
-	world    atomic.Pointer[serving.Spec]
+	spec     atomic.Pointer[serving.Spec]
 	registry *prometheus.Registry
 	metrics  *metrics
 	stats    *stats
 	log      *log
-	memory   *memory
+	recent   *recentQueries
 	promises *promises
 	content  *complexity
 }
@@ -54,12 +54,12 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	}
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions),
-		memory: newMemory(spec, o.Queries),
+		recent: newRecentQueries(spec, o.Queries),
 	}
 	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
-	t.promises = newPromises(t.registry, spec, o.Departed)
+	t.promises = newPromises(t.registry, spec, o.PromiseChanged)
 	t.content = newComplexity(t.registry, spec)
-	t.world.Store(spec)
+	t.spec.Store(spec)
 	return t
 }
 
@@ -73,7 +73,7 @@ func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.De
 	t.metrics.observe(in, out)
 	t.stats.observe(in, out)
 	t.log.observe(now, out)
-	t.memory.observe(now, in, out)
+	t.recent.observe(now, in, out)
 	t.promises.observe(now, in, out)
 	t.content.observe(now, in, out)
 }
@@ -82,11 +82,11 @@ func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.De
 func (t *Telemetry) grow(spec *serving.Spec) {
 	t.metrics.grow(spec)
 	t.stats.grow(spec)
-	t.memory.grow(spec)
+	t.recent.grow(spec)
 	t.promises.grow(spec)
 	t.content.grow(spec)
 	t.promises.request++ // the engine drops a plan that is on its way
-	t.world.Store(spec)
+	t.spec.Store(spec)
 }
 
 // Outcome takes the end of a query.
