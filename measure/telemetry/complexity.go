@@ -10,27 +10,27 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// complexity follows what the content of queries makes of the apps' graphs, whether or not plans do.
+// complexity measures scaling and ballooning factors from the batches that run, whether or not plans use them.
 type complexity struct {
 	spec       *serving.Spec
 	factors    *monitor.Factors
 	running    map[serving.BatchID]*contentBatch
 	spare      []*contentBatch
-	ballooning []float64 // that batches are expected with; nil for none
+	ballooning []float64 // factors by StageID that Expected of batches contains; nil for none
 	shown      serving.Time
 
 	scaling, ballooned *prometheus.GaugeVec
 }
 
-// contentBatch is a batch that runs.
+// contentBatch is a batch that is running.
 type contentBatch struct {
 	instance serving.InstanceID
 	stage    serving.StageID
-	believed time.Duration // of batches that do not balloon
-	items    []int32       // by part
+	believed time.Duration // expected time without ballooning
+	items    []int32       // by part of the batch
 }
 
-// showEvery is how often the gauges are set.
+// showEvery is the least time between two settings of the gauges.
 const showEvery = time.Second
 
 func newComplexity(r *prometheus.Registry, spec *serving.Spec) *complexity {

@@ -16,57 +16,56 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Explanation says what became of a query and why.
+// Explanation is the history of one query with the reasons of decisions.
 type Explanation struct {
 	Query       serving.QueryID `json:"query"`
 	App         string          `json:"app"`
 	ArrivedS    float64         `json:"arrived_s"`
-	DeadlineMS  float64         `json:"deadline_ms"` // after its arrival
+	DeadlineMS  float64         `json:"deadline_ms"` // ms after its arrival
 	Items       int32           `json:"items"`
 	Priority    int32           `json:"priority,omitempty"`
 	MinAccuracy float64         `json:"min_accuracy,omitempty"`
 	Pinned      string          `json:"pinned,omitempty"`
 	Runs        []Run           `json:"runs,omitempty"`
-	Outcome     string          `json:"outcome,omitempty"` // empty while it has not ended
+	Outcome     string          `json:"outcome,omitempty"` // empty before its end
 	Reason      string          `json:"reason,omitempty"`
-	LatencyMS   float64         `json:"latency_ms,omitempty"` // until it ended
+	LatencyMS   float64         `json:"latency_ms,omitempty"` // from arrival to end
 	Late        bool            `json:"late,omitempty"`
 	Accuracy    float64         `json:"accuracy,omitempty"`
 	batches     []serving.BatchID
 }
 
-// Run is a batch that the query was in. A query has several when its app has several stages, or an earlier batch
-// failed.
+// Run is a batch that the query was in. A query has several when its app has several stages or a batch failed.
 type Run struct {
 	Stage      string            `json:"stage,omitempty"`
 	Batch      serving.BatchID   `json:"batch"`
 	Instance   int32             `json:"instance"`
 	Variant    string            `json:"variant"`
-	Why        string            `json:"why"` // the batch started
+	Why        string            `json:"why"` // reason why the batch started
 	Items      int32             `json:"items"`
-	With       []serving.QueryID `json:"with,omitempty"`                 // other queries in it, at most 32 of them
-	WaitTurn   float64           `json:"waited_for_stream_ms,omitempty"` // for earlier queries of its stream
+	With       []serving.QueryID `json:"with,omitempty"`                 // other queries of the batch, at most 32
+	WaitTurn   float64           `json:"waited_for_stream_ms,omitempty"` // wait for earlier queries of its stream
 	WaitRoute  float64           `json:"waited_for_instance_ms"`
 	WaitTotal  float64           `json:"waited_ms"`
 	StartedS   float64           `json:"started_s"`
 	ExpectedMS float64           `json:"expected_ms"`
-	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs or when its instance was lost
+	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs, and when its instance was lost
 	Failed     bool              `json:"failed,omitempty"`
 }
 
-// maxCompanions bounds how many companions of a batch an explanation names.
+// maxCompanions is the most other queries of a batch that an explanation names.
 const maxCompanions = 32
 
-// recentQueries remembers the latest queries.
+// recentQueries keeps the explanations of the latest queries.
 type recentQueries struct {
 	mu      sync.Mutex
 	spec    *serving.Spec
-	ring    []Explanation // by ID modulo its length
+	ring    []Explanation // by QueryID modulo its length
 	batches map[serving.BatchID]batchMembers
-	only    serving.QueryID // where not 0, the only query to remember
+	only    serving.QueryID // if not 0, the only query that is kept
 }
 
-// batchMembers is who runs together, and where.
+// batchMembers are the queries of a running batch, and its instance.
 type batchMembers struct {
 	instance serving.InstanceID
 	queries  []serving.QueryID
@@ -108,7 +107,7 @@ func (m *recentQueries) observe(now serving.Time, in []engine.Input, out []engin
 		switch d := &out[k]; d.Kind {
 		case engine.StartBatch:
 			m.started(now, d)
-		case engine.StopInstance: // what ran there is never reported done
+		case engine.StopInstance: // its batches never report an end
 			for id, c := range m.batches {
 				if c.instance == d.Instance {
 					delete(m.batches, id)
@@ -186,7 +185,7 @@ func (m *recentQueries) done(in *engine.Input) {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// Explain returns what is known of a recent query.
+// Explain returns the explanation of a recent query, as a copy; false when the query is unknown or too old.
 func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
 	t.recent.mu.Lock()
 	defer t.recent.mu.Unlock()
@@ -202,7 +201,8 @@ func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
 	return &out, true
 }
 
-// ExplainJournal finds a query in a recorded run.
+// ExplainJournal returns the explanation of a query in a recorded run, which it replays. It returns an error when the
+// query is not in the journal, or when this version of the program decides differently.
 func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 	j, err := journal.NewReader(r)
 	if err != nil {
@@ -243,7 +243,7 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 	return x, nil
 }
 
-// Text prints the explanation for people.
+// Text writes the explanation as text.
 func (x *Explanation) Text(w io.Writer) error {
 	p := func(format string, args ...any) error { _, err := fmt.Fprintf(w, format, args...); return err }
 	if err := p("query %d of app %q: arrived at %.6f s, due %.1f ms later, %d item(s)", x.Query, x.App, x.ArrivedS,
@@ -297,7 +297,8 @@ func (x *Explanation) Text(w io.Writer) error {
 	return p("  %s after %.3f ms%s: %s\n", x.Outcome, x.LatencyMS, lateness, x.Reason)
 }
 
-// Explanations serves ?query=ID as text, or as JSON for clients that accept it.
+// Explanations returns a handler that writes the explanation of ?query=ID, as text or as JSON for clients that accept
+// it.
 func (t *Telemetry) Explanations() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := strconv.ParseUint(r.URL.Query().Get("query"), 10, 64)
