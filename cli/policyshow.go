@@ -169,7 +169,7 @@ func plotPolicies(dir string, tables []policies.Table) ([]string, error) {
 func heat(t *policies.Table) *plot.Heat {
 	h := &plot.Heat{
 		Title: fmt.Sprintf("Policy for %s, %s on workers of type %s", quantity.Rate(t.Rate), t.App, t.WorkerType),
-		Under: fmt.Sprintf("expected accuracy %s, violations %s, workers busy %s", quantity.Accuracy(t.Accuracy),
+		Subtitle: fmt.Sprintf("expected accuracy %s, violations %s, workers busy %s", quantity.Accuracy(t.Accuracy),
 			quantity.SmallShare(t.Violation), quantity.SmallShare(t.Busy)),
 		XName: "time left to the first deadline (ms)",
 		YName: "queries waiting",

@@ -99,7 +99,7 @@ func printProfile(e *Env, f *profiler.File) {
 			float64(p.Batch*p.Concurrency)/p.Mean*1e6)
 	}
 	_ = t.Flush()
-	paying := f.Paying()
+	paying := f.Saturations()
 	if len(paying) == 0 {
 		return
 	}
@@ -108,11 +108,12 @@ func printProfile(e *Env, f *profiler.File) {
 	fmt.Fprintln(t, "variant\tdevice\tbatch\tat once\tof\titems/s\tover one\tmean ms\t")
 	for _, p := range paying {
 		over := "-"
-		if p.Alone > 0 {
-			over = fmt.Sprintf("%.2fx", p.Throughput/p.Alone)
+		if p.SingleThroughput > 0 {
+			over = fmt.Sprintf("%.2fx", p.Throughput/p.SingleThroughput)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.0f\t%s\t%.3f\t\n", p.Variant, p.DeviceType, p.Batch, p.Best, p.Levels,
-			p.Throughput, over, p.Took/1e3)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.0f\t%s\t%.3f\t\n", p.Variant, p.DeviceType, p.Batch, p.Concurrency,
+			p.MaxConcurrency,
+			p.Throughput, over, p.BatchMicros/1e3)
 	}
 	_ = t.Flush()
 }

@@ -138,7 +138,7 @@ func show(e *Env, p *reproduce.Paper, o *reproduce.Outcome, asJSON bool, out str
 		err = writeJSON(e.Stdout, o.Rows)
 	} else {
 		fmt.Fprintf(e.Stdout, "%s\n\n", p.Title)
-		err = reproduce.Table(e.Stdout, o.Rows)
+		err = reproduce.WriteTable(e.Stdout, o.Rows)
 		for _, n := range o.Notes {
 			fmt.Fprintf(e.Stdout, "\n%s\n", n)
 		}

@@ -187,7 +187,7 @@ func (s *states) flush() (written bool) {
 	s.mu.Lock()
 	writing := make([]*state, 0, len(s.unsaved))
 	batch := make(map[StateKey][]byte, len(s.unsaved))
-	for key, x := range s.unsaved {
+	for key, x := range s.unsaved { // any order: writing is a set
 		writing = append(writing, x)
 		batch[key] = x.data
 	}

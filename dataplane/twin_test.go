@@ -39,7 +39,7 @@ type world struct {
 	prices  []sim.PriceChange
 	growths []sim.Growth
 	recalls []engine.Recalled
-	stays   []workload.Stay
+	stays   []workload.Client
 	planner plan.Planner // that is asked during the run, and takes thinking; nil for none
 	truth   *profile.Table
 	content truth.Content // nil for none
@@ -75,7 +75,7 @@ func newWorld(system systems.System, seed uint64) *world {
 	for stream := range uint64(3) { // streams are opened and closed at instants at which much else happens
 		clients := rand.New(rand.NewPCG(seed, stream))
 		from, until := w.load[clients.IntN(len(w.load))].At, w.load[clients.IntN(len(w.load))].At
-		w.stays = append(w.stays, workload.Stay{
+		w.stays = append(w.stays, workload.Client{
 			App:    serving.AppID(clients.IntN(len(w.cluster.Spec.Apps))),
 			Stream: dataplane.StreamNumber(named(1 + stream)), Rate: 100 * clients.Float64(), From: min(from, until),
 			Until: max(from, until),
@@ -165,7 +165,7 @@ func (w *world) simulated(t *testing.T) []byte {
 	_, err = sim.Run(sim.Config{
 		Spec: w.cluster.Spec, Engine: w.engine(), Truth: w, Initial: w.cluster.Plan, Source: workload.FromSlice(w.load),
 		Faults: w.faults, Cancels: w.cancels,
-		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Stays: w.stays, Content: w.content,
+		Prices: w.prices, Growths: w.growths, Recalled: w.recalls, Clients: w.stays, Content: w.content,
 		Planner: w.planner, PlanDelay: thinking, Breaks: w.breaks, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) { _ = j.Step(now, in, out) },
 	})

@@ -43,7 +43,7 @@ func (w *world) shows(b *dataplane.Batch, took time.Duration) time.Duration {
 		balloon += float64(p.Items) * f.Balloon(stage)
 		p.Outputs = nil
 		for e, edge := range w.cluster.Spec.Stages[stage].Next {
-			n := truth.Sent(f, stage, e, int32(p.Offset), int32(p.Items))
+			n := truth.ItemsSent(f, stage, e, int32(p.Offset), int32(p.Items))
 			p.Outputs = append(p.Outputs, tensor.Tensor{
 				Name: edge.Rows, DType: tensor.Uint8, Shape: []int64{int64(n)}, Data: make([]byte, n),
 			})

@@ -80,7 +80,7 @@ func (o *Opened) profilerConfig(run *backends, s site, file string) profiler.Con
 		Host:      run.thisHost(),
 	}
 	if o.tables.Backends[s.worker].Kind != kindFake {
-		c.Parts, c.Identity = o.functionInputs, o.functionIdentity
+		c.RandomBatch, c.Identity = o.functionInputs, o.functionIdentity
 	}
 	if file != "" {
 		device := strings.ReplaceAll(o.Spec().DeviceTypes[s.device].Name, string(filepath.Separator), "_")

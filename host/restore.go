@@ -74,7 +74,7 @@ func (p *Profiled) functionsConfig(kept *store.Functions, run *backends) (functi
 	if run.local == nil {
 		return c, nil
 	}
-	times, err := operators.OpenShelf(kept.Table(store.OperatorTable), here)
+	times, err := operators.OpenTable(kept.Table(store.OperatorTable), here)
 	if err != nil {
 		return c, err
 	}

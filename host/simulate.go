@@ -40,7 +40,7 @@ func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*rep
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
-	stays, err := load.Stays(p.AppID)
+	stays, err := load.Clients(p.AppID)
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
@@ -50,7 +50,7 @@ func (p *Planned) Simulate(s Simulation, name string, load *workload.Spec) (*rep
 // offered is the load of a simulated run.
 type offered struct {
 	queries  workload.Source
-	sessions []workload.Stay
+	sessions []workload.Client
 	span     time.Duration // in which queries are offered
 	content  truth.Content // of the queries; nil derives it from the fan-outs
 }
@@ -64,14 +64,14 @@ func (p *Planned) simulate(s Simulation, name string, load offered) (*report.Rep
 	if s.Exact {
 		noise = truth.Exact
 	}
-	machines, err := truth.NewTable(p.Spec(), p.measurements, noise, workload.Stream(s.Seed, "service times"))
+	machines, err := truth.NewTable(p.Spec(), p.measurements, noise, workload.Rand(s.Seed, "service times"))
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	machines.Overhead = s.Overhead
 	recorder := report.NewRecorder(p.AppInfo(), report.Options{})
 	c := sim.Config{
-		Spec: p.Spec(), Engine: e, Truth: machines, Source: load.queries, Stays: load.sessions, Initial: p.first,
+		Spec: p.Spec(), Engine: e, Truth: machines, Source: load.queries, Clients: load.sessions, Initial: p.first,
 		Warm: true, Planner: p.planner, PlanDelay: s.PlanDelay, Recorder: recorder, Content: load.content,
 	}
 	closing := func() error { return nil }

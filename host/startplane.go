@@ -70,7 +70,7 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 		buckets = append(buckets, time.Duration(b).Seconds())
 	}
 	s.telemetry = telemetry.New(p.Spec(), telemetry.Options{
-		Decisions: t.Decisions, LatencyBuckets: buckets, Departed: s.departed,
+		Decisions: t.Decisions, LatencyBuckets: buckets, PromiseChanged: s.departed,
 	})
 	watching := []observer{s.telemetry.Observe}
 	if s.functions != nil {
@@ -96,7 +96,7 @@ func (s *Server) watch(o ServerOptions) (observer, error) {
 }
 
 // departed logs that queries fare worse than policies promise, or no longer do.
-func (s *Server) departed(d telemetry.Departure) {
+func (s *Server) departed(d telemetry.PromiseChange) {
 	app := s.service.spec.Load().Apps[d.App].Name // functions come while it runs
 	if !d.Broken {
 		s.log.Info("policies keep their promise again", "app", app, "promise", d.What)

@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Data are the tables that a paper's folder carries, in its folder data.
+// Data reads the CSV tables that a paper's package embeds in its folder data.
 type Data struct{ Files fs.ReadFileFS }
 
-// Records reads a carried table, checks its head and returns the lines after it.
+// Records returns the lines of data/NAME after its first one, which must equal head. Lines that begin with # are
+// comments.
 func (d Data) Records(name string, head ...string) ([][]string, error) {
 	name = "data/" + name
 	text, err := d.Files.ReadFile(name)
@@ -23,7 +24,8 @@ func (d Data) Records(name string, head ...string) ([][]string, error) {
 	return Records(name, text, head...)
 }
 
-// Records reads a table in CSV with # before a comment, checks its head and returns the lines after it.
+// Records parses text as CSV and returns the lines after the first one, which must equal head. Lines that begin with #
+// are comments. name is used in errors only.
 func Records(name string, text []byte, head ...string) ([][]string, error) {
 	r := csv.NewReader(bytes.NewReader(text))
 	r.Comment = '#'
@@ -37,7 +39,7 @@ func Records(name string, text []byte, head ...string) ([][]string, error) {
 	return out[1:], nil
 }
 
-// Numbers reads fields of a record of a carried table; records are counted from 0.
+// Numbers parses fields as floating-point numbers. name and record, counted from 0, are used in errors only.
 func Numbers(name string, record int, fields []string) ([]float64, error) {
 	out := make([]float64, len(fields))
 	for i, f := range fields {

@@ -11,10 +11,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Live runs on the data plane, on the real clock, what a source would have arrive in a simulation, when it would: a
-// client sends it from when every instance of the first plan is ready. Live returns when all of it has ended, with the
-// first trouble of the data plane if there was any.
-func Live(ctx context.Context, c dataplane.Config, source workload.Source) error {
+// RunLive sends the arrivals of source to a data plane on the real clock, at their times after the start. The start is
+// the moment when every instance of the first plan is ready and warm. RunLive returns when all queries have ended. Its
+// error is the first trouble that the data plane reports. It sets c.Trouble.
+func RunLive(ctx context.Context, c dataplane.Config, source workload.Source) error {
 	trouble := make(chan error, 1)
 	c.Trouble = func(err error) {
 		select {
@@ -27,7 +27,7 @@ func Live(ctx context.Context, c dataplane.Config, source workload.Source) error
 		return err
 	}
 	defer plane.Close()
-	if err := ready(ctx, plane, len(c.Initial.Instances)); err != nil {
+	if err := waitReady(ctx, plane, len(c.Initial.Instances)); err != nil {
 		return err
 	}
 	begun := plane.Now()
@@ -36,7 +36,7 @@ func Live(ctx context.Context, c dataplane.Config, source workload.Source) error
 		if !more {
 			break
 		}
-		if err := until(ctx, plane, begun+a.At); err != nil {
+		if err := sleepUntil(ctx, plane, begun+a.At); err != nil {
 			return err
 		}
 		plane.Submit(&dataplane.Request{
@@ -54,8 +54,8 @@ func Live(ctx context.Context, c dataplane.Config, source workload.Source) error
 	}
 }
 
-// ready waits until so many instances serve.
-func ready(ctx context.Context, p *dataplane.Plane, want int) error {
+// waitReady waits until exactly want instances are ready and warm.
+func waitReady(ctx context.Context, p *dataplane.Plane, want int) error {
 	for {
 		n := 0
 		p.Inspect(func(e *engine.Engine) {
@@ -80,8 +80,9 @@ func ready(ctx context.Context, p *dataplane.Plane, want int) error {
 	}
 }
 
-// until sleeps to a time of the plane's clock. A client that is behind sends at once: arrivals are when they are sent.
-func until(ctx context.Context, p *dataplane.Plane, at serving.Time) error {
+// sleepUntil sleeps until the plane's clock shows at. It returns at once when that time has passed: a late client sends
+// late, and its query arrives when it is sent.
+func sleepUntil(ctx context.Context, p *dataplane.Plane, at serving.Time) error {
 	wait := at.Sub(p.Now())
 	if wait <= 0 {
 		return ctx.Err()

@@ -1,5 +1,5 @@
-// Package reproduce holds the papers' experiments, one folder each, run from numbers carried there; and the shape in
-// which every one of them answers: what was published beside what was measured.
+// Package reproduce runs the experiments of the papers, one folder for each paper. It also defines the form in which
+// all of them report: rows with the published number beside the measured one, charts and notes.
 package reproduce
 
 import (
@@ -10,67 +10,41 @@ import (
 
 	"github.com/sluice-serving/sluice/algo/milp"
 	"github.com/sluice-serving/sluice/measure/profiler/operators"
-	"github.com/sluice-serving/sluice/measure/report/plot"
 	"github.com/sluice-serving/sluice/planner/ramsis"
 )
 
-// Row is one number.
-type Row struct {
-	Paper    string            `json:"paper"`
-	Figure   string            `json:"figure"`
-	System   string            `json:"system"`
-	Quantity string            `json:"quantity"`
-	Unit     string            `json:"unit"`
-	Setting  map[string]string `json:"setting"`
-	// Published is what the source gives; nil when it gives nothing for this row.
-	Published *float64 `json:"published"`
-	// Measured is the mean over the seeds, Low and High the smallest and the largest.
-	Measured float64 `json:"measured"`
-	Low      float64 `json:"low"`
-	High     float64 `json:"high"`
-	Seeds    int     `json:"seeds"`
-	// Source says where the published number stands.
-	Source string `json:"source,omitempty"`
-}
-
-// Request is what a paper is asked for.
+// Request says which figures of a paper to run, and how.
 type Request struct {
-	Figures  []string // by name; none means all
-	Seeds    int      // runs of everything that draws by chance: seeds 1 to Seeds; at least 1
-	Parallel int      // runs at once
+	Figures  []string // names of figures; none means all that are not OnRequest
+	Seeds    int      // every random experiment runs with the seeds 1 to Seeds; at least 1
+	Parallel int      // experiments that run at the same time
 	Solver   milp.Solver
-	// Arrivals is a folder with the authors' own arrival times, where the paper's licence keeps them out of this
-	// project; empty draws them anew from what is carried.
+	// Arrivals is a folder with the authors' own arrival times, which the paper's licence keeps out of this project.
+	// Empty means that arrivals are drawn from the rates in the embedded data.
 	Arrivals string
-	// Policies keeps the policies that RAMSIS makes in advance, which take far longer than what is simulated with them;
-	// nil makes them anew.
+	// Policies stores the policies that RAMSIS computes in advance. Computing one takes far longer than a simulation
+	// with it. Nil means that every run computes them anew.
 	Policies ramsis.Store
-	// Runtime brings up what runs models, for figures about real ones; nil where there is none.
+	// Runtime returns a runtime that runs real models, for the figures that need one. Nil where there is none.
 	Runtime  func() (operators.Runtime, error)
 	Progress func(share float64, what string)
 }
 
-// Outcome is what a paper answers.
+// Outcome is the result of the figures of one paper.
 type Outcome struct {
 	Rows   []Row
 	Charts []Chart
-	// Notes are what a reader has to know, one sentence each.
+	// Notes explain the rows to the reader, one paragraph each.
 	Notes []string
 }
 
-// Chart is a drawing and the name of its file, without an extension.
-type Chart struct {
-	Name string
-	*plot.Chart
-}
-
-// Figure is a part of a paper that can be asked for.
+// Figure is one figure or table of a paper.
 type Figure struct {
-	Name string // such as 4
-	Doc  string // what it shows, one line
+	Name string // such as "4" or "T2"
+	Doc  string // one line that says what it shows
 }
 
-// Paper is a paper's experiments.
+// Paper is one paper with its figures.
 type Paper struct {
 	Name    string
 	Title   string
@@ -78,7 +52,7 @@ type Paper struct {
 	Run     func(context.Context, Request) (*Outcome, error)
 }
 
-// Check fails for a figure that the paper does not have.
+// Check returns an error that names the first of figures which the paper does not have, nil when it has them all.
 func (p *Paper) Check(figures []string) error {
 	names := make([]string, len(p.Figures))
 	for i, f := range p.Figures {
@@ -91,24 +65,3 @@ func (p *Paper) Check(figures []string) error {
 	}
 	return nil
 }
-
-// Add notes a quantity that was measured once for every seed.
-func (o *Outcome) Add(r Row, values ...float64) {
-	r.Seeds = len(values)
-	if len(values) == 0 {
-		return
-	}
-	r.Low, r.High = slices.Min(values), slices.Max(values)
-	for _, v := range values {
-		r.Measured += v / float64(len(values))
-	}
-	// A mean of equal numbers is that number, whatever the sum's rounding.
-	r.Measured = min(max(r.Measured, r.Low), r.High)
-	if r.Setting == nil {
-		r.Setting = map[string]string{}
-	}
-	o.Rows = append(o.Rows, r)
-}
-
-// Published makes the pointer of a Row.
-func Published(v float64) *float64 { return &v }

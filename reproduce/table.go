@@ -9,11 +9,11 @@ import (
 	"text/tabwriter"
 )
 
-// Table writes rows as text, a block for each figure and setting: a line for each system, a column for each quantity,
-// what was published in brackets behind what was measured. Rows of one setting come together, where the first of them
-// stands.
-func Table(w io.Writer, rows []Row) error {
-	rows = together(rows)
+// WriteTable writes rows as text. Each figure and setting is a block with a line for each system and a column for each
+// quantity. The published number stands in brackets behind the measured one. Rows of one figure and setting form one
+// block, at the place of the first of them.
+func WriteTable(w io.Writer, rows []Row) error {
+	rows = groupBySetting(rows)
 	for at := 0; at < len(rows); {
 		end := at
 		for end < len(rows) && rows[end].Figure == rows[at].Figure && maps.Equal(rows[end].Setting, rows[at].Setting) {
@@ -25,7 +25,7 @@ func Table(w io.Writer, rows []Row) error {
 			}
 			fmt.Fprintf(w, "Figure %s\n", rows[at].Figure)
 		}
-		if err := block(w, rows[at:end]); err != nil {
+		if err := writeBlock(w, rows[at:end]); err != nil {
 			return err
 		}
 		at = end
@@ -33,8 +33,9 @@ func Table(w io.Writer, rows []Row) error {
 	return nil
 }
 
-// together sorts the rows of each figure by setting, in the order in which settings first occur.
-func together(rows []Row) []Row {
+// groupBySetting returns rows so that those of one figure and setting are adjacent. Figures keep their order; settings
+// come in the order of their first row.
+func groupBySetting(rows []Row) []Row {
 	out := make([]Row, 0, len(rows))
 	taken := make([]bool, len(rows))
 	for i := range rows {
@@ -51,7 +52,7 @@ func together(rows []Row) []Row {
 	return out
 }
 
-func block(w io.Writer, rows []Row) error {
+func writeBlock(w io.Writer, rows []Row) error {
 	var systems, quantities []string
 	cells := make(map[[2]string]string)
 	for i := range rows {
@@ -66,7 +67,7 @@ func block(w io.Writer, rows []Row) error {
 		if !slices.Contains(quantities, q) {
 			quantities = append(quantities, q)
 		}
-		cells[[2]string{r.System, q}] = cell(r)
+		cells[[2]string{r.System, q}] = formatCell(r)
 	}
 	var setting []string
 	for _, k := range slices.Sorted(maps.Keys(rows[0].Setting)) {
@@ -85,19 +86,19 @@ func block(w io.Writer, rows []Row) error {
 	return t.Flush()
 }
 
-func cell(r *Row) string {
-	out := number(r.Measured)
+func formatCell(r *Row) string {
+	out := formatNumber(r.Measured)
 	if r.Seeds > 1 && r.High > r.Low {
-		out += fmt.Sprintf(" %s..%s", number(r.Low), number(r.High))
+		out += fmt.Sprintf(" %s..%s", formatNumber(r.Low), formatNumber(r.High))
 	}
 	if r.Published != nil {
-		out += fmt.Sprintf(" [%s]", number(*r.Published))
+		out += fmt.Sprintf(" [%s]", formatNumber(*r.Published))
 	}
 	return out
 }
 
-// number writes three significant digits, and whole numbers from 1,000 on.
-func number(v float64) string {
+// formatNumber writes about three significant digits; from 100 on it writes whole numbers.
+func formatNumber(v float64) string {
 	switch a := max(v, -v); {
 	case a >= 100 || a == 0:
 		return fmt.Sprintf("%.0f", v)

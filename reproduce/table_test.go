@@ -8,20 +8,20 @@ import (
 func TestTable(t *testing.T) {
 	var o Outcome
 	s := map[string]string{"trace": "x"}
-	o.Add(Row{
-		Paper: "p", Figure: "4", System: "a", Quantity: "drop", Unit: "points", Setting: s, Published: Published(4.85),
-	}, 1, 2, 3)
-	o.Add(Row{Paper: "p", Figure: "4", System: "a", Quantity: "nodes", Setting: s}, 1234)
-	o.Add(Row{Paper: "p", Figure: "4", System: "b", Quantity: "drop", Unit: "points", Setting: s}, 0.004)
-	o.Add(Row{
+	o.AddRow(Row{
+		Paper: "p", Figure: "4", System: "a", Quantity: "drop", Unit: "points", Setting: s,
+	}.WithPublished(4.85, ""), 1, 2, 3)
+	o.AddRow(Row{Paper: "p", Figure: "4", System: "a", Quantity: "nodes", Setting: s}, 1234)
+	o.AddRow(Row{Paper: "p", Figure: "4", System: "b", Quantity: "drop", Unit: "points", Setting: s}, 0.004)
+	o.AddRow(Row{
 		Paper: "p", Figure: "4", System: "b", Quantity: "drop", Unit: "points",
 		Setting: map[string]string{"trace": "y"},
 	}, 7)
-	o.Add(Row{Paper: "p", Figure: "4", System: "b", Quantity: "nodes", Setting: s}, 12)
-	o.Add(Row{Paper: "p", Figure: "5", System: "b", Quantity: "drop", Unit: "points", Setting: s}, 0.25, 0.25)
-	o.Add(Row{Paper: "p", Figure: "5", System: "c", Quantity: "nothing"})
+	o.AddRow(Row{Paper: "p", Figure: "4", System: "b", Quantity: "nodes", Setting: s}, 12)
+	o.AddRow(Row{Paper: "p", Figure: "5", System: "b", Quantity: "drop", Unit: "points", Setting: s}, 0.25, 0.25)
+	o.AddRow(Row{Paper: "p", Figure: "5", System: "c", Quantity: "nothing"})
 	var b strings.Builder
-	if err := Table(&b, o.Rows); err != nil {
+	if err := WriteTable(&b, o.Rows); err != nil {
 		t.Fatal(err)
 	}
 	want := `Figure 4

@@ -36,7 +36,7 @@ func BenchmarkTraffic(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Lognormal, workload.Stream(1, "service"))
+			tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Lognormal, workload.Rand(1, "service"))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func BenchmarkTraffic(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			r, err := Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true,
-				Source: &poisson{rng: workload.Stream(1, "arrivals"), gap: float64(time.Second) / rate, left: b.N}})
+				Source: &poisson{rng: workload.Rand(1, "arrivals"), gap: float64(time.Second) / rate, left: b.N}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -21,7 +21,7 @@ func (s *simulation) ran(d *engine.Decision, took time.Duration) (time.Duration,
 		f := s.frames[p.Query]
 		balloon += float64(p.Items) * f.Balloon(d.Stage)
 		for k := range edges {
-			sent = append(sent, truth.Sent(f, d.Stage, k, p.Offset, p.Items))
+			sent = append(sent, truth.ItemsSent(f, d.Stage, k, p.Offset, p.Items))
 		}
 	}
 	return truth.Ballooned(took, balloon/float64(d.Items)), sent

@@ -85,7 +85,7 @@ func TestLearningCostsLittle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tr, err := truth.NewTable(spec, m, truth.Lognormal, workload.Stream(seed, "service"))
+			tr, err := truth.NewTable(spec, m, truth.Lognormal, workload.Rand(seed, "service"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +187,7 @@ func TestRentingFromNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := truth.NewTable(spec, m, truth.Lognormal, workload.Stream(1, "service"))
+	tr, err := truth.NewTable(spec, m, truth.Lognormal, workload.Rand(1, "service"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, workload.Stream(1, "service"))
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, workload.Rand(1, "service"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func heterogeneous(tb testing.TB, system string, o systems.Options, counts []int
 		Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true,
 		Source: &sized{
 			poisson{
-				rng: workload.Stream(1, "arrivals"), gap: float64(time.Second) / rate, left: n,
-			}, workload.Stream(1, "sizes"),
+				rng: workload.Rand(1, "arrivals"), gap: float64(time.Second) / rate, left: n,
+			}, workload.Rand(1, "sizes"),
 		},
 		Observe: func(now serving.Time, _ []engine.Input, out []engine.Decision) {
 			for i := range out {

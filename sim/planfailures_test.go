@@ -48,7 +48,7 @@ func TestPlanFailuresAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, workload.Stream(1, "service"))
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, workload.Rand(1, "service"))
 	if err != nil {
 		t.Fatal(err)
 	}

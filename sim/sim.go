@@ -37,8 +37,8 @@ type Config struct {
 	Cancels []Cancel
 	// Prices change at their times, in the order of At.
 	Prices []PriceChange
-	// Stays are clients that declare the rates of their streams: these are opened and closed when they join and leave.
-	Stays []workload.Stay
+	// Clients declare the rates of their streams, which are opened when a client joins and closed when it leaves.
+	Clients []workload.Client
 	// Growths make the world larger at their times, in the order of At. Queries of new apps come after them.
 	Growths []Growth
 	// Breaks tells whether a batch fails; nil for none.
@@ -98,7 +98,7 @@ type Result struct {
 func Run(c Config) (Result, error) {
 	s := &simulation{
 		Config: c, loading: make(map[serving.InstanceID]serving.Time), frames: make(map[serving.QueryID]truth.Frame),
-		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Stays),
+		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Clients),
 	}
 	err := s.run()
 	return s.result, err

@@ -15,10 +15,10 @@ type streamChange struct {
 	in engine.Input
 }
 
-// streamChanges turns stays into what the engine is told, in the order of time.
-func streamChanges(stays []workload.Stay) []streamChange {
+// streamChanges turns clients into what the engine is told, in the order of time.
+func streamChanges(clients []workload.Client) []streamChange {
 	var out []streamChange
-	for _, s := range stays {
+	for _, s := range clients {
 		out = append(out, streamChange{s.From, engine.NewStreamOpened(s.App, s.Stream, s.Rate)},
 			streamChange{s.Until, engine.NewStreamClosed(s.App, s.Stream)})
 	}

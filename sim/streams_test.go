@@ -26,7 +26,7 @@ func TestSessionsAreDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stays, err := load.Stays(resolve)
+	stays, err := load.Clients(resolve)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestSessionsAreDeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened, closed, asked := 0, 0, 0
-	_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true, Source: src, Stays: stays,
+	_, err = Run(Config{Spec: c.Spec, Engine: e, Truth: tr, Initial: c.Plan, Warm: true, Source: src, Clients: stays,
 		Planner: c.Planner, Check: true,
 		Observe: func(now serving.Time, in []engine.Input, out []engine.Decision) {
 			for i := range in {

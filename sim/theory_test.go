@@ -86,7 +86,7 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					tr, err := truth.NewTable(cl.Spec, cl.Measurements, noise, workload.Stream(seed, "service"))
+					tr, err := truth.NewTable(cl.Spec, cl.Measurements, noise, workload.Rand(seed, "service"))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -94,7 +94,7 @@ func TestWaitingTimesAgreeWithTheory(t *testing.T) {
 					_, err = Run(Config{
 						Spec: cl.Spec, Engine: e, Truth: tr, Initial: cl.Plan, Warm: true,
 						Source: &poisson{
-							rng: workload.Stream(seed, "arrivals"), gap: float64(service) / (rho * float64(c)), left: n,
+							rng: workload.Rand(seed, "arrivals"), gap: float64(service) / (rho * float64(c)), left: n,
 						},
 						Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 							for i := range out {

@@ -85,7 +85,7 @@ func TestTidalKeepsItsPromise(t *testing.T) {
 				sum := 0.0
 				r, err := Run(Config{Spec: spec, Engine: e, Truth: tr, Initial: p, Warm: true,
 					Source: &poisson{
-						rng: workload.Stream(3, "arrivals"), gap: float64(time.Second) / rate, left: int(20 * rate),
+						rng: workload.Rand(3, "arrivals"), gap: float64(time.Second) / rate, left: int(20 * rate),
 					},
 					Observe: func(_ serving.Time, _ []engine.Input, out []engine.Decision) {
 						for i := range out {

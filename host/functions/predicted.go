@@ -25,7 +25,9 @@ type Predicted struct {
 
 // quickEffort bounds the measurement of an operator that is not in the store: a deployment waits for it, and the model
 // is measured as a whole later.
-var quickEffort = operators.Effort{Time: 5 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 5, Max: 1000}
+var quickEffort = operators.Effort{
+	MinTime: 5 * time.Millisecond, MaxTime: 40 * time.Millisecond, MinRuns: 5, MaxRuns: 1000,
+}
 
 // Predict implements Predictor, for batches of 1, 2, 4, ... and the variant's largest. It fails where some operator
 // cannot be run by itself.

@@ -113,7 +113,7 @@ func (l *Loader) Send(ctx context.Context, spec *workload.Spec, progress func(lo
 	}
 	o := l.Options
 	o.Duration, o.Progress = spec.Duration(), progress
-	if o.Stays, err = spec.Stays(l.appID); err != nil {
+	if o.Clients, err = spec.Clients(l.appID); err != nil {
 		return nil, fault.Wrap(fault.Config, err)
 	}
 	return loadgen.Run(ctx, l.Client, l.Apps, src, o)

@@ -16,7 +16,7 @@ import (
 // candidate is a pool and what it was found to carry; nil until it has been simulated.
 type candidate struct {
 	kairos.Ranked
-	allowed *experiment.Allowed
+	allowed *experiment.Throughput
 }
 
 // untried makes candidates of ranked pools.
@@ -90,7 +90,7 @@ func (m *market) simulate(ctx context.Context, list []candidate, progress func(s
 		if c.allowed != nil {
 			return nil
 		}
-		a, err := m.pools.Allowable(ctx, c.Pool, experiment.Start(m.upper.Of(c.Pool)))
+		a, err := m.pools.Throughput(ctx, c.Pool, experiment.StartRate(m.upper.Of(c.Pool)))
 		c.allowed = &a
 		return err
 	})
@@ -126,13 +126,13 @@ func (m *market) most(ctx context.Context, pools []kairos.Pool, progress func(fl
 			return nil, len(known), err
 		}
 		for i := range ranked {
-			if at := slices.IndexFunc(known, func(t experiment.Tried) bool {
+			if at := slices.IndexFunc(known, func(t experiment.EvaluatedPool) bool {
 				return slices.Equal(t.Pool, ranked[i].Pool)
 			}); at >= 0 {
-				ranked[i].allowed = &known[at].Allowed
+				ranked[i].allowed = &known[at].Throughput
 			}
 		}
-		shown, tried = append(shown, candidate{known[best].Ranked, &known[best].Allowed}), len(known)
+		shown, tried = append(shown, candidate{known[best].Ranked, &known[best].Throughput}), len(known)
 	} else {
 		at := kairos.Choose(all, order)
 		if at >= 0 && fluid {

@@ -185,7 +185,7 @@ func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 		for t := range m.Types {
 			for c := range m.Types[t].Took {
 				items, _ := m.Mix.Class(c)
-				m.Types[t].InTime = append(m.Types[t].InTime, machines.Within(v, m.Types[t].Device, items, within))
+				m.Types[t].InTime = append(m.Types[t].InTime, machines.ShareWithin(v, m.Types[t].Device, items, within))
 			}
 			base = base || m.Base(t)
 		}
@@ -198,8 +198,8 @@ func newPools(p *host.Profiled, a serving.AppID) (*experiment.Pools, error) {
 			"that was measured: raise slo.latency, take a faster variant or type, or lower apps[].items", app.Name,
 			largest, within)
 	}
-	chosen.World = &experiment.World{Spec: spec, Beliefs: p.Latencies(), Apps: p.AppInfo(),
-		Truth: func(r *rand.Rand) (truth.Model, error) { return machines.With(r), nil }}
+	chosen.Env = &experiment.Environment{Spec: spec, Beliefs: p.Latencies(), Apps: p.AppInfo(),
+		Truth: func(r *rand.Rand) (truth.Model, error) { return machines.WithRand(r), nil }}
 	return chosen, nil
 }
 

@@ -136,7 +136,7 @@ func (s *Sets) simulate(v Verification, r *Verified, seed uint64) (Promise, erro
 	var machines truth.Model = profiledTimes{p.Latencies()}
 	if v.Measured {
 		if machines, err = truth.NewTable(p.Spec(), p.Measurements(), truth.Lognormal,
-			workload.Stream(seed, "service times")); err != nil {
+			workload.Rand(seed, "service times")); err != nil {
 			return Promise{}, err
 		}
 	}

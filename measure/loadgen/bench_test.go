@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// load runs b.N queries at a rate and reports how late they were sent.
+// load sends b.N queries at a rate and reports how late they were sent.
 func load(b *testing.B, target Target, rate float64, apps []App) {
 	spec := workload.Spec{Seed: 1, MaxCount: int64(b.N), Apps: []workload.AppSpec{{App: "a", Rate: rate}}}
 	src, err := spec.Source(func(string) (serving.AppID, error) { return 0, nil })
@@ -30,7 +30,7 @@ func load(b *testing.B, target Target, rate float64, apps []App) {
 	b.ReportMetric(res.Report.Overall.Latency.P99*1e3, "latency-p99-us")
 }
 
-// BenchmarkSchedule is the generator alone: what is left of a gap when sending costs nothing.
+// BenchmarkSchedule runs the generator alone, with a target that answers at once.
 func BenchmarkSchedule(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Dial returns a Target for an address with a scheme: grpc://HOST:PORT, grpcs://, http:// or https://. Without one it
-// is gRPC. Connections follow DialGRPC and DialHTTP.
+// Dial returns a Target for an address with a scheme: grpc://HOST:PORT, grpcs://, http:// or https://. An address
+// without a scheme means gRPC. For connections see DialGRPC and DialHTTP. It opens no connection yet.
 func Dial(address string, connections int) (Target, error) {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {

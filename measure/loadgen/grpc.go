@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxMessage bounds an answer, in bytes.
+// maxMessage is the largest answer that is read, in bytes.
 const maxMessage = 256 << 20
 
 type grpcTarget struct {
@@ -30,8 +30,8 @@ type grpcTarget struct {
 	next  atomic.Uint64
 }
 
-// DialGRPC returns a Target that speaks gRPC to host:port over so many connections, which requests take in turn; 0
-// means 2. It connects when first used, and again, within a second, after a loss. A nil config means no TLS.
+// DialGRPC returns a Target that speaks gRPC to host:port. Requests use its connections in turn; 0 means 2. A
+// connection is made at its first use and again, within a second, after it is lost. A nil config means no TLS.
 func DialGRPC(address string, connections int, config *tls.Config) (Target, error) {
 	if connections <= 0 {
 		connections = 2
@@ -108,8 +108,8 @@ func (t *grpcTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	return a, err
 }
 
-// grpcError sorts statuses into outcomes. Only a server can refuse: an UNAVAILABLE that the transport made up, for a
-// connection that is lost or was never there, is a failure.
+// grpcError maps a status to an outcome. Only a server refuses: when the transport reports UNAVAILABLE for a lost
+// connection, the query failed.
 func grpcError(err error, answered bool) error {
 	s := status.Convert(err)
 	e := &Error{Outcome: serving.Failed, Message: s.Code().String() + ": " + s.Message()}

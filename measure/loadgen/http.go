@@ -24,9 +24,9 @@ type httpTarget struct {
 	client *http.Client
 }
 
-// DialHTTP returns a Target that speaks HTTP to a base address such as http://127.0.0.1:8000. Tensors travel in the
-// binary form. A request takes a connection of its own while it lasts; at least connections and 1024 of them are kept
-// when idle. A nil config means the system's roots.
+// DialHTTP returns a Target that speaks HTTP to a base address such as http://127.0.0.1:8000, with tensors in binary
+// form. Each request has a connection of its own; up to max(connections, 1024) idle ones are kept. A nil config means
+// the system's root certificates.
 func DialHTTP(base string, connections int, config *tls.Config) (Target, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -63,7 +63,7 @@ func (t *httpTarget) model(name, version string) string {
 
 // Infer implements Target.
 func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
-	// The protocol counts in microseconds: what is less must not become none.
+	// The protocol counts timeouts in microseconds. A shorter one must not become 0, which means none.
 	ask := &oip.RESTRequest{Inputs: r.Inputs, BinaryOutputs: true,
 		Params: oip.Params{Timeout: r.Timeout, Priority: r.Priority, MinAccuracy: r.MinAccuracy,
 			Sequence: r.Sequence, SequenceStart: r.First, SequenceEnd: r.Last, SequenceRate: r.Rate,
@@ -86,7 +86,7 @@ func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := t.client.Do(req)
 	if err != nil {
-		// A url.Error repeats the address, which is the same for all.
+		// A url.Error repeats the address, which is the same for all queries.
 		var u *url.Error
 		if errors.As(err, &u) {
 			err = u.Err
@@ -110,7 +110,7 @@ func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	return decodeHTTP(answer, resp.Header.Get(oip.HeaderLength))
 }
 
-// httpError sorts statuses into outcomes.
+// httpError maps a status to an outcome.
 func httpError(code int, body []byte) error {
 	var j struct {
 		Error string `json:"error"`
@@ -129,7 +129,7 @@ func httpError(code int, body []byte) error {
 	return e
 }
 
-// decodeHTTP reads an answer whose outputs are binary, JSON, or both.
+// decodeHTTP decodes an answer with binary or JSON outputs, or both.
 func decodeHTTP(body []byte, head string) (*Answer, error) {
 	n := oip.NoBinary
 	if head != "" {

@@ -2,9 +2,9 @@ package loadgen
 
 import "sync"
 
-// names numbers the few texts that many answers share. Beyond its bound everything is one name, so that a server that
-// makes up a text for every query cannot fill the memory.
-type names struct {
+// textIDs gives small numbers to texts that many answers share. When it is full, all new texts share one number, so
+// that a server which invents a text for every query cannot fill the memory.
+type textIDs struct {
 	mu   sync.RWMutex
 	ids  map[string]int32
 	list []string
@@ -16,7 +16,7 @@ const (
 	other    = "(other)"
 )
 
-func (n *names) id(text string) int32 {
+func (n *textIDs) id(text string) int32 {
 	if len(text) > maxName {
 		text = text[:maxName]
 	}
@@ -43,8 +43,8 @@ func (n *names) id(text string) int32 {
 	return id
 }
 
-// masked replaces every run of digits, so that messages that differ in a query's number are counted together.
-func masked(text string) string {
+// maskDigits replaces every run of digits by #, so that messages that differ only in numbers are counted together.
+func maskDigits(text string) string {
 	b := make([]byte, 0, len(text))
 	digits := false
 	for i := range len(text) {

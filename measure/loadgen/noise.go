@@ -9,12 +9,14 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// noise makes up input data: small whole numbers for integers, numbers in [0, 1) for the rest, empty strings.
-type noise struct{ r *rand.Rand }
+// syntheticData draws input data: 0 or 1 for integers, numbers in [0, 1) for floats, empty strings.
+type syntheticData struct{ r *rand.Rand }
 
-func newNoise(seed uint64) *noise { return &noise{r: workload.Stream(seed, "synthetic")} }
+func newSyntheticData(seed uint64) *syntheticData {
+	return &syntheticData{r: workload.Rand(seed, "synthetic")}
+}
 
-func (n *noise) fill(d tensor.DType, count int) []byte {
+func (n *syntheticData) fill(d tensor.DType, count int) []byte {
 	var b []byte
 	for range count {
 		switch d {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxSpin is the longest stretch that is waited by yielding instead of sleeping.
+// maxSpin is the longest wait that yields the processor instead of sleeping.
 const maxSpin = 30 * time.Microsecond
 
-// sleeper waits for an instant. It may return early, never later than it can help.
+// sleeper sleeps until an instant. It may wake up early.
 type sleeper interface {
 	sleepUntil(t time.Time)
 	close()
@@ -25,8 +25,8 @@ func newPacer() *pacer { return &pacer{s: newSleeper(), spin: maxSpin} }
 
 func (p *pacer) close() { p.s.close() }
 
-// wait returns at t or as soon as possible after it, or early when ctx ends. It looks at ctx at least twenty times a
-// second.
+// wait returns at t or as soon as possible after it. It returns early, with an error, when ctx ends, which it checks at
+// least twenty times a second.
 func (p *pacer) wait(ctx context.Context, t time.Time) error {
 	const look = 50 * time.Millisecond
 	for {
@@ -47,7 +47,7 @@ func (p *pacer) wait(ctx context.Context, t time.Time) error {
 	}
 }
 
-// timerSleeper uses the runtime's timers.
+// timerSleeper sleeps by the runtime's timers.
 type timerSleeper struct{}
 
 func (timerSleeper) sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// timerfd is a kernel timer that the runtime's poller waits for like for a socket, with the kernel's resolution.
+// timerfd is a timer of the kernel, with its resolution. The runtime's poller waits for it as for a socket.
 type timerfd struct {
 	f   *os.File
 	raw syscall.RawConn
@@ -32,7 +32,7 @@ func newSleeper() sleeper {
 	f := os.NewFile(fd, "timerfd")
 	raw, err := f.SyscallConn()
 	if err == nil {
-		err = f.SetReadDeadline(time.Time{}) // fails where the poller does not take it
+		err = f.SetReadDeadline(time.Time{}) // fails where the poller does not accept the descriptor
 	}
 	if err != nil {
 		f.Close()
@@ -41,8 +41,8 @@ func newSleeper() sleeper {
 	return &timerfd{f: f, raw: raw}
 }
 
-// sleepUntil waits for the kernel's timer or the runtime's, whichever is first: the one is exact when the process
-// idles, the other when all its processors are busy.
+// sleepUntil waits for the kernel's timer or the runtime's, whichever comes first. The kernel's is exact while the
+// process is idle, the runtime's while all its processors are busy.
 func (t *timerfd) sleepUntil(at time.Time) {
 	left := time.Until(at)
 	if left <= 0 {
@@ -57,7 +57,8 @@ func (t *timerfd) sleepUntil(at time.Time) {
 		time.Sleep(time.Until(at))
 		return
 	}
-	// Whether it was the read or the deadline that ended, the instant has come; the caller looks at the clock.
+	// The read returns at the timer or at its deadline. Either way the instant has come, and the caller checks the
+	// clock.
 	_, _ = t.f.Read(t.buf[:])
 }
 

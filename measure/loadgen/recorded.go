@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// ReadReport computes the report of a recorded run again, from the file that WriteRecords wrote. Apps are those of the
-// run, in the order of their ids; A query of another app is an error. Queries without a recorded outcome are left out.
+// ReadReport computes the report of a recorded run from the file that WriteRecords wrote. apps must be those of the
+// run, in the order of their ids. A query of another app is an error. Queries without a recorded outcome are left out.
 func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report.Report, error) {
 	rr, err := workload.NewRecordReader(r)
 	if err != nil {
@@ -23,7 +23,7 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 		ids[a.Name] = serving.AppID(i)
 	}
 	rec := report.NewRecorder(apps, opt)
-	var variants names
+	var variants textIDs
 	for n := serving.QueryID(1); ; n++ {
 		q, err := rr.Next()
 		if errors.Is(err, io.EOF) {
@@ -65,7 +65,7 @@ func ReadReport(r io.Reader, apps []report.AppInfo, opt report.Options) (*report
 	}), nil
 }
 
-// deadline is the client's own where it has one, else that of the objective, else never.
+// deadline returns the client's deadline if it has one, else that of the objective, else serving.Never.
 func deadline(at serving.Time, timeout time.Duration, slo serving.SLO) serving.Time {
 	switch {
 	case timeout > 0:

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// A report computed again from the records is the report of the run.
+// The report computed from the records equals the report of the run.
 func TestReadReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{infer: func(ctx context.Context, n int, r *Request) (*Answer, error) {

@@ -13,39 +13,40 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Result is what a run found.
+// Result is the result of a run.
 type Result struct {
 	Report *report.Report `json:"report"`
-	// SendLag tells whether the generator kept up: the time from the scheduled instant to the sending.
+	// SendLag is the time from a query's scheduled instant to its sending. It shows whether the generator kept up.
 	SendLag report.Percentiles `json:"send_lag"`
-	// ClientRefused counts queries that were not sent because MaxOutstanding were under way. The report has them as
-	// refused.
+	// ClientRefused is the number of queries that were not sent because MaxOutstanding were under way. The report
+	// counts them as refused.
 	ClientRefused int64        `json:"client_refused"`
-	Interrupted   bool         `json:"interrupted,omitempty"` // not the whole workload was sent
-	Errors        []ErrorCount `json:"errors,omitempty"`      // the most frequent first
-	Variants      []VariantUse `json:"-"`                     // of the report's apps, in one list
-	Stages        []StageUse   `json:"stages,omitempty"`      // when stage timings were asked for, and the server told
+	Interrupted   bool         `json:"interrupted,omitempty"` // ctx ended before the whole workload was sent
+	Errors        []ErrorCount `json:"errors,omitempty"`      // the most frequent first, at most 20
+	Variants      []VariantUse `json:"-"`                     // of all apps
+	// nil unless stage timings were asked for and the server sent them
+	Stages []StageUse `json:"stages,omitempty"`
 
 	run     *runner
 	offered int
-	span    time.Duration // of the whole run, warm-up included
+	span    time.Duration // of the whole run, including warm-up
 }
 
-// VariantUse is how much of an app one variant served.
+// VariantUse is the share of an app's queries that one variant served. Accuracy is in [0, 1].
 type VariantUse struct {
 	App, Variant string
 	Served       int64
 	Accuracy     float64
 }
 
-// ErrorCount is a kind of error, with numbers in its text replaced by #.
+// ErrorCount counts the queries that ended with the same error. Numbers in its text are replaced by #.
 type ErrorCount struct {
 	Outcome string `json:"outcome"`
 	Message string `json:"message"`
 	Count   int64  `json:"count"`
 }
 
-// JSON writes the result as indented JSON.
+// JSON writes the result to w as indented JSON.
 func (res *Result) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -80,7 +81,7 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 		rec.Add(&o)
 		lags = append(lags, q.lag)
 		if q.message != serving.None {
-			kinds[kind{q.outcome, masked(r.messages.list[q.message])}]++
+			kinds[kind{q.outcome, maskDigits(r.messages.list[q.message])}]++
 		}
 	}
 	for k, n := range kinds {
@@ -106,7 +107,7 @@ func (r *runner) result(offered int, elapsed time.Duration) *Result {
 	return res
 }
 
-// outcome is query i in the report's terms.
+// outcome returns the outcome of query i in the form of the report.
 func (r *runner) outcome(i int) report.Outcome {
 	a, q := &r.arrivals[i], &r.queries[i]
 	return report.Outcome{
@@ -117,7 +118,8 @@ func (r *runner) outcome(i int) report.Outcome {
 	}
 }
 
-// WriteRecords writes every query as a line of JSON, in the order of the schedule, for a replay.
+// WriteRecords writes every query that was offered as a line of JSON, in the order of the schedule. ReadReport and a
+// replay read it.
 func (res *Result) WriteRecords(w io.Writer) error {
 	r := res.run
 	rw, err := workload.NewRecordWriter(w, workload.RecordHeader{

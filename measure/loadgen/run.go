@@ -15,52 +15,52 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// App is what the generator knows of an app: how to call it and how to judge its answers.
+// App says how to call an app and how to check its answers.
 type App struct {
 	Name  string // in reports and records
-	Model string // that requests name; empty means Name
+	Model string // name of the model in requests; empty means Name
 	SLO   serving.SLO
-	// BestAccuracy is that of the most accurate variant, 0 when unknown.
+	// BestAccuracy is the accuracy of the most accurate variant, in [0, 1]; 0 when it is unknown.
 	BestAccuracy float64
-	// Accuracy gives variants' accuracies for servers that do not send them.
+	// Accuracy has accuracies by name of variant, for servers that do not send them.
 	Accuracy map[string]float64
-	// Samples are the inputs to send.
+	// Samples are the inputs to send. There must be at least one.
 	Samples *Samples
-	// Judge says whether the outputs answer the sample rightly, where comparing with the samples' labels does not; nil
-	// compares. It is called by several goroutines at once.
-	Judge func(outputs []tensor.Tensor, sample int) (right bool)
+	// Correct reports whether outputs answer a sample correctly, where comparing with the samples' labels does not
+	// suffice; nil compares. Several goroutines call it at the same time.
+	Correct func(outputs []tensor.Tensor, sample int) (right bool)
 }
 
-// Options shape a run. The zero value gives the defaults.
+// Options configure a run. The zero value means the defaults.
 type Options struct {
 	Name     string
-	Seed     uint64        // that made the workload; only written down
+	Seed     uint64        // of the workload; only recorded
 	Duration time.Duration // span of the workload; 0 means up to its last query
-	// Timeout bounds every request, counted from its scheduled instant; default 30 s. A query that reaches it counts as
+	// Timeout bounds every request, counted from its scheduled instant. Default 30 s. A query that reaches it counts as
 	// dropped.
 	Timeout time.Duration
-	// MaxOutstanding is how many queries may be under way; one that comes on top is not sent and counts as refused.
+	// MaxOutstanding is the most queries under way at the same time. Further ones are not sent and count as refused.
 	// Default 4096.
 	MaxOutstanding int
-	Bucket         time.Duration // of the report's time series; default 1 s
+	Bucket         time.Duration // width of the report's time series; default 1 s
 	Warmup         time.Duration // queries scheduled before it are sent but not reported
-	// Version turns a pinned variant into the model version that requests name; nil ignores pins.
+	// Version returns the model version that requests for a pinned variant name; nil ignores pins.
 	Version func(serving.VariantID) string
-	// StageTimings asks servers what becomes of queries at every stage of their apps, for Result.Stages.
+	// StageTimings asks the server for Result.Stages.
 	StageTimings bool
-	// Progress is called about twice a second while the run lasts, by one goroutine, and may be nil.
+	// Progress is called about twice a second during the run, always by one goroutine. It may be nil.
 	Progress func(Progress)
 
-	// Stays are the clients of sessions: the first query of each of their streams declares its rate.
-	Stays []workload.Stay
+	// Clients are the clients of sessions. The first query of each of their streams declares the client's rate.
+	Clients []workload.Client
 
 	pacer *pacer // for tests
 }
 
-// MaxQueries bounds a run: its schedule and results lie in memory, some 150 bytes a query.
+// MaxQueries bounds a run, whose schedule and results lie in memory with some 150 bytes for each query.
 const MaxQueries = 20_000_000
 
-// Progress is how far a run has come.
+// Progress is the state of a run.
 type Progress struct {
 	Elapsed     time.Duration
 	Total       int // queries in the schedule
@@ -69,15 +69,15 @@ type Progress struct {
 	Outstanding int
 }
 
-// query is what became of one arrival; the index is the arrival's.
+// query is the result of one arrival. It has the same index.
 type query struct {
-	lag      time.Duration // scheduled instant to sending
-	latency  time.Duration // scheduled instant to the end
+	lag      time.Duration // from the scheduled instant to the sending
+	latency  time.Duration // from the scheduled instant to the end
 	queue    time.Duration
 	accuracy float64
 	batch    int32
-	variant  int32 // in names, or serving.None
-	message  int32 // in messages, or serving.None
+	variant  int32 // id in runner.variants, or serving.None
+	message  int32 // id in runner.messages, or serving.None
 	outcome  serving.Outcome
 	label    int8
 	stages   map[string]int32
@@ -94,24 +94,25 @@ type runner struct {
 	outstanding atomic.Int64
 	sent        atomic.Int64
 	done        atomic.Int64
-	refused     int64 // by the sender alone
+	refused     int64 // because MaxOutstanding were under way
 
-	variants names
-	messages names
+	variants textIDs
+	messages textIDs
 	stages   stageUses
-	// The first and the last query of every stream.
-	first, last map[stream]int
-	rates       map[stream]float64 // that clients declare, in queries/s
+	// indices of the first and the last query of every stream
+	first, last map[streamKey]int
+	rates       map[streamKey]float64 // declared by clients, in queries/s
 }
 
-type stream struct {
+type streamKey struct {
 	app    serving.AppID
 	number uint64
 }
 
-// Run sends the whole of src to target and waits for the answers. When ctx ends it stops sending, gives up what is
-// under way, and reports what was sent until then. Errors are those of the set-up; a server that fails every query
-// gives a report that says so.
+// Run sends all queries of src to target and waits for the answers. apps are by AppID; the slice is not kept. When ctx
+// ends, Run stops sending, cancels the queries under way and reports what it has sent. It returns an error when the
+// workload is empty or too long, or an app has no samples. A server that fails every query is no error: the report says
+// so.
 func Run(ctx context.Context, target Target, apps []App, src workload.Source, opt Options) (*Result, error) {
 	if opt.Timeout <= 0 {
 		opt.Timeout = 30 * time.Second
@@ -124,7 +125,7 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 			return nil, fmt.Errorf("app %q has no inputs to send; give it samples", apps[i].Name)
 		}
 		if apps[i].Model == "" {
-			// The caller's slice stays as it is.
+			// The caller's slice must not change.
 			apps = append([]App(nil), apps...)
 			apps[i].Model = apps[i].Name
 		}
@@ -143,19 +144,19 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 	}
 	r := &runner{
 		ctx: ctx, target: target, apps: apps, opt: opt, arrivals: arrivals, queries: make([]query, len(arrivals)),
-		rates: make(map[stream]float64),
+		rates: make(map[streamKey]float64),
 	}
-	for _, s := range opt.Stays {
-		r.rates[stream{s.App, s.Stream}] = s.Rate
+	for _, s := range opt.Clients {
+		r.rates[streamKey{s.App, s.Stream}] = s.Rate
 	}
 	for i, a := range arrivals {
 		if a.Stream == 0 {
 			continue
 		}
 		if r.last == nil {
-			r.first, r.last = make(map[stream]int), make(map[stream]int)
+			r.first, r.last = make(map[streamKey]int), make(map[streamKey]int)
 		}
-		s := stream{a.App, a.Stream}
+		s := streamKey{a.App, a.Stream}
 		if _, known := r.last[s]; !known {
 			r.first[s] = i
 		}
@@ -172,15 +173,15 @@ func Run(ctx context.Context, target Target, apps []App, src workload.Source, op
 	return r.result(offered, time.Since(r.start)), nil
 }
 
-// lead is the time between the start of a run and its instant zero: enough for the sender to be waiting by then.
-const lead = 20 * time.Millisecond
+// startDelay is the time from the start of a run to its instant zero. It lets the sender wait for the first query.
+const startDelay = 20 * time.Millisecond
 
-// send follows the schedule and returns how many queries were offered, once all of them have ended.
+// send follows the schedule. It returns the number of queries offered, when all of them have ended.
 func (r *runner) send(p *pacer) int {
 	var wg sync.WaitGroup
 	jobs := make(chan int)
 	workers := 0
-	r.start = time.Now().Add(lead)
+	r.start = time.Now().Add(startDelay)
 	offered := 0
 	for i := range r.arrivals {
 		due := r.start.Add(time.Duration(r.arrivals[i].At))
@@ -193,7 +194,7 @@ func (r *runner) send(p *pacer) int {
 			late := time.Since(due)
 			r.queries[i] = query{
 				lag: late, latency: late, outcome: serving.Refused, label: report.LabelUnknown, variant: serving.None,
-				message: r.messages.id(clientFull),
+				message: r.messages.id(notSentText),
 			}
 			r.done.Add(1)
 			continue
@@ -210,24 +211,24 @@ func (r *runner) send(p *pacer) int {
 			wg.Add(1)
 			go func(i int) {
 				defer wg.Done()
-				r.one(i)
+				r.sendOne(i)
 				for i := range jobs {
-					r.one(i)
+					r.sendOne(i)
 				}
 			}(i)
 			continue
 		}
-		jobs <- i // a worker has just ended its query and is on its way back
+		jobs <- i // a goroutine has just finished its query and will receive
 	}
 	close(jobs)
 	wg.Wait()
 	return offered
 }
 
-const clientFull = "not sent: max_outstanding queries were under way"
+const notSentText = "not sent: max_outstanding queries were under way"
 
-// one sends a query and writes down what became of it.
-func (r *runner) one(i int) {
+// sendOne sends query i and records its result.
+func (r *runner) sendOne(i int) {
 	a := &r.arrivals[i]
 	app := &r.apps[a.App]
 	due := r.start.Add(time.Duration(a.At))
@@ -236,7 +237,7 @@ func (r *runner) one(i int) {
 		StageTimings: r.opt.StageTimings,
 	}
 	if a.Stream != 0 {
-		s := stream{a.App, a.Stream}
+		s := streamKey{a.App, a.Stream}
 		req.Sequence, req.First, req.Last = strconv.FormatUint(a.Stream, 10), r.first[s] == i, r.last[s] == i
 		if req.First {
 			req.Rate = r.rates[s]
@@ -257,7 +258,7 @@ func (r *runner) one(i int) {
 	if err == nil {
 		q.outcome = serving.Served
 		q.queue, q.batch, q.accuracy = answer.Queue, answer.Batch, answer.Accuracy
-		q.stages = reached(answer.Stages)
+		q.stages = itemsByStage(answer.Stages)
 		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
 			r.stages.add(a.App, answer.Stages)
 		}
@@ -270,9 +271,9 @@ func (r *runner) one(i int) {
 		if !(q.accuracy >= 0 && q.accuracy <= 1) {
 			q.accuracy = 0 // a server may send anything
 		}
-		right, known := false, app.Judge != nil
+		right, known := false, app.Correct != nil
 		if known {
-			right = app.Judge(answer.Outputs, first%app.Samples.Count)
+			right = app.Correct(answer.Outputs, first%app.Samples.Count)
 		} else {
 			right, known = app.Samples.Right(answer.Outputs, first, int(a.Items))
 		}
@@ -291,7 +292,7 @@ func (r *runner) one(i int) {
 	r.done.Add(1)
 }
 
-// sample returns the first input of query i: the workload's choice, or one after another.
+// sample returns the first input of query i: the workload's choice, or i.
 func (r *runner) sample(i int) int {
 	if s := r.arrivals[i].Sample; s >= 0 {
 		return int(s)
@@ -313,7 +314,7 @@ func outcomeOf(run, own, err error) serving.Outcome {
 	return serving.Failed
 }
 
-// report starts calling Progress and returns what ends it.
+// report starts the calls of Progress. stop makes the last one.
 func (r *runner) report() (stop func()) {
 	if r.opt.Progress == nil {
 		return func() {}

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a Target inside the process.
+// fake is a Target within the process.
 type fake struct {
 	mu    sync.Mutex
 	seen  []Request
@@ -39,7 +39,7 @@ func (f *fake) Infer(ctx context.Context, r *Request) (*Answer, error) {
 func (f *fake) Inputs(context.Context, string) ([]tensor.Spec, error) { return nil, nil }
 func (f *fake) Close() error                                          { return nil }
 
-// numbers are samples 0 to n-1, each its own input and label.
+// numbers are samples 0 to n-1. Each is its own input and label.
 func numbers(n int) *Samples {
 	s := &Samples{Count: n, output: "label"}
 	c := column{name: "x", dtype: tensor.Int64, row: 8}
@@ -69,7 +69,7 @@ func even(n int, gap time.Duration) workload.Source {
 	return workload.FromSlice(a)
 }
 
-// sleep waits like a server would.
+// sleep waits as a server would.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -93,10 +93,10 @@ func oneApp(s *Samples) []App {
 	}
 }
 
-// A server that stalls must be charged for every query of the stall, not for the first alone.
+// A server that stalls is charged for every query of the stall, not only for the first.
 func TestLatencyCountsFromTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		start := time.Now().Add(lead)
+		start := time.Now().Add(startDelay)
 		f := &fake{infer: func(ctx context.Context, n int, r *Request) (*Answer, error) {
 			if left := time.Until(start.Add(time.Second)); left > 0 { // nothing is answered in the first second
 				if err := sleep(ctx, left); err != nil {
@@ -111,7 +111,7 @@ func TestLatencyCountsFromTheSchedule(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := &res.Report.Overall
-		// Queries 0..89 wait for more than 100 ms; query 90 exactly that long.
+		// Queries 0 to 89 wait for more than 100 ms, query 90 for exactly that long.
 		if o.Served != 200 || o.Late != 90 {
 			t.Errorf("%d served, %d late, want 200 and 90", o.Served, o.Late)
 		}
@@ -137,7 +137,7 @@ func TestOutstandingIsBounded(t *testing.T) {
 			}
 			return echo(r), nil
 		}}
-		// One query in 10 ms of 95 ms each: ten are under way at most; with room for five, five of every ten are
+		// One query in 10 ms that takes 95 ms: at most ten are under way. With room for five, five of every ten are
 		// refused.
 		res, err := Run(t.Context(), f, oneApp(numbers(5)), even(100, 10*time.Millisecond),
 			Options{MaxOutstanding: 5, pacer: coarse})
@@ -149,7 +149,7 @@ func TestOutstandingIsBounded(t *testing.T) {
 			t.Errorf("%d offered, %d served, %d refused (%d by the client), want 100, 50, 50, 50", o.Offered, o.Served,
 				o.Refused, res.ClientRefused)
 		}
-		if len(res.Errors) != 1 || res.Errors[0].Message != clientFull {
+		if len(res.Errors) != 1 || res.Errors[0].Message != notSentText {
 			t.Errorf("errors: %+v", res.Errors)
 		}
 		if len(f.seen) != 50 {
@@ -212,7 +212,7 @@ func TestOutcomes(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second+lead)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second+startDelay)
 		defer cancel()
 		f := &fake{infer: func(ctx context.Context, n int, r *Request) (*Answer, error) {
 			if n < 50 {
@@ -252,7 +252,7 @@ func TestRequestsCarryTheArrival(t *testing.T) {
 			r.MinAccuracy != 0.5 || r.Inputs[0].Shape[0] != 3 {
 			t.Errorf("request %+v", r)
 		}
-		// Samples 3, 4 and, going round, 0.
+		// Samples 3, 4 and, wrapping around, 0.
 		if want := []byte{
 			3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 		}; !bytes.Equal(r.Inputs[0].Data, want) {
@@ -293,7 +293,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// The real pacer follows the real clock: never early, and it stops when told to.
+// The real pacer is never early and stops when told to.
 func TestPacer(t *testing.T) {
 	p := newPacer()
 	defer p.close()

@@ -12,25 +12,25 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Samples are inputs to send, with the right answers where they are known.
+// Samples are inputs to send, with labels where they are known. They are read-only once made.
 type Samples struct {
 	Count  int
 	inputs []column
 	labels []int64
-	output string // whose rows are compared with labels
+	output string // the output whose rows are compared with labels
 }
 
-// column is one input over all samples.
+// column is one input for all samples.
 type column struct {
 	name  string
 	dtype tensor.DType
-	shape []int64 // of one sample
+	shape []int64 // of one sample, without the batch dimension
 	data  []byte
 	row   int   // bytes of a sample, for types of a fixed size
-	at    []int // where each sample starts, for BYTES; one more than samples
+	at    []int // for BYTES, the offset of each sample and the end of the last
 }
 
-// samplesFile is samples.json.
+// samplesFile is the content of samples.json.
 type samplesFile struct {
 	Inputs []struct {
 		Name     string  `json:"name"`
@@ -46,14 +46,15 @@ type samplesFile struct {
 	Count int `json:"count"`
 }
 
-// Bounds of a samples directory.
+// limits of a samples directory
 const (
 	maxSamples     = 10_000_000
 	maxSampleBytes = 4 << 30
 )
 
-// LoadSamples reads a directory with samples.json and the files that it names, all of which lie in it. An input's file
-// holds count samples one after another, in the protocol's binary layout. The labels' file holds one INT64 for each.
+// LoadSamples reads samples.json in dir and the files that it names, which must be in dir too. An input's file has
+// count samples one after another, in the protocol's binary layout. The labels' file has one little-endian INT64 for
+// each sample. Errors name the file and the field.
 func LoadSamples(dir string) (*Samples, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -146,7 +147,7 @@ func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// index finds the samples in data, per elements each.
+// index computes where samples begin in data. Each has per elements.
 func (c *column) index(count int, per int64) error {
 	if size := c.dtype.Size(); size > 0 {
 		row := per * int64(size)
@@ -173,11 +174,11 @@ func (c *column) index(count int, per int64) error {
 	return nil
 }
 
-// Labelled says that the right answers are known.
+// Labelled reports whether the samples have labels.
 func (s *Samples) Labelled() bool { return s.labels != nil }
 
-// Tensors returns the inputs of a query that takes items consecutive samples from first on, going round at the end.
-// Data is shared with the samples wherever the rows lie together.
+// Tensors returns the inputs of a query of items consecutive samples from first on. After the last sample the first
+// follows. Data may be shared with the samples and must not be changed.
 func (s *Samples) Tensors(first, items int) []tensor.Tensor {
 	out := make([]tensor.Tensor, len(s.inputs))
 	shapes := 0
@@ -216,9 +217,9 @@ func (c *column) rows(first, items, count int) []byte {
 	return out
 }
 
-// Right says whether the outputs answer the query of items samples from first on rightly: every row of the label output
-// is the sample's label, or, where a row has several numbers, the place of the largest is. It returns false, false when
-// the outputs do not say.
+// Right reports whether outputs answer the query of items samples from first on correctly: in every row, the label
+// output is the sample's label, or, if a row has several numbers, the index of the largest one is. known is false when
+// there are no labels or the outputs do not tell.
 func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known bool) {
 	if s.labels == nil {
 		return false, false
@@ -264,7 +265,7 @@ func (s *Samples) Right(outputs []tensor.Tensor, first, items int) (right, known
 	return false, false
 }
 
-// element reads one number. Half precision does not occur in labels and is left out.
+// element decodes the first number of b. Half precision does not occur in labels and is not supported.
 func element(d tensor.DType, b []byte) (float64, bool) {
 	switch d {
 	case tensor.Bool, tensor.Uint8:
@@ -291,8 +292,8 @@ func element(d tensor.DType, b []byte) (float64, bool) {
 	return 0, false
 }
 
-// Synthetic returns count samples of made-up inputs for a model: random numbers from the seed, empty strings. Specs are
-// the model's, with the batch dimension first; variable dimensions become 1.
+// Synthetic returns count samples of random inputs for a model: see syntheticData. specs are the model's inputs with
+// the batch dimension first; other variable dimensions become 1. The same seed gives the same samples.
 func Synthetic(specs []tensor.Spec, count int, seed uint64) (*Samples, error) {
 	if count < 1 || count > maxSamples {
 		return nil, fmt.Errorf("synthetic samples: count is %d, want a number in [1, %d]", count, maxSamples)
@@ -301,7 +302,7 @@ func Synthetic(specs []tensor.Spec, count int, seed uint64) (*Samples, error) {
 		return nil, errors.New("synthetic samples: the model has no inputs")
 	}
 	s := &Samples{Count: count}
-	r := newNoise(seed)
+	r := newSyntheticData(seed)
 	for _, in := range specs {
 		c := column{name: in.Name, dtype: in.DType}
 		for i, d := range in.Shape {

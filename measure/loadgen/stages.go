@@ -12,17 +12,17 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// StageTime is what a server says of a query at one stage of its app.
+// StageTime is what a server reports of a query at one stage of its app.
 type StageTime struct {
 	Stage        string
-	Items, Batch int32 // of the query; of the batch it was in last
+	Items, Batch int32 // of the query, and of its last batch
 	Queue, Run   time.Duration
 }
 
-// maxStages bounds the stages of one answer: a server may send anything.
+// maxStages bounds the stages of one answer, because a server may send anything.
 const maxStages = 256
 
-// stage takes a parameter stage.NAME.FIELD of an answer; the names of stages may hold dots.
+// stage reads the response parameter stage.NAME.FIELD. NAME may contain dots.
 func (a *Answer) stage(key string, whole int64) {
 	name, ok := strings.CutPrefix(key, "stage.")
 	dot := strings.LastIndexByte(name, '.')
@@ -51,25 +51,25 @@ func (a *Answer) stage(key string, whole int64) {
 	}
 }
 
-// micros and count take numbers of a server, which may be any.
+// micros and count convert numbers from a server, which may be out of range.
 func micros(us int64) time.Duration {
 	return time.Duration(min(max(us, 0), int64(24*time.Hour/time.Microsecond))) * time.Microsecond
 }
 
 func count(n int64) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
-// StageUse sums up what became of an app's served queries at one stage.
+// StageUse sums up an app's served queries at one stage.
 type StageUse struct {
 	App    string             `json:"app"`
 	Stage  string             `json:"stage"`
-	Served int64              `json:"served"` // queries that went through it; the others were passed over it
-	Items  float64            `json:"items"`  // of a query, on the average
-	Batch  float64            `json:"batch"`  // items of a batch, on the average over the queries
-	Queue  report.Percentiles `json:"queue"`  // waiting for the start of the batch
+	Served int64              `json:"served"` // queries that ran there; others passed the stage over
+	Items  float64            `json:"items"`  // mean over queries
+	Batch  float64            `json:"batch"`  // items of a query's batch, mean over queries
+	Queue  report.Percentiles `json:"queue"`  // wait for the start of the batch
 	Run    report.Percentiles `json:"run"`
 }
 
-// stageUses collects stage times while queries end; it is safe for concurrent use.
+// stageUses collects stage times as queries end. It is safe for concurrent use.
 type stageUses struct {
 	mu sync.Mutex
 	by map[stageName]*stageTimes
@@ -106,7 +106,7 @@ func (u *stageUses) add(app serving.AppID, stages []StageTime) {
 	}
 }
 
-// list returns the sums, by app and then by name.
+// list returns the sums, by app and then by name of stage.
 func (u *stageUses) list(apps []App) []StageUse {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -123,8 +123,8 @@ func (u *stageUses) list(apps []App) []StageUse {
 	return out
 }
 
-// reached is, by name, how many items each stage got; nil when the server does not tell.
-func reached(stages []StageTime) map[string]int32 {
+// itemsByStage returns the items that reached each stage, by name; nil when the server does not report stages.
+func itemsByStage(stages []StageTime) map[string]int32 {
 	if len(stages) == 0 {
 		return nil
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What a server says of stages is summed up; dots in their names are no trouble, and made-up ones are bounded.
+// Stage times of a server are summed up. Names of stages may contain dots, and the number of invented stages is
+// bounded.
 func TestStageTimings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{infer: func(_ context.Context, n int, r *Request) (*Answer, error) {
@@ -47,7 +48,7 @@ func TestStageTimings(t *testing.T) {
 			find.Queue.P50 != 1 || find.Run.P99 != 4 {
 			t.Errorf("%+v", find)
 		}
-		// queries 2, 4 and 6: the first two were warm-up
+		// Queries 2, 4 and 6: the first two were warm-up.
 		if read.Stage != "read.v2" || read.Served != 3 || read.Items != 4 || read.Run.Max != 0 {
 			t.Errorf("%+v", read)
 		}
@@ -61,8 +62,8 @@ func TestStageTimings(t *testing.T) {
 	}
 }
 
-// Streams of a workload are sequences; the first and the last query of each say so, and the first of one whose client
-// declares a rate brings it.
+// Streams of a workload are sequences. The first and the last query of each are marked, and the first one carries the
+// rate that its client declares.
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{infer: func(_ context.Context, _ int, r *Request) (*Answer, error) { return echo(r), nil }}
@@ -74,7 +75,7 @@ func TestStreams(t *testing.T) {
 			})
 		}
 		if _, err := Run(t.Context(), f, oneApp(numbers(10)), workload.FromSlice(load), Options{
-			pacer: coarse, Stays: []workload.Stay{{Stream: 9, Rate: 4}},
+			pacer: coarse, Clients: []workload.Client{{Stream: 9, Rate: 4}},
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,12 +10,13 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Target is a server under load. Its methods may be called by many goroutines at once.
+// Target is a server under load. Its methods may be called by several goroutines at the same time.
 type Target interface {
-	// Infer sends one query. An error that says how the query ended is an *Error; any other counts as failed.
+	// Infer sends one query and waits for its answer. An *Error says how the query ended; any other error means that it
+	// failed.
 	Infer(ctx context.Context, r *Request) (*Answer, error)
-	// Inputs returns the inputs that a model takes. It gives up after ten seconds; over gRPC it
-	// waits that long for a server that is still starting.
+	// Inputs returns the inputs of a model. It gives up after ten seconds. Over gRPC it waits that long for a server
+	// that is starting.
 	Inputs(ctx context.Context, model string) ([]tensor.Spec, error)
 	Close() error
 }
@@ -23,7 +24,7 @@ type Target interface {
 // metadataTimeout bounds Inputs.
 const metadataTimeout = 10 * time.Second
 
-// Request is one query as a client makes it.
+// Request is one query. Tensors must not be changed while it is under way.
 type Request struct {
 	Model       string
 	Version     string // pins a variant; empty leaves the choice to the server
@@ -31,16 +32,16 @@ type Request struct {
 	Timeout     time.Duration // the client's deadline; 0 leaves it to the server
 	Priority    int32
 	MinAccuracy float64
-	// Sequence names what the query is a part of; "" is none. First and Last say that it is the first or the last of
-	// it.
+	// Sequence names the stream that the query belongs to; empty for none. First and Last mark its first and its last
+	// query.
 	Sequence    string
 	First, Last bool
-	Rate        float64 // of the sequence, in queries/s, where the client declares one; 0 for none
+	Rate        float64 // declared rate of the sequence, in queries/s; 0 for none
 	// StageTimings asks for Answer.Stages.
 	StageTimings bool
 }
 
-// Answer is what a server said. Fields that it did not send are zero.
+// Answer is the answer to a query. Fields that the server did not send are zero.
 type Answer struct {
 	Outputs  []tensor.Tensor
 	Variant  string
@@ -50,7 +51,7 @@ type Answer struct {
 	Stages   []StageTime
 }
 
-// Error is a query without an answer.
+// Error is the error of a query that got no answer.
 type Error struct {
 	Outcome serving.Outcome // Dropped, Refused, Failed or Cancelled
 	Message string
@@ -59,7 +60,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Outcome, e.Message) }
 
-// parameter takes a response parameter that sluice's servers send; others are ignored.
+// parameter reads a response parameter of sluice's servers. Others are ignored.
 func (a *Answer) parameter(key, text string, whole int64, real float64) {
 	switch key {
 	case "variant":

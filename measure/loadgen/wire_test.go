@@ -30,8 +30,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// protocol is the part of the public protocol that the generator speaks, as descriptors: written down by themselves, so
-// that client and generated code are checked against something else.
+// protocol has the descriptors of the public protocol as far as the generator speaks it. They are written out here, so
+// that client and generated code are checked against an independent source.
 const protocol = `
 name: "inference.proto" package: "inference" syntax: "proto3"
 message_type { name: "InferParameter"
@@ -107,7 +107,7 @@ func message(t testing.TB, name string) *dynamicpb.Message {
 	return dynamicpb.NewMessage(file.Messages().ByName(protoreflect.Name(name)))
 }
 
-// encode builds a message of the protocol from its text form.
+// encode returns a message of the protocol from its text form.
 func encode(t testing.TB, name, text string) []byte {
 	t.Helper()
 	m := message(t, name)
@@ -156,7 +156,7 @@ func FuzzDecodeHTTP(f *testing.F) {
 	})
 }
 
-// bytesCodec hands messages to the test's server as they came.
+// bytesCodec passes messages to the test's server as bytes.
 type bytesCodec struct{}
 
 func (bytesCodec) Name() string { return "proto" }
@@ -168,7 +168,7 @@ func (bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// serve starts a gRPC server with one answer for every method and returns its address.
+// serve starts a gRPC server that answers every method by handle, and returns its address.
 func serve(t testing.TB, handle func(ctx context.Context, method string, m []byte) ([]byte, error)) (address string,
 	s *grpc.Server) {
 	t.Helper()
@@ -267,7 +267,7 @@ func TestGRPC(t *testing.T) {
 			t.Errorf("%s counts as %v, want %v", model, got, want)
 		}
 	}
-	// What the transport says of a server that is gone is no refusal.
+	// An error of the transport, because the server is gone, is no refusal.
 	server.Stop()
 	if got := outcome("full"); got != serving.Failed {
 		t.Errorf("a lost server counts as %v, want failed", got)
@@ -312,7 +312,7 @@ func TestHTTP(t *testing.T) {
 		"bad": func(w http.ResponseWriter, r *http.Request) { http.Error(w, `not json`, 400) },
 		"odd": func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"outputs":[{"data":[{}]}]}`) },
 		"slow": func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // the server notices a client that goes only once the body is read
+			_, _ = io.Copy(io.Discard, r.Body) // a server notices that a client has gone only when the body is read
 			<-r.Context().Done()
 		},
 	}
@@ -370,7 +370,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// Parameters that a server makes up do no harm.
+// Parameters that a server invents do no harm.
 func TestOddParameters(t *testing.T) {
 	var a Answer
 	for _, f := range []float64{math.NaN(), math.Inf(1), -1, 1e300} {
@@ -391,7 +391,7 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkGRPC is the whole client against a server that does nothing, both in this process.
+// BenchmarkGRPC runs the whole client against a server that does nothing, both in this process.
 func BenchmarkGRPC(b *testing.B) {
 	reply := encode(b, "ModelInferResponse", answerText)
 	address, _ := serve(b, func(context.Context, string, []byte) ([]byte, error) { return reply, nil })
@@ -410,9 +410,9 @@ func BenchmarkGRPC(b *testing.B) {
 	}
 }
 
-// A whole run over a real connection: everything is answered, labels are judged, nothing is left behind.
+// A whole run over a real connection answers everything, checks labels and leaves nothing behind.
 func TestRunOverGRPC(t *testing.T) {
-	reply := encode(t, "ModelInferResponse", answerText) // always says 5
+	reply := encode(t, "ModelInferResponse", answerText) // the answer is always 5
 	address, _ := serve(t, func(context.Context, string, []byte) ([]byte, error) { return reply, nil })
 	target, err := DialGRPC(address, 2, nil)
 	if err != nil {

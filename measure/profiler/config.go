@@ -12,64 +12,64 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Config says what to measure and how well. Spec and Backend are needed, and Input or Tensors; everything else has a
-// default.
+// Config says what to measure and how exactly. Spec, Backend, and Input or Tensors are required. All other fields have
+// defaults.
 type Config struct {
 	Spec    *serving.Spec
 	Backend dataplane.Backend
-	// Variants to measure; nil means all of Spec's.
+	// Variants are the variants to measure; nil means all of Spec.
 	Variants []serving.VariantID
-	// DeviceType and Worker are what the instances are launched on.
+	// DeviceType and Worker are where instances are launched.
 	DeviceType serving.DeviceTypeID
 	Worker     serving.WorkerID
-	// MaxBatch bounds the batch sizes 1, 2, 4, ... and the bound itself; each variant's own MaxBatch does too. 0 means
-	// the variant's alone.
+	// MaxBatch is the largest batch size. Sizes are 1, 2, 4 and so on, and the largest. A variant's own MaxBatch also
+	// limits it. 0 means the variant's alone.
 	MaxBatch int
-	// Slots is the highest concurrency measured, from 1 up; 0 means 1.
+	// Slots is the highest concurrency. All from 1 up are measured. 0 means 1.
 	Slots int
-	// Cores are the threads a run may use; 0 leaves it to the runtime.
+	// Cores is the number of threads that a run may use; 0 leaves it to the runtime.
 	Cores int
 
-	// Input returns inputs of so many items. Their rows are sent as queries of one item each, as most traffic is.
+	// Input returns the inputs of so many items. Their rows become queries of one item each, as most traffic has.
 	Input func(v serving.VariantID, items int) []tensor.Tensor
-	// Tensors says what a variant takes, and whether its first dimension counts items. It is asked when Input is nil:
-	// the inputs are then random, from Seed, with 1 for every open dimension.
+	// Tensors returns a variant's inputs and whether their first dimension counts items. It is used when Input is nil:
+	// inputs are then random, from Seed, and open dimensions are 1.
 	Tensors func(v serving.VariantID) (inputs []tensor.Spec, batched bool, err error)
 
-	// Parts makes a batch of so many items out of rng for variants whose inputs are not rows of items alone; nil leaves
-	// a variant to Input or Tensors. A nil function leaves all of them.
-	Parts func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error)
+	// RandomBatch makes a batch of so many items from rng, for variants whose inputs are more than rows of items. Where
+	// it returns nil, and when it is nil itself, Input or Tensors is used.
+	RandomBatch func(rng *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error)
 
-	// MeanWidth and P95Width are how well a point must be known: half the width of the 95 % confidence intervals of its
-	// mean and of its 95th percentile, relative to them. 0 means 0.05 and 0.10.
+	// MeanWidth and P95Width say how exactly a point is measured: half the width of the 95 % confidence intervals of
+	// its mean and of its 95th percentile, relative to these. 0 means 0.05 and 0.10.
 	MeanWidth, P95Width float64
-	// MinSamples, MaxSamples and MaxTime bound the effort per point, whatever its confidence. 0 means 10 samples, 2,000
+	// MinSamples, MaxSamples and MaxTime limit the effort for a point, however exact it is. 0 means 10 samples, 2,000
 	// samples and 3 seconds.
 	MinSamples, MaxSamples int
 	MaxTime                time.Duration
-	// Turn is how long a point is measured before the next has its turn; 0 means 50 ms.
+	// Turn is how long a point is measured before it is the next one's turn; 0 means 50 ms.
 	Turn time.Duration
-	// Bound stops a variant's measurement at the first batch size whose mean exceeds it: no plan would use a larger
-	// one. Nil means four times the SLO of the variant's app; a result of 0 means no bound.
+	// Bound ends the measurement of a variant at the first batch size whose mean is longer: no plan would use a larger
+	// size. Nil means four times the SLO of the variant's app. A result of 0 means no bound.
 	Bound func(v serving.VariantID) time.Duration
-	// Together is how many variants are loaded at once, and so take turns with each other; 0 means 8.
-	Together int
-	// Seed chooses the order of turns and the random inputs.
+	// LoadedVariants is how many variants are loaded at the same time and take turns with each other; 0 means 8.
+	LoadedVariants int
+	// Seed determines the order of turns and the random inputs.
 	Seed uint64
 
-	// Partial is a file to which finished points are appended and from which they are taken when Run is called again;
-	// empty means none.
+	// Partial is a file to which finished points are appended. Another Run takes them from there. Empty means none.
 	Partial string
-	// ModelFile names the file whose contents a variant's finished points depend on; nil means that they depend on the
-	// variant's name and version only, as an empty name does.
+	// ModelFile returns the file on whose content a variant's finished points depend. When it is nil or returns "",
+	// they depend on the name and version of the variant only.
 	ModelFile func(v serving.VariantID) string
-	// Identity is what else they depend on, of variants that have no file; nil for nothing.
+	// Identity returns what else they depend on, for variants without a file; nil for nothing.
 	Identity func(v serving.VariantID) string
-	// Host is recorded in the profile, and finished points depend on it. ThisHost fills it in.
+	// Host is recorded in the profile, and finished points depend on it. ThisHost returns it.
 	Host Host
 }
 
-// withDefaults returns a copy with every zero field filled in, or an error that names the field that is wrong.
+// withDefaults returns a copy with defaults in the place of zero fields, or an error that names the field that is
+// wrong.
 func (c Config) withDefaults() (Config, error) {
 	if c.Spec == nil || c.Backend == nil {
 		return c, errors.New("profiler: Spec and Backend are needed")
@@ -93,24 +93,27 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("profiler: variant %q is listed twice", c.Spec.Variants[v].Name)
 		}
 	}
-	for name, f := range map[string]float64{
-		"MeanWidth": c.MeanWidth, "P95Width": c.P95Width, "MaxTime": float64(c.MaxTime), "Turn": float64(c.Turn),
-		"MinSamples": float64(c.MinSamples),
-		"MaxSamples": float64(c.MaxSamples), "MaxBatch": float64(c.MaxBatch), "Slots": float64(c.Slots),
-		"Cores": float64(c.Cores), "Together": float64(c.Together),
+	for _, x := range []struct {
+		name  string
+		value float64
+	}{
+		{"MeanWidth", c.MeanWidth}, {"P95Width", c.P95Width}, {"MaxTime", float64(c.MaxTime)},
+		{"Turn", float64(c.Turn)}, {"MinSamples", float64(c.MinSamples)}, {"MaxSamples", float64(c.MaxSamples)},
+		{"MaxBatch", float64(c.MaxBatch)}, {"Slots", float64(c.Slots)}, {"Cores", float64(c.Cores)},
+		{"LoadedVariants", float64(c.LoadedVariants)},
 	} {
-		if !(f >= 0) {
-			return c, fmt.Errorf("profiler: %s is %v, want at least 0", name, f)
+		if !(x.value >= 0) {
+			return c, fmt.Errorf("profiler: %s is %v, want at least 0", x.name, x.value)
 		}
 	}
-	c.MeanWidth = or(c.MeanWidth, 0.05)
-	c.P95Width = or(c.P95Width, 0.10)
-	c.MinSamples = or(c.MinSamples, 10)
-	c.MaxSamples = max(or(c.MaxSamples, 2000), c.MinSamples)
-	c.MaxTime = or(c.MaxTime, 3*time.Second)
-	c.Turn = or(c.Turn, 50*time.Millisecond)
-	c.Slots = or(c.Slots, 1)
-	c.Together = or(c.Together, 8)
+	c.MeanWidth = orDefault(c.MeanWidth, 0.05)
+	c.P95Width = orDefault(c.P95Width, 0.10)
+	c.MinSamples = orDefault(c.MinSamples, 10)
+	c.MaxSamples = max(orDefault(c.MaxSamples, 2000), c.MinSamples)
+	c.MaxTime = orDefault(c.MaxTime, 3*time.Second)
+	c.Turn = orDefault(c.Turn, 50*time.Millisecond)
+	c.Slots = orDefault(c.Slots, 1)
+	c.LoadedVariants = orDefault(c.LoadedVariants, 8)
 	if c.Bound == nil {
 		spec := c.Spec
 		c.Bound = func(v serving.VariantID) time.Duration {
@@ -120,7 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func or[T comparable](v, otherwise T) T {
+func orDefault[T comparable](v, otherwise T) T {
 	var zero T
 	if v == zero {
 		return otherwise
@@ -128,7 +131,7 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
-// maxBatch is the largest batch size measured for a variant.
+// maxBatch returns the largest batch size that is measured for a variant.
 func (c *Config) maxBatch(v serving.VariantID) int {
 	m := max(1, c.Spec.Variants[v].MaxBatch)
 	if c.MaxBatch > 0 {

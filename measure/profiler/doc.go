@@ -1,6 +1,6 @@
-// Package profiler measures how long every variant takes at every batch size and concurrency, through any
-// dataplane.Backend, and writes what it found as a file that planners and the simulator start from.
+// Package profiler measures how long variants take at every batch size and concurrency, through any dataplane.Backend.
+// It writes the result as a file, which planners and the simulator read.
 //
-// A point is measured until its mean and its 95th percentile are known well enough, not a fixed number of times. The
-// points take turns in random order, so that a machine that slows down for a while does so for all of them.
+// A point is measured until its mean and its 95th percentile are exact enough, not a fixed number of times. Points take
+// turns in random order, so that a machine that is slow for a while slows all of them.
 package profiler

@@ -16,10 +16,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Version is the format of the files this package writes.
+// Version is the version of the format of profile files.
 const Version = 1
 
-// Bounds on what Decode accepts.
+// limits of what Decode accepts
 const (
 	maxFileBytes = 64 << 20
 	maxPoints    = 1 << 20
@@ -27,17 +27,18 @@ const (
 	maxMicros    = 1e12 // more than eleven days
 )
 
-// File is a profile as it lies on disk: names instead of ids, so that it survives changes of the configuration.
+// File is a profile as it is stored. It has names instead of ids, so that it stays valid when the configuration
+// changes.
 type File struct {
 	Version    int       `json:"version"`
 	Created    time.Time `json:"created"`
 	Host       Host      `json:"host,omitzero"`
-	DeviceType string    `json:"device_type,omitempty"` // the one measured; empty in a file merged from several
+	DeviceType string    `json:"device_type,omitempty"` // empty in a file merged from several types
 	Points     []Point   `json:"points"`
 	Loads      []Load    `json:"loads"`
 }
 
-// Host says where a profile was measured; it is empty in a file merged from several.
+// Host is the machine on which a profile was measured. It is zero in a file merged from several.
 type Host struct {
 	CPU         string `json:"cpu"`
 	Cores       int    `json:"cores"`
@@ -50,7 +51,7 @@ type Point struct {
 	Variant      string  `json:"variant"`
 	DeviceType   string  `json:"device_type"`
 	Batch        int     `json:"batch"`       // items
-	Concurrency  int     `json:"concurrency"` // batches at once
+	Concurrency  int     `json:"concurrency"` // batches at the same time
 	Samples      int     `json:"samples"`
 	Mean         float64 `json:"mean_us"`
 	StdDev       float64 `json:"stddev_us"`
@@ -58,17 +59,17 @@ type Point struct {
 	P90          float64 `json:"p90_us"`
 	P95          float64 `json:"p95_us"`
 	P99          float64 `json:"p99_us"`
-	Interpolated bool    `json:"interpolated"` // not measured; readers interpolate by themselves and skip it
+	Interpolated bool    `json:"interpolated"` // not measured; readers skip it and interpolate themselves
 }
 
-// Load is the time to bring a variant up, warm-up with one item included, in milliseconds.
+// Load is the time to load a variant, including a warm-up with one item, in milliseconds.
 type Load struct {
 	Variant    string  `json:"variant"`
 	DeviceType string  `json:"device_type"`
 	Load       float64 `json:"load_ms"`
 }
 
-// Decode reads a profile strictly: unknown fields, trailing data and impossible values are errors that name the field.
+// Decode reads a profile. Unknown fields, trailing data and impossible values are errors that name the field.
 func Decode(r io.Reader) (*File, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {
@@ -92,7 +93,7 @@ func Decode(r io.Reader) (*File, error) {
 	return &f, nil
 }
 
-// ReadFile reads a profile; its errors name the path.
+// ReadFile reads a profile from a file. Errors name the path.
 func ReadFile(path string) (*File, error) {
 	r, err := os.Open(path)
 	if err != nil {
@@ -106,7 +107,8 @@ func ReadFile(path string) (*File, error) {
 	return f, nil
 }
 
-// Encode writes the profile as indented JSON, points in order of their names. The same profile gives the same bytes.
+// Encode writes the profile to w as indented JSON, with points in the order of their names. Equal profiles give equal
+// bytes. f is not changed.
 func (f *File) Encode(w io.Writer) error {
 	if err := f.Validate(); err != nil {
 		return fmt.Errorf("profile: %w", err)
@@ -120,7 +122,7 @@ func (f *File) Encode(w io.Writer) error {
 	return e.Encode(&out)
 }
 
-// WriteFile writes the profile so that a reader sees the old file or the new one, never half of either.
+// WriteFile writes the profile to a file, which it replaces atomically. It makes the folder if need be.
 func (f *File) WriteFile(path string) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -163,7 +165,7 @@ func (p *Point) key() pointKey {
 	return pointKey{p.Variant, p.DeviceType, p.Batch, p.Concurrency}
 }
 
-// Validate reports the first value that no measurement can have given.
+// Validate returns an error for the first value that no measurement can give.
 func (f *File) Validate() error {
 	if f.Version != Version {
 		return fmt.Errorf("version is %d, this program reads %d: measure again with `sluice profile`", f.Version,
@@ -203,7 +205,7 @@ func (f *File) Validate() error {
 	return nil
 }
 
-// validate returns an error that starts with the field's name.
+// validate returns an error that begins with the field's name.
 func (p *Point) validate() error {
 	switch {
 	case p.Variant == "":
@@ -223,7 +225,7 @@ func (p *Point) validate() error {
 	for _, v := range []struct {
 		name string
 		us   float64
-		rank bool // a percentile, not below the one before it
+		rank bool // a percentile: not below the one before it
 	}{
 		{"mean_us", p.Mean, false}, {"p50_us", p.P50, true}, {"p90_us", p.P90, true}, {"p95_us", p.P95, true},
 		{"p99_us", p.P99, true},
@@ -241,7 +243,7 @@ func (p *Point) validate() error {
 	return nil
 }
 
-// Merge joins profiles, of several device types or runs. Where two measured the same, the later argument wins.
+// Merge returns one profile with the points of several. Where two have the same point, the later argument counts.
 func Merge(files ...*File) (*File, error) {
 	out := &File{Version: Version}
 	points, loads := map[pointKey]int{}, map[[2]string]int{}
@@ -283,8 +285,8 @@ func Merge(files ...*File) (*File, error) {
 	return out, nil
 }
 
-// Measurements returns the measured points in the ids of spec. A name that spec does not have is an error: a profile of
-// another configuration would otherwise be half used in silence. See Only.
+// Measurements returns the measured points with the ids of spec. A name that spec does not have is an error, because
+// otherwise part of a profile would be ignored without notice. Only removes such points.
 func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 	var m serving.Measurements
 	if err := f.Validate(); err != nil {
@@ -293,7 +295,7 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 	ids := resolve(spec)
 	for i := range f.Points {
 		p := &f.Points[i]
-		v, d, err := ids.of(p.Variant, p.DeviceType)
+		v, d, err := ids.resolve(p.Variant, p.DeviceType)
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: points[%d].%w", i, err)
 		}
@@ -307,7 +309,7 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 		})
 	}
 	for i, l := range f.Loads {
-		v, d, err := ids.of(l.Variant, l.DeviceType)
+		v, d, err := ids.resolve(l.Variant, l.DeviceType)
 		if err != nil {
 			return serving.Measurements{}, fmt.Errorf("profile: loads[%d].%w", i, err)
 		}
@@ -318,16 +320,16 @@ func (f *File) Measurements(spec *serving.Spec) (serving.Measurements, error) {
 	return m, nil
 }
 
-// Only returns the part of the profile that spec has names for, and how many points and loads it left out.
+// Only returns the part of the profile whose names spec has, and the number of points and loads that it leaves out.
 func (f *File) Only(spec *serving.Spec) (kept *File, left int) {
 	ids := resolve(spec)
 	out := *f
 	out.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool {
-		_, _, err := ids.of(p.Variant, p.DeviceType)
+		_, _, err := ids.resolve(p.Variant, p.DeviceType)
 		return err != nil
 	})
 	out.Loads = slices.DeleteFunc(slices.Clone(f.Loads), func(l Load) bool {
-		_, _, err := ids.of(l.Variant, l.DeviceType)
+		_, _, err := ids.resolve(l.Variant, l.DeviceType)
 		return err != nil
 	})
 	return &out, len(f.Points) - len(out.Points) + len(f.Loads) - len(out.Loads)
@@ -349,8 +351,8 @@ func resolve(spec *serving.Spec) names {
 	return n
 }
 
-// of returns an error that starts with the field's name.
-func (n names) of(variant, device string) (serving.VariantID, serving.DeviceTypeID, error) {
+// resolve returns ids. Its errors begin with the field's name.
+func (n names) resolve(variant, device string) (serving.VariantID, serving.DeviceTypeID, error) {
 	vs := n.variants[variant]
 	if len(vs) == 0 {
 		return 0, 0, fmt.Errorf("variant is %q, which is not configured; measure again with `sluice profile`", variant)

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// ThisHost describes the machine the program runs on. onnxruntime is the version of the library, or empty.
+// ThisHost describes this machine. onnxruntime is the version of the library, or empty.
 func ThisHost(onnxruntime string) Host {
 	return Host{
 		CPU: cpuName(), Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH, ONNXRuntime: onnxruntime,
 	}
 }
 
-// cpuName returns the processor's name as Linux tells it, or the architecture.
+// cpuName returns the name of the processor on Linux, elsewhere the architecture.
 func cpuName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

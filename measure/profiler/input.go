@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// maxInputElements bounds what a random input may hold.
+// maxInputElements is the most elements of a random input.
 const maxInputElements = 1 << 28
 
 // source makes the batches of one variant.
@@ -21,14 +21,14 @@ type source struct {
 	v       serving.VariantID
 	specs   []tensor.Spec
 	batched bool
-	whole   bool // Config.Parts makes its batches
+	whole   bool // Config.RandomBatch makes its batches
 }
 
 func newSource(cfg *Config, v serving.VariantID) (*source, error) {
 	s := &source{cfg: cfg, v: v, batched: true}
 	var err error
-	if cfg.Parts != nil {
-		parts, err := cfg.Parts(s.rng(1), v, 1)
+	if cfg.RandomBatch != nil {
+		parts, err := cfg.RandomBatch(s.rng(1), v, 1)
 		if err != nil || parts != nil {
 			s.whole = true
 			return s, err
@@ -41,15 +41,15 @@ func newSource(cfg *Config, v serving.VariantID) (*source, error) {
 	return s, err
 }
 
-// rng makes the same inputs for the same batch every time.
+// rng returns random numbers that are the same whenever a batch size is the same.
 func (s *source) rng(items int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.cfg.Seed, uint64(s.v)<<32|uint64(items)))
 }
 
-// batch returns a batch of items queries of one item each; a variant that does not batch gets one query.
+// batch returns a batch of items queries of one item each. A variant that does not batch gets one query.
 func (s *source) batch(items int) (*dataplane.Batch, error) {
 	if s.whole {
-		parts, err := s.cfg.Parts(s.rng(items), s.v, items)
+		parts, err := s.cfg.RandomBatch(s.rng(items), s.v, items)
 		return &dataplane.Batch{ID: 1, Variant: s.v, Items: items, Parts: parts}, err
 	}
 	var inputs []tensor.Tensor
@@ -84,15 +84,15 @@ func (s *source) batch(items int) (*dataplane.Batch, error) {
 	return b, nil
 }
 
-// copyOf returns a batch that another goroutine can run at the same time: inputs are shared, outputs are not.
+// copyOf returns a batch that can run at the same time as b. They share inputs, but not outputs.
 func copyOf(b *dataplane.Batch) *dataplane.Batch {
 	c := *b
 	c.Parts = slices.Clone(b.Parts)
 	return &c
 }
 
-// random makes an input. Floats lie in [0, 1). Integers are 0 or 1, but for bytes, which are usually pixels: they are
-// usually indices, and few models have fewer than two of what is indexed.
+// random returns a random input. Floats are in [0, 1). Bytes, which are usually pixels, have all values. Other integers
+// are 0 or 1: they are usually indices, and few models have fewer than two entries.
 func random(rng *rand.Rand, s *tensor.Spec, batched bool, items int) (tensor.Tensor, error) {
 	shape := slices.Clone(s.Shape)
 	for i, d := range shape {

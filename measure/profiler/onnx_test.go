@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// TestProfilesRealModels runs two real models, one many times the work of the other, and checks what must hold on any
-// machine.
+// TestProfilesRealModels measures two real models, one of which does many times the work of the other. It checks
+// relations that hold on every machine.
 func TestProfilesRealModels(t *testing.T) {
 	if _, err := native.ONNXRuntime(); err != nil {
 		t.Skipf("not run without ONNX Runtime: %v", err)

@@ -15,14 +15,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// line is one line of a partial file.
-type line struct {
-	Key   string `json:"key"` // of the model file and all settings that the result depends on
+// partialRecord is one line of a partial file.
+type partialRecord struct {
+	Key   string `json:"key"` // of the model file and of all settings that the result depends on
 	Point *Point `json:"point,omitempty"`
 	Load  *Load  `json:"load,omitempty"`
 }
 
-// partial is the append-only record of what is finished. The zero value records nothing.
+// partial is the append-only file of finished points. The zero value records nothing.
 type partial struct {
 	path   string
 	f      *os.File
@@ -30,8 +30,8 @@ type partial struct {
 	loads  map[string]Load
 }
 
-// openPartial reads what is finished and opens the file for more. A line that a crash cut short, or that a later
-// version wrote, is passed over: what it would have said is measured again.
+// openPartial reads finished points and opens the file for more. Lines that a crash cut short or that a later version
+// wrote are skipped; their points are measured again.
 func openPartial(path string) (*partial, error) {
 	p := &partial{path: path, points: map[string]map[pointKey]Point{}, loads: map[string]Load{}}
 	if path == "" {
@@ -66,7 +66,7 @@ func (p *partial) read(r io.Reader) error {
 			}
 			return nil
 		}
-		var l line
+		var l partialRecord
 		d := json.NewDecoder(bytes.NewReader(b))
 		d.DisallowUnknownFields()
 		if d.Decode(&l) != nil {
@@ -84,8 +84,8 @@ func (p *partial) read(r io.Reader) error {
 	}
 }
 
-// add records one result so that it survives a crash.
-func (p *partial) add(l line) error {
+// add appends one result and syncs, so that it survives a crash.
+func (p *partial) add(l partialRecord) error {
 	if p.f == nil {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (p *partial) close() error {
 	return p.f.Close()
 }
 
-// key hashes everything a variant's results depend on: the model, where it runs and how well it is measured.
+// key hashes all that a variant's results depend on: the model, the machine, and the exactness of the measurement.
 func (c *Config) key(v serving.VariantID) (string, error) {
 	h := sha256.New()
 	vr := &c.Spec.Variants[v]

@@ -15,17 +15,17 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// point is one cell of the table that is being filled.
+// point is one point that is being measured.
 type point struct {
-	subject            *subject
+	subject            *profiledVariant
 	batch, concurrency int
 	samples            []float64 // microseconds
 	spent              time.Duration
 	done               bool
 }
 
-// subject is one variant with its instance.
-type subject struct {
+// profiledVariant is one variant with its instance and points.
+type profiledVariant struct {
 	v       serving.VariantID
 	name    string
 	key     string
@@ -47,9 +47,10 @@ type profiler struct {
 	total    int
 }
 
-// Run measures everything cfg asks for. progress, which may be nil, is called after every finished or skipped point
-// with their count, the count of all, and the point's name. When ctx ends, or a run fails, Run returns the error; what
-// was finished lies in cfg.Partial and is not measured again by the next Run with the same settings and models.
+// Run measures all that cfg asks for. progress, which may be nil, is called after every finished or skipped point with
+// their number, the number of all points, and the name of the point. When ctx ends or a run fails, Run returns the
+// error. Finished points are then in cfg.Partial, and the next Run with the same settings and models does not measure
+// them again.
 func Run(ctx context.Context, cfg Config, progress func(done, total int, what string)) (_ *File, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -64,7 +65,7 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 	if p.progress == nil {
 		p.progress = func(int, int, string) {}
 	}
-	var subjects []*subject
+	var subjects []*profiledVariant
 	for _, v := range cfg.Variants {
 		s, err := p.subject(v)
 		if err != nil {
@@ -72,7 +73,7 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 		}
 		subjects = append(subjects, s)
 	}
-	for group := range slices.Chunk(subjects, cfg.Together) {
+	for group := range slices.Chunk(subjects, cfg.LoadedVariants) {
 		if err := p.measure(ctx, group); err != nil {
 			return nil, err
 		}
@@ -91,8 +92,8 @@ func Run(ctx context.Context, cfg Config, progress func(done, total int, what st
 	return f, f.Validate()
 }
 
-// subject lists a variant's points and takes over those that are already finished.
-func (p *profiler) subject(v serving.VariantID) (*subject, error) {
+// subject lists the points of a variant and takes over those that are finished.
+func (p *profiler) subject(v serving.VariantID) (*profiledVariant, error) {
 	key, err := p.cfg.key(v)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (p *profiler) subject(v serving.VariantID) (*subject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("profiler: variant %q: %w", p.cfg.Spec.Variants[v].Name, err)
 	}
-	s := &subject{
+	s := &profiledVariant{
 		v: v, name: p.cfg.Spec.Variants[v].Name, key: key, bound: p.cfg.Bound(v), source: src,
 		batches: map[int]*dataplane.Batch{},
 	}
@@ -131,7 +132,7 @@ func (p *profiler) subject(v serving.VariantID) (*subject, error) {
 	return s, nil
 }
 
-// dropSlower gives up the points that are certain to be slower than q, when q takes longer than the bound.
+// dropSlower skips the points that are certainly slower than q, if q takes longer than the bound.
 func (p *profiler) dropSlower(q *point, us float64) {
 	s := q.subject
 	if s.bound <= 0 || micros(us) <= s.bound {
@@ -151,8 +152,8 @@ func (q *point) String() string {
 	return fmt.Sprintf("%s batch %d concurrency %d", q.subject.name, q.batch, q.concurrency)
 }
 
-// measure brings a group of variants up and lets their points take turns until all are known.
-func (p *profiler) measure(ctx context.Context, group []*subject) (err error) {
+// measure launches a group of variants and lets their points take turns until all are exact enough.
+func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err error) {
 	defer func() {
 		for _, s := range group {
 			if s.runner != nil {
@@ -176,17 +177,17 @@ func (p *profiler) measure(ctx context.Context, group []*subject) (err error) {
 	for first := true; len(open) > 0; first = false {
 		p.rng.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 		if first {
-			// Small batches first, so that hopelessly large ones never run.
+			// Small batches first, so that those far above the bound never run.
 			slices.SortStableFunc(open, func(a, b *point) int { return cmp.Compare(a.batch, b.batch) })
 		}
 		for _, q := range open {
 			if q.done {
 				continue
 			}
-			if err := p.take(ctx, q); err != nil {
+			if err := p.takeTurn(ctx, q); err != nil {
 				return fmt.Errorf("profiler: %s: %w", q, err)
 			}
-			if err := p.settle(q); err != nil {
+			if err := p.finish(q); err != nil {
 				return err
 			}
 		}
@@ -195,8 +196,8 @@ func (p *profiler) measure(ctx context.Context, group []*subject) (err error) {
 	return nil
 }
 
-// take gives a point its turn, and drops slower points as soon as two samples say that even this one is too slow.
-func (p *profiler) take(ctx context.Context, q *point) error {
+// takeTurn measures a point for one turn. It drops slower points as soon as two samples show that this one is too slow.
+func (p *profiler) takeTurn(ctx context.Context, q *point) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -215,7 +216,7 @@ func (p *profiler) take(ctx context.Context, q *point) error {
 	}
 }
 
-func (p *profiler) launch(ctx context.Context, s *subject) error {
+func (p *profiler) launch(ctx context.Context, s *profiledVariant) error {
 	limit := 1
 	for _, q := range s.points {
 		limit = max(limit, q.batch)
@@ -232,7 +233,7 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 		return r, nil
 	}
 	if s.load == nil {
-		// A launch for all sizes that are measured warms up batches that no plan will allow, for seconds.
+		// A launch for all measured sizes would warm up, for seconds, batches that no plan allows.
 		start := time.Now()
 		r, err := bring(1)
 		if err != nil {
@@ -242,7 +243,7 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 			Variant: s.name, DeviceType: p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name,
 			Load: float64(time.Since(start)) / 1e6,
 		}
-		if err := errors.Join(p.partial.add(line{Key: s.key, Load: s.load}), r.Close()); err != nil {
+		if err := errors.Join(p.partial.add(partialRecord{Key: s.key, Load: s.load}), r.Close()); err != nil {
 			return err
 		}
 	}
@@ -251,13 +252,13 @@ func (p *profiler) launch(ctx context.Context, s *subject) error {
 	return err
 }
 
-// settle ends a point that is known well enough, and with it those that would be slower than anyone wants to know.
-func (p *profiler) settle(q *point) error {
-	if !p.enough(q) {
+// finish ends a point that is exact enough, and drops points that are too slow because of it.
+func (p *profiler) finish(q *point) error {
+	if !p.exactEnough(q) {
 		return nil
 	}
 	r := q.result(p.cfg.Spec.DeviceTypes[p.cfg.DeviceType].Name)
-	if err := p.partial.add(line{Key: q.subject.key, Point: &r}); err != nil {
+	if err := p.partial.add(partialRecord{Key: q.subject.key, Point: &r}); err != nil {
 		return err
 	}
 	q.done, q.samples = true, nil
@@ -268,8 +269,8 @@ func (p *profiler) settle(q *point) error {
 	return nil
 }
 
-// enough says whether a point needs no more samples.
-func (p *profiler) enough(q *point) bool {
+// exactEnough reports whether a point needs no more samples.
+func (p *profiler) exactEnough(q *point) bool {
 	n := len(q.samples)
 	if n >= p.cfg.MaxSamples || q.spent >= p.cfg.MaxTime && n > 0 {
 		return true
@@ -296,5 +297,5 @@ func (q *point) result(device string) Point {
 	}
 }
 
-// nanos rounds microseconds to whole nanoseconds, the clock's resolution.
+// nanos rounds microseconds to whole nanoseconds, the resolution of the clock.
 func nanos(us float64) float64 { return math.Round(us*1e3) / 1e3 }

@@ -103,7 +103,7 @@ func TestMeasuresWhatIsThere(t *testing.T) {
 	})
 }
 
-// noisy sleeps for exponential times of the given mean above a floor.
+// noisy returns latencies with exponential noise of the given mean above a floor.
 func noisy(seed uint64, floor, mean time.Duration) func(serving.VariantID, int) time.Duration {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -133,7 +133,8 @@ func TestStopsWhenKnownWellEnough(t *testing.T) {
 	if calm.Samples >= wild.Samples {
 		t.Errorf("a calm point took %d samples, a wild one %d", calm.Samples, wild.Samples)
 	}
-	// 1 ms and an exponential of mean 1 ms: mean 2 ms, 95th percentile 1 + ln 20 ms. Three times the widths asked for.
+	// 1 ms plus an exponential time of mean 1 ms: mean 2 ms, 95th percentile 1 + ln 20 ms. The tolerance is three times
+	// the width.
 	if math.Abs(wild.Mean-2000) > 3*0.05*2000 || math.Abs(wild.P95-(1000+1000*math.Log(20))) > 3*0.1*4000 {
 		t.Errorf("measured %+v", wild)
 	}
@@ -153,7 +154,7 @@ func TestGivesUpOnWhatIsTooSlow(t *testing.T) {
 			largest = max(largest, items)
 			return time.Duration(items) * 30 * ms
 		}})
-		// Four times the SLO is 200 ms: 8 items take 240 ms and are the last to be measured.
+		// Four times the SLO is 200 ms. 8 items take 240 ms and are the last size that is measured.
 		f, err := Run(t.Context(), Config{Spec: world(1, 64, 50*ms), Backend: b, Input: rows}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +183,7 @@ func TestTimeIsBounded(t *testing.T) {
 
 func TestConcurrencyIsReal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// A machine whose runs slow each other down, as fake ones do not.
+		// A machine whose runs slow each other down, unlike fake ones.
 		b := &contended{Backend: backend(t, fake.Config{})}
 		f, err := Run(t.Context(), Config{Spec: world(1, 1, time.Minute), Backend: b, Input: rows, Slots: 3}, nil)
 		if err != nil {
@@ -196,7 +197,7 @@ func TestConcurrencyIsReal(t *testing.T) {
 	})
 }
 
-// contended wraps a backend so that a run takes 1 ms times the number of runs when it starts.
+// contended is a backend on which a run takes 1 ms for every run under way when it starts.
 type contended struct{ *fake.Backend }
 
 func (c *contended) Launch(ctx context.Context, s dataplane.InstanceSpec) (dataplane.Runner, error) {
@@ -253,7 +254,7 @@ func TestResumesAfterCancellation(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || len(finished) < 3 {
 			t.Fatalf("ended with %v after %d points", err, len(finished))
 		}
-		// A crash may leave half a line behind.
+		// A crash may leave half a line.
 		f, err := os.OpenFile(partial, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -282,7 +283,7 @@ func TestResumesAfterCancellation(t *testing.T) {
 			!slices.Equal(again.Loads, profile.Loads) {
 			t.Errorf("third run measured %v, %v", ran, err)
 		}
-		// Another model in the same place is measured anew.
+		// Another model in the same file is measured anew.
 		if err := os.WriteFile(model, []byte("v2"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -405,14 +406,14 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 	}})
 	parts := func(_ *rand.Rand, v serving.VariantID, items int) ([]dataplane.Part, error) {
 		if v == 0 {
-			return nil, nil // is left to Input
+			return nil, nil // falls back to Input
 		}
 		asked[items] = true
 		return []dataplane.Part{
 			{Query: 1, Items: items, Inputs: []tensor.Tensor{{Name: "beside", DType: tensor.Uint8, Shape: []int64{0}}}},
 		}, nil
 	}
-	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, Parts: parts, MaxSamples: 10, Turn: 1}
+	cfg := Config{Spec: world(2, 3, time.Second), Backend: b, Input: rows, RandomBatch: parts, MaxSamples: 10, Turn: 1}
 	f, err := Run(t.Context(), cfg, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -428,7 +429,7 @@ func TestBatchesThatAreMadeWhole(t *testing.T) {
 	if other, err := cfg.key(0); err != nil || other == one {
 		t.Errorf("what it is does not count: %v", err)
 	}
-	cfg.Parts = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Part, error) {
+	cfg.RandomBatch = func(*rand.Rand, serving.VariantID, int) ([]dataplane.Part, error) {
 		return nil, errors.New("no sample")
 	}
 	if _, err := Run(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "no sample") {

@@ -10,7 +10,7 @@ import (
 // confidence is the level of both confidence intervals.
 const confidence = 0.95
 
-// moments returns mean and sample standard deviation (Welford's recurrence, which does not cancel).
+// moments returns the mean and the sample standard deviation, by Welford's recurrence, which avoids cancellation.
 func moments(samples []float64) (mean, stddev float64) {
 	var m2 float64
 	for i, x := range samples {
@@ -24,8 +24,8 @@ func moments(samples []float64) (mean, stddev float64) {
 	return mean, math.Sqrt(m2 / float64(len(samples)-1))
 }
 
-// meanWidth returns half the width of the mean's confidence interval relative to the mean (Student's t), +Inf when it
-// is not known yet.
+// meanWidth returns half the width of the confidence interval of the mean, relative to the mean (Student's t). It is
+// +Inf while there are too few samples.
 func meanWidth(n int, mean, stddev float64) float64 {
 	switch {
 	case n < 2:
@@ -37,9 +37,9 @@ func meanWidth(n int, mean, stddev float64) float64 {
 	return t * stddev / math.Sqrt(float64(n)) / mean
 }
 
-// quantileRanks returns ranks (from 1) low <= high such that the q-quantile of any continuous distribution lies between
-// the low-th and the high-th smallest of n independent samples with at least the level of confidence: the number of
-// samples below the quantile is binomial(n, q). There are none, and ok is false, while n is too small.
+// quantileRanks returns ranks low <= high, counted from 1: the q-quantile of any continuous distribution lies between
+// the low-th and the high-th smallest of n independent samples with at least the level of confidence. The number of
+// samples below the quantile is binomial(n, q). ok is false while n is too small.
 func quantileRanks(n int, q float64) (low, high int, ok bool) {
 	tail := (1 - confidence) / 2
 	b := distuv.Binomial{N: float64(n), P: q}
@@ -58,8 +58,8 @@ func quantileRanks(n int, q float64) (low, high int, ok bool) {
 	return low, high, low > 0 && high > 0
 }
 
-// quantileWidth returns half the width of the q-quantile's confidence interval relative to the quantile's estimate,
-// +Inf while there are too few samples for one. It assumes nothing of the distribution.
+// quantileWidth returns half the width of the confidence interval of the q-quantile, relative to its estimate. It is
+// +Inf while there are too few samples. It assumes no distribution.
 func quantileWidth(samples []float64, q float64) float64 {
 	n := len(samples)
 	low, high, ok := quantileRanks(n, q)

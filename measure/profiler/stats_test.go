@@ -29,8 +29,8 @@ func TestMeanWidthAgainstTheTable(t *testing.T) {
 }
 
 func TestQuantileRanks(t *testing.T) {
-	// Known ranks: the median of 10 samples lies between the 2nd and the 9th smallest with 97.9 % (e.g. Conover,
-	// Practical Nonparametric Statistics); two-sided bounds of the 95th percentile need 0.95^n <= 0.025, so 72 samples.
+	// Known ranks: the median of 10 samples lies between the 2nd and the 9th smallest with 97.9 % (Conover, Practical
+	// Nonparametric Statistics). Two-sided bounds of the 95th percentile need 0.95^n <= 0.025, so 72 samples.
 	if low, high, ok := quantileRanks(10, 0.5); low != 2 || high != 9 || !ok {
 		t.Errorf("median of 10: %d, %d, %t", low, high, ok)
 	}
@@ -43,8 +43,8 @@ func TestQuantileRanks(t *testing.T) {
 }
 
 func TestQuantileIntervalCovers(t *testing.T) {
-	// Exponential samples, whose 95th percentile is ln 20: the interval must hold it in at least 95 % of 2,000 trials.
-	// The trials' own standard error is 0.5 points; four of them are allowed.
+	// The 95th percentile of exponential samples is ln 20. The interval must contain it in at least 95 % of 2,000
+	// trials. Their standard error is 0.5 points; four of them are allowed.
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n, trials = 200, 2000
 	low, high, _ := quantileRanks(n, 0.95)

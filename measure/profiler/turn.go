@@ -9,12 +9,13 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// maxTurnRuns bounds the runs of one worker in one turn, so that quick models do not take hundreds of thousands.
+// maxTurnRuns is the most runs of one worker in one turn, so that quick models do not run hundreds of thousands of
+// times.
 const maxTurnRuns = 500
 
-// turn adds samples to a point for about cfg.Turn. Each of the point's workers makes one run that does not count, whose
-// cost is that of what ran before; counted runs while all the others run too; and more that do not count until the last
-// worker has its own, so that every counted run met the full concurrency.
+// turn adds samples to a point for about cfg.Turn. Each of the point's workers first makes one run that does not count,
+// as the run before it affects its cost. Then it counts runs. Workers that are done continue without counting until the
+// last one is done, so that every counted run has the full concurrency.
 func (p *profiler) turn(ctx context.Context, q *point) error {
 	s := q.subject
 	b := s.batches[q.batch]
@@ -75,7 +76,7 @@ func (p *profiler) turn(ctx context.Context, q *point) error {
 	if failed != nil {
 		return failed
 	}
-	if err := outer.Err(); err != nil { // the workers may have parted early
+	if err := outer.Err(); err != nil { // workers may have stopped early
 		return err
 	}
 	q.spent += time.Since(start)
@@ -85,15 +86,14 @@ func (p *profiler) turn(ctx context.Context, q *point) error {
 	return nil
 }
 
-// timed returns how long a run took; at least a nanosecond, zero being no time that a profile may hold.
+// timed returns how long a run took, at least a nanosecond, as 0 is no time that a profile may hold.
 func timed(ctx context.Context, r dataplane.Runner, b *dataplane.Batch) (time.Duration, error) {
 	start := time.Now()
 	err := r.Run(ctx, b)
 	return max(time.Since(start), 1), err
 }
 
-// runs is how many counted runs a worker makes in the next turn: as many as fit, judging by the mean so far; one when
-// nothing is known.
+// runs returns how many runs a worker counts in the next turn: as many as fit by the mean so far, or one.
 func (p *profiler) runs(q *point) int {
 	n := len(q.samples)
 	if n == 0 {

@@ -2,23 +2,24 @@ package report
 
 import "math"
 
-// Difference is one metric of two reports. Fractions differ in percentage points, everything else by B relative to A in
+// Difference compares one metric of two reports. Fractions differ by percentage points, all else by B relative to A, in
 // per cent.
 type Difference struct {
 	Metric string   `json:"metric"`
 	Unit   Unit     `json:"unit"`
 	A      *float64 `json:"a,omitempty"`
 	B      *float64 `json:"b,omitempty"`
-	// Points is B - A in percentage points; nil when the unit is no fraction or a side is missing.
+	// Points is B - A in percentage points; nil unless the unit is a fraction and both sides have a value.
 	Points *float64 `json:"points,omitempty"`
-	// Percent is (B - A) / A in per cent; nil for fractions, when a side is missing, or when A is 0 and B is not.
+	// Percent is (B - A) / A in per cent; nil for fractions, when a side has no value, and when A is 0 and B is not.
 	Percent *float64 `json:"percent,omitempty"`
 }
 
-// Compare returns the differences of the overall metrics that at least one of the reports has, in the order of tables.
+// Compare returns the differences of the overall metrics, in the order of tables. Metrics that neither report has are
+// left out.
 func Compare(a, b *Report) []Difference { return CompareSummaries(&a.Overall, &b.Overall) }
 
-// CompareSummaries is Compare for any two summaries, such as those of one app.
+// CompareSummaries does the same for two summaries, such as those of one app.
 func CompareSummaries(a, b *Summary) []Difference {
 	var out []Difference
 	for i := range metrics {
@@ -43,7 +44,7 @@ func CompareSummaries(a, b *Summary) []Difference {
 	return out
 }
 
-// Find returns the difference of the metric with the given JSON name, or nil.
+// Find returns a pointer to the element of d for the metric with the given JSON name, or nil.
 func Find(d []Difference, metric string) *Difference {
 	for i := range d {
 		if d[i].Metric == metric {

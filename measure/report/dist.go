@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// dist is a distribution of durations. Up to limit values are kept as they are, and percentiles are exact; beyond that
-// they are counted in a log-linear histogram whose cells are at most 1/512 of their value wide, so that a percentile,
-// given as the middle of its cell, is off by less than 0.1 %.
+// dist is a distribution of durations. It keeps up to limit values, and its percentiles are then exact. Beyond that it
+// counts values in a log-linear histogram, whose cells are at most 1/512 of their value wide. A percentile is then the
+// middle of its cell, with an error of less than 0.1 %.
 type dist struct {
 	limit  int
 	values []int64
@@ -25,19 +25,20 @@ const (
 	octaves  = 64 - cellBits
 )
 
-// cells counts values below 512 one by one and greater ones in 512 cells an octave, made when first needed.
+// cells counts values below 512 one by one, and larger ones in 512 cells an octave. An octave is allocated when it is
+// needed.
 type cells [octaves + 1]*[1 << cellBits]int64
 
 func place(v int64) (octave, cell int) {
 	shift := bits.Len64(uint64(v)) - (cellBits + 1)
 	if shift < 0 {
-		// The first two octaves of cells hold their values exactly.
+		// The first two octaves of cells hold exact values.
 		return 0, int(v)
 	}
 	return shift + 1, int(v>>shift) & (1<<cellBits - 1)
 }
 
-// middle is the inverse of place, up to half a cell.
+// middle returns the middle of the cell that place returns for a value.
 func middle(octave, cell int) int64 {
 	if octave == 0 {
 		return int64(cell)
@@ -83,7 +84,7 @@ func (d *dist) pour() {
 	d.values = nil
 }
 
-// merge adds everything in o, which stays as it is.
+// merge adds all values of o, which does not change.
 func (d *dist) merge(o *dist) {
 	d.n += o.n
 	d.sum += o.sum
@@ -114,7 +115,7 @@ func (d *dist) merge(o *dist) {
 	}
 }
 
-// exact says that percentiles are exact.
+// exact reports whether percentiles are exact.
 func (d *dist) exact() bool { return d.cells == nil }
 
 // percentile returns the nearest-rank percentile: the smallest value that at least p per cent of the values do not
@@ -124,7 +125,7 @@ func (d *dist) percentile(p float64) time.Duration {
 		return 0
 	}
 	rank := int64(math.Ceil(p / 100 * float64(d.n)))
-	// p/100*n can come out a hair above a whole number that it should be.
+	// Rounding may make p/100*n slightly larger than the whole number that it should be.
 	if r := p / 100 * float64(d.n); math.Abs(r-math.Round(r)) < 1e-9*math.Max(1, r) {
 		rank = int64(math.Round(r))
 	}

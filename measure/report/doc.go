@@ -1,7 +1,7 @@
-// Package report defines every number the project reports, once. A simulated run, a live server and a load generator
-// feed the same Recorder with Outcomes and so mean the same thing by the same word. The definitions with their formulas
-// are in docs/metrics.md.
+// Package report defines every number that the project reports, once. A simulated run, a live server and a load
+// generator feed Outcomes to the same Recorder, so their numbers mean the same. docs/metrics.md has the definitions and
+// their formulas.
 //
-// The package is pure: it writes only to the io.Writer it is given, and the same outcomes in the same order give the
+// The package is pure: it writes only to the io.Writer that it is given. The same outcomes in the same order give the
 // same bytes.
 package report

@@ -1,9 +1,10 @@
 package report
 
-// Unit says how a metric is written and how two values of it are compared.
+// Unit says how a metric is written and how two of its values are compared.
 type Unit string
 
-// The units of metrics. Fractions are shown as per cent and compared in points; everything else is compared relatively.
+// The units of metrics. Fractions are shown in per cent and compared in points; all other values are compared
+// relatively.
 const (
 	Count    Unit = "count"
 	PerSec   Unit = "/s"
@@ -13,16 +14,16 @@ const (
 	Dollars  Unit = "$"
 )
 
-// Metric is one number of a Summary, with the name that JSON gives it.
+// Metric is one number of a Summary.
 type Metric struct {
-	Name  string // key in JSON, such as violation_ratio
-	Label string // words in tables
+	Name  string // JSON key, such as violation_ratio
+	Label string // text in tables
 	Unit  Unit
-	Group int // tables leave a line between groups
+	Group int // tables separate groups by a line
 	Value func(*Summary) *float64
 }
 
-// Metrics lists every metric of a Summary in the order of tables.
+// Metrics returns all metrics of a Summary in the order of tables. The slice must not be changed.
 func Metrics() []Metric { return metrics }
 
 func count(f func(*Summary) int64) func(*Summary) *float64 {
@@ -33,7 +34,7 @@ func number(f func(*Summary) float64) func(*Summary) *float64 {
 	return func(s *Summary) *float64 { return ptr(f(s)) }
 }
 
-// ofServed leaves a number out when nothing was served.
+// ofServed returns a metric that has no value when nothing was served.
 func ofServed(f func(*Summary) float64) func(*Summary) *float64 {
 	return func(s *Summary) *float64 {
 		if s.Served == 0 {

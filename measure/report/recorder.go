@@ -7,32 +7,32 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Options shape a Recorder. The zero value gives the defaults.
+// Options configure a Recorder. The zero value means the defaults.
 type Options struct {
-	Bucket time.Duration // of the time series; default 1 s
-	Window time.Duration // of the accuracy drop; default 10 s; rounded to a whole number of buckets
-	// Exact is how many latencies per app are kept as they are; beyond it percentiles come from a histogram and are off
-	// by less than 0.1 %. Default 1<<20 (16 MB an app with queue times).
+	Bucket time.Duration // width of the time series' buckets; default 1 s
+	Window time.Duration // of the accuracy drop; default 10 s, rounded to whole buckets
+	// Exact is the number of latencies that are kept for each app. Percentiles of more latencies come from a histogram
+	// and have an error of less than 0.1 %. Default 1<<20, which takes 16 MB for each app, with queue times.
 	Exact int
-	// Warmup leaves out every query that arrived before this instant.
+	// Warmup is the time before which queries that arrive are left out.
 	Warmup serving.Time
 }
 
-// maxVariants bounds the ids of variants that are told apart.
+// maxVariants bounds the ids of variants that are counted apart.
 const maxVariants = 1 << 12
 
-// maxBuckets bounds the series: 36 hours of seconds. Later events count in the last bucket.
+// maxBuckets bounds the time series: 36 hours in buckets of a second. Later events count in the last bucket.
 const maxBuckets = 1 << 17
 
-// bucketExact is how many latencies a bucket of the series keeps before it counts them in cells.
+// bucketExact is the number of latencies that a bucket keeps before it counts them in cells.
 const bucketExact = 2048
 
-// Recorder gathers outcomes. Add takes constant time and uses no map. It is not safe for concurrent use.
+// Recorder collects outcomes. It is not safe for concurrent use.
 type Recorder struct {
 	opt  Options
 	apps []appRecord
 	info []AppInfo
-	last serving.Time // of any outcome
+	last serving.Time // time of the last outcome
 }
 
 type appRecord struct {
@@ -40,16 +40,16 @@ type appRecord struct {
 	latency dist // of served queries
 	queue   dist
 	buckets []bucket
-	use     []use // by variant
+	use     []use // by VariantID
 }
 
-// use is what one variant served.
+// use is the queries that one variant served.
 type use struct {
 	served   int64
-	accuracy float64 // sum
+	accuracy float64 // sum over queries
 }
 
-// totals are counts over a run or a part of it.
+// totals are counts and sums over a run or a bucket.
 type totals struct {
 	outcomes [serving.Outcomes]int64
 	late     int64
@@ -57,29 +57,29 @@ type totals struct {
 
 	accuracy   float64 // sum over served queries
 	satisfied  float64 // sum over queries served in time
-	best       float64 // sum of the best accuracy of their app
-	normalised float64 // sum of accuracy / best accuracy of their app
+	best       float64 // sum over served queries of the best accuracy of their app
+	normalised float64 // sum over served queries of accuracy / best accuracy of their app
 	right      int64
 	wrong      int64
 
 	runItems int64   // items of served queries whose batch is known
-	runs     float64 // batches, each counted by its queries' shares
+	runs     float64 // batches: each query counts for its share of its batch
 }
 
 type bucket struct {
-	// By the time of arrival.
+	// by the time of arrival
 	offered    int64
-	served     int64 // queries of this bucket that were answered at last
+	served     int64 // those that were answered, at any time
 	accuracy   float64
 	best       float64
 	normalised float64
-	// By the time of the outcome.
+	// by the time of the outcome
 	done     totals
 	latency  dist
-	variants []int64 // by variant
+	variants []int64 // by VariantID
 }
 
-// NewRecorder returns a Recorder for the given apps, in the order of their ids.
+// NewRecorder returns a Recorder for apps, by AppID. It does not keep the slice.
 func NewRecorder(apps []AppInfo, opt Options) *Recorder {
 	if opt.Bucket <= 0 {
 		opt.Bucket = time.Second
@@ -105,7 +105,8 @@ func (r *Recorder) addApp(a AppInfo) {
 	r.apps = append(r.apps, appRecord{latency: dist{limit: r.opt.Exact}, queue: dist{limit: r.opt.Exact}})
 }
 
-// Add takes one outcome. An app beyond those given to NewRecorder is reported as "app N"; ids below zero are ignored.
+// Add records one outcome, in constant time. o is not kept. An app without AppInfo is reported as "app N". Ids below 0
+// are ignored.
 func (r *Recorder) Add(o *Outcome) {
 	if o.Arrived < r.opt.Warmup || o.App < 0 || o.App >= 1<<16 || int(o.Outcome) >= serving.Outcomes {
 		return
@@ -220,7 +221,7 @@ func (t *totals) offered() int64 {
 	return n
 }
 
-// violations counts queries that missed their objective: late, dropped, refused or failed.
+// violations returns the queries that missed their objective: late, dropped, refused or failed.
 func (t *totals) violations() int64 {
 	return t.late + t.outcomes[serving.Dropped] + t.outcomes[serving.Refused] + t.outcomes[serving.Failed]
 }

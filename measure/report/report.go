@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Report is everything reported of a run, as plain data. Absent values are absent in JSON too: a pointer is nil when
-// the run could not know the number, never 0 in its place.
+// Report is all numbers of a run, as plain data. A number that the run does not know is absent, also in JSON: its
+// pointer is nil, never 0.
 type Report struct {
 	Name      string  `json:"name,omitempty"`
 	Seed      uint64  `json:"seed,omitempty"`
@@ -20,25 +20,25 @@ type Report struct {
 	WindowS   float64 `json:"window_s"`
 	Overall   Summary `json:"overall"`
 	Apps      []App   `json:"apps"`
-	// Variants lists the variants that served a query, in the order of their ids.
+	// Variants has the variants that served a query, by rising id.
 	Variants []VariantUse `json:"variants,omitempty"`
 	Series   []Point      `json:"series"` // of all apps together
 	// PlanFailures are the requests for plans that none came of, of a run that knows of them.
 	PlanFailures []PlanFailure `json:"plan_failures,omitempty"`
 }
 
-// VariantUse is what one variant served.
+// VariantUse is the queries that one variant served.
 type VariantUse struct {
 	Name     string  `json:"name"`
 	Served   int64   `json:"served"`
 	Share    float64 `json:"share"`              // of the served queries whose variant is known
-	Accuracy float64 `json:"accuracy,omitempty"` // mean, profiled
+	Accuracy float64 `json:"accuracy,omitempty"` // mean profiled accuracy
 }
 
 // App is the report of one app.
 type App struct {
 	Name string `json:"name"`
-	// SLOMS and SLOPercentile repeat the objective; Attained is the latency at that percentile over served queries.
+	// SLOMS and SLOPercentile are the objective. Attained is the latency of served queries at that percentile, in ms.
 	SLOMS         float64  `json:"slo_ms,omitempty"`
 	SLOPercentile float64  `json:"slo_percentile,omitempty"`
 	AttainedMS    *float64 `json:"attained_ms,omitempty"`
@@ -47,7 +47,7 @@ type App struct {
 	Series   []Point      `json:"series,omitempty"`
 }
 
-// Summary is the metrics of a run or of one app in it. Ratios and accuracies are fractions in [0, 1].
+// Summary has the metrics of a run or of one app. Ratios and accuracies are fractions in [0, 1].
 type Summary struct {
 	Offered   int64 `json:"offered"` // all queries
 	Served    int64 `json:"served"`
@@ -57,7 +57,7 @@ type Summary struct {
 	Refused   int64 `json:"refused"`
 	Failed    int64 `json:"failed"`
 	Cancelled int64 `json:"cancelled"`
-	Items     int64 `json:"items"` // inputs of served queries
+	Items     int64 `json:"items"` // of served queries
 
 	OfferedRate float64 `json:"offered_rate"` // queries/s
 	Throughput  float64 `json:"throughput"`   // served queries/s
@@ -81,12 +81,12 @@ type Summary struct {
 	MeanBatch *float64 `json:"mean_batch,omitempty"` // items
 
 	CostPerHour    *float64 `json:"cost_per_hour,omitempty"`    // $/h
-	CostPerMillion *float64 `json:"cost_per_million,omitempty"` // $ per million served queries
+	CostPerMillion *float64 `json:"cost_per_million,omitempty"` // $ for a million served queries
 	Utilisation    *float64 `json:"utilisation,omitempty"`
 }
 
-// Percentiles are nearest-rank percentiles in milliseconds. Exact says that they are those of the very values;
-// otherwise they are off by less than 0.1 %.
+// Percentiles are nearest-rank percentiles in milliseconds. Exact says that all values were kept; otherwise the error
+// is less than 0.1 %.
 type Percentiles struct {
 	Mean  float64 `json:"mean_ms"`
 	P50   float64 `json:"p50_ms"`
@@ -98,10 +98,10 @@ type Percentiles struct {
 	Exact bool    `json:"exact"`
 }
 
-// Point is one bucket of the time series. Offered counts by the time of arrival, everything else by the time of the
-// outcome. Fields that need a served query are nil in a bucket without one.
+// Point is one bucket of the time series. Offered counts queries by their arrival, all else by their outcome. Fields
+// that need a served query are nil in a bucket without one.
 type Point struct {
-	AtS        float64  `json:"at_s"` // start of the bucket
+	AtS        float64  `json:"at_s"` // start of the bucket, in s
 	Offered    int64    `json:"offered"`
 	Served     int64    `json:"served"`
 	Late       int64    `json:"late"`
@@ -115,13 +115,13 @@ type Point struct {
 	P50        *float64 `json:"p50_ms,omitempty"`
 	P99        *float64 `json:"p99_ms,omitempty"`
 	MeanBatch  *float64 `json:"mean_batch,omitempty"`
-	ByVariant  []int64  `json:"by_variant,omitempty"` // served, in the order of the enclosing list of variants
+	ByVariant  []int64  `json:"by_variant,omitempty"` // served queries by index in the report's Variants
 }
 
-// Violations counts the bucket's queries that missed their objective.
+// Violations returns the bucket's queries that missed their objective.
 func (p *Point) Violations() int64 { return p.Late + p.Dropped + p.Refused + p.Failed }
 
-// Report computes everything recorded so far. The Recorder may go on afterwards.
+// Report computes the report of all outcomes so far. Add may be called afterwards.
 func (r *Recorder) Report(m Meta) *Report {
 	span := m.Duration
 	if span <= 0 {
@@ -161,7 +161,7 @@ func (r *Recorder) Report(m Meta) *Report {
 	return rep
 }
 
-// sumUsage adds up the apps' own usage, or returns nil when one app's is not known.
+// sumUsage adds up the usage of all apps. It returns nil when that of one app is unknown.
 func (r *Recorder) sumUsage() *Usage {
 	if len(r.info) == 0 {
 		return nil
@@ -262,7 +262,7 @@ func (a *appRecord) summary(span time.Duration, window int, usage *Usage, normal
 	return s
 }
 
-// worstWindow returns the largest accuracy drop over windows of so many buckets, by arrival, absolute and normalised.
+// worstWindow returns the largest accuracy drop over windows of window buckets by arrival, absolute and normalised.
 func (a *appRecord) worstWindow(window int) (drop, normalised float64) {
 	for from := 0; from < len(a.buckets); from += window {
 		var n int64
@@ -369,7 +369,7 @@ func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
 func ptr(f float64) *float64 { return &f }
 
-// JSON writes the report as indented JSON. The same report gives the same bytes.
+// JSON writes the report to w as indented JSON. Equal reports give equal bytes.
 func (r *Report) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

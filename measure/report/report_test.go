@@ -25,7 +25,7 @@ func near(t *testing.T, what string, got *float64, want float64) {
 	}
 }
 
-// A run small enough to work out by hand.
+// The metrics of a small run are those computed by hand.
 func TestByHand(t *testing.T) {
 	slo := serving.SLO{Latency: 100 * time.Millisecond, Percentile: 95}
 	r := NewRecorder([]AppInfo{{Name: "a", BestAccuracy: 0.9, SLO: slo}, {Name: "b", BestAccuracy: 0.8}}, Options{})
@@ -150,7 +150,7 @@ func TestSeriesAddsUp(t *testing.T) {
 	}
 }
 
-// random fills a recorder with n outcomes over 30 s of two apps.
+// random returns a recorder with n outcomes of two apps over 30 s.
 func random(seed uint64, n int, opt Options) *Recorder {
 	r := rand.New(rand.NewPCG(seed, 1))
 	rec := NewRecorder([]AppInfo{{Name: "a", BestAccuracy: 0.9}, {Name: "b", BestAccuracy: 0.7}}, opt)

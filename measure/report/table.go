@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes the report for a terminal: one row to a metric, the whole run first and then, where there are several,
-// one column to an app. Metrics that no column knows are left out.
+// Table writes the report to w as text for a terminal: one row for each metric, one column for the whole run and, if
+// there are several apps, one for each. Metrics that no column has are left out.
 func (r *Report) Table(w io.Writer) error {
 	var cols []*Summary
 	var names []string
@@ -38,14 +38,15 @@ func (r *Report) Table(w io.Writer) error {
 	return planFailures(w, []string{""}, []*Report{r})
 }
 
-// VariantTable writes the share of the served queries that each variant answered, the most accurate variant first. It
+// VariantTable writes to w the share of served queries that each variant answered, the most accurate variant first. It
 // writes nothing when no variant is known.
 func (r *Report) VariantTable(w io.Writer) error {
 	return variantTable(w, []string{""}, []*Report{r})
 }
 
-// SideBySide writes the overall metrics of several reports next to each other. Of exactly two it adds how the second
-// differs from the first: fractions in points (pt), the rest in per cent. Below stands which variants answered.
+// SideBySide writes to w the overall metrics of several reports in columns, and below them the shares of variants. For
+// two reports it adds the difference: in points (pt) for fractions, in per cent for all else. There must be as many
+// names as reports.
 func SideBySide(w io.Writer, names []string, reports []*Report) error {
 	if len(names) != len(reports) {
 		return fmt.Errorf("%d names for %d reports, want as many", len(names), len(reports))
@@ -148,8 +149,8 @@ func variantTable(w io.Writer, names []string, reports []*Report) error {
 	return align(w, rows)
 }
 
-// align writes rows with their columns in line: the first to the left, the others to the right. A nil row is a line
-// between groups, drawn below the head.
+// align writes rows in aligned columns, the first to the left, the others to the right. A nil row is a line between
+// groups; it is drawn below the head.
 func align(w io.Writer, rows [][]string) error {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -205,7 +206,7 @@ func format(u Unit, v *float64) string {
 	return significant(*v)
 }
 
-// significant writes a number with two decimals, or with three significant digits where that says more.
+// significant writes a number with two decimals, or with three significant digits where these say more.
 func significant(f float64) string {
 	if f != 0 && math.Abs(f) < 0.1 {
 		return strconv.FormatFloat(f, 'g', 3, 64)

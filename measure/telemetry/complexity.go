@@ -10,32 +10,32 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// complexity follows what the content of queries makes of the apps' graphs, whether or not plans do.
+// complexity measures scaling and ballooning factors from the batches that run, whether or not plans use them.
 type complexity struct {
 	spec       *serving.Spec
 	factors    *monitor.Factors
-	running    map[serving.BatchID]*followed
-	spare      []*followed
-	ballooning []float64 // that batches are expected with; nil for none
+	running    map[serving.BatchID]*contentBatch
+	spare      []*contentBatch
+	ballooning []float64 // factors by StageID that Expected of batches contains; nil for none
 	shown      serving.Time
 
 	scaling, ballooned *prometheus.GaugeVec
 }
 
-// followed is a batch that runs.
-type followed struct {
+// contentBatch is a batch that is running.
+type contentBatch struct {
 	instance serving.InstanceID
 	stage    serving.StageID
-	believed time.Duration // of batches that do not balloon
-	items    []int32       // by part
+	believed time.Duration // expected time without ballooning
+	items    []int32       // by part of the batch
 }
 
-// showEvery is how often the gauges are set.
+// showEvery is the least time between two settings of the gauges.
 const showEvery = time.Second
 
 func newComplexity(r *prometheus.Registry, spec *serving.Spec) *complexity {
 	c := &complexity{
-		spec: spec, factors: monitor.NewFactors(spec), running: make(map[serving.BatchID]*followed),
+		spec: spec, factors: monitor.NewFactors(spec), running: make(map[serving.BatchID]*contentBatch),
 		scaling: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "sluice_scaling_factor",
 			Help: "Items sent along an edge of an app's graph for each item served, as a plan made now would take it.",
@@ -87,8 +87,8 @@ func (c *complexity) observe(now serving.Time, in []engine.Input, out []engine.D
 	}
 }
 
-func (c *complexity) started(d *engine.Decision) *followed {
-	b := &followed{}
+func (c *complexity) started(d *engine.Decision) *contentBatch {
+	b := &contentBatch{}
 	if n := len(c.spare); n > 0 {
 		b, c.spare = c.spare[n-1], c.spare[:n-1]
 	}
@@ -102,7 +102,7 @@ func (c *complexity) started(d *engine.Decision) *followed {
 	return b
 }
 
-func (c *complexity) ended(now serving.Time, b *followed, x *engine.Input) {
+func (c *complexity) ended(now serving.Time, b *contentBatch, x *engine.Input) {
 	if x.Result != engine.OK {
 		return
 	}

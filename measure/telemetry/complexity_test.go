@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// The gauges show what batches send and how long they take by what is believed of batches that do not balloon, also
-// once the engine expects them to; what is kept is counted apart from what is ready.
+// The gauges show how many items batches send, and how long they take relative to the time believed without ballooning,
+// also when the engine expects ballooning. Kept instances are counted apart from ready ones.
 func TestComplexityGauges(t *testing.T) {
 	spec := &serving.Spec{
 		Apps: []serving.App{{Name: "app", Stages: []serving.StageID{0, 1}}},

@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// entry is a kept decision.
+// entry is a decision that is kept.
 type entry struct {
 	at       serving.Time
 	decision engine.Decision // its Tasks are a copy
 }
 
-// log keeps the latest decisions and hands them to followers. Writing never waits for a reader.
+// log keeps the latest decisions and sends them to followers. Writing never waits for a reader.
 type log struct {
 	mu        sync.Mutex
 	ring      []entry
@@ -30,17 +30,17 @@ type log struct {
 	followers map[*follower]bool
 }
 
-// follower is a client that streams. What does not fit into its buffer is lost and counted.
+// follower is a client that streams decisions. Decisions that do not fit into its buffer are lost and counted.
 type follower struct {
 	lines chan entry
 	lost  int
 }
 
-// followerBuffer is how many decisions a slow client may be behind.
+// followerBuffer is the number of decisions by which a slow client may be behind.
 const followerBuffer = 1024
 
-// mostFollowers bounds the clients that stream at once: each costs the owner a copy of every decision.
-const mostFollowers = 16
+// maxFollowers is the most clients that stream at the same time. Each costs a copy of every decision.
+const maxFollowers = 16
 
 func newLog(n int) *log {
 	return &log{ring: make([]entry, n), followers: make(map[*follower]bool)}
@@ -54,12 +54,12 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 	defer l.mu.Unlock()
 	for k := range out {
 		e := &l.ring[l.next]
-		kept := e.decision.Tasks[:0] // the slot's memory is used again
+		kept := e.decision.Tasks[:0] // reuses the memory of the slot
 		kept = append(kept, out[k].Tasks...)
 		e.at, e.decision = now, out[k]
 		e.decision.Tasks = kept
 		if s := out[k].Snapshot; s != nil {
-			// large, and of no use here
+			// these are large and of no use here
 			e.decision.Snapshot, e.decision.Beliefs, e.decision.Spec = &fleet.Snapshot{Seq: s.Seq}, nil, nil
 		}
 		if l.next++; l.next == len(l.ring) {
@@ -77,7 +77,7 @@ func (l *log) observe(now serving.Time, out []engine.Decision) {
 	}
 }
 
-// latest returns the last n entries, oldest first. f, where not nil, is sent everything that comes after them.
+// latest returns the last n entries, oldest first. f, which may be nil, receives all entries after them.
 func (l *log) latest(n int, f *follower) []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,14 +99,14 @@ func (l *log) latest(n int, f *follower) []entry {
 	return out
 }
 
-// crowded tells whether as many clients follow as may.
-func (l *log) crowded() bool {
+// atLimit reports whether maxFollowers clients follow.
+func (l *log) atLimit() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.followers) >= mostFollowers
+	return len(l.followers) >= maxFollowers
 }
 
-func (l *log) leave(f *follower) {
+func (l *log) remove(f *follower) {
 	l.mu.Lock()
 	delete(l.followers, f)
 	l.mu.Unlock()
@@ -120,9 +120,9 @@ func (l *log) takeLost(f *follower) int {
 	return n
 }
 
-// line prints a decision with names in place of numbers.
+// line writes a decision with names instead of ids.
 func (t *Telemetry) line(e *entry, asJSON bool) []byte {
-	d, spec := &e.decision, t.world.Load()
+	d, spec := &e.decision, t.spec.Load()
 	variant := ""
 	if d.Variant >= 0 && int(d.Variant) < len(spec.Variants) &&
 		(d.Kind == engine.StartBatch || d.Kind == engine.LoadVariant || d.Kind == engine.UnloadVariant ||
@@ -176,13 +176,14 @@ func (t *Telemetry) line(e *entry, asJSON bool) []byte {
 	return append(b, '\n')
 }
 
-// wantsJSON tells whether a client prefers JSON to text.
+// wantsJSON reports whether a client accepts JSON.
 func wantsJSON(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "application/json")
 }
 
-// Decisions serves the latest decisions with their reasons, a line each: text, or JSON for clients that accept it.
-// ?limit=N bounds how many, ?follow=1 goes on with what is decided from then on.
+// Decisions returns a handler that writes the latest decisions with their reasons, one on each line, as text or as JSON
+// for clients that accept it. ?limit=N is the most decisions, default 200. ?follow=1 continues with further decisions
+// until the client goes away.
 func (t *Telemetry) Decisions() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limit := 200
@@ -202,12 +203,12 @@ func (t *Telemetry) Decisions() http.Handler {
 		follow := r.URL.Query().Get("follow") == "1"
 		var f *follower
 		if follow {
-			if t.log.crowded() {
+			if t.log.atLimit() {
 				http.Error(w, "too many clients follow already", http.StatusServiceUnavailable)
 				return
 			}
 			f = &follower{lines: make(chan entry, followerBuffer)}
-			defer t.log.leave(f)
+			defer t.log.remove(f)
 		}
 		var b bytes.Buffer
 		for _, e := range t.log.latest(limit, f) {
@@ -220,10 +221,10 @@ func (t *Telemetry) Decisions() http.Handler {
 	})
 }
 
-// stream writes decisions as they are made until the client goes away.
+// stream writes further decisions until the client goes away.
 func (t *Telemetry) stream(w http.ResponseWriter, r *http.Request, f *follower, asJSON bool) {
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{}) // a watcher says nothing for as long as it watches
+	_ = c.SetReadDeadline(time.Time{}) // the client sends nothing while it follows
 	for {
 		_ = c.SetWriteDeadline(time.Now().Add(30 * time.Second))
 		if c.Flush() != nil {

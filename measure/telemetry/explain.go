@@ -16,73 +16,72 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Explanation says what became of a query and why.
+// Explanation is the history of one query with the reasons of decisions.
 type Explanation struct {
 	Query       serving.QueryID `json:"query"`
 	App         string          `json:"app"`
 	ArrivedS    float64         `json:"arrived_s"`
-	DeadlineMS  float64         `json:"deadline_ms"` // after its arrival
+	DeadlineMS  float64         `json:"deadline_ms"` // ms after its arrival
 	Items       int32           `json:"items"`
 	Priority    int32           `json:"priority,omitempty"`
 	MinAccuracy float64         `json:"min_accuracy,omitempty"`
 	Pinned      string          `json:"pinned,omitempty"`
 	Runs        []Run           `json:"runs,omitempty"`
-	Outcome     string          `json:"outcome,omitempty"` // empty while it has not ended
+	Outcome     string          `json:"outcome,omitempty"` // empty before its end
 	Reason      string          `json:"reason,omitempty"`
-	LatencyMS   float64         `json:"latency_ms,omitempty"` // until it ended
+	LatencyMS   float64         `json:"latency_ms,omitempty"` // from arrival to end
 	Late        bool            `json:"late,omitempty"`
 	Accuracy    float64         `json:"accuracy,omitempty"`
 	batches     []serving.BatchID
 }
 
-// Run is a batch that the query was in. A query has several when its app has several stages, or an earlier batch
-// failed.
+// Run is a batch that the query was in. A query has several when its app has several stages or a batch failed.
 type Run struct {
 	Stage      string            `json:"stage,omitempty"`
 	Batch      serving.BatchID   `json:"batch"`
 	Instance   int32             `json:"instance"`
 	Variant    string            `json:"variant"`
-	Why        string            `json:"why"` // the batch started
+	Why        string            `json:"why"` // reason why the batch started
 	Items      int32             `json:"items"`
-	With       []serving.QueryID `json:"with,omitempty"`                 // other queries in it, at most 32 of them
-	WaitTurn   float64           `json:"waited_for_stream_ms,omitempty"` // for earlier queries of its stream
+	With       []serving.QueryID `json:"with,omitempty"`                 // other queries of the batch, at most 32
+	WaitTurn   float64           `json:"waited_for_stream_ms,omitempty"` // wait for earlier queries of its stream
 	WaitRoute  float64           `json:"waited_for_instance_ms"`
 	WaitTotal  float64           `json:"waited_ms"`
 	StartedS   float64           `json:"started_s"`
 	ExpectedMS float64           `json:"expected_ms"`
-	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs or when its instance was lost
+	TookMS     float64           `json:"took_ms,omitempty"` // 0 while it runs, and when its instance was lost
 	Failed     bool              `json:"failed,omitempty"`
 }
 
-// mostWith bounds how many companions of a batch an explanation names.
-const mostWith = 32
+// maxCompanions is the most other queries of a batch that an explanation names.
+const maxCompanions = 32
 
-// memory remembers the latest queries.
-type memory struct {
+// recentQueries keeps the explanations of the latest queries.
+type recentQueries struct {
 	mu      sync.Mutex
 	spec    *serving.Spec
-	ring    []Explanation // by ID modulo its length
-	batches map[serving.BatchID]company
-	only    serving.QueryID // where not 0, the only query to remember
+	ring    []Explanation // by QueryID modulo its length
+	batches map[serving.BatchID]batchMembers
+	only    serving.QueryID // if not 0, the only query that is kept
 }
 
-// company is who runs together, and where.
-type company struct {
+// batchMembers are the queries of a running batch, and its instance.
+type batchMembers struct {
 	instance serving.InstanceID
 	queries  []serving.QueryID
 }
 
-func newMemory(spec *serving.Spec, n int) *memory {
-	return &memory{spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]company)}
+func newRecentQueries(spec *serving.Spec, n int) *recentQueries {
+	return &recentQueries{spec: spec, ring: make([]Explanation, n), batches: make(map[serving.BatchID]batchMembers)}
 }
 
-func (m *memory) grow(spec *serving.Spec) {
+func (m *recentQueries) grow(spec *serving.Spec) {
 	m.mu.Lock()
 	m.spec = spec
 	m.mu.Unlock()
 }
 
-func (m *memory) find(id serving.QueryID) *Explanation {
+func (m *recentQueries) find(id serving.QueryID) *Explanation {
 	x := &m.ring[uint64(id)%uint64(len(m.ring))]
 	if x.Query != id || id == 0 {
 		return nil
@@ -90,7 +89,7 @@ func (m *memory) find(id serving.QueryID) *Explanation {
 	return x
 }
 
-func (m *memory) observe(now serving.Time, in []engine.Input, out []engine.Decision) {
+func (m *recentQueries) observe(now serving.Time, in []engine.Input, out []engine.Decision) {
 	if len(in) == 0 && len(out) == 0 {
 		return
 	}
@@ -108,7 +107,7 @@ func (m *memory) observe(now serving.Time, in []engine.Input, out []engine.Decis
 		switch d := &out[k]; d.Kind {
 		case engine.StartBatch:
 			m.started(now, d)
-		case engine.StopInstance: // what ran there is never reported done
+		case engine.StopInstance: // its batches never report an end
 			for id, c := range m.batches {
 				if c.instance == d.Instance {
 					delete(m.batches, id)
@@ -123,7 +122,7 @@ func (m *memory) observe(now serving.Time, in []engine.Input, out []engine.Decis
 	}
 }
 
-func (m *memory) arrived(q *serving.Query) {
+func (m *recentQueries) arrived(q *serving.Query) {
 	if m.only != 0 && q.ID != m.only {
 		return
 	}
@@ -139,12 +138,12 @@ func (m *memory) arrived(q *serving.Query) {
 	}
 }
 
-func (m *memory) started(now serving.Time, d *engine.Decision) {
+func (m *recentQueries) started(now serving.Time, d *engine.Decision) {
 	ids := make([]serving.QueryID, len(d.Tasks))
 	for k := range d.Tasks {
 		ids[k] = d.Tasks[k].Query
 	}
-	m.batches[d.Batch] = company{d.Instance, ids}
+	m.batches[d.Batch] = batchMembers{d.Instance, ids}
 	stage := &m.spec.Stages[d.Stage]
 	for k := range d.Tasks {
 		x := m.find(ids[k])
@@ -162,7 +161,7 @@ func (m *memory) started(now serving.Time, d *engine.Decision) {
 	}
 }
 
-func (m *memory) done(in *engine.Input) {
+func (m *recentQueries) done(in *engine.Input) {
 	ids := m.batches[in.Batch].queries
 	delete(m.batches, in.Batch)
 	for _, id := range ids {
@@ -175,7 +174,7 @@ func (m *memory) done(in *engine.Input) {
 				r.TookMS, r.Failed = ms(in.Took), in.Result != engine.OK
 				r.With = r.With[:0]
 				for _, other := range ids {
-					if other != id && len(r.With) < mostWith {
+					if other != id && len(r.With) < maxCompanions {
 						r.With = append(r.With, other)
 					}
 				}
@@ -186,11 +185,11 @@ func (m *memory) done(in *engine.Input) {
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// Explain returns what is known of a recent query.
+// Explain returns the explanation of a recent query, as a copy; false when the query is unknown or too old.
 func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
-	t.memory.mu.Lock()
-	defer t.memory.mu.Unlock()
-	x := t.memory.find(id)
+	t.recent.mu.Lock()
+	defer t.recent.mu.Unlock()
+	x := t.recent.find(id)
 	if x == nil {
 		return nil, false
 	}
@@ -202,7 +201,8 @@ func (t *Telemetry) Explain(id serving.QueryID) (*Explanation, bool) {
 	return &out, true
 }
 
-// ExplainJournal finds a query in a recorded run.
+// ExplainJournal returns the explanation of a query in a recorded run, which it replays. It returns an error when the
+// query is not in the journal, or when this version of the program decides differently.
 func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 	j, err := journal.NewReader(r)
 	if err != nil {
@@ -213,7 +213,7 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		return nil, err
 	}
 	t := New(j.Header().Spec, Options{Decisions: 1, Queries: 1})
-	t.memory.only = id
+	t.recent.only = id
 	for {
 		st, err := j.Next()
 		if errors.Is(err, io.EOF) {
@@ -231,10 +231,10 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 		}
 		for k := range st.In {
 			if st.In[k].Kind == engine.SpecGrown {
-				t.memory.grow(st.In[k].Growth.Spec)
+				t.recent.grow(st.In[k].Growth.Spec)
 			}
 		}
-		t.memory.observe(st.At, st.In, out)
+		t.recent.observe(st.At, st.In, out)
 	}
 	x, ok := t.Explain(id)
 	if !ok {
@@ -243,7 +243,7 @@ func ExplainJournal(r io.Reader, id serving.QueryID) (*Explanation, error) {
 	return x, nil
 }
 
-// Text prints the explanation for people.
+// Text writes the explanation as text.
 func (x *Explanation) Text(w io.Writer) error {
 	p := func(format string, args ...any) error { _, err := fmt.Fprintf(w, format, args...); return err }
 	if err := p("query %d of app %q: arrived at %.6f s, due %.1f ms later, %d item(s)", x.Query, x.App, x.ArrivedS,
@@ -297,7 +297,8 @@ func (x *Explanation) Text(w io.Writer) error {
 	return p("  %s after %.3f ms%s: %s\n", x.Outcome, x.LatencyMS, lateness, x.Reason)
 }
 
-// Explanations serves ?query=ID as text, or as JSON for clients that accept it.
+// Explanations returns a handler that writes the explanation of ?query=ID, as text or as JSON for clients that accept
+// it.
 func (t *Telemetry) Explanations() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := strconv.ParseUint(r.URL.Query().Get("query"), 10, 64)
@@ -308,7 +309,7 @@ func (t *Telemetry) Explanations() http.Handler {
 		x, ok := t.Explain(serving.QueryID(id))
 		if !ok {
 			http.Error(w, fmt.Sprintf("query %d is unknown, or longer ago than the latest %d that are remembered", id,
-				len(t.memory.ring)), http.StatusNotFound)
+				len(t.recent.ring)), http.StatusNotFound)
 			return
 		}
 		if wantsJSON(r) {

@@ -12,11 +12,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// late is the outcome under which answers after their deadline are counted: apart from served, so that nobody has to
+// late is the index of answers after their deadline. They are counted apart from served ones, so that nobody has to
 // subtract.
 const late = serving.Outcomes
 
-// metrics are the Prometheus series, their children resolved once: a query costs no look-up by name.
+// metrics holds the Prometheus series. Children are resolved once, so that a query costs no look-up by name.
 type metrics struct {
 	spec *serving.Spec
 	apps []appMetrics
@@ -134,7 +134,7 @@ func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *
 			v := spec.Variants[id]
 			a := &spec.Apps[spec.Stages[v.Stage].App]
 			app := a.Name
-			// Versions count the variants of the last stage, which answer; those of earlier stages go by their names.
+			// Versions number the variants of the last stage, which answer. Those of earlier stages are named.
 			version := v.Name
 			if last := a.Stages[len(a.Stages)-1]; v.Stage == last {
 				version = strconv.Itoa(slices.Index(spec.Stages[last].Variants, serving.VariantID(id)) + 1)
@@ -153,10 +153,10 @@ func newMetrics(r *prometheus.Registry, spec *serving.Spec, buckets []float64) *
 	return m
 }
 
-// grow adds the children of what a larger world adds.
+// grow adds the series of new apps and variants.
 func (m *metrics) grow(spec *serving.Spec) { m.add(spec) }
 
-// triton is the reason under which Triton counts a failure.
+// triton returns the reason under which Triton counts a failure.
 func triton(o serving.Outcome) string {
 	switch o {
 	case serving.Refused, serving.Dropped:
@@ -222,7 +222,7 @@ func (m *metrics) observe(in []engine.Input, out []engine.Decision) {
 	}
 }
 
-// forget drops the batches of an instance that is gone: they are never reported done.
+// forget removes the batches of an instance that is gone, as they never report an end.
 func forget(running map[serving.BatchID]runningBatch, i serving.InstanceID) {
 	for id, b := range running {
 		if b.instance == i {

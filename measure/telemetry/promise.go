@@ -15,48 +15,49 @@ import (
 	"github.com/sluice-serving/sluice/serving/monitor"
 )
 
-// Departure tells that what an app's policies promise and what happens differ more than chance explains, or do no
-// longer.
-type Departure struct {
+// PromiseChange says that observations have come to contradict what an app's policies promise, by more than chance
+// explains, or no longer do.
+type PromiseChange struct {
 	App  serving.AppID
 	What string // "violations" or "accuracy"
-	// Broken is false when the promise is kept again.
+	// Broken is false when observations agree with the promise again.
 	Broken             bool
 	Promised, Observed float64 // means over the window: share of violations, or accuracy
-	Queries            int     // of the window that count
+	Queries            int     // queries of the window that count
 }
 
-// What can depart.
+// values of PromiseChange.What
 const (
 	promisedViolations = "violations"
 	promisedAccuracy   = "accuracy"
 )
 
-// The window in which reality is held against promises is cut into blocks, long enough for what one burst leads to to
-// end in the block in which it began or the next, so that blocks tell of each other hardly anything.
+// Promises are tested over a window that is cut into blocks. A block is so long that the effects of a burst end in the
+// block of the burst or the next one, so that blocks are almost independent.
 const (
-	blocks       = 30
-	shortest     = 2 * time.Second // of a block
-	objectives   = 5               // that a block lasts at least
-	leastBlocks  = 10              // with queries, for a verdict
-	leastQueries = 100
-	// byChance is how likely each test is to call a promise broken that is just kept.
-	byChance = 0.001
-	// What is too little to matter: this part of the violations that the objective allows, this much accuracy. Policies
-	// follow a load that is measured over half a second, and promise for one that is known.
-	tolerated         = 0.1
-	toleratedAccuracy = 0.005
+	windowBlocks       = 30
+	minBlock           = 2 * time.Second // least length of a block
+	objectivesPerBlock = 5               // least length of a block in SLOs
+	minBlocks          = 10              // blocks with queries that a test needs
+	minQueries         = 100
+	// errorProbability is the probability with which each test calls a promise broken that is just kept.
+	errorProbability = 0.001
+	// Differences that do not matter: as a share of the violations that the objective allows, and in accuracy. Policies
+	// follow a load that is measured over half a second, but make promises for a known one.
+	toleratedViolations = 0.1
+	toleratedAccuracy   = 0.005
 )
 
-// promises holds what policies promise against what happens. It follows the plan in force and the load as batchers do.
+// promises compares the promises of policies with observations. It follows the plan in force and the load as batchers
+// do.
 type promises struct {
 	spec    *serving.Spec
 	rates   *monitor.Rates
-	request uint64 // Seq of the last plan asked for: an older plan is not taken
+	request uint64 // Seq of the last plan that was asked for; older plans are ignored
 	loading map[loading]bool
 	apps    []appPromise
-	app     func(*serving.App) appPromise // makes one
-	warn    func(Departure)
+	app     func(*serving.App) appPromise // returns the state of a new app
+	notify  func(PromiseChange)
 }
 
 type loading struct {
@@ -64,28 +65,28 @@ type loading struct {
 	variant  serving.VariantID
 }
 
-// appPromise is one app's.
+// appPromise is the state of one app.
 type appPromise struct {
 	promise *plan.Promised // of the plan in force; nil without policies
-	loading int            // variants wanted that are not there yet: no policy holds before
+	loading int            // number of wanted variants that are not loaded; no promise holds before they are
 	length  serving.Time
-	ring    [blocks]block
-	newest  int64 // number of the block being filled
+	ring    [windowBlocks]block
+	newest  int64 // number of the current block
 	broken  map[string]bool
 
-	rate, accuracy, violation            prometheus.Gauge
-	queries, violations                  prometheus.Counter
-	accuracySum, accuracyCount           prometheus.Counter
-	accuracyIsBroken, violationsAreBroke prometheus.Gauge
+	rate, accuracy, violation        prometheus.Gauge
+	queries, violations              prometheus.Counter
+	accuracySum, accuracyCount       prometheus.Counter
+	accuracyBroken, violationsBroken prometheus.Gauge
 }
 
-// block is what happened in a block of the window.
+// block has the counts of one block of the window.
 type block struct {
-	queries, violations, promised      float64 // that count; of those violations, and how many were promised
+	queries, violations, promised      float64 // queries that count, those that violate, and how many were promised to
 	served, accuracy, promisedAccuracy float64 // sums over served queries
 }
 
-func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(Departure)) *promises {
+func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(PromiseChange)) *promises {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 		r.MustRegister(g)
@@ -109,23 +110,23 @@ func newPromises(r *prometheus.Registry, spec *serving.Spec, warn func(Departure
 	accuracyCount := counter("sluice_promised_accuracy_count", "Queries answered while a policy was in force.")
 	broken := gauge("sluice_promise_broken",
 		"1 while observations of the last minute contradict what policies promise.", "app", "promise")
-	p := &promises{rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), warn: warn}
+	p := &promises{rates: monitor.NewRates(len(spec.Apps)), loading: make(map[loading]bool), notify: warn}
 	p.app = func(x *serving.App) appPromise {
 		return appPromise{
-			length: serving.Time(max(shortest, objectives*x.SLO.Latency)), broken: make(map[string]bool),
+			length: serving.Time(max(minBlock, objectivesPerBlock*x.SLO.Latency)), broken: make(map[string]bool),
 			rate: rate.WithLabelValues(x.Name), accuracy: accuracy.WithLabelValues(x.Name),
 			violation: violation.WithLabelValues(x.Name),
 			queries:   queries.WithLabelValues(x.Name), violations: violations.WithLabelValues(x.Name),
 			accuracySum: accuracySum.WithLabelValues(x.Name), accuracyCount: accuracyCount.WithLabelValues(x.Name),
-			accuracyIsBroken:   broken.WithLabelValues(x.Name, promisedAccuracy),
-			violationsAreBroke: broken.WithLabelValues(x.Name, promisedViolations),
+			accuracyBroken:   broken.WithLabelValues(x.Name, promisedAccuracy),
+			violationsBroken: broken.WithLabelValues(x.Name, promisedViolations),
 		}
 	}
 	p.grow(spec)
 	return p
 }
 
-// grow makes room for the apps that a larger world adds.
+// grow adds the state of new apps.
 func (p *promises) grow(spec *serving.Spec) {
 	p.spec = spec
 	p.rates.Grow(len(spec.Apps))
@@ -151,9 +152,9 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 		case engine.InstanceChanged:
 			switch x.Change {
 			case engine.VariantReady, engine.LoadFailed:
-				p.load(x.Instance, x.Variant, false)
+				p.setLoading(x.Instance, x.Variant, false)
 			case engine.Lost:
-				p.gone(x.Instance)
+				p.dropInstance(x.Instance)
 			}
 		}
 	}
@@ -161,14 +162,14 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 		switch d := &out[k]; d.Kind {
 		case engine.LaunchInstance:
 			for _, v := range d.Launch.Variants {
-				p.load(d.Instance, v, true)
+				p.setLoading(d.Instance, v, true)
 			}
 		case engine.LoadVariant:
-			p.load(d.Instance, d.Variant, true)
+			p.setLoading(d.Instance, d.Variant, true)
 		case engine.UnloadVariant:
-			p.load(d.Instance, d.Variant, false)
+			p.setLoading(d.Instance, d.Variant, false)
 		case engine.StopInstance:
-			p.gone(d.Instance)
+			p.dropInstance(d.Instance)
 		case engine.RequestPlan:
 			p.request = d.Snapshot.Seq
 		}
@@ -192,7 +193,8 @@ func (p *promises) observe(now serving.Time, in []engine.Input, out []engine.Dec
 	}
 }
 
-// adopt takes the promises of a plan that comes into force. That about one stage of several says nothing of the app.
+// adopt takes the promises of a plan that comes into force. A promise for one of several stages says nothing about the
+// app.
 func (p *promises) adopt(made *plan.Plan) {
 	for a := range p.apps {
 		p.apps[a].promise = nil
@@ -202,8 +204,8 @@ func (p *promises) adopt(made *plan.Plan) {
 	}
 }
 
-// load notes that a variant is being loaded, or no longer.
-func (p *promises) load(i serving.InstanceID, v serving.VariantID, is bool) {
+// setLoading records that a variant begins or ends loading.
+func (p *promises) setLoading(i serving.InstanceID, v serving.VariantID, is bool) {
 	k := loading{i, v}
 	if v < 0 || int(v) >= len(p.spec.Variants) || p.loading[k] == is {
 		return
@@ -218,16 +220,16 @@ func (p *promises) load(i serving.InstanceID, v serving.VariantID, is bool) {
 	}
 }
 
-func (p *promises) gone(i serving.InstanceID) {
+func (p *promises) dropInstance(i serving.InstanceID) {
 	for k := range p.loading {
 		if k.instance == i {
-			p.load(i, k.variant, false)
+			p.setLoading(i, k.variant, false)
 		}
 	}
 }
 
-// inForce is what is promised to queries of an app now, and for which rate; false while nothing is. A violation below 0
-// is no promise of any.
+// inForce returns the promise for queries of an app now, and the rate that it is for; false when there is none. A
+// Violation below 0 means that violations are not promised.
 func (p *promises) inForce(now serving.Time, a serving.AppID) (out plan.Promise, rate float64, ok bool) {
 	x := &p.apps[a]
 	if x.promise == nil || x.loading > 0 {
@@ -247,7 +249,7 @@ func (p *promises) outcome(o *report.Outcome) {
 	}
 	p.advance(o.Done, o.App)
 	x := &p.apps[o.App]
-	b := &x.ring[x.newest%blocks]
+	b := &x.ring[x.newest%windowBlocks]
 	if promise.Violation >= 0 {
 		b.queries++
 		b.promised += promise.Violation
@@ -266,7 +268,7 @@ func (p *promises) outcome(o *report.Outcome) {
 	}
 }
 
-// advance ends the blocks that are over; when one is, the window is judged.
+// advance ends blocks that are over, and then tests the window.
 func (p *promises) advance(now serving.Time, a serving.AppID) {
 	x := &p.apps[a]
 	at := int64(now / x.length)
@@ -279,8 +281,8 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 		judge func([]block, float64) (verdict, bool)
 	}{
 		{
-			promisedViolations, x.violationsAreBroke, judgeViolations,
-		}, {promisedAccuracy, x.accuracyIsBroken, judgeAccuracy},
+			promisedViolations, x.violationsBroken, testViolations,
+		}, {promisedAccuracy, x.accuracyBroken, testAccuracy},
 	} {
 		v, ok := j.judge(x.ring[:], 1-p.spec.Apps[a].SLO.Percentile/100)
 		if v.broken = v.broken && ok; v.broken == x.broken[j.what] {
@@ -288,35 +290,35 @@ func (p *promises) advance(now serving.Time, a serving.AppID) {
 		}
 		x.broken[j.what] = v.broken
 		j.gauge.Set(map[bool]float64{true: 1}[v.broken])
-		if p.warn != nil {
-			p.warn(Departure{
+		if p.notify != nil {
+			p.notify(PromiseChange{
 				App: a, What: j.what, Broken: v.broken, Promised: v.promised, Observed: v.observed, Queries: v.queries,
 			})
 		}
 	}
-	for k := max(x.newest+1, at-blocks+1); k <= at; k++ {
-		x.ring[k%blocks] = block{}
+	for k := max(x.newest+1, at-windowBlocks+1); k <= at; k++ {
+		x.ring[k%windowBlocks] = block{}
 	}
 	x.newest = at
 }
 
-// verdict is what a window says about a promise.
+// verdict is the result of a test.
 type verdict struct {
 	promised, observed float64
 	queries            int
 	broken             bool
 }
 
-// judgeViolations tells whether a window has more violations than promised; false when it has too few queries for a
-// verdict.
+// testViolations tests whether a window has more violations than promised. It returns false for a window with too few
+// queries.
 //
-// Violations come in bursts, so that queries are not independent draws, but blocks nearly are. Two tests look at them,
-// each at byChance. Frequent violations: Student's t on the blocks' differences between observed and promised numbers
-// (batch means). Rare ones: how many blocks have any. Were the promise kept, their number would be at most the promised
-// number of violations in the mean, and a sum of independent draws whatever their chances exceeds a number above its
-// mean plus one no more often than a binomial with that mean (Hoeffding 1956, theorem 4). Three blocks are asked for,
-// since one burst may touch two.
-func judgeViolations(window []block, allowed float64) (verdict, bool) {
+// Violations come in bursts, so queries are not independent draws, but blocks almost are. There are two tests, each
+// with errorProbability. For frequent violations it is Student's t on the differences of blocks between observed and
+// promised numbers (batch means). For rare ones it is the number of blocks with any violation. If the promise is kept,
+// its mean is at most the promised number of violations. A sum of independent draws of any probabilities exceeds a
+// number above its mean plus one no more often than a binomial of that mean (Hoeffding 1956, theorem 4). At least three
+// blocks are required, as one burst may touch two.
+func testViolations(window []block, allowed float64) (verdict, bool) {
 	var v verdict
 	var differences []float64
 	hit, all, promised, observed := 0, 0.0, 0.0, 0.0
@@ -333,18 +335,18 @@ func judgeViolations(window []block, allowed float64) (verdict, bool) {
 		}
 	}
 	n := len(differences)
-	if n < leastBlocks || all < leastQueries {
+	if n < minBlocks || all < minQueries {
 		return v, false
 	}
 	v = verdict{promised: promised / all, observed: observed / all, queries: int(all)}
-	rare := hit >= 3 && float64(hit) >= promised+1 && atLeast(n, hit, promised/float64(n)) <= byChance
-	v.broken = v.observed > v.promised+tolerated*allowed && (rare || above(differences))
+	rare := hit >= 3 && float64(hit) >= promised+1 && binomialTail(n, hit, promised/float64(n)) <= errorProbability
+	v.broken = v.observed > v.promised+toleratedViolations*allowed && (rare || meanAbove(differences))
 	return v, true
 }
 
-// judgeAccuracy tells whether a window's answers are less accurate than promised, by Student's t on the blocks'
-// differences.
-func judgeAccuracy(window []block, _ float64) (verdict, bool) {
+// testAccuracy tests whether the answers of a window are less accurate than promised, by Student's t on the differences
+// of blocks. It returns false for a window with too few queries.
+func testAccuracy(window []block, _ float64) (verdict, bool) {
 	var v verdict
 	var differences []float64
 	all, promised, observed := 0.0, 0.0, 0.0
@@ -357,23 +359,23 @@ func judgeAccuracy(window []block, _ float64) (verdict, bool) {
 		observed += b.accuracy
 		differences = append(differences, b.promisedAccuracy-b.accuracy)
 	}
-	if len(differences) < leastBlocks || all < leastQueries {
+	if len(differences) < minBlocks || all < minQueries {
 		return v, false
 	}
 	v = verdict{promised: promised / all, observed: observed / all, queries: int(all)}
-	v.broken = v.observed < v.promised-toleratedAccuracy && above(differences)
+	v.broken = v.observed < v.promised-toleratedAccuracy && meanAbove(differences)
 	return v, true
 }
 
-// above tells whether the mean of independent values is above 0, wrong with a chance of byChance (one-sided Student's
-// t).
-func above(x []float64) bool {
-	mean, margin := student.Margin(x, byChance)
+// meanAbove reports whether the mean of independent values is above 0, by a one-sided Student's t with
+// errorProbability.
+func meanAbove(x []float64) bool {
+	mean, margin := student.Margin(x, errorProbability)
 	return mean > margin
 }
 
-// atLeast is the chance that k or more of n independent draws succeed, each with chance p.
-func atLeast(n, k int, p float64) float64 {
+// binomialTail returns the probability that at least k of n independent draws succeed, each with probability p.
+func binomialTail(n, k int, p float64) float64 {
 	if p >= 1 {
 		return 1
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// promised is a telemetry of one app, and a plan with policies for 10 and 100 queries/s.
+// promised returns a telemetry of one app, and a plan with policies for 10 and 100 queries/s.
 func promisedWorld() (*serving.Spec, *plan.Plan) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 1}},
@@ -48,14 +48,14 @@ func promisedWorld() (*serving.Spec, *plan.Plan) {
 	}
 }
 
-// script drives a telemetry by hand: evenly spaced queries, each answered a millisecond after it came.
+// script feeds a telemetry with evenly spaced queries, each answered a millisecond after its arrival.
 type script struct {
 	told *Telemetry
 	now  serving.Time
 	id   serving.QueryID
 }
 
-// offer sends queries at a rate for a span; late tells which are answered late, accuracy what they get.
+// offer sends queries at a rate for a span. late says which answers are late, accuracy how accurate they are.
 func (s *script) offer(rate int, span time.Duration, late func(k int) bool, accuracy float64) {
 	gap := serving.Time(time.Second) / serving.Time(rate)
 	for k := range int(span.Seconds() * float64(rate)) {
@@ -82,8 +82,8 @@ func ready(i serving.InstanceID, v serving.VariantID) engine.Input {
 	return engine.Input{Kind: engine.InstanceChanged, Instance: i, Change: engine.VariantReady, Variant: v}
 }
 
-// The promise that is shown and counted is that of the policy for the load, from when all variants are there, and never
-// that of a plan that the engine does not take.
+// The promise that is shown and counted is that of the policy for the load, once all variants are loaded. It is never
+// that of a plan that the engine ignores.
 func TestPromiseInForce(t *testing.T) {
 	spec, p := promisedWorld()
 	s := script{told: New(spec, Options{})}
@@ -150,14 +150,13 @@ func TestPromiseInForce(t *testing.T) {
 	}
 }
 
-// Policies that promise no share of violations, as those of systems that look at the load alone, are not charged with
-// any.
+// Policies that promise no share of violations, as those that only look at the load, are not tested for violations.
 func TestNoPromiseOfViolations(t *testing.T) {
 	spec, p := promisedWorld()
 	for i := range p.Policies[0].ByRate {
 		p.Policies[0].ByRate[i].Promise.Violation = -1
 	}
-	s := script{told: New(spec, Options{Departed: func(d Departure) { t.Errorf("%+v", d) }})}
+	s := script{told: New(spec, Options{PromiseChanged: func(d PromiseChange) { t.Errorf("%+v", d) }})}
 	s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 	s.offer(100, 70*time.Second, every(2), 0.9)
 	x := &s.told.promises.apps[0]
@@ -167,7 +166,7 @@ func TestNoPromiseOfViolations(t *testing.T) {
 	}
 }
 
-// Warnings come when reality leaves a promise, once, and are taken back.
+// A broken promise causes one warning, and another call when it is kept again.
 func TestDepartures(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -184,13 +183,13 @@ func TestDepartures(t *testing.T) {
 		{"less accurate", never, 0.84, promisedAccuracy},
 	} {
 		spec, p := promisedWorld()
-		var told []Departure
-		s := script{told: New(spec, Options{Departed: func(d Departure) { told = append(told, d) }})}
+		var told []PromiseChange
+		s := script{told: New(spec, Options{PromiseChanged: func(d PromiseChange) { told = append(told, d) }})}
 		s.told.Observe(0, []engine.Input{{Kind: engine.PlanReady, Plan: p}}, nil)
 		s.offer(100, 70*time.Second, c.late, c.accuracy)
 		x := &s.told.promises.apps[0]
 		gauges := map[string]prometheus.Metric{
-			promisedViolations: x.violationsAreBroke, promisedAccuracy: x.accuracyIsBroken,
+			promisedViolations: x.violationsBroken, promisedAccuracy: x.accuracyBroken,
 		}
 		for what, g := range gauges {
 			if want := map[bool]float64{true: 1}[what == c.broken]; value(g) != want {
@@ -203,7 +202,7 @@ func TestDepartures(t *testing.T) {
 			}
 			continue
 		}
-		if len(told) != 1 || !told[0].Broken || told[0].What != c.broken || told[0].Queries < leastQueries {
+		if len(told) != 1 || !told[0].Broken || told[0].What != c.broken || told[0].Queries < minQueries {
 			t.Errorf("%s: %+v", c.name, told)
 			continue
 		}
@@ -214,26 +213,26 @@ func TestDepartures(t *testing.T) {
 	}
 }
 
-// Rare violations: the promise is next to none, and a few bursts in a minute break it although each is small.
+// A promise of almost no violations is broken by a few bursts in a minute, although each is small.
 func TestRareViolations(t *testing.T) {
-	window := make([]block, blocks)
+	window := make([]block, windowBlocks)
 	for i := range window {
 		window[i] = block{queries: 100, promised: 1e-4}
 	}
 	for hit := range 6 {
-		v, ok := judgeViolations(window, 0.01)
+		v, ok := testViolations(window, 0.01)
 		if want := hit >= 3; !ok || v.broken != want {
 			t.Errorf("%d blocks hit: %+v %v", hit, v, ok)
 		}
 		window[5*hit].violations = 4
 	}
-	if _, ok := judgeViolations(window[:leastBlocks-1], 0.01); ok {
+	if _, ok := testViolations(window[:minBlocks-1], 0.01); ok {
 		t.Error("a verdict from too few blocks")
 	}
 }
 
-// A promise that is just kept is hardly ever called broken, however violations come: alone or in bursts, rarely or
-// often.
+// A promise that is just kept is almost never called broken, whether violations are rare or frequent, alone or in
+// bursts.
 func TestFalseAlarms(t *testing.T) {
 	const windows = 20000
 	rng := rand.New(rand.NewPCG(11, 11))
@@ -243,14 +242,14 @@ func TestFalseAlarms(t *testing.T) {
 		}
 		return n
 	}
-	for _, bursts := range []float64{0.003, 0.03, 0.3, 3} { // in a block
+	for _, bursts := range []float64{0.003, 0.03, 0.3, 3} { // bursts in a block
 		for _, size := range []float64{1, 5, 20} {
 			alarms := 0
 			for range windows {
-				window := make([]block, blocks)
+				window := make([]block, windowBlocks)
 				for i := range window {
 					b := &window[i]
-					// Few queries: that the violations matter is left to the tests alone.
+					// With few queries, whether the violations matter is left to the tests.
 					b.queries, b.promised = 100, bursts*size
 					for range poisson(bursts) {
 						b.violations++
@@ -259,12 +258,12 @@ func TestFalseAlarms(t *testing.T) {
 						}
 					}
 				}
-				if v, _ := judgeViolations(window, 0); v.broken {
+				if v, _ := testViolations(window, 0); v.broken {
 					alarms++
 				}
 			}
-			// Two tests, and four standard deviations of chance.
-			if most := 2*byChance*windows + 4*math.Sqrt(2*byChance*windows); float64(alarms) > most {
+			// Two tests, and four standard deviations.
+			if most := 2*errorProbability*windows + 4*math.Sqrt(2*errorProbability*windows); float64(alarms) > most {
 				t.Errorf("%v bursts of %v a block: %d of %d windows raise an alarm, want at most %.0f", bursts, size,
 					alarms, windows, most)
 			}
@@ -272,7 +271,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// The binomial tail against its sum.
+// The binomial tail equals its sum.
 func TestAtLeast(t *testing.T) {
 	for _, n := range []int{10, 30} {
 		for _, p := range []float64{1e-6, 0.01, 0.3, 0.9} {
@@ -284,7 +283,8 @@ func TestAtLeast(t *testing.T) {
 					}
 					choose = choose * float64(n-i) / float64(i+1)
 				}
-				if got := atLeast(n, k, p); math.Abs(got-sum) > 1e-9*max(sum, 1e-300) && math.Abs(got-sum) > 1e-14 {
+				if got := binomialTail(n, k, p); math.Abs(got-sum) > 1e-9*max(sum, 1e-300) &&
+					math.Abs(got-sum) > 1e-14 {
 					t.Errorf("%d of %d at %v: %v, want %v", k, n, p, got, sum)
 				}
 			}

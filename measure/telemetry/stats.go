@@ -9,25 +9,26 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// VariantStats are the counters of one variant since the start, as Triton's statistics extension wants them.
+// VariantStats has the counters of one variant since the start, as Triton's statistics extension defines them. Times
+// are in nanoseconds.
 type VariantStats struct {
 	Variant                            serving.VariantID
 	LastMS                             int64 // time of the last answer, ms since 1970
 	InferenceCount, ExecutionCount     uint64
 	Success, SuccessNS, Fail, FailNS   uint64
 	Queue, QueueNS, Compute, ComputeNS uint64
-	Batches                            []BatchStats // by size, ascending
+	Batches                            []BatchStats // by rising size
 }
 
-// BatchStats are the counters of one batch size.
+// BatchStats has the counters of one batch size. NS is run time in nanoseconds.
 type BatchStats struct{ Size, Count, NS uint64 }
 
-// stats counts under a lock: it is taken once a step with something to count, and by the rare reader.
+// stats counts under a lock, which is taken once for each step and by readers.
 type stats struct {
 	mu       sync.Mutex
 	spec     *serving.Spec
 	variants []VariantStats
-	sizes    [][]BatchStats // by variant, then size
+	sizes    [][]BatchStats // by VariantID, then by size
 	running  map[serving.BatchID]runningBatch
 }
 
@@ -84,7 +85,7 @@ func (s *stats) outcome(o *report.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.Variant < 0 || int(o.Variant) >= len(s.variants) {
-		return // never ran: no variant to blame
+		return // it never ran on a variant
 	}
 	v := &s.variants[o.Variant]
 	if o.Outcome != serving.Served {
@@ -100,7 +101,7 @@ func (s *stats) outcome(o *report.Outcome) {
 	v.LastMS = time.Now().UnixMilli()
 }
 
-// Statistics returns the counters of the variants of an app's stages.
+// Statistics returns the counters of all variants of an app, by rising id.
 func (t *Telemetry) Statistics(app serving.AppID) []VariantStats {
 	s := t.stats
 	s.mu.Lock()

@@ -1,6 +1,5 @@
-// Package telemetry turns decisions into what people and machines watch: Prometheus metrics, a log of the latest
-// decisions with their reasons, and explanations of single queries. It sees every step of an engine and changes
-// nothing.
+// Package telemetry makes metrics, a log of the latest decisions with their reasons, and explanations of single
+// queries. It observes every step of an engine and changes nothing.
 package telemetry
 
 import (
@@ -16,32 +15,33 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Options shape a Telemetry. Zero fields take the defaults.
+// Options configure a Telemetry. Zero fields mean the defaults.
 type Options struct {
-	// Decisions is how many of the latest decisions are kept; default 4096.
+	// Decisions is the number of latest decisions that are kept; default 4096.
 	Decisions int
-	// Queries is how many of the latest queries can be explained; default 16384.
+	// Queries is the number of latest queries that can be explained; default 16384.
 	Queries int
-	// LatencyBuckets are the upper bounds of latency histograms in seconds, ascending; default 0.5 ms to 10 s.
+	// LatencyBuckets are the upper bounds of latency histograms in seconds, rising; default 0.5 ms to 10 s.
 	LatencyBuckets []float64
-	// Departed is told, by the engine's owner, when what policies promise and what happens come to differ, and when no
-	// longer; nil for nobody.
-	Departed func(Departure)
+	// PromiseChanged is called when observations come to contradict the promises of policies, and when they no longer
+	// do. The owner of the engine calls it, within Observe or Outcome. It may be nil.
+	PromiseChanged func(PromiseChange)
 }
 
-// Telemetry watches one engine. Observe and Outcome are called by the engine's owner; everything else by any goroutine.
+// Telemetry observes one engine. Only the owner of the engine may call Observe and Outcome. Any goroutine may call the
+// other methods.
 type Telemetry struct {
-	world    atomic.Pointer[serving.Spec]
+	spec     atomic.Pointer[serving.Spec]
 	registry *prometheus.Registry
 	metrics  *metrics
 	stats    *stats
 	log      *log
-	memory   *memory
+	recent   *recentQueries
 	promises *promises
 	content  *complexity
 }
 
-// New returns a Telemetry with a registry of its own.
+// New returns a Telemetry with a Prometheus registry of its own. It keeps spec.
 func New(spec *serving.Spec, o Options) *Telemetry {
 	if o.Decisions <= 0 {
 		o.Decisions = 4096
@@ -54,16 +54,16 @@ func New(spec *serving.Spec, o Options) *Telemetry {
 	}
 	t := &Telemetry{
 		registry: prometheus.NewRegistry(), stats: newStats(spec), log: newLog(o.Decisions),
-		memory: newMemory(spec, o.Queries),
+		recent: newRecentQueries(spec, o.Queries),
 	}
 	t.metrics = newMetrics(t.registry, spec, o.LatencyBuckets)
-	t.promises = newPromises(t.registry, spec, o.Departed)
+	t.promises = newPromises(t.registry, spec, o.PromiseChanged)
 	t.content = newComplexity(t.registry, spec)
-	t.world.Store(spec)
+	t.spec.Store(spec)
 	return t
 }
 
-// Observe takes a step. The slices are not kept.
+// Observe takes a step of the engine. It does not keep the slices.
 func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.Decision) {
 	for k := range in {
 		if in[k].Kind == engine.SpecGrown {
@@ -73,20 +73,20 @@ func (t *Telemetry) Observe(now serving.Time, in []engine.Input, out []engine.De
 	t.metrics.observe(in, out)
 	t.stats.observe(in, out)
 	t.log.observe(now, out)
-	t.memory.observe(now, in, out)
+	t.recent.observe(now, in, out)
 	t.promises.observe(now, in, out)
 	t.content.observe(now, in, out)
 }
 
-// grow takes up what a larger world adds.
+// grow adds the apps and variants of a grown spec.
 func (t *Telemetry) grow(spec *serving.Spec) {
 	t.metrics.grow(spec)
 	t.stats.grow(spec)
-	t.memory.grow(spec)
+	t.recent.grow(spec)
 	t.promises.grow(spec)
 	t.content.grow(spec)
-	t.promises.request++ // the engine drops a plan that is on its way
-	t.world.Store(spec)
+	t.promises.request++ // the engine ignores a plan that is under way
+	t.spec.Store(spec)
 }
 
 // Outcome takes the end of a query.
@@ -96,7 +96,7 @@ func (t *Telemetry) Outcome(o report.Outcome) {
 	t.promises.outcome(&o)
 }
 
-// Metrics serves Prometheus's formats.
+// Metrics returns a handler for the formats of Prometheus.
 func (t *Telemetry) Metrics() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
 		Registry: t.registry, MaxRequestsInFlight: 8, Timeout: 10 * time.Second, EnableOpenMetrics: true,

@@ -25,7 +25,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// value reads a counter or a gauge.
+// value returns the value of a counter or gauge.
 func value(m prometheus.Metric) float64 {
 	var d dto.Metric
 	if err := m.Write(&d); err != nil {
@@ -34,7 +34,7 @@ func value(m prometheus.Metric) float64 {
 	return d.GetCounter().GetValue() + d.GetGauge().GetValue()
 }
 
-// watched runs an overloaded simulation with a telemetry, a recorder and a journal beside it.
+// watched runs an overloaded simulation with a telemetry, a recorder and a journal.
 func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	t.Helper()
 	c := simtest.Uniform(2, 4*time.Millisecond, time.Millisecond, 30*time.Millisecond, 8)
@@ -47,7 +47,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exponential, workload.Stream(1, "service"))
+	tr, err := truth.NewTable(c.Spec, c.Measurements, truth.Exponential, workload.Rand(1, "service"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func watched(t *testing.T) (*Telemetry, *report.Report, []byte) {
 	return told, rec.Report(report.Meta{}), out.Bytes()
 }
 
-// Metrics, statistics and report count the same run: they must agree to the last query.
+// Metrics, statistics and report count the same run, so they agree in every query.
 func TestMetricsAgreeWithTheReport(t *testing.T) {
 	told, r, _ := watched(t)
 	o := r.Overall
@@ -143,7 +143,7 @@ func TestMetricsAgreeWithTheReport(t *testing.T) {
 	}
 }
 
-// A query that was in a batch that failed is explained with both its runs; from the memory and from the journal alike.
+// A query whose batch failed is explained with both of its runs, from memory and from the journal.
 func TestExplain(t *testing.T) {
 	told, _, j := watched(t)
 	var again *Explanation
@@ -207,7 +207,7 @@ func TestDecisions(t *testing.T) {
 	if text := get("?limit=5", "application/json"); strings.Count(text, `"reason":`) != 5 {
 		t.Errorf("5 lines of JSON:\n%s", text)
 	}
-	// A follower sees what is decided from then on.
+	// A follower receives later decisions.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "GET", s.URL+"?limit=0&follow=1", nil)
@@ -229,7 +229,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// What watching costs for a query, at the usual size of batches.
+// BenchmarkObserve measures the cost of observing a query, at the usual size of batches.
 func BenchmarkObserve(b *testing.B) {
 	c := simtest.Uniform(1, time.Millisecond, time.Millisecond, time.Second, 32)
 	told := New(c.Spec, Options{})

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The workload shown in the documentation is one that a run would accept, and has no field that is not read.
+// The workload in the documentation is valid and has no unknown field.
 func TestDocumentedWorkload(t *testing.T) {
 	page, err := os.ReadFile("../../docs/workload.md")
 	if err != nil {
@@ -33,7 +33,7 @@ func TestDocumentedWorkload(t *testing.T) {
 	}
 }
 
-// So are the items shown below it.
+// The items below it are valid, too.
 func TestDocumentedItems(t *testing.T) {
 	page, err := os.ReadFile("../../docs/workload.md")
 	if err != nil {

@@ -6,32 +6,33 @@ import (
 	"math/rand/v2"
 )
 
-// Gaps draws the gaps of a renewal process of rate one: non-negative numbers with mean 1.
+// Gaps draws the gaps of a renewal process of rate one: independent non-negative numbers with mean 1. All of their
+// randomness comes from r.
 type Gaps interface {
 	Gap(r *rand.Rand) float64
 }
 
-// Poisson draws exponential gaps: variance 1.
+// Poisson draws exponential gaps, whose variance is 1.
 type Poisson struct{}
 
 // Gap implements Gaps.
 func (Poisson) Gap(r *rand.Rand) float64 { return r.ExpFloat64() }
 
-// Uniform draws equal gaps: variance 0.
+// Uniform draws equal gaps, whose variance is 0.
 type Uniform struct{}
 
 // Gap implements Gaps.
 func (Uniform) Gap(*rand.Rand) float64 { return 1 }
 
-// Gamma draws gamma-distributed gaps: variance 1/shape. Shape 1 is Poisson; 0.05 is the very bursty load of Proteus
-// §6.4; large shapes come close to Uniform.
+// Gamma draws gamma-distributed gaps, whose variance is 1/shape. Shape 1 is Poisson. Shape 0.05 is the very bursty load
+// of Proteus §6.4. Large shapes approach Uniform.
 type Gamma struct {
 	shape  float64
 	d, c   float64
 	boosts bool
 }
 
-// NewGamma returns gamma gaps of the given shape, in [0.001, 1e6].
+// NewGamma returns gamma gaps. It returns an error for a shape outside [0.001, 1e6].
 func NewGamma(shape float64) (*Gamma, error) {
 	if !(shape >= 1e-3 && shape <= 1e6) {
 		return nil, fmt.Errorf("shape is %v, want a number in [0.001, 1e6]", shape)
@@ -46,8 +47,8 @@ func NewGamma(shape float64) (*Gamma, error) {
 	return g, nil
 }
 
-// Gap implements Gaps by the squeeze method of Marsaglia and Tsang (2000), which needs a shape of at least 1; smaller
-// ones use gamma(k) = gamma(k+1) * U^(1/k).
+// Gap implements Gaps by the squeeze method of Marsaglia and Tsang (2000), which needs a shape of at least 1. For
+// smaller shapes it uses gamma(k) = gamma(k+1) * U^(1/k).
 func (g *Gamma) Gap(r *rand.Rand) float64 {
 	var v float64
 	for {

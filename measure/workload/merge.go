@@ -10,8 +10,8 @@ type head struct {
 
 type merged []head
 
-// Merge interleaves sources by time. Arrivals at the same instant come in order of app, then in the order in which the
-// sources were given, so that a merge is the same on every run.
+// Merge returns a source with the arrivals of all sources in order of time. Arrivals at the same instant are in the
+// order of their apps, then in that of the sources. The sources must not be used elsewhere.
 func Merge(sources ...Source) Source {
 	if len(sources) == 1 {
 		return sources[0]

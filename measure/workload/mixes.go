@@ -20,7 +20,7 @@ func (u UniformSize) Mix() serving.Mix {
 	for i := range weights {
 		weights[i] = 1
 	}
-	return weighed(u.Min, weights)
+	return mixOfWeights(u.Min, weights)
 }
 
 // Mix implements Sizes.
@@ -32,17 +32,17 @@ func (l *Lognormal) Mix() serving.Mix {
 		weights = append(weights, above-next)
 		above = next
 	}
-	return weighed(1, append(weights, above))
+	return mixOfWeights(1, append(weights, above))
 }
 
 // Mix implements Sizes.
 func (h *Histogram) Mix() serving.Mix { return h.mix }
 
-// negligible is a probability below which nothing is drawn.
+// negligible is a probability below which a size counts as impossible.
 const negligible = 1e-15
 
-// weighed is the mix of the sizes from first on with the given weights.
-func weighed(first int32, weights []float64) (m serving.Mix) {
+// mixOfWeights returns the mix of the sizes first, first+1 and so on with the given weights.
+func mixOfWeights(first int32, weights []float64) (m serving.Mix) {
 	total := 0.0
 	for _, w := range weights {
 		total += w
@@ -55,7 +55,7 @@ func weighed(first int32, weights []float64) (m serving.Mix) {
 	return m
 }
 
-// FromMix draws the sizes of a mix.
+// FromMix returns sizes drawn from a mix. The empty mix means one item. It returns NewHistogram's errors.
 func FromMix(m serving.Mix) (*Histogram, error) {
 	if len(m.Sizes) == 0 {
 		return NewHistogram([]int32{1}, []float64{1})
@@ -63,44 +63,46 @@ func FromMix(m serving.Mix) (*Histogram, error) {
 	return NewHistogram(m.Sizes, m.Shares)
 }
 
-// Blend is the mix of queries that come from several mixes in proportion to weights.
-func Blend(parts []serving.Mix, weights []float64) (serving.Mix, error) {
-	if len(parts) == 0 || len(parts) != len(weights) {
-		return serving.Mix{}, fmt.Errorf("%d parts with %d weights, want equally many, at least 1", len(parts),
+// Blend returns the mix of queries that come from several mixes in proportion to weights. Weights must be finite, not
+// negative and not all 0.
+func Blend(mixes []serving.Mix, weights []float64) (serving.Mix, error) {
+	if len(mixes) == 0 || len(mixes) != len(weights) {
+		return serving.Mix{}, fmt.Errorf("%d parts with %d weights, want equally many, at least 1", len(mixes),
 			len(weights))
 	}
 	by := make(map[int32]float64)
 	total := 0.0
-	for i := range parts {
+	for i := range mixes {
 		if !(weights[i] >= 0) || math.IsInf(weights[i], 0) {
 			return serving.Mix{}, fmt.Errorf("[%d]: weight is %v, want a finite number >= 0", i, weights[i])
 		}
 		total += weights[i]
-		for c := range parts[i].Classes() {
-			items, share := parts[i].Class(c)
+		for c := range mixes[i].Classes() {
+			items, share := mixes[i].Class(c)
 			by[int32(items)] += weights[i] * share
 		}
 	}
 	if !(total > 0) || math.IsInf(total, 0) {
 		return serving.Mix{}, fmt.Errorf("weights add up to %v, want a finite number above 0", total)
 	}
-	return gathered(by, total), nil
+	return mixBySize(by, total), nil
 }
 
-// RoundUp is a mix whose sizes are rounded up to multiples of to, as where only those were profiled.
+// RoundUp returns m with sizes rounded up to multiples of to, which must be at least 1. It is for profiles that have
+// only these sizes.
 func RoundUp(m serving.Mix, to int32) serving.Mix {
 	by := make(map[int32]float64)
 	for c := range m.Classes() {
 		items, share := m.Class(c)
 		by[(int32(items)+to-1)/to*to] += share
 	}
-	out := gathered(by, 1)
+	out := mixBySize(by, 1)
 	out.Count = m.Count
 	return out
 }
 
-// gathered is the mix of weights by size.
-func gathered(by map[int32]float64, total float64) (m serving.Mix) {
+// mixBySize returns the mix of weights by size, which add up to total.
+func mixBySize(by map[int32]float64, total float64) (m serving.Mix) {
 	for size, w := range by {
 		if w > 0 {
 			m.Sizes = append(m.Sizes, size)
@@ -113,8 +115,8 @@ func gathered(by map[int32]float64, total float64) (m serving.Mix) {
 	return m
 }
 
-// NewGaussian draws N(mean, deviation) rounded to the nearest whole number, again and again until it lies within
-// [least, most].
+// NewGaussian returns sizes drawn as N(mean, deviation), rounded to the nearest whole number and drawn again until they
+// lie in [least, most]. Errors name the parameter that is out of range.
 func NewGaussian(mean, deviation float64, least, most int32) (*Histogram, error) {
 	if math.IsNaN(mean) || math.Abs(mean) > MaxItems {
 		return nil, fmt.Errorf("mean: is %v, want a number in [-%d, %d]", mean, MaxItems, MaxItems)
@@ -129,7 +131,7 @@ func NewGaussian(mean, deviation float64, least, most int32) (*Histogram, error)
 	sum := 0.0
 	for i := range weights {
 		x := float64(least) + float64(i) - mean
-		// P(a < N < b) from the tail that does not cancel.
+		// P(a < N < b), computed from the tail in which nothing cancels.
 		a, b := x-0.5, x+0.5
 		if x < 0 {
 			a, b = -b, -a
@@ -140,5 +142,5 @@ func NewGaussian(mean, deviation float64, least, most int32) (*Histogram, error)
 	if sum < 1e-9 {
 		return nil, errors.New("min and max: practically nothing that is drawn lies between them")
 	}
-	return FromMix(weighed(least, weights))
+	return FromMix(mixOfWeights(least, weights))
 }

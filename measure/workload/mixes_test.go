@@ -31,7 +31,7 @@ func mixtureSpec(t *testing.T) (s ItemsSpec) {
 	return s
 }
 
-// What is drawn follows the mix that a distribution says it has.
+// Drawn sizes follow the mix that the distribution returns.
 func TestMixIsWhatIsDrawn(t *testing.T) {
 	log, err := NewLognormal(2, 0.8, 30)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestMixIsWhatIsDrawn(t *testing.T) {
 			t.Errorf("%s: mean of the mix %v, of the distribution %v", name, got, s.Mean())
 		}
 		const n = 200_000
-		r := Stream(2, name)
+		r := Rand(2, name)
 		count := map[int32]float64{}
 		for range n {
 			count[s.Draw(r)]++
@@ -96,7 +96,8 @@ func TestMixIsWhatIsDrawn(t *testing.T) {
 	}
 }
 
-// A normal distribution cut on both sides has a mean in closed form; whole numbers move it by less than their rounding.
+// A normal distribution truncated on both sides has a mean in closed form. Rounding to whole numbers moves it by less
+// than 1/2.
 func TestGaussianMean(t *testing.T) {
 	for _, c := range []struct {
 		mean, deviation, least, most float64

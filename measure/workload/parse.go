@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// ParseRates reads a rate function from a command line: "200" is a constant rate, "0:50,10:200,20:50" goes from 50
-// queries per second at the start to 200 at 10 s and back to 50 at 20 s.
+// ParseRates parses the rate function of a command line: "200" is a constant rate in queries/s; "0:50,10:200,20:50"
+// begins with 50, has 200 from 10 s on and 50 again from 20 s on. Errors name the segment.
 func ParseRates(text string) ([]Segment, error) {
 	if !strings.Contains(text, ":") {
 		rate, err := parseNumber(text, MaxRate)
@@ -50,8 +50,8 @@ func ParseRates(text string) ([]Segment, error) {
 	return out, nil
 }
 
-// ParseRange reads START[:END[:STEP]], the form of perf_analyzer's --request-rate-range, and returns the rates to try
-// one after another: START, START+STEP, ... up to END. Without END there is one; without STEP it is 1.
+// ParseRange parses START[:END[:STEP]], the form of perf_analyzer's --request-rate-range. It returns the rates START,
+// START+STEP and so on up to END, in queries/s. Without END there is one; STEP is 1 by default.
 func ParseRange(text string) ([]float64, error) {
 	const most = 10_000
 	parts := strings.Split(text, ":")
@@ -100,11 +100,11 @@ func parseNumber(text string, limit float64) (float64, error) {
 	return f, nil
 }
 
-// MaxTraceLines bounds a trace file.
+// MaxTraceLines is the most arrivals of a trace file.
 const MaxTraceLines = 50_000_000
 
-// ParseTrace reads arrival times in milliseconds, one to a line, in order. Empty lines and lines that start with # are
-// skipped. Errors name the line.
+// ParseTrace parses arrival times in milliseconds, one to a line, in rising order. Empty lines and lines that begin
+// with # are skipped. Errors name the line.
 func ParseTrace(r io.Reader) ([]serving.Time, error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 4096), 4096)

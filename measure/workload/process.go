@@ -6,19 +6,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Process is a renewal process of rate one mapped onto a rate function. It yields times; App turns them into arrivals.
+// Process is a renewal process of rate one mapped onto a rate function. It implements Times.
 type Process struct {
 	rate  *Rate
 	gaps  Gaps
 	r     *rand.Rand
-	n     float64 // operational time: queries expected so far
+	n     float64 // operational time: expected queries so far
 	piece int
 	last  serving.Time
 	done  bool
 }
 
-// NewProcess returns the arrival times of gaps stretched to rate, with random numbers from r. Uniform gaps start half a
-// gap in, so that a whole number of seconds at a whole rate holds exactly rate x seconds arrivals.
+// NewProcess returns the arrival times of gaps stretched to rate, with random numbers from r. It keeps all three.
+// Uniform gaps begin half a gap after the start, so that n seconds at a rate of k hold exactly n x k arrivals.
 func NewProcess(rate *Rate, gaps Gaps, r *rand.Rand) *Process {
 	p := &Process{rate: rate, gaps: gaps, r: r}
 	if _, even := gaps.(Uniform); even {
@@ -27,8 +27,7 @@ func NewProcess(rate *Rate, gaps Gaps, r *rand.Rand) *Process {
 	return p
 }
 
-// NextTime returns the next arrival time. It returns false when the rate has fallen to zero for good, or a year has
-// passed.
+// NextTime returns the next arrival time. It returns false when no further arrival is expected within a year.
 func (p *Process) NextTime() (serving.Time, bool) {
 	if p.done {
 		return 0, false
@@ -40,22 +39,22 @@ func (p *Process) NextTime() (serving.Time, bool) {
 		p.done = true
 		return 0, false
 	}
-	p.last = max(p.last, serving.Time(s*1e9)) // rounding must not turn time back
+	p.last = max(p.last, serving.Time(s*1e9)) // rounding must not make time go back
 	return p.last, true
 }
 
-// Times yields arrival times in order: a Process or a Trace.
+// Times yields arrival times in non-decreasing order, and false after the last one.
 type Times interface {
 	NextTime() (serving.Time, bool)
 }
 
-// Trace yields recorded times.
+// Trace is Times that were recorded.
 type Trace struct {
 	times []serving.Time
 	next  int
 }
 
-// NewTrace yields times, which must be sorted.
+// NewTrace returns Times over times, which must be sorted and must not change while they are read.
 func NewTrace(times []serving.Time) *Trace { return &Trace{times: times} }
 
 // NextTime implements Times.
@@ -68,16 +67,16 @@ func (t *Trace) NextTime() (serving.Time, bool) {
 	return at, true
 }
 
-// App gives every time of an arrival process the rest of what makes a query.
+// App is a source of the queries of one app: it adds to every time the other properties of a query.
 type App struct {
 	Times Times
-	// Template is copied into every arrival.
+	// Template has these properties. Its time, and its items and sample where they are drawn, are replaced.
 	Template Arrival
-	// Sizes draws Items with random numbers from SizeRand; nil leaves the template's.
+	// Sizes draws Items with random numbers from SizeRand. Nil leaves the template's.
 	Sizes    Sizes
 	SizeRand *rand.Rand
-	// Samples is the number of labelled inputs to draw from, with random numbers from SampleRand; 0 leaves Sample at
-	// -1. A query of several items takes that many consecutive inputs, so Sample is at most Samples - Items.
+	// Samples is the number of labelled inputs. Sample is drawn from them with random numbers from SampleRand, so that
+	// a query of several items finds that many consecutive inputs. 0 makes Sample -1.
 	Samples    int32
 	SampleRand *rand.Rand
 }

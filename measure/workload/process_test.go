@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The sample mean of n gaps of variance v is normal with variance v/n; the sample variance has variance (kurt+2)/n *
-// v^2 where kurt is the excess kurtosis (6 for exponential gaps, 6/k for gamma of shape k).
+// The sample mean of n gaps of variance v is normal with variance v/n. Their sample variance has the variance
+// (kurt+2)/n * v^2, where kurt is the excess kurtosis (6 for exponential gaps, 6/k for gamma of shape k).
 func TestGapMeanAndVariance(t *testing.T) {
 	gamma := func(k float64) Gaps {
 		g, err := NewGamma(k)
@@ -30,7 +30,7 @@ func TestGapMeanAndVariance(t *testing.T) {
 		{"gamma 1", gamma(1), 1, 6, 200_000},
 		{"gamma 4", gamma(4), 0.25, 1.5, 200_000},
 	} {
-		r := Stream(7, c.name)
+		r := Rand(7, c.name)
 		sum, squares := 0.0, 0.0
 		for range c.n {
 			x := c.gaps.Gap(r)
@@ -57,7 +57,7 @@ func TestGammaShapeBounds(t *testing.T) {
 	}
 }
 
-// With equal gaps the i-th arrival lies exactly where the cumulative rate is i + 1/2.
+// With equal gaps, arrival i lies exactly where the cumulative rate is i + 1/2.
 func TestTimeRescalingIsExact(t *testing.T) {
 	points := []Point{{0, 100}, {2, 0}, {3, 400}, {5, 50}}
 	for _, linear := range []bool{false, true} {
@@ -65,13 +65,13 @@ func TestTimeRescalingIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := NewProcess(rate, Uniform{}, Stream(1, "x"))
+		p := NewProcess(rate, Uniform{}, Rand(1, "x"))
 		for i := range 2000 {
 			at, ok := p.NextTime()
 			if !ok {
 				t.Fatalf("linear %v: ended after %d arrivals", linear, i)
 			}
-			// One nanosecond of rounding moves the integral by at most rate * 1e-9.
+			// Rounding to a nanosecond moves the integral by at most rate x 1e-9.
 			if got, want := rate.Expected(at), float64(i)+0.5; math.Abs(got-want) > 2e-6 {
 				t.Fatalf("linear %v: arrival %d at %v: %v expected before it, want %v", linear, i, at, got, want)
 			}
@@ -96,7 +96,7 @@ func TestPoissonCountsFollowTheRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewProcess(rate, Poisson{}, Stream(3, "counts"))
+	p := NewProcess(rate, Poisson{}, Rand(3, "counts"))
 	counts := make([]float64, 30)
 	for {
 		at, ok := p.NextTime()
@@ -110,7 +110,7 @@ func TestPoissonCountsFollowTheRate(t *testing.T) {
 		want := rate.Expected(serving.Time(i+1)*1e9) - rate.Expected(serving.Time(i)*1e9)
 		chi += (n - want) * (n - want) / want
 	}
-	// Chi-square with 30 degrees of freedom: 99.9 % of it lies below 59.7, 0.1 % below 11.6.
+	// Chi-square with 30 degrees of freedom is below 59.7 and above 11.6 with 99.9 % each.
 	if chi > 59.7 || chi < 11.6 {
 		t.Errorf("chi-square of 30 counts is %.1f, want within [11.6, 59.7]", chi)
 	}
@@ -166,7 +166,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		p := NewProcess(rate, g, Stream(seed, "order"))
+		p := NewProcess(rate, g, Rand(seed, "order"))
 		last := serving.Time(-1)
 		for range 2000 {
 			at, ok := p.NextTime()
@@ -197,14 +197,14 @@ func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		s    Sizes
-		sd   float64 // an upper bound of the standard deviation
+		sd   float64 // upper bound of the standard deviation
 	}{
 		{"constant", ConstantSize(3), 0},
 		{"uniform", UniformSize{2, 9}, 2.3},
 		{"lognormal", log, 12},
 		{"histogram", hist, 24},
 	} {
-		r := Stream(11, c.name)
+		r := Rand(11, c.name)
 		const n = 300_000
 		sum := 0.0
 		for range n {

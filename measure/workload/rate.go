@@ -7,21 +7,22 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Point is a corner of a rate function: from At seconds on, queries come at Rate per second.
+// Point is a corner of a rate function.
 type Point struct {
-	At   float64 // seconds since the run began
-	Rate float64 // queries per second
+	At   float64 // seconds since the start of the run
+	Rate float64 // queries per second from At on
 }
 
-// Rate is a rate that changes over time, with its integral and the inverse of that integral in closed form.
+// Rate is a rate of queries over time. Its integral and the inverse of that have closed forms. It is read-only once
+// made.
 type Rate struct {
-	at     []float64 // start of each piece; at[0] is 0
-	rate   []float64 // at the start of the piece
+	at     []float64 // start of each piece in seconds; at[0] is 0
+	rate   []float64 // queries/s at the start of the piece
 	slope  []float64 // queries/s per second
 	before []float64 // expected queries before the piece
 }
 
-// Bounds on rate functions: they keep the integral exact to a nanosecond.
+// Limits of rate functions. They keep the integral exact to a nanosecond.
 const (
 	MaxRate     = 1e9               // queries per second
 	MaxSeconds  = 366 * 24 * 3600.0 // length of a workload
@@ -29,9 +30,9 @@ const (
 	maxTime     = MaxSeconds * 1e9  // ns
 )
 
-// NewRate builds a rate function from its corners: the first at 0, times increasing. With linear, the rate runs
-// straight from corner to corner; without, it keeps a corner's value until the next. After the last corner it stays
-// constant.
+// NewRate returns the rate function with the given corners. The first must be at 0, and times must increase. With
+// linear the rate is a straight line between corners, otherwise it is constant. After the last corner it is constant.
+// Errors name the corner by index.
 func NewRate(points []Point, linear bool) (*Rate, error) {
 	if len(points) == 0 || len(points) > MaxSegments {
 		return nil, fmt.Errorf("%d corners, want between 1 and %d", len(points), MaxSegments)
@@ -67,7 +68,7 @@ func NewRate(points []Point, linear bool) (*Rate, error) {
 	return r, nil
 }
 
-// Constant is a rate that never changes. It panics on a rate outside [0, MaxRate], which NewRate would refuse.
+// Constant returns a rate that never changes. It panics for a rate outside [0, MaxRate].
 func Constant(rate float64) *Rate {
 	r, err := NewRate([]Point{{Rate: rate}}, false)
 	if err != nil {
@@ -91,7 +92,7 @@ func (r *Rate) Expected(t serving.Time) float64 {
 	return r.before[i] + x*(r.rate[i]+r.slope[i]*x/2)
 }
 
-// Max returns the highest rate of the function.
+// Max returns the highest rate at a corner, in queries per second.
 func (r *Rate) Max() float64 {
 	m := 0.0
 	for _, x := range r.rate {
@@ -100,7 +101,7 @@ func (r *Rate) Max() float64 {
 	return m
 }
 
-// piece returns the last index whose start is at most x.
+// piece returns the last index of starts whose value is at most x.
 func (r *Rate) piece(starts []float64, x float64) int {
 	lo, hi := 0, len(starts)
 	for hi-lo > 1 {
@@ -113,8 +114,8 @@ func (r *Rate) piece(starts []float64, x float64) int {
 	return lo
 }
 
-// inverse returns the seconds at which n queries are expected, searching from piece i on, and the piece it lies in. It
-// returns +Inf when the rate never brings that many.
+// inverse returns the time, in seconds, before which n queries are expected, and the piece that it lies in. The search
+// begins at piece i. It returns +Inf when fewer than n queries are expected in all.
 func (r *Rate) inverse(n float64, i int) (float64, int) {
 	for i+1 < len(r.at) && r.before[i+1] <= n {
 		i++
@@ -123,9 +124,9 @@ func (r *Rate) inverse(n float64, i int) (float64, int) {
 	if d <= 0 {
 		return r.at[i], i
 	}
-	// The root of slope/2 x^2 + rate x - d = 0 in the form that cancels nothing, also for a slope of 0.
+	// The root of slope/2 x^2 + rate x - d = 0, in the form without cancellation, which also holds for a slope of 0.
 	root := r.rate[i]*r.rate[i] + 2*r.slope[i]*d
-	if root < 0 { // rounding at the very end of a falling piece
+	if root < 0 { // rounding at the end of a falling piece
 		root = 0
 	}
 	den := r.rate[i] + math.Sqrt(root)

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// RecordFormat is the first line's "format" of a recorded run, the name and version of the layout.
+// RecordFormat is the field "format" in the first line of a recorded run: name and version of the layout.
 const RecordFormat = "sluice-run/1"
 
 // RecordHeader is the first line of a recorded run.
@@ -24,18 +24,17 @@ type RecordHeader struct {
 	DurationNS int64  `json:"duration_ns,omitempty"` // span in which queries were offered
 }
 
-// Record is one query of a recorded run: a line of JSON. What the client asked for comes first, what became of it
-// after.
+// Record is one query of a recorded run, a line of JSON. First come the fields that the client chose, then the result.
 type Record struct {
-	AtNS        int64   `json:"at_ns"` // scheduled instant since the run began
+	AtNS        int64   `json:"at_ns"` // scheduled instant since the start of the run
 	App         string  `json:"app"`
 	Items       int32   `json:"items,omitempty"` // 0 means 1
 	Priority    int32   `json:"priority,omitempty"`
-	TimeoutNS   int64   `json:"timeout_ns,omitempty"` // 0: the app's SLO
+	TimeoutNS   int64   `json:"timeout_ns,omitempty"` // 0 means the app's SLO
 	MinAccuracy float64 `json:"min_accuracy,omitempty"`
-	Pinned      string  `json:"pinned,omitempty"` // variant that the client asked for
-	Stream      uint64  `json:"stream,omitempty"` // that the query is of; 0 is none
-	Sample      *int32  `json:"sample,omitempty"` // first labelled input; absent when there was none
+	Pinned      string  `json:"pinned,omitempty"` // name of the variant that the client asked for
+	Stream      uint64  `json:"stream,omitempty"` // number of its stream; 0 for none
+	Sample      *int32  `json:"sample,omitempty"` // first labelled input; absent when there is none
 
 	// served, dropped, refused, failed or cancelled; empty when not recorded
 	Outcome   string  `json:"outcome,omitempty"`
@@ -43,19 +42,19 @@ type Record struct {
 	LagNS     int64   `json:"lag_ns,omitempty"` // from the scheduled instant to the sending
 	QueueNS   int64   `json:"queue_ns,omitempty"`
 	Batch     int32   `json:"batch,omitempty"`   // items of the batch that answered it
-	Variant   string  `json:"variant,omitempty"` // that answered
+	Variant   string  `json:"variant,omitempty"` // name of the variant that answered
 	Accuracy  float64 `json:"accuracy,omitempty"`
 	Right     *bool   `json:"right,omitempty"` // absent when the right answer is not known
 	Error     string  `json:"error,omitempty"`
-	// Stages is how many items reached each stage of the app, by its name; absent when the server was not asked or did
-	// not answer.
+	// Stages has the items that reached each stage of the app, by name. It is absent when the server did not report
+	// them.
 	Stages map[string]int32 `json:"stages,omitempty"`
 }
 
-// Bounds of a recorded run.
+// limits of a recorded run
 const (
 	maxRecordLine = 64 << 10
-	// MaxRecords bounds the queries of a recorded run.
+	// MaxRecords is the most queries of a recorded run.
 	MaxRecords = 50_000_000
 )
 
@@ -65,7 +64,7 @@ type RecordWriter struct {
 	enc *json.Encoder
 }
 
-// NewRecordWriter writes the header. The caller ends with Flush.
+// NewRecordWriter writes the header to w. The caller must call Flush at the end.
 func NewRecordWriter(w io.Writer, h RecordHeader) (*RecordWriter, error) {
 	h.Format = RecordFormat
 	b := bufio.NewWriterSize(w, 64<<10)
@@ -76,7 +75,7 @@ func NewRecordWriter(w io.Writer, h RecordHeader) (*RecordWriter, error) {
 	return rw, nil
 }
 
-// Write appends one query. Long error texts are cut.
+// Write appends one query. Error texts are cut to 512 bytes. r is not changed.
 func (w *RecordWriter) Write(r *Record) error {
 	const most = 512
 	if len(r.Error) > most {
@@ -87,7 +86,7 @@ func (w *RecordWriter) Write(r *Record) error {
 	return w.enc.Encode(r)
 }
 
-// Flush writes out what is buffered.
+// Flush writes buffered lines to the underlying writer.
 func (w *RecordWriter) Flush() error { return w.w.Flush() }
 
 // RecordReader reads a recorded run line by line.
@@ -97,7 +96,7 @@ type RecordReader struct {
 	header RecordHeader
 }
 
-// NewRecordReader reads the header. It fails on another format or version.
+// NewRecordReader reads the header from r. It returns an error for another format or version.
 func NewRecordReader(r io.Reader) (*RecordReader, error) {
 	rr := &RecordReader{s: bufio.NewScanner(r)}
 	rr.s.Buffer(make([]byte, 4096), maxRecordLine)
@@ -124,8 +123,8 @@ func NewRecordReader(r io.Reader) (*RecordReader, error) {
 // Header returns the header.
 func (r *RecordReader) Header() RecordHeader { return r.header }
 
-// Next returns the next query, or io.EOF after the last. Errors name the line; every number returned is within the
-// bounds of what a workload accepts.
+// Next returns the next query, or io.EOF after the last. All numbers of a returned query are within the limits of a
+// workload. Errors name the line.
 func (r *RecordReader) Next() (*Record, error) {
 	for r.s.Scan() {
 		r.line++
@@ -177,8 +176,8 @@ func (r *Record) check() error {
 	return nil
 }
 
-// ReadArrivals reads the arrivals of a recorded run for a replay, sorted by time. Resolve turns an app's name into its
-// id; pinned turns the name of a pinned variant into its id and may be nil when pins are to be ignored.
+// ReadArrivals reads the arrivals of a recorded run for a replay, sorted by time and then by app. resolve returns the
+// id of an app by name. pinned returns the id of a pinned variant by name; nil ignores pins. Errors name the line.
 func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error),
 	pinned func(app serving.AppID, variant string) (serving.VariantID, error)) ([]Arrival, RecordHeader, error) {
 	rr, err := NewRecordReader(r)

@@ -12,36 +12,36 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// A session is the streams of all clients of an app (Scrooge §3.1): each client joins and leaves at any time, and sends
-// its queries, the frames of a video, say, at a fixed rate of its own while it is there.
+// A session is the streams of all clients of an app (Scrooge §3.1). Clients join and leave at any time. While it is
+// present, a client sends queries, such as the frames of a video, at a constant rate.
 
-// SessionsSpec describes an app's session.
+// SessionsSpec describes the session of an app.
 type SessionsSpec struct {
-	// Clients is how many join in all. Each joins and leaves at the earlier and the later of two instants that are
-	// drawn evenly from the whole time, again until it stays for StayS seconds at least.
+	// Clients is the number of clients that join and leave. Their two instants are drawn uniformly from the whole time,
+	// again and again until they are at least StayS seconds apart.
 	Clients int     `json:"clients,omitempty" yaml:"clients,omitempty"`
 	StayS   float64 `json:"stay_s,omitempty" yaml:"stay_s,omitempty"`
-	// Always is how many clients more are there all the time.
+	// Always is the number of further clients that are present all the time.
 	Always int `json:"always,omitempty" yaml:"always,omitempty"`
-	// RateMin and RateMax are between what the rate of a client is drawn, evenly, in queries/s.
+	// RateMin and RateMax bound the rate of a client, which is drawn uniformly, in queries/s.
 	RateMin float64 `json:"rate_min,omitempty" yaml:"rate_min,omitempty"`
 	RateMax float64 `json:"rate_max,omitempty" yaml:"rate_max,omitempty"`
 }
 
-// Stay is the time for which a client takes part in an app's session.
-type Stay struct {
+// Client is a client of an app's session. It sends the queries of one stream from From until Until.
+type Client struct {
 	App         serving.AppID
-	Stream      uint64  // of its queries; no other client of the app has it
+	Stream      uint64  // number of its stream, unique within the app
 	Rate        float64 // queries/s
 	From, Until serving.Time
 }
 
-// MaxClients bounds the clients of a session.
+// MaxClients is the most clients of a session.
 const MaxClients = 100_000
 
-// streamsOf is where the numbers of the streams of an entry begin: entries that name one app share its streams'
-// numbering.
-func streamsOf(entry int) uint64 { return uint64(entry)<<32 + 1 }
+// firstStream returns the number of an entry's first stream. Streams of different entries have different numbers,
+// because entries may name the same app.
+func firstStream(entry int) uint64 { return uint64(entry)<<32 + 1 }
 
 func (a *AppSpec) checkSessions(duration time.Duration) error {
 	if a.Rate != 0 || len(a.Rates) != 0 || a.Shape != 0 || len(a.Trace) != 0 {
@@ -70,11 +70,11 @@ func (s *SessionsSpec) check(duration time.Duration) error {
 	return nil
 }
 
-// draw makes the stays of a session, in the order of their streams.
-func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Duration, r *rand.Rand) []Stay {
-	out := make([]Stay, 0, s.Clients+s.Always)
+// draw returns the clients of a session in the order of their streams, which are numbered from first on.
+func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Duration, r *rand.Rand) []Client {
+	out := make([]Client, 0, s.Clients+s.Always)
 	for k := range s.Clients + s.Always {
-		x := Stay{
+		x := Client{
 			App: app, Stream: first + uint64(k), Until: serving.Time(duration),
 			Rate: s.RateMin + (s.RateMax-s.RateMin)*r.Float64(),
 		}
@@ -90,59 +90,59 @@ func (s *SessionsSpec) draw(app serving.AppID, first uint64, duration time.Durat
 	return out
 }
 
-// Frames yields the times of a stay's queries: one at its beginning, then at even gaps until its end.
+// Frames is the Times of a client's queries: one at From, then at equal gaps until Until.
 type Frames struct {
-	stay Stay
-	n    int64
+	client Client
+	n      int64
 }
 
-// NewFrames returns the times of the queries of a stay.
-func NewFrames(s Stay) *Frames { return &Frames{stay: s} }
+// NewFrames returns the times of a client's queries.
+func NewFrames(s Client) *Frames { return &Frames{client: s} }
 
 // NextTime implements Times.
 func (f *Frames) NextTime() (serving.Time, bool) {
-	after := math.Round(float64(f.n) / f.stay.Rate * 1e9)
-	if !(after < float64(f.stay.Until-f.stay.From)) {
+	after := math.Round(float64(f.n) / f.client.Rate * 1e9)
+	if !(after < float64(f.client.Until-f.client.From)) {
 		return 0, false
 	}
 	f.n++
-	return f.stay.From + serving.Time(after), true
+	return f.client.From + serving.Time(after), true
 }
 
-// Stays returns who takes part in the apps' sessions and when, in the order of their joining; none where no app has a
-// session. It draws what Source draws. Errors are Source's.
-func (s *Spec) Stays(resolve func(app string) (serving.AppID, error)) ([]Stay, error) {
+// Clients returns the clients of all sessions in the order in which they join, nil without sessions. They are those
+// whose queries Source returns. resolve and errors are as for Source.
+func (s *Spec) Clients(resolve func(app string) (serving.AppID, error)) ([]Client, error) {
 	if _, err := s.build(resolve); err != nil {
 		return nil, err
 	}
-	var out []Stay
+	var out []Client
 	for i := range s.Apps {
 		if a := &s.Apps[i]; a.Process == "sessions" {
 			id, _ := resolve(a.App)
-			out = append(out, s.stays(i, id)...)
+			out = append(out, s.clients(i, id)...)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Stay) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(out, func(a, b Client) int { return cmp.Compare(a.From, b.From) })
 	return out, nil
 }
 
-func (s *Spec) stays(i int, app serving.AppID) []Stay {
-	return s.Apps[i].Sessions.draw(app, streamsOf(i), s.Duration(), Stream(s.Seed, s.purpose("clients", i)))
+func (s *Spec) clients(i int, app serving.AppID) []Client {
+	return s.Apps[i].Sessions.draw(app, firstStream(i), s.Duration(), Rand(s.Seed, s.purpose("clients", i)))
 }
 
-// sessions is the source of the queries of an app's session.
+// sessions returns the queries of entry i's session.
 func (s *Spec) sessions(i int, template Arrival, sizes Sizes) Source {
 	a := &s.Apps[i]
-	var clients []Source
-	for _, stay := range s.stays(i, template.App) {
-		template.Stream = stay.Stream
+	var sources []Source
+	for _, client := range s.clients(i, template.App) {
+		template.Stream = client.Stream
 		own := func(what string) *rand.Rand {
-			return Stream(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), stay.Stream-streamsOf(i)))
+			return Rand(s.Seed, fmt.Sprintf("%s/%d", s.purpose(what, i), client.Stream-firstStream(i)))
 		}
-		clients = append(clients, &App{
-			Times: NewFrames(stay), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,
+		sources = append(sources, &App{
+			Times: NewFrames(client), Template: template, Sizes: sizes, SizeRand: own("items"), Samples: a.Samples,
 			SampleRand: own("samples"),
 		})
 	}
-	return Merge(clients...)
+	return Merge(sources...)
 }

@@ -23,12 +23,11 @@ func traffic(seed uint64) *Spec {
 	}}
 }
 
-// Every client sends at even gaps of its own from its joining to its leaving, as many queries as fit, and its stays are
-// what Stays says.
+// Every client sends at equal gaps from From until Until, as many queries as fit. Clients returns the same clients.
 func TestSessions(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := traffic(seed)
-		stays, err := s.Stays(byLetter)
+		stays, err := s.Clients(byLetter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,14 +72,14 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A third of the clients are there on average: the distance of two random instants is a third of the time.
+// On average a third of the clients are present, because the distance of two random instants is a third of the time.
 func TestClientsThatAreThere(t *testing.T) {
 	s := &Spec{
 		Seed: 1, DurationS: 100, Apps: []AppSpec{
 			{App: "a", Process: "sessions", Sessions: SessionsSpec{Clients: 20_000, RateMin: 1, RateMax: 3}},
 		},
 	}
-	stays, err := s.Stays(byLetter)
+	stays, err := s.Clients(byLetter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +89,7 @@ func TestClientsThatAreThere(t *testing.T) {
 		rate += x.Rate
 	}
 	n := float64(len(stays))
-	// Deviations of the means: of a distance sqrt(1/18) of the time, of an even rate sqrt(1/3).
+	// Standard deviations of the means: sqrt(1/18) of the time for a distance, sqrt(1/3) for a uniform rate.
 	if there /= n; math.Abs(there-100.0/3) > 4*100*math.Sqrt(1.0/18/n) {
 		t.Errorf("stays of %v s in the mean (seed 1)", there)
 	}
@@ -111,13 +110,13 @@ func TestBadSessions(t *testing.T) {
 	} {
 		s := traffic(1)
 		change(s)
-		if _, err := s.Stays(byLetter); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.Clients(byLetter); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error about %q", err, want)
 		}
 	}
 }
 
-// The session shown in the documentation is one that a run would accept.
+// The session in the documentation is valid.
 func TestDocumentedSessions(t *testing.T) {
 	page, err := os.ReadFile("../../docs/workload.md")
 	if err != nil {
@@ -132,7 +131,7 @@ func TestDocumentedSessions(t *testing.T) {
 	if err := d.Decode(&s); err != nil {
 		t.Fatal(err)
 	}
-	stays, err := s.Stays(func(string) (serving.AppID, error) { return 0, nil })
+	stays, err := s.Clients(func(string) (serving.AppID, error) { return 0, nil })
 	if err != nil || len(stays) != 12 {
 		t.Errorf("%d clients, %v", len(stays), err)
 	}

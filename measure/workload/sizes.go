@@ -8,19 +8,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// MaxItems bounds the items of a query.
+// MaxItems is the most items of a query.
 const MaxItems = 1 << 20
 
-// Sizes draws the number of items of a query, at least 1.
+// Sizes draws the number of items of a query, at least 1. All of its randomness comes from r.
 type Sizes interface {
 	Draw(r *rand.Rand) int32
 	// Mean returns the expected number of items.
 	Mean() float64
-	// Mix returns the distribution, but for sizes that practically never come. The caller must not change it.
+	// Mix returns the distribution without sizes of negligible probability. The caller must not change it.
 	Mix() serving.Mix
 }
 
-// ConstantSize is the same for every query.
+// ConstantSize is the same number of items for every query.
 type ConstantSize int32
 
 // Draw implements Sizes.
@@ -29,7 +29,7 @@ func (c ConstantSize) Draw(*rand.Rand) int32 { return int32(c) }
 // Mean implements Sizes.
 func (c ConstantSize) Mean() float64 { return float64(c) }
 
-// UniformSize is every whole number from Min to Max alike.
+// UniformSize draws whole numbers from Min to Max with equal probability. It needs 1 <= Min <= Max.
 type UniformSize struct{ Min, Max int32 }
 
 // Draw implements Sizes.
@@ -38,14 +38,15 @@ func (u UniformSize) Draw(r *rand.Rand) int32 { return u.Min + r.Int32N(u.Max-u.
 // Mean implements Sizes.
 func (u UniformSize) Mean() float64 { return (float64(u.Min) + float64(u.Max)) / 2 }
 
-// Lognormal is exp(N(mu, sigma)) rounded to the nearest whole number and held within [1, max].
+// Lognormal draws exp(N(mu, sigma)), rounded to the nearest whole number and clamped to [1, max].
 type Lognormal struct {
 	mu, sigma float64
 	max       int32
 	mean      float64
 }
 
-// NewLognormal returns sizes whose logarithm has mean mu and standard deviation sigma, cut at max.
+// NewLognormal returns sizes whose logarithm has mean mu and standard deviation sigma, clamped to [1, maximum]. It
+// returns an error for parameters out of range.
 func NewLognormal(mu, sigma float64, maximum int32) (*Lognormal, error) {
 	if math.IsNaN(mu) || math.Abs(mu) > 20 {
 		return nil, fmt.Errorf("mu is %v, want a number in [-20, 20]", mu)
@@ -57,7 +58,7 @@ func NewLognormal(mu, sigma float64, maximum int32) (*Lognormal, error) {
 		return nil, fmt.Errorf("max is %d, want a number in [1, %d]", maximum, MaxItems)
 	}
 	l := &Lognormal{mu: mu, sigma: sigma, max: maximum}
-	// E[X] of a whole number X >= 1 is 1 + the sum over k >= 1 of P(X > k).
+	// E[X] of a whole number X >= 1 is 1 + the sum of P(X > k) over k >= 1.
 	l.mean = 1
 	for k := int32(1); k < maximum; k++ {
 		p := l.exceeds(k)
@@ -69,7 +70,7 @@ func NewLognormal(mu, sigma float64, maximum int32) (*Lognormal, error) {
 	return l, nil
 }
 
-// exceeds is the probability of more than k items, k < max: that exp(N) reaches k + 1/2.
+// exceeds returns the probability of more than k items, for k < max: that exp(N) reaches k + 1/2.
 func (l *Lognormal) exceeds(k int32) float64 {
 	x := math.Log(float64(k)+0.5) - l.mu
 	if l.sigma > 0 {
@@ -93,7 +94,7 @@ func (l *Lognormal) Draw(r *rand.Rand) int32 {
 // Mean implements Sizes.
 func (l *Lognormal) Mean() float64 { return l.mean }
 
-// Histogram draws sizes with given weights in constant time (Walker's alias method in Vose's form).
+// Histogram draws sizes with given weights in constant time, by Walker's alias method in Vose's form.
 type Histogram struct {
 	items []int32
 	keep  []float64
@@ -102,7 +103,8 @@ type Histogram struct {
 	mix   serving.Mix
 }
 
-// NewHistogram returns sizes drawn in proportion to their weights.
+// NewHistogram returns sizes drawn in proportion to their weights, which must be finite, not negative and not all 0. It
+// does not keep the slices.
 func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
 	if len(items) == 0 || len(items) != len(weights) || len(items) > MaxItems {
 		return nil, fmt.Errorf("%d sizes with %d weights, want equally many, between 1 and %d", len(items),
@@ -137,7 +139,7 @@ func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
 			large = append(large, int32(i))
 		}
 	}
-	h.mix = gathered(by, total)
+	h.mix = mixBySize(by, total)
 	for len(small) > 0 && len(large) > 0 {
 		s, l := small[len(small)-1], large[len(large)-1]
 		small = small[:len(small)-1]
@@ -151,7 +153,7 @@ func NewHistogram(items []int32, weights []float64) (*Histogram, error) {
 	for _, i := range large {
 		h.keep[i] = 1
 	}
-	for _, i := range small { // left over by rounding only
+	for _, i := range small { // left by rounding only
 		h.keep[i] = 1
 	}
 	return h, nil

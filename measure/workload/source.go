@@ -6,31 +6,31 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Arrival is one query about to be made.
+// Arrival is a query that is about to arrive.
 type Arrival struct {
 	At    serving.Time
 	App   serving.AppID
-	Items int32 // inputs the query carries, >= 1
-	// Priority follows serving.Query: 1 is the highest, 0 the default behind every explicit one.
+	Items int32 // at least 1
+	// Priority is as in serving.Query: 1 is the highest, 0 (none given) comes last.
 	Priority int32
-	// Timeout is the client's own deadline counted from At; 0 means the app's SLO.
+	// Timeout is the client's own deadline, counted from At; 0 means the app's SLO.
 	Timeout     time.Duration
 	MinAccuracy float64           // in [0, 1]
-	Variant     serving.VariantID // serving.None lets the system choose
-	Sample      int32             // first row among labelled inputs, or -1
-	Stream      uint64            // follows serving.Query; 0 is none
-	// Stages is, in a replay, how many items reached each stage of the app, by its name; a stage that is not in it was
-	// passed over. Nil when the run does not tell.
+	Variant     serving.VariantID // pinned variant; serving.None lets the system choose
+	Sample      int32             // first row of the labelled inputs, or -1
+	Stream      uint64            // as in serving.Query; 0 for none
+	// Stages has, in a replay, the items that reached each stage of the app, by name. A stage without an entry was
+	// passed over. Nil when the record does not tell.
 	Stages map[string]int32
 }
 
-// Source yields arrivals in non-decreasing order of At until it returns false; after that it keeps returning false.
-// Next does not allocate.
+// Source yields arrivals in non-decreasing order of At. After the last one it returns false, also when it is called
+// again. Next does not allocate.
 type Source interface {
 	Next() (Arrival, bool)
 }
 
-// Slice is a Source over arrivals that already lie in memory, in order.
+// Slice is a Source over a slice of arrivals.
 type Slice struct {
 	arrivals []Arrival
 	next     int
@@ -68,8 +68,8 @@ type limited struct {
 	left  int64
 }
 
-// Limit ends src before the first arrival at or after until, and after count arrivals. serving.Never and a negative
-// count lift either bound.
+// Limit returns src without the arrivals at or after until, and without those after the first count. serving.Never and
+// a negative count mean no limit.
 func Limit(src Source, until serving.Time, count int64) Source {
 	return &limited{src: src, until: until, left: count}
 }

@@ -10,69 +10,71 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Spec describes a workload as plain data, the form of files and commands.
+// Spec describes a workload as plain data. It is the form of workload files.
 type Spec struct {
 	Seed uint64 `json:"seed" yaml:"seed"`
-	// 0: as long as the segments or traces say
-	DurationS float64   `json:"duration_s,omitempty" yaml:"duration_s,omitempty"`
-	MaxCount  int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"` // queries of all apps; 0 has no bound
-	Apps      []AppSpec `json:"apps" yaml:"apps"`
+	// seconds; 0 means as long as segments or traces last
+	DurationS float64 `json:"duration_s,omitempty" yaml:"duration_s,omitempty"`
+	// most queries of all apps; 0 for no limit
+	MaxCount int64     `json:"max_count,omitempty" yaml:"max_count,omitempty"`
+	Apps     []AppSpec `json:"apps" yaml:"apps"`
 }
 
-// AppSpec is the load of one app.
+// AppSpec is one entry of a workload: load of one app. Several entries may name the same app.
 type AppSpec struct {
 	App string `json:"app" yaml:"app"`
 	// poisson (default), poisson-ms, uniform, gamma, trace or sessions
 	Process string `json:"process,omitempty" yaml:"process,omitempty"`
-	// of gamma gaps; small is bursty
+	// of gamma gaps; a small shape is bursty
 	Shape float64 `json:"shape,omitempty" yaml:"shape,omitempty"`
-	// queries/s, when it does not change
+	// constant rate in queries/s
 	Rate        float64   `json:"rate,omitempty" yaml:"rate,omitempty"`
-	Rates       []Segment `json:"rates,omitempty" yaml:"rates,omitempty"`             // when it does
+	Rates       []Segment `json:"rates,omitempty" yaml:"rates,omitempty"`             // changing rate, instead of Rate
 	Interpolate string    `json:"interpolate,omitempty" yaml:"interpolate,omitempty"` // step (default) or linear
-	// read by the caller into Trace
+	// file of arrival times, which the caller reads into Trace
 	TraceFile string    `json:"trace,omitempty" yaml:"trace,omitempty"`
 	Items     ItemsSpec `json:"items,omitzero" yaml:"items,omitempty"`
-	// clients that join and leave, when the process is sessions
+	// clients that join and leave, when Process is sessions
 	Sessions    SessionsSpec `json:"sessions,omitzero" yaml:"sessions,omitempty"`
 	Priority    int32        `json:"priority,omitempty" yaml:"priority,omitempty"`
-	TimeoutMS   float64      `json:"timeout_ms,omitempty" yaml:"timeout_ms,omitempty"` // 0: the app's SLO
+	TimeoutMS   float64      `json:"timeout_ms,omitempty" yaml:"timeout_ms,omitempty"` // 0 means the app's SLO
 	MinAccuracy float64      `json:"min_accuracy,omitempty" yaml:"min_accuracy,omitempty"`
 
-	// Trace holds the arrival times when Process is trace. Samples is the number of labelled inputs. Neither is part of
-	// a file: whoever reads files fills them in.
+	// Trace has the arrival times when Process is trace, Samples the number of labelled inputs. They are not part of a
+	// workload file; the caller that reads the files sets them.
 	Trace   []serving.Time `json:"-" yaml:"-"`
 	Samples int32          `json:"-" yaml:"-"`
 }
 
-// Segment is a corner of a rate function. Either every segment has a duration, and they follow each other, or every one
-// has a start. With interpolate linear the rate is the one at the segment's start and runs straight to the next one's.
+// Segment is a corner of a rate function, with Rate in queries/s. Either all segments of an entry have a duration and
+// follow each other, or all have a start. With interpolate linear, Rate holds at the start, and the rate is a straight
+// line to the next segment's.
 type Segment struct {
 	DurationS float64 `json:"duration_s,omitempty" yaml:"duration_s,omitempty"`
 	AtS       float64 `json:"at_s,omitempty" yaml:"at_s,omitempty"`
 	Rate      float64 `json:"rate" yaml:"rate"`
 }
 
-// ItemsSpec describes a distribution of query sizes. The zero value means one item each.
+// ItemsSpec describes a distribution of query sizes. The zero value means one item for each query.
 type ItemsSpec struct {
 	// constant (default), uniform, lognormal, gaussian, histogram or mixture
 	Distribution string `json:"distribution,omitempty" yaml:"distribution,omitempty"`
-	Value        int32  `json:"value,omitempty" yaml:"value,omitempty"` // constant; 0 means 1
-	Min          int32  `json:"min,omitempty" yaml:"min,omitempty"`     // uniform, gaussian
-	// uniform, lognormal, gaussian
+	Value        int32  `json:"value,omitempty" yaml:"value,omitempty"` // of constant; 0 means 1
+	Min          int32  `json:"min,omitempty" yaml:"min,omitempty"`     // of uniform and gaussian
+	// of uniform, lognormal and gaussian
 	Max       int32       `json:"max,omitempty" yaml:"max,omitempty"`
-	Mu        float64     `json:"mu,omitempty" yaml:"mu,omitempty"`               // lognormal
-	Sigma     float64     `json:"sigma,omitempty" yaml:"sigma,omitempty"`         // lognormal
-	Mean      float64     `json:"mean,omitempty" yaml:"mean,omitempty"`           // gaussian
-	Deviation float64     `json:"deviation,omitempty" yaml:"deviation,omitempty"` // gaussian
-	Sizes     []int32     `json:"sizes,omitempty" yaml:"sizes,omitempty"`         // histogram
-	Weights   []float64   `json:"weights,omitempty" yaml:"weights,omitempty"`     // histogram, mixture
-	Parts     []ItemsSpec `json:"parts,omitempty" yaml:"parts,omitempty"`         // mixture
-	// multiples of it, of any distribution; 0 leaves sizes as they are
+	Mu        float64     `json:"mu,omitempty" yaml:"mu,omitempty"`               // of lognormal
+	Sigma     float64     `json:"sigma,omitempty" yaml:"sigma,omitempty"`         // of lognormal
+	Mean      float64     `json:"mean,omitempty" yaml:"mean,omitempty"`           // of gaussian
+	Deviation float64     `json:"deviation,omitempty" yaml:"deviation,omitempty"` // of gaussian
+	Sizes     []int32     `json:"sizes,omitempty" yaml:"sizes,omitempty"`         // of histogram
+	Weights   []float64   `json:"weights,omitempty" yaml:"weights,omitempty"`     // of histogram and mixture
+	Parts     []ItemsSpec `json:"parts,omitempty" yaml:"parts,omitempty"`         // of mixture
+	// rounds sizes of any distribution up to multiples of it; 0 leaves them
 	RoundUpTo int32 `json:"round_up_to,omitempty" yaml:"round_up_to,omitempty"`
 }
 
-// Build returns the distribution.
+// Build returns the distribution. Errors begin with the path of the field.
 func (s ItemsSpec) Build() (Sizes, error) {
 	if s.RoundUpTo < 0 || s.RoundUpTo > MaxItems {
 		return nil, fmt.Errorf("round_up_to: is %d, want a number in [0, %d]", s.RoundUpTo, MaxItems)
@@ -137,8 +139,8 @@ func (s *ItemsSpec) mixture() (Sizes, error) {
 	return FromMix(mix)
 }
 
-// Duration returns how long the workload lasts: duration_s where given, else the longest of its parts. It returns 0
-// when nothing bounds it.
+// Duration returns the length of the workload: duration_s where it is given, else that of the longest entry. It is 0
+// when nothing limits the length.
 func (s *Spec) Duration() time.Duration {
 	if s.DurationS > 0 {
 		return time.Duration(s.DurationS * 1e9)
@@ -161,7 +163,8 @@ func (s *Spec) Duration() time.Duration {
 	return longest
 }
 
-// RateFunction returns the app's rate over time. It fails for a trace, which has none.
+// RateFunction returns the app's rate over time. It returns an error for a trace or sessions, which have none, and for
+// fields out of range, with their paths.
 func (a *AppSpec) RateFunction() (*Rate, error) {
 	if a.Process == "trace" || a.Process == "sessions" {
 		return nil, fmt.Errorf("process: is %s, which has no rate function", a.Process)
@@ -207,14 +210,14 @@ func (a *AppSpec) RateFunction() (*Rate, error) {
 	return r, nil
 }
 
-// Validate reports everything that Source would refuse, each with the path of its field, except unknown apps.
+// Validate returns the errors of Source, except those of unknown apps. Each begins with the path of its field.
 func (s *Spec) Validate() error {
 	_, err := s.build(func(string) (serving.AppID, error) { return 0, nil })
 	return err
 }
 
-// Source builds the workload. Resolve turns an app's name into its id. Errors carry the path of their field. Calling it
-// again gives the same arrivals from the start.
+// Source returns the arrivals of the workload. resolve returns the id of an app by name. Errors begin with the path of
+// their field. Every call returns the same arrivals, from the start.
 func (s *Spec) Source(resolve func(app string) (serving.AppID, error)) (Source, error) {
 	return s.build(resolve)
 }
@@ -316,30 +319,29 @@ func (s *Spec) buildApp(i int, resolve func(string) (serving.AppID, error)) (Sou
 	} else if rate, err := a.RateFunction(); err != nil {
 		bad(err)
 	} else {
-		times = process(rate, Stream(s.Seed, s.purpose("arrivals", i)))
+		times = process(rate, Rand(s.Seed, s.purpose("arrivals", i)))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	src := Source(&App{
 		Times: times, Template: template,
-		Sizes: sizes, SizeRand: Stream(s.Seed, s.purpose("items", i)),
-		Samples: a.Samples, SampleRand: Stream(s.Seed, s.purpose("samples", i)),
+		Sizes: sizes, SizeRand: Rand(s.Seed, s.purpose("items", i)),
+		Samples: a.Samples, SampleRand: Rand(s.Seed, s.purpose("samples", i)),
 	})
-	// Segments with durations end their app's load, also when another app goes on.
+	// Segments with durations end the load of their entry, even if other entries continue.
 	if total := (&Spec{Apps: []AppSpec{*a}}).Duration(); total > 0 {
 		src = Limit(src, serving.Time(total), -1)
 	}
 	return src, nil
 }
 
-// purpose names what random numbers are for. Two entries may name the same app (a base load and bursts): the position
-// keeps theirs apart.
+// purpose returns the name of a purpose for entry i. It contains the index, because two entries may name the same app.
 func (s *Spec) purpose(what string, i int) string {
 	return fmt.Sprintf("%s/%d/%s", what, i, s.Apps[i].App)
 }
 
-// process returns what makes the app's arrival times.
+// process returns a function that makes the entry's arrival times.
 func (a *AppSpec) process() (func(*Rate, *rand.Rand) Times, error) {
 	if a.Shape != 0 && a.Process != "gamma" {
 		return nil, fmt.Errorf("shape: is %v, but only gamma has one", a.Shape)

@@ -82,7 +82,7 @@ func TestSpecSource(t *testing.T) {
 	}
 }
 
-func TestStreamsDoNotDisturbEachOther(t *testing.T) {
+func TestPurposesHaveRandomNumbersOfTheirOwn(t *testing.T) {
 	one := Spec{Seed: 9, DurationS: 3, Apps: []AppSpec{{App: "a", Rate: 100}}}
 	two := Spec{
 		Seed: 9, DurationS: 3, Apps: []AppSpec{

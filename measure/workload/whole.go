@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// WholeMilliseconds yields arrival times with whole milliseconds between them, Poisson-distributed: what the published
-// load generators of DeepRecSys, Ribbon and Kairos draw where their papers say Poisson process. The variance of a gap
-// is its mean, in ms: at 10 ms arrivals are far smoother than a Poisson process, whose gaps have a variance of 100
-// ms^2; far below 1 ms many queries come at once.
+// WholeMilliseconds is Times with whole milliseconds between them, Poisson-distributed. The published load generators
+// of DeepRecSys, Ribbon and Kairos draw them where their papers say Poisson process. The variance of a gap is its mean,
+// in ms. At 10 ms, arrivals are far smoother than a Poisson process, whose gaps have a variance of 100 ms^2. Far below
+// 1 ms, many queries come at once.
 type WholeMilliseconds struct {
 	rate *Rate
 	r    *rand.Rand
@@ -20,14 +20,14 @@ type WholeMilliseconds struct {
 	gaps poissonTable
 }
 
-// NewWholeMilliseconds returns arrival times at a rate. The mean of a gap is the time in which the rate, as it goes on,
-// brings one more query. Every gap takes one random number, and is the shorter the higher the rate: one seed at two
-// rates gives the same load, stretched.
+// NewWholeMilliseconds returns arrival times at a rate, with random numbers from r. The mean of a gap is the time in
+// which one more query is expected. Every gap takes one random number and becomes shorter as the rate grows. So one
+// seed gives the same load at every rate, stretched.
 func NewWholeMilliseconds(rate *Rate, r *rand.Rand) *WholeMilliseconds {
 	return &WholeMilliseconds{rate: rate, r: r}
 }
 
-// NextTime implements Times. It ends when the rate brings no further query, or a year has passed.
+// NextTime implements Times. It returns false when no further arrival is expected within a year.
 func (w *WholeMilliseconds) NextTime() (serving.Time, bool) {
 	if w.done {
 		return 0, false
@@ -42,20 +42,19 @@ func (w *WholeMilliseconds) NextTime() (serving.Time, bool) {
 	return w.last, true
 }
 
-// poissonTable is the inverse of a Poisson distribution, by search in its cumulative probabilities.
+// poissonTable inverts a Poisson distribution by search in its cumulative probabilities.
 type poissonTable struct {
 	mean  float64
-	first int       // value that the table begins with
+	first int       // first value of the table
 	below []float64 // P(X <= first+i)
 }
 
-// prepare fills the table, unless it was filled for practically the same mean.
+// prepare fills the table, unless it is filled for almost the same mean.
 func (p *poissonTable) prepare(mean float64) {
 	if p.below != nil && math.Abs(mean-p.mean) <= 1e-6*p.mean {
 		return
 	}
-	// From the mode in both directions as far as doubles tell the probabilities apart from none, relative to the
-	// mode's.
+	// From the mode in both directions, until probabilities relative to the mode's are below the precision of floats.
 	const least = 1e-17
 	mode := math.Floor(mean)
 	p.mean, p.first, p.below = mean, int(mode), p.below[:0]
@@ -83,7 +82,7 @@ func (p *poissonTable) prepare(mean float64) {
 	}
 }
 
-// at returns the value for a probability in [0, 1).
+// at returns the value at a cumulative probability u in [0, 1).
 func (p *poissonTable) at(u float64) int {
 	return p.first + min(sort.Search(len(p.below), func(i int) bool { return p.below[i] > u }), len(p.below)-1)
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The table holds the distribution: against its closed form for means from far below one to far above what e^-mean can
-// be written for.
+// The table agrees with the closed form, for means from far below one to far above those at which e^-mean underflows.
 func TestPoissonTable(t *testing.T) {
 	for _, mean := range []float64{1e-6, 0.2, 1, 10.5, 20, 333.3, 5000} {
 		var p poissonTable
@@ -35,11 +34,11 @@ func TestPoissonTable(t *testing.T) {
 	}
 }
 
-// Gaps are whole milliseconds whose mean and variance are 1/rate, in ms, also as the rate changes.
+// Gaps are whole milliseconds with mean and variance 1/rate, in ms, also while the rate changes.
 func TestWholeMilliseconds(t *testing.T) {
 	for _, rate := range []float64{0.5, 40, 95, 4000} {
 		const n = 200_000
-		w := NewWholeMilliseconds(Constant(rate), Stream(5, "gaps"))
+		w := NewWholeMilliseconds(Constant(rate), Rand(5, "gaps"))
 		last, sum, squares := serving.Time(0), 0.0, 0.0
 		mean := 1000 / rate
 		for range n {
@@ -62,7 +61,7 @@ func TestWholeMilliseconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWholeMilliseconds(rate, Stream(5, "steps"))
+	w := NewWholeMilliseconds(rate, Rand(5, "steps"))
 	count := map[int]int{}
 	for {
 		at, ok := w.NextTime()
@@ -80,12 +79,12 @@ func TestWholeMilliseconds(t *testing.T) {
 	}
 }
 
-// A higher rate brings every query of a seed earlier: loads of two rates differ by nothing else.
+// A higher rate makes every query of a seed arrive earlier. Loads of two rates differ in nothing else.
 func TestWholeMillisecondsAreMonotone(t *testing.T) {
 	rates := []float64{20, 21, 30, 100, 1500}
 	var all []*WholeMilliseconds
 	for _, r := range rates {
-		all = append(all, NewWholeMilliseconds(Constant(r), Stream(3, "gaps")))
+		all = append(all, NewWholeMilliseconds(Constant(r), Rand(3, "gaps")))
 	}
 	for n := range 5000 {
 		last := serving.Never
@@ -100,7 +99,7 @@ func TestWholeMillisecondsAreMonotone(t *testing.T) {
 }
 
 func BenchmarkWholeMilliseconds(b *testing.B) {
-	w := NewWholeMilliseconds(Constant(95), Stream(1, "gaps"))
+	w := NewWholeMilliseconds(Constant(95), Rand(1, "gaps"))
 	b.ReportAllocs()
 	for b.Loop() {
 		w.NextTime()

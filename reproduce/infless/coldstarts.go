@@ -10,27 +10,27 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// days is how long the traces are.
+// days is the length of the traces.
 const days = 7
 
-// tally is what a policy made of a trace.
-type tally struct {
+// coldCount is the result of a keep-alive policy on a trace.
+type coldCount struct {
 	calls, cold int
-	idle        time.Duration // that something was warm and had nothing to do
-	span        time.Duration // that was counted
+	idle        time.Duration // time during which an instance was warm without work
+	span        time.Duration // time over which calls, cold and idle were counted
 }
 
-// rate is the share of calls that start cold, in per cent.
-func (t tally) rate() float64 { return 100 * float64(t.cold) / float64(max(t.calls, 1)) }
+// coldPercent returns the share of calls that start cold, in per cent.
+func (t coldCount) coldPercent() float64 { return 100 * float64(t.cold) / float64(max(t.calls, 1)) }
 
-// hours of idle time in a day.
-func (t tally) hours() float64 { return 24 * t.idle.Hours() / t.span.Hours() }
+// idleHoursPerDay returns the mean idle time in a day, in hours.
+func (t coldCount) idleHoursPerDay() float64 { return 24 * t.idle.Hours() / t.span.Hours() }
 
-// replay lets a policy see the calls of one app, each executing for a time; calls that come while one does are part of
-// the same busy time. A call that finds nothing warm is a cold start, the first one included. What is before first is
-// seen and not counted.
-func replay(k scale.Keeper, calls []serving.Time, lasts time.Duration, first, end serving.Time) tally {
-	out := tally{span: end.Sub(first)}
+// replay runs a keep-alive policy on the calls of one app. Every call runs for lasts; calls during a run belong to the
+// same busy period. A call that finds no warm instance is a cold start, also the first one. The policy sees calls
+// before first, but they are not counted.
+func replay(k scale.Keeper, calls []serving.Time, lasts time.Duration, first, end serving.Time) coldCount {
+	out := coldCount{span: end.Sub(first)}
 	for n, at := range calls {
 		if at >= first {
 			out.calls++
@@ -61,9 +61,9 @@ func replay(k scale.Keeper, calls []serving.Time, lasts time.Duration, first, en
 	return out
 }
 
-// steps are, for the first instance, the second and so on, the minutes in which so many calls come that it is needed:
-// one instance takes one call a minute.
-func steps(calls []serving.Time) [][]serving.Time {
+// callsByInstance splits calls among instances, each of which takes one call a minute. Entry k has the minutes in which
+// more than k calls come, so that instance k is needed.
+func callsByInstance(calls []serving.Time) [][]serving.Time {
 	var out [][]serving.Time
 	minute, n := serving.Time(-1), 0
 	for _, at := range calls {
@@ -79,9 +79,10 @@ func steps(calls []serving.Time) [][]serving.Time {
 	return out
 }
 
-// recorded draws the calls of a carried trace: as many in every minute as it has, each anywhere in the minute.
-func recorded(name string, seed uint64) ([]serving.Time, error) {
-	minutes, err := hourly(name)
+// drawRecorded draws the calls of an embedded trace: for every minute as many as were recorded, at random times within
+// it.
+func drawRecorded(name string, seed uint64) ([]serving.Time, error) {
+	minutes, err := callsByMinute(name)
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +97,11 @@ func recorded(name string, seed uint64) ([]serving.Time, error) {
 	return out, nil
 }
 
-// mixture makes calls with both a daily period and bursts (INFless Figure 9a): a Poisson process whose rate is mean
-// times the day's wave, 1 + 0.9 sin, times that of a state. The states are, with the part of the changes that lead to
-// them and the mean of how long they last: usual (0.6, two hours), a burst of eight times as many calls (0.2, 20
-// minutes) and a lull of a tenth as many (0.2, one hour).
-func mixture(mean float64, seed uint64) []serving.Time {
+// drawMixture draws calls with a daily period and bursts (INFless Figure 9a). They are a Poisson process with a rate of
+// mean calls a minute, times a daily wave of 1 + 0.9 sin, times the factor of a state. States last for exponential
+// times: normal (factor 1, mean two hours, 0.6 of all changes), a burst (8, 20 minutes, 0.2) and a lull (0.1, one hour,
+// 0.2).
+func drawMixture(mean float64, seed uint64) []serving.Time {
 	rng := rand.New(rand.NewPCG(seed, uint64(1000*mean)))
 	const end = days * 24 * 60.0
 	const wave = 0.9

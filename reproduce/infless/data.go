@@ -1,5 +1,5 @@
-// Package infless runs the experiments of INFless (ASPLOS 2022, §5) from the latencies its authors published, on this
-// project's planner, engine and simulator.
+// Package infless runs the experiments of INFless (ASPLOS 2022, §5) with the planner, engine and simulator of this
+// project. Latencies are those that the authors published.
 package infless
 
 import (
@@ -18,28 +18,28 @@ var data = reproduce.Data{Files: files}
 
 const ms = time.Millisecond
 
-// part of a machine.
-type part struct{ threads, percent int }
+// instanceSize is the share of a machine that an instance has: CPU threads and per cent of an accelerator.
+type instanceSize struct{ threads, percent int }
 
-// measured is a function's latency by part and batch; batches that do not run are left out.
-type measured map[part]map[int]time.Duration
+// latencyTable is the latency of a function by instance size and batch size. Batches that do not run are missing.
+type latencyTable map[instanceSize]map[int]time.Duration
 
-// latencies reads what was published of all functions.
-func latencies() (map[string]measured, error) {
+// readLatencies reads the published latencies of all functions.
+func readLatencies() (map[string]latencyTable, error) {
 	rows, err := data.Records("latency.csv", "function", "threads", "percent", "batch", "ms")
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]measured)
+	out := make(map[string]latencyTable)
 	for n, r := range rows {
 		v, err := reproduce.Numbers("latency.csv", n, r[1:])
 		if err != nil {
 			return nil, err
 		}
 		if out[r[0]] == nil {
-			out[r[0]] = make(measured)
+			out[r[0]] = make(latencyTable)
 		}
-		at := part{int(v[0]), int(v[1])}
+		at := instanceSize{int(v[0]), int(v[1])}
 		if out[r[0]][at] == nil {
 			out[r[0]][at] = make(map[int]time.Duration)
 		}
@@ -50,8 +50,8 @@ func latencies() (map[string]measured, error) {
 	return out, nil
 }
 
-// parts lists all parts that any function was measured on.
-func parts(all map[string]measured) (out []part) {
+// instanceSizes returns the sizes at which any function was measured, by rising threads and per cent.
+func instanceSizes(all map[string]latencyTable) (out []instanceSize) {
 	for _, m := range all {
 		for p := range m {
 			if !slices.Contains(out, p) {
@@ -59,7 +59,7 @@ func parts(all map[string]measured) (out []part) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b part) int {
+	slices.SortFunc(out, func(a, b instanceSize) int {
 		if a.threads != b.threads {
 			return a.threads - b.threads
 		}
@@ -68,15 +68,17 @@ func parts(all map[string]measured) (out []part) {
 	return out
 }
 
-// largest batch (§5.1), and the time that stands for batches that do not run: longer than any objective.
+// maxBatch is the largest batch (§5.1). tooLong is longer than any objective; it is the latency of batches that do not
+// run.
 const (
-	largest = 32
-	never   = 10 * time.Second
+	maxBatch = 32
+	tooLong  = 10 * time.Second
 )
 
-// points are what was measured of a function as measurements of a variant. Beyond the largest batch that runs on a part
-// nothing may be planned, so there stands what no objective allows.
-func (m measured) points(v serving.VariantID, device func(part) serving.DeviceTypeID) (out []serving.LatencyPoint) {
+// points returns the latencies as measurements of variant v. A batch just above the largest that runs on a size gets a
+// latency that no objective allows, so that it is never planned.
+func (m latencyTable) points(v serving.VariantID,
+	device func(instanceSize) serving.DeviceTypeID) (out []serving.LatencyPoint) {
 	for p, batches := range m {
 		top := 0
 		add := func(b int, t time.Duration) {
@@ -89,8 +91,8 @@ func (m measured) points(v serving.VariantID, device func(part) serving.DeviceTy
 			add(b, t)
 			top = max(top, b)
 		}
-		if top > 0 && top < largest {
-			add(top+1, never)
+		if top > 0 && top < maxBatch {
+			add(top+1, tooLong)
 		}
 	}
 	slices.SortFunc(out, func(a, b serving.LatencyPoint) int {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Published of Figure 12a by system: what sporadic, periodic and bursty loads have for what is occupied, in parts of
-// INFless's at the bursty one; and ratios of INFless (§5.2).
+// Published for Figure 12a, by system: throughput for occupied resources under the sporadic, periodic and bursty trace,
+// relative to INFless's under the bursty one; and INFless's ratios over the baselines (§5.2).
 var (
 	published12a = map[string][3]float64{
 		"openfaas+": {0.10, 0.27, 0.27}, "batch": {0.16, 0.52, 0.46}, "infless": {0.42, 0.93, 1},
@@ -18,120 +18,130 @@ var (
 	ratios12a = map[string][3]float64{"openfaas+": {4.3, 3.4, 3.6}, "batch": {2.6, 1.8, 2.2}}
 )
 
-// ours is where INFless stands among the entrants, behind the baselines, and bursty where that trace stands.
-const ours, bursty = 3, 2
+// inflessIndex is the index of INFless in contenders, after the baselines. burstyIndex is that of the bursty trace in
+// traceNames.
+const inflessIndex, burstyIndex = 3, 2
 
-const efficient = "queries in time for what is occupied"
+const efficiencyRow = "queries in time for what is occupied"
 
-// figure12a is throughput for what is occupied, along the traces.
-func figure12a(l *lab) error {
-	tasks := l.trailed(entrants)
-	l.After(func(o *reproduce.Outcome) error {
+// figure12a measures the throughput for occupied resources along the traces.
+func figure12a(run *runner) error {
+	tasks := run.traceTasks(contenders)
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
-		// By application, entrant, trace and seed.
-		got := make([][][][]float64, len(applications))
+		got := make(efficiencies, len(applications))
 		for a, app := range applications {
-			got[a] = make([][][]float64, len(entrants))
-			lines := make([]plot.Line, len(entrants), len(entrants)+1)
-			bound := plot.Line{Name: "allowed", Faint: true}
-			for t, trace := range traceNames {
-				at := setting("application", app.name, "trace", trace)
-				for e, x := range entrants {
-					eff := each(tasks[a][e][t], (*followed).efficiency)
-					may := each(tasks[a][e][t], func(f *followed) float64 { return f.bound })
-					got[a][e] = append(got[a][e], eff)
-					o.Add(row("12a", x.name, efficient, "1/TFLOP", at), times(1000, eff)...)
-					o.Add(row("12a", x.name, "of which a linear program allows", "1/TFLOP", at), times(1000, may)...)
-					lines[e].Name = x.name
-					lines[e].Y = append(lines[e].Y, 1000*average(eff))
-					if x.name == "infless" {
-						bound.Y = append(bound.Y, 1000*average(may))
-					}
-				}
-			}
-			panels = append(panels, bars(app.name+" (queries in time for a TFLOP)", traceNames,
-				append(lines, bound)...))
+			var panel plot.Panel
+			got[a], panel = addEfficiencies12(o, app.name, tasks[a])
+			panels = append(panels, panel)
 		}
 		for t, trace := range traceNames {
-			at := setting("application", "mean of both", "trace", trace)
-			for e, x := range entrants {
-				// Of each application in parts of what infless has at the bursty trace.
-				norm := make([]float64, l.Seeds)
-				for a := range applications {
-					for s := range norm {
-						norm[s] += got[a][e][t][s] / got[a][ours][bursty][s] / float64(len(applications))
-					}
-				}
-				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", at)
+			setting := reproduce.Setting("application", "mean of both", "trace", trace)
+			for c, x := range contenders {
+				r := row("12a", x.name, "in parts of infless's at the bursty trace", "", setting)
 				if p, ok := published12a[x.name]; ok {
-					r = said(r, p[t], "Figure 12a, plotting code")
+					r = r.WithPublished(p[t], "Figure 12a, plotting code")
 				}
-				o.Add(r, norm...)
+				o.AddRow(r, got.relative(c, t)...)
 			}
-			for b, base := range entrants[:ours] {
-				for e, x := range entrants[ours:] {
-					ratio := make([]float64, l.Seeds)
-					for a := range applications {
-						for s, r := range over(got[a][ours+e][t], got[a][b][t]) {
-							ratio[s] += r / float64(len(applications))
-						}
-					}
-					r := row("12a", x.name, "over "+base.name, "x", at)
+			for b, base := range contenders[:inflessIndex] {
+				for k, x := range contenders[inflessIndex:] {
+					r := row("12a", x.name, "over "+base.name, "x", setting)
 					if p, ok := ratios12a[base.name]; ok && x.name == "infless" {
-						r = said(r, p[t], "§5.2")
+						r = r.WithPublished(p[t], "§5.2")
 					}
-					o.Add(r, ratio...)
+					o.AddRow(r, got.over(inflessIndex+k, b, t)...)
 				}
 			}
 		}
-		chart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
-		o.Notes = append(o.Notes,
-			"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every "+
-				"function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A "+
-				"thread weighs 64 GFLOP/s and a per cent of an accelerator 142. INFless plans with execution times a "+
-				"tenth longer than measured (§3.3). A start takes one second and one for 50 MB of the model, 1.2 to "+
-				"3 s, which is assumed. OpenFaaS+ and BATCH keep instances that a fallen load needs no more for 300 "+
-				"s, INFless for 10 s. BATCH takes the parts that serve most for their weights, which have no "+
-				"accelerator; in the authors' own runs it had 50 % everywhere, as \"batch on 50 %\".",
-			"Figure 12a: a linear program with as many resources as it wants serves every function with the "+
-				"configuration that serves most for them, in instances that may be cut to any size.")
+		addChart(o, "12a", "12a: throughput for what is occupied", 1, panels...)
+		o.Notes = append(o.Notes, notes12a...)
 		return nil
 	})
 	return nil
 }
 
-// trailed are the tasks of entrants, by application, entrant and trace.
-func (l *lab) trailed(entrants []entrant) [][][]*reproduce.Task {
-	out := make([][][]*reproduce.Task, len(applications))
-	for a, app := range applications {
-		for _, e := range entrants {
-			var row []*reproduce.Task
-			for _, trace := range traceNames {
-				row = append(row, l.follows(e, app, trace))
-			}
-			out[a] = append(out[a], row)
+var notes12a = []string{
+	"Figures 12, 14, 15 and Table 4: 200 steps of nine seconds follow the ten-minute means of a trace. Every " +
+		"function of OSVT has a peak of 200 queries/s, of Q&A of 600, which the paper does not give. A " +
+		"thread weighs 64 GFLOP/s and a per cent of an accelerator 142. INFless plans with execution times a " +
+		"tenth longer than measured (§3.3). A start takes one second and one for 50 MB of the model, 1.2 to " +
+		"3 s, which is assumed. OpenFaaS+ and BATCH keep instances that a fallen load needs no more for 300 " +
+		"s, INFless for 10 s. BATCH takes the parts that serve most for their weights, which have no " +
+		"accelerator; in the authors' own runs it had 50 % everywhere, as \"batch on 50 %\".",
+	"Figure 12a: a linear program with as many resources as it wants serves every function with the " +
+		"configuration that serves most for them, in instances that may be cut to any size.",
+}
+
+// efficiencies are queries in time for occupied resources, by application, contender, trace and seed.
+type efficiencies [][][][]float64
+
+// relative returns the efficiency of a contender along a trace, relative to that of INFless along the bursty trace: the
+// mean over applications, by seed.
+func (e efficiencies) relative(contender, trace int) []float64 {
+	out := make([]float64, len(e[0][contender][trace]))
+	for a := range e {
+		for s := range out {
+			out[s] += e[a][contender][trace][s] / e[a][inflessIndex][burstyIndex][s] / float64(len(e))
 		}
 	}
 	return out
 }
 
-// each is a quantity by seed.
-func each(t *reproduce.Task, of func(*followed) float64) (out []float64) {
-	for _, d := range t.Done {
-		out = append(out, of(d.(*followed)))
+// over returns the efficiency of a contender relative to that of a base along a trace: the mean over applications, by
+// seed.
+func (e efficiencies) over(contender, base, trace int) []float64 {
+	out := make([]float64, len(e[0][contender][trace]))
+	for a := range e {
+		for s, r := range ratiosOrZero(e[a][contender][trace], e[a][base][trace]) {
+			out[s] += r / float64(len(e))
+		}
 	}
 	return out
 }
 
-func times(by float64, list []float64) []float64 {
-	out := make([]float64, len(list))
-	for k, v := range list {
-		out[k] = by * v
+// addEfficiencies12 adds the rows of an application. tasks are by contender and trace, as the efficiencies that it
+// returns.
+func addEfficiencies12(o *reproduce.Outcome, application string, tasks [][]*reproduce.Task) ([][][]float64,
+	plot.Panel) {
+	out := make([][][]float64, len(contenders))
+	lines := make([]plot.Line, len(contenders), len(contenders)+1)
+	bound := plot.Line{Name: "allowed", Faint: true}
+	for t, trace := range traceNames {
+		setting := reproduce.Setting("application", application, "trace", trace)
+		for c, x := range contenders {
+			reached := reproduce.Each(tasks[c][t], (*traceRun).efficiency)
+			allowed := reproduce.Each(tasks[c][t], func(f *traceRun) float64 { return f.bound })
+			out[c] = append(out[c], reached)
+			o.AddRow(row("12a", x.name, efficiencyRow, "1/TFLOP", setting), reproduce.Scaled(reached, 1000)...)
+			o.AddRow(row("12a", x.name, "of which a linear program allows", "1/TFLOP", setting),
+				reproduce.Scaled(allowed, 1000)...)
+			lines[c].Name = x.name
+			lines[c].Y = append(lines[c].Y, 1000*reproduce.Mean(reached))
+			if x.name == "infless" {
+				bound.Y = append(bound.Y, 1000*reproduce.Mean(allowed))
+			}
+		}
+	}
+	return out, reproduce.Bars(application+" (queries in time for a TFLOP)", traceNames, append(lines, bound)...)
+}
+
+// traceTasks adds the simulations of all applications and traces. The result is by application, contender and trace.
+func (run *runner) traceTasks(contenders []contender) [][][]*reproduce.Task {
+	out := make([][][]*reproduce.Task, len(applications))
+	for a, app := range applications {
+		for _, e := range contenders {
+			var byTrace []*reproduce.Task
+			for _, trace := range traceNames {
+				byTrace = append(byTrace, run.simulationTask(e, app, trace))
+			}
+			out[a] = append(out[a], byTrace)
+		}
 	}
 	return out
 }
 
-// Published of Figure 12b: queries/s for a GFLOP/s by objective.
+// Published for Figure 12b: queries/s for a GFLOP/s, by objective.
 var (
 	objectives12b = []time.Duration{150 * ms, 200 * ms, 250 * ms, 300 * ms, 350 * ms, 400 * ms}
 	published12b  = map[string][]float64{
@@ -140,8 +150,8 @@ var (
 	}
 )
 
-// figure12b is the same for OSVT with other objectives, along the periodic trace.
-func figure12b(l *lab) error {
+// figure12b measures the same for OSVT with other objectives, along the periodic trace.
+func figure12b(run *runner) error {
 	names := []string{"batch", "batch on 50 %", "infless", "infless-balanced"}
 	var tasks [][]*reproduce.Task
 	for _, slo := range objectives12b {
@@ -149,46 +159,47 @@ func figure12b(l *lab) error {
 		for _, f := range osvt {
 			a.functions = append(a.functions, function{f.model, slo})
 		}
-		var row []*reproduce.Task
+		var bySystem []*reproduce.Task
 		for _, name := range names {
-			row = append(row, l.follows(named(name), a, "periodic"))
+			bySystem = append(bySystem, run.simulationTask(contenderNamed(name), a, "periodic"))
 		}
-		tasks = append(tasks, row)
+		tasks = append(tasks, bySystem)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		lines := make([]plot.Line, len(names))
 		bound := plot.Line{Name: "allowed", Faint: true}
 		for k, slo := range objectives12b {
-			at := setting("slo", slo)
+			at := reproduce.Setting("slo", slo)
 			for e, name := range names {
 				t := tasks[k][e]
-				eff := each(t, (*followed).efficiency)
-				r := row("12b", name, efficient, "1/TFLOP", at)
+				eff := reproduce.Each(t, (*traceRun).efficiency)
+				allowed := reproduce.Each(t, func(f *traceRun) float64 { return f.bound })
+				r := row("12b", name, efficiencyRow, "1/TFLOP", at)
 				if p, ok := published12b[name]; ok {
-					r = said(r, 1000*p[k], "Figure 12b, plotting code")
+					r = r.WithPublished(1000*p[k], "Figure 12b, plotting code")
 				}
-				o.Add(r, times(1000, eff)...)
-				o.Add(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
-					times(1000, each(t, func(f *followed) float64 {
-						return f.bound
-					}))...)
-				o.Add(row("12b", name, "violations", "%", at), each(t, (*followed).violations)...)
+				o.AddRow(r, reproduce.Scaled(eff, 1000)...)
+				o.AddRow(row("12b", name, "of which a linear program allows", "1/TFLOP", at),
+					reproduce.Scaled(allowed, 1000)...)
+				o.AddRow(row("12b", name, "violations", "%", at), reproduce.Each(t, (*traceRun).violations)...)
 				if e >= 2 {
 					r := row("12b", name, "over batch", "x", at)
 					if name == "infless" {
-						r = said(r, published12b["infless"][k]/published12b["batch"][k], "Figure 12b, plotting code")
+						r = r.WithPublished(published12b["infless"][k]/published12b["batch"][k],
+							"Figure 12b, plotting code")
 					}
-					o.Add(r, over(eff, each(tasks[k][0], (*followed).efficiency))...)
-					o.Add(row("12b", name, "over batch on 50 %", "x", at),
-						over(eff, each(tasks[k][1], (*followed).efficiency))...)
+					o.AddRow(r, ratiosOrZero(eff, reproduce.Each(tasks[k][0], (*traceRun).efficiency))...)
+					o.AddRow(row("12b", name, "over batch on 50 %", "x", at),
+						ratiosOrZero(eff, reproduce.Each(tasks[k][1], (*traceRun).efficiency))...)
 				}
 				lines[e].Name = name
-				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*average(eff))
+				lines[e].X, lines[e].Y = append(lines[e].X, millis(slo)), append(lines[e].Y, 1000*reproduce.Mean(eff))
 			}
 			bound.X = append(bound.X, millis(slo))
-			bound.Y = append(bound.Y, 1000*average(each(tasks[k][2], func(f *followed) float64 { return f.bound })))
+			bound.Y = append(bound.Y, 1000*reproduce.Mean(reproduce.Each(tasks[k][2],
+				func(f *traceRun) float64 { return f.bound })))
 		}
-		chart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
+		addChart(o, "12b", "12b: throughput for what is occupied, by objective", 1,
 			plot.Panel{
 				Name: "queries in time for a TFLOP", XName: "objective (ms)", Lines: append(lines, bound), Low: 0,
 				High: math.NaN(),

@@ -7,53 +7,56 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// saved is the part of what BATCH occupies that INFless spares (§5.2, Figure 14).
-const saved = 0.6
+// publishedSaving14 is the share of BATCH's occupied resources that INFless saves (§5.2, Figure 14).
+const publishedSaving14 = 0.6
 
-// figure14 is what ResNet-50 occupies over time, along the periodic trace.
-func figure14(l *lab) error {
+// figure14 shows the resources that ResNet-50 occupies over time, along the periodic trace.
+func figure14(run *runner) error {
 	names := []string{"batch", "batch on 50 %", "infless", "infless-balanced"}
 	a := resnet(osvt[2].slo)
 	var tasks []*reproduce.Task
 	for _, name := range names {
-		tasks = append(tasks, l.follows(named(name), a, "periodic"))
+		tasks = append(tasks, run.simulationTask(contenderNamed(name), a, "periodic"))
 	}
-	l.After(func(o *reproduce.Outcome) error {
-		load, err := relative("periodic", l.steps)
+	run.Report(func(o *reproduce.Outcome) error {
+		load, err := relativeLoad("periodic", run.steps)
 		if err != nil {
 			return err
 		}
 		demand := plot.Line{Name: "load", Faint: true}
 		for k, part := range load {
-			demand.X, demand.Y = append(demand.X, float64(k)*step.Minutes()), append(demand.Y, part*a.peak)
+			demand.X, demand.Y = append(demand.X, float64(k)*stepSpan.Minutes()), append(demand.Y, part*a.peak)
 		}
 		var lines []plot.Line
 		for e, name := range names {
-			took := each(tasks[e], (*followed).resources)
-			o.Add(row("14", name, "occupied", "TFLOP/s", nil), times(1/(1000*float64(l.steps)*step.Seconds()), took)...)
+			took := reproduce.Each(tasks[e], (*traceRun).resources)
+			o.AddRow(row("14", name, "occupied", "TFLOP/s", nil), reproduce.Scaled(took,
+				1/(1000*float64(run.steps)*stepSpan.Seconds()))...)
 			if e >= 2 {
 				r := row("14", name, "in parts of batch", "", nil)
 				if name == "infless" {
-					r = said(r, 1-saved, "§5.2, Figure 14")
+					r = r.WithPublished(1-publishedSaving14, "§5.2, Figure 14")
 				}
-				o.Add(r, over(took, each(tasks[0], (*followed).resources))...)
-				o.Add(row("14", name, "in parts of batch on 50 %", "", nil),
-					over(took, each(tasks[1], (*followed).resources))...)
+				o.AddRow(r, ratiosOrZero(took, reproduce.Each(tasks[0], (*traceRun).resources))...)
+				o.AddRow(row("14", name, "in parts of batch on 50 %", "", nil),
+					ratiosOrZero(took, reproduce.Each(tasks[1], (*traceRun).resources))...)
 			}
-			o.Add(row("14", name, "violations", "%", nil), each(tasks[e], (*followed).violations)...)
-			o.Add(row("14", name, "of thread time", "threads", nil), times(1/(float64(l.steps)*step.Seconds()),
-				each(tasks[e], func(f *followed) float64 {
+			o.AddRow(row("14", name, "violations", "%", nil), reproduce.Each(tasks[e], (*traceRun).violations)...)
+			o.AddRow(row("14", name, "of thread time", "threads", nil), reproduce.Scaled(
+				reproduce.Each(tasks[e], func(f *traceRun) float64 {
 					return f.threads
-				}))...)
-			o.Add(row("14", name, "of accelerator time", "accelerators", nil),
-				times(0.01/(float64(l.steps)*step.Seconds()), each(tasks[e], func(f *followed) float64 {
+				}),
+				1/(float64(run.steps)*stepSpan.Seconds()))...)
+			o.AddRow(row("14", name, "of accelerator time", "accelerators", nil),
+				reproduce.Scaled(reproduce.Each(tasks[e], func(f *traceRun) float64 {
 					return f.percent
-				}))...)
+				}),
+					0.01/(float64(run.steps)*stepSpan.Seconds()))...)
 			lines = append(lines, plot.Line{
-				Name: name, X: demand.X, Y: times(0.001, tasks[e].Done[0].(*followed).held),
+				Name: name, X: demand.X, Y: reproduce.Scaled(tasks[e].Results[0].(*traceRun).occupied, 0.001),
 			})
 		}
-		chart(o, "14", "14: what ResNet-50 occupies", 1,
+		addChart(o, "14", "14: what ResNet-50 occupies", 1,
 			plot.Panel{
 				Name: "occupied (TFLOP/s)", XName: "time (min)", Lines: append(lines[:1:1], lines[2:]...), Low: 0,
 				High: math.NaN(),

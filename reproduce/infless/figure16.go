@@ -6,73 +6,21 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/sluice-serving/sluice/measure/report/plot"
-	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// ground is the policy that others are held against.
-const ground = "hybridhistogram"
+// callTraces are the recorded traces of the paper, with a mean of 0, and mixtures of so many calls a minute.
+var callTraces = []callTrace{{"sporadic", 0}, {"periodic", 0}, {"bursty", 0}, {"mixed", 0.1}, {"mixed", 0.3},
+	{"mixed", 1}, {"mixed", 3}}
 
-// policy against cold starts, with the parameter that trades them for idle time: the tail percentile, or in minutes the
-// window or the price of a cold start.
-type policy struct {
-	name   string
-	at     float64
-	trades []float64 // values of the parameter for the curve
-	make   func(at float64) scale.Keeper
-}
-
-var kept = []policy{
-	{ground, 0.99, tails, func(tail float64) scale.Keeper { return hybrid(0, tail) }},
-	{ground + "-week", 0.99, tails, func(tail float64) scale.Keeper { return hybrid(days*24*time.Hour, tail) }},
-	{"lsth-0.7", 0.99, tails, longShort(0.7)},
-	{"lsth-0.5", 0.99, tails, longShort(0.5)},
-	{"lsth-0.3", 0.99, tails, longShort(0.3)},
-	{"keepalive", 5, []float64{
-		1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480,
-	}, func(at float64) scale.Keeper {
-		return &scale.KeepAlive{For: minutes(at)}
-	}},
-	{"cheapest", scale.ColdPrice.Minutes(), []float64{
-		2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 960,
-	}, func(at float64) scale.Keeper {
-		return scale.NewCheapest(minutes(at))
-	}},
-}
-
-var tails = []float64{0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999, 1}
-
-func minutes(x float64) time.Duration { return time.Duration(x * float64(time.Minute)) }
-
-func hybrid(tracked time.Duration, tail float64) scale.Keeper {
-	k := scale.NewHybridHistogram(tracked)
-	k.Tail = tail
-	return k
-}
-
-func longShort(gamma float64) func(float64) scale.Keeper {
-	return func(tail float64) scale.Keeper {
-		k := scale.NewLSTH()
-		k.Gamma, k.Tail = gamma, tail
-		return k
-	}
-}
-
-// observed are the traces, those of the paper and mixtures of so many calls a minute.
-var observed = []struct {
-	name string
-	mean float64
-}{{"sporadic", 0}, {"periodic", 0}, {"bursty", 0}, {"mixed", 0.1}, {"mixed", 0.3}, {"mixed", 1}, {"mixed", 3}}
-
-// ratios are what was published of LSTH in parts of what HHP has.
-type ratios struct{ idle, cold float64 }
+// coldIdleRatios are published idle times and cold starts of LSTH relative to HHP.
+type coldIdleRatios struct{ idle, cold float64 }
 
 // published16 has them by trace, for gamma 0.7, 0.5 and 0.3.
-var published16 = map[string][3]ratios{
+var published16 = map[string][3]coldIdleRatios{
 	"sporadic": {{0.875, 0.713}, {0.824, 0.748}, {0.841, 0.946}},
 	"periodic": {{0.700, 0.838}, {0.673, 0.920}, {0.659, 0.827}},
 	"bursty":   {{0.779, 0.913}, {0.715, 0.834}, {0.745, 0.710}},
@@ -80,132 +28,140 @@ var published16 = map[string][3]ratios{
 
 var published16Names = []string{"lsth-0.7", "lsth-0.5", "lsth-0.3"}
 
-// weighed is what a policy made of a trace of an app, or of those of its instances.
-type weighed struct{ rate, hours float64 }
-
-// answer is what all policies made of a trace.
-type answer struct {
-	at    []weighed
-	curve [][]weighed // by the values of the policy's parameter
-}
-
-// figure16 replays traces of seven days. The first is for learning and not counted.
-func figure16(l *lab) error {
-	base := slices.IndexFunc(kept, func(k policy) bool { return k.name == ground })
-	together := make(map[[2]string][]*reproduce.Task) // by whether recorded or mixed, and of what
-	for _, x := range observed {
+// figure16 replays traces of seven days under keep-alive policies. On the first day policies learn; it is not counted.
+func figure16(run *runner) error {
+	tasksByKind := make(map[traceKind][]*reproduce.Task)
+	for _, trace := range run.callTraces {
 		for _, of := range []string{"app", "instances"} {
-			name := x.name
-			if x.mean > 0 {
-				name = fmt.Sprintf("%s, %v a minute", x.name, x.mean)
-			}
-			t := l.Do("cold starts of "+of+", "+name, 4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
-				calls := mixture(max(x.mean, 0.001), seed)
-				if x.mean == 0 {
-					var err error
-					if calls, err = recorded(x.name, seed); err != nil {
+			t := run.AddTask("cold starts of "+of+", "+trace.label(), 4, run.Seeds,
+				func(_ context.Context, seed uint64) (any, error) {
+					calls, err := trace.calls(seed)
+					if err != nil {
 						return nil, err
 					}
-				}
-				var out answer
-				for _, k := range kept {
-					out.at = append(out.at, judge(of, calls, func() scale.Keeper { return k.make(k.at) }))
-					var curve []weighed
-					for _, at := range k.trades {
-						curve = append(curve, judge(of, calls, func() scale.Keeper { return k.make(at) }))
-					}
-					out.curve = append(out.curve, curve)
-				}
-				return out, nil
-			})
-			kind := [2]string{"recorded", of}
-			if x.mean > 0 {
-				kind[0] = "mixed"
+					return evaluatePolicies(of, calls), nil
+				})
+			kind := traceKind{"recorded", of}
+			if trace.mean > 0 {
+				kind.origin = "mixed"
 			}
-			together[kind] = append(together[kind], t)
-			l.After(func(o *reproduce.Outcome) error {
-				where := setting("trace", name, "of", of)
-				each := func(f func(a answer) float64) (out []float64) {
-					for _, d := range t.Done {
-						if v := f(d.(answer)); !math.IsNaN(v) {
-							out = append(out, v)
-						}
-					}
-					return out
-				}
-				var lines []plot.Line
-				for n, k := range kept {
-					cold := row("16", k.name, coldRow, "x", where)
-					idle := row("16", k.name, idleRow, "x", where)
-					if p, ok := published16[x.name]; ok && of == "instances" {
-						if g := slices.Index(published16Names, k.name); g >= 0 {
-							cold = said(cold, p[g].cold, source16)
-							idle = said(idle, p[g].idle, source16)
-						}
-					}
-					o.Add(row("16", k.name, "cold starts", "%", where), each(func(a answer) float64 {
-						return a.at[n].rate
-					})...)
-					o.Add(row("16", k.name, "idle", "h/day", where), each(func(a answer) float64 {
-						return a.at[n].hours
-					})...)
-					o.Add(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
-					o.Add(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
-					o.Add(row("16", k.name, "idle time for as many cold starts", "x", where),
-						each(func(a answer) float64 {
-							return hoursAt(a.curve[n], a.at[base].rate) / a.at[base].hours
-						})...)
-					line := plot.Line{Name: k.name}
-					for at := range k.trades {
-						line.X = append(line.X, average(each(func(a answer) float64 { return a.curve[n][at].rate })))
-						line.Y = append(line.Y, average(each(func(a answer) float64 { return a.curve[n][at].hours })))
-					}
-					lines = append(lines, line)
-				}
-				chart(o, fmt.Sprintf("16-%s-%s", of, name), fmt.Sprintf("16: %s, %s", name, of), 1,
-					plot.Panel{Name: "idle (h/day)", XName: "cold starts (%)", Lines: lines, Low: 0, High: math.NaN()})
+			tasksByKind[kind] = append(tasksByKind[kind], t)
+			run.Report(func(o *reproduce.Outcome) error {
+				addTrace16(o, trace, of, t)
 				return nil
 			})
 		}
 	}
-	for _, kind := range [][2]string{
+	for _, kind := range []traceKind{
 		{"recorded", "app"}, {"recorded", "instances"}, {"mixed", "app"}, {"mixed", "instances"},
 	} {
-		tasks := together[kind]
+		tasks := tasksByKind[kind]
 		if len(tasks) == 0 {
 			continue
 		}
-		l.After(func(o *reproduce.Outcome) error {
-			where := setting("trace", "mean of the "+kind[0], "of", kind[1])
-			for n, k := range kept {
-				each := func(f func(a answer) float64) []float64 {
-					out := make([]float64, l.Seeds)
-					for _, t := range tasks {
-						for seed, d := range t.Done {
-							out[seed] += f(d.(answer)) / float64(len(tasks))
-						}
-					}
-					return out
-				}
-				cold, idle := row("16", k.name, coldRow, "x", where), row("16", k.name, idleRow, "x", where)
-				if g := slices.Index(published16Names, k.name); g >= 0 && kind == [2]string{"recorded", "instances"} {
-					var mean ratios
-					// in one order: sums of floats depend on it
-					for _, trace := range slices.Sorted(maps.Keys(published16)) {
-						p := published16[trace][g]
-						mean.cold, mean.idle = mean.cold+p.cold/float64(len(published16)),
-							mean.idle+p.idle/float64(len(published16))
-					}
-					cold, idle = said(cold, mean.cold, source16), said(idle, mean.idle, source16)
-				}
-				o.Add(cold, each(func(a answer) float64 { return a.at[n].rate / a.at[base].rate })...)
-				o.Add(idle, each(func(a answer) float64 { return a.at[n].hours / a.at[base].hours })...)
-			}
+		run.Report(func(o *reproduce.Outcome) error {
+			addMeans16(o, kind, tasks, run.Seeds)
 			o.Notes = append(o.Notes, notes16[kind]...)
 			return nil
 		})
 	}
 	return nil
+}
+
+// callTrace is a trace of calls of one app.
+type callTrace struct {
+	name string
+	mean float64 // calls a minute of a mixture; 0 for a recorded trace
+}
+
+func (x callTrace) label() string {
+	if x.mean > 0 {
+		return fmt.Sprintf("%s, %v a minute", x.name, x.mean)
+	}
+	return x.name
+}
+
+// calls draws the calls of the trace with a seed.
+func (x callTrace) calls(seed uint64) ([]serving.Time, error) {
+	if x.mean == 0 {
+		return drawRecorded(x.name, seed)
+	}
+	return drawMixture(x.mean, seed), nil
+}
+
+// traceKind is where a trace is from, recorded or mixed, and what a policy keeps: the app or its instances.
+type traceKind struct{ origin, of string }
+
+// addTrace16 adds the rows of one trace and its chart.
+func addTrace16(o *reproduce.Outcome, trace callTrace, of string, t *reproduce.Task) {
+	setting := reproduce.Setting("trace", trace.label(), "of", of)
+	// Numbers that are NaN, because a policy never has as few cold starts, have no row.
+	each := func(number func(r policyResults) float64) []float64 {
+		return slices.DeleteFunc(reproduce.Each(t, number), math.IsNaN)
+	}
+	base := referenceIndex()
+	var lines []plot.Line
+	for n, k := range keepPolicies {
+		cold, idle := row("16", k.name, coldRow, "x", setting), row("16", k.name, idleRow, "x", setting)
+		if p, ok := published16[trace.name]; ok && of == "instances" {
+			if g := slices.Index(published16Names, k.name); g >= 0 {
+				cold, idle = cold.WithPublished(p[g].cold, source16), idle.WithPublished(p[g].idle, source16)
+			}
+		}
+		o.AddRow(row("16", k.name, "cold starts", "%", setting),
+			each(func(r policyResults) float64 { return r.chosen[n].cold })...)
+		o.AddRow(row("16", k.name, "idle", "h/day", setting),
+			each(func(r policyResults) float64 { return r.chosen[n].idle })...)
+		o.AddRow(cold, each(func(r policyResults) float64 { return r.chosen[n].cold / r.chosen[base].cold })...)
+		o.AddRow(idle, each(func(r policyResults) float64 { return r.chosen[n].idle / r.chosen[base].idle })...)
+		o.AddRow(row("16", k.name, "idle time for as many cold starts", "x", setting),
+			each(func(r policyResults) float64 {
+				return idleAtColdRate(r.curve[n], r.chosen[base].cold) / r.chosen[base].idle
+			})...)
+		line := plot.Line{Name: k.name}
+		for at := range k.sweep {
+			line.X = append(line.X, reproduce.Mean(each(func(r policyResults) float64 { return r.curve[n][at].cold })))
+			line.Y = append(line.Y, reproduce.Mean(each(func(r policyResults) float64 { return r.curve[n][at].idle })))
+		}
+		lines = append(lines, line)
+	}
+	addChart(o, fmt.Sprintf("16-%s-%s", of, trace.label()), fmt.Sprintf("16: %s, %s", trace.label(), of), 1,
+		plot.Panel{Name: "idle (h/day)", XName: "cold starts (%)", Lines: lines, Low: 0, High: math.NaN()})
+}
+
+// addMeans16 adds the rows of the means over the traces of a kind.
+func addMeans16(o *reproduce.Outcome, kind traceKind, tasks []*reproduce.Task, seeds int) {
+	setting := reproduce.Setting("trace", "mean of the "+kind.origin, "of", kind.of)
+	mean := func(number func(r policyResults) float64) []float64 {
+		out := make([]float64, seeds)
+		for _, t := range tasks {
+			for seed, v := range reproduce.Each(t, number) {
+				out[seed] += v / float64(len(tasks))
+			}
+		}
+		return out
+	}
+	base := referenceIndex()
+	for n, k := range keepPolicies {
+		cold, idle := row("16", k.name, coldRow, "x", setting), row("16", k.name, idleRow, "x", setting)
+		if g := slices.Index(published16Names, k.name); g >= 0 && kind == (traceKind{"recorded", "instances"}) {
+			p := publishedMean16(g)
+			cold, idle = cold.WithPublished(p.cold, source16), idle.WithPublished(p.idle, source16)
+		}
+		o.AddRow(cold, mean(func(r policyResults) float64 { return r.chosen[n].cold / r.chosen[base].cold })...)
+		o.AddRow(idle, mean(func(r policyResults) float64 { return r.chosen[n].idle / r.chosen[base].idle })...)
+	}
+}
+
+// publishedMean16 is the mean over the published traces for published16Names[g]. It adds in the order of the names of
+// traces, because sums of floats depend on the order.
+func publishedMean16(g int) (mean coldIdleRatios) {
+	for _, trace := range slices.Sorted(maps.Keys(published16)) {
+		p := published16[trace][g]
+		mean.cold += p.cold / float64(len(published16))
+		mean.idle += p.idle / float64(len(published16))
+	}
+	return mean
 }
 
 const (
@@ -214,55 +170,10 @@ const (
 		"on average"
 )
 
-var notes16 = map[[2]string][]string{{"recorded", "app"}: {
+var notes16 = map[traceKind][]string{{"recorded", "app"}: {
 	"Figure 16 replays invocations without a cluster. Of an app: something is warm or not when a call comes. Of " +
 		"instances: the first, the second and so on are needed in minutes with so many calls, and each is kept by " +
 		"itself. HHP looks back for four hours, as INFless has it, or (week) on all seven days, as its own paper has " +
 		"it; the first day is for learning and not counted.",
 	"Idle time for as many cold starts is read from the policy's trade-off curve where it has as many as HHP.",
 }}
-
-// judge replays the calls of an app, whose executions take next to nothing, or those of its instances, which are busy
-// for whole minutes.
-func judge(of string, calls []serving.Time, keeper func() scale.Keeper) weighed {
-	const day, end = serving.Time(24 * time.Hour), days * serving.Time(24*time.Hour)
-	if of == "app" {
-		t := replay(keeper(), calls, 0, day, end)
-		return weighed{t.rate(), t.hours()}
-	}
-	var sum tally
-	for _, s := range steps(calls) {
-		t := replay(keeper(), s, time.Minute, day, end)
-		sum.calls, sum.cold, sum.idle, sum.span = sum.calls+t.calls, sum.cold+t.cold, sum.idle+t.idle, t.span
-	}
-	return weighed{sum.rate(), sum.hours()}
-}
-
-// hoursAt returns the idle time at which a policy, its parameter chosen between those tried, has so many cold starts;
-// NaN where none has as few.
-func hoursAt(curve []weighed, rate float64) float64 {
-	best := math.NaN()
-	for k, c := range curve {
-		if c.rate <= rate && !(best <= c.hours) {
-			best = c.hours
-		}
-		if k == 0 {
-			continue
-		}
-		p := curve[k-1]
-		if (p.rate-rate)*(c.rate-rate) < 0 {
-			if h := p.hours + (c.hours-p.hours)*(p.rate-rate)/(p.rate-c.rate); !(best <= h) {
-				best = h
-			}
-		}
-	}
-	return best
-}
-
-func average(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}

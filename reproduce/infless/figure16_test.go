@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// spans keeps an app warm in given spans and notes what it is told.
+// spans is a keeper that keeps an app warm in given spans and remembers the idle times that it is told.
 type spans struct {
 	warm []scale.Span
 	told []time.Duration
@@ -26,7 +26,7 @@ func (s *spans) Warm(serving.Time) []scale.Span        { return s.warm }
 func (*spans) Remember(b []byte, _ serving.Time) []byte         { return b }
 func (*spans) Recall([]byte, serving.Time, time.Duration) error { return nil }
 
-// Replaying against going through the time second by second.
+// Replay gives what stepping through the time second by second gives.
 func TestReplayAgainstSeconds(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -78,28 +78,28 @@ func TestReplayAgainstSeconds(t *testing.T) {
 	}
 }
 
-// The carried traces are whole, and the generator does what it says.
+// The embedded traces are complete, and drawMixture has its documented rates.
 func TestTraces(t *testing.T) {
 	for name, want := range map[string]int{"sporadic": 1529, "periodic": 31211, "bursty": 40786} {
-		calls, err := recorded(name, 1)
+		calls, err := drawRecorded(name, 1)
 		if err != nil || len(calls) != want {
 			t.Errorf("%s: %d calls, want %d: %v", name, len(calls), want, err)
 		}
 		n := 0
-		for _, s := range steps(calls) {
+		for _, s := range callsByInstance(calls) {
 			n += len(s)
 		}
 		if n != want {
 			t.Errorf("%s: instances take %d calls of %d", name, n, want)
 		}
 	}
-	// A tenth to eight times the wave, whose mean is 1: the quarter of a day at the top against the one at the bottom,
-	// and minutes beyond what Poisson arrivals of the hour's rate would have.
+	// The daily wave shows: more calls in its highest quarter of a day than in its lowest. So do the bursts: more calls
+	// in a minute than Poisson arrivals of the hour's rate would have.
 	high, low, total := 0, 0, 0
 	crowded := 0
 	for seed := uint64(1); seed <= 20; seed++ {
 		counts := make(map[int]int)
-		calls := mixture(1, seed)
+		calls := drawMixture(1, seed)
 		for k, at := range calls {
 			if k > 0 && at < calls[k-1] {
 				t.Fatalf("seed %d: calls are not in order", seed)
@@ -119,7 +119,8 @@ func TestTraces(t *testing.T) {
 			}
 		}
 	}
-	// Of the time, in hours: usual 1.2, burst 0.067, lull 0.2, so that the mean is (1.2 + 0.53 + 0.02)/1.467.
+	// States last, in hours, 1.2 (normal), 0.067 (burst) and 0.2 (lull) for a change on average, so that the mean
+	// factor is (1.2 + 0.53 + 0.02)/1.467.
 	if mean := float64(total) / 20 / (days * 24 * 60); math.Abs(mean-1.196) > 0.12 {
 		t.Errorf("%.3f calls a minute, want 1.196", mean)
 	}
@@ -133,34 +134,34 @@ func TestTraces(t *testing.T) {
 }
 
 func TestHoursAt(t *testing.T) {
-	curve := []weighed{{10, 1}, {6, 2}, {2, 5}}
+	curve := []coldIdle{{10, 1}, {6, 2}, {2, 5}}
 	for rate, want := range map[float64]float64{12: 1, 10: 1, 8: 1.5, 4: 3.5, 2: 5} {
-		if got := hoursAt(curve, rate); math.Abs(got-want) > 1e-9 {
+		if got := idleAtColdRate(curve, rate); math.Abs(got-want) > 1e-9 {
 			t.Errorf("at %v %%: %v h, want %v", rate, got, want)
 		}
 	}
-	if got := hoursAt(curve, 1); !math.IsNaN(got) {
+	if got := idleAtColdRate(curve, 1); !math.IsNaN(got) {
 		t.Errorf("at 1 %%: %v h, and none has as few cold starts", got)
 	}
 }
 
-// What is claimed of the policies on mixtures, for three seeds: LSTH has fewer cold starts than HHP; ours has fewer
-// than HHP on less idle time, where instances are kept.
+// On mixtures, over three seeds, LSTH has fewer cold starts than HHP. Ours has fewer than HHP on less idle time where
+// instances are kept.
 func TestPoliciesOnMixtures(t *testing.T) {
 	fresh := map[string]func() scale.Keeper{}
-	for _, k := range kept {
+	for _, k := range keepPolicies {
 		fresh[k.name] = func() scale.Keeper { return k.make(k.at) }
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		for _, mean := range []float64{0.3, 1} {
-			calls := mixture(mean, seed)
+			calls := drawMixture(mean, seed)
 			for _, of := range []string{"app", "instances"} {
-				hhp, lsth, ours := judge(of, calls, fresh[ground]), judge(of, calls, fresh["lsth-0.5"]),
-					judge(of, calls, fresh["cheapest"])
-				if lsth.rate >= hhp.rate {
+				hhp, lsth, ours := evaluate(of, calls, fresh[reference]), evaluate(of, calls, fresh["lsth-0.5"]),
+					evaluate(of, calls, fresh["cheapest"])
+				if lsth.cold >= hhp.cold {
 					t.Errorf("seed %d, %v of %s: lsth %+v, hybridhistogram %+v", seed, mean, of, lsth, hhp)
 				}
-				if ours.rate >= hhp.rate || of == "instances" && ours.hours >= hhp.hours {
+				if ours.cold >= hhp.cold || of == "instances" && ours.idle >= hhp.idle {
 					t.Errorf("seed %d, %v of %s: cheapest %+v, hybridhistogram %+v", seed, mean, of, ours, hhp)
 				}
 			}
@@ -168,16 +169,16 @@ func TestPoliciesOnMixtures(t *testing.T) {
 	}
 }
 
-// Everything that is asked for is said, with what was published beside it.
+// Figure 16 has all its rows, with the published numbers beside them.
 func TestFigure16(t *testing.T) {
-	all := observed
-	observed = observed[:1]
-	defer func() { observed = all }()
-	l := newLab(reproduce.Request{Seeds: 1, Parallel: 1})
-	if err := reproduce.Want(l, figures, []string{"16"}); err != nil {
+	all := callTraces
+	callTraces = callTraces[:1]
+	defer func() { callTraces = all }()
+	run := newRunner(reproduce.Request{Seeds: 1, Parallel: 1})
+	if err := reproduce.Prepare(run, figures, []string{"16"}); err != nil {
 		t.Fatal(err)
 	}
-	o, err := l.Run(t.Context())
+	o, err := run.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,9 +201,9 @@ var seeds = flag.Int("seeds", 0, "runs of each case of TestBusyMixtures, 3 in th
 // On busy mixtures, which Figure 16 does not have, LSTH trades idle time for cold starts and cheapest needs less than
 // half of the idle time, kept by instance.
 func TestBusyMixtures(t *testing.T) {
-	at := func(name string, calls []serving.Time, of string) weighed {
-		k := kept[slices.IndexFunc(kept, func(k policy) bool { return k.name == name })]
-		return judge(of, calls, func() scale.Keeper { return k.make(k.at) })
+	at := func(name string, calls []serving.Time, of string) coldIdle {
+		k := keepPolicies[slices.IndexFunc(keepPolicies, func(k keepPolicy) bool { return k.name == name })]
+		return evaluate(of, calls, func() scale.Keeper { return k.make(k.at) })
 	}
 	means, runs := []float64{10, 30}, *seeds
 	if runs == 0 {
@@ -211,17 +212,17 @@ func TestBusyMixtures(t *testing.T) {
 	for _, mean := range means {
 		for seed := range uint64(runs) {
 			seed++
-			calls := mixture(mean, seed)
+			calls := drawMixture(mean, seed)
 			for _, of := range []string{"app", "instances"} {
-				base := at(ground, calls, of)
+				base := at(reference, calls, of)
 				long, cheap := at("lsth-0.5", calls, of), at("cheapest", calls, of)
 				t.Logf("%v calls a minute, seed %d, by %s, over %s: lsth %.2f cold starts, %.2f idle time; cheapest "+
-					"%.2f and %.2f", mean, seed, of, ground, long.rate/base.rate, long.hours/base.hours,
-					cheap.rate/base.rate, cheap.hours/base.hours)
-				if of == "instances" && (cheap.rate > base.rate || cheap.hours > base.hours/2) ||
-					of == "app" && cheap.rate > 0.03*base.rate {
+					"%.2f and %.2f", mean, seed, of, reference, long.cold/base.cold, long.idle/base.idle,
+					cheap.cold/base.cold, cheap.idle/base.idle)
+				if of == "instances" && (cheap.cold > base.cold || cheap.idle > base.idle/2) ||
+					of == "app" && cheap.cold > 0.03*base.cold {
 					t.Errorf("%v calls a minute, seed %d, by %s: cheapest has %+v, %s %+v", mean, seed, of, cheap,
-						ground, base)
+						reference, base)
 				}
 			}
 		}

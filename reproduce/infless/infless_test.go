@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// Beliefs are the published latencies, and what does not run is longer than any objective.
+// Planners believe the published latencies. Batches that do not run are longer than any objective.
 func TestLatencies(t *testing.T) {
-	w, err := newWorld(osvt, servers)
+	w, err := newEnvironment(osvt, servers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,32 +44,32 @@ func TestLatencies(t *testing.T) {
 			t.Errorf("variant %d on %s, %d items: %v, want %v", c.variant, c.part, c.batch, got, c.want)
 		}
 	}
-	for batch := 5; batch <= largest; batch++ {
-		if got := w.Beliefs.Latency(2, on("2 threads + 30 %"), batch, 1); got < never {
+	for batch := 5; batch <= maxBatch; batch++ {
+		if got := w.Beliefs.Latency(2, on("2 threads + 30 %"), batch, 1); got < tooLong {
 			t.Errorf("%d items are believed to run in %v where 4 are the most", batch, got)
 		}
 	}
 }
 
-// No system is planned to carry more than a linear program allows.
+// No system plans for more than a linear program allows.
 func TestStressWithinBounds(t *testing.T) {
 	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range scenarios {
-		for _, system := range stressed {
-			w, err := newWorld(s.functions, 2)
+		for _, system := range stressSystems {
+			w, err := newEnvironment(s.functions, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.Solver = milp.Solver(solver)
-			p, err := newPacking(w, system)
+			p, err := newPlanningSystem(w, system)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.mix = s.shares
-			most := p.most(t.Context())
+			most := p.maxPlanned(t.Context())
 			if most == 0 {
 				continue // twice the latency is beyond every objective
 			}
@@ -84,8 +84,8 @@ func TestStressWithinBounds(t *testing.T) {
 	}
 }
 
-// Through a load that rises and falls, instances are launched on parts of machines, replaced and given back, and few
-// queries are late.
+// While the load rises and falls, instances on shares of machines are launched, replaced and stopped, and few queries
+// are late.
 func TestThroughARisingAndFallingLoad(t *testing.T) {
 	rate, err := workload.NewRate([]workload.Point{
 		{At: 0, Rate: 60}, {At: 60, Rate: 300}, {At: 120, Rate: 40}, {At: 180, Rate: 40},
@@ -94,21 +94,22 @@ func TestThroughARisingAndFallingLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, system := range []string{"infless", "infless-balanced", "infless-dense"} {
-		w, err := newWorld(osvt, servers)
+		w, err := newEnvironment(osvt, servers)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := newPacking(w, system)
+		p, err := newPlanningSystem(w, system)
 		if err != nil {
 			t.Fatal(err)
 		}
 		span := 180 * time.Second
-		run, err := (&experiment.Case{World: w, System: p.system, First: p.spread(60), Span: span, PlanDelay: 100 * ms,
+		run, err := (&experiment.Case{Env: w, System: p.system, FirstRates: p.split(60), Span: span,
+			PlanDelay: 100 * ms,
 			Source: func(seed uint64) workload.Source {
-				return workload.Limit(&shuffled{App: workload.App{
-					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Stream(seed, "arrivals")),
+				return workload.Limit(&mixedApps{App: workload.App{
+					Times:    workload.NewProcess(rate, workload.Poisson{}, workload.Rand(seed, "arrivals")),
 					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-				}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}, serving.Time(span), 1<<30)
+				}, draw: workload.Rand(seed, "apps").Float64, shares: p.split(1)}, serving.Time(span), 1<<30)
 			}, Record: report.Options{}}).Run(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)

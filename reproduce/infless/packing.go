@@ -12,26 +12,26 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// packing is a system that plans for a world.
-type packing struct {
-	world   *experiment.World
+// planningSystem is a system that plans for an environment.
+type planningSystem struct {
+	env     *experiment.Environment
 	system  systems.System
 	planner plan.Planner
-	mix     []float64 // shares of the load by function, in any unit; nil for equal ones
+	mix     []float64 // load of each function, in any unit; nil for equal loads
 }
 
-func newPacking(w *experiment.World, name string) (*packing, error) {
+func newPlanningSystem(w *experiment.Environment, name string) (*planningSystem, error) {
 	s, err := systems.Get(name)
 	if err != nil {
 		return nil, err
 	}
 	p, err := s.NewPlanner(w.Known())
-	return &packing{world: w, system: s, planner: p}, err
+	return &planningSystem{env: w, system: s, planner: p}, err
 }
 
-// spread shares a rate out among the functions.
-func (p *packing) spread(total float64) []float64 {
-	out, sum := make([]float64, len(p.world.Spec.Apps)), 0.0
+// split divides a rate among the functions.
+func (p *planningSystem) split(total float64) []float64 {
+	out, sum := make([]float64, len(p.env.Spec.Apps)), 0.0
 	for a := range out {
 		if out[a] = 1; p.mix != nil {
 			out[a] = p.mix[a]
@@ -44,19 +44,19 @@ func (p *packing) spread(total float64) []float64 {
 	return out
 }
 
-// plan plans from nothing; ok is false where some of the load is left out, or nothing can be served.
-func (p *packing) plan(ctx context.Context, rates []float64) (out *plan.Plan, ok bool) {
-	out, err := p.planner.Plan(ctx, plan.Request{Spec: p.world.Spec, Rates: rates})
+// plan plans from nothing. ok is false when some load is shed or the planner fails.
+func (p *planningSystem) plan(ctx context.Context, rates []float64) (out *plan.Plan, ok bool) {
+	out, err := p.planner.Plan(ctx, plan.Request{Spec: p.env.Spec, Rates: rates})
 	return out, err == nil && out.Shed == nil
 }
 
-// most returns the highest rate, of all functions together, that the cluster is planned to carry. A greedy plan may
-// fail for one rate and not for a higher one, so the rates above the first that fails are tried, too, a fifth beyond in
-// steps of one in a hundred.
-func (p *packing) most(ctx context.Context) float64 {
+// maxPlanned returns the highest rate, over all functions together, that a plan carries completely. A greedy plan may
+// fail at one rate and succeed at a higher one. So rates up to a fifth above the first failure are tried too, in steps
+// of 1 %.
+func (p *planningSystem) maxPlanned(ctx context.Context) float64 {
 	low, high := 0.0, 1.0
 	carries := func(rate float64) bool {
-		_, ok := p.plan(ctx, p.spread(rate))
+		_, ok := p.plan(ctx, p.split(rate))
 		return ok
 	}
 	for carries(high) {
@@ -69,65 +69,67 @@ func (p *packing) most(ctx context.Context) float64 {
 			high = middle
 		}
 	}
-	most := low
+	highest := low
 	for rate := low; rate < 1.2*low; rate *= 1.01 {
 		if carries(rate) {
-			most = max(most, rate)
+			highest = max(highest, rate)
 		}
 	}
-	return most
+	return highest
 }
 
-// bound is what a linear program allows of a rate of all functions together. What BATCH configures depends on the rate,
-// so that it is asked at about the rate that it answers.
-func (p *packing) bound(ctx context.Context, at float64) (float64, error) {
-	x, err := p.planner.(*planner.Planner).Carries(ctx, p.world.Solver,
-		plan.Request{Spec: p.world.Spec, Rates: p.spread(at)})
+// bound returns the rate that a linear program allows, over all functions together. The configurations of BATCH depend
+// on the rate, so the program gets those for the rate at.
+func (p *planningSystem) bound(ctx context.Context, at float64) (float64, error) {
+	x, err := p.planner.(*planner.Planner).Carries(ctx, p.env.Solver,
+		plan.Request{Spec: p.env.Spec, Rates: p.split(at)})
 	return x * at, err
 }
 
 const (
-	// outside is the share of the queries that may miss their objective under stress (§5.2 reports 3.1 % on average).
-	outside = 0.05
-	giveUp  = 0.3
+	// violationLimit is the share of the queries that may miss their objective under stress (§5.2 reports 3.1 % on
+	// average).
+	violationLimit = 0.05
+	giveUpShare    = 0.3
 )
 
-// inTime returns the highest rate, of all functions together, that is served in time by the instances of the plan for
-// the highest rate: queries come as a Poisson process, nothing is planned again.
-func (p *packing) inTime(ctx context.Context, planned float64, seed uint64) (float64, error) {
-	initial, ok := p.plan(ctx, p.spread(planned))
+// maxInTime returns the highest rate, over all functions together, that the instances of the plan for the rate planned
+// serve in time. Queries are a Poisson process, at most mostQueries in a run, and there is no further planning.
+func (p *planningSystem) maxInTime(ctx context.Context, planned float64, mostQueries int, seed uint64) (float64,
+	error) {
+	initial, ok := p.plan(ctx, p.split(planned))
 	if !ok {
 		return 0, nil
 	}
 	fixed := p.system
 	fixed.Scaler = "fixed"
-	// For ten times the longest objective, and enough queries for a share of a few in a hundred.
+	// Long enough for ten times the longest objective, and for a share of a few per cent to be measured.
 	queries := max(8000, int(planned*2))
-	probe := experiment.Violating(func(rate float64) *experiment.Case {
-		return &experiment.Case{World: p.world, System: fixed, Initial: initial,
+	probe := experiment.ViolationProbe(func(rate float64) *experiment.Case {
+		return &experiment.Case{Env: p.env, System: fixed, Initial: initial,
 			Source: func(seed uint64) workload.Source {
-				return &shuffled{App: workload.App{
+				return &mixedApps{App: workload.App{
 					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-						workload.Stream(seed, "arrivals")),
+						workload.Rand(seed, "arrivals")),
 					Template: workload.Arrival{Variant: serving.None, Sample: -1, Items: 1},
-				}, draw: workload.Stream(seed, "apps").Float64, shares: p.spread(1)}
+				}, draw: workload.Rand(seed, "apps").Float64, shares: p.split(1)}
 			}}
-	}, min(queries, 60000), giveUp)
-	a, err := experiment.Allowable(ctx, probe, experiment.Allowing{
-		Limit: outside, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, Rough: true, Seed: 1000 * seed,
+	}, min(queries, mostQueries), giveUpShare)
+	a, err := experiment.FindThroughput(ctx, probe, experiment.ThroughputSearch{
+		Limit: violationLimit, Start: 0.9 * planned, Resolution: 0.02, Runs: 2, NoBounds: true, Seed: 1000 * seed,
 	})
 	return a.Rate, err
 }
 
-// shuffled sends every query to one of the apps, by their shares.
-type shuffled struct {
+// mixedApps is a source that sends every query to a random app, with the given shares.
+type mixedApps struct {
 	workload.App
 	draw   func() float64
 	shares []float64
 }
 
 // Next implements workload.Source.
-func (s *shuffled) Next() (workload.Arrival, bool) {
+func (s *mixedApps) Next() (workload.Arrival, bool) {
 	a, ok := s.App.Next()
 	x := s.draw()
 	for int(a.App) < len(s.shares)-1 && x >= s.shares[a.App] {
@@ -137,14 +139,14 @@ func (s *shuffled) Next() (workload.Arrival, bool) {
 	return a, ok
 }
 
-// taken is what a plan takes of machines, by the weights of the paper: a thread counts 64/142 of a per cent of an
-// accelerator. active is how many servers it uses, fragments the part of them that is left over.
-func (p *packing) taken(out *plan.Plan) (resources, fragments, active float64) {
-	spec := p.world.Spec
+// resources returns what a plan takes of machines, by the weights of the paper: a thread counts as 64/142 of a per cent
+// of an accelerator. active is the number of servers that it uses, unused the mean share of them that is left over.
+func (p *planningSystem) resources(out *plan.Plan) (resources, unused, active float64) {
+	spec := p.env.Spec
 	used := make([]float64, len(spec.Workers))
 	for _, i := range out.Instances {
 		d := &spec.DeviceTypes[i.Part-1]
-		r := weigh(d.Cores, d.Percent)
+		r := resourceWeight(d.Cores, d.Percent)
 		resources += r
 		if used[i.Worker] == 0 {
 			active++
@@ -154,16 +156,18 @@ func (p *packing) taken(out *plan.Plan) (resources, fragments, active float64) {
 	for w, r := range used {
 		if r > 0 {
 			d := &spec.DeviceTypes[spec.Workers[w].DeviceType]
-			fragments += (1 - r/weigh(d.Cores, 100*d.Accelerators)) / active
+			unused += (1 - r/resourceWeight(d.Cores, 100*d.Accelerators)) / active
 		}
 	}
-	return resources, fragments, active
+	return resources, unused, active
 }
 
-func weigh(threads, percent int) float64 { return 64.0/142*float64(threads) + float64(percent) }
+func resourceWeight(threads, percent int) float64 {
+	return 64.0/142*float64(threads) + float64(percent)
+}
 
-// instances returns a plan with about so many instances, of loads in the given proportion.
-func (p *packing) instances(ctx context.Context, n int, shares []float64) (out *plan.Plan, rates []float64) {
+// planInstances returns a plan with about n instances, for loads in proportion to shares, and these loads.
+func (p *planningSystem) planInstances(ctx context.Context, n int, shares []float64) (out *plan.Plan, rates []float64) {
 	low, high := 0.0, math.Inf(1)
 	rates = make([]float64, len(shares))
 	for load := 1.0; ; {

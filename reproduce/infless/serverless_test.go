@@ -14,15 +14,15 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// starting takes two seconds to start an instance.
+// starting is machines on which an instance takes two seconds to start.
 type starting struct{ truth.Model }
 
 func (starting) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 2 * time.Second }
 
-// Planner, router and scaler of infless together, on the paper's cluster: from nothing up a step and down again, to
-// nothing when nobody calls, and a query after that is answered.
+// Planner, router and scaler of infless work together on the paper's cluster. The load goes from nothing up a step,
+// down again and to nothing, and a query that comes after that is answered.
 func TestServerless(t *testing.T) {
-	w, err := newWorld(osvt, servers)
+	w, err := newEnvironment(osvt, servers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,29 +4,29 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published4 has threads and accelerators for 100 queries/s and dollars for a query (Table 4).
+// published4 has CPU threads and accelerators for 100 queries/s, and dollars for a query (Table 4).
 var published4 = map[string][3]float64{
 	"openfaas+": {55.63, 2.13, 2e-5}, "batch": {41.45, 1.34, 1.32e-5}, "infless": {13.91, 0.51, 1.6e-6},
 }
 
-// table4 is what 100 queries/s take that are answered in time, over all traces.
-func table4(l *lab) error {
-	tasks := l.trailed(entrants)
-	l.After(func(o *reproduce.Outcome) error {
+// table4 shows the resources for 100 queries/s that are answered in time, over all traces.
+func table4(run *runner) error {
+	tasks := run.traceTasks(contenders)
+	run.Report(func(o *reproduce.Outcome) error {
 		for a := range len(applications) + 1 {
 			name, from, to := "both", 0, len(applications)
 			if a < len(applications) {
 				name, from, to = applications[a].name, a, a+1
 			}
-			at := setting("application", name)
-			for e, x := range entrants {
+			at := reproduce.Setting("application", name)
+			for e, x := range contenders {
 				var cpus, gpus, dollars []float64
-				for s := range l.Seeds {
-					// The mean over applications and traces of what each takes.
+				for s := range run.Seeds {
+					// mean over applications and traces
 					threads, percent, n := 0.0, 0.0, float64((to-from)*len(traceNames))
 					for _, app := range tasks[from:to] {
 						for _, t := range app[e] {
-							f := t.Done[s].(*followed)
+							f := t.Results[s].(*traceRun)
 							threads += f.threads / f.inTime * 100 / n
 							percent += f.percent / 100 / f.inTime * 100 / n
 						}
@@ -39,12 +39,12 @@ func table4(l *lab) error {
 						at), row("T4", x.name, "cost of a million queries", "$", at),
 				}
 				if p, ok := published4[x.name]; ok && name == "both" {
-					r[0], r[1], r[2] = said(r[0], p[0], "Table 4"), said(r[1], p[1], "Table 4"),
-						said(r[2], 1e6*p[2], "Table 4")
+					r[0], r[1], r[2] = r[0].WithPublished(p[0], "Table 4"), r[1].WithPublished(p[1], "Table 4"),
+						r[2].WithPublished(1e6*p[2], "Table 4")
 				}
-				o.Add(r[0], cpus...)
-				o.Add(r[1], gpus...)
-				o.Add(r[2], times(1e6, dollars)...)
+				o.AddRow(r[0], cpus...)
+				o.AddRow(r[1], gpus...)
+				o.AddRow(r[2], reproduce.Scaled(dollars, 1e6)...)
 			}
 		}
 		o.Notes = append(o.Notes,

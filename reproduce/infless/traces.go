@@ -11,18 +11,18 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Of the loads that follow a trace: its authors take means of ten minutes for steps of nine seconds (their artifact,
-// whose runs have 200 steps), and stretch them to a peak.
+// The loads that follow a trace: the authors' artifact turns means of ten minutes into steps of nine seconds, has 200
+// steps in a run, and scales loads to a peak.
 const (
-	mean     = 10
-	step     = 9 * time.Second
-	steps200 = 200
+	minutesPerStep = 10
+	stepSpan       = 9 * time.Second
+	traceSteps     = 200
 )
 
 var traceNames = []string{"sporadic", "periodic", "bursty"}
 
-// hourly reads a carried trace: calls by minute.
-func hourly(name string) (out []int, err error) {
+// callsByMinute reads an embedded trace: the number of calls in every minute.
+func callsByMinute(name string) (out []int, err error) {
 	file := "trace_" + name + ".csv"
 	rows, err := data.Records(file, "hour", "counts")
 	if err != nil {
@@ -40,15 +40,15 @@ func hourly(name string) (out []int, err error) {
 	return out, nil
 }
 
-// relative is the load of the first steps of a trace in parts of their peak.
-func relative(name string, n int) ([]float64, error) {
-	minutes, err := hourly(name)
+// relativeLoad returns the load of the first n steps of a trace relative to the highest of them.
+func relativeLoad(name string, n int) ([]float64, error) {
+	minutes, err := callsByMinute(name)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, min(n, len(minutes)/mean))
+	out := make([]float64, min(n, len(minutes)/minutesPerStep))
 	for k := range out {
-		for _, c := range minutes[k*mean : (k+1)*mean] {
+		for _, c := range minutes[k*minutesPerStep : (k+1)*minutesPerStep] {
 			out[k] += float64(c)
 		}
 	}
@@ -59,8 +59,8 @@ func relative(name string, n int) ([]float64, error) {
 	return out, nil
 }
 
-// follow makes Poisson arrivals for every app that follow a relative load, each app by itself.
-func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint64) workload.Source, error) {
+// arrivalsAlong returns independent Poisson arrivals for every app. The rate of app a in step k is load[k] x peaks[a].
+func arrivalsAlong(load []float64, peaks []float64, step time.Duration) (func(seed uint64) workload.Source, error) {
 	rates := make([]*workload.Rate, len(peaks))
 	for a, peak := range peaks {
 		points := make([]workload.Point, len(load)+1)
@@ -78,7 +78,7 @@ func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint
 		for a, rate := range rates {
 			sources[a] = &workload.App{
 				Times: workload.NewProcess(rate, workload.Poisson{},
-					workload.Stream(seed, fmt.Sprint("arrivals ", a))),
+					workload.Rand(seed, fmt.Sprint("arrivals ", a))),
 				Template: workload.Arrival{App: serving.AppID(a), Variant: serving.None, Sample: -1, Items: 1},
 			}
 		}
@@ -90,15 +90,15 @@ func follow(load []float64, peaks []float64, step time.Duration) (func(seed uint
 var megabytes = map[string]float64{"ssd": 29, "mobilenet": 17, "resnet-50": 98, "textcnn-69": 11, "lstm-2365": 39}
 
 const (
-	// The paper does not say how long a start takes. Assumed: a second for container and runtime whose image is there,
-	// and a second for 50 MB of the model, so that the five models start within 1.2 to 3 s.
+	// The paper does not say how long a start takes. The assumption: one second for the container and runtime, whose
+	// image is present, and one second for every 50 MB of the model. So the five models start within 1.2 to 3 s.
 	bareStart    = time.Second
 	loadsASecond = 50.0
-	// coldWait is how long a query waits that finds nothing warm.
+	// coldWait is how long a query waits for a cold start.
 	coldWait = 20 * time.Second
 )
 
-// starts is how long an instance of a model takes to start.
-func starts(model string) time.Duration {
+// startTime returns how long an instance of a model takes to start.
+func startTime(model string) time.Duration {
 	return bareStart + time.Duration(megabytes[model]/loadsASecond*float64(time.Second))
 }

@@ -7,32 +7,33 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// watcher sees of a run when nothing was warm of a stage, and what instances occupied.
+// watcher observes a run: when stages had no ready instance, and which resources instances occupied.
 type watcher struct {
-	spec   *serving.Spec
-	step   time.Duration
-	live   map[serving.InstanceID]*watched
-	stages []warmth
-	now    serving.Time
-	holds  float64 // GFLOP/s
-	held   []float64
+	spec     *serving.Spec
+	step     time.Duration
+	live     map[serving.InstanceID]*liveInstance
+	stages   []readiness
+	now      serving.Time
+	holds    float64 // GFLOP/s occupied now
+	occupied []float64
 }
 
-type watched struct {
+type liveInstance struct {
 	stage serving.StageID
 	holds float64
 	ready bool
 }
 
-// warmth is how many instances of a stage are ready, and the last span without any.
-type warmth struct {
+// readiness is the number of ready instances of a stage, and the last span without one.
+type readiness struct {
 	ready    int
 	from, to serving.Time
 }
 
 func newWatcher(spec *serving.Spec, step time.Duration) *watcher {
 	w := &watcher{
-		spec: spec, step: step, live: make(map[serving.InstanceID]*watched), stages: make([]warmth, len(spec.Stages)),
+		spec: spec, step: step, live: make(map[serving.InstanceID]*liveInstance),
+		stages: make([]readiness, len(spec.Stages)),
 	}
 	for s := range w.stages {
 		w.stages[s].to = serving.Never
@@ -40,9 +41,9 @@ func newWatcher(spec *serving.Spec, step time.Duration) *watcher {
 	return w
 }
 
-// watch takes a step of the engine.
-func (w *watcher) watch(now serving.Time, in []engine.Input, out []engine.Decision) {
-	w.hold(now)
+// onStep observes a step of the engine.
+func (w *watcher) onStep(now serving.Time, in []engine.Input, out []engine.Decision) {
+	w.account(now)
 	for k := range in {
 		if in[k].Kind != engine.InstanceChanged {
 			continue
@@ -59,7 +60,7 @@ func (w *watcher) watch(now serving.Time, in []engine.Input, out []engine.Decisi
 		switch d := &out[k]; d.Kind {
 		case engine.LaunchInstance:
 			t := &w.spec.DeviceTypes[d.Launch.DeviceType]
-			i := &watched{stage: d.Stage, holds: float64(perThread*t.Cores + perPercent*t.Percent)}
+			i := &liveInstance{stage: d.Stage, holds: float64(perThread*t.Cores + perPercent*t.Percent)}
 			w.live[d.Instance] = i
 			w.holds += i.holds
 		case engine.StopInstance:
@@ -76,21 +77,22 @@ func (w *watcher) watch(now serving.Time, in []engine.Input, out []engine.Decisi
 	}
 }
 
-// hold counts what has been occupied until now.
-func (w *watcher) hold(now serving.Time) {
+// account adds the resources that were occupied until now.
+func (w *watcher) account(now serving.Time) {
 	for w.now < now {
 		k := int(w.now / serving.Time(w.step))
 		until := min(now, serving.Time(k+1)*serving.Time(w.step))
-		for len(w.held) <= k {
-			w.held = append(w.held, 0)
+		for len(w.occupied) <= k {
+			w.occupied = append(w.occupied, 0)
 		}
-		w.held[k] += w.holds * until.Sub(w.now).Seconds()
+		w.occupied[k] += w.holds * until.Sub(w.now).Seconds()
 		w.now = until
 	}
 }
 
-// cold is how long a query that arrived at a stage had to wait for a start, of those that have been answered.
-func (w *watcher) cold(s serving.StageID, arrived serving.Time) time.Duration {
+// startWait returns how long a query that arrived at a stage waited for a start. It is exact for queries that have been
+// answered.
+func (w *watcher) startWait(s serving.StageID, arrived serving.Time) time.Duration {
 	x := &w.stages[s]
 	if x.to == serving.Never || arrived < x.from || arrived >= x.to {
 		return 0
@@ -98,11 +100,11 @@ func (w *watcher) cold(s serving.StageID, arrived serving.Time) time.Duration {
 	return x.to.Sub(arrived)
 }
 
-// steps returns the mean of what was occupied in each of the first n steps.
-func (w *watcher) steps(n int) []float64 {
+// meansBySteps returns the mean occupied resources in each of the first n steps, in GFLOP/s.
+func (w *watcher) meansBySteps(n int) []float64 {
 	out := make([]float64, n)
-	for k := range min(n, len(w.held)) {
-		out[k] = w.held[k] / w.step.Seconds()
+	for k := range min(n, len(w.occupied)) {
+		out[k] = w.occupied[k] / w.step.Seconds()
 	}
 	return out
 }

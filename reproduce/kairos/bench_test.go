@@ -6,18 +6,18 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// BenchmarkRun is one run of 5,000 queries of RM2 on 11 machines, a little below what they carry.
+// BenchmarkRun simulates one run of 5,000 queries of RM2 on 11 machines, a little below their throughput.
 func BenchmarkRun(b *testing.B) {
-	l := newLab(reproduce.Request{})
-	s, err := l.service(at("rm2"))
+	run := newRunner(reproduce.Request{})
+	s, err := run.deployment(paperSetup("rm2"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, rule := range rules() {
+	for _, rule := range comparedRules() {
 		b.Run(rule, func(b *testing.B) {
-			p, err := s.probe(question{
+			p, err := s.probe(trial{
 				setup: s.setup, pool: pool{2, 0, 9, 0}, system: rule, threshold: 200,
-			}, l.fine, giveUp)
+			}, run.fine, giveUpShare)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -10,21 +10,24 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// found is the best pool for a system, as somebody who may try all of them finds it.
-type found struct {
+// bestFound is the best pool for a system, found by measuring pools (§8.2 gives the rules other than Kairos their best
+// pool).
+type bestFound struct {
 	pool pool
-	experiment.Allowed
-	tried, pools int // how many were run at all, and how many there are
+	experiment.Throughput
+	evaluated, pools int // pools that were simulated, and all pools under the budget
 }
 
-// crowded are the rules under which a machine more may do harm: it takes queries that it cannot serve in time. Under
-// the others no pool is tried that lies within one that was (§5.2).
-var crowded = map[string]bool{"fcfs": true}
+// nonMonotone are the rules under which one machine more may lower the throughput, because it takes queries that it
+// cannot serve in time. Under the other rules a pool within an evaluated one is not evaluated (§5.2).
+var nonMonotone = map[string]bool{"fcfs": true}
 
-// best finds the best pool for a system: in the order of our bound, a pool is measured when it carries a little more
-// than the best so far, and no pool is run whose bound is not above that.
-func (l *lab) best(ctx context.Context, q question, budget float64, g grain, seed uint64) (*found, error) {
-	s, err := l.service(q.setup)
+// findBest finds the best pool for a system. It goes through the pools by falling bound of the linear program. A pool
+// is measured only when it carries a little more than the best so far. The search ends at the first bound that is not
+// higher.
+func (run *runner) findBest(ctx context.Context, tr trial, budget float64, g precision, seed uint64) (*bestFound,
+	error) {
+	s, err := run.deployment(tr.setup)
 	if err != nil {
 		return nil, err
 	}
@@ -36,31 +39,31 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 	if err != nil {
 		return nil, err
 	}
-	out := &found{pools: len(ranked)}
-	var tried []planner.Pool
+	out := &bestFound{pools: len(ranked)}
+	var evaluated []planner.Pool
 	for _, r := range ranked {
 		ahead := out.Rate * (1 + g.resolution/2)
 		if r.Bound <= ahead {
 			break
 		}
-		if !crowded[q.system] && slices.ContainsFunc(tried, r.Pool.PartOf) {
+		if !nonMonotone[tr.system] && slices.ContainsFunc(evaluated, r.Pool.PartOf) {
 			continue
 		}
-		tried = append(tried, r.Pool)
-		q.pool = pool(r.Pool)
-		out.tried++
+		evaluated = append(evaluated, r.Pool)
+		tr.pool = pool(r.Pool)
+		out.evaluated++
 		if ahead > 0 {
-			at := q
-			if tuned[q.system] != nil {
-				if at, err = s.fewest(ctx, q, g, ahead, seed); err != nil {
+			at := tr
+			if thresholdRules[tr.system] != nil {
+				if at, err = s.fewestViolations(ctx, tr, g, ahead, seed); err != nil {
 					return nil, err
 				}
 			}
-			p, err := s.probe(at, g, giveUp)
+			p, err := s.probe(at, g, giveUpShare)
 			if err != nil {
 				return nil, err
 			}
-			carried, _, err := experiment.Carries(ctx, p, g.allowing(ahead, seed))
+			carried, _, err := experiment.Carries(ctx, p, g.search(ahead, seed))
 			if err != nil {
 				return nil, err
 			}
@@ -68,22 +71,22 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 				continue
 			}
 		}
-		got, err := l.measure(ctx, q, g, seed)
+		got, err := run.measure(ctx, tr, g, seed)
 		if err != nil {
 			return nil, err
 		}
 		if got.Rate > out.Rate {
-			out.pool, out.Allowed = q.pool, got
+			out.pool, out.Throughput = tr.pool, got
 		}
 	}
 	return out, nil
 }
 
-// wantBest has the best pool found with every seed; the pool of q does not matter.
-func (l *lab) wantBest(q question, budget float64, g grain) *reproduce.Task {
-	q.pool = pool{}
-	return l.Do(fmt.Sprintf("best pool for %v under %v $/h", q, budget), 40*g.queries*g.runs, l.Seeds,
+// bestTask adds a task that finds the best pool, with every seed. It replaces tr.pool.
+func (run *runner) bestTask(tr trial, budget float64, g precision) *reproduce.Task {
+	tr.pool = pool{}
+	return run.AddTask(fmt.Sprintf("best pool for %v under %v $/h", tr, budget), 40*g.queries*g.runs, run.Seeds,
 		func(ctx context.Context, seed uint64) (any, error) {
-			return l.best(ctx, q, budget, g, seed)
+			return run.findBest(ctx, tr, budget, g, seed)
 		})
 }

@@ -1,5 +1,5 @@
-// Package kairos runs the experiments of Kairos (HPDC 2023, §4 and §8) from the latencies its authors published, on
-// this project's engine, planners and simulator.
+// Package kairos runs the experiments of Kairos (HPDC 2023, §4 and §8) with the engine, planners and simulator of this
+// project. Latencies are those that the authors published.
 package kairos
 
 import (
@@ -17,18 +17,18 @@ var files embed.FS
 
 var data = reproduce.Data{Files: files}
 
-// types of machines that are rented, the base type first (Table 4).
-var types = []serving.DeviceType{
+// machineTypes are the types of machines that are rented, the base type first (Table 4).
+var machineTypes = []serving.DeviceType{
 	{Name: "g4dn.xlarge", PricePerHour: 0.526},
 	{Name: "c5n.2xlarge", PricePerHour: 0.432},
 	{Name: "r5n.large", PricePerHour: 0.149},
 	{Name: "t3.xlarge", PricePerHour: 0.1664},
 }
 
-// budget in $/h (§7).
+// budget is the paper's budget in $/h (§7).
 const budget = 2.5
 
-// model of Table 3.
+// model is a model of Table 3.
 type model struct {
 	name string
 	qos  time.Duration
@@ -38,11 +38,11 @@ var models = []model{{"ncf", 5 * ms}, {"rm2", 350 * ms}, {"wnd", 25 * ms}, {"mtw
 
 const ms = time.Millisecond
 
-// largest is how many items a query has at most, step the multiples of items that were measured.
-const largest, step = 1000, 10
+// maxItems is the most items of a query. Latencies were measured at multiples of itemStep.
+const maxItems, itemStep = 1000, 10
 
-// latencies reads what was measured of a model, for the one variant of a spec.
-func latencies(name string) (m serving.Measurements, err error) {
+// readLatencies reads the measured latencies of a model. They are of variant 0.
+func readLatencies(name string) (m serving.Measurements, err error) {
 	rows, err := data.Records("latency.csv", "model", "type", "items", "mean_ns", "stddev_ns")
 	if err != nil {
 		return m, err
@@ -51,7 +51,7 @@ func latencies(name string) (m serving.Measurements, err error) {
 		if r[0] != name {
 			continue
 		}
-		d := slices.IndexFunc(types, func(t serving.DeviceType) bool { return t.Name == r[1] })
+		d := slices.IndexFunc(machineTypes, func(t serving.DeviceType) bool { return t.Name == r[1] })
 		v, err := reproduce.Numbers("latency.csv", n, r[2:])
 		if err != nil || d < 0 {
 			return m, fmt.Errorf("data/latency.csv: record %d: type %q: %w", n+1, r[1], err)
@@ -61,7 +61,7 @@ func latencies(name string) (m serving.Measurements, err error) {
 			StdDev: time.Duration(v[2]),
 		})
 	}
-	if want := len(types) * largest / step; len(m.Latency) != want {
+	if want := len(machineTypes) * maxItems / itemStep; len(m.Latency) != want {
 		return m, fmt.Errorf("data/latency.csv: %d points of %s, want %d", len(m.Latency), name, want)
 	}
 	return m, nil

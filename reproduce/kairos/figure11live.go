@@ -9,26 +9,28 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// liveAtOnce is how many of the pools with the highest bounds are looked at at once, each alone in its own data plane:
-// one takes minutes of real time, and workers that sleep leave the processor to each other.
+// liveAtOnce is how many pools are measured at the same time, each in a data plane of its own. One takes minutes of
+// real time, and workers that sleep leave the processor to the others.
 const liveAtOnce = 4
 
-var lively = grain{queries: 2000, runs: 2, resolution: 0.04, rough: true}
+var livePrecision = precision{queries: 2000, runs: 2, resolution: 0.04, rough: true}
 
-// attempts are what Algorithm 1 tried.
-type attempts struct {
-	tried []experiment.Tried
-	best  int
+// searchResult is the result of Algorithm 1: the pools it evaluated, and the index of the best among them.
+type searchResult struct {
+	evaluated []experiment.EvaluatedPool
+	best      int
 }
 
-// share of a space that was tried, in %.
-func (s *attempts) share(space int) float64 { return 100 * float64(len(s.tried)) / float64(space) }
+// percent returns the evaluated part of a space of so many pools, in %.
+func (s *searchResult) percent(space int) float64 {
+	return 100 * float64(len(s.evaluated)) / float64(space)
+}
 
-// figure11Live has Algorithm 1 evaluate pools on the data plane (§5.2: "online evaluation") and beside it in the
-// simulator, and compares what pools carry in both.
-func figure11Live(l *lab) error {
-	q := question{setup: at("rm2"), system: own, arrivals: whole}
-	s, err := l.service(q.setup)
+// figure11Live runs Algorithm 1 with pools evaluated on the data plane (§5.2: "online evaluation") and in the
+// simulator, and compares the throughputs of pools in both.
+func figure11Live(run *runner) error {
+	tr := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis}
+	s, err := run.deployment(tr.setup)
 	if err != nil {
 		return err
 	}
@@ -36,77 +38,90 @@ func figure11Live(l *lab) error {
 	if err != nil {
 		return err
 	}
-	type outcome struct {
-		simulated, live attempts
-		here, there     []experiment.Allowed // what the pools with the highest bounds carry, live and simulated
-	}
-	run := l.Do("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
-		by := func(probe func(question, grain, float64) (experiment.Probe, error)) experiment.Evaluation {
-			return func(ctx context.Context, p planner.Pool, start float64) (experiment.Allowed, error) {
-				on := q
-				on.pool = pool(p)
-				x, err := probe(on, lively, giveUp)
-				if err != nil {
-					return experiment.Allowed{}, err
-				}
-				return experiment.Allowable(ctx, x, lively.allowing(start, seed))
-			}
-		}
-		var out outcome
-		var err error
-		simulate := by(s.probe)
-		if out.simulated.tried, out.simulated.best, err = experiment.Best(ctx, ranked, simulate,
-			func(float64) {}); err != nil {
-			return nil, err
-		}
-		ahead, end := context.WithCancel(ctx)
-		defer end()
-		live := experiment.Ahead(ahead, ranked, by(s.liveProbe), liveAtOnce)
-		if out.live.tried, out.live.best, err = experiment.Best(ctx, ranked, live, func(share float64) {
-			if l.Progress != nil {
-				l.Progress(share, "searching on the data plane")
-			}
-		}); err != nil {
-			return nil, err
-		}
-		if min(out.live.best, out.simulated.best) < 0 {
-			return nil, fmt.Errorf("no pool for %v $/h carries anything", budget)
-		}
-		for _, r := range ranked[:liveAtOnce] {
-			a, err := live(ctx, r.Pool, experiment.Start(r.Bound))
-			if err != nil {
-				return nil, err
-			}
-			b, err := simulate(ctx, r.Pool, experiment.Start(r.Bound))
-			if err != nil {
-				return nil, err
-			}
-			out.here, out.there = append(out.here, a), append(out.there, b)
-		}
-		return &out, nil
+	task := run.AddTask("search on the data plane", 0, 1, func(ctx context.Context, seed uint64) (any, error) {
+		return run.searchLive(ctx, s, tr, ranked, seed)
 	})
-	l.After(func(o *reproduce.Outcome) error {
-		out := run.Done[0].(*outcome)
-		setting := map[string]string{"model": q.model, "rule": own, "arrivals": q.arrivals.String()}
-		for _, x := range []struct {
-			name string
-			*attempts
-		}{{"kairos+, live", &out.live}, {"kairos+, simulated", &out.simulated}} {
-			best := x.tried[x.best]
-			machines(o, "11L", x.name, setting, pool(best.Pool))
-			o.Add(row("11L", x.name, throughputRow, "queries/s", setting), best.Rate)
-			o.Add(row("11L", x.name, "evaluated", "% of the pools", setting), x.share(len(ranked)))
-			o.Add(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.tried)))
-		}
-		for i, r := range ranked[:liveAtOnce] {
-			here := map[string]string{
-				"model": q.model, "rule": own, "arrivals": q.arrivals.String(), "pool": pool(r.Pool).String(),
-			}
-			o.Add(row("11L", own, "bound", "queries/s", here), r.Bound)
-			o.Add(row("11L", own, "throughput, live", "queries/s", here), out.here[i].Rate)
-			o.Add(row("11L", own, "throughput, simulated", "queries/s", here), out.there[i].Rate)
-		}
+	run.Report(func(o *reproduce.Outcome) error {
+		addLiveRows(o, tr, ranked, task.Results[0].(*liveSearch))
 		return nil
 	})
 	return nil
+}
+
+// liveSearch is the result of the searches on the data plane and in the simulator.
+type liveSearch struct {
+	simulated, live searchResult
+	// throughput of the liveAtOnce pools with the highest bounds, live and simulated
+	liveTop, simulatedTop []experiment.Throughput
+}
+
+// searchLive searches the best of ranked in the simulator and on the data plane.
+func (run *runner) searchLive(ctx context.Context, s *deployment, tr trial, ranked []planner.Ranked,
+	seed uint64) (*liveSearch, error) {
+	evaluateBy := func(probe func(trial, precision, float64) (experiment.Probe, error)) experiment.Evaluate {
+		return func(ctx context.Context, p planner.Pool, start float64) (experiment.Throughput, error) {
+			on := tr
+			on.pool = pool(p)
+			x, err := probe(on, livePrecision, giveUpShare)
+			if err != nil {
+				return experiment.Throughput{}, err
+			}
+			return experiment.FindThroughput(ctx, x, livePrecision.search(start, seed))
+		}
+	}
+	out := &liveSearch{}
+	var err error
+	simulate := evaluateBy(s.probe)
+	out.simulated.evaluated, out.simulated.best, err = experiment.BestPool(ctx, ranked, simulate, func(float64) {})
+	if err != nil {
+		return nil, err
+	}
+	ahead, end := context.WithCancel(ctx)
+	defer end()
+	live := experiment.EvaluateAhead(ahead, ranked, evaluateBy(s.liveProbe), liveAtOnce)
+	out.live.evaluated, out.live.best, err = experiment.BestPool(ctx, ranked, live, func(share float64) {
+		if run.Progress != nil {
+			run.Progress(share, "searching on the data plane")
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if min(out.live.best, out.simulated.best) < 0 {
+		return nil, fmt.Errorf("no pool for %v $/h carries anything", budget)
+	}
+	for _, r := range ranked[:liveAtOnce] {
+		a, err := live(ctx, r.Pool, experiment.StartRate(r.Bound))
+		if err != nil {
+			return nil, err
+		}
+		b, err := simulate(ctx, r.Pool, experiment.StartRate(r.Bound))
+		if err != nil {
+			return nil, err
+		}
+		out.liveTop, out.simulatedTop = append(out.liveTop, a), append(out.simulatedTop, b)
+	}
+	return out, nil
+}
+
+func addLiveRows(o *reproduce.Outcome, tr trial, ranked []planner.Ranked, out *liveSearch) {
+	setting := map[string]string{"model": tr.model, "rule": kairosRule, "arrivals": tr.arrivals.String()}
+	for _, x := range []struct {
+		name string
+		*searchResult
+	}{{"kairos+, live", &out.live}, {"kairos+, simulated", &out.simulated}} {
+		best := x.evaluated[x.best]
+		addMachines(o, "11L", x.name, setting, pool(best.Pool))
+		o.AddRow(row("11L", x.name, throughputRow, "queries/s", setting), best.Rate)
+		o.AddRow(row("11L", x.name, "evaluated", "% of the pools", setting), x.percent(len(ranked)))
+		o.AddRow(row("11L", x.name, "evaluated", "pools", setting), float64(len(x.evaluated)))
+	}
+	for i, r := range ranked[:liveAtOnce] {
+		setting := map[string]string{
+			"model": tr.model, "rule": kairosRule, "arrivals": tr.arrivals.String(), "pool": pool(r.Pool).String(),
+		}
+		o.AddRow(row("11L", kairosRule, "bound", "queries/s", setting), r.Bound)
+		o.AddRow(row("11L", kairosRule, "throughput, live", "queries/s", setting), out.liveTop[i].Rate)
+		o.AddRow(row("11L", kairosRule, "throughput, simulated", "queries/s", setting), out.simulatedTop[i].Rate)
+	}
 }

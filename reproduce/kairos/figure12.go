@@ -8,52 +8,53 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// transient is how many evaluations Figure 12 shows after the sizes have changed.
-const transient = 20
+// shownEvaluations is how many evaluations after the change of sizes Figure 12 shows.
+const shownEvaluations = 20
 
-// shift is RM2 after a change of sizes.
-type shift struct {
+// sizeChange is RM2 after its query sizes have changed.
+type sizeChange struct {
 	sizes   sizes
-	kairos  measured
+	kairos  throughputs
 	oracle  float64
-	schemes []searcher // the last ones named by their rules
+	schemes []namedSearch // those after the ones of algorithm1 have the names of rules
 	tasks   []*reproduce.Task
 }
 
-// figure12 is what every scheme evaluates once the sizes of RM2's queries have become Gaussian (§8.4): Kairos takes a
-// pool, the others search, Ribbon's by Bayesian optimisation and those that the paper leaves open by Algorithm 1.
-func figure12(l *lab) error {
-	var all []*shift
+// figure12 shows what every scheme evaluates after the sizes of RM2's queries have become Gaussian (§8.4). Kairos
+// chooses a pool without evaluations, the others search: Ribbon by Bayesian optimisation, those whose search the paper
+// does not name by Algorithm 1.
+func figure12(run *runner) error {
+	var all []*sizeChange
 	for _, to := range gaussians {
-		x, err := l.shift(to)
+		x, err := run.changeSizes(to)
 		if err != nil {
 			return err
 		}
 		all = append(all, x)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, x := range all {
-			panels = append(panels, x.say(o))
+			panels = append(panels, x.addRows(o))
 		}
 		o.Notes = append(o.Notes, fmt.Sprintf(
 			"Figures 12 and 16: of the Gaussian sizes the paper gives no parameters. %v has about the mean and the "+
 				"deviation of the production sizes; %v is what DeepRecSys draws by default, small enough for every "+
 				"type to serve all of it, so that pools need no base machine.",
 			gaussian, deepRecSys))
-		chart(o, "12", "12: RM2 after the sizes of queries have changed", 1, panels...)
+		addChart(o, "12", "12: RM2 after the sizes of queries have changed", 1, panels...)
 		return nil
 	})
 	return nil
 }
 
-func (l *lab) shift(to sizes) (*shift, error) {
+func (run *runner) changeSizes(to sizes) (*sizeChange, error) {
 	changed := setup{model: "rm2", sizes: to, qos: 1}
-	s, err := l.service(changed)
+	s, err := run.deployment(changed)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.chosen(budget)
+	p, err := s.chosenPool(budget)
 	if err != nil {
 		return nil, err
 	}
@@ -61,19 +62,19 @@ func (l *lab) shift(to sizes) (*shift, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := question{setup: changed, pool: p, system: own, arrivals: whole}
-	x := &shift{sizes: to, kairos: l.want(q, l.coarse), oracle: oracle.rates[oracle.best]}
-	add := func(name string, search searcher) {
-		x.schemes = append(x.schemes, searcher{name, search.make})
-		x.tasks = append(x.tasks, l.wantSearch(q, search, transient))
+	tr := trial{setup: changed, pool: p, system: kairosRule, arrivals: wholeMillis}
+	x := &sizeChange{sizes: to, kairos: run.throughputTask(tr, run.coarse), oracle: oracle.rates[oracle.best]}
+	add := func(name string, search namedSearch) {
+		x.schemes = append(x.schemes, namedSearch{name, search.make})
+		x.tasks = append(x.tasks, run.searchTask(tr, search, shownEvaluations))
 	}
 	for _, a := range algorithm1 {
 		add(a.name, a)
 	}
-	for n, rule := range rivals() {
-		q.system = rule
+	for n, rule := range otherRules() {
+		tr.system = rule
 		if n == 0 {
-			add(rule, searcher{"bayes", bayes})
+			add(rule, namedSearch{"bayes", bayes})
 		} else {
 			add(rule, algorithm1[0])
 		}
@@ -81,43 +82,44 @@ func (l *lab) shift(to sizes) (*shift, error) {
 	return x, nil
 }
 
-func (x *shift) say(o *reproduce.Outcome) plot.Panel {
-	setting := map[string]string{"model": "rm2", "sizes": x.sizes.String(), "arrivals": whole.String()}
+func (x *sizeChange) addRows(o *reproduce.Outcome) plot.Panel {
+	setting := map[string]string{"model": "rm2", "sizes": x.sizes.String(), "arrivals": wholeMillis.String()}
 	rates := x.kairos.rates()
-	o.Add(row("12", "kairos", "evaluations", "", setting), 0)
-	o.Add(row("12", "kairos", "best throughput", "queries/s", setting), rates...)
-	o.Add(said(row("12", "kairos", "of the oracle", "x", setting), 0.85, "§8.4, at least"), times(rates, 1/x.oracle)...)
-	o.Add(row("12", "oracle", "best throughput", "queries/s", setting), x.oracle)
+	o.AddRow(row("12", "kairos", "evaluations", "", setting), 0)
+	o.AddRow(row("12", "kairos", "best throughput", "queries/s", setting), rates...)
+	o.AddRow(row("12", "kairos", "of the oracle", "x", setting).WithPublished(0.85, "§8.4, at least"),
+		reproduce.Scaled(rates, 1/x.oracle)...)
+	o.AddRow(row("12", "oracle", "best throughput", "queries/s", setting), x.oracle)
 	flat := plot.Line{Name: "kairos", Faint: true}
-	for i := range transient {
-		flat.X, flat.Y = append(flat.X, float64(i+1)), append(flat.Y, mean(rates))
+	for i := range shownEvaluations {
+		flat.X, flat.Y = append(flat.X, float64(i+1)), append(flat.Y, reproduce.Mean(rates))
 	}
 	lines := []plot.Line{flat}
 	for n, scheme := range x.schemes {
 		t := x.tasks[n]
 		count, reach := row("12", scheme.name, "evaluations", "", setting),
 			row("12", scheme.name, "evaluations until as good as kairos", "", setting)
-		if c, ok := claims12[scheme.name]; ok {
-			count = said(count, c.value, c.source)
+		if c, ok := published12[scheme.name]; ok {
+			count = count.WithPublished(c.value, c.source)
 		}
-		if c, ok := reached12[scheme.name]; ok {
-			reach = said(reach, c.value, c.source)
+		if c, ok := publishedReached12[scheme.name]; ok {
+			reach = reach.WithPublished(c.value, c.source)
 		}
-		o.Add(count, explored(t, func(e *exploration) float64 { return float64(len(e.pools)) })...)
-		o.Add(row("12", scheme.name, "best throughput", "queries/s", setting),
-			explored(t, func(e *exploration) float64 {
-				return e.rates[e.top()]
+		o.AddRow(count, reproduce.Each(t, func(e *searchRun) float64 { return float64(len(e.pools)) })...)
+		o.AddRow(row("12", scheme.name, "best throughput", "queries/s", setting),
+			reproduce.Each(t, func(e *searchRun) float64 {
+				return e.rates[e.best()]
 			})...)
 		var reached []float64
-		for seed, d := range t.Done {
-			if k := d.(*exploration).until(rates[seed]); k > 0 {
+		for seed, d := range t.Results {
+			if k := d.(*searchRun).evaluationsUntil(rates[seed]); k > 0 {
 				reached = append(reached, float64(k))
 			}
 		}
-		o.Add(reach, reached...)
-		line, e := plot.Line{Name: scheme.name}, t.Done[0].(*exploration)
+		o.AddRow(reach, reached...)
+		line, e := plot.Line{Name: scheme.name}, t.Results[0].(*searchRun)
 		best := 0.0
-		for i := range transient {
+		for i := range shownEvaluations {
 			if i < len(e.rates) {
 				best = max(best, e.rates[i])
 			}
@@ -132,6 +134,6 @@ func (x *shift) say(o *reproduce.Outcome) plot.Panel {
 }
 
 var (
-	claims12  = map[string]claim{"kairos+": {8, "§8.4"}}
-	reached12 = map[string]claim{"clkwrk": {9, "§8.4"}}
+	published12        = map[string]sourcedValue{"kairos+": {8, "§8.4"}}
+	publishedReached12 = map[string]sourcedValue{"clkwrk": {9, "§8.4"}}
 )

@@ -9,17 +9,17 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// highest is how many pools Figures 13 and 14 show.
-const highest = 20
+// topCount is how many pools Figures 13 and 14 show.
+const topCount = 20
 
-// ladder are the pools with the highest upper bounds.
-type ladder struct {
+// topPools are the pools with the highest upper bounds, in falling order.
+type topPools struct {
 	ranked []planner.Ranked
-	fluid  []float64 // our bound for each
+	fluid  []float64 // bound of our linear program, by pool
 	chosen int
 }
 
-func (s *service) ladder() (*ladder, error) {
+func (s *deployment) topPools() (*topPools, error) {
 	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
 	if err != nil {
 		return nil, err
@@ -28,33 +28,33 @@ func (s *service) ladder() (*ladder, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &ladder{ranked: ranked[:min(highest, len(ranked))], chosen: planner.Choose(s.market, ranked)}
+	out := &topPools{ranked: ranked[:min(topCount, len(ranked))], chosen: planner.Choose(s.market, ranked)}
 	for _, r := range out.ranked {
 		out.fluid = append(out.fluid, f.Of(r.Pool))
 	}
 	return out, nil
 }
 
-// figure13 measures them under Kairos's rule, for every model (§8.5).
-func figure13(l *lab) error {
-	ladders := make(map[string]*ladder)
-	all := make(map[question]measured)
-	ask := func(model string, r planner.Ranked) question {
-		return question{setup: at(model), pool: pool(r.Pool), system: own, arrivals: whole}
+// figure13 measures the pools with the highest bounds under Kairos's rule, for every model (§8.5).
+func figure13(run *runner) error {
+	ladders := make(map[string]*topPools)
+	all := make(map[trial]throughputs)
+	ask := func(model string, r planner.Ranked) trial {
+		return trial{setup: paperSetup(model), pool: pool(r.Pool), system: kairosRule, arrivals: wholeMillis}
 	}
 	for _, m := range models {
-		s, err := l.service(at(m.name))
+		s, err := run.deployment(paperSetup(m.name))
 		if err != nil {
 			return err
 		}
-		if ladders[m.name], err = s.ladder(); err != nil {
+		if ladders[m.name], err = s.topPools(); err != nil {
 			return err
 		}
 		for _, r := range ladders[m.name].ranked {
-			all[ask(m.name, r)] = l.want(ask(m.name, r), l.coarse)
+			all[ask(m.name, r)] = run.throughputTask(ask(m.name, r), run.coarse)
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, m := range models {
 			x := ladders[m.name]
@@ -63,35 +63,35 @@ func figure13(l *lab) error {
 				plot.Line{Name: "kairos"}, plot.Line{Name: "chosen"}
 			rates := make([][]float64, len(x.ranked))
 			for i, r := range x.ranked {
-				setting := map[string]string{"model": m.name, "arrivals": whole.String()}
+				setting := map[string]string{"model": m.name, "arrivals": wholeMillis.String()}
 				system := fmt.Sprintf("%d. %v", i+1, pool(r.Pool))
 				rates[i] = all[ask(m.name, r)].rates()
-				o.Add(row("13", system, throughputRow, "queries/s", setting), rates[i]...)
-				o.Add(row("13", system, "upper bound", "queries/s", setting), r.Bound)
-				o.Add(row("13", system, "linear program", "queries/s", setting), x.fluid[i])
+				o.AddRow(row("13", system, throughputRow, "queries/s", setting), rates[i]...)
+				o.AddRow(row("13", system, "upper bound", "queries/s", setting), r.Bound)
+				o.AddRow(row("13", system, "linear program", "queries/s", setting), x.fluid[i])
 				at := float64(i + 1)
 				bound.X, bound.Y = append(bound.X, at), append(bound.Y, r.Bound)
 				ours.X, ours.Y = append(ours.X, at), append(ours.Y, x.fluid[i])
-				got.X, got.Y = append(got.X, at), append(got.Y, mean(rates[i]))
+				got.X, got.Y = append(got.X, at), append(got.Y, reproduce.Mean(rates[i]))
 				y := math.NaN()
 				if i == x.chosen {
-					y = mean(rates[i])
+					y = reproduce.Mean(rates[i])
 				}
 				star.X, star.Y = append(star.X, at), append(star.Y, y)
 			}
-			x.say(o, m.name, rates)
+			x.addSummary(o, m.name, rates)
 			p.Lines = []plot.Line{bound, ours, got, star}
 			panels = append(panels, p)
 		}
-		chart(o, "13", "13: pools with the highest bounds, and what they carry", 2, panels...)
+		addChart(o, "13", "13: pools with the highest bounds, and what they carry", 2, panels...)
 		return nil
 	})
 	return nil
 }
 
-// say tells where the best pool lies, by either bound, and what the chosen one misses.
-func (x *ladder) say(o *reproduce.Outcome, model string, rates [][]float64) {
-	setting := map[string]string{"model": model, "arrivals": whole.String(), "of the pools": "all above"}
+// addSummary adds the rank of the best pool by either bound, and by how much the chosen pool is below the best.
+func (x *topPools) addSummary(o *reproduce.Outcome, model string, rates [][]float64) {
+	setting := map[string]string{"model": model, "arrivals": wholeMillis.String(), "of the pools": "all above"}
 	program := 0
 	for i := range x.fluid {
 		if x.fluid[i] > x.fluid[program] {
@@ -123,11 +123,11 @@ func (x *ladder) say(o *reproduce.Outcome, model string, rates [][]float64) {
 		}
 		most = append(most, part)
 	}
-	o.Add(said(row("13", "kairos", "place of the best", "", setting), 10, "§8.5, at most"), place...)
-	o.Add(row("13", "kairos", "its place by the linear program", "", setting), ours...)
-	o.Add(row("13", "kairos", "place of the chosen", "", setting), chosen...)
-	o.Add(row("13", "kairos", "chosen below the best", "%", setting), misses...)
-	o.Add(row("13", "kairos", "highest bound below the best", "%", setting), first...)
-	o.Add(row("13", "kairos", "linear program's first below the best", "%", setting), byProgram...)
-	o.Add(row("13", "kairos", "most of the linear program", "x", setting), most...)
+	o.AddRow(row("13", "kairos", "place of the best", "", setting).WithPublished(10, "§8.5, at most"), place...)
+	o.AddRow(row("13", "kairos", "its place by the linear program", "", setting), ours...)
+	o.AddRow(row("13", "kairos", "place of the chosen", "", setting), chosen...)
+	o.AddRow(row("13", "kairos", "chosen below the best", "%", setting), misses...)
+	o.AddRow(row("13", "kairos", "highest bound below the best", "%", setting), first...)
+	o.AddRow(row("13", "kairos", "linear program's first below the best", "%", setting), byProgram...)
+	o.AddRow(row("13", "kairos", "most of the linear program", "x", setting), most...)
 }

@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// shown is how many evaluations Figure 2 shows, and least which throughput a pool must have to be among them (§4).
-	shown, least = 60, 20.0
+	// Figure 2 shows so many evaluations of pools with at least this throughput, in queries/s (§4).
+	annealingEvaluations, minThroughput = 60, 20.0
 )
 
-// figure2 is simulated annealing among pools for RM2 under Ribbon's rule (§4). The paper does not say its cooling; ours
-// is the search's own. We take all four types.
-func figure2(l *lab) error {
-	q := question{setup: at("rm2"), system: "fcfs", arrivals: whole}
-	search := l.wantSearch(q, searcher{"annealing", annealing}, shown)
-	q.pool = homogeneous(budget)
-	base := l.want(q, l.fine)
-	l.After(func(o *reproduce.Outcome) error {
-		setting := map[string]string{"model": "rm2", "rule": "fcfs", "arrivals": whole.String()}
-		level := times(base.rates(), scale(q.pool, budget))
+// figure2 runs simulated annealing among pools for RM2 under Ribbon's rule (§4), with all four types. The paper does
+// not give its cooling; the default of algo/poolsearch is used.
+func figure2(run *runner) error {
+	tr := trial{setup: paperSetup("rm2"), system: "fcfs", arrivals: wholeMillis}
+	search := run.searchTask(tr, namedSearch{"annealing", annealing}, annealingEvaluations)
+	tr.pool = homogeneous(budget)
+	base := run.throughputTask(tr, run.fine)
+	run.Report(func(o *reproduce.Outcome) error {
+		setting := map[string]string{"model": "rm2", "rule": "fcfs", "arrivals": wholeMillis.String()}
+		level := reproduce.Scaled(base.rates(), budgetScale(tr.pool, budget))
 		var worse, best []float64
-		for seed, d := range search.Done {
-			e := d.(*exploration)
+		for seed, d := range search.Results {
+			e := d.(*searchRun)
 			n, under := 0, 0
 			for _, r := range e.rates {
-				if r >= least {
+				if r >= minThroughput {
 					n++
 					if r < level[seed] {
 						under++
@@ -35,20 +35,21 @@ func figure2(l *lab) error {
 				}
 			}
 			worse = append(worse, 100*float64(under)/math.Max(float64(n), 1))
-			best = append(best, e.rates[e.top()])
+			best = append(best, e.rates[e.best()])
 		}
-		o.Add(said(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting), 70, "§4, about"),
+		o.AddRow(row("2", "annealing", "evaluated pools worse than the homogeneous", "%", setting).WithPublished(70,
+			"§4, about"),
 			worse...)
-		o.Add(row("2", "annealing", "best throughput", "queries/s", setting), best...)
-		o.Add(row("2", "homogeneous, scaled", "best throughput", "queries/s", setting), level...)
-		e := search.Done[0].(*exploration)
+		o.AddRow(row("2", "annealing", "best throughput", "queries/s", setting), best...)
+		o.AddRow(row("2", "homogeneous, scaled", "best throughput", "queries/s", setting), level...)
+		e := search.Results[0].(*searchRun)
 		line, flat := plot.Line{Name: "annealing"}, plot.Line{Name: "homogeneous", Faint: true}
 		for i, r := range e.rates {
 			x := float64(i + 1)
 			line.X, line.Y = append(line.X, x), append(line.Y, 100*(r/level[0]-1))
 			flat.X, flat.Y = append(flat.X, x), append(flat.Y, 0)
 		}
-		chart(o, "2", "2: pools that annealing evaluates, RM2 under Ribbon's rule", 1,
+		addChart(o, "2", "2: pools that annealing evaluates, RM2 under Ribbon's rule", 1,
 			plot.Panel{
 				Name: "throughput over homogeneous (%)", XName: "evaluation", Lines: []plot.Line{line, flat},
 				Low: math.NaN(), High: math.NaN(),

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// chosen is the pool that Kairos takes under a budget, by its own bound and rule (§5.2).
-func (s *service) chosen(budget float64) (pool, error) {
+// chosenPool returns the pool that Kairos chooses under a budget, by its own bound and rule (§5.2).
+func (s *deployment) chosenPool(budget float64) (pool, error) {
 	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
 	if err != nil {
 		return pool{}, err
@@ -22,8 +22,8 @@ func (s *service) chosen(budget float64) (pool, error) {
 	return pool(ranked[at].Pool), nil
 }
 
-// byProgram is the pool with the highest bound by our linear program.
-func (s *service) byProgram(budget float64) (pool, error) {
+// fluidPool returns the pool with the highest bound of our linear program.
+func (s *deployment) fluidPool(budget float64) (pool, error) {
 	f, err := s.fluid()
 	if err != nil {
 		return pool{}, err
@@ -35,129 +35,132 @@ func (s *service) byProgram(budget float64) (pool, error) {
 	return pool(ranked[0].Pool), nil
 }
 
-// contest is Kairos on the pool that it takes against the best homogeneous one, under one budget.
+// contest compares Kairos on the pool that it chooses with the best homogeneous pool under the same budget.
 type contest struct {
-	setup    setup
-	arrivals arrivals
-	budget   float64
-	pool     pool
-	base     measured
-	kairos   measured
-	other    pool // that our linear program takes
-	ours     measured
-	ahead    measured
+	setup       setup
+	arrivals    arrivals
+	budget      float64
+	pool        pool
+	homogeneous throughputs
+	kairos      throughputs
+	fluidPool   pool // chosen by our linear program
+	fluid       throughputs
+	schedule    throughputs
 }
 
-// against has a contest run.
-func (l *lab) against(at setup, by arrivals, budget float64) (*contest, error) {
-	s, err := l.service(at)
+// contest adds the tasks of a contest.
+func (run *runner) contest(at setup, by arrivals, budget float64) (*contest, error) {
+	s, err := run.deployment(at)
 	if err != nil {
 		return nil, err
 	}
 	c := &contest{setup: at, arrivals: by, budget: budget}
-	if c.pool, err = s.chosen(budget); err != nil {
+	if c.pool, err = s.chosenPool(budget); err != nil {
 		return nil, err
 	}
-	if c.other, err = s.byProgram(budget); err != nil {
+	if c.fluidPool, err = s.fluidPool(budget); err != nil {
 		return nil, err
 	}
-	g := l.fine
+	g := run.fine
 	if slices.Max(c.pool[:]) > 30 {
-		g = l.large
+		g = run.large
 	}
-	c.base = l.want(question{setup: at, pool: homogeneous(budget), system: "fcfs", arrivals: by}, g)
-	c.kairos = l.want(question{setup: at, pool: c.pool, system: own, arrivals: by}, g)
-	c.ours = l.want(question{setup: at, pool: c.other, system: own, arrivals: by}, g)
-	c.ahead = l.want(question{setup: at, pool: c.other, system: ahead, arrivals: by}, g)
+	c.homogeneous = run.throughputTask(trial{setup: at, pool: homogeneous(budget), system: "fcfs", arrivals: by}, g)
+	c.kairos = run.throughputTask(trial{setup: at, pool: c.pool, system: kairosRule, arrivals: by}, g)
+	c.fluid = run.throughputTask(trial{setup: at, pool: c.fluidPool, system: kairosRule, arrivals: by}, g)
+	c.schedule = run.throughputTask(trial{setup: at, pool: c.fluidPool, system: scheduleRule, arrivals: by}, g)
 	return c, nil
 }
 
-// scaled is what the homogeneous pool carries, scaled up to the budget.
+// scaled returns the throughput of the homogeneous pool, scaled up to the whole budget, by seed.
 func (c *contest) scaled() []float64 {
-	return times(c.base.rates(), scale(homogeneous(c.budget), c.budget))
+	return reproduce.Scaled(c.homogeneous.rates(), budgetScale(homogeneous(c.budget), c.budget))
 }
 
-// gain is how many times as much Kairos carries.
-func (c *contest) gain() []float64 { return over(c.kairos.rates(), c.scaled()) }
+// gain returns the throughput of Kairos over that of the scaled homogeneous pool, by seed.
+func (c *contest) gain() []float64 { return reproduce.Ratios(c.kairos.rates(), c.scaled()) }
 
-// say notes a contest; published gives the gain what was published.
-func (c *contest) say(o *reproduce.Outcome, figure string, setting map[string]string,
+// addRows adds the rows of a contest. It adds model and arrivals to setting. published, which may be nil, adds the
+// published number to the row of the gain.
+func (c *contest) addRows(o *reproduce.Outcome, figure string, setting map[string]string,
 	published func(reproduce.Row) reproduce.Row) {
 	setting["model"], setting["arrivals"] = c.setup.model, c.arrivals.String()
-	o.Add(row(figure, "homogeneous, scaled", throughputRow, "queries/s", setting), c.scaled()...)
-	machines(o, figure, "homogeneous, scaled", setting, homogeneous(c.budget))
-	level(o, figure, "kairos", setting, c.kairos.allowed())
-	machines(o, figure, "kairos", setting, c.pool)
+	o.AddRow(row(figure, "homogeneous, scaled", throughputRow, "queries/s", setting), c.scaled()...)
+	addMachines(o, figure, "homogeneous, scaled", setting, homogeneous(c.budget))
+	addThroughput(o, figure, "kairos", setting, c.kairos.bySeed())
+	addMachines(o, figure, "kairos", setting, c.pool)
 	gain := row(figure, "kairos", "over homogeneous", "x", setting)
 	if published != nil {
 		gain = published(gain)
 	}
-	o.Add(gain, c.gain()...)
-	level(o, figure, ours, setting, c.ours.allowed())
-	machines(o, figure, ours, setting, c.other)
-	o.Add(row(figure, ours, "over homogeneous", "x", setting), over(c.ours.rates(), c.scaled())...)
-	level(o, figure, ahead, setting, c.ahead.allowed())
-	machines(o, figure, ahead, setting, c.other)
-	o.Add(row(figure, ahead, "over homogeneous", "x", setting), over(c.ahead.rates(), c.scaled())...)
+	o.AddRow(gain, c.gain()...)
+	addThroughput(o, figure, fluidLabel, setting, c.fluid.bySeed())
+	addMachines(o, figure, fluidLabel, setting, c.fluidPool)
+	o.AddRow(row(figure, fluidLabel, "over homogeneous", "x", setting),
+		reproduce.Ratios(c.fluid.rates(), c.scaled())...)
+	addThroughput(o, figure, scheduleRule, setting, c.schedule.bySeed())
+	addMachines(o, figure, scheduleRule, setting, c.fluidPool)
+	o.AddRow(row(figure, scheduleRule, "over homogeneous", "x", setting),
+		reproduce.Ratios(c.schedule.rates(), c.scaled())...)
 }
 
 const (
-	// ours is Kairos's rule on the pool that our linear program takes.
-	ours = "kairos, linear program"
-	// ahead is our rule, which plans ahead, on that pool.
-	ahead = "kairos-schedule"
+	// fluidLabel names Kairos's rule on the pool that our linear program chooses.
+	fluidLabel = "kairos, linear program"
+	// scheduleRule is our rule, which plans ahead; it runs on the pool that our linear program chooses.
+	scheduleRule = "kairos-schedule"
 )
 
-// figure8 is §8.1.
-func figure8(l *lab) error {
+// figure8 compares Kairos with the best homogeneous pool (§8.1).
+func figure8(run *runner) error {
 	var all []*contest
-	for _, by := range both {
+	for _, by := range bothArrivals {
 		for _, m := range models {
-			c, err := l.against(at(m.name), by, budget)
+			c, err := run.contest(paperSetup(m.name), by, budget)
 			if err != nil {
 				return err
 			}
 			all = append(all, c)
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		for _, c := range all {
 			setting := map[string]string{}
-			c.say(o, "8", setting, func(r reproduce.Row) reproduce.Row {
+			c.addRows(o, "8", setting, func(r reproduce.Row) reproduce.Row {
 				if c.setup.model == "rm2" {
-					return said(r, 2, "§8.1, up to")
+					return r.WithPublished(2, "§8.1, up to")
 				}
-				return said(r, 1.25, "§8.1, more than")
+				return r.WithPublished(1.25, "§8.1, more than")
 			})
 			var vary, together []float64
 			for _, rate := range c.kairos.rates() {
-				v, n := c.arrivals.bursts(rate)
+				v, n := c.arrivals.burstiness(rate)
 				vary, together = append(vary, v), append(together, n)
 			}
-			o.Add(row("8", "kairos", "deviation of gaps over their mean", "", setting), vary...)
-			o.Add(row("8", "kairos", "queries at once", "", setting), together...)
+			o.AddRow(row("8", "kairos", "deviation of gaps over their mean", "", setting), vary...)
+			o.AddRow(row("8", "kairos", "queries at once", "", setting), together...)
 		}
 		var panels []plot.Panel
-		for n, by := range both {
-			p := gains(all[n*len(models):][:len(models)])
+		for n, by := range bothArrivals {
+			p := gainPanel(all[n*len(models):][:len(models)])
 			p.Name += ", " + by.String()
 			panels = append(panels, p)
 		}
-		chart(o, "8", "8: throughput over the best homogeneous pool", 1, panels...)
+		addChart(o, "8", "8: throughput over the best homogeneous pool", 1, panels...)
 		return nil
 	})
 	return nil
 }
 
-// gains draws contests by model.
-func gains(all []*contest) plot.Panel {
+// gainPanel draws contests, a group of bars for each.
+func gainPanel(all []*contest) plot.Panel {
 	var groups []string
-	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: ours}, plot.Line{Name: ahead}
+	taken, program, planned := plot.Line{Name: "kairos"}, plot.Line{Name: fluidLabel}, plot.Line{Name: scheduleRule}
 	for _, c := range all {
 		groups = append(groups, c.setup.model)
-		taken.Y = append(taken.Y, mean(c.gain()))
-		program.Y = append(program.Y, mean(over(c.ours.rates(), c.scaled())))
-		planned.Y = append(planned.Y, mean(over(c.ahead.rates(), c.scaled())))
+		taken.Y = append(taken.Y, reproduce.Mean(c.gain()))
+		program.Y = append(program.Y, reproduce.Mean(reproduce.Ratios(c.fluid.rates(), c.scaled())))
+		planned.Y = append(planned.Y, reproduce.Mean(reproduce.Ratios(c.schedule.rates(), c.scaled())))
 	}
-	return bars("times the homogeneous throughput", groups, taken, program, planned)
+	return reproduce.Bars("times the homogeneous throughput", groups, taken, program, planned)
 }

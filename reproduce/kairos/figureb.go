@@ -10,44 +10,45 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// others is about how many pools Figure B measures besides those with the highest bounds, spread over all.
-const others = 20
+// sampledPools is about how many pools Figure B measures besides those with the highest bounds. They are spread evenly
+// over the ranking.
+const sampledPools = 20
 
-// comparison is both bounds of all pools under the budget.
-type comparison struct {
-	model    string
-	pools    []pool // in the order of the paper's bound
-	upper    []float64
-	fluid    []float64
-	oracle   *oracular
-	measured []int // places in pools
-	runs     []measured
+// boundComparison holds both bounds of all pools under the budget.
+type boundComparison struct {
+	model     string
+	pools     []pool // by falling upper bound of the paper
+	upper     []float64
+	fluid     []float64
+	oracle    *oraclePools
+	simulated []int // indices into pools
+	runs      []throughputs
 }
 
-// figureB sets the paper's bound beside our linear program: how far they lie apart, which of them simulation and the
-// oracle pass, and whose highest pools are the best.
-func figureB(l *lab) error {
-	var all []*comparison
+// figureB compares the paper's bound with our linear program: how far they lie apart, which of them simulation and the
+// oracle exceed, and whose highest pools are the best.
+func figureB(run *runner) error {
+	var all []*boundComparison
 	for _, m := range models {
-		x, err := l.comparison(m.name)
+		x, err := run.compareBounds(m.name)
 		if err != nil {
 			return err
 		}
 		all = append(all, x)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for _, x := range all {
-			panels = append(panels, x.say(o))
+			panels = append(panels, x.addRows(o))
 		}
-		chart(o, "B", "B: both bounds, all pools by the upper bound", 2, panels...)
+		addChart(o, "B", "B: both bounds, all pools by the upper bound", 2, panels...)
 		return nil
 	})
 	return nil
 }
 
-func (l *lab) comparison(model string) (*comparison, error) {
-	s, err := l.service(at(model))
+func (run *runner) compareBounds(model string) (*boundComparison, error) {
+	s, err := run.deployment(paperSetup(model))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (l *lab) comparison(model string) (*comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &comparison{model: model}
+	x := &boundComparison{model: model}
 	if x.oracle, err = s.oracle(); err != nil {
 		return nil, err
 	}
@@ -67,21 +68,21 @@ func (l *lab) comparison(model string) (*comparison, error) {
 		x.pools, x.upper, x.fluid = append(x.pools, pool(r.Pool)), append(x.upper, r.Bound),
 			append(x.fluid, f.Of(r.Pool))
 	}
-	every := max(len(x.pools)/others, 1)
-	second := places(x.fluid)
+	every := max(len(x.pools)/sampledPools, 1)
+	second := ranks(x.fluid)
 	for i := range x.pools {
-		if i < highest || second[i] <= highest || i%every == 0 {
-			x.measured = append(x.measured, i)
-			x.runs = append(x.runs, l.want(question{
-				setup: at(model), pool: x.pools[i], system: own, arrivals: whole,
-			}, l.coarse))
+		if i < topCount || second[i] <= topCount || i%every == 0 {
+			x.simulated = append(x.simulated, i)
+			x.runs = append(x.runs, run.throughputTask(trial{
+				setup: paperSetup(model), pool: x.pools[i], system: kairosRule, arrivals: wholeMillis,
+			}, run.coarse))
 		}
 	}
 	return x, nil
 }
 
-// places are those of numbers from the highest down, 1 for the first; equal ones have one.
-func places(v []float64) []int {
+// ranks returns the rank of every number from the highest down, 1 for the first. Equal numbers share a rank.
+func ranks(v []float64) []int {
 	out := make([]int, len(v))
 	for i, a := range v {
 		out[i] = 1
@@ -94,8 +95,17 @@ func places(v []float64) []int {
 	return out
 }
 
-func (x *comparison) say(o *reproduce.Outcome) plot.Panel {
-	setting := map[string]string{"model": x.model, "arrivals": whole.String()}
+// addRows adds the rows of a model and returns its panel.
+func (x *boundComparison) addRows(o *reproduce.Outcome) plot.Panel {
+	setting := map[string]string{"model": x.model, "arrivals": wholeMillis.String()}
+	x.addBoundRatios(o, setting)
+	x.addBoundQuality(o, "upper bound", x.upper, setting)
+	x.addBoundQuality(o, "linear program", x.fluid, setting)
+	return x.panel()
+}
+
+// addBoundRatios adds how far the two bounds lie apart.
+func (x *boundComparison) addBoundRatios(o *reproduce.Outcome, setting map[string]string) {
 	least, most, above := 0, 0, 0
 	part := make([]float64, len(x.pools))
 	for i := range x.pools {
@@ -114,56 +124,60 @@ func (x *comparison) say(o *reproduce.Outcome) plot.Panel {
 		if i == most {
 			name = fmt.Sprintf("most, %v", x.pools[i])
 		}
-		o.Add(row("B", name, "upper bound over linear program", "x", setting), part[i])
+		o.AddRow(row("B", name, "upper bound over linear program", "x", setting), part[i])
 	}
-	o.Add(row("B", "all", "pools", "", setting), float64(len(x.pools)))
-	o.Add(row("B", "all", "upper bound above the linear program", "pools", setting), float64(above))
-	o.Add(row("B", "all", "measured", "pools", setting), float64(len(x.measured)))
-	for _, b := range []struct {
-		name   string
-		bounds []float64
-	}{{"upper bound", x.upper}, {"linear program", x.fluid}} {
-		place := places(b.bounds)
-		var oracleMost float64
-		oracleAbove := 0
-		for i, p := range x.pools {
-			v := x.oracle.rates[p] / b.bounds[i]
-			oracleMost = max(oracleMost, v)
-			if v > 1 {
-				oracleAbove++
+	o.AddRow(row("B", "all", "pools", "", setting), float64(len(x.pools)))
+	o.AddRow(row("B", "all", "upper bound above the linear program", "pools", setting), float64(above))
+	o.AddRow(row("B", "all", "measured", "pools", setting), float64(len(x.simulated)))
+}
+
+// addBoundQuality adds how well a bound, given by pool, ranks the measured pools, and whether Kairos and the oracle
+// exceed it.
+func (x *boundComparison) addBoundQuality(o *reproduce.Outcome, name string, bounds []float64,
+	setting map[string]string) {
+	place := ranks(bounds)
+	oracleMost, oracleAbove := 0.0, 0
+	for i, p := range x.pools {
+		v := x.oracle.rates[p] / bounds[i]
+		oracleMost = max(oracleMost, v)
+		if v > 1 {
+			oracleAbove++
+		}
+	}
+	first := slices.Index(place, 1)
+	var best, below, reached, passed []float64
+	for seed := range x.runs[0].Results {
+		top, n, share := 0, 0, 0.0
+		firstRate := 0.0 // of the pool with the highest bound
+		for k, i := range x.simulated {
+			rate := x.runs[k].rates()[seed]
+			if rate > x.runs[top].rates()[seed] {
+				top = k
+			}
+			if i == first {
+				firstRate = rate
+			}
+			share = max(share, rate/bounds[i])
+			if rate > bounds[i] {
+				n++
 			}
 		}
-		first := slices.Index(place, 1)
-		var best, below, reached, passed []float64
-		for seed := range x.runs[0].Done {
-			top, n, share := 0, 0, 0.0
-			taken := 0.0 // by the pool that this bound has first
-			for k, i := range x.measured {
-				rate := x.runs[k].rates()[seed]
-				if rate > x.runs[top].rates()[seed] {
-					top = k
-				}
-				if i == first {
-					taken = rate
-				}
-				share = max(share, rate/b.bounds[i])
-				if rate > b.bounds[i] {
-					n++
-				}
-			}
-			best = append(best, float64(place[x.measured[top]]))
-			below = append(below, 100*(1-taken/x.runs[top].rates()[seed]))
-			reached, passed = append(reached, share), append(passed, float64(n))
-		}
-		o.Add(row("B", b.name, "place of the best", "", setting), best...)
-		o.Add(row("B", b.name, "its first below the best", "%", setting), below...)
-		o.Add(row("B", b.name, "most reached by kairos", "x", setting), reached...)
-		o.Add(row("B", b.name, "passed by kairos", "pools", setting), passed...)
-		o.Add(row("B", b.name, "most reached by the oracle", "x", setting), oracleMost)
-		o.Add(row("B", b.name, "passed by the oracle", "pools", setting), float64(oracleAbove))
+		best = append(best, float64(place[x.simulated[top]]))
+		below = append(below, 100*(1-firstRate/x.runs[top].rates()[seed]))
+		reached, passed = append(reached, share), append(passed, float64(n))
 	}
+	o.AddRow(row("B", name, "place of the best", "", setting), best...)
+	o.AddRow(row("B", name, "its first below the best", "%", setting), below...)
+	o.AddRow(row("B", name, "most reached by kairos", "x", setting), reached...)
+	o.AddRow(row("B", name, "passed by kairos", "pools", setting), passed...)
+	o.AddRow(row("B", name, "most reached by the oracle", "x", setting), oracleMost)
+	o.AddRow(row("B", name, "passed by the oracle", "pools", setting), float64(oracleAbove))
+}
+
+// panel draws bounds, oracle and measured throughputs by rank of the upper bound.
+func (x *boundComparison) panel() plot.Panel {
 	p := plot.Panel{Name: x.model + ": queries/s", XName: "by upper bound", Low: 0, High: math.NaN()}
-	upper, fluid, oracle, got := plot.Line{Name: "upper bound"}, plot.Line{Name: "linear program"},
+	upper, fluid, oracle, measured := plot.Line{Name: "upper bound"}, plot.Line{Name: "linear program"},
 		plot.Line{Name: "oracle", Faint: true}, plot.Line{Name: "kairos"}
 	for i, pool := range x.pools {
 		at := float64(i + 1)
@@ -171,9 +185,10 @@ func (x *comparison) say(o *reproduce.Outcome) plot.Panel {
 		fluid.X, fluid.Y = append(fluid.X, at), append(fluid.Y, x.fluid[i])
 		oracle.X, oracle.Y = append(oracle.X, at), append(oracle.Y, x.oracle.rates[pool])
 	}
-	for k, i := range x.measured { // points, with a gap behind each
-		got.X, got.Y = append(got.X, float64(i+1), float64(i)+1.5), append(got.Y, mean(x.runs[k].rates()), math.NaN())
+	for k, i := range x.simulated { // points: a gap follows each
+		measured.X = append(measured.X, float64(i+1), float64(i)+1.5)
+		measured.Y = append(measured.Y, reproduce.Mean(x.runs[k].rates()), math.NaN())
 	}
-	p.Lines = []plot.Line{oracle, fluid, upper, got}
+	p.Lines = []plot.Line{oracle, fluid, upper, measured}
 	return p
 }

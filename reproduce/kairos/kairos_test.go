@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// With the sizes as drawn here and the latencies carried, a machine serves what the authors' planner is told that it
-// serves, for every model and type. Theirs are counts of drawn queries.
+// With these sizes and latencies, a machine serves as much as the authors' planner is told, for every model and type.
+// Their numbers are counts of drawn queries.
 func TestCapacityAsPublished(t *testing.T) {
 	rows, err := data.Records("capacity.csv", "model", "type", "queries_per_s", "limit_items", "share", "time_share")
 	if err != nil {
@@ -20,12 +20,12 @@ func TestCapacityAsPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := newService(setup{model: r[0], qos: 1})
+		s, err := newDeployment(setup{model: r[0], qos: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		mix := &s.spec.Apps[0].Mix
-		d := n % len(types)
+		d := n % len(machineTypes)
 		busy, share, base, small := 0.0, 0.0, 0.0, 0.0
 		for c := range mix.Classes() {
 			items, p := mix.Class(c)
@@ -37,9 +37,9 @@ func TestCapacityAsPublished(t *testing.T) {
 				busy += p * s.beliefs.Latency(0, serving.DeviceTypeID(d), items, 1).Seconds()
 			}
 		}
-		off := 0.06 // counted from draws
-		if types[d].Name == "t3.xlarge" {
-			off = 0.12 // slow now and then, and their runs are others than the samples
+		off := 0.06 // theirs are counted from draws
+		if machineTypes[d].Name == "t3.xlarge" {
+			off = 0.12 // these are slow now and then, and their runs are not those of the samples
 		}
 		if got := share / busy; math.Abs(got/v[0]-1) > off || math.Abs(share-v[2]) > 0.01 ||
 			math.Abs(small/base-v[3]) > 0.015 {
@@ -49,13 +49,13 @@ func TestCapacityAsPublished(t *testing.T) {
 	}
 }
 
-// Four base machines carry at most what they carry without a pause, 60.3 queries/s of RM2, and come near it under
-// smooth arrivals, less near under a Poisson process.
+// Four base machines carry at most 60.3 queries/s of RM2, their rate without a pause. They come near it under smooth
+// arrivals, and less near under a Poisson process.
 func TestHomogeneous(t *testing.T) {
-	l := newLab(reproduce.Request{})
-	for by, want := range map[arrivals][2]float64{whole: {53, 59}, poisson: {46, 53}} {
-		q := question{setup: at("rm2"), pool: homogeneous(budget), system: "fcfs", arrivals: by}
-		got, err := l.measure(t.Context(), q, l.coarse, 1)
+	run := newRunner(reproduce.Request{})
+	for by, want := range map[arrivals][2]float64{wholeMillis: {53, 59}, poisson: {46, 53}} {
+		tr := trial{setup: paperSetup("rm2"), pool: homogeneous(budget), system: "fcfs", arrivals: by}
+		got, err := run.measure(t.Context(), tr, run.coarse, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +65,8 @@ func TestHomogeneous(t *testing.T) {
 	}
 }
 
-// A figure runs from the lab to its rows and its chart: the pools of Figure 1 stand as the paper says, the mixed one of
-// three base machines ahead of those with fewer, which are behind the homogeneous one.
+// Figure 1 runs from the runner to its rows and chart. Its pools are in the paper's order: the mixed one with three
+// base machines carries more than those with fewer, which carry less than the homogeneous one.
 func TestFigure1(t *testing.T) {
 	p := Paper()
 	o, err := p.Run(t.Context(), reproduce.Request{Figures: []string{"1"}, Parallel: 1})
@@ -75,7 +75,7 @@ func TestFigure1(t *testing.T) {
 	}
 	gain := make(map[string]float64)
 	for _, r := range o.Rows {
-		if r.Quantity == "over homogeneous" && r.Setting["arrivals"] == whole.String() {
+		if r.Quantity == "over homogeneous" && r.Setting["arrivals"] == wholeMillis.String() {
 			gain[r.System] = r.Measured
 		}
 	}
@@ -87,7 +87,7 @@ func TestFigure1(t *testing.T) {
 	}
 }
 
-// Both kinds of sizes are what they are said to be: of one mean and deviation, but for what is cut off.
+// Both Gaussian sizes have the mean and deviation of their parameters, except for the part that is cut off.
 func TestSizes(t *testing.T) {
 	for s, want := range map[sizes][2]float64{production: {243, 180}, gaussian: {279, 155}, deepRecSys: {170, 16}} {
 		mix, err := s.mix()
@@ -98,7 +98,7 @@ func TestSizes(t *testing.T) {
 		for c := range mix.Classes() {
 			items, share := mix.Class(c)
 			squares += share * (float64(items) - mean) * (float64(items) - mean)
-			if items%step != 0 || items > largest {
+			if items%itemStep != 0 || items > maxItems {
 				t.Errorf("%v: size %d", s, items)
 			}
 		}

@@ -16,16 +16,16 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// liveProbe is probe on the data plane instead: on the real clock, with workers that sleep for as long as simulated
-// ones would take.
-func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Probe, error) {
-	at, err := s.cases(q)
+// liveProbe is probe on the data plane: on the real clock, with workers that sleep for as long as simulated ones would
+// take.
+func (s *deployment) liveProbe(tr trial, g precision, giveUp float64) (experiment.Probe, error) {
+	at, err := s.cases(tr)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
 		c := at(rate)
-		planner, err := c.System.NewPlanner(c.World.Known())
+		planner, err := c.System.NewPlanner(c.Env.Known())
 		if err != nil {
 			return 0, 0, err
 		}
@@ -33,21 +33,21 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 		if err != nil {
 			return 0, 0, err
 		}
-		machines, err := c.World.Truth(workload.Stream(seed, "service"))
+		machines, err := c.Env.Truth(workload.Rand(seed, "service"))
 		if err != nil {
 			return 0, 0, err
 		}
-		workers, err := sleepers(machines, len(types))
+		workers, err := sleepingWorkers(machines, len(machineTypes))
 		if err != nil {
 			return 0, 0, err
 		}
 		var violations atomic.Int64
-		source := experiment.Until(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool {
+		source := experiment.StopWhen(workload.Limit(c.Source(seed), serving.Never, int64(g.queries)), func() bool {
 			return float64(violations.Load()) > giveUp*float64(g.queries)
 		})
-		err = reproduce.Live(ctx, dataplane.Config{
-			Spec: c.World.Spec, Engine: e, Initial: c.Initial, Planner: planner,
-			Backend: func(w serving.WorkerID) dataplane.Backend { return workers[c.World.Spec.Workers[w].DeviceType] },
+		err = reproduce.RunLive(ctx, dataplane.Config{
+			Spec: c.Env.Spec, Engine: e, Initial: c.Initial, Planner: planner,
+			Backend: func(w serving.WorkerID) dataplane.Backend { return workers[c.Env.Spec.Workers[w].DeviceType] },
 			Outcome: func(o report.Outcome) {
 				if experiment.Violated(&o) {
 					violations.Add(1)
@@ -58,9 +58,9 @@ func (s *service) liveProbe(q question, g grain, giveUp float64) (experiment.Pro
 	}, nil
 }
 
-// sleepers are workers, by DeviceTypeID, whose batches take what machines draw.
-func sleepers(machines truth.Model, n int) ([]dataplane.Backend, error) {
-	var mu sync.Mutex // the machines draw from one source
+// sleepingWorkers returns workers, by DeviceTypeID, whose batches sleep for the times that machines draws.
+func sleepingWorkers(machines truth.Model, n int) ([]dataplane.Backend, error) {
+	var mu sync.Mutex // machines draw from one source of random numbers
 	out := make([]dataplane.Backend, n)
 	for d := range out {
 		var err error

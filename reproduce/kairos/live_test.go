@@ -9,21 +9,21 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// A probe on the data plane sees what one in the simulator sees: as much is late below what a pool carries, at it and
-// far above it, where it gives up. Time is fake here, so that nothing else differs but the order in which machines
-// draw.
+// A probe on the data plane sees the same violations as one in the simulator: below the throughput of a pool, at it,
+// and far above it, where it gives up. Time is fake, so that only the order differs in which machines draw.
 func TestLiveProbe(t *testing.T) {
-	l := newLab(reproduce.Request{})
-	s, err := l.service(at("rm2"))
+	run := newRunner(reproduce.Request{})
+	s, err := run.deployment(paperSetup("rm2"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, g := question{setup: at("rm2"), system: own, arrivals: whole, pool: pool{2, 0, 9, 0}}, grain{queries: 4000}
-	live, err := s.liveProbe(q, g, giveUp)
+	tr, g := trial{setup: paperSetup("rm2"), system: kairosRule, arrivals: wholeMillis, pool: pool{2, 0, 9, 0}},
+		precision{queries: 4000}
+	live, err := s.liveProbe(tr, g, giveUpShare)
 	if err != nil {
 		t.Fatal(err)
 	}
-	simulated, err := s.probe(q, g, giveUp)
+	simulated, err := s.probe(tr, g, giveUpShare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestLiveProbe(t *testing.T) {
 	}
 }
 
-// The whole figure on fake time: the search on the data plane takes the pool that the simulated one takes, and pools
+// The whole figure runs on fake time. The search on the data plane takes the same pool as the simulated one, and pools
 // carry the same.
 func TestFigure11Live(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestFigure11Live(t *testing.T) {
 				}
 			}
 		}
-		if compared < 2*(len(types)+3+liveAtOnce) {
+		if compared < 2*(len(machineTypes)+3+liveAtOnce) {
 			t.Errorf("%d numbers were compared: %v", compared, of)
 		}
 	})

@@ -7,20 +7,20 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// arrivals is what comes between queries.
+// arrivals is the distribution of the time between queries.
 type arrivals int
 
 const (
-	whole   arrivals = iota // Poisson-distributed whole milliseconds, as the authors' code draws them
-	poisson                 // exponential gaps, as the paper says
+	wholeMillis arrivals = iota // Poisson-distributed whole milliseconds, as the authors' code draws them
+	poisson                     // exponential gaps, as the paper says
 )
 
 func (a arrivals) String() string { return [...]string{"whole ms", "Poisson"}[a] }
 
-// bursts is how gaps vary at a rate, as their deviation over their mean, and how many queries come at one moment on
-// average. The deviation of Poisson-distributed milliseconds is the root of their mean, and a gap is 0 with probability
-// exp(-mean).
-func (a arrivals) bursts(rate float64) (vary, together float64) {
+// burstiness returns the deviation of gaps over their mean at a rate (vary), and how many queries arrive at the same
+// moment on average (together). The deviation of Poisson-distributed milliseconds is the root of their mean, and a gap
+// is 0 with probability exp(-mean).
+func (a arrivals) burstiness(rate float64) (vary, together float64) {
 	if a == poisson {
 		return 1, 1
 	}
@@ -28,14 +28,14 @@ func (a arrivals) bursts(rate float64) (vary, together float64) {
 	return 1 / math.Sqrt(mean), 1 / (1 - math.Exp(-mean))
 }
 
-// source draws the queries of a seed at a rate: the same sizes at every rate, and the same gaps, stretched.
+// source draws the queries of a seed at a rate. At every rate the sizes are the same, and so are the gaps, stretched.
 func (a arrivals) source(rate float64, drawn workload.Sizes, seed uint64) workload.Source {
-	constant, r := workload.Constant(rate), workload.Stream(seed, "arrivals")
+	constant, r := workload.Constant(rate), workload.Rand(seed, "arrivals")
 	out := &workload.App{
-		Sizes: drawn, SizeRand: workload.Stream(seed, "items"), Template: workload.Arrival{Variant: serving.None,
+		Sizes: drawn, SizeRand: workload.Rand(seed, "items"), Template: workload.Arrival{Variant: serving.None,
 			Sample: -1},
 	}
-	if a == whole {
+	if a == wholeMillis {
 		out.Times = workload.NewWholeMilliseconds(constant, r)
 	} else {
 		out.Times = workload.NewProcess(constant, workload.Poisson{}, r)

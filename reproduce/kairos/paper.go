@@ -6,66 +6,67 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figures in the order of the paper, with what each wants.
-var figures = []reproduce.Part[*lab]{
+// figures lists them in the order of the paper.
+var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
 			Name: "1", Doc: "RM2: three mixed pools without a rule for queries against the best homogeneous one",
-		}, Plan: figure1,
+		}, Prepare: figure1,
 	},
 	{
 		Figure: reproduce.Figure{
 			Name: "2", Doc: "RM2: what simulated annealing evaluates on its way, without a rule for queries",
-		}, Plan: figure2,
+		}, Prepare: figure2,
 	},
-	{Figure: reproduce.Figure{Name: "3", Doc: "RM2: the same pools under every rule for queries"}, Plan: figure3},
-	{Figure: reproduce.Figure{Name: "8", Doc: "Kairos against the best homogeneous pool, five models"}, Plan: figure8},
-	{Figure: reproduce.Figure{Name: "9", Doc: "every rule on its best pool, five models"}, Plan: figure9},
+	{Figure: reproduce.Figure{Name: "3", Doc: "RM2: the same pools under every rule for queries"}, Prepare: figure3},
+	{Figure: reproduce.Figure{Name: "8", Doc: "Kairos against the best homogeneous pool, five models"},
+		Prepare: figure8},
+	{Figure: reproduce.Figure{Name: "9", Doc: "every rule on its best pool, five models"}, Prepare: figure9},
 	{
 		Figure: reproduce.Figure{
 			Name: "10", Doc: "how many pools Algorithm 1 evaluates under every rule",
-		}, Plan: figure10,
+		}, Prepare: figure10,
 	},
 	{
 		Figure: reproduce.Figure{
 			Name: "11", Doc: "how many pools every search evaluates until it has the best, and until nothing is open",
-		}, Plan: figure11,
+		}, Prepare: figure11,
 	},
 	{
 		Figure: reproduce.Figure{
 			Name: "11L",
 			Doc:  "RM2: Algorithm 1 on the data plane, in real time, beside the simulator (only when asked for)",
-		}, Plan: figure11Live, Asked: true,
+		}, Prepare: figure11Live, OnRequest: true,
 	},
 	{
 		Figure: reproduce.Figure{
 			Name: "12", Doc: "RM2: what is evaluated after the sizes of queries have changed",
-		}, Plan: figure12,
+		}, Prepare: figure12,
 	},
-	{Figure: reproduce.Figure{Name: "13", Doc: "the pools with the highest bounds, five models"}, Plan: figure13},
+	{Figure: reproduce.Figure{Name: "13", Doc: "the pools with the highest bounds, five models"}, Prepare: figure13},
 	{
 		Figure: reproduce.Figure{
 			Name: "14", Doc: "RM2: the pools with the highest bounds under every rule",
-		}, Plan: figure14,
+		}, Prepare: figure14,
 	},
 	{
 		Figure: reproduce.Figure{
 			Name: "15", Doc: "Figure 8 with four times the budget, and with QoS targets 20 % higher",
-		}, Plan: figure15,
+		}, Prepare: figure15,
 	},
 	{
 		Figure: reproduce.Figure{
 			Name: "16", Doc: "Figure 8 with Gaussian sizes, and with noise in latencies",
-		}, Plan: figure16,
+		}, Prepare: figure16,
 	},
 	{
 		Figure: reproduce.Figure{
 			Name: "B", Doc: "ours: the paper's upper bound beside our linear program's, five models",
-		}, Plan: figureB,
+		}, Prepare: figureB,
 	},
 }
 
-// Paper is the paper's experiments.
+// Paper returns the experiments of Kairos.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name: "kairos",
@@ -75,19 +76,19 @@ func Paper() reproduce.Paper {
 }
 
 func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
-	return newLab(r).answer(ctx)
+	return newRunner(r).runFigures(ctx)
 }
 
-// answer does what the figures that are asked for want.
-func (l *lab) answer(ctx context.Context) (*reproduce.Outcome, error) {
-	if err := reproduce.Want(l, figures, l.Figures); err != nil {
+// runFigures runs the figures of the request.
+func (run *runner) runFigures(ctx context.Context) (*reproduce.Outcome, error) {
+	if err := reproduce.Prepare(run, figures, run.Figures); err != nil {
 		return nil, err
 	}
-	l.Note(
+	run.AddNotes(
 		"Throughput is the highest rate at which at most 1 % of the queries are outside QoS, by bisection. Between "+
 			"what is known to be carried and what is known not to be, each with 2.5 % of error a look, lies what the "+
 			"number may be.",
 		"Whole ms: between queries lie whole milliseconds, Poisson-distributed, as the authors' code draws them. "+
 			"Poisson: exponential gaps, as the paper says. Pools are (g4dn.xlarge, c5n.2xlarge, r5n.large, t3.xlarge).")
-	return l.Run(ctx)
+	return run.Run(ctx)
 }

@@ -7,7 +7,7 @@ import (
 	planner "github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// pool is how many machines there are of each type.
+// pool has the number of machines of each of machineTypes.
 type pool [4]int
 
 // String writes the pool as the paper does.
@@ -15,10 +15,10 @@ func (p pool) String() string {
 	return "(" + strings.ReplaceAll(strings.Trim(fmt.Sprint([4]int(p)), "[]"), " ", ",") + ")"
 }
 
-// of is the pool as planners have it.
-func (p pool) of() planner.Pool { return p[:] }
+// counts returns the pool in the form of planners.
+func (p pool) counts() planner.Pool { return p[:] }
 
-// machines is how many there are of all types.
+// machines returns the number of machines of all types.
 func (p pool) machines() (n int) {
 	for _, k := range p {
 		n += k
@@ -26,19 +26,19 @@ func (p pool) machines() (n int) {
 	return n
 }
 
-// cost in $/h.
+// cost returns the price of the pool in $/h.
 func (p pool) cost() (sum float64) {
 	for t, n := range p {
-		sum += float64(n) * types[t].PricePerHour
+		sum += float64(n) * machineTypes[t].PricePerHour
 	}
 	return sum
 }
 
-// homogeneous is as many base machines as a budget pays.
-func homogeneous(budget float64) pool { return pool{int(budget / types[0].PricePerHour)} }
+// homogeneous returns as many base machines as a budget in $/h pays.
+func homogeneous(budget float64) pool { return pool{int(budget / machineTypes[0].PricePerHour)} }
 
-// ranked are all pools under a budget that serve any queries, those with the highest bound first.
-func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, error) {
+// ranked returns the pools under a budget whose bound is above 0, by falling bound.
+func (s *deployment) ranked(b planner.Bound, budget float64) ([]planner.Ranked, error) {
 	all, err := s.market.Pools(budget)
 	if err != nil {
 		return nil, err
@@ -50,28 +50,30 @@ func (s *service) ranked(b planner.Bound, budget float64) ([]planner.Ranked, err
 	return out, nil
 }
 
-// fluid is our bound, which nothing passes.
-func (s *service) fluid() (*planner.Fluid, error) { return planner.NewFluid(s.market, outside) }
+// fluid returns the bound of our linear program, which no schedule exceeds.
+func (s *deployment) fluid() (*planner.Fluid, error) {
+	return planner.NewFluid(s.market, violationLimit)
+}
 
-// oracular is what the oracle carries on every pool under the budget, on a sequence of queries that has the mix as its
-// quantiles.
-type oracular struct {
+// oraclePools has the throughput of the oracle on every pool under the budget, for a sequence of queries whose sizes
+// are the quantiles of the mix.
+type oraclePools struct {
 	rates map[pool]float64
 	best  pool
 }
 
-// orcl is the oracle of §7.
-func (s *service) orcl() *planner.Oracle {
+// newOracle returns the oracle of §7.
+func (s *deployment) newOracle() *planner.Oracle {
 	return planner.NewOracle(s.market, s.market.Quantiles(20_000))
 }
 
-func (s *service) findOracle() (*oracular, error) {
+func (s *deployment) findOracle() (*oraclePools, error) {
 	ranked, err := s.ranked(planner.NewUpper(s.market), budget)
 	if err != nil {
 		return nil, err
 	}
-	o := s.orcl()
-	out := &oracular{rates: make(map[pool]float64)}
+	o := s.newOracle()
+	out := &oraclePools{rates: make(map[pool]float64)}
 	for _, r := range ranked {
 		p := pool(r.Pool)
 		out.rates[p] = o.Of(r.Pool)

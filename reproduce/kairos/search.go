@@ -8,24 +8,25 @@ import (
 	planner "github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// exploration is a search among pools that evaluates by measuring, coarsely.
-type exploration struct {
-	pools []pool // in the order in which they were evaluated
+// searchRun is a run of a search among pools, which evaluates pools by measuring them coarsely.
+type searchRun struct {
+	pools []pool // in the order of their evaluation
 	rates []float64
-	space int // pools under the budget
+	space int // number of pools under the budget
 }
 
-// explore searches for the best pool of a system; limit bounds the evaluations, 0 is no bound. Pools within one that
-// was evaluated are pruned (§5.2). The pool of q does not matter.
-func (l *lab) explore(ctx context.Context, q question, search searching, budget float64, limit int,
-	seed uint64) (*exploration, error) {
-	return l.exploring(ctx, q, search, budget, limit, seed, seed)
+// explore searches the best pool of a system, replacing tr.pool. limit bounds the evaluations, 0 is no bound. Pools
+// within an evaluated one are pruned (§5.2).
+func (run *runner) explore(ctx context.Context, tr trial, search searchMaker, budget float64, limit int,
+	seed uint64) (*searchRun, error) {
+	return run.exploreWith(ctx, tr, search, budget, limit, seed, seed)
 }
 
-// exploring is explore with another number that the search draws by: what is measured stays the same.
-func (l *lab) exploring(ctx context.Context, q question, search searching, budget float64, limit int, seed,
-	chance uint64) (*exploration, error) {
-	s, err := l.service(q.setup)
+// exploreWith is explore with a seed of its own for the search (chance). Measurements still use seed, so that searches
+// with different chance share them.
+func (run *runner) exploreWith(ctx context.Context, tr trial, search searchMaker, budget float64, limit int, seed,
+	chance uint64) (*searchRun, error) {
+	s, err := run.deployment(tr.setup)
 	if err != nil {
 		return nil, err
 	}
@@ -42,50 +43,50 @@ func (l *lab) exploring(ctx context.Context, q question, search searching, budge
 		return nil, err
 	}
 	space.Limit = limit
-	run, err := search(space, s, rand.New(rand.NewPCG(chance, 0)))
+	steps, err := search(space, s, rand.New(rand.NewPCG(chance, 0)))
 	if err != nil {
 		return nil, err
 	}
-	out := &exploration{space: len(points)}
-	for i, ok := run.Next(); ok; i, ok = run.Next() {
-		q.pool = pool(points[i])
-		got, err := l.measure(ctx, q, l.coarse, seed)
+	out := &searchRun{space: len(points)}
+	for i, ok := steps.Next(); ok; i, ok = steps.Next() {
+		tr.pool = pool(points[i])
+		got, err := run.measure(ctx, tr, run.coarse, seed)
 		if err != nil {
 			return nil, err
 		}
-		out.pools, out.rates = append(out.pools, q.pool), append(out.rates, got.Rate)
-		run.Tell(got.Rate)
+		out.pools, out.rates = append(out.pools, tr.pool), append(out.rates, got.Rate)
+		steps.Tell(got.Rate)
 	}
 	return out, nil
 }
 
-// searching makes a search among pools for a service.
-type searching func(space *poolsearch.Space, s *service, rng *rand.Rand) (*poolsearch.Search, error)
+// searchMaker returns a search among the pools of space.
+type searchMaker func(space *poolsearch.Space, s *deployment, rng *rand.Rand) (*poolsearch.Search, error)
 
-// bounded is Algorithm 1 with the paper's bound.
-func bounded(space *poolsearch.Space, s *service, _ *rand.Rand) (*poolsearch.Search, error) {
-	return under(space, planner.NewUpper(s.market))
+// upperBoundSearch is Algorithm 1 with the paper's bound.
+func upperBoundSearch(space *poolsearch.Space, s *deployment, _ *rand.Rand) (*poolsearch.Search, error) {
+	return boundedSearch(space, planner.NewUpper(s.market))
 }
 
-// boundedByProgram is Algorithm 1 with our linear program's bound, which no schedule passes.
-func boundedByProgram(space *poolsearch.Space, s *service, _ *rand.Rand) (*poolsearch.Search, error) {
+// fluidBoundSearch is Algorithm 1 with the bound of our linear program, which no schedule exceeds.
+func fluidBoundSearch(space *poolsearch.Space, s *deployment, _ *rand.Rand) (*poolsearch.Search, error) {
 	f, err := s.fluid()
 	if err != nil {
 		return nil, err
 	}
-	return under(space, f)
+	return boundedSearch(space, f)
 }
 
 // algorithm1 is Algorithm 1 with either bound.
-var algorithm1 = []searcher{{"kairos+", bounded}, {"kairos+, linear program", boundedByProgram}}
+var algorithm1 = []namedSearch{{"kairos+", upperBoundSearch}, {"kairos+, linear program", fluidBoundSearch}}
 
-// searcher is a search with its name.
-type searcher struct {
+// namedSearch is a search with its name in rows.
+type namedSearch struct {
 	name string
-	make searching
+	make searchMaker
 }
 
-func under(space *poolsearch.Space, b planner.Bound) (*poolsearch.Search, error) {
+func boundedSearch(space *poolsearch.Space, b planner.Bound) (*poolsearch.Search, error) {
 	bounds := make([]float64, len(space.Points()))
 	for i, p := range space.Points() {
 		bounds[i] = b.Of(p)
@@ -93,24 +94,24 @@ func under(space *poolsearch.Space, b planner.Bound) (*poolsearch.Search, error)
 	return poolsearch.Bounded(space, bounds)
 }
 
-func random(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
+func random(space *poolsearch.Space, _ *deployment, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Random(space, rng), nil
 }
 
-func genetic(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
+func genetic(space *poolsearch.Space, _ *deployment, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Genetic(space, poolsearch.Evolution{}, rng), nil
 }
 
-func bayes(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
+func bayes(space *poolsearch.Space, _ *deployment, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Bayes(space, poolsearch.Surrogate{}, rng), nil
 }
 
-func annealing(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {
+func annealing(space *poolsearch.Space, _ *deployment, rng *rand.Rand) (*poolsearch.Search, error) {
 	return poolsearch.Annealing(space, poolsearch.Cooling{}, rng), nil
 }
 
-// top is the place of the highest rate, the first of equal ones.
-func (e *exploration) top() int {
+// best returns the index of the highest rate, the first of equal ones.
+func (e *searchRun) best() int {
 	best := 0
 	for i, r := range e.rates {
 		if r > e.rates[best] {
@@ -120,8 +121,8 @@ func (e *exploration) top() int {
 	return best
 }
 
-// until is after how many evaluations a rate was reached; 0 when it was not.
-func (e *exploration) until(rate float64) int {
+// evaluationsUntil returns after how many evaluations a rate was reached; 0 when it was not.
+func (e *searchRun) evaluationsUntil(rate float64) int {
 	for i, r := range e.rates {
 		if r >= rate {
 			return i + 1

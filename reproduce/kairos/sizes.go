@@ -13,34 +13,34 @@ type sizes int
 
 const (
 	production sizes = iota // as the authors' code draws them for the trace of [17]
-	// §8.4, §8.6: the paper gives no parameters; with mean and deviation of the production sizes
+	// mean and deviation of the production sizes: §8.4 and §8.6 give no parameters
 	gaussian
-	deepRecSys // Gaussian as DeepRecSys, whose generator of queries the paper builds on, has it by default
+	deepRecSys // default of DeepRecSys, on whose generator of queries the paper builds
 )
 
 // gaussians are the Gaussian sizes.
 var gaussians = []sizes{gaussian, deepRecSys}
 
-// normal are their means and deviations.
-var normal = map[sizes][2]float64{gaussian: {243, 180}, deepRecSys: {165, 16}}
+// gaussianParameters are the means and deviations, in items.
+var gaussianParameters = map[sizes][2]float64{gaussian: {243, 180}, deepRecSys: {165, 16}}
 
 func (s sizes) String() string {
-	if v, ok := normal[s]; ok {
+	if v, ok := gaussianParameters[s]; ok {
 		return fmt.Sprintf("Gaussian (%g, %g)", v[0], v[1])
 	}
 	return "production"
 }
 
-// mix is the distribution, as shares of multiples of 10: the authors round up to what they measured.
+// mix returns the distribution over multiples of itemStep. The authors round sizes up to those that they measured.
 func (s sizes) mix() (serving.Mix, error) {
-	if v, ok := normal[s]; ok {
-		g, err := workload.NewGaussian(v[0], v[1], 1, largest) // cut to the sizes that there are
+	if v, ok := gaussianParameters[s]; ok {
+		g, err := workload.NewGaussian(v[0], v[1], 1, maxItems) // truncated to the sizes that exist
 		if err != nil {
 			return serving.Mix{}, err
 		}
-		return workload.RoundUp(g.Mix(), step), nil
+		return workload.RoundUp(g.Mix(), itemStep), nil
 	}
-	inside, middle := narrow()
+	inside, middle := truncatedLognormal()
 	spike := workload.UniformSize{Min: 190, Max: 199}
 	all, err := workload.Blend(
 		[]serving.Mix{
@@ -49,12 +49,13 @@ func (s sizes) mix() (serving.Mix, error) {
 			middle, spike.Mix(),
 		},
 		[]float64{8, 22, 5, 64 * inside, 64 * (1 - inside)})
-	return workload.RoundUp(all, step), err
+	return workload.RoundUp(all, itemStep), err
 }
 
-// narrow is what is drawn log-normally with parameters 5.1 and 0.2: the probability that it lies in [100, 200], and the
-// whole numbers to which it is cut there. What lies outside is drawn anew from 190 to 199.
-func narrow() (inside float64, mix serving.Mix) {
+// truncatedLognormal describes the log-normal part of the production sizes, with parameters 5.1 and 0.2. inside is the
+// probability that a draw lies in [100, 200], and mix the distribution of its whole part there. Draws outside are
+// replaced by sizes from 190 to 199.
+func truncatedLognormal() (inside float64, mix serving.Mix) {
 	const mu, sigma = 5.1, 0.2
 	below := func(x float64) float64 { return math.Erfc((mu-math.Log(x))/(sigma*math.Sqrt2)) / 2 }
 	inside = below(200) - below(100)

@@ -7,27 +7,24 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sluice-serving/sluice/internal/figuretest"
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// Every figure, measured far too coarsely to mean anything, comes to rows that are numbers and to charts that can be
-// drawn. What a figure says depends neither on which others are asked for nor on what runs at once, although they share
-// what is measured.
+// Every figure, measured too coarsely to mean anything, gives rows that are numbers and charts that can be drawn. It
+// gives the same bytes twice. The rows of a figure depend neither on the other figures that run nor on parallelism,
+// although figures share measurements.
 func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	ask := func(parallel, seeds int, names ...string) *reproduce.Outcome {
-		l := newLab(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
-		l.draws = 1
-		l.fine = grain{queries: 150, runs: 1, resolution: 0.5, rough: true}
-		l.large = l.fine
-		l.coarse = grain{queries: 100, runs: 1, resolution: 0.5, rough: true}
-		o, err := l.answer(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+	ask := func(parallel, seeds int, names ...string) (*reproduce.Outcome, error) {
+		run := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
+		run.draws = 1
+		run.fine = precision{queries: 150, runs: 1, resolution: 0.5, rough: true}
+		run.large = run.fine
+		run.coarse = precision{queries: 100, runs: 1, resolution: 0.5, rough: true}
+		return run.runFigures(t.Context())
 	}
 	of := func(o *reproduce.Outcome, figure string) (rows []reproduce.Row) {
 		for _, r := range o.Rows {
@@ -37,8 +34,9 @@ func TestEveryFigure(t *testing.T) {
 		}
 		return rows
 	}
-	all := ask(2, 1)
-	figures := slices.DeleteFunc(slices.Clone(figures), func(f reproduce.Part[*lab]) bool { return f.Asked })
+	all := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) { return ask(parallel, 1) })
+	figures := slices.DeleteFunc(slices.Clone(figures),
+		func(f reproduce.Experiment[*runner]) bool { return f.OnRequest })
 	for _, f := range figures {
 		if len(of(all, f.Name)) == 0 {
 			t.Errorf("figure %s has no row", f.Name)
@@ -57,13 +55,20 @@ func TestEveryFigure(t *testing.T) {
 			t.Errorf("chart %s: %v", c.Name, err)
 		}
 	}
-	some := ask(1, 1, "B", "10")
+	some, err := ask(1, 1, "B", "10")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"B", "10"} {
 		if !reflect.DeepEqual(of(all, name), of(some, name)) {
 			t.Errorf("figure %s comes out differently beside others", name)
 		}
 	}
-	for _, r := range ask(2, 3, "8", "12").Rows {
+	three, err := ask(2, 3, "8", "12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range three.Rows {
 		if r.Quantity == throughputRow && r.Seeds != 3 || r.Low > r.Measured || r.High < r.Measured {
 			t.Errorf("with three seeds: %+v", r)
 		}

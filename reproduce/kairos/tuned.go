@@ -8,19 +8,20 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// tuned are the rules with a size that must be found for every pool: above it queries go to base machines (§7, DRS).
-var tuned = map[string]func(o *systems.Options, items int){
+// thresholdRules are the rules with a size threshold that must be searched for every pool. Larger queries go to base
+// machines (§7, DRS).
+var thresholdRules = map[string]func(o *systems.Options, items int){
 	"drs": func(o *systems.Options, items int) { o.Routing.Threshold = items },
 }
 
-// balanced is the size above which queries must go to base machines for these and the others to be equally loaded:
-// where the hill climbing begins. The others are sent nothing that one of their types does not serve in time.
-func (s *service) balanced(p pool) int {
+// balancedThreshold returns the threshold at which base machines and the others are equally loaded. Hill climbing
+// begins there. It is low enough that every other machine serves the queries below it in time.
+func (s *deployment) balancedThreshold(p pool) int {
 	m := s.market
 	most, at := 0.0, 0
 	for c := range m.Mix.Classes() {
 		items, _ := m.Mix.Class(c)
-		var base, others float64 // queries/s of all sizes if these machines were the only bottleneck
+		var base, others float64 // queries/s of all sizes if only these machines were a bottleneck
 		for t, n := range p {
 			small, large := 0.0, 0.0
 			for k := range m.Mix.Classes() {
@@ -35,7 +36,7 @@ func (s *service) balanced(p pool) int {
 			case t == 0:
 				base = float64(n) / max(large, 1e-12)
 			case n > 0 && m.Region(t) <= c:
-				return max(at, step)
+				return max(at, itemStep)
 			default:
 				others += float64(n) / small
 			}
@@ -44,50 +45,55 @@ func (s *service) balanced(p pool) int {
 			most, at = v, items
 		}
 	}
-	return max(at, step)
+	return max(at, itemStep)
 }
 
-// climb finds a size by hill climbing from the balanced one; value is asked for every size on the way.
-func (s *service) climb(q question, g grain, value func(q question) (float64, error)) (question, error) {
-	// Throughput is flat around its peak: a coarse search does not look closer than 40 items.
-	unit, stride := step, 4
+// climb searches the threshold with the highest value by hill climbing from the balanced one. It calls value for every
+// threshold on its way.
+func (s *deployment) climb(tr trial, g precision, value func(tr trial) (float64, error)) (trial, error) {
+	// Throughput is flat around its peak, so a coarse search uses steps of 40 items.
+	unit, stride := itemStep, 4
 	if g.rough {
-		unit, stride = 4*step, 1
+		unit, stride = 4*itemStep, 1
 	}
-	c, err := poolsearch.NewClimb(1, largest/unit, min(max(s.balanced(q.pool)/unit, 1), largest/unit), stride)
+	c, err := poolsearch.NewClimb(1, maxItems/unit, min(max(s.balancedThreshold(tr.pool)/unit, 1), maxItems/unit),
+		stride)
 	if err != nil {
-		return q, err
+		return tr, err
 	}
 	for x, ok := c.Next(); ok; x, ok = c.Next() {
-		q.threshold = x * unit
-		v, err := value(q)
+		tr.threshold = x * unit
+		v, err := value(tr)
 		if err != nil {
-			return q, err
+			return tr, err
 		}
 		c.Tell(v)
 	}
 	x, _, _ := c.Best()
-	q.threshold = x * unit
-	return q, nil
+	tr.threshold = x * unit
+	return tr, nil
 }
 
-// tune finds the size with the highest throughput, coarsely, and measures that.
-func (l *lab) tune(ctx context.Context, s *service, q question, g grain, seed uint64) (experiment.Allowed, error) {
-	q, err := s.climb(q, g, func(q question) (float64, error) {
-		got, err := l.measure(ctx, q, l.coarse, seed)
+// tuneThreshold searches the threshold with the highest throughput coarsely, and measures the best one with precision
+// g.
+func (run *runner) tuneThreshold(ctx context.Context, s *deployment, tr trial, g precision,
+	seed uint64) (experiment.Throughput, error) {
+	tr, err := s.climb(tr, g, func(tr trial) (float64, error) {
+		got, err := run.measure(ctx, tr, run.coarse, seed)
 		return got.Rate, err
 	})
 	if err != nil {
-		return experiment.Allowed{}, err
+		return experiment.Throughput{}, err
 	}
-	return l.measure(ctx, q, g, seed)
+	return run.measure(ctx, tr, g, seed)
 }
 
-// fewest finds the size with the fewest violations in one run at a rate.
-func (s *service) fewest(ctx context.Context, q question, g grain, rate float64, seed uint64) (question, error) {
+// fewestViolations searches the threshold with the fewest violations in one run at a rate, in queries/s.
+func (s *deployment) fewestViolations(ctx context.Context, tr trial, g precision, rate float64, seed uint64) (trial,
+	error) {
 	g.rough = true
-	return s.climb(q, g, func(q question) (float64, error) {
-		p, err := s.probe(q, g, 0)
+	return s.climb(tr, g, func(tr trial) (float64, error) {
+		p, err := s.probe(tr, g, 0)
 		if err != nil {
 			return 0, err
 		}

@@ -1,9 +1,9 @@
-// Package proteus runs the experiments of Proteus (ASPLOS 2024, §6) from the numbers its authors published, on this
-// project's engine, planner and simulator.
+// Package proteus runs the experiments of Proteus (ASPLOS 2024, §6) with the engine, planner and simulator of this
+// project. Profiles, traces and objectives are those that the authors published.
 package proteus
 
 import (
-	_ "embed" // the numbers
+	_ "embed" // the published numbers
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,15 +22,15 @@ var arrivalsCSV []byte
 //go:embed data/slo.csv
 var sloCSV []byte
 
-// Fleet of the paper's cluster (§6.1.5): workers by device type, named as in data/profile.csv.
+// devices are the types and numbers of workers of the paper's cluster (§6.1.5), named as in data/profile.csv.
 var devices = []struct {
 	name  string
 	count int
 }{{"cpu", 20}, {"gpu_pascal", 10}, {"gpu_ampere", 10}}
 
-// table reads the profile: a spec with the given number of each worker and an objective of 300 ms for every family, and
-// what was measured of its variants. Accuracies are normalised to the family's best, as the paper's are.
-func table(scale int) (*serving.Spec, serving.Measurements, error) {
+// readProfile reads the published profile: a spec with scale times the paper's workers, one app for each family, and
+// the measured latencies. Accuracies are relative to the best of the family, as in the paper.
+func readProfile(scale int) (*serving.Spec, serving.Measurements, error) {
 	var m serving.Measurements
 	spec := &serving.Spec{}
 	for d, x := range devices {
@@ -51,7 +51,7 @@ func table(scale int) (*serving.Spec, serving.Measurements, error) {
 		if a < 0 {
 			a = len(spec.Apps)
 			spec.Apps = append(spec.Apps, serving.App{
-				Name: r[0], SLO: serving.SLO{Latency: objective, Percentile: 99}, Weight: 1, QueueLimit: 100_000,
+				Name: r[0], SLO: serving.SLO{Latency: defaultObjective, Percentile: 99}, Weight: 1, QueueLimit: 100_000,
 				Stages: []serving.StageID{serving.StageID(a)},
 			})
 			spec.Stages = append(spec.Stages, serving.Stage{Name: r[0], App: serving.AppID(a)})
@@ -80,14 +80,15 @@ func table(scale int) (*serving.Spec, serving.Measurements, error) {
 	return spec, m, spec.Validate()
 }
 
-// objective of every family in the authors' headline runs.
-const objective = 300 * time.Millisecond
+// defaultObjective is the objective of every family in the authors' main runs.
+const defaultObjective = 300 * time.Millisecond
 
-// batches that were measured, and may be planned.
+// batches are the batch sizes that were measured and may be planned.
 var batches = []int{1, 2, 4, 8}
 
-// objectives reads the SLOs of §6.6: by multiple of the fastest CPU variant, then by family in the spec's order.
-func objectives(spec *serving.Spec) (names []string, by map[string][]time.Duration, err error) {
+// readObjectives reads the objectives of §6.6. names are the multiples of the fastest CPU variant's latency, in the
+// order of the file. by has the objectives for each multiple, by AppID.
+func readObjectives(spec *serving.Spec) (names []string, by map[string][]time.Duration, err error) {
 	rows, err := reproduce.Records("data/slo.csv", sloCSV, "multiple", "family", "slo_ms")
 	if err != nil {
 		return nil, nil, err

@@ -10,12 +10,12 @@ import (
 	"github.com/sluice-serving/sluice/measure/workload"
 	"github.com/sluice-serving/sluice/planner/static"
 	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// What is carried is what the authors published: 46 variants of 9 families on 40 devices, and traces of so many
-// queries.
+// The embedded data are the published ones: 46 variants of 9 families on 40 devices, and traces of the right size.
 func TestNumbers(t *testing.T) {
-	spec, m, err := table(1)
+	spec, m, err := readProfile(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s: %+v", spec.Variants[p.Variant].Name, p)
 		}
 	}
-	all, err := traces(spec, "")
+	all, err := readTraces(spec, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +38,13 @@ func TestNumbers(t *testing.T) {
 		}
 		sums := 0.0
 		for _, r := range x.windows(1) {
-			sums += sum(r)
+			sums += reproduce.Sum(r)
 		}
 		if int(math.Round(sums)) != x.total() {
 			t.Errorf("%s: windows hold %v queries of %d", x.name, sums, x.total())
 		}
 	}
-	names, slos, err := objectives(spec)
+	names, slos, err := readObjectives(spec)
 	if err != nil || fmt.Sprint(names) != "[1 1.5 2.1 2.5 3 3.5]" {
 		t.Fatal(names, err)
 	}
@@ -56,19 +56,19 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"clipper-ht", "clipper-ha", "sommelier"} {
-		if p, err := placement(spec, name); err != nil || len(p) != 40 {
+		if p, err := readPlacement(spec, name); err != nil || len(p) != 40 {
 			t.Errorf("%s: %d placements, %v", name, len(p), err)
 		}
 	}
 }
 
-// Arrivals keep the counts of every second, are in order, and follow from the seed.
+// Arrivals keep the counts of every second, are in order, and depend on the seed only.
 func TestArrivals(t *testing.T) {
-	spec, _, err := table(1)
+	spec, _, err := readProfile(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := traces(spec, "")
+	all, err := readTraces(spec, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,19 +109,19 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// BenchmarkTrace simulates the 290-second trace of 75,253 queries under a plan that stays: ns/query is what the
-// simulator costs without planning.
+// BenchmarkTrace simulates the 290-second trace of 75,253 queries under one plan. ns/query is the cost of the simulator
+// without planning.
 func BenchmarkTrace(b *testing.B) {
-	w, err := world(nil, setup{})
+	w, err := newEnvironment(nil, setup{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	all, err := traces(w.Spec, "")
+	all, err := readTraces(w.Spec, "")
 	if err != nil {
 		b.Fatal(err)
 	}
 	x := all[0]
-	hosts, err := placement(w.Spec, "clipper-ht")
+	hosts, err := readPlacement(w.Spec, "clipper-ht")
 	if err != nil {
 		b.Fatal(err)
 	}

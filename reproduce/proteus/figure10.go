@@ -15,11 +15,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// sizes of the problem: the paper's own, and up to the largest it solves within 60 s, alone and together, and beyond.
-var sizes = []struct {
-	what                   string
-	scale, variants, types int // times 40 devices; variants; query types
-}{
+// sizes of the problem: the paper's own, the largest that it solves within 60 s, one at a time and together, and a
+// larger one.
+var sizes = []problemSize{
 	{"the paper's cluster", 1, 46, 9},
 	{"160 devices", 4, 46, 9},
 	{"450 variants", 1, 450, 9},
@@ -28,43 +26,47 @@ var sizes = []struct {
 	{"2000 devices", 50, 46, 9},
 }
 
-// demands per size, up to all that the fleet carries.
+type problemSize struct {
+	what                   string
+	scale, variants, types int // multiple of 40 devices; number of variants; number of query types
+}
+
+// demands is the number of demands for each size, evenly up to the reach of the fleet.
 const demands = 4
 
-// solving is what planning took at one size.
-type solving struct {
+// solveStats describes planning at one size, by demand.
+type solveStats struct {
 	columns, rows int
 	nodes         []float64
 	gaps          []float64
 	seconds       []float64
 }
 
-// figure10 is §6.8. What a solve takes depends on the machine: the rows hold what does not, the nodes of the search,
-// the size of the program and the gap that was reached; BenchmarkPlan measures the time, and the note here says what it
-// was.
-func figure10(l *lab) error {
+// figure10 measures the effort of planning by size (§6.8). Seconds depend on the machine, so rows have numbers that do
+// not: nodes of the search, size of the program and gap reached. BenchmarkPlan measures the time.
+func figure10(run *runner) error {
 	var tasks []*task
-	for _, x := range sizes {
-		tasks = append(tasks, l.do("planning for "+x.what, 400_000*x.types/9, 1,
+	for _, x := range run.sizes {
+		tasks = append(tasks, run.addTask("planning for "+x.what, 400_000*x.types/9, 1,
 			func(ctx context.Context, _ uint64) (any, error) {
-				return l.solve(ctx, x.scale, x.variants, x.types)
+				return run.solve(ctx, x.scale, x.variants, x.types)
 			}))
 	}
-	l.After(func(o *reproduce.Outcome) error {
-		for i, x := range sizes {
-			s := tasks[i].Done[0].(*solving)
+	run.Report(func(o *reproduce.Outcome) error {
+		for i, x := range run.sizes {
+			s := tasks[i].Results[0].(*solveStats)
 			setting := map[string]string{
 				"size": x.what, "devices": strconv.Itoa(40 * x.scale), "variants": strconv.Itoa(x.variants),
 				"query types": strconv.Itoa(x.types),
 			}
-			o.Add(row("10", "proteus", "columns", "", setting), float64(s.columns))
-			o.Add(row("10", "proteus", "rows", "", setting), float64(s.rows))
+			o.AddRow(row("10", "proteus", "columns", "", setting), float64(s.columns))
+			o.AddRow(row("10", "proteus", "rows", "", setting), float64(s.rows))
 			for _, q := range []struct {
 				name, unit string
 				values     []float64
 			}{{"nodes of the search", "", s.nodes}, {"gap", "%", s.gaps}} {
 				r := row("10", "proteus", q.name, q.unit, setting)
-				o.Add(r, q.values...)
+				o.AddRow(r, q.values...)
 				o.Rows[len(o.Rows)-1].Seeds = 1 // low and high are over demands
 			}
 		}
@@ -77,9 +79,9 @@ func figure10(l *lab) error {
 	return nil
 }
 
-// solve plans for demands up to what the fleet carries.
-func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, error) {
-	spec, m, err := table(scale)
+// solve plans for several demands up to the reach of the fleet.
+func (run *runner) solve(ctx context.Context, scale, variants, types int) (*solveStats, error) {
+	spec, m, err := readProfile(scale)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +93,10 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 	if err != nil {
 		return nil, err
 	}
-	count := &counting{Solver: l.Solver}
+	count := &countingSolver{Solver: run.Solver}
 	mix := make([]float64, types)
 	for a := range mix {
-		mix[a] = 1 / float64(a+1) // Zipf, as the paper spreads queries over types (§6.1.3)
+		mix[a] = 1 / float64(a+1) // Zipf over query types, as in the paper (§6.1.3)
 	}
 	p := &proteus.Planner{
 		Profile: believed, Solver: count, Options: proteus.Options{Batches: batches, Goal: proteus.Throughput},
@@ -108,7 +110,7 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 		multiple = min(multiple, most.Capacity[a]/mix[a])
 	}
 	p.Options.Goal = proteus.Accuracy
-	out := &solving{}
+	out := &solveStats{}
 	for n := range demands {
 		rates := make([]float64, types)
 		for a := range rates {
@@ -127,10 +129,10 @@ func (l *lab) solve(ctx context.Context, scale, variants, types int) (*solving, 
 	return out, nil
 }
 
-// enlarge adds query types, and variants between those that were measured: each near one of its family, a little faster
-// and less accurate or slower and more.
+// enlarge adds query types and variants. A new variant resembles one of its family: a little faster and less accurate,
+// or slower and more accurate.
 func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
-	r := workload.Stream(1, "enlarge")
+	r := workload.Rand(1, "enlarge")
 	families := len(spec.Apps)
 	for a := families; a < types; a++ {
 		like := spec.Apps[a%families]
@@ -140,22 +142,22 @@ func enlarge(spec *serving.Spec, m *serving.Measurements, variants, types int) {
 		})
 		like.Name, like.Stages = spec.Stages[s].Name, []serving.StageID{s}
 		spec.Apps = append(spec.Apps, like)
-		// Its own variants, so that no type is without.
+		// Every query type gets variants of its own, so that none is without.
 		for _, v := range spec.Stages[a%families].Variants {
 			if len(spec.Stages[s].Variants) == 0 || len(spec.Variants) < variants {
-				vary(spec, m, v, s, r)
+				addVariantLike(spec, m, v, s, r)
 			}
 		}
 	}
 	for n := 0; len(spec.Variants) < variants; n++ {
 		s := serving.StageID(n % types)
 		of := spec.Stages[s].Variants
-		vary(spec, m, of[r.IntN(len(of))], s, r)
+		addVariantLike(spec, m, of[r.IntN(len(of))], s, r)
 	}
 }
 
-// vary adds a variant like v to a stage.
-func vary(spec *serving.Spec, m *serving.Measurements, v serving.VariantID, s serving.StageID, r *rand.Rand) {
+// addVariantLike adds a variant to stage s that resembles v, with random latency and accuracy near v's.
+func addVariantLike(spec *serving.Spec, m *serving.Measurements, v serving.VariantID, s serving.StageID, r *rand.Rand) {
 	x := spec.Variants[v]
 	factor := 0.7 + 0.6*r.Float64()
 	id := serving.VariantID(len(spec.Variants))

@@ -13,14 +13,15 @@ import (
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// headline are the systems of §6.1.1.
-var headline = []string{"proteus", "infaas-accuracy", "sommelier", "clipper-ht", "clipper-ha"}
+// comparedSystems are the systems of §6.1.1.
+var comparedSystems = []string{"proteus", "infaas-accuracy", "sommelier", "clipper-ht", "clipper-ha"}
 
-// What §6.2 and Figure 4 state of the authors' cluster, and what their simulator gave on medium-normal_load_300 with an
-// exact solver in the place of their gap of 50 % (violations: dropped, or later than a second).
+// publishedDrop is what §6.2 and Figure 4 give for the authors' cluster, in points. publishedSimulator is what their
+// simulator gives on medium-normal_load_300 with an exact solver instead of one with a gap of 50 %: drop in points, and
+// violations in per cent, which are queries dropped or later than a second.
 var (
-	publishedDrop = map[string]float64{"proteus": 4.85, "infaas-accuracy": 13.7, "sommelier": 16, "clipper-ht": 20}
-	simulatorSays = map[string][2]float64{
+	publishedDrop      = map[string]float64{"proteus": 4.85, "infaas-accuracy": 13.7, "sommelier": 16, "clipper-ht": 20}
+	publishedSimulator = map[string][2]float64{
 		"proteus": {0.73, 5.5}, "infaas-accuracy": {13.7, 15.7}, "sommelier": {7.9, 7.6}, "clipper-ht": {20.1, 11.3},
 		"clipper-ha": {0.21, 32.1},
 	}
@@ -34,29 +35,29 @@ const (
 	limitTrace   = "limit"
 )
 
-func figure4(l *lab) error {
-	w, err := l.world(setup{})
+func figure4(run *runner) error {
+	w, err := run.environment(setup{})
 	if err != nil {
 		return err
 	}
-	limit, err := l.limit(w)
+	limit, err := run.scaledToLimit(w)
 	if err != nil {
 		return err
 	}
-	for _, t := range []*trace{l.trace(lightTrace), l.trace(authorsTrace), l.trace(heavyTrace), limit} {
-		if err := l.endToEnd("4", w, t); err != nil {
+	for _, t := range []*trace{run.trace(lightTrace), run.trace(authorsTrace), run.trace(heavyTrace), limit} {
+		if err := run.endToEnd("4", w, t); err != nil {
 			return err
 		}
 	}
-	return l.asReleased()
+	return run.releaseTasks()
 }
 
-// limit is the heaviest trace, scaled so that the fastest variants just carry its busiest ten seconds.
-func (l *lab) limit(w *experiment.World) (*trace, error) {
-	t := l.trace(heavyTrace)
-	peak := t.peak(width)
+// scaledToLimit returns the heaviest trace, scaled so that the fastest variants just carry its busiest ten seconds.
+func (run *runner) scaledToLimit(w *experiment.Environment) (*trace, error) {
+	t := run.trace(heavyTrace)
+	peak := t.peak(windowSeconds)
 	p := &proteus.Planner{
-		Profile: w.Beliefs, Solver: l.Solver, Options: proteus.Options{Goal: proteus.Throughput, Batches: batches},
+		Profile: w.Beliefs, Solver: run.Solver, Options: proteus.Options{Goal: proteus.Throughput, Batches: batches},
 	}
 	x, err := p.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: peak})
 	if err != nil {
@@ -67,52 +68,55 @@ func (l *lab) limit(w *experiment.World) (*trace, error) {
 		multiple = min(multiple, x.Capacity[a]/rate)
 	}
 	out := t.scaled(limitTrace, multiple)
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		o.Notes = append(o.Notes, fmt.Sprintf(
 			"Trace %s is %s with %.2f times the queries: the fastest variants of the fleet carry just its busiest "+
 				"ten seconds, %.0f queries/s.",
-			limitTrace, heavyTrace, multiple, sum(out.peak(width))))
+			limitTrace, heavyTrace, multiple, reproduce.Sum(out.peak(windowSeconds))))
 		return nil
 	})
 	return out, nil
 }
 
-// endToEnd has the systems of the paper run one trace, with Proteus seeing the future besides, and holds both against
-// exact plans of every window.
-func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
-	tasks := make([]*task, len(headline))
-	for i, name := range headline {
-		tasks[i] = l.want(name+" on "+t.name, newJob(w, system(name), t))
+// endToEnd runs the compared systems on a trace, and Proteus with foresight. It compares Proteus with exact plans of
+// every window.
+func (run *runner) endToEnd(figure string, w *experiment.Environment, t *trace) error {
+	tasks := make([]*task, len(comparedSystems))
+	for i, name := range comparedSystems {
+		tasks[i] = run.simulationTask(name+" on "+t.name, newJob(w, system(name), t))
 	}
 	foreseen := newJob(w, system("proteus"), t)
-	foreseen.Scaler, foreseen.PlanDelay = experiment.Foresight{Window: width * time.Second, Rates: t.windows(width)}, 0
+	foreseen.Scaler, foreseen.PlanDelay = experiment.Foresight{Window: windowSeconds * time.Second,
+		Rates: t.windows(windowSeconds)}, 0
 	foreseen.System.Options.Planning.Slack = -1
-	ahead := l.want("proteus that foresees "+t.name, foreseen)
-	exact := l.exact(w, t)
-	l.After(func(o *reproduce.Outcome) error {
+	ahead := run.simulationTask("proteus that foresees "+t.name, foreseen)
+	exactPlans := run.exactTask(w, t)
+	run.Report(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"trace": t.name}
-		for i, name := range headline {
+		for i, name := range comparedSystems {
 			known := map[string]float64{}
 			if v, ok := publishedDrop[name]; ok && t.name == authorsTrace {
 				known["maximum accuracy drop"] = v
 			}
-			totals(o, figure, tasks[i], name, setting, known, "§6.2, Figure 4: the authors' cluster")
+			addTotals(o, figure, tasks[i], name, setting, known, "§6.2, Figure 4: the authors' cluster")
 		}
-		totals(o, figure, ahead, "proteus with foresight", setting, nil, "")
-		best := exact.Done[0].([]float64)
-		o.Add(row(figure, "exact plan of every 10 s", "effective accuracy", "%", setting), 100*weighted(best, t))
-		o.Add(row(figure, "exact plan of every 10 s", "maximum accuracy drop", "points", setting), 100*(1-lowest(best)))
+		addTotals(o, figure, ahead, "proteus with foresight", setting, nil, "")
+		best := exactPlans.Results[0].([]float64)
+		o.AddRow(row(figure, "exact plan of every 10 s", "effective accuracy", "%", setting), 100*weightedMean(best, t))
+		o.AddRow(row(figure, "exact plan of every 10 s", "maximum accuracy drop", "points", setting),
+			100*(1-lowest(best)))
 		for _, x := range []struct {
 			label string
 			t     *task
 		}{{"proteus", tasks[0]}, {"proteus with foresight", ahead}} {
-			o.Add(row(figure, x.label, "furthest below the exact plan", "points", setting),
+			o.AddRow(row(figure, x.label, "furthest below the exact plan", "points", setting),
 				x.t.each(func(r *result) float64 {
-					return 100 * furthest(r, best)
+					return 100 * maxShortfall(r, best)
 				})...)
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{
-			Name: "figure-" + figure + "-" + t.name, Chart: series("Proteus, Figure "+figure+": "+t.name, t, headline,
+			Name: "figure-" + figure + "-" + t.name, Chart: timeChart("Proteus, Figure "+figure+": "+t.name, t,
+				comparedSystems,
 				tasks),
 		})
 		return nil
@@ -120,17 +124,18 @@ func (l *lab) endToEnd(figure string, w *experiment.World, t *trace) error {
 	return nil
 }
 
-// exact plans every window of a trace for its own demand, with nothing given up for steadiness or head-room, and
-// returns the accuracies: what could be had by a system that sees ten seconds ahead and moves models in no time.
-func (l *lab) exact(w *experiment.World, t *trace) *task {
+// exactTask adds a task that plans every window of a trace for its own demand, without head-room and without regard to
+// the plan before. Its result are the planned accuracies by window. A system that sees ten seconds ahead and loads
+// models in no time could reach them.
+func (run *runner) exactTask(w *experiment.Environment, t *trace) *task {
 	p := &proteus.Planner{
-		Profile: w.Beliefs, Solver: l.Solver, Options: proteus.Options{
+		Profile: w.Beliefs, Solver: run.Solver, Options: proteus.Options{
 			Batches: batches, Slack: -1, Tolerance: -1, Gap: 0.002,
 		},
 	}
-	return l.do("exact plans of "+t.name, t.total()*8, 1, func(ctx context.Context, _ uint64) (any, error) {
+	return run.addTask("exact plans of "+t.name, t.total()*8, 1, func(ctx context.Context, _ uint64) (any, error) {
 		var out []float64
-		for _, rates := range t.tens() {
+		for _, rates := range t.tenSecondWindows() {
 			x, err := p.Plan(ctx, plan.Request{Spec: w.Spec, Rates: rates})
 			if err != nil {
 				return nil, err
@@ -141,12 +146,12 @@ func (l *lab) exact(w *experiment.World, t *trace) *task {
 	})
 }
 
-// weighted is the mean over windows, each counting its queries.
-func weighted(values []float64, t *trace) float64 {
+// weightedMean returns the mean of a value for each window, weighted by the queries of the window.
+func weightedMean(values []float64, t *trace) float64 {
 	total, n := 0.0, 0.0
-	for i, rates := range t.tens() {
-		total += values[i] * sum(rates)
-		n += sum(rates)
+	for i, rates := range t.tenSecondWindows() {
+		total += values[i] * reproduce.Sum(rates)
+		n += reproduce.Sum(rates)
 	}
 	return total / n
 }
@@ -159,8 +164,8 @@ func lowest(values []float64) float64 {
 	return out
 }
 
-// furthest is how far a run's windows fall below the given accuracies, at most.
-func furthest(r *result, exact []float64) float64 {
+// maxShortfall returns by how much the accuracy of a run's windows falls below exact, at most.
+func maxShortfall(r *result, exact []float64) float64 {
 	out := 0.0
 	for i := range r.windows {
 		if r.windows[i].served > 0 {
@@ -170,26 +175,26 @@ func furthest(r *result, exact []float64) float64 {
 	return out
 }
 
-// asReleased runs the authors' trace in the authors' way.
-func (l *lab) asReleased() error {
-	w, err := l.world(releaseSetup)
+// releaseTasks runs the authors' trace as their release does.
+func (run *runner) releaseTasks() error {
+	w, err := run.environment(releaseSetup)
 	if err != nil {
 		return err
 	}
-	t := l.trace(authorsTrace)
-	tasks := make([]*task, len(headline))
-	for i, name := range headline {
-		j, err := newRelease(w, name, t)
+	t := run.trace(authorsTrace)
+	tasks := make([]*task, len(comparedSystems))
+	for i, name := range comparedSystems {
+		j, err := newReleaseJob(w, name, t)
 		if err != nil {
 			return err
 		}
-		tasks[i] = l.want(name+" as released", j)
+		tasks[i] = run.simulationTask(name+" as released", j)
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		setting := map[string]string{"trace": authorsTrace, "counted": "as released"}
-		for i, name := range headline {
-			says := simulatorSays[name]
-			totals(o, "4", tasks[i], name, setting, map[string]float64{
+		for i, name := range comparedSystems {
+			says := publishedSimulator[name]
+			addTotals(o, "4", tasks[i], name, setting, map[string]float64{
 				"maximum accuracy drop": says[0], "SLO violations": says[1],
 			},
 				"the authors' simulator at 6967c93 with an exact solver")
@@ -199,8 +204,8 @@ func (l *lab) asReleased() error {
 	return nil
 }
 
-// series draws demand and throughput, accuracy and violations over time, of the first seed.
-func series(title string, t *trace, names []string, tasks []*task) *plot.Chart {
+// timeChart draws throughput with demand, accuracy and violations over time, for the first seed.
+func timeChart(title string, t *trace, names []string, tasks []*task) *plot.Chart {
 	nan := math.NaN()
 	c := &plot.Chart{Title: title, Panels: []plot.Panel{
 		{Name: "Served (queries/s)", Low: 0, High: nan}, {
@@ -209,18 +214,19 @@ func series(title string, t *trace, names []string, tasks []*task) *plot.Chart {
 		{Name: "SLO violations (% of the queries)", XName: "time (s)", Low: 0, High: nan},
 	}}
 	demand := plot.Line{Name: "demand", Faint: true}
-	for i, rates := range t.tens() {
-		demand.X, demand.Y = append(demand.X, float64(i*width+width/2)), append(demand.Y, sum(rates))
+	for i, rates := range t.tenSecondWindows() {
+		demand.X, demand.Y = append(demand.X, float64(i*windowSeconds+windowSeconds/2)),
+			append(demand.Y, reproduce.Sum(rates))
 	}
 	c.Panels[0].Lines = append(c.Panels[0].Lines, demand)
 	for i, name := range names {
 		served, accuracy, missed := plot.Line{Name: name}, plot.Line{Name: name}, plot.Line{Name: name}
 		for k, win := range tasks[i].results()[0].windows {
-			at := float64(k*width + width/2)
+			at := float64(k*windowSeconds + windowSeconds/2)
 			for _, line := range []*plot.Line{&served, &accuracy, &missed} {
 				line.X = append(line.X, at)
 			}
-			served.Y = append(served.Y, float64(win.inTime)/width)
+			served.Y = append(served.Y, float64(win.inTime)/windowSeconds)
 			mean := nan
 			if win.served > 0 {
 				mean = 100 * win.mean()

@@ -1,10 +1,10 @@
 package proteus
 
-// figure5 is §6.3: periods of high demand that begin and end at once.
-func figure5(l *lab) error {
-	w, err := l.world(setup{})
+// figure5 runs a trace with bursts: periods of high demand that begin and end suddenly (§6.3).
+func figure5(run *runner) error {
+	w, err := run.environment(setup{})
 	if err != nil {
 		return err
 	}
-	return l.endToEnd("5", w, l.trace(burstyTrace))
+	return run.endToEnd("5", w, run.trace(burstyTrace))
 }

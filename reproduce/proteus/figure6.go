@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/sluice-serving/sluice/measure/report"
 	"github.com/sluice-serving/sluice/measure/report/plot"
@@ -17,13 +16,13 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Of §6.4: how often more violations than adaptive batching, on Poisson and gamma arrivals ("2-3 times", "3.8-4
-// times").
+// publishedRatio is the share of violations over that of adaptive batching, on Poisson and gamma arrivals (§6.4: "2-3
+// times", "3.8-4 times").
 var publishedRatio = map[string]float64{"earlydrop": 2.5, "aimd": 3.9}
 
 var (
 	batchers  = []string{"adaptive", "earlydrop", "aimd"}
-	loads     = []int{50, 60, 70, 80, 90, 100} // per cent of what the plan carries
+	loads     = []int{50, 60, 70, 80, 90, 100} // per cent of the plan's capacity
 	processes = []struct {
 		name string
 		gaps func() (workload.Gaps, error)
@@ -34,25 +33,24 @@ var (
 	}
 )
 
-const batchingSpan = 60 * time.Second
-
-// figure6 is §6.4: one plan, never changed, under arrivals of three kinds and three batchers. The paper shows one load,
-// which it does not name; here are six.
-func figure6(l *lab) error {
-	w, err := l.world(setup{})
+// figure6 compares three batchers under one constant plan and three kinds of arrivals (§6.4). The paper shows one load
+// without naming it; here are six.
+func figure6(run *runner) error {
+	w, err := run.environment(setup{})
 	if err != nil {
 		return err
 	}
-	mix := l.trace(lightTrace).mean()
-	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: l.Solver, Batches: batches})
+	mix := run.trace(lightTrace).mean()
+	planner, err := system("proteus").NewPlanner(systems.World{Profile: w.Beliefs, Solver: run.Solver,
+		Batches: batches})
 	if err != nil {
 		return err
 	}
-	doubled := make([]float64, len(mix))
+	fourfold := make([]float64, len(mix))
 	for a := range mix {
-		doubled[a] = 4 * mix[a]
+		fourfold[a] = 4 * mix[a]
 	}
-	fixed, err := planner.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: doubled})
+	fixed, err := planner.Plan(context.Background(), plan.Request{Spec: w.Spec, Rates: fourfold})
 	if err != nil {
 		return err
 	}
@@ -60,11 +58,11 @@ func figure6(l *lab) error {
 	for _, p := range processes {
 		for _, load := range loads {
 			for _, b := range batchers {
-				tasks[fmt.Sprint(p.name, load, b)] = l.batching(w, fixed, p.name, p.gaps, load, b)
+				tasks[fmt.Sprint(p.name, load, b)] = run.batching(w, fixed, p.name, p.gaps, load, b)
 			}
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 6: SLO violations (%) by load", Columns: 3}
 		for _, p := range processes {
 			lines := make([]plot.Line, len(batchers))
@@ -74,21 +72,21 @@ func figure6(l *lab) error {
 				for i, b := range batchers {
 					t := tasks[fmt.Sprint(p.name, load, b)]
 					violations := t.each(func(r *result) float64 { return 100 * r.violations })
-					o.Add(row("6", b, "SLO violations", "%", setting), violations...)
+					o.AddRow(row("6", b, "SLO violations", "%", setting), violations...)
 					lines[i].Name = b
-					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)), append(lines[i].Y, mean(violations))
+					lines[i].X, lines[i].Y = append(lines[i].X, float64(load)),
+						append(lines[i].Y, reproduce.Mean(violations))
 					if b == "adaptive" {
 						continue
 					}
-					if ratio := mean(violations) / mean(base.each(func(r *result) float64 {
+					if ratio := reproduce.Mean(violations) / reproduce.Mean(base.each(func(r *result) float64 {
 						return 100 * r.violations
 					})); !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
 						r := row("6", b, "violations over adaptive's", "times", setting)
 						if p.name != "uniform" {
-							r.Published, r.Source = reproduce.Published(publishedRatio[b]),
-								"§6.4, at a load that is not named"
+							r = r.WithPublished(publishedRatio[b], "§6.4, at a load that is not named")
 						}
-						o.Add(r, ratio)
+						o.AddRow(r, ratio)
 					}
 				}
 			}
@@ -102,18 +100,17 @@ func figure6(l *lab) error {
 	return nil
 }
 
-func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
-
-// batching runs a fixed plan at a share of what it carries: each app at its own, so that none has room that another
-// lacks.
-func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, gaps func() (workload.Gaps, error),
+// batching adds a task that runs a fixed plan at a load in per cent of its capacity, the same for every app. So no app
+// has spare capacity while another lacks it.
+func (run *runner) batching(w *experiment.Environment, fixed *plan.Plan, process string,
+	gaps func() (workload.Gaps, error),
 	load int, batcher string) *task {
 	s := systems.System{
 		Name: "proteus with " + batcher, Planner: "proteus", Router: "weighted", Batcher: batcher, Scaler: "fixed",
 	}
 	key := fmt.Sprintf("%s on %s arrivals at %d %%", batcher, process, load)
-	total := sum(fixed.Capacity) * batchingSpan.Seconds()
-	return l.do(key, int(total), max(l.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
+	total := reproduce.Sum(fixed.Capacity) * run.batchingSpan.Seconds()
+	return run.addTask(key, int(total), max(run.Seeds, 3), func(ctx context.Context, seed uint64) (any, error) {
 		var all []workload.Arrival
 		for a := range w.Spec.Apps {
 			g, err := gaps()
@@ -121,12 +118,12 @@ func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, ga
 				return nil, err
 			}
 			rate, err := workload.NewRate([]workload.Point{
-				{Rate: fixed.Capacity[a] * float64(load) / 100}, {At: batchingSpan.Seconds()},
+				{Rate: fixed.Capacity[a] * float64(load) / 100}, {At: run.batchingSpan.Seconds()},
 			}, false)
 			if err != nil {
 				return nil, err
 			}
-			p := workload.NewProcess(rate, g, workload.Stream(seed, fmt.Sprintf("%s %d", process, a)))
+			p := workload.NewProcess(rate, g, workload.Rand(seed, fmt.Sprintf("%s %d", process, a)))
 			for {
 				at, ok := p.NextTime()
 				if !ok {
@@ -137,7 +134,7 @@ func (l *lab) batching(w *experiment.World, fixed *plan.Plan, process string, ga
 		}
 		slices.SortStableFunc(all, func(x, y workload.Arrival) int { return int(x.At - y.At) })
 		c := experiment.Case{
-			World: w, System: s, Span: batchingSpan, Initial: fixed, Record: report.Options{Exact: 1},
+			Env: w, System: s, Span: run.batchingSpan, Initial: fixed, Record: report.Options{Exact: 1},
 			Source: func(uint64) workload.Source { return workload.FromSlice(all) },
 		}
 		r, err := c.Run(ctx, seed)

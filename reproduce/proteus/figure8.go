@@ -8,25 +8,25 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure8 is §6.6: objectives from 1 to 3.5 times what the fastest CPU variant takes, by the authors' own sets, whose
-// third is 2.1 where the paper says 2.
-func figure8(l *lab) error {
-	multiples, slos, err := objectives(l.spec)
+// figure8 varies objectives from 1 to 3.5 times the latency of the fastest CPU variant (§6.6). The sets are the
+// authors' own; their third has a multiple of 2.1 where the paper says 2.
+func figure8(run *runner) error {
+	multiples, slos, err := readObjectives(run.spec)
 	if err != nil {
 		return err
 	}
-	t := l.trace(authorsTrace)
+	t := run.trace(authorsTrace)
 	tasks := make(map[[2]string]*task)
 	for _, x := range multiples {
-		w, err := l.world(setup{slos: slos[x]})
+		w, err := run.environment(setup{slos: slos[x]})
 		if err != nil {
 			return err
 		}
-		for _, name := range headline {
-			tasks[[2]string{x, name}] = l.want(name+" at "+x+" times", newJob(w, system(name), t))
+		for _, name := range comparedSystems {
+			tasks[[2]string{x, name}] = run.simulationTask(name+" at "+x+" times", newJob(w, system(name), t))
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		nan := math.NaN()
 		c := &plot.Chart{Title: "Proteus, Figure 8: " + t.name, Columns: 3, Panels: []plot.Panel{
 			{Name: "Throughput (queries/s)", Low: nan, High: nan}, {
@@ -36,7 +36,7 @@ func figure8(l *lab) error {
 		}}
 		for i := range c.Panels {
 			c.Panels[i].XName = "SLO (times the fastest CPU variant)"
-			for _, name := range headline {
+			for _, name := range comparedSystems {
 				c.Panels[i].Lines = append(c.Panels[i].Lines, plot.Line{Name: name})
 			}
 		}
@@ -45,9 +45,9 @@ func figure8(l *lab) error {
 			if err != nil {
 				return err
 			}
-			for k, name := range headline {
+			for k, name := range comparedSystems {
 				done := tasks[[2]string{x, name}]
-				totals(o, "8", done, name, map[string]string{"SLO": x + " times"}, nil, "")
+				addTotals(o, "8", done, name, map[string]string{"SLO": x + " times"}, nil, "")
 				for i, f := range []func(*result) float64{
 					func(r *result) float64 {
 						return r.throughput
@@ -56,7 +56,7 @@ func figure8(l *lab) error {
 					}, func(r *result) float64 { return 100 * r.violations },
 				} {
 					line := &c.Panels[i].Lines[k]
-					line.X, line.Y = append(line.X, at), append(line.Y, mean(done.each(f)))
+					line.X, line.Y = append(line.X, at), append(line.Y, reproduce.Mean(done.each(f)))
 				}
 			}
 		}

@@ -8,20 +8,20 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// figure9 is §6.7: Proteus by model family; and beside it the goal that the paper leaves open (§7), the smallest
+// figure9 shows Proteus by model family (§6.7), and beside it the goal that the paper leaves open (§7): the smallest
 // accuracy of a family.
-func figure9(l *lab) error {
-	w, err := l.world(setup{})
+func figure9(run *runner) error {
+	w, err := run.environment(setup{})
 	if err != nil {
 		return err
 	}
-	t := l.trace(heavyTrace)
+	t := run.trace(heavyTrace)
 	names := []string{"proteus", "proteus-fair"}
 	var tasks []*task
 	for _, name := range names {
-		tasks = append(tasks, l.want(name+" on "+t.name, newJob(w, system(name), t)))
+		tasks = append(tasks, run.simulationTask(name+" on "+t.name, newJob(w, system(name), t)))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		c := &plot.Chart{Title: "Proteus, Figure 9: " + t.name, Panels: []plot.Panel{
 			{
 				Name: "Effective accuracy (%)", Low: math.NaN(), High: 100,
@@ -36,17 +36,18 @@ func figure9(l *lab) error {
 			accuracy, missed := plot.Line{Name: name}, plot.Line{Name: name}
 			for a := range w.Spec.Apps {
 				setting := map[string]string{"trace": t.name, "family": w.Spec.Apps[a].Name}
-				of := func(quantity, unit string, f func(x family) float64) []float64 {
+				addRow := func(quantity, unit string, f func(x familyResult) float64) []float64 {
 					v := tasks[i].each(func(r *result) float64 { return f(r.family(serving.AppID(a))) })
-					o.Add(row("9", name, quantity, unit, setting), v...)
+					o.AddRow(row("9", name, quantity, unit, setting), v...)
 					return v
 				}
-				of("throughput", "/s", func(x family) float64 { return x.throughput })
-				accuracy.Y = append(accuracy.Y, mean(of("effective accuracy", "%", func(x family) float64 {
-					return 100 * x.accuracy
-				})))
-				of("maximum accuracy drop", "points", func(x family) float64 { return 100 * x.drop })
-				missed.Y = append(missed.Y, mean(of("SLO violations", "%", func(x family) float64 {
+				addRow("throughput", "/s", func(x familyResult) float64 { return x.throughput })
+				accuracy.Y = append(accuracy.Y, reproduce.Mean(addRow("effective accuracy", "%",
+					func(x familyResult) float64 {
+						return 100 * x.accuracy
+					})))
+				addRow("maximum accuracy drop", "points", func(x familyResult) float64 { return 100 * x.drop })
+				missed.Y = append(missed.Y, reproduce.Mean(addRow("SLO violations", "%", func(x familyResult) float64 {
 					return 100 * x.violations
 				})))
 			}
@@ -59,12 +60,12 @@ func figure9(l *lab) error {
 	return nil
 }
 
-// family is what one app got of a run.
-type family struct{ throughput, accuracy, drop, violations float64 }
+// familyResult is the result of a run for one app.
+type familyResult struct{ throughput, accuracy, drop, violations float64 }
 
-func (r *result) family(a serving.AppID) family {
+func (r *result) family(a serving.AppID) familyResult {
 	x := &r.Report.Apps[a]
-	out := family{throughput: x.Throughput, violations: x.ViolationRatio}
+	out := familyResult{throughput: x.Throughput, violations: x.ViolationRatio}
 	if x.EffectiveAccuracy != nil {
 		out.accuracy = *x.EffectiveAccuracy
 	}

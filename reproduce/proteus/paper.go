@@ -7,31 +7,32 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figures in the order of the paper, with what each wants.
-var figures = []reproduce.Part[*lab]{
+// figures lists them in the order of the paper.
+var figures = []reproduce.Experiment[*runner]{
 	{
 		Figure: reproduce.Figure{
 			Name: "4", Doc: "end to end: accuracy, throughput and violations on four traces, honestly and as the " +
 				"release counts",
-		}, Plan: figure4,
+		}, Prepare: figure4,
 	},
-	{Figure: reproduce.Figure{Name: "5", Doc: "bursts of demand"}, Plan: figure5},
+	{Figure: reproduce.Figure{Name: "5", Doc: "bursts of demand"}, Prepare: figure5},
 	{
 		Figure: reproduce.Figure{
 			Name: "6", Doc: "batching under uniform, Poisson and gamma arrivals, at 50 to 100 % of capacity",
-		}, Plan: figure6,
+		}, Prepare: figure6,
 	},
-	{Figure: reproduce.Figure{Name: "7", Doc: "ablations"}, Plan: figure7},
-	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"}, Plan: figure8},
-	{Figure: reproduce.Figure{Name: "9", Doc: "by model family"}, Plan: figure9},
+	{Figure: reproduce.Figure{Name: "7", Doc: "ablations"}, Prepare: figure7},
+	{Figure: reproduce.Figure{Name: "8", Doc: "objectives from 1 to 3.5 times the fastest CPU variant"},
+		Prepare: figure8},
+	{Figure: reproduce.Figure{Name: "9", Doc: "by model family"}, Prepare: figure9},
 	{
 		Figure: reproduce.Figure{
 			Name: "10", Doc: "the integer program by devices, variants and families",
-		}, Plan: figure10,
+		}, Prepare: figure10,
 	},
 }
 
-// Paper is the paper's experiments.
+// Paper returns the experiments of Proteus.
 func Paper() reproduce.Paper {
 	return reproduce.Paper{
 		Name:    "proteus",
@@ -44,32 +45,32 @@ func run(ctx context.Context, r reproduce.Request) (*reproduce.Outcome, error) {
 	if r.Solver == nil {
 		return nil, errors.New("the experiments of proteus need a solver of integer programs")
 	}
-	l, err := newLab(r)
+	run, err := newRunner(r)
 	if err != nil {
 		return nil, err
 	}
-	if err := reproduce.Want(l, figures, r.Figures); err != nil {
+	if err := reproduce.Prepare(run, figures, r.Figures); err != nil {
 		return nil, err
 	}
-	return l.Run(ctx)
+	return run.Run(ctx)
 }
 
-// row begins a row of this paper.
+// row returns a row of this paper.
 func row(figure, system, quantity, unit string, setting map[string]string) reproduce.Row {
 	return reproduce.Row{
 		Paper: "proteus", Figure: figure, System: system, Quantity: quantity, Unit: unit, Setting: setting,
 	}
 }
 
-// totals are the quantities of §6.2 of one system in one setting. published gives those that are known, by quantity.
-func totals(o *reproduce.Outcome, figure string, t *task, label string, setting map[string]string,
+// addTotals adds the quantities of §6.2 for one system in one setting. published has known numbers by quantity.
+func addTotals(o *reproduce.Outcome, figure string, t *task, label string, setting map[string]string,
 	published map[string]float64, source string) {
 	add := func(quantity, unit string, f func(*result) float64) {
 		r := row(figure, label, quantity, unit, setting)
 		if v, ok := published[quantity]; ok {
-			r.Published, r.Source = reproduce.Published(v), source
+			r = r.WithPublished(v, source)
 		}
-		o.Add(r, t.each(f)...)
+		o.AddRow(r, t.each(f)...)
 	}
 	add("effective accuracy", "%", func(r *result) float64 { return 100 * r.accuracy })
 	add("maximum accuracy drop", "points", func(r *result) float64 { return 100 * r.drop })

@@ -18,21 +18,21 @@ import (
 //go:embed data/placements.csv
 var placementsCSV []byte
 
-// What the authors' release does where the paper says otherwise or nothing; the comparison with its figures needs it.
-// The deciding code stays the project's own.
+// The authors' release deviates from the paper in these parameters. The comparison with its figures needs them. The
+// engine stays the project's own.
 const (
-	releaseLate     = time.Second      // an answer counts as late from here, whatever its objective
+	releaseLate     = time.Second      // an answer later than this counts as late, whatever its objective
 	releaseInterval = 10 * time.Second // between plans
-	releaseRoom     = 1.5              // head-room of Sommelier; the others' is 1.05
+	releaseHeadroom = 1.5              // of Sommelier; the others have 1.05
 )
 
-// releaseSetup serves late queries, and drops what has waited for twice the objective.
-var releaseSetup = setup{giveUp: objective}
+// releaseSetup serves late queries and drops those that have waited for twice the objective.
+var releaseSetup = setup{giveUp: defaultObjective}
 
-// newRelease is a system as the authors' release runs it: plans take no time, come every ten seconds and nothing else
-// brings them, shares are equal within a family whatever a worker carries, and the static systems stand on the authors'
-// own placements.
-func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
+// newReleaseJob returns the job of a system as the authors' release runs it. Planning takes no time and happens every
+// ten seconds only. Shares are equal within a family, whatever the capacity of a worker. Static systems have the
+// authors' placements.
+func newReleaseJob(w *experiment.Environment, name string, t *trace) (*job, error) {
 	s := system(name)
 	j := newJob(w, s, t)
 	j.late, j.PlanDelay = releaseLate, 0
@@ -40,12 +40,12 @@ func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
 	p := &j.System.Options.Planning
 	p.Slack, p.Tolerance, p.Equal, j.System.Options.Release = -1, -1, s.Scaler != "fixed", true
 	if p.Place == "fixed" {
-		p.Headroom = releaseRoom
+		p.Headroom = releaseHeadroom
 	}
 	if s.Scaler != "fixed" {
 		j.Scaler = scale.Replan{Interval: releaseInterval, Plain: true}
 	}
-	counts, err := placement(w.Spec, name)
+	counts, err := readPlacement(w.Spec, name)
 	if err != nil || counts == nil {
 		return j, err
 	}
@@ -54,8 +54,9 @@ func newRelease(w *experiment.World, name string, t *trace) (*job, error) {
 	return j, err
 }
 
-// placement reads where the authors put a system's variants; nil for systems that begin with a plan of their own.
-func placement(spec *serving.Spec, name string) ([]static.Instance, error) {
+// readPlacement reads the authors' placement of a system's variants; nil for a system that begins with a plan of its
+// own.
+func readPlacement(spec *serving.Spec, name string) ([]static.Instance, error) {
 	rows, err := reproduce.Records("data/placements.csv", placementsCSV, "system", "device", "variant", "workers")
 	if err != nil {
 		return nil, err

@@ -12,46 +12,46 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// job is a system under a trace in a world, with what distinguishes it in the rows.
+// job is a system under a trace in an environment.
 type job struct {
 	experiment.Case
-	label string // of the system
+	label string // name of the system in errors
 	trace *trace
-	// late is what counts as late: the objective, or one second as in the authors' release when it is set.
+	// late is the latency from which an answer counts as late; 0 means the objective.
 	late time.Duration
 }
 
-// result is what the jobs of one system and setting led to, by seed.
+// result is the result of a job with one seed.
 type result struct {
 	*experiment.Run
-	violations float64 // fraction of the queries: not served, or late
-	drop       float64 // largest, points of accuracy, over windows of 10 s
-	accuracy   float64 // effective
-	throughput float64 // served/s
+	violations float64 // fraction of the queries that were late or not served
+	drop       float64 // largest loss of accuracy in a window of 10 s, as a fraction
+	accuracy   float64 // effective accuracy, as a fraction
+	throughput float64 // served queries/s
 	windows    []window
 }
 
-// window is ten seconds of a run, by the time of arrival.
+// window counts the queries that arrived within ten seconds of a run.
 type window struct {
 	offered, served int
-	inTime          int     // served within the objective, or within what counts as late
-	accuracy        float64 // sum
+	inTime          int     // served, and not late
+	accuracy        float64 // sum over served queries
 }
 
-// mean accuracy of what was served; NaN when nothing was.
+// mean returns the mean accuracy of served queries, NaN when there are none.
 func (w *window) mean() float64 { return w.accuracy / float64(w.served) }
 
 const (
-	// planDelay is how long a plan takes from question to answer: what the solver was measured to need on one core at
-	// gap 0.5 % (BenchmarkPlan), rounded up.
+	// planDelay is the simulated time of planning: the measured time of the solver on one core at a gap of 0.5 %
+	// (BenchmarkPlan), rounded up.
 	planDelay = time.Second
-	// firstWindow is what the first plan knows of the demand: the rate of the first seconds.
-	firstWindow = 10
-	// width of the windows over which the authors take accuracy's largest drop, in seconds.
-	width = 10
+	// firstWindowSeconds is the span whose demand the first plan knows.
+	firstWindowSeconds = 10
+	// windowSeconds is the length of the windows in which the authors look for the largest drop of accuracy.
+	windowSeconds = 10
 )
 
-// system returns a system by name, or stops the program: the names are this package's own.
+// system returns a system by name. It panics for an unknown one: all names are in this package.
 func system(name string) systems.System {
 	s, err := systems.Get(name)
 	if err != nil {
@@ -60,33 +60,33 @@ func system(name string) systems.System {
 	return s
 }
 
-// newJob is a system as this project runs it. It begins with a plan for the first ten seconds; one that never plans
-// again is given the trace's busiest ten instead, as the paper's Clipper is.
-func newJob(w *experiment.World, s systems.System, t *trace) *job {
+// newJob returns the job of a system as this project runs it. Its first plan is for the first ten seconds. For a system
+// that never plans again it is for the busiest ten seconds, as for the paper's Clipper.
+func newJob(w *experiment.Environment, s systems.System, t *trace) *job {
 	j := &job{label: s.Name, trace: t}
 	j.Case = experiment.Case{
-		World: w, System: s, Span: t.span(), PlanDelay: planDelay, First: t.windows(firstWindow)[0],
+		Env: w, System: s, Span: t.span(), PlanDelay: planDelay, FirstRates: t.windows(firstWindowSeconds)[0],
 		Record: report.Options{Exact: 1},
 	}
 	if s.Scaler == "fixed" {
-		j.First = t.peak(firstWindow)
+		j.FirstRates = t.peak(firstWindowSeconds)
 	}
 	return j
 }
 
-// run simulates a job with one seed.
-func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
+// simulate runs a job with one seed.
+func (j *job) simulate(ctx context.Context, seed uint64) (*result, error) {
 	arrivals, err := j.trace.arrivals(seed)
 	if err != nil {
 		return nil, err
 	}
 	c := j.Case
 	c.Source = func(uint64) workload.Source { return workload.FromSlice(arrivals) }
-	tardy := 0
-	// A rest of a few seconds at the end belongs to the window before: its mean would be that of a few queries.
-	windows := make([]window, j.trace.count())
-	c.Observe = func(o *report.Outcome) {
-		at := &windows[min(int(o.Arrived.Seconds())/width, len(windows)-1)]
+	lateCount := 0
+	// A remainder of a few seconds belongs to the last window, because its own mean would be that of a few queries.
+	windows := make([]window, j.trace.windowCount())
+	c.OnOutcome = func(o *report.Outcome) {
+		at := &windows[min(int(o.Arrived.Seconds())/windowSeconds, len(windows)-1)]
 		at.offered++
 		if o.Outcome != serving.Served {
 			return
@@ -95,7 +95,7 @@ func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
 		at.accuracy += o.Accuracy
 		switch {
 		case j.late > 0 && o.Done.Sub(o.Arrived) > j.late:
-			tardy++
+			lateCount++
 		case j.late > 0 || !o.Late():
 			at.inTime++
 		}
@@ -107,7 +107,7 @@ func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
 	all := &r.Report.Overall
 	out := &result{Run: r, violations: all.ViolationRatio, throughput: all.Throughput}
 	if j.late > 0 {
-		out.violations = float64(all.Offered-all.Served+int64(tardy)) / float64(max(all.Offered, 1))
+		out.violations = float64(all.Offered-all.Served+int64(lateCount)) / float64(max(all.Offered, 1))
 	}
 	if all.EffectiveAccuracy != nil {
 		out.accuracy = *all.EffectiveAccuracy

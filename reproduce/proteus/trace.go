@@ -17,15 +17,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// trace is a load: how many queries of each family arrive in every second.
+// trace is a load: the number of queries of each family in every second.
 type trace struct {
 	name   string
 	counts [][]int // by AppID, then by second
-	from   string  // folder of the authors' arrival times; empty draws them
+	folder string  // with the authors' arrival times; empty draws them from counts
 }
 
-// traces reads those that are carried, in the order of the file.
-func traces(spec *serving.Spec, folder string) ([]*trace, error) {
+// readTraces reads the embedded traces, in the order of the file.
+func readTraces(spec *serving.Spec, folder string) ([]*trace, error) {
 	rows, err := reproduce.Records("data/arrivals.csv", arrivalsCSV, "trace", "family", "queries_by_second")
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func traces(spec *serving.Spec, folder string) ([]*trace, error) {
 		if len(out) == 0 || out[len(out)-1].name != r[0] {
 			t := &trace{name: r[0], counts: make([][]int, len(spec.Apps))}
 			if folder != "" {
-				t.from = filepath.Join(folder, r[0])
+				t.folder = filepath.Join(folder, r[0])
 			}
 			out = append(out, t)
 		}
@@ -55,7 +55,7 @@ func traces(spec *serving.Spec, folder string) ([]*trace, error) {
 	return out, nil
 }
 
-// seconds is how long the trace lasts.
+// seconds returns the length of the trace.
 func (t *trace) seconds() int {
 	n := 0
 	for _, c := range t.counts {
@@ -66,7 +66,7 @@ func (t *trace) seconds() int {
 
 func (t *trace) span() time.Duration { return time.Duration(t.seconds()) * time.Second }
 
-// total is the number of queries.
+// total returns the number of queries.
 func (t *trace) total() int {
 	n := 0
 	for _, c := range t.counts {
@@ -77,7 +77,8 @@ func (t *trace) total() int {
 	return n
 }
 
-// windows returns the mean rates, by AppID in queries/s, of consecutive windows; the last may be shorter.
+// windows returns the mean rates of consecutive windows of width seconds, by AppID in queries/s. The last may be
+// shorter.
 func (t *trace) windows(width int) [][]float64 {
 	var out [][]float64
 	for from := 0; from < t.seconds(); from += width {
@@ -93,34 +94,28 @@ func (t *trace) windows(width int) [][]float64 {
 	return out
 }
 
-// tens are windows of ten seconds; a rest of less than five belongs to the last of them, as in a run's windows.
-func (t *trace) tens() [][]float64 { return t.windows(width)[:t.count()] }
+// tenSecondWindows returns the windows of ten seconds. As in a run, a remainder of less than five seconds has no
+// window.
+func (t *trace) tenSecondWindows() [][]float64 { return t.windows(windowSeconds)[:t.windowCount()] }
 
-func (t *trace) count() int { return max(1, (t.seconds()+width/2)/width) }
+func (t *trace) windowCount() int { return max(1, (t.seconds()+windowSeconds/2)/windowSeconds) }
 
-// mean is the mean rates over the whole trace.
+// mean returns the mean rates over the whole trace, by AppID in queries/s.
 func (t *trace) mean() []float64 { return t.windows(t.seconds())[0] }
 
-// peak is the window with the most queries.
+// peak returns the rates of the window with the most queries, by AppID in queries/s.
 func (t *trace) peak(width int) []float64 {
 	return slices.MaxFunc(t.windows(width), func(a, b []float64) int {
-		if sum(a) < sum(b) {
+		if reproduce.Sum(a) < reproduce.Sum(b) {
 			return -1
 		}
 		return 1
 	})
 }
 
-func sum(v []float64) (s float64) {
-	for _, x := range v {
-		s += x
-	}
-	return s
-}
-
-// scaled is the trace with every count multiplied, fractions rounded at random.
+// scaled returns the trace with every count multiplied by a factor. Fractions are rounded up or down at random.
 func (t *trace) scaled(name string, by float64) *trace {
-	r := workload.Stream(1, "scale "+name)
+	r := workload.Rand(1, "scale "+name)
 	out := &trace{name: name, counts: make([][]int, len(t.counts))}
 	for a, c := range t.counts {
 		for _, x := range c {
@@ -135,18 +130,18 @@ func (t *trace) scaled(name string, by float64) *trace {
 	return out
 }
 
-// arrivals returns the queries in order. Within a second they are spread evenly at random, which is how a Poisson
-// process lays out a given number of arrivals, and the authors drew theirs.
+// arrivals returns the queries in order. Within a second they arrive at independent uniform times, as those of a
+// Poisson process with a given count do. The authors drew theirs in the same way.
 func (t *trace) arrivals(seed uint64) ([]workload.Arrival, error) {
 	var out []workload.Arrival
 	for a, c := range t.counts {
-		if t.from != "" {
+		if t.folder != "" {
 			if err := t.read(&out, serving.AppID(a)); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		r := workload.Stream(seed, fmt.Sprintf("arrivals %s %d", t.name, a))
+		r := workload.Rand(seed, fmt.Sprintf("arrivals %s %d", t.name, a))
 		for s, n := range c {
 			out = spread(out, r, serving.AppID(a), serving.Time(s)*serving.Time(time.Second), n)
 		}
@@ -167,9 +162,9 @@ func query(at serving.Time, a serving.AppID) workload.Arrival {
 }
 
 func (t *trace) read(out *[]workload.Arrival, a serving.AppID) error {
-	paths, err := filepath.Glob(filepath.Join(t.from, "*.arrivals_ms.txt.gz"))
+	paths, err := filepath.Glob(filepath.Join(t.folder, "*.arrivals_ms.txt.gz"))
 	if err != nil || int(a) >= len(paths) {
-		return fmt.Errorf("%s holds %d files FAMILY.arrivals_ms.txt.gz, want one for each of the %d families", t.from,
+		return fmt.Errorf("%s holds %d files FAMILY.arrivals_ms.txt.gz, want one for each of the %d families", t.folder,
 			len(paths), len(t.counts))
 	}
 	slices.Sort(paths)

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// How long a policy takes to be made: Table 2, with the objective that leaves batches of 9 and the one that leaves 29.
+// BenchmarkPolicy measures the time to compute a policy (Table 2), for the objective with batches of at most 9 and the
+// one with batches of at most 29.
 func BenchmarkPolicy(b *testing.B) {
 	for _, slo := range []time.Duration{150 * ms, 500 * ms} {
-		for _, g := range table2Rows {
+		for _, g := range table2 {
 			models := 9
-			if g.choice == dense {
+			if g.modelSet == dense {
 				models = 60
 			}
 			b.Run(fmt.Sprintf("%v/%d models/%s", slo, models, g.name()), func(b *testing.B) {

@@ -3,8 +3,8 @@ package ramsis
 import "testing"
 
 func TestChoices(t *testing.T) {
-	for c, want := range map[choice]int{pareto: 9, dense: 60, few: 3} {
-		list, err := setup{task: "image", choice: c}.models()
+	for c, want := range map[modelSet]int{pareto: 9, dense: 60, few: 3} {
+		list, err := setup{task: "image", modelSet: c}.models()
 		if err != nil {
 			t.Fatal(err)
 		}

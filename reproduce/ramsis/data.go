@@ -1,5 +1,5 @@
-// Package ramsis runs the experiments of RAMSIS (EuroSys 2024, §7 and its artifact's appendix A.4) from the numbers its
-// authors published, on this project's engine, planners and simulator.
+// Package ramsis runs the experiments of RAMSIS (EuroSys 2024, §7 and appendix A.4 of its artifact) with the engine,
+// planners and simulator of this project. Profiles and traces are those that the authors published.
 package ramsis
 
 import (
@@ -18,8 +18,9 @@ var files embed.FS
 
 var data = reproduce.Data{Files: files}
 
-// published reads a table whose last columns are numbers, keyed by what stands before them.
-func published(name string, keys int, head ...string) (map[string][]float64, error) {
+// readPublished reads an embedded table that begins with columns of keys and continues with numbers. The numbers are by
+// the keys, joined by spaces.
+func readPublished(name string, keys int, head ...string) (map[string][]float64, error) {
 	rows, err := data.Records(name, head...)
 	if err != nil {
 		return nil, err
@@ -35,14 +36,14 @@ func published(name string, keys int, head ...string) (map[string][]float64, err
 	return out, nil
 }
 
-// model is a row of Figures 3 or 9.
+// model is a model of Figure 3 or 9.
 type model struct {
 	name     string
 	accuracy float64           // per cent
-	took     [32]time.Duration // by batch-1
+	took     [32]time.Duration // 95th percentile, by batch size - 1
 }
 
-// models reads those of a task, the fastest first.
+// models reads the models of a task, the fastest first.
 func models(task string) ([]model, error) {
 	rows, err := data.Records("latency.csv", "task", "model", "accuracy_pct", "batch", "p95_ns")
 	if err != nil {
@@ -74,8 +75,8 @@ func models(task string) ([]model, error) {
 	return out, nil
 }
 
-// spec is a world of equal workers, each able to run every model of a task.
-func spec(s setup) (*serving.Spec, serving.Measurements, error) {
+// newSpec returns a spec of equal workers, each of which can run every model of a task, and the measured latencies.
+func newSpec(s setup) (*serving.Spec, serving.Measurements, error) {
 	var m serving.Measurements
 	list, err := s.models()
 	if err != nil {

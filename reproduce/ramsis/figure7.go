@@ -8,24 +8,24 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// figure7 is §7.3.1: what the policies promise (§5.1) against what is simulated, for every system whose policies
-// promise something, under constant load with 40, 60 and 80 workers.
-func figure7(l *lab) error {
-	var all []series
+// figure7 compares the promises of policies (§5.1) with simulation, under constant load with 40, 60 and 80 workers
+// (§7.3.1). It shows every system whose policies make promises.
+func figure7(run *runner) error {
+	var all []pointSeries
 	for _, workers := range []int{40, 60, 80} {
-		at := a4
+		at := a4Setup
 		at.workers = workers
-		points, err := l.points(constantLoads(), func(x float64) (setup, *load, error) {
-			on, err := l.constant(x)
+		points, err := run.points(run.rates, func(x float64) (setup, *load, error) {
+			on, err := run.constantLoad(x)
 			return at, on, err
 		})
 		if err != nil {
 			return err
 		}
-		all = append(all, series{at, points})
+		all = append(all, pointSeries{at, points})
 	}
-	l.After(func(o *reproduce.Outcome) error {
-		for i, s := range l.systems {
+	run.Report(func(o *reproduce.Outcome) error {
+		for i, s := range run.systems {
 			c := &plot.Chart{Title: "RAMSIS, Figure 7: " + s.Name + ", promised and simulated", Columns: len(all)}
 			var below []plot.Panel
 			promised := false
@@ -40,18 +40,19 @@ func figure7(l *lab) error {
 				}
 				lines := [4]plot.Line{{Name: "promised"}, {Name: "simulated"}, {Name: "promised"}, {Name: "simulated"}}
 				for _, p := range x.points {
-					promise := p.systems[i].of(0).promise
+					promise := p.systems[i].result(0).promise
 					if promise == nil || promise.Violation < 0 {
 						continue
 					}
 					promised = true
-					setting := map[string]string{"workers": fmt.Sprint(x.at.workers), "load": name(p.x)}
+					setting := map[string]string{"workers": fmt.Sprint(x.at.workers), "load": formatNumber(p.x)}
 					a, v := p.systems[i].each(accuracy), p.systems[i].each(violations)
-					add(o, row("7", s.Name, "accuracy, promised", "%", setting), 100*promise.Accuracy)
-					add(o, row("7", s.Name, "accuracy, simulated", "%", setting), a...)
-					add(o, row("7", s.Name, "violations, promised", "%", setting), 100*promise.Violation)
-					add(o, row("7", s.Name, "violations, simulated", "%", setting), v...)
-					for k, y := range []float64{100 * promise.Accuracy, mean(a), 100 * promise.Violation, mean(v)} {
+					addRow(o, row("7", s.Name, "accuracy, promised", "%", setting), 100*promise.Accuracy)
+					addRow(o, row("7", s.Name, "accuracy, simulated", "%", setting), a...)
+					addRow(o, row("7", s.Name, "violations, promised", "%", setting), 100*promise.Violation)
+					addRow(o, row("7", s.Name, "violations, simulated", "%", setting), v...)
+					for k, y := range []float64{100 * promise.Accuracy, reproduce.Mean(a), 100 * promise.Violation,
+						reproduce.Mean(v)} {
 						lines[k].X, lines[k].Y = append(lines[k].X, p.x), append(lines[k].Y, y)
 					}
 				}

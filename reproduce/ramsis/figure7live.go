@@ -9,56 +9,59 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// figure7Live is the third leg of §7.3.1, the implementation: 60 workers under each constant load for 30 s of real
-// time. Runs take the machine in turn, so that none slows another down.
-func figure7Live(l *lab) error {
+// figure7Live is the implementation of §7.3.1: the data plane with 60 workers, 30 s of real time under each constant
+// load. Only one run uses the machine at a time, so that none slows another down.
+func figure7Live(run *runner) error {
 	s, err := systems.Get("ramsis")
 	if err != nil {
 		return err
 	}
-	w, err := l.world(a4)
+	w, err := run.environment(a4Setup)
 	if err != nil {
 		return err
 	}
 	var turn sync.Mutex
 	type pair struct{ simulated, live *runs }
 	var all []pair
-	for _, rate := range constantLoads() {
-		on, err := l.constant(rate)
+	for _, rate := range run.rates {
+		on, err := run.constantLoad(rate)
 		if err != nil {
 			return err
 		}
-		simulated, err := l.want(a4, s, on)
+		simulated, err := run.simulationTask(a4Setup, s, on)
 		if err != nil {
 			return err
 		}
 		j := newJob(w, s, on)
-		// The lightest of all: they come last, when nothing else runs.
-		live := l.Do(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1, func(ctx context.Context, seed uint64) (any,
-			error) {
-			turn.Lock()
-			defer turn.Unlock()
-			return j.live(ctx, a4, seed)
-		})
+		// Weight 0 makes these tasks the last ones, when nothing else runs.
+		live := run.AddTask(fmt.Sprintf("%s, live, %s", s.Name, on.name), 0, 1,
+			func(ctx context.Context, seed uint64) (any,
+				error) {
+				turn.Lock()
+				defer turn.Unlock()
+				return j.runLive(ctx, a4Setup, seed)
+			})
 		all = append(all, pair{simulated, &runs{live}})
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		for n, p := range all {
-			setting := map[string]string{"workers": fmt.Sprint(a4.workers), "load": name(constantLoads()[n])}
-			promise := p.simulated.of(0).promise
+			setting := map[string]string{"workers": fmt.Sprint(a4Setup.workers),
+				"load": formatNumber(run.rates[n])}
+			promise := p.simulated.result(0).promise
 			if promise != nil && promise.Violation >= 0 {
-				add(o, row("7L", s.Name, "accuracy, promised", "%", setting), 100*promise.Accuracy)
+				addRow(o, row("7L", s.Name, "accuracy, promised", "%", setting), 100*promise.Accuracy)
 			}
-			add(o, row("7L", s.Name, "accuracy, simulated", "%", setting), p.simulated.each(accuracy)...)
-			add(o, row("7L", s.Name, "accuracy, live", "%", setting), p.live.each(accuracy)...)
+			addRow(o, row("7L", s.Name, "accuracy, simulated", "%", setting), p.simulated.each(accuracy)...)
+			addRow(o, row("7L", s.Name, "accuracy, live", "%", setting), p.live.each(accuracy)...)
 			if promise != nil && promise.Violation >= 0 {
-				add(o, row("7L", s.Name, "violations, promised", "%", setting), 100*promise.Violation)
+				addRow(o, row("7L", s.Name, "violations, promised", "%", setting), 100*promise.Violation)
 			}
-			add(o, row("7L", s.Name, "violations, simulated", "%", setting), p.simulated.each(violations)...)
-			add(o, row("7L", s.Name, "violations, live", "%", setting), p.live.each(violations)...)
-			add(o, row("7L", s.Name, "batches over profile, live", "ms", setting), p.live.each(func(r *result) float64 {
-				return 1e3 * r.late.Seconds()
-			})...)
+			addRow(o, row("7L", s.Name, "violations, simulated", "%", setting), p.simulated.each(violations)...)
+			addRow(o, row("7L", s.Name, "violations, live", "%", setting), p.live.each(violations)...)
+			addRow(o, row("7L", s.Name, "batches over profile, live", "ms", setting),
+				p.live.each(func(r *result) float64 {
+					return 1e3 * r.late.Seconds()
+				})...)
 		}
 		return nil
 	})

@@ -9,16 +9,17 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// variant is a system in a setting of its own, for the figures that compare settings.
-type variant struct {
-	name   string
-	system systems.System
-	choice choice
-	runs   []*runs // by load
+// contender is a system with its options and models, as one of those that a figure compares.
+type contender struct {
+	name     string
+	system   systems.System
+	modelSet modelSet
+	runs     []*runs // by load
 }
 
-// variantOf is a system by name, changed.
-func variantOf(label, name string, c choice, change func(*systems.System)) (*variant, error) {
+// newContender returns a system by name. change, which may be nil, changes its options; the system is then called
+// label.
+func newContender(label, name string, c modelSet, change func(*systems.System)) (*contender, error) {
 	s, err := systems.Get(name)
 	if err != nil {
 		return nil, err
@@ -27,27 +28,27 @@ func variantOf(label, name string, c choice, change func(*systems.System)) (*var
 		change(&s)
 		s.Name = label
 	}
-	return &variant{name: label, system: s, choice: c}, nil
+	return &contender{name: label, system: s, modelSet: c}, nil
 }
 
-// sideBySide runs variants under every constant load and says accuracy and violations of each.
-func (l *lab) sideBySide(figure, title string, at setup, list []*variant) error {
-	loads := constantLoads()
+// sideBySide runs contenders under every constant load and adds accuracy and violations of each.
+func (run *runner) sideBySide(figure, title string, at setup, list []*contender) error {
+	loads := run.rates
 	for _, v := range list {
-		at.choice = v.choice
+		at.modelSet = v.modelSet
 		for _, x := range loads {
-			on, err := l.constant(x)
+			on, err := run.constantLoad(x)
 			if err != nil {
 				return err
 			}
-			r, err := l.want(at, v.system, on)
+			r, err := run.simulationTask(at, v.system, on)
 			if err != nil {
 				return err
 			}
 			v.runs = append(v.runs, r)
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		up := plot.Panel{
 			Name: fmt.Sprintf("%d workers: accuracy (%%)", at.workers), XName: "load (queries/s)", Low: math.NaN(),
 			High: math.NaN(),
@@ -57,14 +58,14 @@ func (l *lab) sideBySide(figure, title string, at setup, list []*variant) error 
 			High: math.NaN(),
 		}
 		for k, x := range loads {
-			setting := map[string]string{"load": name(x), "workers": fmt.Sprint(at.workers)}
+			setting := map[string]string{"load": formatNumber(x), "workers": fmt.Sprint(at.workers)}
 			for _, v := range list {
-				add(o, row(figure, v.name, accuracyRow, "%", setting), v.runs[k].each(accuracy)...)
-				add(o, row(figure, v.name, violationRow, "%", setting), v.runs[k].each(violations)...)
+				addRow(o, row(figure, v.name, accuracyRow, "%", setting), v.runs[k].each(accuracy)...)
+				addRow(o, row(figure, v.name, violationRow, "%", setting), v.runs[k].each(violations)...)
 			}
 		}
 		for _, v := range list {
-			a, b := lines(v.name, loads, v.runs, satisfiable)
+			a, b := lines(v.name, loads, v.runs, satisfiableViolations)
 			up.Lines, down.Lines = append(up.Lines, a), append(down.Lines, b)
 		}
 		o.Charts = append(o.Charts, reproduce.Chart{
@@ -77,74 +78,74 @@ func (l *lab) sideBySide(figure, title string, at setup, list []*variant) error 
 	return nil
 }
 
-// figure8 is §7.3.2: what more models are worth, 100 workers.
-func figure8(l *lab) error {
-	var list []*variant
+// figure8 shows the value of more models, with 100 workers (§7.3.2).
+func figure8(run *runner) error {
+	var list []*contender
 	for _, name := range []string{"ramsis", "modelswitching"} {
-		for _, c := range []choice{pareto, dense} {
+		for _, c := range []modelSet{pareto, dense} {
 			label := name + ", 9 models"
 			if c == dense {
 				label = name + ", 60 models"
 			}
-			v, err := variantOf(label, name, c, nil)
+			v, err := newContender(label, name, c, nil)
 			if err != nil {
 				return err
 			}
 			list = append(list, v)
 		}
 	}
-	at := a4
+	at := a4Setup
 	at.workers = 100
-	return l.sideBySide("8", "9 and 60 models", at, list)
+	return run.sideBySide("8", "9 and 60 models", at, list)
 }
 
-// figure10 is appendix C: how finely slack is told apart.
-func figure10(l *lab) error {
-	var list []*variant
+// figure10 varies the discretisation of slack (appendix C).
+func figure10(run *runner) error {
+	var list []*contender
 	for _, levels := range []int{2, 10, 100, -1} {
 		label := fmt.Sprintf("ramsis, FLD D = %d", levels)
 		if levels < 0 {
 			label = "ramsis, MD"
 		}
-		v, err := variantOf(label, "ramsis", pareto, func(s *systems.System) { s.Options.Policies.Levels = levels })
+		v, err := newContender(label, "ramsis", pareto, func(s *systems.System) { s.Options.Policies.Levels = levels })
 		if err != nil {
 			return err
 		}
 		list = append(list, v)
 	}
-	return l.sideBySide("10", "discretisations of slack", a4, list)
+	return run.sideBySide("10", "discretisations of slack", a4Setup, list)
 }
 
-// figure11 is appendix D: whether batches may leave queries behind.
-func figure11(l *lab) error {
-	var list []*variant
+// figure11 compares batches of all waiting queries with batches that may leave some behind (appendix D).
+func figure11(run *runner) error {
+	var list []*contender
 	for _, x := range [][2]string{
 		{"ramsis, maximal batching", "ramsis"}, {"ramsis, variable batching", "ramsis-variable"},
 	} {
-		v, err := variantOf(x[0], x[1], pareto, nil)
+		v, err := newContender(x[0], x[1], pareto, nil)
 		if err != nil {
 			return err
 		}
 		list = append(list, v)
 	}
-	return l.sideBySide("11", "maximal and variable batching", a4, list)
+	return run.sideBySide("11", "maximal and variable batching", a4Setup, list)
 }
 
-// figure12 is appendix E: three models.
-func figure12(l *lab) error {
-	var list []*variant
+// figure12 compares 9 models with 3 (appendix E).
+func figure12(run *runner) error {
+	var list []*contender
 	for _, name := range []string{"ramsis", "jellyfish+"} {
-		for _, c := range []choice{pareto, few} {
+		for _, c := range []modelSet{pareto, few} {
 			label := name + ", 9 models"
 			if c == few {
 				label = name + ", 3 models"
 			}
-			v, err := variantOf(label, name, c, nil)
+			v, err := newContender(label, name, c, nil)
 			if err != nil {
 				return err
 			}
 			list = append(list, v)
 		}
 	}
-	return l.sideBySide("12", "9 and 3 models", a4, list)
+	return run.sideBySide("12", "9 and 3 models", a4Setup, list)
 }

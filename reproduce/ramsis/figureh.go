@@ -8,14 +8,14 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// figureH is appendix H: INFaaS asked for the accuracy of every model that is in time at all, in the setting of A4.
-// Whoever knew for every load the best target would have the row "best target".
-func figureH(l *lab) error {
+// figureH runs INFaaS with the accuracy of every model that is fast enough as its target, in the setup of A4 (appendix
+// H). The row "best target" is the best of them for each load.
+func figureH(run *runner) error {
 	s, err := systems.Get("infaas-target")
 	if err != nil {
 		return err
 	}
-	list, err := models(a4.task)
+	list, err := models(a4Setup.task)
 	if err != nil {
 		return err
 	}
@@ -25,18 +25,18 @@ func figureH(l *lab) error {
 	}
 	var all []column
 	for _, m := range list {
-		if m.took[0] > a4.slo {
+		if m.took[0] > a4Setup.slo {
 			continue
 		}
 		c := column{target: m.accuracy}
-		at := a4
+		at := a4Setup
 		at.floor = m.accuracy / 100
-		for _, rate := range constantLoads() {
-			on, err := l.constant(rate)
+		for _, rate := range run.rates {
+			on, err := run.constantLoad(rate)
 			if err != nil {
 				return err
 			}
-			r, err := l.want(at, s, on)
+			r, err := run.simulationTask(at, s, on)
 			if err != nil {
 				return err
 			}
@@ -44,20 +44,20 @@ func figureH(l *lab) error {
 		}
 		all = append(all, c)
 	}
-	l.After(func(o *reproduce.Outcome) error {
-		for n, rate := range constantLoads() {
-			setting := map[string]string{"load": name(rate)}
+	run.Report(func(o *reproduce.Outcome) error {
+		for n, rate := range run.rates {
+			setting := map[string]string{"load": formatNumber(rate)}
 			best := math.NaN()
 			for _, c := range all {
 				label := fmt.Sprintf("infaas-target %.2f", c.target)
 				a, v := c.runs[n].each(accuracy), c.runs[n].each(violations)
-				add(o, row("H", label, accuracyRow, "%", setting), a...)
-				add(o, row("H", label, violationRow, "%", setting), v...)
-				if mean(v) < satisfiable && !(best > mean(a)) {
-					best = mean(a)
+				addRow(o, row("H", label, accuracyRow, "%", setting), a...)
+				addRow(o, row("H", label, violationRow, "%", setting), v...)
+				if reproduce.Mean(v) < satisfiableViolations && !(best > reproduce.Mean(a)) {
+					best = reproduce.Mean(a)
 				}
 			}
-			add(o, row("H", "best target", accuracyRow, "%", setting), best)
+			addRow(o, row("H", "best target", accuracyRow, "%", setting), best)
 		}
 		return nil
 	})

@@ -11,44 +11,45 @@ import (
 )
 
 const (
-	// most workers that are tried.
+	// mostWorkers is the largest number of workers that is tried.
 	mostWorkers = 200
-	// tolerated is the violation rate, in per cent, below which it does not matter who violates less.
-	tolerated = 0.1
+	// toleratedViolations is the rate of violations, in per cent, below which differences do not count.
+	toleratedViolations = 0.1
 )
 
-// figureW asks, in the setting of A4 and for every constant load that RAMSIS carries on 60 workers, how many workers
-// each other system needs to be no less accurate and to violate no more: the cost of a choice, in machines.
-func figureW(l *lab) error {
-	base := l.find("ramsis")
+// figureW finds how many workers each other system needs to be as accurate as RAMSIS with 60 workers, without more
+// violations. It uses the setup of A4 and every constant load that RAMSIS carries.
+func figureW(run *runner) error {
+	base := run.systemIndex("ramsis")
 	if base < 0 {
 		return nil
 	}
-	for _, rate := range constantLoads() {
-		on, err := l.constant(rate)
+	for _, rate := range run.rates {
+		on, err := run.constantLoad(rate)
 		if err != nil {
 			return err
 		}
-		for _, s := range l.systems {
+		for _, s := range run.systems {
 			if s.Name == "ramsis" || s.Name == "greedy" {
 				continue
 			}
-			t := l.Do(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()), l.Seeds,
+			t := run.AddTask(fmt.Sprintf("workers of %s for %v queries/s", s.Name, rate), 8*int(on.expected()),
+				run.Seeds,
 				func(ctx context.Context, seed uint64) (any, error) {
-					return l.enough(ctx, s, l.systems[base], on, seed)
+					return run.workersNeeded(ctx, s, run.systems[base], on, seed)
 				})
-			l.After(func(o *reproduce.Outcome) error {
+			run.Report(func(o *reproduce.Outcome) error {
 				var values []float64
-				for _, d := range t.Done {
+				for _, d := range t.Results {
 					values = append(values, d.(float64))
 				}
-				add(o, row("W", s.Name, "workers for what ramsis does with 60", "",
-					map[string]string{"load": name(rate)}), values...)
+				addRow(o, row("W", s.Name, "workers for what ramsis does with 60", "",
+					map[string]string{"load": formatNumber(rate)}), values...)
 				return nil
 			})
 		}
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		o.Notes = append(o.Notes, fmt.Sprintf(
 			"A system without a row in Figure W does not get there with %d workers: Jellyfish+ never runs a model "+
 				"that takes more than half the objective.", mostWorkers))
@@ -57,21 +58,21 @@ func figureW(l *lab) error {
 	return nil
 }
 
-// enough is the smallest number of workers with which a system does what the base does in A4; NaN when the base
-// violates too much there, or when no number tried is enough. More workers are taken never to be worse.
-func (l *lab) enough(ctx context.Context, s, base systems.System, on *load, seed uint64) (float64, error) {
-	run := func(s systems.System, workers int) (*result, error) {
-		at := a4
+// workersNeeded returns the smallest number of workers with which system s matches base with 60 workers. It is NaN when
+// base violates too much, or when mostWorkers are not enough. It takes for granted that more workers are never worse.
+func (run *runner) workersNeeded(ctx context.Context, s, base systems.System, on *load, seed uint64) (float64, error) {
+	simulateWith := func(s systems.System, workers int) (*result, error) {
+		at := a4Setup
 		at.workers = workers
-		w, err := world(l.Solver, at)
+		w, err := newEnvironment(run.Solver, at)
 		if err != nil {
 			return nil, err
 		}
-		w.Policies = l.Policies
-		return newJob(w, s, on).run(ctx, seed)
+		w.Policies = run.Policies
+		return newJob(w, s, on).simulate(ctx, seed)
 	}
-	want, err := run(base, a4.workers)
-	if err != nil || want.violations >= satisfiable {
+	want, err := simulateWith(base, a4Setup.workers)
+	if err != nil || want.violations >= satisfiableViolations {
 		return math.NaN(), err
 	}
 	var failed error
@@ -79,9 +80,10 @@ func (l *lab) enough(ctx context.Context, s, base systems.System, on *load, seed
 		if failed != nil {
 			return true
 		}
-		r, err := run(s, k+1)
+		r, err := simulateWith(s, k+1)
 		failed = err
-		return err == nil && r.violations <= max(want.violations, tolerated) && r.accuracy >= want.accuracy-0.01
+		return err == nil && r.violations <= max(want.violations, toleratedViolations) &&
+			r.accuracy >= want.accuracy-0.01
 	})
 	if failed != nil || n == mostWorkers {
 		return math.NaN(), failed

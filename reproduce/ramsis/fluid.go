@@ -10,10 +10,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// fluid is the highest mean accuracy in per cent with which workers can serve a steady flow of queries/s when every
-// batch ends within the objective and there are always as many queries at hand as a batch takes. Randomness only takes
-// away from it: the accuracy that can be had is concave in the flow. NaN when the flow is more than they carry.
-func fluid(ctx context.Context, solver milp.Solver, at setup, rate float64) (float64, error) {
+// fluidBound returns the highest mean accuracy, in per cent, with which workers can serve a steady flow of rate
+// queries/s. Every batch ends within the objective, and there are always enough queries to fill it. Randomness can only
+// lower the accuracy, which is concave in the flow. It is NaN when the workers do not carry the flow.
+func fluidBound(ctx context.Context, solver milp.Solver, at setup, rate float64) (float64, error) {
 	list, err := at.models()
 	if err != nil {
 		return 0, err
@@ -46,17 +46,17 @@ func fluid(ctx context.Context, solver milp.Solver, at setup, rate float64) (flo
 	return s.Objective / rate, nil
 }
 
-// bound wants the bound of a load: of each of its rates, weighted by the queries that come at it.
-func (l *lab) bound(at setup, on *load) *reproduce.Task {
+// fluidTask adds a task that computes the bound of a load: the mean of the bounds of its rates, weighted by queries.
+func (run *runner) fluidTask(at setup, on *load) *reproduce.Task {
 	key := fmt.Sprintf("fluid bound of %s, %v", on.name, at)
-	return l.Do(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {
+	return run.AddTask(key, 1000, 1, func(ctx context.Context, _ uint64) (any, error) {
 		byRate := make(map[float64]float64)
 		total, queries := 0.0, 0.0
 		const second = serving.Time(1e9)
 		for t := serving.Time(0); t < serving.Time(on.span); t += second {
 			rate := on.rate.At(t)
 			if _, ok := byRate[rate]; !ok {
-				x, err := fluid(ctx, l.Solver, at, rate)
+				x, err := fluidBound(ctx, run.Solver, at, rate)
 				if err != nil {
 					return nil, err
 				}

@@ -11,20 +11,22 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// foresight bounds the mean accuracy, in per cent, of every scheduler that makes no query late, one that knows all
-// arrivals in advance included. A batch runs between the last arrival and the first deadline of its queries; so each
-// query's part of its worker's time lies between that query's arrival and deadline, and of all intervals of time none
-// holds more than the workers have. What is dropped is that time comes in pieces that belong together: a query may have
-// any mixture of the batches that queries which arrived near enough to it make possible. That leaves a concave program
-// over the seconds that each query gets, with a constraint for every interval, which falls apart at the most violated
-// one, as in the scheduling of speeds (Yao, Demers and Shenker 1995). NaN when some query must be late. Arrivals
-// ascend, in s.
-func foresight(arrivals []float64, list []model, slo time.Duration, workers int) float64 {
+// foresightBound returns an upper bound of the mean accuracy, in per cent, of every scheduler that makes no query late,
+// even of one that knows all arrivals in advance. It is NaN when some query must be late. arrivals ascend, in seconds.
+//
+// A batch runs between the last arrival and the first deadline of its queries. So each query's share of a worker's time
+// lies between its own arrival and deadline, and no interval of time holds more than the workers have. The relaxation
+// ignores that this time comes in whole batches: a query may use any mixture of the batches that nearby arrivals make
+// possible.
+//
+// This is a concave program over the seconds that each query gets, with a constraint for every interval. It decomposes
+// at the most violated constraint, as speed scaling does (Yao, Demers and Shenker 1995).
+func foresightBound(arrivals []float64, list []model, slo time.Duration, workers int) float64 {
 	n := len(arrivals)
 	if n == 0 {
 		return math.NaN()
 	}
-	f := &foreseen{
+	f := &foresightSearch{
 		workers: float64(workers), curves: curves(arrivals, list, slo), from: slices.Clone(arrivals),
 		to: make([]float64, n), gets: make([]float64, n),
 	}
@@ -42,17 +44,17 @@ func foresight(arrivals []float64, list []model, slo time.Duration, workers int)
 		if low == high {
 			continue
 		}
-		if !f.share(low, high) {
+		if !f.allot(low, high) {
 			return math.NaN()
 		}
-		first, last := f.fullest(low, high)
+		first, last := f.tightest(low, high)
 		if first < 0 || first == low && last == high-1 {
 			for i := low; i < high; i++ {
 				total += f.curves[i].at(f.gets[i])
 			}
 			continue
 		}
-		// These need all the time between their first arrival and last deadline; the others keep out of it.
+		// These queries need all the time between their first arrival and last deadline, so the others keep out of it.
 		for i := low; i < first; i++ {
 			f.to[i] = min(f.to[i], f.from[first])
 		}
@@ -64,7 +66,7 @@ func foresight(arrivals []float64, list []model, slo time.Duration, workers int)
 	return total / float64(n)
 }
 
-// curve is what a query brings for the seconds of a worker that it gets: corners of a concave function, ascending.
+// curve is the accuracy of a query over the seconds of a worker that it gets: the corners of a rising concave function.
 type curve []corner
 
 type corner struct{ seconds, accuracy float64 }
@@ -81,7 +83,7 @@ func (c curve) at(seconds float64) float64 {
 	return out
 }
 
-// curves finds for every query the batches it can be in.
+// curves returns the curve of every query, from the batches that it can be in.
 func curves(arrivals []float64, list []model, slo time.Duration) []curve {
 	type batch struct {
 		size int
@@ -97,12 +99,12 @@ func curves(arrivals []float64, list []model, slo time.Duration) []curve {
 		}
 	}
 	n := len(arrivals)
-	// By query a set of batches, as bits.
+	// for each query a bit set of batches
 	words := (len(batches) + 63) / 64
 	sets := make([]uint64, n*words)
 	for k, b := range batches {
 		span := (slo - b.took).Seconds()
-		marked := 0 // all before have been looked at
+		marked := 0 // queries before it are done
 		for s := 0; s+b.size <= n; s++ {
 			if arrivals[s+b.size-1]-arrivals[s] > span {
 				continue
@@ -134,7 +136,7 @@ func curves(arrivals []float64, list []model, slo time.Duration) []curve {
 	return out
 }
 
-// hull is the upper concave hull of points, as far as it rises.
+// hull returns the upper concave hull of points, up to its maximum. It sorts points.
 func hull(points []corner) curve {
 	slices.SortFunc(points, func(a, b corner) int {
 		return cmp.Or(cmp.Compare(a.seconds, b.seconds), cmp.Compare(b.accuracy, a.accuracy))
@@ -156,18 +158,18 @@ func hull(points []corner) curve {
 	return out
 }
 
-// foreseen is the state of the search.
-type foreseen struct {
+// foresightSearch is the state of the decomposition.
+type foresightSearch struct {
 	workers  float64
 	curves   []curve
-	from, to []float64 // when each query's time may lie
-	gets     []float64 // s of a worker
+	from, to []float64 // bounds of each query's time, in seconds
+	gets     []float64 // seconds of a worker, by query
 }
 
-// share gives out the time from the first arrival to the last deadline of some queries as if nothing else bound them:
-// every query takes time as long as it brings more than a price, which is raised until there is enough. False when
-// there is not even for the fastest batches.
-func (f *foreseen) share(low, high int) bool {
+// allot divides the time from the first arrival to the last deadline among the queries low to high-1, as if no other
+// constraint bound them. Every query takes time as long as a second raises its accuracy by more than a price. Bisection
+// raises the price until the time suffices. It returns false when the time is too short for the fastest batches.
+func (f *foresightSearch) allot(low, high int) bool {
 	budget := f.workers * (f.to[high-1] - f.from[low])
 	take := func(price float64, also bool) (sum float64) {
 		for i := low; i < high; i++ {
@@ -201,7 +203,7 @@ func (f *foreseen) share(low, high int) bool {
 			dear = m
 		}
 	}
-	// At the price itself some are indifferent: they share what is left.
+	// Queries that are indifferent at this price share the rest of the time.
 	most := take(cheap, true)
 	upper := slices.Clone(f.gets[low:high])
 	least := take(dear, false)
@@ -215,9 +217,9 @@ func (f *foreseen) share(low, high int) bool {
 	return true
 }
 
-// fullest returns the first and last query of the interval in which most more is given out than the workers have; -1
-// for none.
-func (f *foreseen) fullest(low, high int) (first, last int) {
+// tightest returns the first and last query of the interval whose allotted time most exceeds that of the workers; -1
+// when no interval exceeds it.
+func (f *foresightSearch) tightest(low, high int) (first, last int) {
 	most, start := 1e-6*f.workers, math.Inf(-1)
 	first, last = -1, -1
 	before, at := 0.0, low
@@ -233,10 +235,10 @@ func (f *foreseen) fullest(low, high int) (first, last int) {
 	return first, last
 }
 
-// foresee wants the bound of a load's arrivals, by seed.
-func (l *lab) foresee(at setup, on *load) *reproduce.Task {
+// foresightTask adds a task that computes the bound of a load's arrivals, with every seed.
+func (run *runner) foresightTask(at setup, on *load) *reproduce.Task {
 	key := fmt.Sprintf("bound by foresight of %s, %v", on.name, at)
-	return l.Do(key, int(on.expected())/4, l.Seeds, func(_ context.Context, seed uint64) (any, error) {
+	return run.AddTask(key, int(on.expected())/4, run.Seeds, func(_ context.Context, seed uint64) (any, error) {
 		list, err := at.models()
 		if err != nil {
 			return nil, err
@@ -250,6 +252,6 @@ func (l *lab) foresee(at setup, on *load) *reproduce.Task {
 			}
 			arrivals = append(arrivals, a.At.Seconds())
 		}
-		return foresight(arrivals, list, at.slo, at.workers), nil
+		return foresightBound(arrivals, list, at.slo, at.workers), nil
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/runtime/highs"
 )
 
-// The search that falls apart at full intervals against the whole program at once, with a row for every interval.
+// The decomposition gives the solution of the whole linear program, which has a row for every interval.
 func TestForesight(t *testing.T) {
 	solver, err := highs.New(highs.Options{})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestForesight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := foresight(arrivals, list, slo, workers)
+		got := foresightBound(arrivals, list, slo, workers)
 		switch {
 		case s.Status == milp.Infeasible:
 			none++

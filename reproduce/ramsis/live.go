@@ -14,14 +14,14 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// live runs the job on the data plane instead: on the real clock, with workers that sleep for as long as a batch is
-// profiled to take, and a client that sends what the simulation would have had arrive, when it would have.
-func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
+// runLive runs the job on the data plane and the real clock. Workers sleep for the profiled time of a batch. A client
+// sends the arrivals of the simulation at their times.
+func (j *job) runLive(ctx context.Context, s setup, seed uint64) (*result, error) {
 	initial, err := j.plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	planner, err := j.System.NewPlanner(j.World.Known())
+	planner, err := j.System.NewPlanner(j.Env.Known())
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, m, err := spec(s)
+	_, m, err := newSpec(s)
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +37,10 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorder := report.NewRecorder(j.World.Apps, j.Record)
+	recorder := report.NewRecorder(j.Env.Apps, j.Record)
 	over := &overshoot{expected: make(map[serving.BatchID]time.Duration)}
-	if err := reproduce.Live(ctx, dataplane.Config{
-		Spec: j.World.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend {
+	if err := reproduce.RunLive(ctx, dataplane.Config{
+		Spec: j.Env.Spec, Engine: e, Backend: func(serving.WorkerID) dataplane.Backend {
 			return workers
 		}, Initial: initial, Planner: planner,
 		Outcome: func(o report.Outcome) { recorder.Add(&o) }, Observe: over.observe,
@@ -55,7 +55,7 @@ func (j *job) live(ctx context.Context, s setup, seed uint64) (*result, error) {
 	return out, nil
 }
 
-// overshoot is by how much batches took longer than profiled: what a sleeping worker cannot keep.
+// overshoot is the time by which batches took longer than profiled, because workers wake up late.
 type overshoot struct {
 	expected map[serving.BatchID]time.Duration
 	sum      time.Duration

@@ -10,9 +10,9 @@ func TestShortestQueuePromises(t *testing.T) {
 		rates, runs = []float64{2800}, 1
 	}
 	for _, rate := range rates {
-		j := testJob(t, a4, "ramsis-shortestqueue", testLoad(t, rate))
+		j := testJob(t, a4Setup, "ramsis-shortestqueue", testLoad(t, rate))
 		seen, late := average(t, j, runs)
-		r, err := j.run(t.Context(), 1)
+		r, err := j.simulate(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

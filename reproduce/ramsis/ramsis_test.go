@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// What is carried is what was published: 9 and 5 models, and a trace of 300 s that begins again after 261.
+// The embedded data are the published ones: 9 and 5 models, and a trace of 300 s that starts again after 261.
 func TestNumbers(t *testing.T) {
 	for task, want := range map[string]int{"image": 9, "text": 5} {
 		list, err := models(task)
@@ -25,12 +25,12 @@ func TestNumbers(t *testing.T) {
 			}
 		}
 	}
-	l, err := trace()
+	l, err := newTraceLoad(traceSpan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not the 554,395 that the paper counts (§7), which is what 1,850/s make in 300 s. 26 steps of 10 s and one second
-	// of the last; then 10, 10, 10 and 9 s of the first four.
+	// The paper counts 554,395 (§7), which is 1,850/s for 300 s. Here it is 26 steps of 10 s and one second of the
+	// last; then 10, 10, 10 and 9 s of the first four.
 	if want := 722_765 + 10*(1850+1617+1880) + 9*1729.0; math.Abs(l.expected()-want) > 1e-6 {
 		t.Errorf("%v queries, want %v", l.expected(), want)
 	}
@@ -38,7 +38,7 @@ func TestNumbers(t *testing.T) {
 
 func testJob(t testing.TB, s setup, system string, l *load) *job {
 	t.Helper()
-	w, err := world(nil, s)
+	w, err := newEnvironment(nil, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,26 +51,26 @@ func testJob(t testing.TB, s setup, system string, l *load) *job {
 
 func testLoad(t testing.TB, rate float64) *load {
 	t.Helper()
-	l, err := constant("constant", rate)
+	l, err := newConstantLoad("constant", rate, constantSpan)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// Jellyfish+ makes of constant load what the authors' code makes of it, at every load they ran; and violates nothing
-// while some variant carries the load by its rule.
+// Jellyfish+ has the accuracy of the authors' code at every constant load they ran. It violates nothing while some
+// variant carries the load by its rule.
 func TestJellyfishAsPublished(t *testing.T) {
-	byLoad, err := published("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
+	byLoad, err := readPublished("constant.csv", 1, "load_qps", "ramsis_pct", "ramsis_violations_pct", "jellyfish_pct")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rate := range constantLoads() {
-		r, err := testJob(t, a4, "jellyfish+", testLoad(t, rate)).run(t.Context(), 1)
+	for _, rate := range constantRates() {
+		r, err := testJob(t, a4Setup, "jellyfish+", testLoad(t, rate)).simulate(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, ok := byLoad[name(rate)]; ok && math.Abs(r.accuracy-v[2]) > 0.006 {
+		if v, ok := byLoad[formatNumber(rate)]; ok && math.Abs(r.accuracy-v[2]) > 0.006 {
 			t.Errorf("%v queries/s: accuracy %.3f, published %.2f", rate, r.accuracy, v[2])
 		}
 		if rate < 3300 && r.violations > 0 {
@@ -79,7 +79,8 @@ func TestJellyfishAsPublished(t *testing.T) {
 	}
 }
 
-// ModelSwitching chooses what the authors ship, but for 70 workers at 1,000 queries/s, which chance decides.
+// ModelSwitching makes the choices that the authors ship, except with 70 workers at 1,000 queries/s, which chance
+// decides.
 func TestModelSwitchingAsShipped(t *testing.T) {
 	rows, err := data.Records("modelswitching.csv", "workers", "load_qps", "model")
 	if err != nil {
@@ -92,7 +93,7 @@ func TestModelSwitchingAsShipped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if plans[r[0]] == nil {
-			at := a4
+			at := a4Setup
 			at.workers = int(v[0])
 			plans[r[0]] = testJob(t, at, "modelswitching", testTrace(t))
 		}
@@ -101,18 +102,18 @@ func TestModelSwitchingAsShipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := j.World.Spec.Variants[p.Policies[0].At(v[1]).Choices[0].Variant].Name
+		got := j.Env.Spec.Variants[p.Policies[0].At(v[1]).Choices[0].Variant].Name
 		if got != r[2] && !(v[0] == 70 && v[1] == 1000) {
 			t.Errorf("%s workers, %s queries/s: %s, shipped %s", r[0], r[1], got, r[2])
 		}
 	}
 }
 
-// What the planner's own simulation says of ModelSwitching's choices is what the engine does with them.
+// The planner's own simulation of ModelSwitching's choices agrees with the engine.
 func TestResponseAgainstEngine(t *testing.T) {
-	at := a4
+	at := a4Setup
 	at.workers = 70
-	j := testJob(t, at, "modelswitching", testLoad(t, 600)) // efficientnet_b4, at 90 % of what the workers carry
+	j := testJob(t, at, "modelswitching", testLoad(t, 600)) // efficientnet_b4, at 90 % of the workers' capacity
 	p, err := j.plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestResponseAgainstEngine(t *testing.T) {
 	late := 0.0
 	const seeds = 10
 	for seed := range uint64(seeds) {
-		r, err := j.run(t.Context(), seed)
+		r, err := j.simulate(t.Context(), seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,15 +135,15 @@ func TestResponseAgainstEngine(t *testing.T) {
 
 func testTrace(t testing.TB) *load {
 	t.Helper()
-	l, err := trace()
+	l, err := newTraceLoad(traceSpan)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// BenchmarkTrace simulates the production trace on 100 workers: ns/query is what the simulator costs, s/554395 what
-// that comes to for as many queries as the paper counts in it.
+// BenchmarkTrace simulates the production trace on 100 workers. ns/query is the cost of the simulator, s/554395 that of
+// as many queries as the paper counts.
 func BenchmarkTrace(b *testing.B) {
 	l := testTrace(b)
 	for _, name := range []string{"jellyfish+", "greedy", "ramsis", "tidal"} {
@@ -158,7 +159,7 @@ func BenchmarkTrace(b *testing.B) {
 			b.ResetTimer()
 			queries := int64(0)
 			for range b.N {
-				r, err := j.run(context.Background(), 1)
+				r, err := j.simulate(context.Background(), 1)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -171,20 +172,20 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// On a clock that stands still while anything runs, the data plane does what the simulator foretells.
+// On a fake clock that stands still while code runs, the data plane gives the results of the simulator.
 func TestLiveAsSimulated(t *testing.T) {
 	on, err := newLoad("three seconds", 3*time.Second, []workload.Point{{Rate: 2400}}, 2400)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, system := range []string{"ramsis", "jellyfish+"} {
-		j := testJob(t, a4, system, on)
-		want, err := j.run(t.Context(), 1)
+		j := testJob(t, a4Setup, system, on)
+		want, err := j.simulate(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			got, err := j.live(t.Context(), a4, 1)
+			got, err := j.runLive(t.Context(), a4Setup, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// lineup are the systems that are compared, as far as there are systems of these names.
-var lineup = []string{"ramsis", "tidal", "jellyfish+", "modelswitching", "greedy"}
+// comparedNames are the systems that figures compare.
+var comparedNames = []string{"ramsis", "tidal", "jellyfish+", "modelswitching", "greedy"}
 
-// compared is the lineup.
-func compared() []systems.System {
+// comparedSystems returns those of comparedNames that exist.
+func comparedSystems() []systems.System {
 	var out []systems.System
-	for _, name := range lineup {
+	for _, name := range comparedNames {
 		if s, err := systems.Get(name); err == nil {
 			out = append(out, s)
 		}
@@ -29,7 +29,7 @@ func compared() []systems.System {
 	return out
 }
 
-// job is a system in a world under a load.
+// job is a system in an environment under a load.
 type job struct {
 	experiment.Case
 	load *load
@@ -42,23 +42,23 @@ type job struct {
 // authorsRates are the loads of the authors' policies, in queries/s (appendix A.4.2).
 const authorsRates = "200,400,600,800,1000,1200,1400,1600,1800,2000,2200,2400,2600,2800,3000,3200,3400,3600,3800,4000"
 
-// newJob prepares a system. When the load is known, its policy for that load is the only one it has; otherwise
-// ModelSwitching profiles at the loads of the authors' policies, 200 to 4,000 queries/s (appendix A.4.2), and on a load
-// with a grid so do all.
-func newJob(w *experiment.World, s systems.System, l *load) *job {
+// newJob prepares a system. Where the load is known, the system has only the policy for that load. Otherwise
+// ModelSwitching profiles at the loads of the authors' policies (appendix A.4.2), and on a load with a grid all systems
+// do.
+func newJob(w *experiment.Environment, s systems.System, l *load) *job {
 	p := &s.Options.Policies
 	switch {
 	case l.known > 0:
 		p.Known = true
 	case l.grid || s.Planner == "modelswitching":
-		p.Rates = authorsRates
+		p.Rates = l.policyRates
 	}
 	j := &job{load: l}
-	j.Case = experiment.Case{World: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source {
+	j.Case = experiment.Case{Env: w, System: s, Span: l.span, Source: func(seed uint64) workload.Source {
 		return l.source(seed)
-	}, First: []float64{l.known}}
+	}, FirstRates: []float64{l.known}}
 	if l.known > 0 {
-		j.Scaler = scale.Fixed{} // there is nothing more to know
+		j.Scaler = scale.Fixed{} // the load never changes
 	}
 	j.Record = report.Options{Exact: 1}
 	return j
@@ -67,25 +67,25 @@ func newJob(w *experiment.World, s systems.System, l *load) *job {
 // plan makes the job's plan, once for all seeds.
 func (j *job) plan(ctx context.Context) (*plan.Plan, error) {
 	j.once.Do(func() {
-		p, err := j.System.NewPlanner(j.World.Known())
+		p, err := j.System.NewPlanner(j.Env.Known())
 		if err == nil {
-			j.initial, err = p.Plan(ctx, plan.Request{Spec: j.World.Spec, Rates: j.First})
+			j.initial, err = p.Plan(ctx, plan.Request{Spec: j.Env.Spec, Rates: j.FirstRates})
 		}
 		j.failed = err
 	})
 	return j.initial, j.failed
 }
 
-// result is what a job led to.
+// result is the result of a job with one seed.
 type result struct {
-	accuracy   float64 // per satisfied query, per cent; NaN when none was
+	accuracy   float64 // per satisfied query, per cent; NaN when there is none
 	violations float64 // per cent of the queries
 	queries    int64
 	promise    *plan.Promise // of the policy for a known load; nil when there is none
-	late       time.Duration // by which batches took longer than profiled, on the real clock
+	late       time.Duration // mean time by which batches took longer than profiled, on the real clock
 }
 
-func (j *job) run(ctx context.Context, seed uint64) (*result, error) {
+func (j *job) simulate(ctx context.Context, seed uint64) (*result, error) {
 	initial, err := j.plan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", j.System.Name, err)

@@ -11,24 +11,25 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// generated is a row of Table 2: how long making a policy took the authors, in s; 0 where they gave up after a day.
-type generated struct {
-	choice   choice
-	levels   int // 0: model-based
+// table2Row is a row of Table 2: the time that the authors needed to compute a policy, in s; 0 where they gave up after
+// a day.
+type table2Row struct {
+	modelSet modelSet
+	levels   int // of slack; 0 means model-based
 	variable bool
 	took     float64
 }
 
-var table2Rows = []generated{
+var table2 = []table2Row{
 	{pareto, 0, true, 3693.53}, {pareto, 100, true, 3014.89}, {pareto, 0, false, 115.50}, {pareto, 100, false, 132.20},
 	{pareto, 10, false, 14.62},
 	{dense, 0, false, 0}, {dense, 100, true, 0}, {dense, 100, false, 1355.09}, {dense, 10, false, 148.87},
 }
 
-// generation is the problem of one row: the policy of one of 60 workers at 2,000 queries/s.
-func (g generated) problem(slo time.Duration) (*planner.Worker, error) {
-	at := a4
-	at.choice, at.slo = g.choice, slo
+// problem returns the problem of a row: the policy of one of 60 workers at 2,000 queries/s.
+func (g table2Row) problem(slo time.Duration) (*planner.Worker, error) {
+	at := a4Setup
+	at.modelSet, at.slo = g.modelSet, slo
 	list, err := at.models()
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (g generated) problem(slo time.Duration) (*planner.Worker, error) {
 	return w, nil
 }
 
-func (g generated) name() string {
+func (g table2Row) name() string {
 	out := "MD"
 	if g.levels > 0 {
 		out = fmt.Sprintf("FLD D = %d", g.levels)
@@ -60,36 +61,35 @@ func (g generated) name() string {
 	return out + ", maximal"
 }
 
-// table2 is how long a policy takes to be made. It is not among what is run unless it is asked for by name: times are
-// those of the machine, so that the same seed does not give the same rows.
-func table2(l *lab) error {
-	var one sync.Mutex // what runs beside would be measured, too
+// figureT2 measures the time to compute a policy, on this machine.
+func figureT2(run *runner) error {
+	var machine sync.Mutex // one at a time, as they would slow each other down
 	for _, slo := range []time.Duration{150 * ms, 500 * ms} {
-		for _, g := range table2Rows {
-			t := l.Do(fmt.Sprintf("policy: %s, %s, SLO %v", g.choice, g.name(), slo), 1<<20, 1,
+		for _, g := range table2 {
+			t := run.AddTask(fmt.Sprintf("policy: %s, %s, SLO %v", g.modelSet, g.name(), slo), 1<<20, 1,
 				func(ctx context.Context, _ uint64) (any, error) {
 					w, err := g.problem(slo)
 					if err != nil {
 						return nil, err
 					}
-					one.Lock()
-					defer one.Unlock()
+					machine.Lock()
+					defer machine.Unlock()
 					begun := time.Now()
 					_, err = w.Solve(ctx)
 					return time.Since(begun).Seconds(), err
 				})
-			l.After(func(o *reproduce.Outcome) error {
+			run.Report(func(o *reproduce.Outcome) error {
 				models := 9
-				if g.choice == dense {
+				if g.modelSet == dense {
 					models = 60
 				}
 				r := row("T2", g.name(), "making a policy", "s", map[string]string{
 					"models": fmt.Sprint(models), "slo": slo.String(),
 				})
 				if g.took > 0 {
-					r = known(r, g.took, "Table 2, B = 29")
+					r = r.WithPublished(g.took, "Table 2, B = 29")
 				}
-				o.Add(r, t.Done[0].(float64))
+				o.AddRow(r, t.Results[0].(float64))
 				return nil
 			})
 		}

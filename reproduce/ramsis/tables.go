@@ -6,42 +6,43 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// table3 and table4 hold the violations of Figures 5 and 6 against what the authors measured on their cluster, where
-// batches take about as long as profiled rather than the 95th percentile.
-func table3(l *lab) error {
-	all, err := l.onTrace()
+// figureT3 compares the violations of Figure 5 with those on the authors' cluster. Batches there take about the
+// profiled mean, not the 95th percentile. figureT4 does the same for Figure 6.
+func figureT3(run *runner) error {
+	all, err := run.traceSeries()
 	if err != nil {
 		return err
 	}
-	return l.table("T3", "table3.csv", "workers", "workers", all)
+	return run.addTable("T3", "table3.csv", "workers", "workers", all)
 }
 
-func table4(l *lab) error {
-	all, err := l.onConstant()
+func figureT4(run *runner) error {
+	all, err := run.constantSeries()
 	if err != nil {
 		return err
 	}
-	return l.table("T4", "table4.csv", "load_qps", "load", all)
+	return run.addTable("T4", "table4.csv", "load_qps", "load", all)
 }
 
-func (l *lab) table(figure, file, column, axis string, all [][]series) error {
-	values, err := published(file, 4, "task", "slo_ms", column, "system", "violations_pct")
+func (run *runner) addTable(figure, file, column, axis string, all [][]pointSeries) error {
+	values, err := readPublished(file, 4, "task", "slo_ms", column, "system", "violations_pct")
 	if err != nil {
 		return err
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		for _, task := range all {
 			for _, s := range task {
 				for _, p := range s.points {
-					for i, x := range l.systems {
+					for i, x := range run.systems {
 						r := row(figure, x.Name, violationRow, "%", map[string]string{
-							"task": s.at.task, "SLO": s.at.slo.String(), axis: name(p.x),
+							"task": s.at.task, "SLO": s.at.slo.String(), axis: formatNumber(p.x),
 						})
-						if v, ok := values[fmt.Sprintf("%s %d %s %s", s.at.task, s.at.slo.Milliseconds(), name(p.x),
+						if v, ok := values[fmt.Sprintf("%s %d %s %s", s.at.task, s.at.slo.Milliseconds(),
+							formatNumber(p.x),
 							x.Name)]; ok {
-							r = known(r, v[0], "appendix F, the authors' cluster")
+							r = r.WithPublished(v[0], "appendix F, the authors' cluster")
 						}
-						add(o, r, p.systems[i].each(violations)...)
+						addRow(o, r, p.systems[i].each(violations)...)
 					}
 				}
 			}

@@ -27,7 +27,7 @@ type noise struct {
 // apply replaces the world's truth, and its beliefs by a statistic of it.
 func (n noise) apply(t *testing.T, j *job, at setup, belief profile.Statistic) {
 	t.Helper()
-	all, m, err := spec(at)
+	all, m, err := newSpec(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +36,10 @@ func (n noise) apply(t *testing.T, j *job, at setup, belief profile.Statistic) {
 		p.StdDev = min(n.deviation, p.P95/n.part)
 		p.Mean, p.P99 = lognormal(p.P95, p.StdDev)
 	}
-	if j.World.Beliefs, err = profile.NewTable(all, m, belief); err != nil {
+	if j.Env.Beliefs, err = profile.NewTable(all, m, belief); err != nil {
 		t.Fatal(err)
 	}
-	j.World.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(all, m, truth.Lognormal, r) }
+	j.Env.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(all, m, truth.Lognormal, r) }
 }
 
 // lognormal returns the mean and the 99th percentile of the distribution with a 95th percentile and a deviation.
@@ -63,7 +63,7 @@ func lognormal(p95, deviation time.Duration) (mean, p99 time.Duration) {
 func average(t *testing.T, j *job, seeds int) (accuracy, late float64) {
 	t.Helper()
 	for seed := range uint64(seeds) {
-		r, err := j.run(t.Context(), seed+1)
+		r, err := j.simulate(t.Context(), seed+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestFewWorkers(t *testing.T) {
 	}
 	for _, n := range counts {
 		for _, part := range parts {
-			at := a4
+			at := a4Setup
 			at.workers = n
 			on := testLoad(t, part*perWorker*float64(n))
 			theirs, theirLate := average(t, testJob(t, at, "ramsis", on), runs)
@@ -131,11 +131,11 @@ func TestNoise(t *testing.T) {
 	}
 	for _, x := range points {
 		for _, v := range variations {
-			at := a4
+			at := a4Setup
 			at.workers = x.workers
 			j := testJob(t, at, v.system, testLoad(t, x.rate))
 			x.noise.apply(t, j, at, v.belief)
-			j.World.Spec.Apps[0].Slack = v.slack
+			j.Env.Spec.Apps[0].Slack = v.slack
 			accuracy, late := average(t, j, runs)
 			t.Logf("%d workers, %.0f queries/s, deviation %v or a %dth, %s: %.2f %%, %.2f %% late", x.workers, x.rate,
 				x.noise.deviation, x.noise.part, v.name, accuracy, late)
@@ -156,8 +156,8 @@ func TestLoadEstimated(t *testing.T) {
 		known := testLoad(t, rate)
 		guessed := *known
 		guessed.known = 0
-		best, none := average(t, testJob(t, a4, "tidal", known), runs)
-		seen, late := average(t, testJob(t, a4, "tidal", &guessed), runs)
+		best, none := average(t, testJob(t, a4Setup, "tidal", known), runs)
+		seen, late := average(t, testJob(t, a4Setup, "tidal", &guessed), runs)
 		t.Logf("%v queries/s: load known %.2f %%, %.4f %% late; estimated %.2f %%, %.4f %% late", rate, best, none,
 			seen, late)
 		if rate < 3000 && (seen < best-0.2 || late > 0) {

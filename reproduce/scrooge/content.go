@@ -9,15 +9,15 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// content is what is in the frames of a session: the level of a client's video says how many items a frame sends along
-// an edge, and how long recurrent models take over it (§2).
+// content is the content of the frames of a session. The level of a client's video determines how many items a frame
+// sends along an edge, and how long recurrent models take (§2).
 type content struct {
 	*session
 	rng *rand.Rand
 }
 
 func (s *session) content(seed uint64) truth.Content {
-	return &content{s, workload.Stream(seed, "content of "+s.graph.name)}
+	return &content{s, workload.Rand(seed, "content of "+s.graph.name)}
 }
 
 // Frame implements truth.Content.
@@ -25,15 +25,15 @@ func (c *content) Frame(q *serving.Query) truth.Frame {
 	return &frame{graph: c.graph, level: c.clients[q.Stream-1].level(q.Arrived), chance: c.rng.Float64()}
 }
 
-// frame is one frame.
+// frame is the content of one frame.
 type frame struct {
 	graph         *graph
 	level, chance float64
 }
 
-// Fan implements truth.Frame: a whole number whose mean is what the level says.
+// Fan implements truth.Frame. It returns a whole number, whose mean is that of the level.
 func (f *frame) Fan(s serving.StageID, k int) float64 {
-	return math.Floor(f.graph.stages[s].next[k].items(f.level) + f.chance)
+	return math.Floor(f.graph.stages[s].next[k].meanItems(f.level) + f.chance)
 }
 
 // Balloon implements truth.Frame.

@@ -1,6 +1,6 @@
-// Package scrooge runs the experiments of Scrooge (SoCC 2021, §4) on this project's planners, engine and simulator. The
-// authors published no profile of their models: a documented model of profiles, held to the figures in the paper's
-// text, takes their place, so that what is measured here is of modelled models.
+// Package scrooge runs the experiments of Scrooge (SoCC 2021, §4) with the planners, engine and simulator of this
+// project. The authors published no profiles. A documented model of profiles, fitted to the numbers in the paper's
+// text, takes their place. So all measurements here are of modelled models.
 package scrooge
 
 import (
@@ -19,12 +19,12 @@ var data = reproduce.Data{Files: files}
 
 const ms = time.Millisecond
 
-// graph is one of the seven applications (Figure 1): its first stage is where frames enter.
+// graph is one of the seven applications (Figure 1). Frames enter at its first stage.
 type graph struct {
 	name      string
 	objective time.Duration
-	low, high float64 // frames/s of a client
-	stages    []stage // in a topological order
+	low, high float64 // bounds of a client's rate, in frames/s
+	stages    []stage // in topological order
 }
 
 // stage is a module of a graph.
@@ -35,14 +35,14 @@ type stage struct {
 	next     []edge
 }
 
-// edge hands items to a later stage, as many for an item served as the content makes them.
+// edge sends items to a later stage. Content determines how many there are for an item served, between least and most.
 type edge struct {
-	to          int // position in graph.stages
+	to          int // index in graph.stages
 	least, most float64
 }
 
-// items are sent along the edge for an item served, in the mean, when so much is going on.
-func (e *edge) items(level float64) float64 { return e.least + (e.most-e.least)*level }
+// meanItems returns the mean number of items sent along the edge for an item served, at a level of content from 0 to 1.
+func (e *edge) meanItems(level float64) float64 { return e.least + (e.most-e.least)*level }
 
 // graphs reads the seven applications, in the paper's order.
 func graphs() ([]graph, error) {
@@ -95,7 +95,7 @@ func graphs() ([]graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, to := g.at(r[1]), g.at(r[2])
+		from, to := g.index(r[1]), g.index(r[2])
 		if from < 0 || to <= from {
 			return nil, fmt.Errorf("data/edges.csv: record %d: no edge from %q to %q of %s is possible", n+1, r[1],
 				r[2], r[0])
@@ -105,8 +105,8 @@ func graphs() ([]graph, error) {
 	return out, nil
 }
 
-// at returns the position of a stage, or -1.
-func (g *graph) at(name string) int {
+// index returns the index of a stage, or -1.
+func (g *graph) index(name string) int {
 	return slices.IndexFunc(g.stages, func(s stage) bool { return s.name == name })
 }
 

@@ -11,37 +11,37 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// published11 bounds what the program as written took, in ms, with 2 types and with 30 (§4.3).
+// published11 are upper bounds of the time of the program as written, in ms, with 2 types and with 30 (§4.3).
 var published11 = []float64{100, 130}
 
-// figure11 is how long allocations take, on this machine.
-func figure11(l *lab) error {
-	methods := l.methods()
+// figure11 measures how long allocations take on this machine.
+func figure11(run *runner) error {
+	methods := run.methods()
 	worlds := []struct {
 		types int
 		*market
-	}{{2, &testbed}, {30, &wide}}
+	}{{2, &testbedMarket}, {30, &wideMarket}}
 	var tasks []*reproduce.Task
 	for _, w := range worlds {
-		// One task, so that nothing else of it runs beside what is timed.
-		tasks = append(tasks, l.Do(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
+		// One task, so that nothing else of it runs while times are measured.
+		tasks = append(tasks, run.AddTask(fmt.Sprint("allocation times with ", w.types, " types"), 100, 1,
 			func(ctx context.Context, seed uint64) (any, error) {
 				out := make([][]float64, len(methods))
-				for i := range l.graphs {
-					g := &l.graphs[i]
-					all, err := l.sample(g, seed)
+				for i := range run.graphs {
+					g := &run.graphs[i]
+					all, err := run.sampleDecisions(g, seed)
 					if err != nil {
 						return nil, err
 					}
 					for n, d := range all {
-						p := w.problem(g, g.objective, d.asked)
+						p := w.problem(g, g.objective, d.rates)
 						for k, m := range methods {
 							if w.types > 2 && m.solves && n%8 > 0 {
 								continue // HiGHS in WebAssembly takes seconds where Gurobi took a tenth of one
 							}
 							begun := time.Now()
 							if _, err := m.by(ctx, p); err != nil {
-								return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.asked, m.name,
+								return nil, fmt.Errorf("%s asked for %v, %s, %d types: %w", g.name, d.rates, m.name,
 									w.types, err)
 							}
 							out[k] = append(out[k], 1000*time.Since(begun).Seconds())
@@ -51,23 +51,23 @@ func figure11(l *lab) error {
 				return out, nil
 			}))
 	}
-	l.After(func(o *reproduce.Outcome) error {
+	run.Report(func(o *reproduce.Outcome) error {
 		var panels []plot.Panel
 		for t, w := range worlds {
 			p := plot.Panel{
 				Name: fmt.Sprintf("share of the decisions (%%), %d types", w.types), XName: "ms", Low: 0, High: 100,
 			}
 			for k, m := range methods {
-				all := tasks[t].Done[0].([][]float64)[k]
+				all := tasks[t].Results[0].([][]float64)[k]
 				slices.Sort(all)
-				at := setting("types", w.types)
+				at := reproduce.Setting("types", w.types)
 				most := row("11", m.name, "longest", "ms", at)
 				if m.name == "as written" {
-					most = said(most, published11[t], "§4.3, Figure 11: within")
+					most = most.WithPublished(published11[t], "§4.3, Figure 11: within")
 				}
-				o.Add(row("11", m.name, "median", "ms", at), all[len(all)/2])
-				o.Add(row("11", m.name, "99th percentile", "ms", at), all[min(len(all)*99/100, len(all)-1)])
-				o.Add(most, all[len(all)-1])
+				o.AddRow(row("11", m.name, "median", "ms", at), all[len(all)/2])
+				o.AddRow(row("11", m.name, "99th percentile", "ms", at), all[min(len(all)*99/100, len(all)-1)])
+				o.AddRow(most, all[len(all)-1])
 				line := plot.Line{Name: m.name}
 				for i, x := range all {
 					line.X, line.Y = append(line.X, math.Max(x, 1e-3)),
@@ -77,7 +77,7 @@ func figure11(l *lab) error {
 			}
 			panels = append(panels, p)
 		}
-		chart(o, "11", "11: how long allocations take", 1, panels...)
+		addChart(o, "11", "11: how long allocations take", 1, panels...)
 		return nil
 	})
 	return nil

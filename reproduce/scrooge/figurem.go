@@ -4,43 +4,47 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// running are the ways to allocate and place, in the running system (ours): what exact allocation is worth there.
-var running = []entrant{
-	ours,
-	{name: "scrooge-written", system: "scrooge-written", turnOff: ours.turnOff},
+// allocationContenders are the ways to allocate and place in the running system. They show the value of exact
+// allocation there (ours).
+var allocationContenders = []contender{
+	scroogeDefault,
+	{name: "scrooge-written", system: "scrooge-written", turnOff: scroogeDefault.turnOff},
 	{
-		name: "scrooge-written, with our room", system: "scrooge-written", turnOff: ours.turnOff, headroom: 1.2,
-		within: 0.85,
+		name: "scrooge-written, with our room", system: "scrooge-written", turnOff: scroogeDefault.turnOff,
+		headroom: 1.2,
+		within:   0.85,
 	},
 	{
-		name: "scrooge-greedy, with our room", system: "scrooge-greedy", turnOff: ours.turnOff, headroom: 1.2,
+		name: "scrooge-greedy, with our room", system: "scrooge-greedy", turnOff: scroogeDefault.turnOff, headroom: 1.2,
 		within: 0.85,
 	},
-	{name: "scrooge-single", system: "scrooge-single", turnOff: ours.turnOff},
+	{name: "scrooge-single", system: "scrooge-single", turnOff: scroogeDefault.turnOff},
 }
 
-// figureM is sessions by way of allocation.
-func figureM(l *lab) error {
-	// the graph whose allocations differ most (Figure 10); HiGHS takes a minute for a session
+// figureM compares sessions by way of allocation.
+func figureM(run *runner) error {
+	// Only the graph whose allocations differ most (Figure 10): HiGHS takes a minute for a session.
 	for _, name := range []string{"traffic"} {
-		g := l.graph(name)
+		g := run.graph(name)
 		var tasks []*reproduce.Task
-		for _, e := range running {
-			tasks = append(tasks, l.serves(e, g))
+		for _, e := range allocationContenders {
+			tasks = append(tasks, run.simulationTask(e, g))
 		}
-		l.After(func(o *reproduce.Outcome) error {
-			at := setting("graph", name)
-			base := each(tasks[0], func(s *served) float64 { return s.mean() })
-			for k, e := range running {
-				costs := each(tasks[k], func(s *served) float64 { return s.mean() })
-				o.Add(row("M", e.name, "cost", "$/h", at), costs...)
-				o.Add(row("M", e.name, "cost over scrooge's", "", at), over(costs, base)...)
-				o.Add(row("M", e.name, "finish rate", "%", at), each(tasks[k], func(s *served) float64 {
-					return s.finish()
-				})...)
-				o.Add(row("M", e.name, "cost over the least", "", at), each(tasks[k], func(s *served) float64 {
-					return s.mean() / s.bound
-				})...)
+		run.Report(func(o *reproduce.Outcome) error {
+			at := reproduce.Setting("graph", name)
+			base := reproduce.Each(tasks[0], func(s *sessionRun) float64 { return s.mean() })
+			for k, e := range allocationContenders {
+				costs := reproduce.Each(tasks[k], func(s *sessionRun) float64 { return s.mean() })
+				o.AddRow(row("M", e.name, "cost", "$/h", at), costs...)
+				o.AddRow(row("M", e.name, "cost over scrooge's", "", at), reproduce.Ratios(costs, base)...)
+				o.AddRow(row("M", e.name, "finish rate", "%", at), reproduce.Each(tasks[k],
+					func(s *sessionRun) float64 {
+						return s.finishRate()
+					})...)
+				o.AddRow(row("M", e.name, "cost over the least", "", at),
+					reproduce.Each(tasks[k], func(s *sessionRun) float64 {
+						return s.mean() / s.bound
+					})...)
 			}
 			return nil
 		})

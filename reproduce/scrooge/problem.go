@@ -8,15 +8,16 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// market is the machine types to be had, and how much faster than the profiled ones they run a model; 0 is not at all.
+// market is a choice of machine types. faster returns the speed of type t for a model, relative to the profiled type; 0
+// means that it cannot run it.
 type market struct {
-	prices []float64 // $/h
+	prices []float64 // $/h by type
 	faster func(m *model, t int) float64
 }
 
-// testbed is the paper's: P100, V100 and CPU workers.
-var testbed = market{
-	prices: []float64{machines[p100].price, machines[v100].price, machines[cpu].price},
+// testbedMarket is the paper's: P100, V100 and CPU workers.
+var testbedMarket = market{
+	prices: []float64{machineTypes[p100].price, machineTypes[v100].price, machineTypes[cpu].price},
 	faster: func(m *model, t int) float64 {
 		switch {
 		case m.cpu != (t == cpu):
@@ -28,10 +29,10 @@ var testbed = market{
 	},
 }
 
-// wide has 30 types: four kinds of accelerators on six hosts each, and six kinds of CPU workers. Within it the fastest
-// accelerator has 2.41 times the throughput of the slowest and the dearest machine costs 8.4 times the cheapest with
-// one (Table 1); which of them are better value is mixed.
-var wide = func() market {
+// wideMarket has 30 types: four kinds of accelerators on six hosts each, and six kinds of CPU workers. The fastest
+// accelerator has 2.41 times the throughput of the slowest, and the dearest machine with one costs 8.4 times the
+// cheapest (Table 1). Price and speed are not in proportion.
+var wideMarket = func() market {
 	accelerators := []struct{ price, faster float64 }{{0.9, 0.498}, {1.1, 0.62}, {2.07, 1}, {3.06, 1.2}}
 	hosts := []struct {
 		price, faster float64
@@ -56,7 +57,7 @@ var wide = func() market {
 	return m
 }()
 
-// problem is what an allocation of the graph is made from when its stages are asked so much, in items/s.
+// problem returns the allocation problem of a graph whose stages receive the given rates, in items/s.
 func (m *market) problem(g *graph, objective time.Duration, asked []float64) *planner.Problem {
 	p := &planner.Problem{SLO: objective, Prices: m.prices}
 	for k, s := range g.stages {
@@ -80,28 +81,29 @@ func (m *market) problem(g *graph, objective time.Duration, asked []float64) *pl
 type method struct {
 	name   string
 	by     planner.Method
-	solves bool // integer programs
+	solves bool // solves integer programs
 }
 
-// methods are those of Figures 10 and 11; the last is ours.
-func (l *lab) methods() []method {
+// methods returns those of Figures 10 and 11; the last is ours.
+func (run *runner) methods() []method {
 	return []method{
 		{"as written", func(ctx context.Context, p *planner.Problem) (*planner.Allocation, error) {
-			return planner.AsWritten(ctx, p, l.Solver)
+			return planner.AsWritten(ctx, p, run.Solver)
 		}, true},
 		{"greedy", func(_ context.Context, p *planner.Problem) (*planner.Allocation, error) {
 			return planner.Greedy(p)
 		}, false},
-		{"exact", exactly, false},
+		{"exact", exact, false},
 	}
 }
 
-func exactly(_ context.Context, p *planner.Problem) (*planner.Allocation, error) {
+func exact(_ context.Context, p *planner.Problem) (*planner.Allocation, error) {
 	return planner.Exact(p)
 }
 
-// used are the machines of a type that an allocation takes, in parts.
-func used(p *planner.Problem, a *planner.Allocation, module, of int) (n float64) {
+// machinesUsed returns how many machines of type of an allocation uses for a module, counting partly used ones in part.
+// Negative numbers mean all modules and all types.
+func machinesUsed(p *planner.Problem, a *planner.Allocation, module, of int) (n float64) {
 	for i := range a.Modules {
 		for _, u := range a.Modules[i].Uses {
 			if m := &p.Modules[i].Modes[u.Mode]; (of < 0 || m.Type == of) && (module < 0 || i == module) {

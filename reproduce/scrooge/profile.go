@@ -7,18 +7,18 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// model is a module's profile, as a model of profiles says: a batch spends part of its time beside the device (reading,
-// resizing, copying, the gaps of Figure 2b) and part of it on the device, which batches at once share. Times are in ms.
+// model is the modelled profile of a module. A batch spends part of its time on the host (reading, resizing, copying,
+// the gaps of Figure 2b) and part on the device, which concurrent batches share. Times are in ms.
 type model struct {
 	name               string
 	cpu                bool
-	host, hostItem     float64 // beside the device: of a batch, and of each item of it
-	device, deviceItem float64 // on it
-	largest            int     // batch
-	// above the batch the device's time is so many times as long (§3.2); a batch of 0 is never
+	host, hostItem     float64 // on the host: for a batch, and for each item of it
+	device, deviceItem float64 // on the device, likewise
+	largest            int     // largest batch
+	// above the batch size kernelBatch the device's time is multiplied by kernelTime (§3.2); 0 means never
 	kernelBatch, kernelTime float64
-	v100                    float64    // the machine types' ratio of throughputs (Table 2)
-	balloon                 [2]float64 // by how much content stretches times: least and most (§2)
+	v100                    float64    // throughput of a V100 over that of a P100 (Table 2)
+	balloon                 [2]float64 // least and most ballooning factor (§2)
 	load                    time.Duration
 }
 
@@ -44,49 +44,49 @@ func models() (map[string]*model, error) {
 	return out, nil
 }
 
-// levels of concurrency that are profiled. Figure 5 shows several without saying which.
-var levels = []int{1, 2, 3, 4, 6, 8}
+// concurrencies are the profiled ones. Figure 5 shows several without naming them.
+var concurrencies = []int{1, 2, 3, 4, 6, 8}
 
 const (
-	// interferes is the level above which batches at once slow each other down besides sharing the device, each further
-	// one by interference: throughput rises with concurrency up to a point and then drops (§3.2).
+	// Above the concurrency interferes, each further batch slows the device down by interference, besides sharing it:
+	// throughput rises with concurrency up to a point and then falls (§3.2).
 	interferes   = 4
 	interference = 0.05
 )
 
-// took is how long a batch takes on a P100 while so many run, in ms: mean value analysis of a closed network (Reiser
-// and Lavenberg, 1980) in which batches take turns at one station, the device, and need nobody while they are beside
-// it. Throughput rises with concurrency up to what the device allows.
-func (m *model) took(batch, concurrency int) float64 {
+// latencyMS returns how long a batch takes on a P100 while so many run, in ms. It is mean value analysis of a closed
+// queueing network (Reiser and Lavenberg, 1980): batches queue at one station, the device, and wait for nothing on the
+// host.
+func (m *model) latencyMS(batch, concurrency int) float64 {
 	b := float64(batch)
 	host, device := m.host+b*m.hostItem, m.device+b*m.deviceItem
 	if m.kernelBatch > 0 && b > m.kernelBatch {
 		device *= m.kernelTime
 	}
 	device *= 1 + interference*float64(max(0, concurrency-interferes))
-	there, took := 0.0, 0.0 // batches at the device, and a batch's whole time, when so many run
+	queued, took := 0.0, 0.0 // with n batches: those at the device, and the time of one
 	for n := 1; n <= concurrency; n++ {
-		visit := device * (1 + there)
+		visit := device * (1 + queued)
 		took = host + visit
-		there = float64(n) / took * visit
+		queued = float64(n) / took * visit
 	}
 	return took
 }
 
-// rate is what a P100 carries in a configuration, in items/s.
-func (m *model) rate(batch, concurrency int) float64 {
-	return 1000 * float64(batch*concurrency) / m.took(batch, concurrency)
+// throughput returns the throughput of a P100 in a configuration, in items/s.
+func (m *model) throughput(batch, concurrency int) float64 {
+	return 1000 * float64(batch*concurrency) / m.latencyMS(batch, concurrency)
 }
 
-// points are the profile on machine types that are so many times as fast as a P100, or a CPU worker. On a CPU an item
-// runs alone (§3.2: what is profiled is the time of a single input).
+// points returns the profile on a machine type that is faster than a P100, or than a CPU worker, by the given factor.
+// On a CPU an item runs alone (§3.2 profiles the time of a single input there).
 func (m *model) points(v serving.VariantID, d serving.DeviceTypeID, faster float64) (out []serving.LatencyPoint) {
-	for _, e := range levels {
+	for _, e := range concurrencies {
 		if m.cpu && e > 1 {
 			break
 		}
 		for b := 1; b <= m.largest; b *= 2 {
-			t := millis(m.took(b, e) / faster)
+			t := millis(m.latencyMS(b, e) / faster)
 			out = append(out, serving.LatencyPoint{
 				Variant: v, DeviceType: d, Items: b, Concurrency: e, Samples: 1, Mean: t, P50: t, P90: t, P95: t,
 				P99: t,

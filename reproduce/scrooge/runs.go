@@ -14,49 +14,50 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// entrant is a system in an experiment.
-type entrant struct {
+// contender is a system with its options, as one of those that a figure compares.
+type contender struct {
 	name, system string
-	frontends    int           // of Nexus; 0 means its own
-	turnOff      time.Duration // how long instances stay that a plan has dropped; Nexus has none
-	headroom     float64       // the factor on the demand; 0 leaves the system's own
-	within       float64       // the part of the objective that is planned with; 0 leaves the system's own
+	frontends    int           // of Nexus; 0 means its own number
+	turnOff      time.Duration // how long dropped instances stay loaded; Nexus has none
+	headroom     float64       // factor on the demand; 0 means the system's own
+	within       float64       // part of the objective to plan with; 0 means the system's own
 }
 
-// planDelay is how long a plan takes from question to answer: about what the paper's allocation does (§4.3).
+// planDelay is the simulated time of planning: about that of the paper's allocation (§4.3).
 const planDelay = 100 * ms
 
-// served is what a system made of a session.
-type served struct {
-	series
-	bound float64 // mean $/h that no allocation for what was asked is below: the fractional program's
+// sessionRun is the result of a contender on a session.
+type sessionRun struct {
+	timeline
+	bound float64 // mean $/h of the fractional program, below which no allocation is
 	plans int
 }
 
-// serves has a system serve sessions of a graph.
-func (l *lab) serves(e entrant, g *graph) *reproduce.Task {
-	return l.Do(g.name+" by "+e.name, int(g.low+g.high), l.Seeds, func(ctx context.Context, seed uint64) (any, error) {
-		s, err := newSession(g, seed)
-		if err != nil {
-			return nil, err
-		}
-		out, err := l.serve(ctx, e, s, seed)
-		if err != nil {
-			return nil, fmt.Errorf("%s, seed %d: %w", g.name, seed, err)
-		}
-		return out, nil
-	})
+// simulationTask adds a task that runs a contender on sessions of a graph, with every seed.
+func (run *runner) simulationTask(e contender, g *graph) *reproduce.Task {
+	return run.AddTask(g.name+" by "+e.name, int(g.low+g.high), run.Seeds,
+		func(ctx context.Context, seed uint64) (any, error) {
+			s, err := newSession(g, seed)
+			if err != nil {
+				return nil, err
+			}
+			out, err := run.simulate(ctx, e, s, seed)
+			if err != nil {
+				return nil, fmt.Errorf("%s, seed %d: %w", g.name, seed, err)
+			}
+			return out, nil
+		})
 }
 
-func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*served, error) {
-	w, err := newWorld(s.graph, 0, l.Solver)
+func (run *runner) simulate(ctx context.Context, e contender, s *session, seed uint64) (*sessionRun, error) {
+	w, err := newEnvironment(s.graph, 0, run.Solver)
 	if err != nil {
 		return nil, err
 	}
 	c := &experiment.Case{
-		World: w, Span: l.span, First: s.asks(0)[:1], PlanDelay: planDelay, Unreported: true,
-		Source:  func(uint64) workload.Source { return workload.Limit(s.frames(), serving.Time(l.span), -1) },
-		Stays:   func(uint64) []workload.Stay { return s.stays() },
+		Env: w, Span: run.span, FirstRates: s.stageRates(0)[:1], PlanDelay: planDelay, NoReport: true,
+		Source:  func(uint64) workload.Source { return workload.Limit(s.frames(), serving.Time(run.span), -1) },
+		Clients: func(uint64) []workload.Client { return s.workloadClients() },
 		Content: func(seed uint64) truth.Content { return s.content(seed) },
 	}
 	if c.System, err = systems.Get(e.system); err != nil {
@@ -70,23 +71,22 @@ func (l *lab) serve(ctx context.Context, e entrant, s *session, seed uint64) (*s
 	if e.within > 0 {
 		c.System.Options.Pipelines.Within = e.within
 	}
-	k := newWatcher(w.Spec, int(l.span.Seconds()))
-	c.Watch, c.Observe = k.watch, k.observe
+	k := newWatcher(w.Spec, int(run.span.Seconds()))
+	c.OnStep, c.OnOutcome = k.onStep, k.onOutcome
 	r, err := c.Run(ctx, seed)
 	if err != nil {
 		return nil, err
 	}
-	k.pay(serving.Time(l.span))
-	return &served{series: k.series, plans: len(r.Plans), bound: s.least(l.span)}, nil
+	k.charge(serving.Time(run.span))
+	return &sessionRun{timeline: k.timeline, plans: len(r.Plans), bound: s.boundCost(run.span)}, nil
 }
 
-// least is what no allocation for what is asked of the graph is below, in the mean over the seconds of a session, in
-// $/h: the cost of the fractional program, in which machines are paid by the part of them that is used and nothing
-// takes time to start.
-func (s *session) least(span time.Duration) (mean float64) {
+// boundCost returns a lower bound of the mean cost of a session's first part, in $/h: the cost of the fractional
+// program, in which a machine costs as much as is used of it and starting takes no time.
+func (s *session) boundCost(span time.Duration) (mean float64) {
 	for t := serving.Time(0); t < serving.Time(span); t = t.Add(time.Second) {
-		if asked := s.asks(t); asked[0] > 0 {
-			mean += planner.Bound(testbed.problem(s.graph, s.graph.objective, asked)) / span.Seconds()
+		if asked := s.stageRates(t); asked[0] > 0 {
+			mean += planner.Bound(testbedMarket.problem(s.graph, s.graph.objective, asked)) / span.Seconds()
 		}
 	}
 	return mean

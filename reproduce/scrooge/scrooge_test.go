@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-serving/sluice/internal/figuretest"
 	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/runtime/highs"
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Every figure, from a few seconds of sessions and a few decisions, comes to rows that are numbers and to charts that
-// can be drawn. What a figure says depends neither on which others are asked for nor on what runs at once.
+// Every figure, with short sessions and few decisions, gives rows that are numbers and charts that can be drawn. It
+// gives the same bytes twice. The rows of a figure depend neither on the other figures that run nor on parallelism.
 func TestEveryFigure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -23,23 +24,19 @@ func TestEveryFigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := func(parallel int, names ...string) *reproduce.Outcome {
-		l, err := newLab(reproduce.Request{Figures: names, Parallel: parallel, Solver: solver})
+	ask := func(parallel int, names ...string) (*reproduce.Outcome, error) {
+		run, err := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Solver: solver})
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		l.sampled, l.span = 2, 200*time.Second
-		o, err := l.answer(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
+		run.sampled, run.span = 2, 200*time.Second
+		return run.runFigures(t.Context())
 	}
-	all := ask(2)
+	all := figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) { return ask(parallel) })
 	for _, f := range figures {
 		if has := slices.ContainsFunc(all.Rows, func(r reproduce.Row) bool {
 			return r.Figure == f.Name || r.Figure == f.Name+"a"
-		}); has == f.Asked {
+		}); has == f.OnRequest {
 			t.Errorf("figure %s has rows: %v", f.Name, has)
 		}
 	}
@@ -56,7 +53,10 @@ func TestEveryFigure(t *testing.T) {
 	of := func(o *reproduce.Outcome, figure string) []reproduce.Row {
 		return slices.DeleteFunc(slices.Clone(o.Rows), func(r reproduce.Row) bool { return r.Figure != figure })
 	}
-	some := ask(1, "14", "12")
+	some, err := ask(1, "14", "12")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"14", "12"} {
 		if !reflect.DeepEqual(of(all, name), of(some, name)) {
 			t.Errorf("figure %s comes out differently beside others", name)
@@ -64,8 +64,8 @@ func TestEveryFigure(t *testing.T) {
 	}
 }
 
-// The paper's relations hold: relaxed objectives cost no more, one batch at a time costs more, by about as much as
-// published, and what 12 clients ask takes about the 16 accelerators.
+// The paper's relations hold: relaxed objectives cost no more, and one batch at a time costs more, by about as much as
+// published. The load of 12 clients needs about the 16 accelerators.
 func TestAllocationsAgainstTheText(t *testing.T) {
 	all, err := graphs()
 	if err != nil {
@@ -73,31 +73,31 @@ func TestAllocationsAgainstTheText(t *testing.T) {
 	}
 	for i := range all {
 		g := &all[i]
-		asked := g.asked(clients*(g.low+g.high)/2, usual)
+		asked := g.stageRates(clients*(g.low+g.high)/2, usualLevel)
 		last := math.Inf(1)
-		for _, by := range relaxed {
-			a, err := exactly(t.Context(), testbed.problem(g, times(g.objective, by), asked))
+		for _, by := range relaxations {
+			a, err := exact(t.Context(), testbedMarket.problem(g, scaleDuration(g.objective, by), asked))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Cost > last*(1+same) {
+			if a.Cost > last*(1+costTolerance) {
 				t.Errorf("%s costs %.2f $/h at %v times its objective, %.2f at less", g.name, a.Cost, by, last)
 			}
 			last = a.Cost
 		}
-		p := testbed.problem(g, g.objective, asked)
-		a, err := exactly(t.Context(), p)
+		p := testbedMarket.problem(g, g.objective, asked)
+		a, err := exact(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := used(p, a, -1, p100) + used(p, a, -1, v100); n < 10 || n > 20 {
+		if n := machinesUsed(p, a, -1, p100) + machinesUsed(p, a, -1, v100); n < 10 || n > 20 {
 			t.Errorf("12 clients of %s take %.1f accelerators, the cluster has 16", g.name, n)
 		}
 	}
 }
 
-// A session is the same for a seed, its frames are those that its clients send while they are there, and content stays
-// between what its edges say.
+// A seed determines a session. Its frames are those of clients that are present. Content stays between the limits of
+// edges.
 func TestSessions(t *testing.T) {
 	all, err := graphs()
 	if err != nil {

@@ -5,23 +5,24 @@ import (
 
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/measure/report"
+	"github.com/sluice-serving/sluice/reproduce"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/experiment"
 )
 
-// series is what a run looks like second by second.
-type series struct {
-	sent, inTime []float64   // frames by the second in which they were sent
-	cost         []float64   // $/h of the machines rented, in the mean over the second
-	begun        [][]float64 // by stage: items/s of which a batch began
+// timeline is a run second by second.
+type timeline struct {
+	sent, inTime []float64   // frames, by the second in which they were sent
+	cost         []float64   // mean $/h of rented machines
+	begun        [][]float64 // by stage, then by second: items whose batch began
 }
 
-// watcher sees of a run which machines are rented.
+// watcher observes a run: which machines are rented.
 type watcher struct {
-	series
+	timeline
 	spec   *serving.Spec
 	on     map[serving.InstanceID]serving.WorkerID
-	by     []int // instances by worker
+	by     []int // number of instances by worker
 	hourly float64
 	now    serving.Time
 }
@@ -35,10 +36,10 @@ func newWatcher(spec *serving.Spec, seconds int) *watcher {
 	return w
 }
 
-// watch takes a step of the engine. A machine is rented while an instance is on it, be it that it loads or is kept
-// warm.
-func (w *watcher) watch(now serving.Time, _ []engine.Input, out []engine.Decision) {
-	w.pay(now)
+// onStep observes a step of the engine. A machine is rented while any instance is on it, also one that loads or is
+// kept.
+func (w *watcher) onStep(now serving.Time, _ []engine.Input, out []engine.Decision) {
+	w.charge(now)
 	for k := range out {
 		switch d := &out[k]; d.Kind {
 		case engine.StartBatch:
@@ -65,8 +66,8 @@ func (w *watcher) price(x serving.WorkerID) float64 {
 	return w.spec.DeviceTypes[w.spec.Workers[x].DeviceType].PricePerHour
 }
 
-// pay counts what has been rented until now.
-func (w *watcher) pay(now serving.Time) {
+// charge adds the cost until now.
+func (w *watcher) charge(now serving.Time) {
 	for w.now < now {
 		at := int(w.now.Seconds())
 		until := min(now, serving.Time(at+1)*serving.Time(time.Second))
@@ -77,8 +78,8 @@ func (w *watcher) pay(now serving.Time) {
 	}
 }
 
-// observe takes how a frame ended.
-func (w *watcher) observe(o *report.Outcome) {
+// onOutcome observes how a frame ended.
+func (w *watcher) onOutcome(o *report.Outcome) {
 	at := min(int(o.Arrived.Seconds()), len(w.sent)-1)
 	w.sent[at]++
 	if !experiment.Violated(o) {
@@ -86,11 +87,12 @@ func (w *watcher) observe(o *report.Outcome) {
 	}
 }
 
-// finish is the share of the frames that met the objective, in per cent; by second, or of all.
-func (s *series) finish() float64 { return 100 * sum(s.inTime) / sum(s.sent) }
+// finishRate returns the share of the frames that met the objective, in per cent.
+func (s *timeline) finishRate() float64 { return 100 * reproduce.Sum(s.inTime) / reproduce.Sum(s.sent) }
 
-// seconds with at least so many per cent of their frames in time, in per cent of those in which frames were sent.
-func (s *series) seconds(least float64) float64 {
+// secondsWithFinish returns the share of the seconds with frames in which at least least per cent of them were in time,
+// in per cent.
+func (s *timeline) secondsWithFinish(least float64) float64 {
 	good, all := 0, 0
 	for k, sent := range s.sent {
 		if sent > 0 {
@@ -103,12 +105,5 @@ func (s *series) seconds(least float64) float64 {
 	return 100 * float64(good) / float64(max(all, 1))
 }
 
-// mean cost in $/h.
-func (s *series) mean() float64 { return sum(s.cost) / float64(len(s.cost)) }
-
-func sum(x []float64) (out float64) {
-	for _, v := range x {
-		out += v
-	}
-	return out
-}
+// mean returns the mean cost in $/h.
+func (s *timeline) mean() float64 { return reproduce.Sum(s.cost) / float64(len(s.cost)) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -167,8 +168,8 @@ func (in *instance) Close() error {
 	in.loaded, in.closed = nil, true
 	in.mu.Unlock()
 	var errs []error
-	for _, l := range all {
-		errs = append(errs, l.release())
+	for _, v := range slices.Sorted(maps.Keys(all)) {
+		errs = append(errs, all[v].release())
 	}
 	return errors.Join(errs...)
 }

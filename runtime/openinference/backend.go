@@ -8,7 +8,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -255,7 +257,7 @@ func (r *runner) Close() error {
 	ctx, done := context.WithTimeout(context.Background(), r.b.c.CallTimeout)
 	defer done()
 	var failed []error
-	for m := range r.held {
+	for _, m := range slices.Sorted(maps.Keys(r.held)) {
 		if r.b.users.add(m, -1) > 0 {
 			continue
 		}

@@ -9,96 +9,101 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Probe runs queries at a rate, in queries/s, with a seed, and tells how many there were and how many of them violated
-// their objective. Where it gives up early it answers with all queries that there would have been: the share is then at
-// least what it says. The same seed at two rates should be the same load, stretched: the search needs fewer runs then.
+// Probe runs a system at a rate, in queries/s, and returns how many queries there were and how many violated their
+// objective. A probe that stops early returns the number of queries of the full run, so that the share of violations is
+// a lower bound. The same seed at two rates should be the same load, stretched in time: the search then needs fewer
+// runs.
 type Probe func(ctx context.Context, rate float64, seed uint64) (violations, queries int, err error)
 
-// Allowing says what an allowable throughput is and how well it is to be known.
-type Allowing struct {
-	Limit float64 // share of the queries that may violate, in (0, 1)
-	// Start is the rate to begin with, in queries/s: the nearer to the answer, the less is run.
+// ThroughputSearch says which rate counts as carried and how exactly the highest one is to be found.
+type ThroughputSearch struct {
+	Limit float64 // share of the queries that may violate their objective, in (0, 1)
+	// Start is the first rate that is tried, in queries/s. The nearer it is to the answer, the fewer runs are needed.
 	Start float64
-	// Least is the rate below which a system counts as carrying nothing; 0 means a thousandth of Start.
-	Least float64
-	// Resolution ends the bisection, relative to the rate; 0 means 1 %.
+	// MinRate is the lowest rate that is tried, in queries/s. A system that does not carry it counts as carrying
+	// nothing. 0 means Start/1000.
+	MinRate float64
+	// Resolution is the relative width of the bracket at which the bisection ends. 0 means 0.01.
 	Resolution float64
-	// Runs is the most at one rate; 0 means 8.
+	// Runs is the most runs at one rate. 0 means 8.
 	Runs int
-	// Chance is how likely a rate may be held for good, or bad, wrongly; 0 means 2.5 %. It is looked after every run,
-	// so that it is more likely than that over all looks.
-	Chance float64
-	// Burst is by how much more the violations of a run are expected to scatter than independent ones would, in their
-	// variance, as far as too few runs tell: they come together. 0 means 20.
-	Burst float64
-	// Rough leaves out what only the bounds need: Low and High are then only what was found on the way to the estimate.
-	Rough bool
-	// Seed is that of the first run at every rate; the others follow.
+	// ErrorProbability is the probability of judging a rate wrongly in one test. 0 means 0.025. A test is made after
+	// every run, so over all tests of a rate the probability is higher.
+	ErrorProbability float64
+	// Overdispersion is the expected variance of the violations in one run, relative to that of independent violations.
+	// Violations come in bursts. It counts while there are too few runs to estimate the variance. 0 means 20.
+	Overdispersion float64
+	// NoBounds saves the runs that only the bounds need. Low and High are then those that the bisection found on its
+	// way.
+	NoBounds bool
+	// Seed is the seed of the first run at every rate. Further runs use Seed+1, Seed+2 and so on.
 	Seed uint64
 }
 
-// Allowed is the highest rate at which violations stay within their limit.
-type Allowed struct {
-	Rate float64 // the estimate, in queries/s; 0 when not even the least rate is carried
-	// Low is the highest rate below it that is known to be carried, High the lowest above it known not to be; 0 where
-	// none is.
+// Throughput is the allowable throughput of a system: the highest rate at which violations stay within their limit.
+type Throughput struct {
+	Rate float64 // the estimate, in queries/s; 0 when not even MinRate is carried
+	// Low is the highest rate known to be carried, High the lowest rate known not to be, in queries/s. 0 where none is
+	// known.
 	Low, High float64
 	Runs      int
 	Queries   int64 // of all runs
 }
 
-// Allowable finds the allowable throughput: between rates that are carried and rates that are not it takes the middle,
-// and at every rate it runs seeds until the share of violations is known to be on one side of the limit, or Runs are
-// used up; then the mean decides, but the rate becomes no bound.
-func Allowable(ctx context.Context, probe Probe, o Allowing) (Allowed, error) {
-	s := &bisection{Allowing: o, probe: probe}
-	if err := s.prepare(); err != nil {
-		return Allowed{}, err
+// FindThroughput searches the allowable throughput by bisection on the logarithm of the rate. At each rate it runs
+// seeds until a test tells on which side of the limit the share of violations lies. When o.Runs runs do not tell, the
+// mean decides, and the rate does not count as a known bound. Errors are those of probe, of ctx and of options out of
+// range.
+func FindThroughput(ctx context.Context, probe Probe, o ThroughputSearch) (Throughput, error) {
+	s := &bisection{ThroughputSearch: o, probe: probe}
+	if err := s.setDefaults(); err != nil {
+		return Throughput{}, err
 	}
 	if err := s.bracket(ctx); err != nil || s.lo.rate == 0 {
 		s.out.High = s.high
 		return s.out, err
 	}
 	for s.hi.rate-s.lo.rate > s.Resolution*s.hi.rate {
-		if _, err := s.try(ctx, math.Sqrt(s.lo.rate*s.hi.rate)); err != nil {
+		if _, err := s.narrow(ctx, math.Sqrt(s.lo.rate*s.hi.rate)); err != nil {
 			return s.out, err
 		}
 	}
-	s.out.Rate = s.between()
+	s.out.Rate = s.interpolate()
 	var err error
-	if !s.Rough {
+	if !s.NoBounds {
 		err = s.confirm(ctx)
 	}
 	s.out.Low, s.out.High = s.low, s.high
 	return s.out, err
 }
 
-// Carries tells whether the rate o.Start is carried, and whether that is known or only what the mean of all runs says.
-func Carries(ctx context.Context, probe Probe, o Allowing) (carried, known bool, err error) {
-	s := &bisection{Allowing: o, probe: probe}
-	if err := s.prepare(); err != nil {
+// Carries reports whether the rate o.Start is carried. known is false when no test could tell and the mean of all runs
+// decided.
+func Carries(ctx context.Context, probe Probe, o ThroughputSearch) (carried, known bool, err error) {
+	s := &bisection{ThroughputSearch: o, probe: probe}
+	if err := s.setDefaults(); err != nil {
 		return false, false, err
 	}
-	l, known, err := s.look(ctx, o.Start)
-	return err == nil && s.within(&l), known, err
+	l, known, err := s.run(ctx, o.Start)
+	return err == nil && s.carried(&l), known, err
 }
 
 type bisection struct {
-	Allowing
+	ThroughputSearch
 	probe     Probe
-	lo, hi    level   // nearest rates that the mean found carried, and not; rate 0 while there is none
-	low, high float64 // as Allowed's
-	out       Allowed
+	lo, hi    level   // nearest rates found carried and not carried, by the mean; rate 0 while there is none
+	low, high float64 // as Low and High of Throughput
+	out       Throughput
 }
 
-// level is what was seen at a rate.
+// level is the result of the runs at one rate.
 type level struct {
 	rate                float64
 	shares              []float64
 	violations, queries int
 }
 
-func (s *bisection) prepare() error {
+func (s *bisection) setDefaults() error {
 	if !(s.Limit > 0 && s.Limit < 1) {
 		return fmt.Errorf("allowable: the limit is %v, want a share in (0, 1)", s.Limit)
 	}
@@ -110,25 +115,27 @@ func (s *bisection) prepare() error {
 			*v = otherwise
 		}
 	}
-	or(&s.Least, s.Start/1000)
+	or(&s.MinRate, s.Start/1000)
 	or(&s.Resolution, 0.01)
-	or(&s.Chance, 0.025)
-	or(&s.Burst, 20)
+	or(&s.ErrorProbability, 0.025)
+	or(&s.Overdispersion, 20)
 	if s.Runs == 0 {
 		s.Runs = 8
 	}
-	if !(s.Least > 0 && s.Resolution > 0 && s.Chance > 0 && s.Chance < 0.5 && s.Burst >= 1) || s.Runs < 1 {
-		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range", s.Least,
-			s.Resolution, s.Chance, s.Burst, s.Runs)
+	if !(s.MinRate > 0 && s.Resolution > 0 && s.ErrorProbability > 0 && s.ErrorProbability < 0.5 &&
+		s.Overdispersion >= 1) || s.Runs < 1 {
+		return fmt.Errorf("allowable: least %v, resolution %v, chance %v, burst %v or runs %d is out of range",
+			s.MinRate,
+			s.Resolution, s.ErrorProbability, s.Overdispersion, s.Runs)
 	}
 	return nil
 }
 
-// bracket goes up or down from Start, in steps that grow, until it has a rate that is carried and one that is not.
+// bracket moves up or down from Start, in growing steps, until one rate is carried and one is not.
 func (s *bisection) bracket(ctx context.Context) error {
 	step := 1.15
 	for rate := s.Start; ; step *= step {
-		carried, err := s.try(ctx, rate)
+		carried, err := s.narrow(ctx, rate)
 		switch {
 		case err != nil:
 			return err
@@ -138,21 +145,21 @@ func (s *bisection) bracket(ctx context.Context) error {
 			if rate *= step; math.IsInf(rate, 0) {
 				return errors.New("allowable: every rate is carried: does anything arrive?")
 			}
-		case rate <= s.Least:
+		case rate <= s.MinRate:
 			return nil
 		default:
-			rate = max(rate/step, s.Least)
+			rate = max(rate/step, s.MinRate)
 		}
 	}
 }
 
-// try runs seeds at a rate and moves the bracket.
-func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err error) {
-	l, known, err := s.look(ctx, rate)
+// narrow runs seeds at a rate and moves one end of the bracket to it.
+func (s *bisection) narrow(ctx context.Context, rate float64) (carried bool, err error) {
+	l, known, err := s.run(ctx, rate)
 	if err != nil {
 		return false, err
 	}
-	if s.within(&l) {
+	if s.carried(&l) {
 		s.lo = l
 		if known {
 			s.low = rate
@@ -166,13 +173,13 @@ func (s *bisection) try(ctx context.Context, rate float64) (carried bool, err er
 	return false, nil
 }
 
-// within tells whether a level is carried by the mean.
-func (s *bisection) within(l *level) bool {
+// carried reports whether the mean share of violations is within the limit.
+func (s *bisection) carried(l *level) bool {
 	return float64(l.violations) <= s.Limit*float64(l.queries)
 }
 
-// look runs seeds at a rate; known tells whether the share of violations is known to be on its side of the limit.
-func (s *bisection) look(ctx context.Context, rate float64) (l level, known bool, err error) {
+// run runs seeds at a rate. known reports whether a test could tell on which side of the limit the share lies.
+func (s *bisection) run(ctx context.Context, rate float64) (l level, known bool, err error) {
 	l.rate = rate
 	for n := range s.Runs {
 		v, q, err := s.probe(ctx, rate, s.Seed+uint64(n))
@@ -193,10 +200,11 @@ func (s *bisection) look(ctx context.Context, rate float64) (l level, known bool
 	return l, false, nil
 }
 
-// side tells on which side of the limit the share of violations is known to be: -1 below, 1 above, 0 not known.
-// Violations of a run depend on each other, those of different runs do not, so runs are the sample of a t test. A few
-// runs may agree by chance, often on no violation at all: their variance is weighed with the one expected at the limit,
-// as if that came from one run more.
+// side tests on which side of the limit the share of violations lies: -1 below, 1 above, 0 when the runs do not tell.
+//
+// It is a t test over runs: violations within a run depend on each other, those of different runs do not. A few runs
+// may agree by chance, often on no violation at all. So their variance is combined with the one that is expected at the
+// limit, which counts as one more run.
 func (s *bisection) side(l *level) int {
 	const prior = 1
 	n := float64(len(l.shares))
@@ -207,9 +215,10 @@ func (s *bisection) side(l *level) int {
 	for _, x := range l.shares {
 		squares += (x - mean) * (x - mean)
 	}
-	expected := s.Burst * s.Limit * (1 - s.Limit) / (float64(l.queries) / n)
+	expected := s.Overdispersion * s.Limit * (1 - s.Limit) / (float64(l.queries) / n)
 	free := prior + n - 1
-	margin := distuv.StudentsT{Sigma: 1, Nu: free}.Quantile(1-s.Chance) * math.Sqrt((prior*expected+squares)/free/n)
+	margin := distuv.StudentsT{Sigma: 1,
+		Nu: free}.Quantile(1-s.ErrorProbability) * math.Sqrt((prior*expected+squares)/free/n)
 	switch {
 	case mean+margin < s.Limit:
 		return -1
@@ -219,8 +228,9 @@ func (s *bisection) side(l *level) int {
 	return 0
 }
 
-// between is where the share crosses the limit if its logarithm is straight over the bracket.
-func (s *bisection) between() float64 {
+// interpolate returns the rate at which the share of violations meets the limit, if its logarithm is linear over the
+// bracket.
+func (s *bisection) interpolate() float64 {
 	of := func(l *level) float64 { return math.Log((float64(l.violations) + 0.5) / (float64(l.queries) + 1)) }
 	a, b := of(&s.lo), of(&s.hi)
 	at := 0.5
@@ -230,18 +240,18 @@ func (s *bisection) between() float64 {
 	return s.lo.rate + at*(s.hi.rate-s.lo.rate)
 }
 
-// confirm goes away from the estimate until there are rates known to be carried and not to be, where the bracket's are
-// not.
+// confirm moves away from both ends of the bracket, in growing steps, until one rate is known to be carried and one is
+// known not to be.
 func (s *bisection) confirm(ctx context.Context) error {
 	for rate, step := s.lo.rate, s.Resolution; s.low == 0; step *= 1.5 {
-		if rate /= 1 + step; rate < s.Least {
+		if rate /= 1 + step; rate < s.MinRate {
 			break
 		}
-		l, known, err := s.look(ctx, rate)
+		l, known, err := s.run(ctx, rate)
 		if err != nil {
 			return err
 		}
-		if known && s.within(&l) {
+		if known && s.carried(&l) {
 			s.low = rate
 		}
 	}
@@ -250,11 +260,11 @@ func (s *bisection) confirm(ctx context.Context) error {
 		if math.IsInf(rate, 0) {
 			return errors.New("allowable: no rate is known to be too high: does the share of violations grow with it?")
 		}
-		l, known, err := s.look(ctx, rate)
+		l, known, err := s.run(ctx, rate)
 		if err != nil {
 			return err
 		}
-		if known && !s.within(&l) {
+		if known && !s.carried(&l) {
 			s.high = rate
 		}
 	}

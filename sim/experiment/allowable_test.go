@@ -16,7 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// bursts draws violations that come so many together, at a share that grows with the rate and is limit at knee.
+// bursts returns a probe whose violations come in groups of together. Their share grows with the rate and is limit at
+// knee.
 func bursts(knee, steep, limit float64, together, queries int) Probe {
 	return func(_ context.Context, rate float64, seed uint64) (int, int, error) {
 		share := min(limit*math.Pow(rate/knee, steep), 1)
@@ -31,20 +32,19 @@ func bursts(knee, steep, limit float64, together, queries int) Probe {
 	}
 }
 
-// With violations that come in bursts, what is said to be carried and not to be carried is so nearly every time, and
-// the estimate is near.
+// With violations in bursts, the bounds of the search hold in nearly every search, and the estimate is near the truth.
 func TestAllowableOfNoisyCurve(t *testing.T) {
 	const searches = 300
 	for _, c := range []struct {
 		name     string
 		steep    float64
 		together int
-		off      float64 // what the estimate may be off by on average, relative
+		off      float64 // relative error of the estimate that is allowed on average
 	}{{"steep", 60, 5, 0.01}, {"gentle", 8, 1, 0.03}, {"in large bursts", 30, 20, 0.02}} {
 		outside, off, runs := 0, 0.0, 0
 		for n := range searches {
 			knee := math.Exp(4 * rand.New(rand.NewPCG(uint64(n), 1)).Float64())
-			got, err := Allowable(t.Context(), bursts(knee, c.steep, 0.01, c.together, 5000), Allowing{
+			got, err := FindThroughput(t.Context(), bursts(knee, c.steep, 0.01, c.together, 5000), ThroughputSearch{
 				Limit: 0.01, Start: 10, Resolution: 0.01, Seed: uint64(100 * n),
 			})
 			if err != nil {
@@ -61,7 +61,7 @@ func TestAllowableOfNoisyCurve(t *testing.T) {
 		}
 		t.Logf("%s: outside the bounds %d of %d, off by %.2f %%, %.1f runs", c.name, outside, searches, 100*off,
 			float64(runs)/searches)
-		// Several rates are looked at, each several times, with 2.5 % each time.
+		// A search tests several rates several times, each with an error probability of 2.5 %.
 		if outside > searches/8 {
 			t.Errorf("%s: %d of %d lay outside the bounds", c.name, outside, searches)
 		}
@@ -71,7 +71,7 @@ func TestAllowableOfNoisyCurve(t *testing.T) {
 	}
 }
 
-// Without noise the answer is as exact as asked for, from wherever the search begins.
+// Without noise the estimate is as exact as the resolution, wherever the search begins.
 func TestAllowableOfSharpCurve(t *testing.T) {
 	sharp := func(_ context.Context, rate float64, _ uint64) (int, int, error) {
 		if rate > 47 {
@@ -80,7 +80,7 @@ func TestAllowableOfSharpCurve(t *testing.T) {
 		return 0, 5000, nil
 	}
 	for _, start := range []float64{0.5, 40, 46.999, 47.001, 60, 20_000} {
-		got, err := Allowable(t.Context(), sharp, Allowing{Limit: 0.01, Start: start, Resolution: 0.001})
+		got, err := FindThroughput(t.Context(), sharp, ThroughputSearch{Limit: 0.01, Start: start, Resolution: 0.001})
 		if err != nil || got.Low > 47 || got.High < 47 || got.High-got.Low > 0.001*got.High || got.Rate < got.Low ||
 			got.Rate > got.High {
 			t.Errorf("from %v: %+v, %v", start, got, err)
@@ -89,7 +89,7 @@ func TestAllowableOfSharpCurve(t *testing.T) {
 			t.Errorf("from nearby it took %d runs", got.Runs)
 		}
 	}
-	got, err := Allowable(t.Context(), sharp, Allowing{Limit: 0.01, Start: 90, Least: 50})
+	got, err := FindThroughput(t.Context(), sharp, ThroughputSearch{Limit: 0.01, Start: 90, MinRate: 50})
 	if err != nil || got.Rate != 0 || got.Low != 0 || got.High != 50 {
 		t.Errorf("nothing is carried at 50/s: %+v, %v", got, err)
 	}
@@ -100,30 +100,30 @@ func TestAllowableRefuses(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		p Probe
-		o Allowing
+		o ThroughputSearch
 	}{
-		"no limit": {never, Allowing{Start: 1}}, "no start": {never, Allowing{Limit: 0.1}},
-		"carries all": {never, Allowing{Limit: 0.1, Start: 1}},
+		"no limit": {never, ThroughputSearch{Start: 1}}, "no start": {never, ThroughputSearch{Limit: 0.1}},
+		"carries all": {never, ThroughputSearch{Limit: 0.1, Start: 1}},
 		"broken": {func(context.Context, float64, uint64) (int, int, error) {
 			return 0, 0, broken
-		}, Allowing{Limit: 0.1, Start: 1}},
+		}, ThroughputSearch{Limit: 0.1, Start: 1}},
 		"no query": {func(context.Context, float64, uint64) (int, int, error) {
 			return 0, 0, nil
-		}, Allowing{Limit: 0.1, Start: 1}},
-		"chance": {never, Allowing{Limit: 0.1, Start: 1, Chance: 0.7}},
+		}, ThroughputSearch{Limit: 0.1, Start: 1}},
+		"chance": {never, ThroughputSearch{Limit: 0.1, Start: 1, ErrorProbability: 0.7}},
 	} {
-		if got, err := Allowable(t.Context(), c.p, c.o); err == nil {
+		if got, err := FindThroughput(t.Context(), c.p, c.o); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
-// queue is one server with exponential service of mean 1 ms behind one queue, and an objective.
-func queue(t *testing.T, slo time.Duration) *World {
+// queue is one server with exponential service of mean 1 ms behind one queue, with the given objective.
+func queue(t *testing.T, slo time.Duration) *Environment {
 	t.Helper()
 	c := simtest.Uniform(1, 0, time.Millisecond, time.Hour, 1)
 	c.Spec.Apps[0].SLO.Latency, c.Spec.Apps[0].Late = slo, serving.ServeLate
-	return &World{
+	return &Environment{
 		Spec: c.Spec, Beliefs: c.Profile, Apps: []report.AppInfo{{Name: "app", SLO: c.Spec.Apps[0].SLO}},
 		Truth: func(r *rand.Rand) (truth.Model, error) {
 			return truth.NewTable(c.Spec, c.Measurements, truth.Exponential, r)
@@ -131,27 +131,27 @@ func queue(t *testing.T, slo time.Duration) *World {
 	}
 }
 
-// In M/M/1 the time in the system is exponential with mean 1/(mu - lambda): 1 % exceed T at lambda = mu - ln(100)/T.
-// The engine, simulated, must be measured to carry that.
+// In M/M/1 the time in the system is exponential with mean 1/(mu - lambda). So 1 % exceed T at lambda = mu - ln(100)/T.
+// The simulated engine must carry that rate.
 func TestAllowableOfOneServer(t *testing.T) {
 	fcfs, err := systems.Get("fcfs")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, slo := range []time.Duration{7 * time.Millisecond, 15 * time.Millisecond} {
-		w := queue(t, slo)
+		env := queue(t, slo)
 		initial := simtest.Uniform(1, 0, time.Millisecond, time.Hour, 1).Plan
 		at := func(rate float64) *Case {
-			return &Case{World: w, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
+			return &Case{Env: env, System: fcfs, Initial: initial, Source: func(seed uint64) workload.Source {
 				return &workload.App{
 					Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-						workload.Stream(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
+						workload.Rand(seed, "arrivals")), Template: workload.Arrival{Variant: serving.None},
 				}
 			}}
 		}
 		const queries = 20_000
 		want := 1000 - math.Log(100)/slo.Seconds()
-		got, err := Allowable(t.Context(), Violating(at, queries, 0.1), Allowing{
+		got, err := FindThroughput(t.Context(), ViolationProbe(at, queries, 0.1), ThroughputSearch{
 			Limit: 0.01, Start: 500, Resolution: 0.01, Runs: 16,
 		})
 		if err != nil {
@@ -161,8 +161,8 @@ func TestAllowableOfOneServer(t *testing.T) {
 		if math.Abs(got.Rate/want-1) > 0.02 || want < got.Low*0.99 || want > got.High*1.01 {
 			t.Errorf("SLO %v: %+v, theory says %.1f queries/s", slo, got, want)
 		}
-		// Far too much is known without running it all.
-		far := Violating(at, queries, 0.1)
+		// A rate that is far too high is recognised before the run ends.
+		far := ViolationProbe(at, queries, 0.1)
 		violations, n, err := far(t.Context(), 3000, 1)
 		if err != nil || n != queries || violations < queries/10 || violations > queries/2 {
 			t.Errorf("at three times what is carried: %d violations of %d, %v", violations, n, err)

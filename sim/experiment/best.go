@@ -8,22 +8,23 @@ import (
 	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// Evaluation finds what a pool carries, looking from a rate nearby: by simulation (Pools.Allowable), or on a real
-// system.
-type Evaluation func(ctx context.Context, pool kairos.Pool, start float64) (Allowed, error)
+// Evaluate returns the allowable throughput of a pool. start is a rate nearby, in queries/s, to begin the search from.
+// Pools.Throughput evaluates by simulation; others use a running system.
+type Evaluate func(ctx context.Context, pool kairos.Pool, start float64) (Throughput, error)
 
-// Tried is a pool and what it was found to carry.
-type Tried struct {
+// EvaluatedPool is a pool with its bound and the throughput that was found for it.
+type EvaluatedPool struct {
 	kairos.Ranked
-	Allowed
+	Throughput
 }
 
-// Best finds the pool that carries most, of some with upper bounds, by KAIROS+ (Algorithm 1): all that is not tried
-// cannot carry more, as far as the bounds hold and fewer machines of every type do not carry more. It returns the pools
-// tried, in their order, and where the best is among them, -1 when nothing carries anything. Progress gets the part of
-// the pools that is done with.
-func Best(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, progress func(share float64)) (
-	tried []Tried, best int, err error) {
+// BestPool searches for the pool with the highest throughput by KAIROS+ (Kairos, Algorithm 1). ranked are the pools
+// with upper bounds of their throughput. Pools that are not evaluated cannot be better, provided that the bounds hold
+// and that removing machines never helps. It returns the evaluated pools in the order of their evaluation, and the
+// index of the best one among them, -1 when none carries anything. progress gets the share of the pools that are
+// evaluated or ruled out.
+func BestPool(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluate, progress func(share float64)) (
+	evaluated []EvaluatedPool, best int, err error) {
 	points, bounds := make([][]int, len(ranked)), make([]float64, len(ranked))
 	for i, r := range ranked {
 		points[i], bounds[i] = r.Pool, r.Bound
@@ -38,28 +39,28 @@ func Best(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, prog
 	}
 	best = -1
 	for i, ok := search.Next(); ok; i, ok = search.Next() {
-		a, err := evaluate(ctx, ranked[i].Pool, Start(ranked[i].Bound))
+		a, err := evaluate(ctx, ranked[i].Pool, StartRate(ranked[i].Bound))
 		if err != nil {
-			return tried, best, err
+			return evaluated, best, err
 		}
-		tried = append(tried, Tried{ranked[i], a})
-		if last := len(tried) - 1; a.Rate > 0 && (best < 0 || a.Rate > tried[best].Rate) {
+		evaluated = append(evaluated, EvaluatedPool{ranked[i], a})
+		if last := len(evaluated) - 1; a.Rate > 0 && (best < 0 || a.Rate > evaluated[best].Rate) {
 			best = last
 		}
 		search.Tell(a.Rate)
 		open, _, _ := space.Count()
 		progress(1 - float64(open)/float64(len(ranked)))
 	}
-	return tried, best, nil
+	return evaluated, best, nil
 }
 
-// Ahead is an evaluation that has begun already with the next pools when one is asked for, so many in the order given:
-// for evaluations that wait on the real clock and leave the processor to others. What is never asked for was evaluated
-// in vain; it ends with the context given here.
-func Ahead(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, many int) Evaluation {
+// EvaluateAhead returns an Evaluate that starts up to many evaluations before they are asked for, in the order of
+// ranked. It suits evaluations that wait on the real clock and leave the processor idle. Evaluations run with ctx.
+// Those that are never asked for are wasted.
+func EvaluateAhead(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluate, many int) Evaluate {
 	type call struct {
 		done chan struct{}
-		Allowed
+		Throughput
 		err error
 	}
 	place := make(map[string]int, len(ranked))
@@ -67,7 +68,7 @@ func Ahead(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, man
 		place[fmt.Sprint(r.Pool)] = i
 	}
 	var begun []*call
-	return func(asked context.Context, pool kairos.Pool, start float64) (Allowed, error) {
+	return func(asked context.Context, pool kairos.Pool, start float64) (Throughput, error) {
 		at, ok := place[fmt.Sprint(pool)]
 		if !ok {
 			return evaluate(asked, pool, start)
@@ -77,14 +78,14 @@ func Ahead(ctx context.Context, ranked []kairos.Ranked, evaluate Evaluation, man
 			begun = append(begun, c)
 			go func() {
 				defer close(c.done)
-				c.Allowed, c.err = evaluate(ctx, r.Pool, Start(r.Bound))
+				c.Throughput, c.err = evaluate(ctx, r.Pool, StartRate(r.Bound))
 			}()
 		}
 		select {
 		case <-asked.Done():
-			return Allowed{}, asked.Err()
+			return Throughput{}, asked.Err()
 		case <-begun[at].done:
-			return begun[at].Allowed, begun[at].err
+			return begun[at].Throughput, begun[at].err
 		}
 	}
 }

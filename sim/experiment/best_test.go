@@ -10,40 +10,38 @@ import (
 	"github.com/sluice-serving/sluice/planner/kairos"
 )
 
-// ladder are pools with falling bounds, of which the one at best carries as much as its bound, and the others half of
-// theirs.
-func ladder(n, best int) ([]kairos.Ranked, Evaluation, *sync.Map) {
+// ladder returns pools with falling bounds. The pool at best carries as much as its bound, all others half of theirs.
+func ladder(n, best int) ([]kairos.Ranked, Evaluate, *sync.Map) {
 	var out []kairos.Ranked
 	for i := range n {
 		out = append(out, kairos.Ranked{Pool: kairos.Pool{n - i, i}, Bound: float64(100 - i)})
 	}
 	var calls sync.Map
-	return out, func(_ context.Context, p kairos.Pool, start float64) (Allowed, error) {
+	return out, func(_ context.Context, p kairos.Pool, start float64) (Throughput, error) {
 		if _, twice := calls.LoadOrStore(fmt.Sprint(p), true); twice {
-			return Allowed{}, fmt.Errorf("pool %v was evaluated twice", p)
+			return Throughput{}, fmt.Errorf("pool %v was evaluated twice", p)
 		}
-		if start != Start(float64(100-p[1])) {
-			return Allowed{}, fmt.Errorf("pool %v is looked at from %v", p, start)
+		if start != StartRate(float64(100-p[1])) {
+			return Throughput{}, fmt.Errorf("pool %v is looked at from %v", p, start)
 		}
 		if p[1] == best {
-			return Allowed{Rate: float64(100 - p[1])}, nil
+			return Throughput{Rate: float64(100 - p[1])}, nil
 		}
-		return Allowed{Rate: float64(100-p[1]) / 2}, nil
+		return Throughput{Rate: float64(100-p[1]) / 2}, nil
 	}, &calls
 }
 
-// Looking ahead finds what looking when asked finds, by the same pools in the same order, and begins with no more than
-// it may.
+// Evaluating ahead finds the same pool through the same evaluations, and starts no more than it may.
 func TestAhead(t *testing.T) {
 	for _, many := range []int{0, 1, 3, 50} {
 		ranked, evaluate, _ := ladder(20, 6)
-		tried, best, err := Best(t.Context(), ranked, evaluate, func(float64) {})
+		tried, best, err := BestPool(t.Context(), ranked, evaluate, func(float64) {})
 		if err != nil || len(tried) != 7 || best != 6 {
 			t.Fatalf("%v, best %d: %v", tried, best, err)
 		}
 		ranked, evaluate, calls := ladder(20, 6)
 		ahead, end := context.WithCancel(t.Context())
-		again, at, err := Best(t.Context(), ranked, Ahead(ahead, ranked, evaluate, many), func(float64) {})
+		again, at, err := BestPool(t.Context(), ranked, EvaluateAhead(ahead, ranked, evaluate, many), func(float64) {})
 		end()
 		if err != nil || at != best || fmt.Sprint(again) != fmt.Sprint(tried) {
 			t.Errorf("%d ahead: %v, best %d: %v; want %v, best %d", many, again, at, err, tried, best)
@@ -56,23 +54,24 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// An evaluation that fails ends the search, and so does the end of its context while one is waited for.
+// The search ends when an evaluation fails, and when its context ends during an evaluation.
 func TestAheadFails(t *testing.T) {
 	ranked, _, _ := ladder(5, 0)
 	broken := errors.New("broken")
-	fails := Ahead(t.Context(), ranked, func(context.Context, kairos.Pool, float64) (Allowed, error) {
-		return Allowed{}, broken
+	fails := EvaluateAhead(t.Context(), ranked, func(context.Context, kairos.Pool, float64) (Throughput, error) {
+		return Throughput{}, broken
 	}, 2)
-	if _, _, err := Best(t.Context(), ranked, fails, func(float64) {}); !errors.Is(err, broken) {
+	if _, _, err := BestPool(t.Context(), ranked, fails, func(float64) {}); !errors.Is(err, broken) {
 		t.Errorf("an evaluation that fails: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	waits := Ahead(t.Context(), ranked, func(ctx context.Context, _ kairos.Pool, _ float64) (Allowed, error) {
+	waits := EvaluateAhead(t.Context(), ranked, func(ctx context.Context, _ kairos.Pool, _ float64) (Throughput,
+		error) {
 		<-ctx.Done()
-		return Allowed{}, ctx.Err()
+		return Throughput{}, ctx.Err()
 	}, 2)
-	if _, _, err := Best(ended, ranked, waits, func(float64) {}); !errors.Is(err, context.Canceled) {
+	if _, _, err := BestPool(ended, ranked, waits, func(float64) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a search that was ended: %v", err)
 	}
 }

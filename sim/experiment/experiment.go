@@ -1,5 +1,5 @@
-// Package experiment runs simulations side by side: a case is a system in a world under a load, a sweep is many cases.
-// It is what reproductions and capacity searches are made of.
+// Package experiment runs simulations side by side. A case is a system in an environment under a load; a sweep runs
+// many cases. Reproductions of papers and searches for pools of machines are built from it.
 package experiment
 
 import (
@@ -22,124 +22,128 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// World is what a case runs in: what there is, what is believed of it and how it really behaves.
-type World struct {
+// Environment is the surroundings of a system in a case: machines and models, what planners believe of their latency,
+// and how they really behave. Cases share it; running one does not change it.
+type Environment struct {
 	Spec    *serving.Spec
-	Beliefs profile.Profile // nil for none, with systems that learn
-	// Truth makes the machines of one run, which draw from the given source.
+	Beliefs profile.Profile // nil for systems that learn
+	// Truth returns the machines of one run. They draw their random numbers from the given source.
 	Truth   func(*rand.Rand) (truth.Model, error)
 	Solver  milp.Solver
-	Batches []int // that may be planned; nil for any
-	// Policies keeps what planners make in advance; nil keeps nothing.
+	Batches []int // batch sizes that may be planned; nil for any
+	// Policies stores policies that planners compute in advance; nil stores none.
 	Policies ramsis.Store
 	Apps     []report.AppInfo
 }
 
-// Known is what planners know of the world.
-func (w *World) Known() systems.World {
-	believed := w.Beliefs
+// Known returns the part of the environment that planners may know: all but the truth.
+func (env *Environment) Known() systems.World {
+	believed := env.Beliefs
 	if believed == nil {
-		believed = profile.NewLearned(w.Spec, nil)
+		believed = profile.NewLearned(env.Spec, nil)
 	}
-	return systems.World{Profile: believed, Solver: w.Solver, Batches: w.Batches, Policies: w.Policies}
+	return systems.World{Profile: believed, Solver: env.Solver, Batches: env.Batches, Policies: env.Policies}
 }
 
-// Case is one simulation.
+// Case is one simulation, up to its seed.
 type Case struct {
-	World  *World
+	Env    *Environment
 	System systems.System
-	// Scaler takes the place of the system's; nil leaves it.
+	// Scaler replaces the system's scaler; nil leaves it.
 	Scaler scale.Scaler
-	// Source makes the queries of a run from its seed.
+	// Source returns the queries of a run with the given seed.
 	Source func(seed uint64) workload.Source
-	// Stays are the clients of the queries' sessions, from the seed; nil for none.
-	Stays func(seed uint64) []workload.Stay
-	// Content is what is in the queries, from the seed; nil for what the apps' fan-outs say.
+	// Clients returns the clients of sessions in a run with the given seed; nil where there are none.
+	Clients func(seed uint64) []workload.Client
+	// Content returns the content of the queries of a run with the given seed. Nil means that every stage sends as many
+	// items as its fan-outs say.
 	Content func(seed uint64) truth.Content
-	// Span is for how long queries are offered.
+	// Span is the time during which queries arrive.
 	Span time.Duration
-	// First is the demand, by AppID in queries/s, that the first plan is made for.
-	First []float64
-	// Initial takes the place of the first plan; nil makes one.
+	// FirstRates is the demand that the first plan is made for, by AppID in queries/s.
+	FirstRates []float64
+	// Initial replaces the first plan; nil has the system's planner make one.
 	Initial *plan.Plan
-	// PlanDelay is how long a plan takes to be made.
+	// PlanDelay is the simulated time that planning takes.
 	PlanDelay time.Duration
 	Record    report.Options
-	// Unreported leaves Run.Report nil, where Observe sees all that is wanted.
-	Unreported bool
-	// Observe sees how every query ended, besides the report; nil for none.
-	Observe func(*report.Outcome)
-	// Watch sees every step, before its outcomes are observed; nil for none. The slices must not be kept.
-	Watch func(now serving.Time, in []engine.Input, out []engine.Decision)
+	// NoReport leaves Run.Report nil. It saves time where OnOutcome collects all that is needed.
+	NoReport bool
+	// OnOutcome is called when a query ends; nil for none. The outcome is valid during the call only.
+	OnOutcome func(*report.Outcome)
+	// OnStep is called after every step of the engine, before OnOutcome; nil for none. The slices are valid during the
+	// call only.
+	OnStep func(now serving.Time, in []engine.Input, out []engine.Decision)
 }
 
-// Run is what a case led to.
+// Run is the result of a case with one seed.
 type Run struct {
 	Report *report.Report
-	Plans  []Planned
+	Plans  []TimedPlan
 	sim.Result
 }
 
-// Planned is a plan and when it was asked for.
-type Planned struct {
+// TimedPlan is a plan and the time at which it was asked for.
+type TimedPlan struct {
 	At   serving.Time
 	Plan *plan.Plan
 }
 
-// Run simulates the case with one seed.
+// Run simulates the case with one seed. A plan that fails ends the run with an error. The same seed gives the same run.
 func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
-	w := c.World
-	planner, err := c.System.NewPlanner(w.Known())
+	env := c.Env
+	planner, err := c.System.NewPlanner(env.Known())
 	if err != nil {
 		return nil, err
 	}
 	out := &Run{}
 	initial := c.Initial
 	if initial == nil {
-		first := plan.Request{Spec: w.Spec, Rates: c.First}
-		if w.Beliefs == nil {
-			first.Beliefs = profile.NewLearned(w.Spec, nil).Frozen()
+		first := plan.Request{Spec: env.Spec, Rates: c.FirstRates}
+		if env.Beliefs == nil {
+			first.Beliefs = profile.NewLearned(env.Spec, nil).Frozen()
 		}
 		if initial, err = planner.Plan(ctx, first); err != nil {
 			return nil, err
 		}
 	}
-	out.Plans = append(out.Plans, Planned{0, initial})
+	out.Plans = append(out.Plans, TimedPlan{0, initial})
 	e, err := c.Engine(planner.Provides())
 	if err != nil {
 		return nil, err
 	}
-	machines, err := w.Truth(workload.Stream(seed, "service"))
+	machines, err := env.Truth(workload.Rand(seed, "service"))
 	if err != nil {
 		return nil, err
 	}
 	var recorder *report.Recorder
-	if !c.Unreported {
-		recorder = report.NewRecorder(w.Apps, c.Record)
+	if !c.NoReport {
+		recorder = report.NewRecorder(env.Apps, c.Record)
 	}
-	noted := &noting{Planner: planner, ctx: ctx}
+	noted := &recordingPlanner{Planner: planner, ctx: ctx}
 	config := sim.Config{
-		Spec: w.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true, Planner: noted,
+		Spec: env.Spec, Engine: e, Truth: machines, Source: c.Source(seed), Initial: initial, Warm: true,
+		Planner:   noted,
 		PlanDelay: c.PlanDelay, Recorder: recorder,
 	}
-	if c.Stays != nil {
-		config.Stays = c.Stays(seed)
+	if c.Clients != nil {
+		config.Clients = c.Clients(seed)
 	}
 	if c.Content != nil {
 		config.Content = c.Content(seed)
 	}
 	config.Observe = func(now serving.Time, in []engine.Input, decisions []engine.Decision) {
 		noted.now = now
-		if c.Watch != nil {
-			c.Watch(now, in, decisions)
+		if c.OnStep != nil {
+			c.OnStep(now, in, decisions)
 		}
-		if c.Observe == nil {
+		if c.OnOutcome == nil {
 			return
 		}
 		for i := range decisions {
 			if decisions[i].Kind == engine.EndQuery {
 				o := decisions[i].Ended(now)
-				c.Observe(&o)
+				c.OnOutcome(&o)
 			}
 		}
 	}
@@ -156,25 +160,25 @@ func (c *Case) Run(ctx context.Context, seed uint64) (*Run, error) {
 	return out, nil
 }
 
-// Engine builds a fresh engine of the case's system, for plans that carry the given sections.
+// Engine returns a new engine of the case's system for plans that carry the given sections.
 func (c *Case) Engine(provides plan.Sections) (*engine.Engine, error) {
 	if c.Scaler == nil {
-		return c.System.Engine(c.World.Spec, c.World.Beliefs, provides)
+		return c.System.Engine(c.Env.Spec, c.Env.Beliefs, provides)
 	}
-	return c.System.EngineWith(c.World.Spec, c.World.Beliefs, provides, c.Scaler)
+	return c.System.EngineWith(c.Env.Spec, c.Env.Beliefs, provides, c.Scaler)
 }
 
-// noting is a planner that remembers what it answered. A plan that fails is an error of the run: a system that goes on
-// with the plan before would pass for better or worse than it is.
-type noting struct {
+// recordingPlanner remembers the plans that it returned and the first error. An error must fail the run: a system that
+// continues with its old plan would look better or worse than it is.
+type recordingPlanner struct {
 	plan.Planner
 	ctx   context.Context
 	now   serving.Time
-	plans []Planned
+	plans []TimedPlan
 	err   error
 }
 
-func (n *noting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
+func (n *recordingPlanner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	p, err := n.Planner.Plan(n.ctx, r)
 	if err != nil {
 		if n.err == nil {
@@ -182,6 +186,6 @@ func (n *noting) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		}
 		return nil, err
 	}
-	n.plans = append(n.plans, Planned{n.now, p})
+	n.plans = append(n.plans, TimedPlan{n.now, p})
 	return p, nil
 }

@@ -9,11 +9,11 @@ import (
 )
 
 // Foresight is a scaler that knows the future: at the start of every window it asks for a plan for the demand of that
-// window. A system with it shows what its planner can do; the distance to the same system with its own scaler is the
-// price of reacting.
+// window. It shows how good a system's planner is. The distance to the same system with its own scaler is the price of
+// reacting to demand instead of knowing it.
 type Foresight struct {
 	Window time.Duration
-	Rates  [][]float64 // by window, then by AppID, in queries/s
+	Rates  [][]float64 // demand by window, then by AppID, in queries/s
 }
 
 // Name implements scale.Scaler.

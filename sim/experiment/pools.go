@@ -12,38 +12,38 @@ import (
 	"github.com/sluice-serving/sluice/systems"
 )
 
-// Pools tries pools of machines: a system serves one app with one variant, every machine by itself, and queries arrive
-// as a Poisson process.
+// Pools evaluates pools of machines by simulation. A system serves one app with one variant, one instance on every
+// machine. Queries arrive as a Poisson process.
 type Pools struct {
-	World   *World // its workers do not count
+	Env     *Environment // its workers are replaced by those of the pool
 	System  systems.System
 	Market  *kairos.Market
 	Variant serving.VariantID
-	// Queries of one run, and the most runs at one rate; 0 means 5,000 and 8.
+	// Queries is the number of queries in one run, 0 means 5,000. Runs is the most runs at one rate, 0 means 8.
 	Queries, Runs int
-	Resolution    float64 // of allowable throughputs, relative; 0 means 1 %
+	Resolution    float64 // of allowable throughputs, relative; 0 means 0.01
 	Seed          uint64
 }
 
-// giveUp ends a run that has many times the violations that are allowed.
+// giveUp is the multiple of the allowed violations at which a run ends early.
 const giveUp = 10
 
 func (p *Pools) app() *serving.App {
-	spec := p.World.Spec
+	spec := p.Env.Spec
 	return &spec.Apps[spec.Stages[spec.Variants[p.Variant].Stage].App]
 }
 
-// allowing is how rates from start are looked at.
-func (p *Pools) allowing(start float64) Allowing {
-	return Allowing{
+// search returns the options of a search that begins at start.
+func (p *Pools) search(start float64) ThroughputSearch {
+	return ThroughputSearch{
 		Limit: 1 - p.app().SLO.Percentile/100, Start: start, Resolution: p.Resolution, Runs: p.Runs,
 		Seed: 1000 * p.Seed,
 	}
 }
 
-// Probe runs the system on a pool.
+// Probe returns a probe that runs the system on a pool.
 func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
-	w, initial, err := p.World.Rented(p.Market, pool, p.Variant, p.allowing(1).Limit)
+	env, initial, err := p.Env.OnPool(p.Market, pool, p.Variant, p.search(1).Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -52,62 +52,65 @@ func (p *Pools) Probe(pool kairos.Pool) (Probe, error) {
 		return nil, err
 	}
 	s := p.System
-	s.Planner, s.Scaler = "static", "fixed" // the pool is given
+	s.Planner, s.Scaler = "static", "fixed" // the pool is given, nothing is planned
 	template := workload.Arrival{
-		App: w.Spec.Stages[w.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1,
+		App: env.Spec.Stages[env.Spec.Variants[p.Variant].Stage].App, Variant: serving.None, Sample: -1,
 	}
 	queries := cmp.Or(p.Queries, 5000)
-	return Violating(func(rate float64) *Case {
-		return &Case{World: w, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
+	return ViolationProbe(func(rate float64) *Case {
+		return &Case{Env: env, System: s, Initial: initial, Source: func(seed uint64) workload.Source {
 			return &workload.App{
 				Times: workload.NewProcess(workload.Constant(rate), workload.Poisson{},
-					workload.Stream(seed, "arrivals")),
-				Sizes: sizes, SizeRand: workload.Stream(seed, "items"), Template: template,
+					workload.Rand(seed, "arrivals")),
+				Sizes: sizes, SizeRand: workload.Rand(seed, "items"), Template: template,
 			}
 		}}
-	}, queries, min(giveUp*p.allowing(1).Limit, 0.5)), nil
+	}, queries, min(giveUp*p.search(1).Limit, 0.5)), nil
 }
 
-// Allowable finds what a pool carries, looking from a rate nearby; nothing where it has no machine.
-func (p *Pools) Allowable(ctx context.Context, pool kairos.Pool, start float64) (Allowed, error) {
+// Throughput finds the allowable throughput of a pool, beginning at the rate start. It is 0 for a pool without machines
+// or a start that is not above 0.
+func (p *Pools) Throughput(ctx context.Context, pool kairos.Pool, start float64) (Throughput, error) {
 	if pool.Machines() == 0 || !(start > 0) {
-		return Allowed{}, nil
+		return Throughput{}, nil
 	}
 	probe, err := p.Probe(pool)
 	if err != nil {
-		return Allowed{}, err
+		return Throughput{}, err
 	}
-	out, err := Allowable(ctx, probe, p.allowing(start))
+	out, err := FindThroughput(ctx, probe, p.search(start))
 	if err != nil {
 		return out, fmt.Errorf("pool %v: %w", pool, err)
 	}
 	return out, nil
 }
 
-// Carries tells whether a pool carries a rate, in queries/s.
+// Carries reports whether a pool carries rate, in queries/s.
 func (p *Pools) Carries(ctx context.Context, pool kairos.Pool, rate float64) (bool, error) {
 	probe, err := p.Probe(pool)
 	if err != nil {
 		return false, err
 	}
-	carried, _, err := Carries(ctx, probe, p.allowing(rate))
+	carried, _, err := Carries(ctx, probe, p.search(rate))
 	return carried, err
 }
 
-// Best is the package's, by simulation.
-func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked, progress func(share float64)) (tried []Tried,
+// Best is BestPool with simulations as evaluations.
+func (p *Pools) Best(ctx context.Context, ranked []kairos.Ranked,
+	progress func(share float64)) (evaluated []EvaluatedPool,
 	best int, err error) {
-	return Best(ctx, ranked, p.Allowable, progress)
+	return BestPool(ctx, ranked, p.Throughput, progress)
 }
 
-// nearby is about which part of its bound a pool carries: where a search for what it does begins.
-const nearby = 0.8
+// typicalShare is about the part of its bound that a pool carries. Searches begin there.
+const typicalShare = 0.8
 
-// Start is a rate near what a pool of a bound carries, to look from.
-func Start(bound float64) float64 { return nearby * bound }
+// StartRate returns a rate near the throughput of a pool with the given bound, both in queries/s.
+func StartRate(bound float64) float64 { return typicalShare * bound }
 
-// Cheapest finds the first n pools, from the cheapest, that carry a rate, of some with upper bounds: those whose bound
-// is below it are not tried. It also returns how many were. Progress gets how many have been and how many there are.
+// Cheapest returns the first n of ranked that carry rate, in queries/s, beginning with the cheapest. Pools whose bound
+// is below rate are skipped. tried is the number of pools that were simulated. progress gets the number of pools tried
+// so far and the most that there may be.
 func (p *Pools) Cheapest(ctx context.Context, ranked []kairos.Ranked, rate float64, n int,
 	progress func(done, of int)) (out []kairos.Ranked, tried int, err error) {
 	var able []kairos.Ranked

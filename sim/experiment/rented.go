@@ -10,13 +10,15 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Rented is the world with a pool of a market for its workers, and a plan in which each of them serves queries of all
-// sizes with a variant. Base types come first where a router has to prefer some, and machines are worth what the linear
-// program says when the part late of the queries may miss the objective.
-func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, late float64) (*World, *plan.Plan,
+// OnPool returns a copy of the environment whose workers are the machines of pool, and a plan in which each of them
+// serves queries of all sizes with variant v. pool counts machines by index in m.Types. The plan's Prefer lists base
+// types first. Its Worth is the value of a machine by the linear program in which the share late of the queries may
+// miss the objective.
+func (env *Environment) OnPool(m *kairos.Market, pool kairos.Pool, v serving.VariantID, late float64) (*Environment,
+	*plan.Plan,
 	error) {
-	out := *w
-	counts := make([]int, len(w.Spec.DeviceTypes))
+	out := *env
+	counts := make([]int, len(env.Spec.DeviceTypes))
 	var prefer, others []serving.DeviceTypeID
 	for t, n := range pool {
 		d := m.Types[t].Device
@@ -27,7 +29,7 @@ func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, 
 			others = append(others, d)
 		}
 	}
-	out.Spec = w.Spec.Rented(counts)
+	out.Spec = env.Spec.Rented(counts)
 	variant := &out.Spec.Variants[v]
 	var place []static.Instance
 	for id := range out.Spec.Workers {

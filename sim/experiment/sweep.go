@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Sweep calls do for 0 to n-1, at most parallel at once, and reports after each how many have ended. What do writes
-// must be its own: by index, so that the outcome does not depend on the order. The first error ends the sweep.
+// Sweep calls do for 0 to n-1, at most parallel calls at the same time. do must write its result to a place of its own,
+// by index, so that the outcome does not depend on the order of calls. progress, which may be nil, gets the number of
+// calls that have ended. The first error ends the sweep and is returned.
 func Sweep(ctx context.Context, n, parallel int, progress func(ended, of int),
 	do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancel(ctx)

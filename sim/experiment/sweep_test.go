@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Everything is done once, by index, with no more than the given number at once; the first error ends it.
+// Every index is done once, with no more calls at the same time than allowed. The first error ends the sweep.
 func TestSweep(t *testing.T) {
 	for _, parallel := range []int{1, 3, 100} {
 		done := make([]int, 50)

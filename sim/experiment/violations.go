@@ -8,19 +8,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Violating makes a Probe of cases: at returns the case of a rate, of which so many queries run. A query violates that
-// is not answered, or not in time. A run ends early once the share that violates is certain to be above giveUp; 0 never
-// ends one: rates far too high then cost no more than others.
-func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
+// ViolationProbe returns a probe that simulates the case at(rate) with the given number of queries. A query violates
+// its objective when it is late or not served. A run ends early once its share of violations is certain to exceed
+// giveUp, so that rates far too high cost no more than others. giveUp 0 never ends a run early.
+func ViolationProbe(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 	return func(ctx context.Context, rate float64, seed uint64) (int, int, error) {
 		c := *at(rate)
-		c.Unreported = true
+		c.NoReport = true
 		violations, most := 0, queries
 		if giveUp > 0 {
 			most = int(giveUp * float64(queries))
 		}
-		observe, source := c.Observe, c.Source
-		c.Observe = func(o *report.Outcome) {
+		observe, source := c.OnOutcome, c.Source
+		c.OnOutcome = func(o *report.Outcome) {
 			if Violated(o) {
 				violations++
 			}
@@ -29,7 +29,7 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 			}
 		}
 		c.Source = func(seed uint64) workload.Source {
-			return Until(workload.Limit(source(seed), serving.Never, int64(queries)), func() bool {
+			return StopWhen(workload.Limit(source(seed), serving.Never, int64(queries)), func() bool {
 				return violations > most
 			})
 		}
@@ -40,20 +40,20 @@ func Violating(at func(rate float64) *Case, queries int, giveUp float64) Probe {
 	}
 }
 
-// Violated tells whether a query was not answered, or not in time.
+// Violated reports whether a query was late or not served.
 func Violated(o *report.Outcome) bool { return o.Outcome != serving.Served || o.Late() }
 
-// Until ends a source when something is over.
-func Until(s workload.Source, over func() bool) workload.Source { return &ending{s, over} }
+// StopWhen returns a source that ends as soon as over returns true. over is called before every arrival.
+func StopWhen(s workload.Source, over func() bool) workload.Source { return &stoppable{s, over} }
 
-// ending is a source that ends when something is over.
-type ending struct {
+// stoppable is the source of StopWhen.
+type stoppable struct {
 	workload.Source
 	over func() bool
 }
 
 // Next implements workload.Source.
-func (e *ending) Next() (workload.Arrival, bool) {
+func (e *stoppable) Next() (workload.Arrival, bool) {
 	if e.over() {
 		return workload.Arrival{}, false
 	}

@@ -4,18 +4,18 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Recorded is the content of a run that was recorded: how many items of each query reached each stage. It does not say
-// how long they took, so that nothing balloons.
+// Recorded is the content of a recorded run: how many items of each query reached each stage. A record does not say how
+// long stages took, so its ballooning factors are 1.
 type Recorded struct {
 	spec *serving.Spec
-	// seen is by number of the query, from 1 on, and position in App.Stages; nil where the run does not tell.
+	// seen is by number of the query minus 1, then by position in App.Stages; nil for queries without a record.
 	seen [][]int32
-	last [][]int32 // by app: what the newest query of it showed that tells
+	last [][]int32 // by app: the entry of seen of its newest query with a record
 }
 
-// NewRecorded returns the content of the queries numbered 1, 2 and so on, as seen[0], seen[1] have it: by position in
-// App.Stages, the items that reached the stage, 0 where it was passed over. A query of which nothing is known, because
-// it was not answered, shows what the one of its app before it showed.
+// NewRecorded returns the content of queries numbered 1, 2 and so on. seen[id-1] has the items that reached each stage,
+// by position in App.Stages, 0 for a stage that was passed over. A query without a record, because it was not answered,
+// gets the content of the query of its app before it. spec and seen are kept.
 func NewRecorded(spec *serving.Spec, seen [][]int32) *Recorded {
 	return &Recorded{spec: spec, seen: seen, last: make([][]int32, len(spec.Apps))}
 }
@@ -30,7 +30,7 @@ func (r *Recorded) Frame(q *serving.Query) Frame {
 
 type recorded struct {
 	spec *serving.Spec
-	seen []int32 // by position in the app's stages; nil for nothing known
+	seen []int32 // by position in the app's stages; nil without any record
 }
 
 // Fan implements Frame.

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Every stage of a replayed query gets the items that it had, also in parts; one of which nothing is known is like the
-// one before.
+// Every stage of a replayed query gets the items that it had, also in parts. A query without a record is like the one
+// before it.
 func TestRecorded(t *testing.T) {
 	spec := &serving.Spec{
 		Apps: []serving.App{{Name: "scenes", Stages: []serving.StageID{0, 1, 2}}},
@@ -24,12 +24,13 @@ func TestRecorded(t *testing.T) {
 	}
 	for _, id := range []serving.QueryID{2, 3, 99} {
 		f := frame(id)
-		if Sent(f, 0, 0, 0, 2) != 5 || Sent(f, 0, 0, 0, 1)+Sent(f, 0, 0, 1, 1) != 5 || Sent(f, 1, 0, 0, 5) != 4 ||
+		if ItemsSent(f, 0, 0, 0, 2) != 5 || ItemsSent(f, 0, 0, 0, 1)+ItemsSent(f, 0, 0, 1, 1) != 5 ||
+			ItemsSent(f, 1, 0, 0, 5) != 4 ||
 			f.Balloon(1) != 1 {
 			t.Errorf("query %d: %v, %v", id, f.Fan(0, 0), f.Fan(1, 0))
 		}
 	}
-	if f := frame(4); Sent(f, 0, 0, 0, 1) != 0 || f.Fan(1, 0) != 0 {
+	if f := frame(4); ItemsSent(f, 0, 0, 0, 1) != 0 || f.Fan(1, 0) != 0 {
 		t.Error("a query in which nothing was found sends nothing")
 	}
 }

@@ -16,12 +16,12 @@ func detector(fan float64) *serving.Spec {
 	}
 }
 
-// videos are three like those of Scrooge's Figure 3a: a busy one, a quiet one, and one between 0 and 8 within 200
+// videos are like those of Scrooge's Figure 3a: one with many items, one with few, and one between 0 and 8 within 200
 // frames.
 var videos = []Video{
-	{Level: 8.94, Spread: 0.25, Time: 10 * time.Second},
-	{Level: 0.37, Spread: 1, Time: 5 * time.Second},
-	{Level: 2.5, Spread: 1.3, Time: 3 * time.Second, Most: 12},
+	{Level: 8.94, Deviation: 0.25, TimeConstant: 10 * time.Second},
+	{Level: 0.37, Deviation: 1, TimeConstant: 5 * time.Second},
+	{Level: 2.5, Deviation: 1.3, TimeConstant: 3 * time.Second, MaxItems: 12},
 }
 
 func scenes(t *testing.T, fan float64, seed uint64, v ...Video) *Scenes {
@@ -32,8 +32,8 @@ func scenes(t *testing.T, fan float64, seed uint64, v ...Video) *Scenes {
 	return s
 }
 
-// Far apart, frames are independent: their mean is the video's, the deviation that of the level and of rounding to
-// whole items.
+// Frames that are far apart are independent. Their mean is the video's, their deviation that of the level and of
+// rounding to whole items.
 func TestScenesHaveTheirMean(t *testing.T) {
 	for _, v := range videos[:2] {
 		for _, fan := range []float64{1.5, 4} {
@@ -52,18 +52,18 @@ func TestScenesHaveTheirMean(t *testing.T) {
 				sum += items
 			}
 			want := v.Level * fan
-			if got := sum / n; math.Abs(got-want) > 4*math.Sqrt((want*want*v.Spread*v.Spread+0.25)/n) {
+			if got := sum / n; math.Abs(got-want) > 4*math.Sqrt((want*want*v.Deviation*v.Deviation+0.25)/n) {
 				t.Errorf("%+v with fan-out %v: %v items in the mean, want %v (seed 1)", v, fan, got, want)
 			}
 		}
 	}
 }
 
-// What is left of a deviation after the video's time is 1/e, sampled in one step or in many.
+// After the time constant a deviation has fallen to 1/e, sampled in one step or in many.
 func TestScenesReturnToTheirMean(t *testing.T) {
 	for _, steps := range []int{1, 10} {
-		v := Video{Level: 1, Spread: 1, Swell: 1, Time: time.Second}
-		s := &scene{video: &v, rng: rand.New(rand.NewPCG(3, uint64(steps)))}
+		v := Video{Level: 1, Deviation: 1, BalloonDeviation: 1, TimeConstant: time.Second}
+		s := &streamState{video: &v, rng: rand.New(rand.NewPCG(3, uint64(steps)))}
 		s.level, s.swell = s.rng.NormFloat64(), s.rng.NormFloat64()
 		const n = 40_000
 		var level, swell, both, square float64
@@ -78,14 +78,15 @@ func TestScenesReturnToTheirMean(t *testing.T) {
 			"level": {level / n, 1 / math.E}, "ballooning": {swell / n, 1 / math.E}, "both": {both / n, 0},
 			"variance": {square / n, 1},
 		} {
-			if math.Abs(x[0]-x[1]) > 0.05 { // four deviations of means of products that are correlated over some steps
+			// four deviations of the mean of products, which are correlated over some steps
+			if math.Abs(x[0]-x[1]) > 0.05 {
 				t.Errorf("%d steps, %s: %v, want %v (seed 3)", steps, what, x[0], x[1])
 			}
 		}
 	}
 }
 
-// The third video shows nothing and 8 items or more within 200 frames of 25 a second, for most of the time; the first
+// The third video shows nothing and shows 8 items or more within 200 frames at 25 a second, most of the time; the first
 // does not.
 func TestAVideoRangesFromNothingToEight(t *testing.T) {
 	share := func(v Video) float64 {
@@ -115,8 +116,8 @@ func TestAVideoRangesFromNothingToEight(t *testing.T) {
 	}
 }
 
-// A stream shows the same whatever other streams do, with every seed something else, and its first frame draws its
-// video.
+// The content of a stream does not depend on other streams. Another seed gives other content. A stream's first frame
+// draws its video.
 func TestStreamsOfScenesAreIndependent(t *testing.T) {
 	alone, among := scenes(t, 4, 7, videos...), scenes(t, 4, 7, videos...)
 	other := scenes(t, 4, 8, videos...)
@@ -148,10 +149,9 @@ func TestStreamsOfScenesAreIndependent(t *testing.T) {
 	}
 }
 
-// Execution times like those of Figure 3b, 0.686 to 1.102 s: around their mean by the swell, at the stages that
-// balloon.
+// Execution times resemble those of Figure 3b, 0.686 to 1.102 s: they scatter around their mean at stages that balloon.
 func TestScenesBalloon(t *testing.T) {
-	c := scenes(t, 1, 2, Video{Level: 1, Balloon: 1.1, Swell: 0.1, Time: time.Second})
+	c := scenes(t, 1, 2, Video{Level: 1, Balloon: 1.1, BalloonDeviation: 0.1, TimeConstant: time.Second})
 	c.Balloons = func(s serving.StageID) bool { return s == 2 }
 	const n = 20_000
 	sum, square := 0.0, 0.0
@@ -169,7 +169,7 @@ func TestScenesBalloon(t *testing.T) {
 	}
 }
 
-// However a query's items are split, the parts send together what the whole does.
+// However a query's items are split, the parts together send as much as the whole.
 func TestSentInParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 2000 {
@@ -178,13 +178,13 @@ func TestSentInParts(t *testing.T) {
 		sum, offset := int32(0), int32(0)
 		for offset < total {
 			n := 1 + rng.Int32N(total-offset)
-			part := Sent(f, 0, 0, offset, n)
+			part := ItemsSent(f, 0, 0, offset, n)
 			if part < 0 {
 				t.Fatalf("%d items sent", part)
 			}
 			sum, offset = sum+part, offset+n
 		}
-		if want := Sent(f, 0, 0, 0, total); sum != want || want != int32(math.Round(float64(total)*float64(f))) {
+		if want := ItemsSent(f, 0, 0, 0, total); sum != want || want != int32(math.Round(float64(total)*float64(f))) {
 			t.Fatalf("%d items with fan %v: the parts send %d, the whole %d (seed 4)", total, float64(f), sum, want)
 		}
 	}
@@ -197,7 +197,7 @@ func (f fixedFrame) Balloon(serving.StageID) float64  { return 1 }
 
 func TestBadVideos(t *testing.T) {
 	for _, v := range [][]Video{
-		nil, {{Level: -1}}, {{Level: math.NaN()}}, {{Level: 1, Spread: 1}}, {{Level: math.Inf(1)}}, {{Most: -1}},
+		nil, {{Level: -1}}, {{Level: math.NaN()}}, {{Level: 1, Deviation: 1}}, {{Level: math.Inf(1)}}, {{MaxItems: -1}},
 	} {
 		if _, err := NewScenes(detector(1), 1, v...); err == nil {
 			t.Errorf("%+v passes", v)

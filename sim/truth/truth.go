@@ -1,6 +1,6 @@
-// Package truth is how simulated machines really behave. It knows nothing of serving/profile, what planners believe: an
-// experiment in which both were one would confirm itself. Both may start from the same measured table, which is plain
-// data in serving.
+// Package truth is how simulated machines really behave. It does not know serving/profile, which holds what planners
+// believe: an experiment in which both were the same would confirm itself. Both may start from the same measured table,
+// which is plain data in package serving.
 package truth
 
 import (
@@ -14,30 +14,30 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Model answers how long things take in the simulated world. It may draw from its own source of chance.
+// Model returns how long things take in the simulated world. It may draw from a source of random numbers of its own.
 type Model interface {
-	// Service returns the time of a batch of items of v on d while concurrency batches, this one included, run there:
-	// on the instance, or on all instances that share its worker (fleet.AtOnce).
+	// Service returns the run time of a batch of items of v on d. concurrency is the number of batches that run there,
+	// including this one: on the instance, or on all instances that share its worker (fleet.AtOnce).
 	Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration
-	// Load returns the time to bring v up on d.
+	// Load returns the time that it takes to load v on d until it is ready.
 	Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration
 }
 
-// Noise is how service times scatter around their mean.
+// Noise is how service times vary around their mean.
 type Noise uint8
 
 const (
-	// Lognormal scatters with the measured mean and standard deviation, skewed to the right as run times are.
+	// Lognormal times have the measured mean and standard deviation, and are skewed to the right as run times are.
 	Lognormal Noise = iota
-	// Exact takes the measured mean every time.
+	// Exact times are always the measured mean.
 	Exact
-	// Exponential scatters with the measured mean, without memory: for comparison with queueing theory.
+	// Exponential times have the measured mean and no memory. They allow comparison with queueing theory.
 	Exponential
 )
 
-// Table is a Model from measured points, interpolated linearly between batch sizes.
+// Table is a Model made from measured points. It interpolates linearly between batch sizes.
 type Table struct {
-	// Overhead is added to every service time: what a batch costs outside the measured run.
+	// Overhead is added to every service time: the part of a batch that profiling does not measure.
 	Overhead time.Duration
 
 	noise   Noise
@@ -52,11 +52,12 @@ type cell struct {
 }
 
 type moments struct {
-	mean     float64 // ns
-	mu, disp float64 // of the logarithm
+	mean      float64 // ns
+	mu, sigma float64 // mean and standard deviation of the logarithm
 }
 
-// NewTable builds the model of every measured variant of spec.
+// NewTable builds the model of all variants of spec that m has points of. It does not keep spec or m; rng is kept and
+// used by Service, and may be nil with noise Exact. It returns an error when a point is out of range.
 func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand.Rand) (*Table, error) {
 	t := &Table{
 		noise: noise, rng: rng, devices: len(spec.DeviceTypes),
@@ -85,7 +86,8 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 			for above := c + 1; len(level) == 0; above++ {
 				level = levels[above]
 			}
-			t.cells[at].levels = append(t.cells[at].levels, fill(level, spec.Variants[at/t.devices].MaxBatch))
+			t.cells[at].levels = append(t.cells[at].levels, interpolateMoments(level,
+				spec.Variants[at/t.devices].MaxBatch))
 		}
 	}
 	for _, l := range m.Load {
@@ -94,7 +96,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, noise Noise, rng *rand
 	return t, nil
 }
 
-func fill(points []serving.LatencyPoint, maxBatch int) []moments {
+func interpolateMoments(points []serving.LatencyPoint, maxBatch int) []moments {
 	points = append([]serving.LatencyPoint(nil), points...)
 	sort.Slice(points, func(i, j int) bool { return points[i].Items < points[j].Items })
 	var xs, means, devs []float64
@@ -108,21 +110,23 @@ func fill(points []serving.LatencyPoint, maxBatch int) []moments {
 	for i := range out {
 		mean, _ := interp.Linear(xs, means, float64(i+1))
 		dev, _ := interp.Linear(xs, devs, float64(i+1))
-		// The log-normal with this mean and deviation: variance of the logarithm ln(1 + (dev/mean)^2).
+		// This log-normal has the measured mean and deviation: the variance of its logarithm is ln(1 + (dev/mean)^2).
 		s2 := math.Log1p(dev * dev / (mean * mean))
-		out[i] = moments{mean: mean, mu: math.Log(mean) - s2/2, disp: math.Sqrt(s2)}
+		out[i] = moments{mean: mean, mu: math.Log(mean) - s2/2, sigma: math.Sqrt(s2)}
 	}
 	return out
 }
 
-// With returns the same machines with another source of chance: a table is worked out once for many runs.
-func (t *Table) With(rng *rand.Rand) *Table {
+// WithRand returns the same machines with another source of random numbers. The interpolated tables are shared, so that
+// many runs can use one table.
+func (t *Table) WithRand(rng *rand.Rand) *Table {
 	out := *t
 	out.rng = rng
 	return &out
 }
 
-// Service implements Model. A (variant, device type) that was never measured takes an hour, so that it shows.
+// Service implements Model. A pair of variant and device type that was never measured takes an hour, so that it is
+// noticed. Beyond the largest measured batch or concurrency, times grow in proportion.
 func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	c := &t.cells[int(v)*t.devices+int(d)]
 	if len(c.levels) == 0 {
@@ -145,18 +149,18 @@ func (t *Table) Service(v serving.VariantID, d serving.DeviceTypeID, items, conc
 	case Exponential:
 		ns = m.mean * t.rng.ExpFloat64()
 	default:
-		if m.disp == 0 {
+		if m.sigma == 0 {
 			ns = m.mean
 		} else {
-			ns = math.Exp(m.mu + m.disp*t.rng.NormFloat64())
+			ns = math.Exp(m.mu + m.sigma*t.rng.NormFloat64())
 		}
 	}
 	return max(time.Duration(ns*scale)+t.Overhead, 1)
 }
 
-// Within returns the share of the runs of items of v on d, each alone, that take at most limit, Overhead included; 0
-// for what was never measured.
-func (t *Table) Within(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
+// ShareWithin returns the share of batches of items of v on d that take at most limit, Overhead included, when each
+// runs alone. It is 0 for what was never measured.
+func (t *Table) ShareWithin(v serving.VariantID, d serving.DeviceTypeID, items int, limit time.Duration) float64 {
 	c := &t.cells[int(v)*t.devices+int(d)]
 	if len(c.levels) == 0 || items < 1 || items > len(c.levels[0]) {
 		return 0
@@ -167,13 +171,13 @@ func (t *Table) Within(v serving.VariantID, d serving.DeviceTypeID, items int, l
 		return 0
 	case t.noise == Exponential:
 		return -math.Expm1(-left / m.mean)
-	case t.noise == Exact || m.disp == 0:
+	case t.noise == Exact || m.sigma == 0:
 		if m.mean <= left {
 			return 1
 		}
 		return 0
 	}
-	return math.Erfc((m.mu-math.Log(left))/(m.disp*math.Sqrt2)) / 2
+	return math.Erfc((m.mu-math.Log(left))/(m.sigma*math.Sqrt2)) / 2
 }
 
 // Load implements Model.

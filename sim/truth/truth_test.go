@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The share of runs within a limit is what counting them comes to, however they scatter.
+// The computed share of runs within a limit is the one that counting runs gives, for every kind of noise.
 func TestWithin(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d"}, {Name: "never measured"}},
@@ -36,14 +36,14 @@ func TestWithin(t *testing.T) {
 						count++
 					}
 				}
-				got := x.Within(0, 0, items, limit)
+				got := x.ShareWithin(0, 0, items, limit)
 				if want := float64(count) / n; math.Abs(got-want) > 4*math.Sqrt(0.25/n) {
 					t.Errorf("noise %d, %d items, limit %v: %.4f, counted %.4f (seed 1)", noise, items, limit, got,
 						want)
 				}
 			}
 		}
-		if got := x.Within(0, 1, 1, time.Hour); got != 0 {
+		if got := x.ShareWithin(0, 1, 1, time.Hour); got != 0 {
 			t.Errorf("what was never measured is in time with %v", got)
 		}
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// The ends of a model that measures copies of an operator: they are its only output and make the runtime answer.
+// Names of the ends of a model of copies of an operator. Its only output makes the runtime answer.
 const (
 	tick = "tick"
 	tock = "tock"
 )
 
-// alone is a model of nothing but copies of an operator, all on the same inputs, each with weights of its own. Nobody
-// takes their outputs: memory for them is the runtime's own, as within a model. With heat, a product of matrices runs
-// before each: a processor that has just multiplied at full width does everything else more slowly for a while. An
-// operator without a type is left out.
-func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
+// copiesModel returns a model that has only copies of an operator, all on the same inputs but each with weights of its
+// own. Nothing uses their outputs, so their memory belongs to the runtime, as within a model. With heat, a product of
+// matrices runs before each copy: after a processor has multiplied at full width, it runs everything else more slowly
+// for a while. An operator without a type has no copies.
+func copiesModel(o *Operator, copies int, heat bool) *pb.ModelProto {
 	g := onnxmodel.NewGraph("alone")
 	for i := range o.Inputs {
-		if in := &o.Inputs[i]; in.fed() {
+		if in := &o.Inputs[i]; in.isModelInput() {
 			g.Input(fmt.Sprintf("x%d", i), in.DType, in.Shape...)
 		}
 	}
@@ -39,8 +39,8 @@ func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 		m.OpsetImport = append(m.OpsetImport, &pb.OperatorSetIdProto{Domain: o.Node.Domain, Version: o.Opset})
 	}
 	if heat {
-		g.InitializerRaw("left", onnxmodel.Float32, fill(&heater[0], rng), heater[0].Shape...)
-		g.InitializerRaw("right", onnxmodel.Float32, fill(&heater[1], rng), heater[1].Shape...)
+		g.InitializerRaw("left", onnxmodel.Float32, fill(&heatMatrices[0], rng), heatMatrices[0].Shape...)
+		g.InitializerRaw("right", onnxmodel.Float32, fill(&heatMatrices[1], rng), heatMatrices[1].Shape...)
 	}
 	for c := range copies {
 		if heat {
@@ -58,10 +58,10 @@ func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 			switch {
 			case in.Absent:
 				name = ""
-			case !in.fed():
+			case !in.isModelInput():
 				name = fmt.Sprintf("w%d_%d", c, i)
 				g.InitializerRaw(name, in.DType, fill(in, rng), in.Shape...)
-			case c > 0 && o.overwrites() == i:
+			case c > 0 && o.accumulatesInto() == i:
 				name = fmt.Sprintf("y%d_0", c-1)
 			}
 			n.Input = append(n.Input, name)
@@ -78,8 +78,8 @@ func alone(o *Operator, copies int, heat bool) *pb.ModelProto {
 	return m
 }
 
-// called is a model with another's inputs and outputs that does next to nothing between them.
-func called(at *At) *pb.ModelProto {
+// callModel returns a model with the inputs and outputs of another that does almost nothing between them.
+func callModel(at *BatchGraph) *pb.ModelProto {
 	g := onnxmodel.NewGraph("call")
 	for i, in := range at.Inputs {
 		g.Input(fmt.Sprintf("x%d", i), in.DType, at.declared(in.Shape)...)
@@ -102,38 +102,39 @@ func called(at *At) *pb.ModelProto {
 	return g.Model(onnxmodel.DefaultOpset, onnxmodel.DefaultIR)
 }
 
-// declared is a shape as the model's file has it.
-func (at *At) declared(shape []int64) []int64 {
+// declared returns a shape as the model's file declares it.
+func (at *BatchGraph) declared(shape []int64) []int64 {
 	if !at.Batched {
 		return shape
 	}
 	return append([]int64{onnxmodel.Symbolic}, shape[1:]...)
 }
 
-// zero is what ConstantOfShape fills with.
+// zero returns the value that ConstantOfShape fills with.
 func zero(d onnxmodel.DType) onnxmodel.Attr {
 	t := &pb.TensorProto{DataType: int32(d), Dims: []int64{1}, RawData: make([]byte, d.Size())}
 	return &pb.AttributeProto{Name: "value", Type: pb.AttributeProto_TENSOR, T: t}
 }
 
-// heater are the matrices whose product heats.
-var heater = [2]Operand{
+// heatMatrices are the matrices whose product runs before copies.
+var heatMatrices = [2]Operand{
 	{DType: onnxmodel.Float32, Shape: []int64{32, 256}}, {DType: onnxmodel.Float32, Shape: []int64{256, 256}},
 }
 
-// fed says whether the operand is an input of the model. Values without dimensions cannot be: they are written into it.
-func (o *Operand) fed() bool { return !o.Absent && !o.Constant && len(o.Shape) > 0 }
+// isModelInput reports whether the operand is an input of the model. Values without dimensions are constants instead.
+func (o *Operand) isModelInput() bool { return !o.Absent && !o.Constant && len(o.Shape) > 0 }
 
-// overwrites returns the input that a convolution adds its result to, or -1. Within a model it is written over; an
-// input of the model must not be, and would be copied first, so that copies take each other's results.
-func (o *Operator) overwrites() int {
+// accumulatesInto returns the index of the input that a convolution adds its result to, or -1. Within a model that
+// input is overwritten. The runtime would copy an input of the model first, so each copy takes the result of the one
+// before.
+func (o *Operator) accumulatesInto() int {
 	if (o.Node.OpType == "Conv" || o.Node.OpType == "FusedConv") && len(o.Inputs) > 3 && !o.Inputs[3].Absent {
 		return 3
 	}
 	return -1
 }
 
-// fill makes a constant's bytes: the numbers that say what an operator does as they are, weights at random.
+// fill returns the bytes of a constant. Integers that parametrise the operator keep their values; weights are random.
 func fill(o *Operand, rng *rand.Rand) []byte {
 	n := o.Bytes() / int64(max(1, o.DType.Size()))
 	raw := make([]byte, 0, o.Bytes())
@@ -154,13 +155,13 @@ func fill(o *Operand, rng *rand.Rand) []byte {
 	return raw
 }
 
-// inputs makes what the model of an operator is fed. Whole numbers are 0 or 1: they are usually indices.
+// inputs returns random inputs for the model of an operator. Integers are 0 or 1, because they are usually indices.
 func inputs(o *Operator) ([]tensor.Tensor, error) {
 	rng := rand.New(rand.NewPCG(2, 0x616c6f6e65))
 	var out []tensor.Tensor
 	for i := range o.Inputs {
 		in := &o.Inputs[i]
-		if !in.fed() {
+		if !in.isModelInput() {
 			continue
 		}
 		t, err := random(fmt.Sprintf("x%d", i), in, rng)
@@ -174,7 +175,7 @@ func inputs(o *Operator) ([]tensor.Tensor, error) {
 	return append(out, t), err
 }
 
-// random makes a tensor: floats in [0, 1), whole numbers 0 or 1.
+// random returns a random tensor: floats in [0, 1), integers 0 or 1.
 func random(name string, o *Operand, rng *rand.Rand) (tensor.Tensor, error) {
 	d := tensor.ParseDType(o.DType.String())
 	if d.Size() == 0 {

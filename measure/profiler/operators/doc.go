@@ -1,9 +1,8 @@
-// Package operators predicts how long a model takes without running it: the operators of its graph are measured alone,
-// each once, kept, and their times combined (INFless, §3.3, combined operator profiling).
+// Package operators predicts how long a model takes without running it. It measures the operators of the model's graph
+// one by one, stores their times, and combines them (INFless §3.3, combined operator profiling).
 //
-// The graph is the one that the runtime runs, which it is asked for: fused operators, folded constants and channels
-// laid out in blocks are operators like others there, and naive sums over the graph of the file would be wrong. An
-// operator runs alone as a model of nothing but copies of it, each with weights of its own, so that what a call costs
-// and what a cache holds count as they do in a model. What a call costs is measured on a model of no operators and
-// added once.
+// The graph is the one that the runtime executes, which the package asks it for. It has fused operators, folded
+// constants and blocked layouts, so that sums over the graph in the file would be wrong. An operator is measured in a
+// model of copies of it, each with weights of its own. So caches matter as they do within a whole model. The cost of a
+// call is measured on a model without operators and added once.
 package operators

@@ -15,14 +15,14 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/shapes"
 )
 
-// Graph is a model as the runtime runs it.
+// Graph is a model as the runtime executes it.
 type Graph struct {
 	model *pb.ModelProto
-	// After has for every node those whose outputs it takes.
+	// after has for every node the indices of the nodes whose outputs it takes
 	after [][]int
 }
 
-// Read reads a graph that the runtime wrote.
+// Read reads the file of a graph that the runtime wrote.
 func Read(path string) (*Graph, error) {
 	m, err := onnxmodel.Load(path)
 	if err != nil {
@@ -43,17 +43,18 @@ func Read(path string) (*Graph, error) {
 	return g, nil
 }
 
-// At is the graph at one batch size.
-type At struct {
+// BatchGraph is a graph at one batch size.
+type BatchGraph struct {
 	Operators []Operator
-	// Inputs and Outputs are the model's own.
+	// Inputs and Outputs are those of the model.
 	Inputs, Outputs []Operand
-	Batched         bool // the first dimension of all of them counts items
+	Batched         bool // their first dimensions count items
 }
 
-// Batch returns the operators for so many items: the open first dimension of every input is the number of items, other
-// open dimensions are 1, as when a model is measured whole.
-func (g *Graph) Batch(items int) (*At, error) {
+// Batch returns the graph for a batch of items. The open first dimension of every input is items, other open dimensions
+// are 1. It returns an error when shapes cannot be inferred, and for more than one item when the graph has no batch
+// dimension.
+func (g *Graph) Batch(items int) (*BatchGraph, error) {
 	given := make(map[string]shapes.Tensor)
 	constant := make(map[string]bool)
 	for _, t := range g.model.Graph.Initializer {
@@ -88,7 +89,7 @@ func (g *Graph) Batch(items int) (*At, error) {
 		}
 		return o
 	}
-	at := &At{Batched: g.batched(constant)}
+	at := &BatchGraph{Batched: g.batched(constant)}
 	if !at.Batched && items != 1 {
 		return nil, fmt.Errorf("operators: graph %q: it has no batch dimension, and takes one item, not %d",
 			g.model.Graph.Name, items)
@@ -108,7 +109,7 @@ func (g *Graph) Batch(items int) (*At, error) {
 		}
 		at.Operators = append(at.Operators, op)
 	}
-	at.crowd(func(i int) int64 {
+	at.setFootprint(func(i int) int64 {
 		var n int64
 		for _, out := range g.model.Graph.Node[i].Output {
 			if out != "" {
@@ -120,8 +121,9 @@ func (g *Graph) Batch(items int) (*At, error) {
 	return at, nil
 }
 
-// crowd tells the operators among how many bytes they are: all weights, and the most that lies between two operators.
-func (at *At) crowd(outputs func(int) int64) {
+// setFootprint sets the footprint of operators: all weights, and the most data that lies between two operators. outputs
+// returns the bytes that an operator writes, by index.
+func (at *BatchGraph) setFootprint(outputs func(int) int64) {
 	var weights, between int64
 	for i := range at.Operators {
 		o := &at.Operators[i]
@@ -135,19 +137,19 @@ func (at *At) crowd(outputs func(int) int64) {
 	}
 	among := int64(math.Exp2(math.Round(2*math.Log2(float64(max(weights+between, 1)))) / 2))
 	for i := range at.Operators {
-		if at.Operators[i].weights() > few {
-			at.Operators[i].Among = min(max(among, leastAmong), mostAmong)
+		if at.Operators[i].weights() > negligibleWeights {
+			at.Operators[i].Footprint = min(max(among, minFootprint), maxFootprint)
 		}
 	}
 }
 
-// Bounds on Among: the smaller all caches hold, the larger none that matters.
+// Limits of Footprint: all caches hold less than the first; a larger one than the second makes no difference.
 const (
-	leastAmong = 256 << 10
-	mostAmong  = 16 << 20
+	minFootprint = 256 << 10
+	maxFootprint = 16 << 20
 )
 
-// batched says whether the first dimension of every input and output is open.
+// batched reports whether the first dimension of every input and output is open.
 func (g *Graph) batched(constant map[string]bool) bool {
 	for _, v := range slices.Concat(g.model.Graph.Input, g.model.Graph.Output) {
 		dims := v.GetType().GetTensorType().GetShape().GetDim()
@@ -173,7 +175,7 @@ func (g *Graph) opset(domain string) int64 {
 	return 0
 }
 
-// Fold deconstructs the graph into chains and branches.
+// Fold decomposes the graph into chains and branches. Leaves are indices of BatchGraph.Operators.
 func (g *Graph) Fold() (*dag.Tree, error) {
 	t, err := dag.Fold(g.after)
 	if err != nil {

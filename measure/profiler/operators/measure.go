@@ -12,27 +12,27 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// Bounds on the model of one operator: it is to run long enough for the clock, but not so long that something always
-// comes between.
+// Limits of the model of one operator. It must run long enough for the clock, but not so long that it is always
+// interrupted.
 const (
 	runTime    = 300.0  // microseconds
 	maxRunTime = 3000.0 // microseconds
 	maxCopies  = 128
-	// What an operator takes that is measured between products of matrices at least, so that it is not lost beside
-	// them; and how many copies of it are.
-	leastHeated = 3.0 // microseconds
-	maxHeated   = 16
+	// Least time of an operator that is measured between products of matrices, so that it is not lost among them; and
+	// most copies of it.
+	minHeatedTime   = 3.0 // microseconds
+	maxHeatedCopies = 16
 )
 
-// bench measures operators alone.
+// bench measures operators.
 type bench struct {
-	rt     Runtime
-	dir    string // for models
-	effort Effort
-	still  map[int]Timing // by threads: what a model without operators takes
+	rt        Runtime
+	dir       string // for models
+	effort    Effort
+	baselines map[int]Timing // by threads: time of a model without operators
 }
 
-// operator measures one operator on so many threads. A quick one is measured by many copies.
+// operator measures one operator with a number of threads. A quick one is measured in many copies.
 func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing, error) {
 	still, err := b.empty(ctx, threads)
 	if err != nil {
@@ -44,78 +44,78 @@ func (b *bench) operator(ctx context.Context, o *Operator, threads int) (Timing,
 	}
 	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Part{{Query: 1, Items: 1, Inputs: in}}}
 	run := func(copies int, base Timing, heat bool, e Effort) (Timing, error) {
-		t, err := b.run(ctx, alone(o, copies, heat), threads, 1, batch, e)
+		t, err := b.run(ctx, copiesModel(o, copies, heat), threads, 1, batch, e)
 		if err != nil {
 			return t, fmt.Errorf("operator %s: %w", o.Key(threads), err)
 		}
-		// Differences of two measurements: the typical one may come out below the shortest.
+		// Of two differences of measurements, the typical one may be smaller than the shortest.
 		n, best := float64(copies), max(0, t.Best-base.Best)
 		return Timing{Best: best / n, Typical: max(best, t.Typical-base.Typical) / n, Runs: t.Runs}, nil
 	}
-	first, err := run(1, still, false, Effort{Min: 5, Max: 5})
+	first, err := run(1, still, false, Effort{MinRuns: 5, MaxRuns: 5})
 	if err != nil {
 		return Timing{}, err
 	}
 	copies := o.copies(first.Best)
-	if heavy[o.Node.OpType] || first.Best < leastHeated {
+	if computeBound[o.Node.OpType] || first.Best < minHeatedTime {
 		return run(copies, still, false, b.effort)
 	}
-	copies = min(copies, maxHeated)
-	base, err := b.nothing(ctx, copies, threads, true)
+	copies = min(copies, maxHeatedCopies)
+	base, err := b.baseline(ctx, copies, threads, true)
 	if err != nil {
 		return Timing{}, err
 	}
 	return run(copies, base, true, b.effort)
 }
 
-// copies is how many copies of an operator are measured together. All their weights are to be about as many bytes as
-// the model touches; without weights, only the clock matters.
+// copies returns how many copies of an operator are measured together. Their weights should have about as many bytes as
+// the model's footprint. Without weights, only the clock matters.
 func (o *Operator) copies(us float64) int {
 	us = max(us, 0.01)
 	n := runTime / us
-	if o.Among > 0 {
-		n = min(float64(o.Among)/float64(o.weights()), maxRunTime/us)
+	if o.Footprint > 0 {
+		n = min(float64(o.Footprint)/float64(o.weights()), maxRunTime/us)
 	}
 	return int(max(1, min(math.Round(n), maxCopies)))
 }
 
-// empty measures a model whose only operator is the one that the models of operators end with.
+// empty measures the model without copies.
 func (b *bench) empty(ctx context.Context, threads int) (_ Timing, err error) {
-	t, ok := b.still[threads]
+	t, ok := b.baselines[threads]
 	if !ok {
-		if t, err = b.nothing(ctx, 0, threads, false); err == nil {
-			b.still[threads] = t
+		if t, err = b.baseline(ctx, 0, threads, false); err == nil {
+			b.baselines[threads] = t
 		}
 	}
 	return t, err
 }
 
-// nothing measures what is measured beside so many copies of an operator.
-func (b *bench) nothing(ctx context.Context, copies, threads int, heat bool) (Timing, error) {
+// baseline measures the model without the operator, but with all that surrounds so many copies of it.
+func (b *bench) baseline(ctx context.Context, copies, threads int, heat bool) (Timing, error) {
 	none := &Operator{Node: &pb.NodeProto{}}
 	in, err := inputs(none)
 	if err != nil {
 		return Timing{}, err
 	}
 	batch := &dataplane.Batch{ID: 1, Items: 1, Parts: []dataplane.Part{{Query: 1, Items: 1, Inputs: in}}}
-	return b.run(ctx, alone(none, copies, heat), threads, 1, batch, b.effort)
+	return b.run(ctx, copiesModel(none, copies, heat), threads, 1, batch, b.effort)
 }
 
-// call measures what a call of a model with these inputs and outputs costs beside its operators: joining the queries'
-// inputs, the runtime's own doing, memory for the outputs.
-func (b *bench) call(ctx context.Context, at *At, items, threads int) (Timing, error) {
+// call measures the cost of a call without operators: joining the inputs of queries, the runtime's own work, and memory
+// for outputs.
+func (b *bench) call(ctx context.Context, at *BatchGraph, items, threads int) (Timing, error) {
 	batch, err := queries(at, items)
 	if err != nil {
 		return Timing{}, err
 	}
-	t, err := b.run(ctx, called(at), threads, items, batch, b.effort)
+	t, err := b.run(ctx, callModel(at), threads, items, batch, b.effort)
 	if err != nil {
 		return t, fmt.Errorf("a call %s: %w", callKey(at, threads), err)
 	}
 	return t, nil
 }
 
-// run writes a model, runs it as it is and measures that.
+// run writes a model and measures it without optimisation.
 func (b *bench) run(ctx context.Context, m *pb.ModelProto, threads, limit int, batch *dataplane.Batch,
 	e Effort) (_ Timing, err error) {
 	path := filepath.Join(b.dir, "alone.onnx")

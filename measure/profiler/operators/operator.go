@@ -11,27 +11,27 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel/pb"
 )
 
-// Operator is one operator of a graph with everything its time depends on, but for the threads.
+// Operator is one operator of a graph, with all that its time depends on except the number of threads.
 type Operator struct {
-	Node   *pb.NodeProto // its type and attributes
-	Opset  int64         // the version of its operator set
+	Node   *pb.NodeProto // type and attributes
+	Opset  int64         // version of its operator set
 	Inputs []Operand
-	// Among is how many bytes the model touches in one run, rounded: the operator finds its weights in a cache that
-	// holds them all, or does not. It is 0 for an operator that hardly has weights.
-	Among int64
+	// Footprint is about how many bytes the model touches in one run. It decides whether the operator finds its weights
+	// in a cache. It is 0 for an operator with almost no weights.
+	Footprint int64
 }
 
-// Operand is an input of an operator.
+// Operand is an input of an operator, or an input or output of a model.
 type Operand struct {
-	Absent   bool // an optional one that is left out
+	Absent   bool // optional and left out
 	DType    onnxmodel.DType
 	Shape    []int64
 	Constant bool
-	// Ints are the elements of a constant that says what the operator does, such as axes; nil for weights.
+	// Ints are the elements of a constant that parametrises the operator, such as axes; nil for weights.
 	Ints []int64
 }
 
-// Bytes is the size of the operand.
+// Bytes returns the size of the operand.
 func (o *Operand) Bytes() int64 {
 	n := int64(o.DType.Size())
 	for _, d := range o.Shape {
@@ -40,8 +40,9 @@ func (o *Operand) Bytes() int64 {
 	return n
 }
 
-// Key identifies the operator and the threads it runs on, in words: type, version, attributes, inputs, threads. Equal
-// keys take equal time on one machine. Weights are marked with a star: their shape counts, not what they are.
+// Key identifies the operator and the number of its threads by a text with type, version, attributes and inputs.
+// Operators with equal keys take equal time on one machine. Weights are marked by a star, as only their shape counts.
+// Keys are a stable format.
 func (o *Operator) Key(threads int) string {
 	var b strings.Builder
 	if o.Node.Domain != "" {
@@ -71,24 +72,25 @@ func (o *Operator) Key(threads int) string {
 			b.WriteByte('+')
 		}
 	}
-	if o.Among > 0 {
-		fmt.Fprintf(&b, " among=%dk", o.Among>>10)
+	if o.Footprint > 0 {
+		fmt.Fprintf(&b, " among=%dk", o.Footprint>>10)
 	}
 	fmt.Fprintf(&b, " threads=%d", threads)
 	return b.String()
 }
 
-// few is the size of weights that are not worth a thought.
-const few = 4 << 10
+// negligibleWeights is the size in bytes below which weights do not matter.
+const negligibleWeights = 4 << 10
 
-// heavy are the operators that multiply at the processor's full width; the others run between them.
-var heavy = map[string]bool{
+// computeBound are the operators that multiply at the full width of the processor. The others run between them.
+var computeBound = map[string]bool{
 	"Conv": true, "FusedConv": true, "ConvTranspose": true, "MatMul": true, "FusedMatMul": true, "Gemm": true,
 	"FusedGemm": true,
 	"LSTM":      true, "GRU": true, "RNN": true, "Attention": true,
 }
 
-// weights are the bytes of constants that a run of the operator touches: of a table, the rows that are looked up.
+// weights returns the bytes of constants that a run of the operator touches. Of a table these are the rows that it
+// looks up.
 func (o *Operator) weights() int64 {
 	if o.Node.OpType == "Gather" && len(o.Inputs) == 2 && len(o.Inputs[0].Shape) > 0 {
 		table, at := &o.Inputs[0], &o.Inputs[1]
@@ -104,7 +106,7 @@ func (o *Operator) weights() int64 {
 	return n
 }
 
-// String is the operand in a key.
+// String writes the operand as in a key.
 func (o *Operand) String() string {
 	if o.Absent {
 		return "-"
@@ -127,7 +129,7 @@ func dims(v []int64) string {
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
-// value is an attribute's value in a key. Tensors and graphs count by their bytes' hash, as they may be long.
+// value writes an attribute as in a key. Tensors and graphs, which may be long, are written as a hash.
 func value(a *pb.AttributeProto) string {
 	switch a.Type {
 	case pb.AttributeProto_FLOAT:

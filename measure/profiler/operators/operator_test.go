@@ -24,7 +24,7 @@ func convolution() *Operator {
 	}
 }
 
-// TestKey checks what a key says, and that everything that time depends on changes it.
+// TestKey checks the text of a key, and that all that time depends on changes it.
 func TestKey(t *testing.T) {
 	const want = `com.microsoft.nchwc.Conv@1{activation="Relu" strides=[2,2]}` +
 		`(FP32[4,32,8,8] FP32[64,32,3,3]* -)>+ threads=2`
@@ -43,7 +43,7 @@ func TestKey(t *testing.T) {
 		func(o *Operator) { o.Inputs[2] = Operand{DType: onnxmodel.Float32, Shape: []int64{64}} },
 		func(o *Operator) { o.Inputs[1].DType = onnxmodel.Float16 },
 		func(o *Operator) { o.Inputs[1].Ints = []int64{1} },
-		func(o *Operator) { o.Among = 1 << 20 },
+		func(o *Operator) { o.Footprint = 1 << 20 },
 	} {
 		o := convolution()
 		change(o)
@@ -60,7 +60,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestCopies checks how many copies are measured: as many as fill what the model touches, or the clock.
+// TestCopies checks how many copies are measured: as many as fill the footprint, or the clock.
 func TestCopies(t *testing.T) {
 	o := convolution() // 73,728 bytes of weights
 	for _, c := range []struct {
@@ -71,14 +71,14 @@ func TestCopies(t *testing.T) {
 		{0, 100, 3}, {0, 1e6, 1}, {0, 0, maxCopies}, {1 << 20, 10, 14}, {1 << 20, 1000, 3}, {1 << 20, 1e5, 1},
 		{256 << 10, 1, 4},
 	} {
-		o.Among = c.among
+		o.Footprint = c.among
 		if got := o.copies(c.us); got != c.want {
 			t.Errorf("among %d bytes, %v us: %d copies, want %d", c.among, c.us, got, c.want)
 		}
 	}
 }
 
-// TestLookups counts the rows that are looked up, not the table.
+// TestLookups checks that the rows that are looked up count, not the whole table.
 func TestLookups(t *testing.T) {
 	o := &Operator{Node: &pb.NodeProto{OpType: "Gather"}, Inputs: []Operand{
 		{
@@ -93,7 +93,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// scripted is a runner that does nothing but count.
+// scripted is a runner that only counts runs.
 type scripted struct {
 	dataplane.Runner
 	runs int
@@ -101,12 +101,13 @@ type scripted struct {
 
 func (s *scripted) Run(context.Context, *dataplane.Batch) error { s.runs++; return nil }
 
-// TestRepeatBounds checks that the number of runs is kept whatever they take.
+// TestRepeatBounds checks that the limits of the number of runs hold, however long runs take.
 func TestRepeatBounds(t *testing.T) {
-	for _, e := range []Effort{{Min: 5, Max: 5}, {Min: 3, Max: 50, Time: 1 << 40, Patience: 1 << 40}} {
+	for _, e := range []Effort{{MinRuns: 5, MaxRuns: 5}, {MinRuns: 3, MaxRuns: 50, MinTime: 1 << 40,
+		MaxTime: 1 << 40}} {
 		s := &scripted{}
 		got, err := repeat(t.Context(), s, &dataplane.Batch{}, e)
-		if err != nil || len(got) != e.Max || s.runs != e.Max+2 {
+		if err != nil || len(got) != e.MaxRuns || s.runs != e.MaxRuns+2 {
 			t.Errorf("%+v: %d times of %d runs, %v", e, len(got), s.runs, err)
 		}
 		for i := 1; i < len(got); i++ {
@@ -120,7 +121,7 @@ func TestRepeatBounds(t *testing.T) {
 	}
 }
 
-// TestPoint checks that a prediction is a valid point of a profile, with the offset on it.
+// TestPoint checks that a prediction gives a valid point of a profile, with the offset.
 func TestPoint(t *testing.T) {
 	p := Prediction{Batch: 4, Threads: 1, Sequential: Timing{Best: 90, Typical: 100, Runs: 12}}
 	got := p.Point("v", "cpu")

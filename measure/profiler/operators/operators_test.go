@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/runtime/onnx"
 )
 
-// quick is less than a good measurement takes.
-var quick = Effort{Time: 4 * time.Millisecond, Patience: 40 * time.Millisecond, Min: 8, Max: 500}
+// quick is less effort than a good measurement needs.
+var quick = Effort{MinTime: 4 * time.Millisecond, MaxTime: 40 * time.Millisecond, MinRuns: 8, MaxRuns: 500}
 
 func newRuntime(t *testing.T) Runtime {
 	t.Helper()
@@ -58,9 +58,9 @@ func memory(t *testing.T) *Store {
 	return s
 }
 
-// TestPredictsRealNetworks compares with whole networks, as loosely as noise demands, and checks what must hold
-// whatever the machine does: an operator is measured once, more work takes longer, and branches at once never take
-// longer than one after the other.
+// TestPredictsRealNetworks compares with whole networks, with wide tolerances because of noise. It checks relations
+// that hold on every machine: an operator is measured once, more work takes longer, and parallel branches never take
+// longer than sequential ones.
 func TestPredictsRealNetworks(t *testing.T) {
 	rt := newRuntime(t)
 	store := memory(t)
@@ -107,7 +107,7 @@ func TestPredictsRealNetworks(t *testing.T) {
 	}
 }
 
-// TestSharedOperators predicts a network from those of another: one with the same layers has nothing new.
+// TestSharedOperators predicts a network from the operators of another one with the same layers, without measuring any.
 func TestSharedOperators(t *testing.T) {
 	rt := newRuntime(t)
 	layers := func(name string, weight float32) string {
@@ -142,7 +142,7 @@ func TestSharedOperators(t *testing.T) {
 	}
 }
 
-// TestUnbatched predicts a model that takes one item at a time, and refuses more.
+// TestUnbatched predicts a model that takes one item, and checks that more are an error.
 func TestUnbatched(t *testing.T) {
 	rt := newRuntime(t)
 	path := filepath.Join(t.TempDir(), "model.onnx")
@@ -159,7 +159,7 @@ func TestUnbatched(t *testing.T) {
 	}
 }
 
-// TestCancelled stops between two operators and keeps what was measured.
+// TestCancelled checks that a cancelled prediction stops between two operators and stores what was measured.
 func TestCancelled(t *testing.T) {
 	rt := newRuntime(t)
 	path := filepath.Join(t.TempDir(), "operators.json")

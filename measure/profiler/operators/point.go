@@ -2,11 +2,11 @@ package operators
 
 import "github.com/sluice-serving/sluice/measure/profiler"
 
-// Safe is a prediction with the offset on it, for plans.
+// Safe returns the prediction with the offset, for plans, in microseconds.
 func (p *Prediction) Safe() float64 { return p.Sequential.Typical * (1 + Offset) }
 
-// Point is a prediction as a point of a profile file. A prediction has no distribution: all its percentiles are one
-// number, with the offset that keeps it on the safe side.
+// Point returns the prediction as a point of a profile. A prediction has no distribution, so all percentiles are the
+// same number, with the offset.
 func (p *Prediction) Point(variant, device string) profiler.Point {
 	us := p.Safe()
 	return profiler.Point{Variant: variant, DeviceType: device, Batch: p.Batch, Concurrency: 1,

@@ -12,48 +12,49 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// Offset is what the paper adds to a prediction, so that an error does not become a late answer (§3.3).
+// Offset is the relative addition to a prediction that keeps an error from making queries late (INFless §3.3).
 const Offset = 0.10
 
-// Config says what to predict with.
+// Config says how to predict. Runtime and Store are required.
 type Config struct {
 	Runtime Runtime
 	Store   *Store
-	Effort  Effort // of one operator in one round; the zero value is DefaultEffort
-	// Rounds is how often every operator is measured, apart in time, so that whatever disturbs the machine for a while
-	// does not stay in the store; 0 means 2.
+	Effort  Effort // for one operator in one round; zero means DefaultEffort
+	// Rounds is how often every operator is measured. Rounds are apart in time, so that a disturbance of the machine
+	// does not remain in the store. 0 means 2.
 	Rounds int
-	// AsWritten predicts from the graph as it lies in the file, without asking the runtime what it makes of it: that
-	// shows what fusion is worth, and is no prediction of what the runtime does.
+	// AsWritten predicts from the graph in the file instead of the one that the runtime makes of it. It shows the value
+	// of fusion and is no prediction of the runtime.
 	AsWritten bool
-	// Progress, which may be nil, is called before every operator is measured.
+	// Progress is called before every measurement of an operator. It may be nil.
 	Progress func(done, total int, what string)
 }
 
-// Prediction is how long one model takes at one batch size on so many threads, in microseconds, the offset left out.
+// Prediction is the predicted time of one model at one batch size with a number of threads, without the offset.
 type Prediction struct {
 	Batch   int `json:"batch"`
 	Threads int `json:"threads"`
-	// Sequential is for a runtime that runs an operator at a time, as ONNX Runtime does unless told otherwise.
+	// Sequential is for a runtime that runs one operator at a time, as ONNX Runtime does by default.
 	Sequential Timing `json:"sequential"`
-	// Parallel is the paper's rule: branches run side by side and the longest counts.
+	// Parallel is the paper's rule: branches run at the same time, and the longest counts.
 	Parallel Timing `json:"parallel"`
-	// Call is the part of both that is no operator's.
+	// Call is the part of both that belongs to no operator.
 	Call Timing `json:"call"`
-	// Operators counts those of the graph that the runtime runs, New those of them that had to be measured for this.
+	// Operators is the number of operators in the graph that the runtime executes, New the number of those that had to
+	// be measured.
 	Operators int `json:"operators"`
 	New       int `json:"new"`
 }
 
-// Forecast is what is predicted of a model.
+// Forecast has the predictions for a model.
 type Forecast struct {
-	// Load is how long the runtime took to make its graph, which it does whenever it loads the model.
+	// Load is how long the runtime took to make its graph. It does so whenever it loads the model.
 	Load        time.Duration
 	Predictions []Prediction
 }
 
-// Predict returns predictions for every batch size on every number of threads, in that order. Operators that the store
-// lacks are measured, once, and saved.
+// Predict returns predictions for every batch size with every number of threads, by batch size and then by threads. It
+// measures operators that the store lacks, and saves them also when it fails or ctx ends.
 func Predict(ctx context.Context, c Config, model string, batches, threads []int) (_ *Forecast, err error) {
 	dir, err := os.MkdirTemp("", "sluice-operators-")
 	if err != nil {
@@ -64,7 +65,7 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 		c.Effort = DefaultEffort
 	}
 	c.Rounds = cmp.Or(c.Rounds, 2)
-	p := &predictor{Config: c, bench: &bench{rt: c.Runtime, dir: dir, effort: c.Effort, still: map[int]Timing{}}}
+	p := &predictor{Config: c, bench: &bench{rt: c.Runtime, dir: dir, effort: c.Effort, baselines: map[int]Timing{}}}
 	fast := filepath.Join(dir, "fast.onnx")
 	start := time.Now()
 	if err := c.Runtime.Optimize(model, fast); err != nil {
@@ -82,21 +83,21 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 	if err != nil {
 		return nil, err
 	}
-	var wants []want
+	var requests []request
 	for _, b := range batches {
 		at, err := g.Batch(b)
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range threads {
-			wants = append(wants, want{at, b, n})
+			requests = append(requests, request{at, b, n})
 		}
 	}
-	fresh, err := p.learn(ctx, wants)
+	fresh, err := p.measureMissing(ctx, requests)
 	if err != nil {
 		return nil, err
 	}
-	for i, w := range wants {
+	for i, w := range requests {
 		x := p.combine(w, tree)
 		x.New = fresh[i]
 		out.Predictions = append(out.Predictions, x)
@@ -104,9 +105,9 @@ func Predict(ctx context.Context, c Config, model string, batches, threads []int
 	return out, nil
 }
 
-// want is one prediction that is asked for.
-type want struct {
-	at      *At
+// request is one prediction to make.
+type request struct {
+	at      *BatchGraph
 	batch   int
 	threads int
 }
@@ -116,14 +117,14 @@ type predictor struct {
 	bench *bench
 }
 
-// learn measures whatever the store lacks. It returns how much that was, for each of what is wanted.
-func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err error) {
+// measureMissing measures all operators that the store lacks. It returns how many these were, for each request.
+func (p *predictor) measureMissing(ctx context.Context, requests []request) (fresh []int, err error) {
 	type job struct {
 		key string
 		run func() (Timing, error)
 	}
 	var jobs []job
-	fresh = make([]int, len(wants))
+	fresh = make([]int, len(requests))
 	asked := make(map[string]bool)
 	ask := func(i int, key string, run func() (Timing, error)) {
 		if _, known := p.Store.Get(key); !known && !asked[key] {
@@ -132,7 +133,7 @@ func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err e
 			jobs = append(jobs, job{key, run})
 		}
 	}
-	for i, w := range wants {
+	for i, w := range requests {
 		ask(i, callKey(w.at, w.threads), func() (Timing, error) { return p.bench.call(ctx, w.at, w.batch, w.threads) })
 		for k := range w.at.Operators {
 			o := &w.at.Operators[k]
@@ -160,8 +161,8 @@ func (p *predictor) learn(ctx context.Context, wants []want) (fresh []int, err e
 	return fresh, nil
 }
 
-// combine adds up what is known.
-func (p *predictor) combine(w want, tree *dag.Tree) Prediction {
+// combine adds up the stored times.
+func (p *predictor) combine(w request, tree *dag.Tree) Prediction {
 	best, typical := make([]float64, len(w.at.Operators)), make([]float64, len(w.at.Operators))
 	out := Prediction{Batch: w.batch, Threads: w.threads, Operators: len(w.at.Operators)}
 	out.Call, _ = p.Store.Get(callKey(w.at, w.threads))

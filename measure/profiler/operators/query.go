@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// queries makes a batch of so many queries of one item each, with inputs x0, x1, ...
-func queries(at *At, items int) (*dataplane.Batch, error) {
+// queries returns a batch of items queries of one item each, with inputs x0, x1 and so on.
+func queries(at *BatchGraph, items int) (*dataplane.Batch, error) {
 	item := slices.Clone(at.Inputs)
 	names := make([]string, len(item))
 	for i := range item {
@@ -19,11 +19,11 @@ func queries(at *At, items int) (*dataplane.Batch, error) {
 			item[i].Shape = append([]int64{1}, item[i].Shape[1:]...)
 		}
 	}
-	return named(item, names, items)
+	return queriesOf(item, names, items)
 }
 
-// named makes a batch of so many queries, each with the inputs of one item.
-func named(item []Operand, names []string, items int) (*dataplane.Batch, error) {
+// queriesOf returns a batch of items queries, each with random inputs like those of item.
+func queriesOf(item []Operand, names []string, items int) (*dataplane.Batch, error) {
 	rng := rand.New(rand.NewPCG(3, 0x616c6f6e65))
 	b := &dataplane.Batch{ID: 1, Items: items}
 	for q := range items {
@@ -40,8 +40,8 @@ func named(item []Operand, names []string, items int) (*dataplane.Batch, error) 
 	return b, nil
 }
 
-// callKey identifies a call by what goes in and comes out.
-func callKey(at *At, threads int) string {
+// callKey identifies a call by its inputs, outputs and threads.
+func callKey(at *BatchGraph, threads int) string {
 	var in, out []string
 	for i := range at.Inputs {
 		in = append(in, at.Inputs[i].String())

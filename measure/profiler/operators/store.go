@@ -15,51 +15,51 @@ import (
 	"github.com/sluice-serving/sluice/measure/profiler"
 )
 
-// Format is the "format" of a file of operator profiles, the name and version of the layout.
+// Format is the field "format" of a file of operator profiles: name and version of the layout.
 const Format = "sluice-operators/1"
 
-// maxStore bounds what Open reads.
+// maxStore is the largest file that Open reads, in bytes.
 const maxStore = 64 << 20
 
-// Store keeps what operators take, on one host. It is safe for concurrent use.
+// Store keeps the times of operators on one host, by key. It is safe for concurrent use.
 type Store struct {
-	mu    sync.Mutex
-	path  string // empty keeps nothing beyond the process, where shelf is nil, too
-	shelf Shelf
-	fresh map[string]Timing // that the shelf has not got yet
-	host  profiler.Host
-	times map[string]Timing
+	mu      sync.Mutex
+	path    string // without a path and a table, times last as long as the process
+	table   Table
+	unsaved map[string]Timing // times that the table does not have yet
+	host    profiler.Host
+	times   map[string]Timing
 }
 
-// Shelf is a table in which a Store keeps its times, instead of a file of its own.
-type Shelf interface {
-	// Each calls do with all entries, until it fails.
+// Table is a table of a database in which a Store keeps its times, instead of a file.
+type Table interface {
+	// Each calls do for every entry until do returns an error.
 	Each(do func(key string, value []byte) error) error
-	// Keep writes entries, all or none of them; a nil value removes its key.
+	// Keep writes all entries or none. A nil value removes its key.
 	Keep(entries map[string][]byte) error
 }
 
-// shelved is a time as it lies on a shelf.
-type shelved struct {
+// tableEntry is a time in a table.
+type tableEntry struct {
 	Timing
 	Host string `json:"host"` // a digest
 }
 
-// Bounds on what lies on a shelf.
+// limits of a table
 const (
-	mostShelved = 200_000
-	longestKey  = 1 << 10 // bytes; longer ones are known by their sum
+	maxTableEntries = 200_000
+	maxKeyLength    = 1 << 10 // bytes; longer keys are hashed
 )
 
-// OpenShelf reads the operators of a shelf. Times of another host, and what cannot have been measured, are removed:
-// they are measured anew when they are asked for.
-func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
-	s := &Store{shelf: shelf, fresh: map[string]Timing{}, host: host, times: map[string]Timing{}}
+// OpenTable returns a store of the times in a table. It removes those of another host and implausible ones, so that
+// they are measured anew.
+func OpenTable(table Table, host profiler.Host) (*Store, error) {
+	s := &Store{table: table, unsaved: map[string]Timing{}, host: host, times: map[string]Timing{}}
 	gone := make(map[string][]byte)
 	here := digestOf(describe(host))
-	err := shelf.Each(func(key string, value []byte) error {
-		var t shelved
-		if json.Unmarshal(value, &t) != nil || t.Host != here || !t.possible() || len(s.times) >= mostShelved {
+	err := table.Each(func(key string, value []byte) error {
+		var t tableEntry
+		if json.Unmarshal(value, &t) != nil || t.Host != here || !t.plausible() || len(s.times) >= maxTableEntries {
 			gone[key] = nil
 		} else {
 			s.times[key] = t.Timing
@@ -67,7 +67,7 @@ func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
 		return nil
 	})
 	if err == nil && len(gone) > 0 {
-		err = shelf.Keep(gone)
+		err = table.Keep(gone)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("operator profiles: %w", err)
@@ -77,28 +77,28 @@ func OpenShelf(shelf Shelf, host profiler.Host) (*Store, error) {
 
 func digestOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
-// short is what a key is known by.
-func short(key string) string {
-	if len(key) <= longestKey {
+// tableKey returns the key under which times are stored.
+func tableKey(key string) string {
+	if len(key) <= maxKeyLength {
 		return key
 	}
 	return "sha256:" + digestOf(key)
 }
 
-// possible tells whether a time can have been measured.
-func (t *Timing) possible() bool {
+// plausible reports whether a measurement can give this time.
+func (t *Timing) plausible() bool {
 	return t.Best >= 0 && t.Typical >= t.Best && t.Typical <= math.MaxFloat32 && t.Runs >= 1
 }
 
-// storeFile is a store as it lies in a file.
+// storeFile is the content of a file of operator profiles.
 type storeFile struct {
 	Format    string            `json:"format"`
 	Host      profiler.Host     `json:"host"`
 	Operators map[string]Timing `json:"operators"`
 }
 
-// Open reads the operators of a file; one that is not there yet has none. Times of another processor or another version
-// of the runtime are refused: they say nothing here. An empty path keeps operators only as long as the store is used.
+// Open returns a store of the times in a file. A missing file is an empty one. A file with times of another processor
+// or of another version of the runtime is an error, as they do not hold here. An empty path keeps times in memory only.
 func Open(path string, host profiler.Host) (*Store, error) {
 	s := &Store{path: path, host: host, times: map[string]Timing{}}
 	if path == "" {
@@ -140,7 +140,7 @@ func (s *Store) decode(data []byte) error {
 			describe(f.Host), describe(s.host))
 	}
 	for key, t := range f.Operators {
-		if !t.possible() {
+		if !t.plausible() {
 			return fmt.Errorf("operator %q: %+v cannot have been measured", key, t)
 		}
 		s.times[key] = t
@@ -152,36 +152,35 @@ func describe(h profiler.Host) string {
 	return fmt.Sprintf("%q with %d cores, %s, ONNX Runtime %s", h.CPU, h.Cores, h.OS, h.ONNXRuntime)
 }
 
-// Get returns what is known of a key.
+// Get returns the time of a key, false when there is none.
 func (s *Store) Get(key string) (Timing, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, ok := s.times[short(key)]
+	t, ok := s.times[tableKey(key)]
 	return t, ok
 }
 
-// Put notes a time; Save keeps it.
+// Put sets the time of a key. Save makes it durable.
 func (s *Store) Put(key string, t Timing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.times[short(key)] = t
-	if s.shelf != nil && len(s.times) <= mostShelved {
-		s.fresh[short(key)] = t
+	s.times[tableKey(key)] = t
+	if s.table != nil && len(s.times) <= maxTableEntries {
+		s.unsaved[tableKey(key)] = t
 	}
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.times)
 }
 
-// Save writes the file so that a reader sees the old one or the new one, never half of either; to a shelf, what was put
-// since the last time.
+// Save replaces the file atomically, or writes to the table what was put since the last Save.
 func (s *Store) Save() error {
-	if s.shelf != nil {
-		return s.put()
+	if s.table != nil {
+		return s.saveTable()
 	}
 	if s.path == "" {
 		return nil
@@ -198,13 +197,13 @@ func (s *Store) Save() error {
 	return nil
 }
 
-func (s *Store) put() error {
+func (s *Store) saveTable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entries := make(map[string][]byte, len(s.fresh))
+	entries := make(map[string][]byte, len(s.unsaved))
 	here := digestOf(describe(s.host))
-	for key, t := range s.fresh {
-		b, err := json.Marshal(shelved{t, here})
+	for key, t := range s.unsaved {
+		b, err := json.Marshal(tableEntry{t, here})
 		if err != nil {
 			return fmt.Errorf("operator profiles: %q: %w", key, err)
 		}
@@ -213,10 +212,10 @@ func (s *Store) put() error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if err := s.shelf.Keep(entries); err != nil {
+	if err := s.table.Keep(entries); err != nil {
 		return fmt.Errorf("operator profiles: %w", err)
 	}
-	clear(s.fresh)
+	clear(s.unsaved)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 var host = profiler.Host{CPU: "a processor", Cores: 2, OS: "linux/amd64", ONNXRuntime: "1.30.0"}
 
-// TestStoreKeeps writes, reads again and leaves no other file behind.
+// TestStoreKeeps checks that times are read as they were written, and that no other file remains.
 func TestStoreKeeps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "below", "operators.json")
 	s, err := Open(path, host)
@@ -39,7 +39,7 @@ func TestStoreKeeps(t *testing.T) {
 	}
 }
 
-// TestStoreRefuses checks that times of another machine, and what is no time, are not believed.
+// TestStoreRefuses checks that times of another machine and implausible times are errors.
 func TestStoreRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "operators.json")
 	s, err := Open(path, host)
@@ -81,13 +81,13 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
-// shelf is one in memory that counts writes.
-type shelf struct {
+// memoryTable is a Table in memory that counts writes.
+type memoryTable struct {
 	entries map[string][]byte
 	writes  int
 }
 
-func (s *shelf) Each(do func(string, []byte) error) error {
+func (s *memoryTable) Each(do func(string, []byte) error) error {
 	for k, v := range s.entries {
 		if err := do(k, v); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (s *shelf) Each(do func(string, []byte) error) error {
 	return nil
 }
 
-func (s *shelf) Keep(entries map[string][]byte) error {
+func (s *memoryTable) Keep(entries map[string][]byte) error {
 	s.writes++
 	for k, v := range entries {
 		if v == nil {
@@ -108,11 +108,11 @@ func (s *shelf) Keep(entries map[string][]byte) error {
 	return nil
 }
 
-// TestShelfKeeps checks that a table holds what was put, under keys of any length, that only what is new is written,
-// and that times of another machine, and what is no time, are removed from it.
-func TestShelfKeeps(t *testing.T) {
-	on := &shelf{entries: map[string][]byte{"junk": []byte("junk")}}
-	s, err := OpenShelf(on, host)
+// TestTableKeeps checks that a table keeps times under keys of any length, that only new times are written, and that
+// times of another machine and implausible ones are removed.
+func TestTableKeeps(t *testing.T) {
+	on := &memoryTable{entries: map[string][]byte{"junk": []byte("junk")}}
+	s, err := OpenTable(on, host)
 	if err != nil || s.Len() != 0 || len(on.entries) != 0 {
 		t.Fatalf("%d operators, %v on the shelf, %v", s.Len(), on.entries, err)
 	}
@@ -130,11 +130,11 @@ func TestShelfKeeps(t *testing.T) {
 		t.Errorf("%d writes of two operators, %d entries", on.writes-before, len(on.entries))
 	}
 	for key := range on.entries {
-		if len(key) > longestKey {
+		if len(key) > maxKeyLength {
 			t.Errorf("a key of %d bytes", len(key))
 		}
 	}
-	again, err := OpenShelf(on, host)
+	again, err := OpenTable(on, host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestShelfKeeps(t *testing.T) {
 	}
 	other := host
 	other.CPU = "another"
-	if s, err = OpenShelf(on, other); err != nil || s.Len() != 0 || len(on.entries) != 0 {
+	if s, err = OpenTable(on, other); err != nil || s.Len() != 0 || len(on.entries) != 0 {
 		t.Errorf("on another machine %d operators are known, %d on the shelf, %v", s.Len(), len(on.entries), err)
 	}
 }

@@ -8,42 +8,43 @@ import (
 	"github.com/sluice-serving/sluice/dataplane"
 )
 
-// Timing is how long something takes, in microseconds.
+// Timing is a measured time in microseconds.
 type Timing struct {
-	Best float64 `json:"best_us"` // the shortest of all runs
-	// Typical is what a tenth of the runs does not exceed: the time when nothing else is in the way. The shortest may
-	// be luck where threads wait for each other.
+	Best float64 `json:"best_us"` // shortest of all runs
+	// Typical is the tenth percentile: the time without disturbance. The shortest may be luck, where threads wait for
+	// each other.
 	Typical float64 `json:"typical_us"`
 	Runs    int     `json:"runs"`
 }
 
-// Effort is how long something is measured: at least Min runs and Time, and then until the shortest runs agree, which
-// says that they were quiet ones, but no longer than Patience or Max runs.
+// Effort limits a measurement. It lasts for at least MinRuns and MinTime, and then until the shortest runs agree, which
+// shows that they were undisturbed, but for at most MaxTime and MaxRuns.
 type Effort struct {
-	Time, Patience time.Duration
-	Min, Max       int
+	MinTime, MaxTime time.Duration
+	MinRuns, MaxRuns int
 }
 
 // DefaultEffort measures most operators for a few hundredths of a second.
-var DefaultEffort = Effort{Time: 20 * time.Millisecond, Patience: 400 * time.Millisecond, Min: 10, Max: 5000}
+var DefaultEffort = Effort{MinTime: 20 * time.Millisecond, MaxTime: 400 * time.Millisecond, MinRuns: 10, MaxRuns: 5000}
 
-// WholeEffort is for whole models, to compare with.
-var WholeEffort = Effort{Time: 80 * time.Millisecond, Patience: 1200 * time.Millisecond, Min: 10, Max: 5000}
+// WholeEffort is for whole models.
+var WholeEffort = Effort{MinTime: 80 * time.Millisecond, MaxTime: 1200 * time.Millisecond, MinRuns: 10, MaxRuns: 5000}
 
-// The shortest runs agree when so many of them differ by no more than this share.
+// The shortest runs agree when agreeingRuns of them differ by at most agreementShare.
 const (
-	agreeing  = 4
-	agreement = 0.02
+	agreeingRuns   = 4
+	agreementShare = 0.02
 )
 
-// repeat runs a batch again and again and returns the times in ascending order. The first runs plan memory and do not
-// count.
+// repeat runs a batch many times and returns the times in rising order. The first two runs, in which the runtime plans
+// memory, do not count.
 func repeat(ctx context.Context, r dataplane.Runner, b *dataplane.Batch, e Effort) ([]float64, error) {
 	var all, least []float64
 	began := time.Now()
-	for n := -2; n < e.Max; n++ {
-		if spent := time.Since(began); n >= e.Min && spent >= e.Time {
-			if spent >= e.Patience || len(least) == agreeing && least[agreeing-1] <= least[0]*(1+agreement) {
+	for n := -2; n < e.MaxRuns; n++ {
+		if spent := time.Since(began); n >= e.MinRuns && spent >= e.MinTime {
+			if spent >= e.MaxTime ||
+				len(least) == agreeingRuns && least[agreeingRuns-1] <= least[0]*(1+agreementShare) {
 				break
 			}
 		}
@@ -57,21 +58,21 @@ func repeat(ctx context.Context, r dataplane.Runner, b *dataplane.Batch, e Effor
 		us := float64(time.Since(start).Nanoseconds()) / 1e3
 		all = append(all, us)
 		at, _ := slices.BinarySearch(least, us)
-		if at < agreeing {
+		if at < agreeingRuns {
 			least = slices.Insert(least, at, us)
-			least = least[:min(len(least), agreeing)]
+			least = least[:min(len(least), agreeingRuns)]
 		}
 	}
 	slices.Sort(all)
 	return all, nil
 }
 
-// Quieter is the less disturbed of two measurements of the same.
+// Quieter returns the less disturbed of two measurements of the same thing.
 func Quieter(a, b Timing) Timing {
 	return Timing{Best: min(a.Best, b.Best), Typical: min(a.Typical, b.Typical), Runs: a.Runs + b.Runs}
 }
 
-// timing summarises sorted times.
+// timing summarises times, which are in rising order.
 func timing(sorted []float64) Timing {
 	return Timing{Best: sorted[0], Typical: sorted[len(sorted)/10], Runs: len(sorted)}
 }

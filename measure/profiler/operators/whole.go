@@ -7,17 +7,17 @@ import (
 	"github.com/sluice-serving/sluice/models/onnxmodel"
 )
 
-// Whole measures a model at one batch size, as a prediction would have it.
+// Whole measures a whole model at one batch size, in the form of a prediction.
 func Whole(ctx context.Context, rt Runtime, model string, batch, threads int, e Effort) (Timing, error) {
-	b, err := ask(model, batch)
+	b, err := singleItemQueries(model, batch)
 	if err != nil {
 		return Timing{}, err
 	}
 	return measure(ctx, rt, model, threads, batch, false, b, e)
 }
 
-// ask makes a batch of queries of one item each for a model file.
-func ask(model string, items int) (*dataplane.Batch, error) {
+// singleItemQueries returns a batch of items queries of one item each for a model file.
+func singleItemQueries(model string, items int) (*dataplane.Batch, error) {
 	info, err := onnxmodel.Read(model)
 	if err != nil {
 		return nil, err
@@ -31,5 +31,5 @@ func ask(model string, items int) (*dataplane.Batch, error) {
 		}
 		in, names = append(in, o), append(names, v.Name)
 	}
-	return named(in, names, items)
+	return queriesOf(in, names, items)
 }

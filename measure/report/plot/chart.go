@@ -16,37 +16,37 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Chart is named lines or bars in one or more panels beside or below each other; a name has one colour in all of them.
+// Chart draws lines or bars in one or more panels. Lines of the same name have the same colour in all panels.
 type Chart struct {
 	Title  string
 	Panels []Panel
-	// Columns of panels; 0 means one.
+	// Columns is the number of panels in a row; 0 means 1.
 	Columns int
 }
 
-// Panel is one drawing of a Chart.
+// Panel is one drawing of a Chart, with axes of its own.
 type Panel struct {
-	Name  string // what y is, with the unit
-	XName string // what x is, with the unit
+	Name  string // of the y axis, with the unit
+	XName string // of the x axis, with the unit
 	Lines []Line
-	// Groups names places on the x axis: the lines are then bars, y by group, and X is not used.
+	// Groups names places on the x axis. Lines are then drawn as bars, with one Y for each group; their X is not used.
 	Groups []string
-	// Low and High bound the y axis; NaN leaves an end to the data.
+	// Low and High are the ends of the y axis. NaN chooses an end by the data.
 	Low, High float64
 }
 
-// Line is one quantity. NaN in Y leaves a gap.
+// Line is one series. X and Y have the same length, and X rises. NaN in Y leaves a gap.
 type Line struct {
 	Name  string
 	X, Y  []float64
-	Faint bool // for what others are held against, such as the demand
+	Faint bool // drawn in grey, for references such as the demand
 }
 
 var palette = []color.RGBA{
 	blue, red, green, orange, violet, teal, {0xbe, 0x18, 0x5d, 0xff}, {0x65, 0x4a, 0x1e, 0xff}, ink,
 }
 
-// names lists the lines of all panels, each once.
+// names returns the names of the lines of all panels, each once, and which of them are faint.
 func (c *Chart) names() (names []string, faint map[string]bool) {
 	faint = make(map[string]bool)
 	for i := range c.Panels {
@@ -81,7 +81,8 @@ func (c *Chart) size() (w, h vg.Length, rows, cols int) {
 	return 60 + vg.Length(cols)*max(330, 660/vg.Length(cols)), 64 + vg.Length(rows)*175, rows, cols
 }
 
-// PNG writes the chart at 144 dots per inch.
+// PNG writes the chart to w, at 144 dots per inch. It returns an error for a chart without panels or a line whose X and
+// Y differ in length.
 func (c *Chart) PNG(w io.Writer) error {
 	width, height, _, _ := c.size()
 	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))
@@ -92,7 +93,7 @@ func (c *Chart) PNG(w io.Writer) error {
 	return err
 }
 
-// SVG writes the chart as a scalable drawing.
+// SVG writes the chart to w as a scalable drawing. Errors are those of PNG.
 func (c *Chart) SVG(w io.Writer) error {
 	width, height, _, _ := c.size()
 	canvas := vgsvg.New(width, height)
@@ -146,7 +147,7 @@ func (c *Chart) draw(to draw.Canvas) error {
 	return nil
 }
 
-// legend stands once, below the title.
+// legend draws one legend for all panels, below the title.
 func (c *Chart) legend(to draw.Canvas, colours map[string]color.RGBA) {
 	names, _ := c.names()
 	x, y := vg.Length(12), to.Max.Y-42

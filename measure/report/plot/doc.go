@@ -1,3 +1,3 @@
-// Package plot draws a report's time series: rates, accuracy, latency and batch sizes over time, for one run or for
-// several next to each other on the same scales.
+// Package plot draws reports over time (New), frontiers of accuracy and throughput (NewFrontier), lines and bars
+// (Chart) and maps (Heat), as PNG and SVG.
 package plot

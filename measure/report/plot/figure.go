@@ -19,19 +19,21 @@ import (
 	"github.com/sluice-serving/sluice/measure/report"
 )
 
-// MaxReports is the number of runs that fit into one figure.
+// MaxReports is the most reports in one figure.
 const MaxReports = 4
 
-// Figure is a drawing ready to be written in either format.
+// Figure is a drawing made by New or NewFrontier.
 type Figure struct {
 	title         string
 	names         []string
 	panels        [][]panel // by row, then by report
 	width, height vg.Length
-	lead          vg.Length // more room below the title, for legends of two lines
+	legendRoom    vg.Length // further space below the title, for legends of two lines
 }
 
-// New arranges the reports as columns of one figure, under their names, on common scales. Title may be empty.
+// New draws the time series of reports in columns under their names: rates, accuracy, latency, batch sizes and
+// variants. All columns have the same scales. title may be empty. It returns an error unless there are 1 to MaxReports
+// reports with a time series, and as many names.
 func New(title string, names []string, reports []*report.Report) (*Figure, error) {
 	if len(reports) == 0 || len(reports) > MaxReports {
 		return nil, fmt.Errorf("%d reports, want between 1 and %d in one figure", len(reports), MaxReports)
@@ -47,8 +49,8 @@ func New(title string, names []string, reports []*report.Report) (*Figure, error
 		end = max(end, r.DurationS)
 		if n := len(r.Series); n > 0 {
 			last := r.Series[n-1].AtS
-			// A single bucket after the load ended holds the few answers that were still under way: it would only add a
-			// cliff.
+			// A single bucket after the end of the load has the few answers that were still under way. It would only
+			// draw a cliff.
 			if last+1e-9 < r.DurationS || last > r.DurationS+r.BucketS/2 || r.DurationS <= 0 {
 				end = max(end, last+r.BucketS)
 			}
@@ -70,9 +72,9 @@ func New(title string, names []string, reports []*report.Report) (*Figure, error
 		}
 	}
 	for _, row := range f.panels {
-		share(row, end)
+		shareScales(row, end)
 	}
-	if row := variants(reports, end); row != nil {
+	if row := variantPanels(reports, end); row != nil {
 		f.panels = append(f.panels, row)
 	}
 	columns := vg.Length(len(reports))
@@ -81,7 +83,7 @@ func New(title string, names []string, reports []*report.Report) (*Figure, error
 	return f, nil
 }
 
-// PNG writes the figure at 144 dots per inch.
+// PNG writes the figure to w, at 144 dots per inch.
 func (f *Figure) PNG(w io.Writer) error {
 	c := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(144))
 	f.draw(draw.New(c))
@@ -89,7 +91,7 @@ func (f *Figure) PNG(w io.Writer) error {
 	return err
 }
 
-// SVG writes the figure as a scalable drawing.
+// SVG writes the figure to w as a scalable drawing.
 func (f *Figure) SVG(w io.Writer) error {
 	c := vgsvg.New(f.width, f.height)
 	f.draw(draw.New(c))
@@ -110,18 +112,18 @@ var (
 func style(size vg.Length, bold bool, c color.Color) text.Style {
 	f := font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 	if bold {
-		f.Weight = 3 // bold in x/image/font's scale, which gonum uses
+		f.Weight = 3 // bold, on the scale of x/image/font that gonum uses
 	}
 	return text.Style{Color: c, Font: f, Handler: gp.DefaultTextHandler}
 }
 
-// header is the room above each panel for its name and legend: the legend never lies over data.
+// header is the space above each panel for its name and legend, so that the legend never covers data.
 const header = vg.Length(34)
 
 func (f *Figure) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Path())
-	top := 14 + f.lead
+	top := 14 + f.legendRoom
 	if f.title != "" {
 		st := style(14, true, ink)
 		c.FillText(st, vg.Point{X: 12, Y: c.Max.Y - 24}, f.title)
@@ -157,7 +159,7 @@ func (f *Figure) draw(c draw.Canvas) {
 	}
 }
 
-// ticks are at whole multiples of 1, 2 or 5 times a power of ten.
+// ticks places at most about most ticks at multiples of 1, 2 or 5 times a power of ten.
 type ticks struct{ most int }
 
 func step(span float64, most int) float64 {
@@ -203,14 +205,14 @@ func label(v float64, digits int) string {
 	return s
 }
 
-// blank keeps the grid lines of its ticks but not their labels.
-type blank struct{ gp.Ticker }
+// unlabelled draws the grid lines of ticks without their labels.
+type unlabelled struct{ gp.Ticker }
 
 // Ticks implements gonum's plot.Ticker.
-func (b blank) Ticks(low, high float64) []gp.Tick {
+func (b unlabelled) Ticks(low, high float64) []gp.Tick {
 	out := b.Ticker.Ticks(low, high)
 	for i := range out {
-		out[i].Label = " " // an empty label would make it a minor tick, without a grid line
+		out[i].Label = " " // an empty label would make a minor tick, without a grid line
 	}
 	return out
 }

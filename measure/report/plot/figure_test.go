@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// bursty is a made-up run with a burst in its middle.
+// bursty is an invented run with a burst in the middle.
 func bursty(seed uint64, slow float64) *report.Report {
 	r := rand.New(rand.NewPCG(seed, 1))
 	rec := report.NewRecorder([]report.AppInfo{
@@ -34,7 +34,7 @@ func bursty(seed uint64, slow float64) *report.Report {
 			Arrived: arrived, Done: arrived + serving.Time(latency*1e6), Deadline: arrived + 100e6, Items: 1,
 			Batch: 1 + int32(12*load*r.Float64()), Accuracy: 0.98 - 0.15*load, Label: report.LabelWrong,
 		}
-		// The busier, the smaller the variant.
+		// under more load a smaller variant answers
 		o.Variant = serving.VariantID(min(4, max(0, int(load*5+r.NormFloat64()*0.6))))
 		if r.Float64() < o.Accuracy {
 			o.Label = report.LabelRight

@@ -14,32 +14,33 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// MaxFrontiers is the number of frontiers that can be told apart in one figure.
+// MaxFrontiers is the most frontiers in one figure, as colours tell no more apart.
 const MaxFrontiers = 8
 
-// Frontier is the best accuracy at every throughput, up to what can be carried at all.
+// Frontier is the best accuracy at every throughput, up to the highest that can be served.
 type Frontier struct {
 	Name   string
-	Points []FrontierPoint // by rising throughput, which is above 0
+	Points []FrontierPoint // at least one, by rising throughput above 0
 }
 
-// FrontierPoint is one plan on a frontier.
+// FrontierPoint is one plan of a frontier. Accuracies and shares are fractions.
 type FrontierPoint struct {
 	Throughput float64   // queries/s
-	Accuracy   float64   // mean, a fraction
-	Apps       []float64 // accuracy of each app
-	Shares     []float64 // of each variant in all items served, fractions
+	Accuracy   float64   // mean over queries
+	Apps       []float64 // accuracy by index in Legend.Apps
+	Shares     []float64 // share of served items by index in Legend.Variants
 }
 
-// Legend names what the points of frontiers are about.
+// Legend names the apps and variants of frontiers.
 type Legend struct {
 	Demand     float64 // queries/s to mark; 0 for none
 	Apps       []string
 	Variants   []string
-	Accuracies []float64 // of the variants
+	Accuracies []float64 // by index in Variants, fractions
 }
 
-// NewFrontier draws frontiers over each other; of a single one it shows the apps and which variants serve, too.
+// NewFrontier draws frontiers over each other. Of a single one it also draws the accuracy of each app and the shares of
+// variants. It returns an error unless there are 1 to MaxFrontiers frontiers with points.
 func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 	if len(list) == 0 || len(list) > MaxFrontiers {
 		return nil, fmt.Errorf("%d frontiers, want between 1 and %d in one figure", len(list), MaxFrontiers)
@@ -51,18 +52,18 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 		}
 		end = max(end, f.Points[len(f.Points)-1].Throughput)
 	}
-	end *= 1.03 // room for the last point
-	lines := func(name string) panel { return panel{name: name, top: 100, upright: l.Demand} }
+	end *= 1.03 // space for the last point
+	lines := func(name string) panel { return panel{name: name, top: 100, marked: l.Demand} }
 	p := lines("Accuracy (%)")
 	for i, f := range list {
-		c := line{name: f.Name, colour: distinct[i], bold: true, falls: true}
+		c := line{name: f.Name, colour: distinct[i], bold: true, drops: true}
 		for _, x := range f.Points {
 			c.add(x.Throughput, 100*x.Accuracy)
 		}
 		p.lines = append(p.lines, c)
 	}
 	p.fit(end)
-	f := &Figure{title: title, names: []string{""}, panels: [][]panel{{p}}, width: 720, lead: 8}
+	f := &Figure{title: title, names: []string{""}, panels: [][]panel{{p}}, width: 720, legendRoom: 8}
 	if len(list) == 1 {
 		p.lines[0].name = ""
 		if n := len(l.Apps); n > 1 && n <= len(distinct) {
@@ -77,10 +78,10 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 			p.fit(end)
 			f.panels = append(f.panels, []panel{p})
 		}
-		// More variants than a legend holds say nothing.
-		if stack := served(l, &list[0]); len(stack) > 0 && len(stack) <= maxLayers*2/3 {
+		// A legend cannot hold more variants.
+		if stack := variantLayers(l, &list[0]); len(stack) > 0 && len(stack) <= maxLayers*2/3 {
 			f.panels = append(f.panels, []panel{
-				{name: "Served by variant (% of items)", stack: stack, xEnd: end, yHigh: 100, upright: l.Demand},
+				{name: "Served by variant (% of items)", stack: stack, xEnd: end, yHigh: 100, marked: l.Demand},
 			})
 		}
 	}
@@ -92,15 +93,15 @@ func NewFrontier(title string, l Legend, list []Frontier) (*Figure, error) {
 	return f, nil
 }
 
-// distinct are colours of lines that are told apart.
+// distinct are the colours of lines that must be told apart.
 var distinct = []color.RGBA{
 	blue, orange, green, violet, red, teal, grey, ink, {0xdb, 0x27, 0x77, 0xff}, {0x65, 0xa3, 0x0d, 0xff},
 	{0x92, 0x40, 0x0e, 0xff}, {0x0e, 0xa5, 0xe9, 0xff},
 }
 
-// served is which variants serve along a frontier, the least accurate below. A plan for more is a plan for less: what a
-// point says holds from the point before it.
-func served(l Legend, f *Frontier) []layer {
+// variantLayers returns the shares of variants along a frontier, the least accurate at the bottom. A plan for more
+// queries also serves fewer, so a point holds from the point before it.
+func variantLayers(l Legend, f *Frontier) []layer {
 	var kinds []int
 	for v := range l.Variants {
 		if slices.ContainsFunc(f.Points, func(x FrontierPoint) bool { return x.Shares[v] > 0 }) {
@@ -127,18 +128,19 @@ func served(l Legend, f *Frontier) []layer {
 	return out
 }
 
-// line joins points.
+// line is a line through points.
 type line struct {
 	name   string
 	colour color.RGBA
 	bold   bool
-	falls  bool // at its end, to the axis: nothing is carried beyond
+	drops  bool // to the axis after its last point, because no more can be served
 	xy     plotter.XYs
 }
 
 func (l *line) add(x, y float64) { l.xy = append(l.xy, plotter.XY{X: x, Y: y}) }
 
-// plot draws the line with a dot at each point, from the axis on: what serves more serves less.
+// plot draws the line with a dot at each point. It begins at the axis, because a plan for more queries also serves
+// fewer.
 func (l *line) plot(g *gp.Plot, floor float64) {
 	c, err := plotter.NewLine(append(plotter.XYs{{X: 0, Y: l.xy[0].Y}}, l.xy...))
 	if err != nil {
@@ -159,13 +161,13 @@ func (l *line) plot(g *gp.Plot, floor float64) {
 	}
 	g.Add(dots)
 	last := l.xy[len(l.xy)-1]
-	if drop, err := plotter.NewLine(plotter.XYs{last, {X: last.X, Y: floor}}); err == nil && l.falls {
+	if drop, err := plotter.NewLine(plotter.XYs{last, {X: last.X, Y: floor}}); err == nil && l.drops {
 		drop.Color, drop.Width, drop.Dashes = l.colour, 1, []vg.Length{1.5, 2}
 		g.Add(drop)
 	}
 }
 
-// fit gives a panel of lines its scales.
+// fit chooses the scales of a panel of lines.
 func (p *panel) fit(end float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, l := range p.lines {
@@ -173,10 +175,10 @@ func (p *panel) fit(end float64) {
 			low, high = min(low, x.Y), max(high, x.Y)
 		}
 	}
-	p.scale(low-0.03*(high-low), high, end) // dots are not cut in halves
+	p.scale(low-0.03*(high-low), high, end) // dots at the edge are drawn whole
 }
 
-// lineHead writes the panel's name and, in a line of its own, the legend.
+// lineHead draws the panel's name and, in a line of its own, the legend.
 func (p *panel) lineHead(c draw.Canvas, data vg.Rectangle) {
 	c.FillText(style(10, true, ink), vg.Point{X: data.Min.X, Y: data.Max.Y + 20}, p.name)
 	const sample, gap, space = vg.Length(16), vg.Length(4), vg.Length(14)
@@ -198,7 +200,7 @@ func (p *panel) lineHead(c draw.Canvas, data vg.Rectangle) {
 		c.FillText(entry, vg.Point{X: x + sample + gap, Y: y}, l.name)
 		x += sample + gap + entry.Width(l.name) + space
 	}
-	if p.upright > 0 && p.lines[0].bold {
+	if p.marked > 0 && p.lines[0].bold {
 		text := "the demand asked for"
 		x = data.Max.X - entry.Width(text)
 		c.FillText(entry, vg.Point{X: x, Y: data.Max.Y + 20}, text)

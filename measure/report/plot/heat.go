@@ -14,27 +14,29 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Heat is a map: of what kind each cell of a grid is.
+// Heat is a map of a grid of cells, each of which belongs to one of a few kinds. Kinds are shown by colour.
 type Heat struct {
-	Title, Under string // Under is a line below the title
-	XName, YName string
-	// X holds where each column begins, ascending; the last is as wide as the one before it.
+	Title, Subtitle string // Subtitle is a line below the title
+	XName, YName    string
+	// X has the left edge of each column, in rising order. The last column is as wide as the one before it.
 	X []float64
-	// Rows are by y from 1 on, each with a cell for every column.
+	// Rows has the cells of y = 1, 2 and so on, from the bottom up. Each row has one cell for each column.
 	Rows  [][]HeatCell
-	Kinds []string // names, from the lowest to the highest: dark to light
-	Pale  string   // what pale cells are; "" where there are none
+	Kinds []string // names of the kinds, by HeatCell.Kind; colours go from dark to light
+	Pale  string   // legend of pale cells; "" where there are none
 
 }
 
-// HeatCell is one cell. Text is written once on a run of equal cells, where there is room.
+// HeatCell is one cell. Kind is its index in Heat.Kinds. Pale draws it in a lighter colour. Text is written in the
+// cell; adjacent cells of a row with the same kind, paleness and text get it once, where there is room.
 type HeatCell struct {
 	Kind int
 	Pale bool
 	Text string
 }
 
-// PNG writes the map at 144 dots per inch.
+// PNG writes the map to w, at 144 dots per inch. It returns an error for a grid without cells or with rows of different
+// length.
 func (h *Heat) PNG(w io.Writer) error {
 	width, height, err := h.size()
 	if err != nil {
@@ -46,7 +48,7 @@ func (h *Heat) PNG(w io.Writer) error {
 	return err
 }
 
-// SVG writes the map as a scalable drawing.
+// SVG writes the map to w as a scalable drawing. Errors are those of PNG.
 func (h *Heat) SVG(w io.Writer) error {
 	width, height, err := h.size()
 	if err != nil {
@@ -82,7 +84,7 @@ func (h *Heat) size() (width, height vg.Length, err error) {
 	return heatWidth, 64 + rows + 44 + vg.Length(len(h.legend()))*15, nil
 }
 
-// legend breaks the names of the kinds into lines.
+// legend divides the kinds, given by index, into lines.
 func (h *Heat) legend() (lines [][]int) {
 	entry := style(9, false, ink)
 	x := heatWidth
@@ -104,7 +106,7 @@ func (h *Heat) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Path())
 	c.FillText(style(14, true, ink), vg.Point{X: 12, Y: c.Max.Y - 24}, h.Title)
-	c.FillText(style(10, false, muted), vg.Point{X: 12, Y: c.Max.Y - 41}, h.Under)
+	c.FillText(style(10, false, muted), vg.Point{X: 12, Y: c.Max.Y - 41}, h.Subtitle)
 	lines := h.legend()
 	top := c.Max.Y - 50
 	entry := style(9, false, ink)
@@ -143,7 +145,7 @@ func (h *Heat) draw(c draw.Canvas) {
 
 func (h *Heat) colour(kind int) color.RGBA { return rampAt(kind, len(h.Kinds)) }
 
-// end is where the last column ends.
+// end returns the right edge of the last column.
 func (h *Heat) end() float64 {
 	last := len(h.X) - 1
 	if last == 0 {
@@ -161,7 +163,7 @@ func (h *Heat) plot() *gp.Plot {
 	g.X.Tick.Width, g.Y.Tick.Width = 0, 0
 	g.X.Width, g.Y.Width = 0, 0
 	g.X.Tick.Marker = ticks{most: 10}
-	g.Y.Tick.Marker = wholes{most: 8}
+	g.Y.Tick.Marker = wholeTicks{most: 8}
 	for _, a := range []struct {
 		axis *gp.Axis
 		name string
@@ -177,11 +179,11 @@ func (h *Heat) plot() *gp.Plot {
 	return g
 }
 
-// wholes are ticks at whole numbers from 1 on.
-type wholes struct{ most int }
+// wholeTicks places ticks at whole numbers from 1 on.
+type wholeTicks struct{ most int }
 
 // Ticks implements gonum's plot.Ticker.
-func (t wholes) Ticks(low, high float64) []gp.Tick {
+func (t wholeTicks) Ticks(low, high float64) []gp.Tick {
 	out := []gp.Tick{{Value: 1, Label: "1"}}
 	for _, x := range (ticks(t)).Ticks(0, high) {
 		if x.Value > 1.5 && x.Value == float64(int(x.Value)) {
@@ -191,7 +193,7 @@ func (t wholes) Ticks(low, high float64) []gp.Tick {
 	return out
 }
 
-// heatCells draws the cells, runs of equal ones as one rectangle, with white between the rows.
+// heatCells draws the cells, runs of equal ones as one rectangle, with white lines between rows.
 type heatCells struct{ *Heat }
 
 // Plot implements gonum's plot.Plotter.
@@ -215,7 +217,7 @@ func (h heatCells) Plot(c draw.Canvas, g *gp.Plot) {
 		})
 		h.runs(row, func(a, b HeatCell) bool { return a == b }, func(of HeatCell, from, to float64) {
 			a, b := tx(from), tx(to)
-			st := style(min(pitch*0.62, 9), false, h.on(of))
+			st := style(min(pitch*0.62, 9), false, h.textColour(of))
 			if w := st.Width(of.Text); of.Text != "" && w+1 < b-a && pitch >= 9 {
 				c.FillText(st, vg.Point{X: (a + b - w) / 2, Y: (low+high)/2 - st.Font.Size*0.35}, of.Text)
 			}
@@ -223,11 +225,11 @@ func (h heatCells) Plot(c draw.Canvas, g *gp.Plot) {
 	}
 }
 
-// runs calls do for every run of cells in a row that are alike, with the x at which it begins and ends.
-func (h *Heat) runs(row []HeatCell, alike func(a, b HeatCell) bool, do func(of HeatCell, from, to float64)) {
+// runs calls do for every maximal run of cells in a row that are the same, with its left and right edge.
+func (h *Heat) runs(row []HeatCell, same func(a, b HeatCell) bool, do func(of HeatCell, from, to float64)) {
 	for from := 0; from < len(row); {
 		to := from + 1
-		for to < len(row) && alike(row[from], row[to]) {
+		for to < len(row) && same(row[from], row[to]) {
 			to++
 		}
 		end := h.end()
@@ -239,11 +241,11 @@ func (h *Heat) runs(row []HeatCell, alike func(a, b HeatCell) bool, do func(of H
 	}
 }
 
-// veil makes what it lies over pale.
+// veil is painted over a cell to make it pale.
 var veil = color.NRGBA{0xff, 0xff, 0xff, 0x70}
 
-// on is the colour of writing that is read on a cell.
-func (h *Heat) on(of HeatCell) color.Color {
+// textColour returns a colour that can be read on a cell.
+func (h *Heat) textColour(of HeatCell) color.Color {
 	c := h.colour(of.Kind)
 	lightness := 299*int(c.R) + 587*int(c.G) + 114*int(c.B)
 	if of.Pale {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestHeat(t *testing.T) {
-	h := Heat{Title: "Map", Under: "under it", XName: "x name", YName: "y name", X: []float64{0, 10, 20},
+	h := Heat{Title: "Map", Subtitle: "under it", XName: "x name", YName: "y name", X: []float64{0, 10, 20},
 		Kinds: []string{"low", "high"}, Pale: "pale ones",
 		Rows: [][]HeatCell{{{Kind: 0}, {Kind: 0}, {Kind: 1}}, {{Kind: 0, Pale: true, Text: "7"}, {Kind: 0}, {Kind: 1}}}}
 	var a, b bytes.Buffer
@@ -20,7 +20,7 @@ func TestHeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two kinds, the pale one and the white around all of them: what is drawn is there in its share.
+	// Two kinds, one of them also pale, and white space have their shares of the picture.
 	count := make(map[[3]uint32]int)
 	for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
 		for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
@@ -32,7 +32,7 @@ func TestHeat(t *testing.T) {
 	nl, nh := count[[3]uint32{uint32(low.R), uint32(low.G), uint32(low.B)}], count[[3]uint32{
 		uint32(high.R), uint32(high.G), uint32(high.B),
 	}]
-	// Of six cells three are of the lower kind in full, one is pale, two are of the higher.
+	// Of six cells three are of the lower kind, one of them is pale in addition, and two are of the higher kind.
 	if ratio := float64(nl) / float64(nh); ratio < 1.4 || ratio > 1.6 {
 		t.Errorf("%d pixels of the lower kind and %d of the higher, want 3 to 2", nl, nh)
 	}

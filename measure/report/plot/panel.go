@@ -14,22 +14,22 @@ import (
 	"github.com/sluice-serving/sluice/measure/report"
 )
 
-// panel is one drawing with its axes.
+// panel is one drawing of a figure, with its axes.
 type panel struct {
-	name    string // with the unit
-	curves  []curve
-	stack   []layer // drawn instead of curves
-	marks   []mark
-	lines   []line  // drawn instead of curves
-	xName   string  // of the axis, on the last row; empty is time in s
-	upright float64 // x worth seeing; 0 for none
-	low     float64 // lowest y to show at least; NaN leaves it to the data
-	top     float64 // no y beyond this, such as 100 %; 0 has no bound
-	// Common to a row once shared.
+	name   string // with the unit
+	curves []curve
+	stack  []layer // drawn instead of curves
+	marks  []mark
+	lines  []line  // drawn instead of curves
+	xName  string  // x axis of the last row; empty means time in s
+	marked float64 // x with a vertical line; 0 for none
+	low    float64 // lowest y of the axis, at most; NaN lets the data choose
+	top    float64 // highest y of the axis, such as 100 %; 0 for no limit
+	// the same for a whole row after shareScales
 	xEnd, yLow, yHigh float64
 }
 
-// curve is one quantity over time; NaN where it is not known.
+// curve is one quantity over time, by bucket; NaN where it is unknown.
 type curve struct {
 	name   string
 	colour color.RGBA
@@ -38,7 +38,7 @@ type curve struct {
 	bucket float64 // s
 }
 
-// mark is a level worth seeing, such as an objective.
+// mark is a level with a horizontal line, such as an objective.
 type mark struct {
 	name string
 	y    float64
@@ -128,8 +128,8 @@ func batches(r *report.Report) panel {
 	}}
 }
 
-// share gives the panels of a row the same scales.
-func share(row []panel, end float64) {
+// shareScales gives the panels of a row the same scales.
+func shareScales(row []panel, end float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	top := 0.0
 	for i := range row {
@@ -155,7 +155,7 @@ func share(row []panel, end float64) {
 	}
 }
 
-// scale makes the axes go from 0 to end and from somewhat below low to somewhat above high, at whole steps.
+// scale chooses axes from 0 to end and from somewhat below low to somewhat above high, at whole steps.
 func (p *panel) scale(low, high, end float64) {
 	if !(high > low) {
 		low, high = low-1, high+1
@@ -171,7 +171,7 @@ func (p *panel) scale(low, high, end float64) {
 	}
 }
 
-// plot builds gonum's plot. Only the last row carries times and only the first column values.
+// plot returns gonum's plot. Only the last row labels the x axis, and only the first column the y axis.
 func (p *panel) plot(last, first bool) *gp.Plot {
 	g := gp.New()
 	g.BackgroundColor = nil
@@ -179,7 +179,7 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 	g.X.Padding, g.Y.Padding = 0, 0
 	g.X.Tick.Label, g.Y.Tick.Label = tickStyle(g.X.Tick.Label), tickStyle(g.Y.Tick.Label)
 	g.X.Tick.Length, g.Y.Tick.Length = 3, 3
-	g.X.Tick.Width, g.Y.Tick.Width = 0, 0 // room without a line
+	g.X.Tick.Width, g.Y.Tick.Width = 0, 0 // space without a line
 	g.X.Color, g.X.Width = muted, 0.75
 	g.Y.Width = 0
 	g.X.Tick.Marker = ticks{most: 8}
@@ -190,10 +190,10 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 		g.X.Label.TextStyle = style(9.5, false, muted)
 		g.X.Label.TextStyle.XAlign, g.X.Label.TextStyle.YAlign = st.XAlign, st.YAlign
 	} else {
-		g.X.Tick.Marker = blank{ticks{most: 8}}
+		g.X.Tick.Marker = unlabelled{ticks{most: 8}}
 	}
 	if !first {
-		g.Y.Tick.Marker = blank{ticks{most: 5}}
+		g.Y.Tick.Marker = unlabelled{ticks{most: 5}}
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
@@ -213,16 +213,16 @@ func (p *panel) plot(last, first bool) *gp.Plot {
 		l.Color, l.Width, l.Dashes = red, 1, []vg.Length{5, 3}
 		g.Add(l)
 	}
-	for i := range p.lines { // the first above the others
+	for i := range p.lines { // the first line is drawn last, over the others
 		p.lines[len(p.lines)-1-i].plot(g, p.yLow)
 	}
 	if l, err := plotter.NewLine(plotter.XYs{
-		{X: p.upright, Y: p.yLow}, {X: p.upright, Y: p.yHigh},
-	}); err == nil && p.upright > 0 {
+		{X: p.marked, Y: p.yLow}, {X: p.marked, Y: p.yHigh},
+	}); err == nil && p.marked > 0 {
 		l.Color, l.Width, l.Dashes = muted, 1, []vg.Length{4, 3}
 		g.Add(l)
 	}
-	// Add widens the ranges to the data; the scales are those of the row.
+	// Add has widened the ranges to the data. The row's scales count.
 	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = 0, p.xEnd, p.yLow, p.yHigh
 	return g
 }
@@ -233,7 +233,7 @@ func tickStyle(old draw.TextStyle) draw.TextStyle {
 	return st
 }
 
-// add draws the stretches in which the curve is known, as steps: a bucket's value holds for the whole bucket.
+// add draws the known stretches of the curve as steps: the value of a bucket holds for the whole bucket.
 func (c *curve) add(g *gp.Plot, end float64) {
 	for from := 0; from < len(c.y); {
 		if math.IsNaN(c.y[from]) || math.IsInf(c.y[from], 0) {
@@ -269,7 +269,7 @@ func (c *curve) tint() color.Color {
 	return color.NRGBA{R: c.colour.R, G: c.colour.G, B: c.colour.B, A: 0x48}
 }
 
-// head writes the panel's name and its legend in one line above the data.
+// head draws the panel's name and its legend in one line above the data.
 func (p *panel) head(c draw.Canvas, data vg.Rectangle) {
 	if p.stack != nil {
 		p.stackHead(c, data)

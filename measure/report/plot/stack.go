@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-serving/sluice/measure/report"
 )
 
-// layer is one part of a whole over time: from low to high in every bucket; NaN where there is no whole.
+// layer is one share of a whole over time, from low to high in every bucket; NaN where there is no whole.
 type layer struct {
 	name      string
 	colour    color.RGBA
@@ -23,7 +23,7 @@ type layer struct {
 	bucket    float64 // s
 }
 
-// ramp goes from the least accurate variant to the most accurate, dark to light, and stays readable without colour.
+// ramp has colours from the least accurate variant to the most accurate, dark to light. It is readable without colour.
 var ramp = []color.RGBA{
 	{0x44, 0x01, 0x54, 0xff}, {0x3b, 0x52, 0x8b, 0xff}, {0x21, 0x91, 0x8c, 0xff}, {0x5e, 0xc9, 0x62, 0xff},
 	{0xfd, 0xe7, 0x25, 0xff},
@@ -40,12 +40,12 @@ func rampAt(i, n int) color.RGBA {
 	return color.RGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 0xff}
 }
 
-// maxLayers bounds the variants told apart in a figure; the least used of more are left white.
+// maxLayers is the most variants of a figure. The least used of further ones are left white.
 const maxLayers = 16
 
-// variants shows which variant answered, one panel to a report; the same variant has the same colour in all. It returns
-// nil when no report knows.
-func variants(reports []*report.Report, end float64) []panel {
+// variantPanels shows the shares of variants over time, one panel for each report. A variant has the same colour in all
+// of them. It returns nil when no report has variants.
+func variantPanels(reports []*report.Report, end float64) []panel {
 	type kind struct {
 		name     string
 		accuracy float64
@@ -110,7 +110,7 @@ func variants(reports []*report.Report, end float64) []panel {
 	return row
 }
 
-// shorten drops what all names begin with, up to a separator: in a legend only the difference matters.
+// shorten removes the common prefix of names up to a separator: a legend only needs the difference.
 func shorten(names []string) []string {
 	if len(names) < 2 {
 		return names
@@ -132,7 +132,7 @@ func shorten(names []string) []string {
 	return out
 }
 
-// add draws the layer's stretches as filled steps.
+// add draws the known stretches of the layer as filled steps.
 func (l *layer) add(g *gp.Plot, end float64) {
 	for from := 0; from < len(l.low); {
 		if math.IsNaN(l.low[from]) {
@@ -165,7 +165,7 @@ func (l *layer) add(g *gp.Plot, end float64) {
 	}
 }
 
-// stackHead writes the panel's name and, in a line of its own, the legend: there may be many variants.
+// stackHead draws the panel's name and the legend in a line of its own, as there may be many variants.
 func (p *panel) stackHead(c draw.Canvas, data vg.Rectangle) {
 	c.FillText(style(10, true, ink), vg.Point{X: data.Min.X, Y: data.Max.Y + 20}, p.name)
 	const sample, gap = vg.Length(9), vg.Length(4)

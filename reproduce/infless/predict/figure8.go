@@ -1,5 +1,5 @@
-// Package predict is Figure 8 of INFless, how well latency is predicted from the times of operators, on networks that
-// ONNX Runtime runs here.
+// Package predict reproduces Figure 8 of INFless: how well the latency of a network is predicted from the times of its
+// operators. The networks run on ONNX Runtime, on this machine.
 package predict
 
 import (
@@ -18,53 +18,56 @@ import (
 	"github.com/sluice-serving/sluice/reproduce"
 )
 
-// The configurations: batch sizes as the paper has them, powers of two, on as many threads as small machines have.
+// The configurations: the paper's batch sizes, which are powers of two, on as many threads as small machines have.
 var (
 	batches = []int{1, 2, 4, 8, 16, 32}
 	threads = []int{1, 2}
 )
 
-// Doc says what the figure shows.
+// Doc says what the figure shows, in one line.
 const Doc = "predicted against measured latency of twelve ONNX networks, every configuration; of this machine"
 
-// Plan has the figure measured and said. It measures times, and is for a machine that does nothing else: it is one
-// task, because networks that are measured at once measure each other.
-func Plan(l *reproduce.Lab) error {
-	if l.Runtime == nil {
+// Prepare adds the figure to a runner. It measures times, so nothing else should run on the machine. All networks are
+// one task, because networks measured at the same time would slow each other down. It fails when the request has no
+// runtime.
+func Prepare(run *reproduce.Runner) error {
+	if run.Runtime == nil {
 		return errors.New("figure 8 runs networks on ONNX Runtime, which it was not given")
 	}
-	all := l.Do("predicting networks", 1, 1, func(ctx context.Context, _ uint64) (any, error) {
-		rt, err := l.Runtime()
+	all := run.AddTask("predicting networks", 1, 1, func(ctx context.Context, _ uint64) (any, error) {
+		rt, err := run.Runtime()
 		if err != nil {
 			return nil, err
 		}
-		return Measure(ctx, rt, zoo.Networks(), l.Progress)
+		return Measure(ctx, rt, zoo.Networks(), run.Progress)
 	})
-	l.After(func(o *reproduce.Outcome) error {
-		if err := sayTheirs(o); err != nil {
+	run.Report(func(o *reproduce.Outcome) error {
+		if err := addAuthors(o); err != nil {
 			return err
 		}
-		say(o, all.Done[0].([]Network))
+		addOurs(o, all.Results[0].([]Network))
 		return nil
 	})
 	return nil
 }
 
-// Network is what came out for one network.
+// Network is the result for one network, a pair for each configuration.
 type Network struct {
 	Name  string
 	Pairs []Pair
 }
 
-// Pair is a prediction and what was measured, in microseconds.
+// Pair is a prediction and a measurement of one configuration, in microseconds.
 type Pair struct {
 	operators.Prediction
 	Whole operators.Timing
-	// Written is predicted from the graph as it lies in the file, one at a time: what the runtime's fusion is worth.
+	// Written is the prediction from the graph in the file, without the runtime's fusion of operators.
 	Written float64
 }
 
-// Measure predicts networks and measures them whole, before and after, with the less disturbed of both.
+// Measure predicts the latency of networks and measures it. Each network is measured before and after its prediction,
+// and the measurement with less disturbance counts. It writes the networks into a temporary folder. progress may be
+// nil.
 func Measure(ctx context.Context, rt operators.Runtime, networks []zoo.Network, progress func(float64, string)) (
 	_ []Network, err error) {
 	dir, err := os.MkdirTemp("", "sluice-figure8-")
@@ -113,11 +116,11 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	if err != nil {
 		return nil, err
 	}
-	got, err := operators.Predict(ctx, c, path, batches, threads)
+	predicted, err := operators.Predict(ctx, c, path, batches, threads)
 	if err != nil {
 		return nil, err
 	}
-	c.AsWritten, c.Rounds = true, 1 // far enough off not to need care
+	c.AsWritten, c.Rounds = true, 1 // its error is large, so one round is exact enough
 	written, err := operators.Predict(ctx, c, path, batches, threads)
 	if err != nil {
 		return nil, err
@@ -126,15 +129,15 @@ func measure(ctx context.Context, c operators.Config, path string) ([]Pair, erro
 	if err != nil {
 		return nil, err
 	}
-	pairs := make([]Pair, len(got.Predictions))
-	for i, p := range got.Predictions {
+	pairs := make([]Pair, len(predicted.Predictions))
+	for i, p := range predicted.Predictions {
 		pairs[i] = Pair{p, operators.Quieter(before[i], after[i]), written.Predictions[i].Sequential.Typical}
 	}
 	return pairs, nil
 }
 
-// say gives the errors of every network, and of all configurations together.
-func say(o *reproduce.Outcome, networks []Network) {
+// addOurs adds the errors of every network and of all networks together, by number of threads.
+func addOurs(o *reproduce.Outcome, networks []Network) {
 	var all []Pair
 	for _, n := range networks {
 		all = append(all, n.Pairs...)
@@ -146,7 +149,7 @@ func say(o *reproduce.Outcome, networks []Network) {
 	for i, set := range sets {
 		of := func(p *Pair) bool { return i == 0 || p.Threads == threads[i-1] }
 		for _, n := range append(slices.Clone(networks), Network{"all networks", all}) {
-			sayOne(o, n, set, of)
+			addNetwork(o, n, set, of)
 		}
 	}
 	o.Notes = append(o.Notes,
@@ -157,8 +160,8 @@ func say(o *reproduce.Outcome, networks []Network) {
 		"On the safe side: the share of configurations that take no longer than predicted with the offset of 10 %.")
 }
 
-// sayOne gives the errors of a network over some of its configurations.
-func sayOne(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
+// addNetwork adds the errors of a network over the configurations for which of returns true.
+func addNetwork(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
 	var err, parallel, written, safe []float64
 	for i := range n.Pairs {
 		p := &n.Pairs[i]
@@ -178,9 +181,9 @@ func sayOne(o *reproduce.Outcome, n Network, set string, of func(*Pair) bool) {
 		return
 	}
 	at := map[string]string{"measured": "here", "threads": set}
-	o.Add(row(n.Name, "mean error", at), mean(err))
-	o.Add(row(n.Name, "worst error", at), slices.Max(err))
-	o.Add(row(n.Name, "mean error, branches at once", at), mean(parallel))
-	o.Add(row(n.Name, "mean error, as written", at), mean(written))
-	o.Add(row(n.Name, "on the safe side", at), mean(safe))
+	o.AddRow(row(n.Name, "mean error", at), mean(err))
+	o.AddRow(row(n.Name, "worst error", at), slices.Max(err))
+	o.AddRow(row(n.Name, "mean error, branches at once", at), mean(parallel))
+	o.AddRow(row(n.Name, "mean error, as written", at), mean(written))
+	o.AddRow(row(n.Name, "on the safe side", at), mean(safe))
 }

@@ -11,7 +11,7 @@ import (
 // TestTheirs checks the errors of the authors' own predictions over all that they measured.
 func TestTheirs(t *testing.T) {
 	o := &reproduce.Outcome{}
-	if err := sayTheirs(o); err != nil {
+	if err := addAuthors(o); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{
@@ -29,7 +29,7 @@ func TestTheirs(t *testing.T) {
 	}
 }
 
-// TestSay checks the errors that are computed from pairs: two configurations, one of them 20 % too high.
+// TestSay checks the errors computed from pairs: of two configurations one is predicted 20 % too high.
 func TestSay(t *testing.T) {
 	pair := func(predicted, parallel, measured float64) Pair {
 		return Pair{Prediction: operators.Prediction{
@@ -40,7 +40,7 @@ func TestSay(t *testing.T) {
 	two := pair(95, 95, 100)
 	two.Threads = 2
 	o := &reproduce.Outcome{}
-	say(o, []Network{{"net", []Pair{pair(120, 60, 100), pair(85, 50, 100), two}}})
+	addOurs(o, []Network{{"net", []Pair{pair(120, 60, 100), pair(85, 50, 100), two}}})
 	got := map[string]float64{}
 	for _, r := range o.Rows {
 		if r.System == "net" {
@@ -56,9 +56,9 @@ func TestSay(t *testing.T) {
 	}
 }
 
-// TestNoRuntime refuses to say anything without one.
+// TestNoRuntime checks that the figure fails without a runtime.
 func TestNoRuntime(t *testing.T) {
-	if err := Plan(reproduce.NewLab(reproduce.Request{})); err == nil {
+	if err := Prepare(reproduce.NewRunner(reproduce.Request{})); err == nil {
 		t.Error("the figure was planned without a runtime")
 	}
 }

@@ -10,35 +10,35 @@ import (
 //go:embed data/predictions.csv
 var predictionsFile []byte
 
-// theirs is a prediction of the authors' with what they measured.
-type theirs struct {
+// authorsPrediction is a prediction of the authors and their measurement.
+type authorsPrediction struct {
 	model             string
 	predicted, actual float64 // ms
 }
 
-// published are the means of Figure 8, as fractions. The figure leaves out all predictions that are too high or more
-// than a tenth too low (a fifth for MobileNet), so that no other mean was possible.
+// published are the mean errors of Figure 8, as fractions. The figure leaves out all predictions that are too high or
+// more than a tenth too low (a fifth for MobileNet), so its means cannot be larger.
 var published = map[string]float64{"resnet-50": 0.0858, "mobilenet": 0.078, "lstm-2365": 0.0974}
 
-func predictions() ([]theirs, error) {
+func predictions() ([]authorsPrediction, error) {
 	lines, err := reproduce.Records("predictions.csv", predictionsFile, "model", "cpu_threads", "gpu_percent", "batch",
 		"predicted_ms", "actual_ms")
 	if err != nil {
 		return nil, err
 	}
-	var out []theirs
+	var out []authorsPrediction
 	for n, l := range lines {
 		v, err := reproduce.Numbers("predictions.csv", n, l[4:])
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, theirs{l[0], v[0], v[1]})
+		out = append(out, authorsPrediction{l[0], v[0], v[1]})
 	}
 	return out, nil
 }
 
-// sayTheirs gives the mean error of each of their models over everything that they measured.
-func sayTheirs(o *reproduce.Outcome) error {
+// addAuthors adds the mean error of each of the authors' models, over all that they measured.
+func addAuthors(o *reproduce.Outcome) error {
 	all, err := predictions()
 	if err != nil {
 		return err
@@ -51,10 +51,9 @@ func sayTheirs(o *reproduce.Outcome) error {
 		}
 		r := row(model, "mean error", map[string]string{"measured": "by the authors, every configuration"})
 		if p, ok := published[model]; ok {
-			r.Published, r.Source = reproduce.Published(100*p),
-				"Figure 8 and §3.3, over the configurations that the figure keeps"
+			r = r.WithPublished(100*p, "Figure 8 and §3.3, over the configurations that the figure keeps")
 		}
-		o.Add(r, mean(errs))
+		o.AddRow(r, mean(errs))
 	}
 	return nil
 }

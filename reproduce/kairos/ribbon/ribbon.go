@@ -1,6 +1,6 @@
-// Package ribbon runs the searches of algo/poolsearch on the tables that Ribbon's authors published (SC 2021): what
-// every pool of three machine types costs and how many queries it serves in time. Kairos (§8.3) compares with Ribbon's
-// search.
+// Package ribbon runs the searches of algo/poolsearch on the tables that Ribbon's authors published (SC 2021). A table
+// has the price of every pool of three machine types and the share of queries that it serves in time. Kairos (§8.3)
+// compares with Ribbon's search.
 package ribbon
 
 import (
@@ -16,23 +16,23 @@ var files embed.FS
 
 var data = reproduce.Data{Files: files}
 
-// Enough is the per cent of queries in time from which a pool is good.
+// Enough is the share of queries in time from which a pool is good, in per cent.
 const Enough = 99
 
-// Table holds all pools of a model.
+// Table holds all pools of a model. Pools are identified by their index.
 type Table struct {
 	Model   string
 	Types   []string
-	Pools   [][]int   // counts by type
+	Pools   [][]int   // number of machines by type, for every pool
 	Price   []float64 // $/h by pool, to the cent
-	InTime  []float64 // per cent of queries by pool
+	InTime  []float64 // per cent of the queries, by pool
 	Most    float64   // $/h of all machines together
-	Savings []float64 // per cent of the best pool of one type, rising: what evaluations are counted for
+	Savings []float64 // per cent of the best homogeneous pool's price, rising: milestones of a search
 
-	single float64 // $/h of the best pool of one type
+	single float64 // $/h of the best homogeneous pool
 }
 
-// Tables reads all.
+// Tables reads the embedded tables of all models.
 func Tables() ([]*Table, error) {
 	var out []*Table
 	find := func(model string) *Table {
@@ -85,7 +85,7 @@ func Tables() ([]*Table, error) {
 	return out, nil
 }
 
-// read hands out the lines of a carried table: so many words, then numbers.
+// read calls line for every line of an embedded table, which begins with so many words and continues with numbers.
 func read(name string, words int, head []string, line func(key []string, v []float64) error) error {
 	rows, err := data.Records(name, head...)
 	if err != nil {
@@ -103,11 +103,11 @@ func read(name string, words int, head []string, line func(key []string, v []flo
 	return nil
 }
 
-// Good says whether a pool serves enough queries in time.
+// Good reports whether a pool serves enough queries in time.
 func (t *Table) Good(pool int) bool { return t.InTime[pool] >= Enough }
 
-// Score is what Ribbon maximises: below 1/2 and rising with the queries in time for pools that are not good, from 1/2
-// to 1 and falling with the price for good ones.
+// Score is the objective that Ribbon maximises. For pools that are not good it is below 1/2 and rises with the queries
+// in time. For good ones it is between 1/2 and 1 and falls with the price.
 func (t *Table) Score(pool int) float64 {
 	if !t.Good(pool) {
 		return t.InTime[pool] / Enough / 2
@@ -126,8 +126,8 @@ func (t *Table) Best() int {
 	return best
 }
 
-// reaches says whether a pool is good and saves so much per cent. As the authors do it, the price that is wanted is
-// rounded to cents first.
+// reaches reports whether a pool is good and saves at least saving per cent. As in the authors' code, the target price
+// is rounded to cents first.
 func (t *Table) reaches(pool int, saving float64) bool {
 	return t.Good(pool) && t.Price[pool] <= math.Round(100*t.single*(1-saving/100))/100+1e-9
 }

@@ -19,8 +19,8 @@ func tables(t testing.TB) []*Table {
 	return all
 }
 
-// The tables are whole boxes, their prices are the types' to the cent, and the cheapest good pools and what they save
-// are those of the authors.
+// The tables are complete boxes. Their prices are those of the types, to the cent. The cheapest good pools and their
+// savings are the authors'.
 func TestTables(t *testing.T) {
 	want := map[string]struct {
 		pools  int
@@ -40,7 +40,7 @@ func TestTables(t *testing.T) {
 	for _, tab := range all {
 		w := want[tab.Model]
 		b := tab.Best()
-		// From prices to the cent, as the authors' percentages are.
+		// The authors compute percentages from prices to the cent.
 		saving := 100 * (1 - tab.Price[b]/(math.Round(100*tab.single)/100))
 		if len(tab.Pools) != w.pools || !slices.Equal(tab.Pools[b], w.best) || tab.Price[b] != w.price ||
 			math.Abs(saving-w.saving) > 0.05 {
@@ -51,7 +51,7 @@ func TestTables(t *testing.T) {
 			if tab.Good(i) && tab.Price[i] < tab.Price[b] {
 				t.Errorf("%s: %v is good and cheaper", tab.Model, tab.Pools[i])
 			}
-			// The pool of all machines is worth a little less than 1/2, as its price is rounded up to cents.
+			// The pool of all machines scores a little less than 1/2, as its price is rounded up to cents.
 			if s := tab.Score(i); tab.Good(i) && s < 0.4997 || !tab.Good(i) && s >= 0.5 {
 				t.Errorf("%s: %v has score %v with %v %% in time", tab.Model, tab.Pools[i], tab.Score(i), tab.InTime[i])
 			}
@@ -75,8 +75,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// How often failing pools contain good ones, by the tables: the authors' first-come-first-served gives queries to slow
-// machines that cannot serve them in time. In two tables a failing pool contains the best, so that pruning can lose it.
+// Failing pools often contain good ones: the authors' first-come-first-served rule gives queries to slow machines that
+// cannot serve them in time. In two tables a failing pool contains the best one, so that pruning can lose it.
 func TestMoreCanBeWorse(t *testing.T) {
 	want := map[string]int{"candle": 0, "dien": 17, "mtwnd": 0, "vgg": 17}
 	for _, tab := range tables(t) {
@@ -94,8 +94,8 @@ func TestMoreCanBeWorse(t *testing.T) {
 
 var studied = flag.Int("seeds", 20, "seeds, from 0 on, with which TestStudy runs every search")
 
-// Ribbon's claim on its own tables: under the same pruning its search needs fewer evaluations than chance. With pruning
-// every search comes to an end before the limit: it has found the best pool or lost it.
+// On Ribbon's own tables its claim holds: under the same pruning its search needs fewer evaluations than random search.
+// With pruning every search ends before the limit, because it has found the best pool or lost it.
 func TestStudy(t *testing.T) {
 	const limit = 200
 	seeds := *studied
@@ -141,11 +141,11 @@ func TestStudy(t *testing.T) {
 	}
 }
 
-// Without pruning nothing is lost: evaluating all finds the best pool.
+// Without pruning, evaluating all pools finds the best one.
 func TestWithoutPruning(t *testing.T) {
-	const seeds = 3 // 0..2
+	const seeds = 3 // 0 to 2
 	for _, tab := range tables(t) {
-		// the model is slow over whole tables, and algo/poolsearch tests that it ends
+		// The Bayesian model is slow over whole tables. algo/poolsearch tests that its search ends.
 		for _, search := range Searches[1:] {
 			r, err := Study(tab, search, None, seeds, len(tab.Pools))
 			if err != nil {
@@ -176,7 +176,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// One search of each kind to the best pool of the largest table, or 200 evaluations.
+// BenchmarkStudy runs one search of each kind on the largest table, to the best pool or 200 evaluations.
 func BenchmarkStudy(b *testing.B) {
 	all := tables(b)
 	largest := all[len(all)-1]

@@ -8,43 +8,44 @@ import (
 	"github.com/sluice-serving/sluice/algo/poolsearch"
 )
 
-// Searches are the names of those that Study runs: Ribbon's own, and those that Kairos adds to compare with (§8.3).
+// Searches are the names that Study accepts: Ribbon's own search first, then those that Kairos compares with (§8.3).
 var Searches = []string{"bayes", "random", "genetic", "annealing"}
 
-// Pruning says which pools need no evaluation after another's. Those within a pool that is not good are taken for not
-// good either, unless all are left open.
+// Pruning says which pools a good pool rules out. With ByPrice and ByPool, a pool that is not good rules out the pools
+// within it.
 type Pruning string
 
-// The prunings.
+// The kinds of pruning.
 const (
-	// ByPrice has a good pool close all that do not cost less, as Ribbon does. Ribbon leaves those that cost the same;
-	// they cannot be better.
+	// ByPrice rules out all pools that do not cost less than a good one. Ribbon keeps those of the same price, which
+	// cannot be better.
 	ByPrice Pruning = "price"
-	// ByPool has a good pool close all that contain it, which takes no price list. The authors let their random search
-	// do so, and only with more machines of every type.
+	// ByPool rules out all pools that contain a good one, which needs no prices. The authors' random search does so,
+	// but only for pools with more machines of every type.
 	ByPool Pruning = "pool"
-	// None leaves all open.
+	// None rules out nothing.
 	None Pruning = "none"
 )
 
-// Result is what a search came to on a table, by seed.
+// Result is the result of a search on a table, by seed.
 type Result struct {
 	Model   string
 	Search  string
 	Pruning Pruning
-	// Best is the number of evaluations until the cheapest good pool was found, random starts included, 0 where it was
-	// not found within the limit. Savings has the same for each of the table's savings.
+	// Best is the number of evaluations until the cheapest good pool, random starts included; 0 where the search ended
+	// without it. Savings has the same for each of the table's savings, then by seed.
 	Best    []int
 	Savings [][]int
-	// Failing is how many of the evaluated pools were not good: in production, queries late.
+	// Failing is the number of evaluated pools that were not good. In production their queries would be late.
 	Failing []int
-	// Lost counts the seeds in which the cheapest good pool was pruned. That can happen: more slow machines can serve
-	// fewer queries in time, because queries go to them that a faster one would have served.
+	// Lost counts the seeds in which the cheapest good pool was pruned. This happens where a pool with more slow
+	// machines serves fewer queries in time, because they take queries that a faster machine would have served.
 	Lost int
 }
 
-// Study runs a search with seeds 0, 1, .., until the cheapest good pool is found or so many pools are evaluated. The
-// authors run 100 seeds and 200 evaluations, and do not count the two random starts of their own search.
+// Study runs a search with the seeds 0 to seeds-1. A run ends when the cheapest good pool is found or limit pools are
+// evaluated. The authors run 100 seeds with a limit of 200, and do not count the two random starts of their own search.
+// It returns an error for a search or a pruning that does not exist.
 func Study(t *Table, search string, pruning Pruning, seeds, limit int) (*Result, error) {
 	out := &Result{
 		Model: t.Model, Search: search, Pruning: pruning, Best: make([]int, seeds), Failing: make([]int, seeds),
@@ -133,8 +134,8 @@ func (t *Table) rule(pruning Pruning) (poolsearch.Rule, error) {
 	}, nil
 }
 
-// Summary returns how many seeds came to an end, and the mean and the median of their evaluations (as the authors, of
-// those alone; 0 when there are none).
+// Summary summarises the numbers of evaluations of all seeds. found is how many are not 0. mean and median are of those
+// alone, as the authors compute them; 0 when there are none.
 func Summary(evaluations []int) (found int, mean, median float64) {
 	ends := slices.DeleteFunc(slices.Sorted(slices.Values(evaluations)), func(n int) bool { return n == 0 })
 	if found = len(ends); found == 0 {

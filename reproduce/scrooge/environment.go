@@ -13,36 +13,36 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// Machine types (§4.1; Table 2): those with an accelerator first.
+// Machine types (§4.1; Table 2), those with an accelerator first.
 const (
 	p100 = iota
 	v100
 	cpu
-	types
+	typeCount
 )
 
-// machines of the paper's cluster. It has as many CPU workers as are asked for: §4.2 charges them without saying how
-// many there were.
-var machines = [types]struct {
+// machineTypes are those of the paper's cluster. §4.2 charges CPU workers without saying how many there were, so there
+// are always enough.
+var machineTypes = [typeCount]struct {
 	name  string
 	price float64 // $/h
 	count int
 }{{"P100", 2.07, 8}, {"V100", 3.06, 8}, {"cpu", 0.83, 64}}
 
-// scatter is the deviation of a batch's time from the profile's, relative. Networks of fixed shapes take about as long
-// every time.
+// scatter is the relative deviation of a batch's time from the profile. Networks of fixed shapes take about the same
+// time on every run.
 const scatter = 0.02
 
-// newWorld is the paper's cluster with the graph on it, with the given end-to-end objective (0 for the graph's own). A
-// stage has one model, and that is profiled on both types with accelerators, or on CPU workers.
-func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experiment.World, error) {
+// newEnvironment returns the paper's cluster with the graph, and with an end-to-end objective (0 for the graph's own).
+// Every stage has one model, profiled on both types with accelerators or on CPU workers.
+func newEnvironment(g *graph, objective time.Duration, solver milp.Solver) (*experiment.Environment, error) {
 	if objective == 0 {
 		objective = g.objective
 	}
 	spec := &serving.Spec{Apps: []serving.App{{
 		Name: g.name, SLO: serving.SLO{Latency: objective, Percentile: 98}, Weight: 1, QueueLimit: 1 << 30,
 	}}}
-	for d, x := range machines {
+	for d, x := range machineTypes {
 		spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{
 			Name: x.name, PricePerHour: x.price, Most: x.count,
 		})
@@ -61,7 +61,7 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 		})
 		for _, e := range x.next {
 			spec.Stages[s].Next = append(spec.Stages[s].Next, serving.Edge{
-				To: serving.StageID(e.to), FanOut: e.items(usual),
+				To: serving.StageID(e.to), FanOut: e.meanItems(usualLevel),
 			})
 		}
 		spec.Variants = append(spec.Variants, serving.Variant{
@@ -71,7 +71,7 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 		if x.model.cpu {
 			on = map[serving.DeviceTypeID]float64{cpu: 1}
 		}
-		for d := range serving.DeviceTypeID(types) {
+		for d := range serving.DeviceTypeID(typeCount) {
 			if faster, ok := on[d]; ok {
 				m.Latency = append(m.Latency, x.model.points(v, d, faster)...)
 				m.Load = append(m.Load, serving.LoadPoint{Variant: v, DeviceType: d, Load: x.model.load})
@@ -86,7 +86,7 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
-	out := &experiment.World{
+	out := &experiment.Environment{
 		Spec: spec, Solver: solver, Apps: []report.AppInfo{{Name: g.name, BestAccuracy: 1, SLO: spec.Apps[0].SLO}},
 	}
 	var err error
@@ -96,10 +96,10 @@ func newWorld(g *graph, objective time.Duration, solver milp.Solver) (*experimen
 	for i := range m.Latency {
 		m.Latency[i].StdDev = time.Duration(scatter * float64(m.Latency[i].Mean))
 	}
-	happens, err := truth.NewTable(spec, m, truth.Lognormal, nil)
+	machines, err := truth.NewTable(spec, m, truth.Lognormal, nil)
 	if err != nil {
 		return nil, err
 	}
-	out.Truth = func(r *rand.Rand) (truth.Model, error) { return happens.With(r), nil }
+	out.Truth = func(r *rand.Rand) (truth.Model, error) { return machines.WithRand(r), nil }
 	return out, nil
 }

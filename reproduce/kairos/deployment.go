@@ -17,28 +17,28 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// setup is what the experiments differ in besides pools and systems.
+// setup is the part of an experiment that stays the same for all pools and systems.
 type setup struct {
 	model string
 	sizes sizes
-	qos   float64 // of Table 3's, 1 for as it is
-	noise float64 // deviation of latencies from what is predicted, relative, besides what was measured
+	qos   float64 // multiple of the QoS target of Table 3
+	noise float64 // relative deviation of latencies from their prediction, added to the measured one
 }
 
-// service is a model in a setup: what is the same in every pool.
-type service struct {
+// deployment is a model in a setup: all that is the same on every pool.
+type deployment struct {
 	setup
 	spec    serving.Spec // without workers
 	beliefs *profile.Table
 	truth   *truth.Table
 	market  *planner.Market
-	oracle  func() (*oracular, error) // on the best pool for it, found once
+	oracle  func() (*oraclePools, error) // throughput of the oracle on every pool, computed once
 }
 
-// newService reads a model. Predictions are the measured means; what happens has the measured deviation too. A query
-// runs alone and is never dropped, as in the authors' code: what comes late still takes a machine's time, and counts as
-// violated.
-func newService(s setup) (*service, error) {
+// newDeployment prepares a model in a setup. Planners believe the measured means; simulated latencies also have the
+// measured deviation. As in the authors' code, a query runs alone and is never dropped: a late one still takes a
+// machine's time, and counts as a violation.
+func newDeployment(s setup) (*deployment, error) {
 	at := slices.IndexFunc(models, func(m model) bool { return m.name == s.model })
 	if at < 0 {
 		return nil, fmt.Errorf("kairos: there is no model %q", s.model)
@@ -47,8 +47,8 @@ func newService(s setup) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &service{setup: s, spec: serving.Spec{
-		DeviceTypes: types,
+	out := &deployment{setup: s, spec: serving.Spec{
+		DeviceTypes: machineTypes,
 		Apps: []serving.App{{
 			Name: s.model, SLO: serving.SLO{
 				Latency: time.Duration(s.qos * float64(models[at].qos)), Percentile: 99,
@@ -56,9 +56,9 @@ func newService(s setup) (*service, error) {
 			Mix: mix, QueueLimit: 1 << 30, Stages: []serving.StageID{0},
 		}},
 		Stages:   []serving.Stage{{Name: s.model, Variants: []serving.VariantID{0}}},
-		Variants: []serving.Variant{{Name: s.model, Accuracy: 1, MaxBatch: largest}},
+		Variants: []serving.Variant{{Name: s.model, Accuracy: 1, MaxBatch: maxItems}},
 	}}
-	m, err := latencies(s.model)
+	m, err := readLatencies(s.model)
 	if err != nil {
 		return nil, err
 	}
@@ -77,20 +77,21 @@ func newService(s setup) (*service, error) {
 	return out, err
 }
 
-// world is the service on a pool, with the plan that every machine serves queries of every size.
-func (s *service) world(p pool) (*experiment.World, *plan.Plan, error) {
-	w := experiment.World{
+// onPool returns the environment with the machines of a pool, and the plan in which every machine serves queries of all
+// sizes.
+func (s *deployment) onPool(p pool) (*experiment.Environment, *plan.Plan, error) {
+	w := experiment.Environment{
 		Spec: &s.spec, Beliefs: s.beliefs, Apps: []report.AppInfo{
 			{Name: s.model, BestAccuracy: 1, SLO: s.spec.Apps[0].SLO},
 		},
-		Truth: func(r *rand.Rand) (truth.Model, error) { return s.truth.With(r), nil },
+		Truth: func(r *rand.Rand) (truth.Model, error) { return s.truth.WithRand(r), nil },
 	}
-	out, initial, err := w.Rented(s.market, p.of(), 0, outside)
+	out, initial, err := w.OnPool(s.market, p.counts(), 0, violationLimit)
 	if err != nil {
 		return nil, nil, err
 	}
 	initial.Prefer = nil
-	for t := range types { // Ribbon's queue prefers the base type (§7), the others in the order of Table 4
+	for t := range machineTypes { // Ribbon's queue prefers the base type (§7), then the others in the order of Table 4.
 		initial.Prefer = append(initial.Prefer, serving.DeviceTypeID(t))
 	}
 	return out, initial, nil

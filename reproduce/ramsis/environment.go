@@ -11,19 +11,19 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// setup is what one experiment of §7 differs in from another.
+// setup is how the experiments of §7 differ, besides systems and loads.
 type setup struct {
-	task    string // image or text
-	slo     time.Duration
-	workers int
-	floor   float64 // accuracy that the app asks for; 0 for none
-	choice  choice  // of models
+	task     string // image or text
+	slo      time.Duration
+	workers  int
+	floor    float64  // accuracy that the app asks for; 0 for none
+	modelSet modelSet // models to choose from
 }
 
-// world builds a setup. Every batch takes the profiled 95th percentile, in truth as in belief, as in the authors'
-// simulator (§7.3.1), and late queries are served (§4.3.1).
-func world(solver milp.Solver, s setup) (*experiment.World, error) {
-	spec, m, err := spec(s)
+// newEnvironment returns the environment of a setup. Every batch takes the profiled 95th percentile, as planners
+// believe and as in the authors' simulator (§7.3.1). Late queries are served (§4.3.1).
+func newEnvironment(solver milp.Solver, s setup) (*experiment.Environment, error) {
+	spec, m, err := newSpec(s)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func world(solver milp.Solver, s setup) (*experiment.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &experiment.World{Spec: spec, Beliefs: beliefs, Solver: solver}
+	w := &experiment.Environment{Spec: spec, Beliefs: beliefs, Solver: solver}
 	w.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, truth.Exact, r) }
 	best := 0.0
 	for _, v := range spec.Variants {

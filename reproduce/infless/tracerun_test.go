@@ -15,19 +15,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// The traces' first ten minutes by hand, and arrivals that follow them: in every step as many as its load says, and
-// none after the end.
+// The first ten minutes of the traces are as computed by hand. Arrivals follow a trace: every step has as many as its
+// load says, and none come after the end.
 func TestFollow(t *testing.T) {
 	// 50 calls, then 50, 57; 1, 2, 0, 2
 	for trace, want := range map[string][2]float64{"bursty": {50.0 / 57, 3}, "sporadic": {0.5, 4}} {
-		load, err := relative(trace, 4)
+		load, err := relativeLoad(trace, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if math.Abs(load[0]-want[0]) > 1e-9 || len(load) != 4 || slices.Max(load) != 1 {
 			t.Errorf("%s begins with %v of its peak, want %v", trace, load, want[0])
 		}
-		source, err := follow(load, []float64{300, 100}, step)
+		source, err := arrivalsAlong(load, []float64{300, 100}, stepSpan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,11 +38,11 @@ func TestFollow(t *testing.T) {
 			if !ok {
 				break
 			}
-			counts[a.At/serving.Time(step)][a.App]++ // out of range beyond the end
+			counts[a.At/serving.Time(stepSpan)][a.App]++ // out of range beyond the end
 		}
 		for k := range load {
 			for app, peak := range []float64{300, 100} {
-				n := load[k] * peak * step.Seconds()
+				n := load[k] * peak * stepSpan.Seconds()
 				if math.Abs(counts[k][app]-n) > 5*math.Sqrt(n) {
 					t.Errorf("%s, step %d: %v queries of app %d, want about %v", trace, k, counts[k][app], app, n)
 				}
@@ -51,7 +51,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What is occupied and when nothing was ready, against going through the time by milliseconds.
+// Occupied resources and the times without a ready instance are as stepping through the time by milliseconds gives.
 func TestWatcherAgainstMilliseconds(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Cores: 2, Percent: 10}, {Cores: 4}}, Stages: make([]serving.Stage, 1),
@@ -107,16 +107,16 @@ func TestWatcherAgainstMilliseconds(t *testing.T) {
 					out = append(out, engine.Decision{Kind: engine.StopInstance, Instance: id})
 				}
 			}
-			w.watch(now, in, out)
+			w.onStep(now, in, out)
 			if before == 0 && ready > 0 {
-				// Of one that came while nothing was ready, and of one before.
+				// one that arrived while nothing was ready, and one before
 				came := since + serving.Time(rng.Int64N(int64(now-since)+1))
 				if came < now {
-					if got := w.cold(0, came); got != now.Sub(came) {
+					if got := w.startWait(0, came); got != now.Sub(came) {
 						t.Fatalf("seed %d, at %v: waited %v from %v on, want %v", seed, now, got, came, now.Sub(came))
 					}
 				}
-				if got := w.cold(0, now); got != 0 {
+				if got := w.startWait(0, now); got != 0 {
 					t.Fatalf("seed %d: %v for one that found an instance", seed, got)
 				}
 			}
@@ -127,8 +127,8 @@ func TestWatcherAgainstMilliseconds(t *testing.T) {
 				held[milli/100] += weights[i.device] / 100
 			}
 		}
-		w.watch(serving.Time(time.Second), nil, nil)
-		for k, got := range w.steps(10) {
+		w.onStep(serving.Time(time.Second), nil, nil)
+		for k, got := range w.meansBySteps(10) {
 			if math.Abs(got-held[k]) > 1e-6*max(held[k], 1) {
 				t.Fatalf("seed %d, step %d: %v occupied, want %v", seed, k, got, held[k])
 			}
@@ -136,11 +136,11 @@ func TestWatcherAgainstMilliseconds(t *testing.T) {
 	}
 }
 
-// No system serves more than its linear program allows, and what it made of a load does not depend on what else runs.
+// No system serves more than its linear program allows, and a result does not depend on what else runs.
 func TestFollowedIsWithinItsBound(t *testing.T) {
 	for _, a := range []application{{"OSVT", osvt, 60}, {"Q&A", qa, 100}} {
-		for _, e := range entrants {
-			x, err := followOne(context.Background(), e, a, "bursty", 4, 1)
+		for _, e := range contenders {
+			x, err := simulate(context.Background(), e, a, "bursty", 4, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,13 +149,13 @@ func TestFollowedIsWithinItsBound(t *testing.T) {
 					x.offered, x.efficiency(), x.bound)
 			}
 			sum := 0.0
-			for _, h := range x.held {
-				sum += h * step.Seconds()
+			for _, h := range x.occupied {
+				sum += h * stepSpan.Seconds()
 			}
 			if sum > x.resources()*(1+1e-9) || sum < 0.9*x.resources() {
 				t.Errorf("%s by %s: %v occupied by step, %v in all", a.name, e.name, sum, x.resources())
 			}
-			y, err := followOne(context.Background(), e, a, "bursty", 4, 1)
+			y, err := simulate(context.Background(), e, a, "bursty", 4, 1)
 			if err != nil || !reflect.DeepEqual(x, y) {
 				t.Errorf("%s by %s comes out differently a second time: %v", a.name, e.name, err)
 			}
@@ -163,19 +163,18 @@ func TestFollowedIsWithinItsBound(t *testing.T) {
 	}
 }
 
-// Every figure along the traces, with a few steps of them, comes to rows that are numbers and to charts that can be
-// drawn.
+// Every figure along the traces, with few steps, gives rows that are numbers and charts that can be drawn.
 func TestFiguresAlongTraces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
 	names := []string{"12a", "12b", "14", "15a", "15b", "T4"}
-	l := newLab(reproduce.Request{Seeds: 2, Parallel: 2})
-	l.steps = 6
-	if err := reproduce.Want(l, figures, names); err != nil {
+	run := newRunner(reproduce.Request{Seeds: 2, Parallel: 2})
+	run.steps = 6
+	if err := reproduce.Prepare(run, figures, names); err != nil {
 		t.Fatal(err)
 	}
-	o, err := l.Run(t.Context())
+	o, err := run.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

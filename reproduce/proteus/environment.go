@@ -12,17 +12,17 @@ import (
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
-// setup is how a world differs from the paper's cluster at an objective of 300 ms.
+// setup is how an environment differs from the paper's cluster at an objective of 300 ms.
 type setup struct {
-	slos   []time.Duration // by AppID; nil leaves 300 ms
-	giveUp time.Duration   // serve late, until this long after arrival; 0 drops what will be late
-	load   time.Duration   // to bring a variant up
+	slos   []time.Duration // objectives by AppID; nil leaves 300 ms
+	giveUp time.Duration   // late queries are served until this long after arrival; 0 drops them
+	load   time.Duration   // time to load a variant
 }
 
-// world builds the paper's cluster. Its machines take the measured median every time, as the authors' simulator does,
-// whose results were within 0.12 % of accuracy and 0.82 % of throughput of their cluster's (§6.2).
-func world(solver milp.Solver, s setup) (*experiment.World, error) {
-	spec, m, err := table(1)
+// newEnvironment returns the paper's cluster. Run times are always the measured median, as in the authors' simulator.
+// Its results were within 0.12 % of the accuracy and 0.82 % of the throughput of their cluster (§6.2).
+func newEnvironment(solver milp.Solver, s setup) (*experiment.Environment, error) {
+	spec, m, err := readProfile(1)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +47,10 @@ func world(solver milp.Solver, s setup) (*experiment.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &experiment.World{Spec: spec, Beliefs: beliefs, Solver: solver, Batches: batches}
+	w := &experiment.Environment{Spec: spec, Beliefs: beliefs, Solver: solver, Batches: batches}
 	w.Truth = func(r *rand.Rand) (truth.Model, error) { return truth.NewTable(spec, m, truth.Exact, r) }
 	for a := range spec.Apps {
-		// Accuracies are normalised already: the best there is, is 1.
+		// The profile has relative accuracies, so the best is 1.
 		w.Apps = append(w.Apps, report.AppInfo{Name: spec.Apps[a].Name, BestAccuracy: 1, SLO: spec.Apps[a].SLO})
 	}
 	return w, nil

@@ -1,0 +1,30 @@
+package infless
+
+import (
+	"testing"
+
+	"github.com/sluice-serving/sluice/internal/figuretest"
+	"github.com/sluice-serving/sluice/reproduce"
+	"github.com/sluice-serving/sluice/runtime/highs"
+)
+
+// Every figure gives the same bytes twice, whatever runs at the same time.
+func TestFiguresAreTheSameTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	solver, err := highs.New(highs.Options{CacheDir: highs.DefaultCacheDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer solver.Close()
+	figuretest.SameTwice(t, func(parallel int) (*reproduce.Outcome, error) {
+		run := newRunner(reproduce.Request{Seeds: 1, Parallel: parallel, Solver: solver})
+		run.steps, run.stressQueries = 4, 3000
+		run.callTraces = []callTrace{callTraces[0], callTraces[3]}
+		if err := reproduce.Prepare(run, figures, nil); err != nil {
+			return nil, err
+		}
+		return run.Run(t.Context())
+	})
+}
