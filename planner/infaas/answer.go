@@ -39,8 +39,8 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 			Variants: []plan.Variant{{Variant: o.variant, Limit: o.limit}}, Slots: 1,
 			Cores: device.Cores, Share: o.rate / st.able, Hold: max(st.Within-run, 0),
 		})
-		out.Forecast.CostPerHour += device.PricePerHour
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	x.promise(out)
 	return out
 }

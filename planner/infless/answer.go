@@ -15,7 +15,6 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	used := make(map[serving.WorkerID]bool)
 	for k := range x.functions {
 		f := &x.functions[k]
 		low, up := f.low(), f.up()
@@ -33,13 +32,10 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 				p.Place = x.place(w)
 				out.Loads++
 			}
-			if !used[w] {
-				used[w] = true
-				out.Forecast.CostPerHour += r.Price(x.spec.Workers[w].DeviceType)
-			}
 			out.Instances = append(out.Instances, p)
 		}
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Sort()
 	x.promise(out)
 	return out

@@ -62,8 +62,8 @@ func (x *state) answer() (*plan.Plan, error) {
 			Cores: spec.DeviceTypes[worker.DeviceType].Cores, Share: shares[k],
 			Variants: []plan.Variant{{Variant: h.Variant, Limit: accepts(spec, h.Variant, worker.DeviceType)}},
 		})
-		out.Forecast.CostPerHour += x.r.Price(worker.DeviceType)
 	}
+	out.Forecast.CostPerHour = x.r.CostPerHour(out.Instances)
 	x.forecast(out)
 	return out, nil
 }

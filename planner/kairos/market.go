@@ -9,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
@@ -42,14 +43,13 @@ type Pool []int
 func NewMarket(believed profile.Profile, spec *serving.Spec, v serving.VariantID, mix *serving.Mix, prices []float64,
 	within time.Duration) (*Market, error) {
 	m := &Market{Mix: *mix, Within: within}
+	asked := plan.Request{Spec: spec, Prices: prices}
 	for d, device := range spec.DeviceTypes {
 		if device.Part {
 			continue // no machine by itself
 		}
-		t := Type{Name: device.Name, Device: serving.DeviceTypeID(d), Price: device.PricePerHour, Most: device.Most}
-		if prices != nil {
-			t.Price = prices[d]
-		}
+		id := serving.DeviceTypeID(d)
+		t := Type{Name: device.Name, Device: id, Price: asked.Price(id), Most: device.Most}
 		for c := range mix.Classes() {
 			items, _ := mix.Class(c)
 			t.Took = append(t.Took, believed.Latency(v, t.Device, items, 1))

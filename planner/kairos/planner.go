@@ -189,11 +189,7 @@ var errRoom = errors.New("the model does not fit the memory of any worker that i
 func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capacity.Asked) (m *Market, unknown []bool,
 	err error) {
 	spec := x.r.Spec
-	prices := make([]float64, len(spec.DeviceTypes))
-	for d := range prices {
-		prices[d] = x.r.Price(serving.DeviceTypeID(d))
-	}
-	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), prices, asked.Within)
+	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), x.r.Prices, asked.Within)
 	if err != nil {
 		return nil, nil, err
 	}

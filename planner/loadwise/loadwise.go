@@ -81,13 +81,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	if carried > 0 {
 		out.Forecast.Accuracy = accuracy / carried
 	}
-	paid := make(map[serving.WorkerID]bool)
-	for _, i := range out.Instances {
-		if !paid[i.Worker] {
-			paid[i.Worker] = true
-			out.Forecast.CostPerHour += r.Spec.DeviceTypes[r.Spec.Workers[i.Worker].DeviceType].PricePerHour
-		}
-	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Loads = capacity.Loads(r.Snapshot, out)
 	return out, out.Validate(r.Spec)
 }

@@ -158,7 +158,6 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 		}
 	}
 	for h, home := range homes {
-		out.Forecast.CostPerHour += r.Price(x.spec.Workers[home.Worker].DeviceType)
 		for k, l := range households[h].Lodgers {
 			i := plan.Instance{
 				Worker: home.Worker, Place: home.Places[k], Stage: l.Stage, Slots: l.Slots,
@@ -178,6 +177,7 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 			out.Instances = append(out.Instances, i)
 		}
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Sort()
 	x.promise(out, reach, part, short)
 	return out

@@ -25,7 +25,7 @@ func (d *doctor) workers(ctx context.Context) error {
 		for t, n := range add {
 			if n > 0 {
 				mend.Add = append(mend.Add, Addition{Device: serving.DeviceTypeID(t), Workers: n})
-				mend.CostPerHour += float64(n) * d.r.Spec.DeviceTypes[t].PricePerHour
+				mend.CostPerHour += float64(n) * d.r.Price(serving.DeviceTypeID(t))
 			}
 		}
 		larger := d.r
@@ -45,7 +45,7 @@ func (d *doctor) workers(ctx context.Context) error {
 			continue // no worker can be one
 		}
 		growing = append(growing, serving.DeviceTypeID(t))
-		dearest = max(dearest, d.r.Spec.DeviceTypes[t].PricePerHour)
+		dearest = max(dearest, d.r.Price(serving.DeviceTypeID(t)))
 		price := slices.Repeat([]float64{-1}, types)
 		price[t] = 1
 		if err := try(price, almostOne, []serving.DeviceTypeID{serving.DeviceTypeID(t)}); err != nil {
@@ -59,7 +59,7 @@ func (d *doctor) workers(ctx context.Context) error {
 		price := make([]float64, types)
 		for t := range price {
 			// Among equals the fewer workers; without prices, the fewest.
-			price[t] = d.r.Spec.DeviceTypes[t].PricePerHour + max(dearest, 1)*aWorker
+			price[t] = d.r.Price(serving.DeviceTypeID(t)) + max(dearest, 1)*aWorker
 			if d.r.Spec.DeviceTypes[t].Part {
 				price[t] = -1
 			}

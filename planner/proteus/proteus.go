@@ -403,8 +403,8 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 			Variants: []plan.Variant{{Variant: p.variant, Limit: p.limit}}, Slots: 1,
 			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].Within-seconds(run), 0),
 		})
-		out.Forecast.CostPerHour += m.spec.DeviceTypes[device].PricePerHour
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	shed := false
 	missing := make([]float64, apps)
 	var accuracy, queries float64

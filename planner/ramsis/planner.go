@@ -86,6 +86,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Forecast.Violation += asked[s].Rate * promise.Violation
 		total += asked[s].Rate
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Forecast.Accuracy /= total
 	out.Forecast.Violation /= total
 	out.Loads = capacity.Loads(r.Snapshot, out)
@@ -120,7 +121,6 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 			i.Variants = append(i.Variants, plan.Variant{Variant: m.Variant, Limit: len(m.Latency)})
 		}
 		out.Instances = append(out.Instances, i)
-		out.Forecast.CostPerHour += spec.DeviceTypes[d].PricePerHour
 	}
 	var promised plan.Promise
 	for _, d := range types {

@@ -67,7 +67,6 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	capacity := make([]float64, len(instances))
 	total := make([]float64, len(r.Spec.Stages))
 	given := make([]float64, len(r.Spec.Stages))
-	paid := make(map[serving.WorkerID]bool)
 	for n, i := range instances {
 		if i.Worker < 0 || int(i.Worker) >= len(r.Spec.Workers) {
 			return nil, fmt.Errorf("placement %d: worker %d does not exist", n, i.Worker)
@@ -115,10 +114,6 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		total[i.Stage] += capacity[n]
 		given[i.Stage] += i.Share
 		out.Instances = append(out.Instances, item)
-		if !paid[i.Worker] {
-			paid[i.Worker] = true
-			out.Forecast.CostPerHour += r.Spec.DeviceTypes[worker.DeviceType].PricePerHour
-		}
 	}
 	for n := range out.Instances {
 		i := &out.Instances[n]
@@ -128,6 +123,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 			i.Share = capacity[n] / total[i.Stage]
 		}
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	p.forecast(out, r.Spec, total)
 	return out, out.Validate(r.Spec)
 }

@@ -80,6 +80,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Forecast.Violation += a.Rate * ((1-part)*low.Promise.Violation + part*high.Promise.Violation)
 		total += a.Rate
 	}
+	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Forecast.Accuracy /= total
 	out.Forecast.Violation /= total
 	out.Loads = capacity.Loads(r.Snapshot, out)
@@ -120,7 +121,6 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 			i.Variants = append(i.Variants, plan.Variant{Variant: m.Variant, Limit: len(m.Latency)})
 		}
 		out.Instances = append(out.Instances, i)
-		out.Forecast.CostPerHour += spec.DeviceTypes[d].PricePerHour
 	}
 	return &plan.Prices{Stage: s, Workers: len(workers), ByRate: rates}, nil
 }

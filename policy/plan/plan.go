@@ -166,6 +166,19 @@ func (r *Request) Price(d serving.DeviceTypeID) float64 {
 	return r.Spec.DeviceTypes[d].PricePerHour
 }
 
+// CostPerHour returns the rent in $/h, by Price, of the workers that run any of the instances. A worker counts once,
+// however many of the instances it runs.
+func (r *Request) CostPerHour(instances []Instance) (sum float64) {
+	counted := make([]bool, len(r.Spec.Workers))
+	for i := range instances {
+		if w := instances[i].Worker; !counted[w] {
+			counted[w] = true
+			sum += r.Price(r.Spec.Workers[w].DeviceType)
+		}
+	}
+	return sum
+}
+
 // Mix returns the sizes of queries of an app to plan for.
 func (r *Request) Mix(a serving.AppID) *serving.Mix {
 	if int(a) < len(r.Mixes) {
