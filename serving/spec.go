@@ -86,9 +86,9 @@ type App struct {
 	Stages     []StageID // in a topological order; the first is the only source
 	// Closed marks an app that takes no queries any more; it stays, so that identifiers keep their meaning.
 	Closed bool
-	// Least and Most bound the instances of each stage of the app, for planners that choose their number; 0 sets no
-	// bound.
-	Least, Most int
+	// Least and Most bound the instances of each stage, for planners that choose their number. 0 sets no bound.
+	Least int
+	Most  int
 }
 
 // Drops tells whether a query of the app that waits too long is dropped at some time.

@@ -31,7 +31,8 @@ type Price struct {
 	Rate float64 // queries/s at the whole stage
 	Rest time.Duration
 	// Gain is the long-run accuracy per query, a late one counting as -Late.
-	Gain, Late float64
+	Gain float64
+	Late float64
 	// Value is by position what is yet to come beyond Gain, in accuracy of one query: entry k is for position
 	// (k-Zero)/PerQuery.
 	Value    []float64
