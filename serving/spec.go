@@ -87,8 +87,8 @@ type App struct {
 	// Closed marks an app that takes no queries any more; it stays, so that identifiers keep their meaning.
 	Closed bool
 	// Least and Most bound the instances of each stage, for planners that choose their number. 0 sets no bound.
-	Least int
-	Most  int
+	MinInstances int `json:"Least"`
+	MaxInstances int `json:"Most"`
 }
 
 // Drops tells whether a query of the app that waits too long is dropped at some time.
@@ -218,9 +218,9 @@ func (s *Spec) Validate() error {
 		if err := a.Mix.Validate(); err != nil {
 			bad("apps[%d] %q: mix: %w", i, a.Name, err)
 		}
-		if a.Least < 0 || a.Most < 0 || a.Most > 0 && a.Least > a.Most || a.ColdWait < 0 {
+		if a.MinInstances < 0 || a.MaxInstances < 0 || a.MaxInstances > 0 && a.MinInstances > a.MaxInstances || a.ColdWait < 0 {
 			bad("apps[%d] %q: %d to %d instances, cold wait %v: want 0 <= least <= most and no negative time", i,
-				a.Name, a.Least, a.Most, a.ColdWait)
+				a.Name, a.MinInstances, a.MaxInstances, a.ColdWait)
 		}
 		if !(a.Weight > 0) {
 			bad("apps[%d] %q: weight is %v, want more than 0", i, a.Name, a.Weight)

@@ -55,8 +55,8 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
 		f := function{Asked: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
 		app := &r.Spec.Apps[asked.App]
-		f.bounds = bounds{app.Least, app.Most}
-		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.Least > 0 {
+		f.bounds = bounds{app.MinInstances, app.MaxInstances}
+		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.MinInstances > 0 {
 			f.load = asked.Rate * x.o.Headroom
 		}
 		if v := space.variant(f.stage, broken); v != serving.None {

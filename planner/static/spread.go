@@ -55,7 +55,7 @@ func (p *Planner) spread(r *plan.Request) []placed {
 		if given[s] {
 			continue
 		}
-		want := max(app.Least, 1)
+		want := max(app.MinInstances, 1)
 		for _, k := range running[s] {
 			if want > 0 {
 				add(id, k)

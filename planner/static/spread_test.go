@@ -21,7 +21,7 @@ func TestSpread(t *testing.T) {
 	}
 	for k, least := range []int{0, 3, 1, 0} {
 		spec, _, _ = spec.WithApp(serving.App{
-			Name: fmt.Sprint(k), Weight: 1, QueueLimit: 1, Least: least,
+			Name: fmt.Sprint(k), Weight: 1, QueueLimit: 1, MinInstances: least,
 			SLO: serving.SLO{Latency: time.Second, Percentile: 99},
 		},
 			serving.Variant{Name: fmt.Sprint("v", k), Accuracy: 1, MaxBatch: 4})
@@ -62,7 +62,7 @@ func TestSpread(t *testing.T) {
 	if got, want := show(s), " 0@a1 1@a2 2@a7 3@b1 1@b2 1@b3"; got != want {
 		t.Errorf("%s, want%s", got, want)
 	}
-	spec.Apps[1].Least, spec.Apps[1].Most = 1, 1
+	spec.Apps[1].MinInstances, spec.Apps[1].MaxInstances = 1, 1
 	s = &fleet.Snapshot{
 		Instances: []fleet.InstanceSnapshot{
 			running(1, 1, 2, fleet.Ready), running(1, 2, 1, fleet.Ready), running(1, 2, 2, fleet.Launching),
