@@ -26,7 +26,7 @@ type DeviceType struct {
 	MemoryBytes  int64
 	// Most is how many machines of the type can be had when machines are chosen; 0 sets no limit. It does not bound
 	// Workers.
-	Most int
+	MaxMachines int `json:"Most"`
 	// Accelerators is how many accelerators a machine has.
 	Accelerators int
 	// Part marks a share of a machine that an instance gets by itself, not a machine (INFless §3.2: instances of one
@@ -156,8 +156,8 @@ func (s *Spec) Validate() error {
 			bad("device_types[%d] %q: %d accelerators and %d per cent of one: machines have at least 0 and no per "+
 				"cent, parts none and 0 to 100", i, d.Name, d.Accelerators, d.Percent)
 		}
-		if d.Most < 0 {
-			bad("device_types[%d] %q: most is %d, want at least 0", i, d.Name, d.Most)
+		if d.MaxMachines < 0 {
+			bad("device_types[%d] %q: most is %d, want at least 0", i, d.Name, d.MaxMachines)
 		}
 	}
 	for i, w := range s.Workers {

@@ -49,7 +49,7 @@ func NewMarket(believed profile.Profile, spec *serving.Spec, v serving.VariantID
 			continue // no machine by itself
 		}
 		id := serving.DeviceTypeID(d)
-		t := Type{Name: device.Name, Device: id, Price: asked.Price(id), Most: device.Most}
+		t := Type{Name: device.Name, Device: id, Price: asked.Price(id), Most: device.MaxMachines}
 		for c := range mix.Classes() {
 			items, _ := mix.Class(c)
 			t.Took = append(t.Took, believed.Latency(v, t.Device, items, 1))

@@ -183,7 +183,7 @@ func TestRegionsAndBases(t *testing.T) {
 
 func TestMarketOfSpec(t *testing.T) {
 	spec := &serving.Spec{
-		DeviceTypes: []serving.DeviceType{{Name: "x", PricePerHour: 1, Most: 3}, {Name: "y", PricePerHour: 2}},
+		DeviceTypes: []serving.DeviceType{{Name: "x", PricePerHour: 1, MaxMachines: 3}, {Name: "y", PricePerHour: 2}},
 	}
 	mix := serving.Mix{Sizes: []int32{1, 5}, Shares: []float64{0.5, 0.5}}
 	m, err := NewMarket(profile.Constant{Base: 3, PerItem: 2}, spec, 0, &mix, nil, time.Second)

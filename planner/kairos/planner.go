@@ -105,7 +105,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	all := 0
 	for d := range x.left {
 		x.left[d] = len(x.workers[d])
-		if most := r.Spec.DeviceTypes[d].Most; most > 0 {
+		if most := r.Spec.DeviceTypes[d].MaxMachines; most > 0 {
 			x.left[d] = min(x.left[d], most)
 		}
 		all += x.left[d]

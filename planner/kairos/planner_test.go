@@ -229,7 +229,7 @@ func TestPlanHeedsTheRequest(t *testing.T) {
 	if got := counts(spec, must(t, p, r), 0); !slices.Equal(got, Pool{5, 0, 0}) {
 		t.Errorf("large queries only: %v, want gpu alone", got)
 	}
-	spec.DeviceTypes[0].Most = 2
+	spec.DeviceTypes[0].MaxMachines = 2
 	if got := counts(spec, must(t, p, r), 0); got[0] != 2 {
 		t.Errorf("at most two: %v", got)
 	}
@@ -406,7 +406,7 @@ func TestPlanProperties(t *testing.T) {
 		}
 		r := plan.Request{Spec: spec, Snapshot: &fleet.Snapshot{}, Rates: make([]float64, len(spec.Apps))}
 		for d := range spec.DeviceTypes {
-			spec.DeviceTypes[d].Most = rng.IntN(5)
+			spec.DeviceTypes[d].MaxMachines = rng.IntN(5)
 			r.Prices = append(r.Prices, 0.01+rng.Float64())
 		}
 		for a := range r.Rates {
@@ -436,7 +436,7 @@ func TestPlanProperties(t *testing.T) {
 			}
 		}
 		for d, n := range used {
-			if most := spec.DeviceTypes[d].Most; most > 0 && n > most {
+			if most := spec.DeviceTypes[d].MaxMachines; most > 0 && n > most {
 				t.Fatalf("seed %d: %d machines of type %d, at most %d can be had", seed, n, d, most)
 			}
 		}
