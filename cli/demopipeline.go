@@ -168,7 +168,7 @@ func (d *sceneDemo) load(w *world) (spec workload.Spec, busiest *serving.Spec) {
 			fans[s] = append(fans[s], fan)
 		}
 	}
-	busiest = w.Spec.WithFans(fans)
+	busiest = w.Spec.WithFanOuts(fans)
 	var scene time.Duration // of one worker's time
 	for s, asked := range capacity.Ask(busiest, []float64{1}) {
 		scene += time.Duration(asked.Fan * float64(d.cheapest(w, serving.StageID(s))))

@@ -23,7 +23,7 @@ const (
 func (d *Decision) Asks() plan.Request {
 	spec := d.Spec
 	if d.Fans != nil {
-		spec = spec.WithFans(d.Fans)
+		spec = spec.WithFanOuts(d.Fans)
 	}
 	return plan.Request{
 		Spec: spec, Snapshot: d.Snapshot, Rates: d.Rates, Mixes: d.Mixes, Beliefs: d.Beliefs, Prices: d.Prices,

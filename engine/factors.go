@@ -94,7 +94,7 @@ func (e *Engine) madeWith(p *plan.Plan) *plan.Plan {
 		return p
 	}
 	out := *p
-	out.Fans, out.Ballooning = c.fans, c.ballooning
+	out.FanOuts, out.Ballooning = c.fans, c.ballooning
 	return &out
 }
 

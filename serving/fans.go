@@ -4,7 +4,7 @@ import "slices"
 
 // WithFans returns s with other fan-outs, by stage in the order of Stage.Next: those that were observed. Stages that
 // fans leaves out keep theirs. Everything but the stages is shared with s.
-func (s *Spec) WithFans(fans [][]float64) *Spec {
+func (s *Spec) WithFanOuts(fans [][]float64) *Spec {
 	c := *s
 	c.Stages = slices.Clone(s.Stages)
 	for i := range min(len(fans), len(c.Stages)) {
@@ -20,16 +20,16 @@ func (s *Spec) WithFans(fans [][]float64) *Spec {
 }
 
 // Fanned tells whether s and other are the same world but for fan-outs: one was made of the other by WithFans.
-func (s *Spec) Fanned(other *Spec) bool {
+func (s *Spec) EqualButFanOuts(other *Spec) bool {
 	if s == other {
 		return true
 	}
-	return s != nil && other != nil && same(s.Apps, other.Apps) && same(s.Variants, other.Variants) &&
-		same(s.Workers, other.Workers) &&
-		same(s.DeviceTypes, other.DeviceTypes) && len(s.Stages) == len(other.Stages)
+	return s != nil && other != nil && sameMemory(s.Apps, other.Apps) && sameMemory(s.Variants, other.Variants) &&
+		sameMemory(s.Workers, other.Workers) &&
+		sameMemory(s.DeviceTypes, other.DeviceTypes) && len(s.Stages) == len(other.Stages)
 }
 
 // same tells whether two slices are the same memory.
-func same[T any](a, b []T) bool {
+func sameMemory[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

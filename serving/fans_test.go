@@ -12,7 +12,7 @@ func TestWithFans(t *testing.T) {
 			{Name: "y", Next: []Edge{{To: 2, FanOut: 4}}}, {Name: "z"},
 		},
 	}
-	c := s.WithFans([][]float64{{5}})
+	c := s.WithFanOuts([][]float64{{5}})
 	if n := c.Stages[0].Next; n[0] != (Edge{To: 1, FanOut: 5, Rows: "boxes"}) || n[1].FanOut != 3 ||
 		c.Stages[1].Next[0].FanOut != 4 {
 		t.Errorf("fan-outs %v and %v", n, c.Stages[1].Next)
@@ -20,11 +20,11 @@ func TestWithFans(t *testing.T) {
 	if s.Stages[0].Next[0].FanOut != 2 {
 		t.Error("the original has changed")
 	}
-	if !c.Fanned(s) || !s.Fanned(c) || !s.Fanned(s) || s.Fanned(nil) || (*Spec)(nil).Fanned(s) {
+	if !c.EqualButFanOuts(s) || !s.EqualButFanOuts(c) || !s.EqualButFanOuts(s) || s.EqualButFanOuts(nil) || (*Spec)(nil).EqualButFanOuts(s) {
 		t.Error("the same world is another, or none is one")
 	}
 	grown, _, _ := s.WithApp(App{Name: "b"}, Variant{Name: "v"})
-	if grown.Fanned(s) || s.WithClosed(0).Fanned(s) {
+	if grown.EqualButFanOuts(s) || s.WithClosed(0).EqualButFanOuts(s) {
 		t.Error("a world that has grown is the same")
 	}
 }

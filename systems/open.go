@@ -60,7 +60,7 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 // turn makes a planner for another world. One that differs in what was observed of its graphs only keeps its planner.
 func (o *Open) turn(r *plan.Request) (err error) {
 	open, p := r.Spec.Open(), o.profile
-	if r.Spec.Fanned(o.spec) {
+	if r.Spec.EqualButFanOuts(o.spec) {
 		o.spec, o.open = r.Spec, open
 		return nil
 	}

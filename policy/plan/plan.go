@@ -37,7 +37,7 @@ type Plan struct {
 	// Fans are, by StageID in the order of its edges, the items sent for each item served, and Ballooning by StageID
 	// the time that batches take for each second they were believed to take, that the plan was made with; nil when they
 	// were what is configured, and what is believed. The engine, which asked with them, fills them in.
-	Fans       [][]float64
+	FanOuts    [][]float64 `json:"Fans"`
 	Ballooning []float64
 	// Worth is, by StageID and DeviceTypeID, what an instance more of a type would add to what the stage can carry, in
 	// queries/s: the types of a stage compare by it. Nil where a plan does not say.

@@ -71,7 +71,7 @@ func (c *Complexity) Decide(v *View) (bool, serving.Time) {
 		v.Now.Sub(v.LastAsk) >= unanswered {
 		return true, again
 	}
-	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.Fans, v.Plan.Ballooning, c.Change), again
+	return v.Factors != nil && v.Factors.Changed(v.Now, v.Plan.FanOuts, v.Plan.Ballooning, c.Change), again
 }
 
 func (c *Complexity) app(a serving.AppID) *received {
