@@ -48,7 +48,7 @@ func (s *Spec) Resized(change []int) (out *Spec, moved []WorkerID, err error) {
 
 // Rented returns the world with other workers: as many of each type, by DeviceTypeID, as counts says. Workers of type T
 // are called T-0, T-1 and so on, in the order of the types.
-func (s *Spec) Rented(counts []int) *Spec {
+func (s *Spec) WithWorkers(counts []int) *Spec {
 	c := *s
 	c.Workers = nil
 	for d, n := range counts {

@@ -27,7 +27,7 @@ func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, 
 			others = append(others, d)
 		}
 	}
-	out.Spec = w.Spec.Rented(counts)
+	out.Spec = w.Spec.WithWorkers(counts)
 	variant := &out.Spec.Variants[v]
 	var place []static.Instance
 	for id := range out.Spec.Workers {
