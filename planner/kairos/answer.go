@@ -31,10 +31,10 @@ func (x *state) answer() (*plan.Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out.Worth == nil {
-			out.Worth = make([][]float64, len(spec.Stages))
+		if out.MarginalRates == nil {
+			out.MarginalRates = make([][]float64, len(spec.Stages))
 		}
-		out.Worth[n.stage] = worth
+		out.MarginalRates[n.stage] = worth
 		for d, k := range machines {
 			if k > 0 {
 				hosts = append(hosts, capacity.Host{Group: d, Stage: n.stage, Variant: n.variant})

@@ -143,8 +143,8 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		}
 		worth := f.Solve(want.Pool).Worth
 		for k, w := range worth {
-			if math.Abs(out.Worth[0][m.Types[k].Device]-w) > 1e-9*worth[0] {
-				t.Errorf("fluid %v: worths %v, want %v", fluid, out.Worth[0], worth)
+			if math.Abs(out.MarginalRates[0][m.Types[k].Device]-w) > 1e-9*worth[0] {
+				t.Errorf("fluid %v: worths %v, want %v", fluid, out.MarginalRates[0], worth)
 			}
 		}
 		if slices.Max(worth) <= 0 {

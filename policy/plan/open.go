@@ -104,7 +104,7 @@ func (p *Plan) In(o *serving.Open) *Plan {
 	out.Capacity = spread(p.Capacity, o.Apps, apps)
 	out.Mixes = spread(p.Mixes, o.Apps, apps)
 	out.Shed = spread(p.Shed, o.Apps, apps)
-	out.Worth = spread(p.Worth, o.Stages, stages)
+	out.MarginalRates = spread(p.MarginalRates, o.Stages, stages)
 	return &out
 }
 

@@ -41,7 +41,7 @@ type Plan struct {
 	Ballooning []float64
 	// Worth is, by StageID and DeviceTypeID, what an instance more of a type would add to what the stage can carry, in
 	// queries/s: the types of a stage compare by it. Nil where a plan does not say.
-	Worth [][]float64
+	MarginalRates [][]float64 `json:"Worth"`
 	// Shed is, by AppID, the part of Demand that the plan knowingly does not serve; nil when it serves everything.
 	Shed []float64
 	// Short is, by DeviceTypeID, how many machines more than there are it would take to serve all of Demand; nil when
@@ -262,10 +262,10 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			return fmt.Errorf("plan of %s, prices %d: %w", p.Planner, i, err)
 		}
 	}
-	if p.Worth != nil && len(p.Worth) != len(spec.Stages) {
-		return fmt.Errorf("plan of %s: worths of %d stages for %d stages", p.Planner, len(p.Worth), len(spec.Stages))
+	if p.MarginalRates != nil && len(p.MarginalRates) != len(spec.Stages) {
+		return fmt.Errorf("plan of %s: worths of %d stages for %d stages", p.Planner, len(p.MarginalRates), len(spec.Stages))
 	}
-	for t, worth := range p.Worth {
+	for t, worth := range p.MarginalRates {
 		if worth != nil && len(worth) != len(spec.DeviceTypes) {
 			return fmt.Errorf("plan of %s, stage %q: %d worths for %d device types", p.Planner, spec.Stages[t].Name,
 				len(worth), len(spec.DeviceTypes))

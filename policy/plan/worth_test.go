@@ -22,7 +22,7 @@ func TestWorthValidate(t *testing.T) {
 		},
 		{[][]float64{{math.NaN(), 1}, nil}, "\"a\" is NaN"}, {[][]float64{{math.Inf(1), 1}, nil}, "+Inf"},
 	} {
-		err := (&Plan{Planner: "x", Worth: c.worth}).Validate(spec)
+		err := (&Plan{Planner: "x", MarginalRates: c.worth}).Validate(spec)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.worth, err, c.want)
 		}

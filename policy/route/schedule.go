@@ -153,10 +153,10 @@ func (s *scheduleStage) look(v *View) bool {
 
 // price weighs by the plan's worths, where it has them and some instance is worth anything.
 func (s *scheduleStage) price(v *View) {
-	if v.Plan == nil || int(v.Stage) >= len(v.Plan.Worth) || v.Plan.Worth[v.Stage] == nil {
+	if v.Plan == nil || int(v.Stage) >= len(v.Plan.MarginalRates) || v.Plan.MarginalRates[v.Stage] == nil {
 		return
 	}
-	worth, most := v.Plan.Worth[v.Stage], 0.0
+	worth, most := v.Plan.MarginalRates[v.Stage], 0.0
 	for k := range s.kinds {
 		most = max(most, worth[s.kinds[k].device])
 	}

@@ -47,11 +47,11 @@ func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, 
 	if err != nil {
 		return nil, nil, err
 	}
-	initial.Worth = make([][]float64, len(out.Spec.Stages))
+	initial.MarginalRates = make([][]float64, len(out.Spec.Stages))
 	if worth := f.Solve(pool).Worth; worth != nil {
-		initial.Worth[variant.Stage] = make([]float64, len(out.Spec.DeviceTypes))
+		initial.MarginalRates[variant.Stage] = make([]float64, len(out.Spec.DeviceTypes))
 		for t := range m.Types {
-			initial.Worth[variant.Stage][m.Types[t].Device] = worth[t]
+			initial.MarginalRates[variant.Stage][m.Types[t].Device] = worth[t]
 		}
 	}
 	return &out, initial, nil
