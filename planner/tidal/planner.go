@@ -38,14 +38,14 @@ type Planner struct {
 type made struct {
 	pool  Pool
 	alone float64 // the rate it was made for alone; 0 for all rates
-	rates []plan.Price
+	rates []plan.ValueFunction
 }
 
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "tidal" }
 
 // Provides implements plan.Planner.
-func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Priced }
+func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Values }
 
 // Plan implements plan.Planner. It takes 5 to 200 ms for each rate, and nothing for what it has made before.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
@@ -73,7 +73,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 			return nil, err
 		}
 		low, high, part := prices.Between(a.Rate)
-		out.Prices = append(out.Prices, *prices)
+		out.Values = append(out.Values, *prices)
 		out.Demand[a.App] = a.Rate
 		out.Forecast.Throughput += out.Capacity[a.App]
 		out.Forecast.Accuracy += a.Rate * ((1-part)*low.Promise.Accuracy + part*high.Promise.Accuracy)
@@ -89,7 +89,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 
 // stage gives a stage its workers and its prices.
 func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.Asked,
-	workers []serving.WorkerID, broken []bool) (*plan.Prices, error) {
+	workers []serving.WorkerID, broken []bool) (*plan.ValueFunctions, error) {
 	d := spec.Workers[workers[0]].DeviceType
 	for _, w := range workers {
 		if x := spec.Workers[w].DeviceType; x != d {
@@ -122,11 +122,11 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 		}
 		out.Instances = append(out.Instances, i)
 	}
-	return &plan.Prices{Stage: s, Workers: len(workers), ByRate: rates}, nil
+	return &plan.ValueFunctions{Stage: s, Workers: len(workers), ByRate: rates}, nil
 }
 
 // rates makes the prices of a pool, or finds them.
-func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.Price, error) {
+func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction, error) {
 	m := &p.made[s]
 	alone := 0.0
 	if p.Options.Alone {
@@ -143,7 +143,7 @@ func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked
 	if p.Options.Alone {
 		pool.Rate = asked
 		if x, kept := pool.Price(nil); kept {
-			m.rates = []plan.Price{*x}
+			m.rates = []plan.ValueFunction{*x}
 			return m.rates, nil
 		}
 	}
@@ -154,7 +154,7 @@ func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked
 			return nil, err
 		}
 		pool.Rate = carries * float64(k) / float64(steps)
-		var near *plan.Price
+		var near *plan.ValueFunction
 		if n := len(m.rates); n > 0 {
 			near = &m.rates[n-1]
 		}

@@ -21,13 +21,13 @@ const dearest = 64
 // them are late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
 //
 // near is the price of a rate nearby, from which the time left is taken to begin with; nil for none.
-func (p *Pool) Price(near *plan.Price) (price *plan.Price, kept bool) {
+func (p *Pool) Price(near *plan.ValueFunction) (price *plan.ValueFunction, kept bool) {
 	if len(p.actions()) == 0 {
 		return nil, false
 	}
 	rest := p.SLO.Seconds() / 2.5
 	if near != nil {
-		rest = near.Rest.Seconds()
+		rest = near.Residual.Seconds()
 	}
 	var x *process
 	for late := 1.0; late <= dearest; late *= 4 {
@@ -49,10 +49,10 @@ func (p *Pool) Price(near *plan.Price) (price *plan.Price, kept bool) {
 	return x.price(), false
 }
 
-func (x *process) price() *plan.Price {
+func (x *process) price() *plan.ValueFunction {
 	inTime := (x.gain + x.late*x.lateness) / (1 - x.lateness)
-	return &plan.Price{
-		Rate: x.pool.Rate, Rest: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, Late: x.late,
+	return &plan.ValueFunction{
+		Rate: x.pool.Rate, Residual: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, LatePenalty: x.late,
 		Value: x.value, Zero: x.zero, PerQuery: 1 / x.unit,
 		Promise: plan.Promise{
 			Accuracy: inTime, Violation: x.lateness, Utilization: x.worked * x.pool.Rate / float64(x.pool.Workers),

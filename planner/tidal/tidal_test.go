@@ -226,8 +226,8 @@ func TestOneModelByHand(t *testing.T) {
 	if !kept || math.Abs(x.Gain-0.5) > 1e-6 || math.Abs(x.Promise.Accuracy-0.5) > 1e-6 || x.Promise.Violation > 1e-9 {
 		t.Errorf("%v %+v", kept, x.Promise)
 	}
-	if math.Abs(x.Promise.Utilization-0.3) > 1e-3 || math.Abs(x.Rest.Seconds()-0.005) > 2e-4 {
-		t.Errorf("utilization %v, time left %v", x.Promise.Utilization, x.Rest)
+	if math.Abs(x.Promise.Utilization-0.3) > 1e-3 || math.Abs(x.Residual.Seconds()-0.005) > 2e-4 {
+		t.Errorf("utilization %v, time left %v", x.Promise.Utilization, x.Residual)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestPlanner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(first.Instances) != 12 || first.Loads != 12*4 || len(first.Prices) != 1 || first.Prices[0].Workers != 12 {
+	if len(first.Instances) != 12 || first.Loads != 12*4 || len(first.Values) != 1 || first.Values[0].Workers != 12 {
 		t.Fatalf("%d instances, %d loads", len(first.Instances), first.Loads)
 	}
 	for _, i := range first.Instances {
@@ -302,7 +302,7 @@ func TestPlanner(t *testing.T) {
 			t.Errorf("variants %v, want all but the last, which is slower and worse than the first", i.Variants)
 		}
 	}
-	rates := first.Prices[0].ByRate
+	rates := first.Values[0].ByRate
 	most := (&Pool{SLO: 100 * time.Millisecond, Workers: 12, Models: models}).carries()
 	if len(rates) < 8 || rates[len(rates)-1].Rate > most {
 		t.Errorf("%d rates up to %v, the pool carries %v", len(rates), rates[len(rates)-1].Rate, most)
@@ -312,13 +312,13 @@ func TestPlanner(t *testing.T) {
 		t.Errorf("capacity %v, forecast %+v", first.Capacity, first.Forecast)
 	}
 	again, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{300}})
-	if err != nil || &again.Prices[0].ByRate[0].Value[0] != &rates[0].Value[0] {
+	if err != nil || &again.Values[0].ByRate[0].Value[0] != &rates[0].Value[0] {
 		t.Errorf("a second plan made the prices again (%v)", err)
 	}
 	p.Options.Alone = true
 	alone, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}})
-	if err != nil || len(alone.Prices[0].ByRate) != 1 || alone.Prices[0].ByRate[0].Rate != 200 {
-		t.Errorf("for a load that is known: %d prices (%v)", len(alone.Prices[0].ByRate), err)
+	if err != nil || len(alone.Values[0].ByRate) != 1 || alone.Values[0].ByRate[0].Rate != 200 {
+		t.Errorf("for a load that is known: %d prices (%v)", len(alone.Values[0].ByRate), err)
 	}
 	// Room for two models only: the fastest stays.
 	s.DeviceTypes[0].MemoryBytes = 2 << 20

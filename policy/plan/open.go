@@ -96,9 +96,9 @@ func (p *Plan) In(o *serving.Open) *Plan {
 			}
 		}
 	}
-	out.Prices = slices.Clone(p.Prices)
-	for n := range out.Prices {
-		out.Prices[n].Stage = o.Stages[out.Prices[n].Stage]
+	out.Values = slices.Clone(p.Values)
+	for n := range out.Values {
+		out.Values[n].Stage = o.Stages[out.Values[n].Stage]
 	}
 	out.Demand = spread(p.Demand, o.Apps, apps)
 	out.Capacity = spread(p.Capacity, o.Apps, apps)

@@ -67,7 +67,7 @@ func TestOpenNumbers(t *testing.T) {
 		Mixes: []serving.Mix{{Count: 1}, {Count: 3}},
 		Policies: []Policies{{Stage: 1,
 			ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 0, Queries: 1}}}}}},
-		Prices: []Prices{{Stage: 1}}, MarginalRates: [][]float64{{1}, {2}}}
+		Values: []ValueFunctions{{Stage: 1}}, MarginalRates: [][]float64{{1}, {2}}}
 	whole := made.In(o)
 	want := &Plan{Instances: []Instance{
 		{Stage: 2, Slots: 1, Variants: []Variant{{Variant: 2, Limit: 1}}}, {
@@ -78,7 +78,7 @@ func TestOpenNumbers(t *testing.T) {
 		Shed: []float64{0, 0, 1}, Mixes: []serving.Mix{{Count: 1}, {}, {Count: 3}},
 		Policies: []Policies{{Stage: 2,
 			ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 2, Queries: 1}}}}}},
-		Prices: []Prices{{Stage: 2}}, MarginalRates: [][]float64{{1}, nil, {2}}}
+		Values: []ValueFunctions{{Stage: 2}}, MarginalRates: [][]float64{{1}, nil, {2}}}
 	if !reflect.DeepEqual(whole, want) {
 		t.Errorf("got  %+v\nwant %+v", whole, want)
 	}

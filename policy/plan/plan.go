@@ -28,7 +28,7 @@ type Plan struct {
 	// Policies say what to run in which state of a queue; nil where a plan has none.
 	Policies []Policies
 	// Prices say what states of a whole stage are worth; nil where a plan has none.
-	Prices []Prices
+	Values []ValueFunctions `json:"Prices"`
 	// Demand is, by AppID, the rate in queries/s that the plan was made for, head-room included; nil when it was made
 	// for none in particular. Capacity is the rate it can carry while each instance gets its share; nil when not known.
 	Demand, Capacity []float64
@@ -121,7 +121,7 @@ const (
 	Holds                        // Instance.Hold
 	Budgets                      // Plan.Budgets
 	Tables                       // Plan.Policies
-	Priced                       // Plan.Prices
+	Values                       // Plan.Prices
 	Bands                        // Instance.Low and Up
 )
 
@@ -257,8 +257,8 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			return fmt.Errorf("plan of %s, policies %d: %w", p.Planner, i, err)
 		}
 	}
-	for i := range p.Prices {
-		if err := p.Prices[i].validate(spec); err != nil {
+	for i := range p.Values {
+		if err := p.Values[i].validate(spec); err != nil {
 			return fmt.Errorf("plan of %s, prices %d: %w", p.Planner, i, err)
 		}
 	}

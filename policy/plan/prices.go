@@ -11,12 +11,12 @@ import (
 
 // Prices say what a state of all of a stage's workers and its central queue together is worth, for each of several
 // arrival rates: what a rule needs that decides for the pool rather than for one worker.
-type Prices struct {
+type ValueFunctions struct {
 	Stage serving.StageID
 	// Workers is how many they were made for; what counts is the rate per worker.
 	Workers int
 	// ByRate ascends by Rate.
-	ByRate []Price
+	ByRate []ValueFunction
 }
 
 // Price is the worth of a pool's positions at one arrival rate.
@@ -27,12 +27,12 @@ type Prices struct {
 //	waiting + Rate * (time left of what runs / workers - Rest)
 //
 // Above 0 queries have to wait, below 0 workers are idle.
-type Price struct {
-	Rate float64 // queries/s at the whole stage
-	Rest time.Duration
+type ValueFunction struct {
+	Rate     float64       // queries/s at the whole stage
+	Residual time.Duration `json:"Rest"`
 	// Gain is the long-run accuracy per query, a late one counting as -Late.
-	Gain float64
-	Late float64
+	Gain        float64
+	LatePenalty float64 `json:"Late"`
 	// Value is by position what is yet to come beyond Gain, in accuracy of one query: entry k is for position
 	// (k-Zero)/PerQuery.
 	Value    []float64
@@ -44,7 +44,7 @@ type Price struct {
 
 // At returns the value of a position: between entries on the line between them, below the first that of the first,
 // beyond the last falling on as between the last two. It does not allocate.
-func (p *Price) At(x float64) float64 {
+func (p *ValueFunction) At(x float64) float64 {
 	y := x*p.PerQuery + float64(p.Zero)
 	last := len(p.Value) - 1
 	k := 0
@@ -61,7 +61,7 @@ func (p *Price) At(x float64) float64 {
 
 // Between returns the prices made for the rates next to the given one, and how far it is from low to high, in [0, 1].
 // Below the first and beyond the last rate both are the same: what no policy can serve in time has no price.
-func (p *Prices) Between(rate float64) (low, high *Price, part float64) {
+func (p *ValueFunctions) Between(rate float64) (low, high *ValueFunction, part float64) {
 	at := sort.Search(len(p.ByRate), func(k int) bool { return p.ByRate[k].Rate >= rate })
 	if at == 0 || at == len(p.ByRate) {
 		x := &p.ByRate[min(at, len(p.ByRate)-1)]
@@ -72,16 +72,16 @@ func (p *Prices) Between(rate float64) (low, high *Price, part float64) {
 }
 
 // PricesOf returns the prices of a stage, or nil.
-func (p *Plan) PricesOf(s serving.StageID) *Prices {
-	for i := range p.Prices {
-		if p.Prices[i].Stage == s {
-			return &p.Prices[i]
+func (p *Plan) ValuesOf(s serving.StageID) *ValueFunctions {
+	for i := range p.Values {
+		if p.Values[i].Stage == s {
+			return &p.Values[i]
 		}
 	}
 	return nil
 }
 
-func (p *Prices) validate(spec *serving.Spec) error {
+func (p *ValueFunctions) validate(spec *serving.Spec) error {
 	if p.Stage < 0 || int(p.Stage) >= len(spec.Stages) {
 		return fmt.Errorf("stage %d does not exist", p.Stage)
 	}
@@ -94,9 +94,9 @@ func (p *Prices) validate(spec *serving.Spec) error {
 		if !(x.Rate > 0) || i > 0 && !(x.Rate > p.ByRate[i-1].Rate) {
 			return fmt.Errorf("price %d is for %v queries/s, want more than 0 and than the one before", i, x.Rate)
 		}
-		if len(x.Value) < 2 || x.Zero < 0 || x.Zero >= len(x.Value) || !(x.PerQuery > 0) || x.Rest <= 0 {
+		if len(x.Value) < 2 || x.Zero < 0 || x.Zero >= len(x.Value) || !(x.PerQuery > 0) || x.Residual <= 0 {
 			return fmt.Errorf("price for %v queries/s: %d values, position 0 at %d, %v for each query, time left %v",
-				x.Rate, len(x.Value), x.Zero, x.PerQuery, x.Rest)
+				x.Rate, len(x.Value), x.Zero, x.PerQuery, x.Residual)
 		}
 		for _, v := range x.Value {
 			if math.IsNaN(v) || math.IsInf(v, 0) {

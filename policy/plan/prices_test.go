@@ -8,11 +8,11 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-func prices() *Prices {
-	at := func(rate float64) Price {
-		return Price{Rate: rate, Rest: time.Millisecond, Value: []float64{3, 2, 0, -4}, Zero: 1, PerQuery: 0.5}
+func prices() *ValueFunctions {
+	at := func(rate float64) ValueFunction {
+		return ValueFunction{Rate: rate, Residual: time.Millisecond, Value: []float64{3, 2, 0, -4}, Zero: 1, PerQuery: 0.5}
 	}
-	return &Prices{Workers: 1, ByRate: []Price{at(10), at(20), at(40)}}
+	return &ValueFunctions{Workers: 1, ByRate: []ValueFunction{at(10), at(20), at(40)}}
 }
 
 // Entries are two queries apart: positions -2, 0, 2 and 4.
@@ -43,23 +43,23 @@ func TestPricesBetween(t *testing.T) {
 
 func TestPricesValidate(t *testing.T) {
 	spec := &serving.Spec{Stages: []serving.Stage{{}}}
-	if err := (&Plan{Prices: []Prices{*prices()}}).Validate(spec); err != nil {
+	if err := (&Plan{Values: []ValueFunctions{*prices()}}).Validate(spec); err != nil {
 		t.Fatal(err)
 	}
-	for name, spoil := range map[string]func(p *Prices){
-		"a stage":           func(p *Prices) { p.Stage = 1 },
-		"no workers":        func(p *Prices) { p.Workers = 0 },
-		"no rates":          func(p *Prices) { p.ByRate = nil },
-		"rates that fall":   func(p *Prices) { p.ByRate[1].Rate = 10 },
-		"one value":         func(p *Prices) { p.ByRate[0].Value = p.ByRate[0].Value[:1] },
-		"zero outside":      func(p *Prices) { p.ByRate[2].Zero = 4 },
-		"no distance":       func(p *Prices) { p.ByRate[2].PerQuery = 0 },
-		"no time left":      func(p *Prices) { p.ByRate[2].Rest = 0 },
-		"a value of no use": func(p *Prices) { p.ByRate[1].Value[2] = math.NaN() },
+	for name, spoil := range map[string]func(p *ValueFunctions){
+		"a stage":           func(p *ValueFunctions) { p.Stage = 1 },
+		"no workers":        func(p *ValueFunctions) { p.Workers = 0 },
+		"no rates":          func(p *ValueFunctions) { p.ByRate = nil },
+		"rates that fall":   func(p *ValueFunctions) { p.ByRate[1].Rate = 10 },
+		"one value":         func(p *ValueFunctions) { p.ByRate[0].Value = p.ByRate[0].Value[:1] },
+		"zero outside":      func(p *ValueFunctions) { p.ByRate[2].Zero = 4 },
+		"no distance":       func(p *ValueFunctions) { p.ByRate[2].PerQuery = 0 },
+		"no time left":      func(p *ValueFunctions) { p.ByRate[2].Residual = 0 },
+		"a value of no use": func(p *ValueFunctions) { p.ByRate[1].Value[2] = math.NaN() },
 	} {
 		p := prices()
 		spoil(p)
-		if (&Plan{Prices: []Prices{*p}}).Validate(spec) == nil {
+		if (&Plan{Values: []ValueFunctions{*p}}).Validate(spec) == nil {
 			t.Errorf("%s: not found", name)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 // Promised is what a plan's policies or prices for a stage promise at every arrival rate.
 type Promised struct {
 	sets   []weighed
-	prices *Prices
+	values *ValueFunctions
 }
 
 // weighed is a set of policies with the share of the stage's queries that its instances get.
@@ -18,8 +18,8 @@ type weighed struct {
 
 // Promised returns what is promised for a stage, or nil when nothing is. It refers to the plan.
 func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
-	if prices := p.PricesOf(s); prices != nil && len(p.Policies) == 0 {
-		return &Promised{prices: prices}
+	if prices := p.ValuesOf(s); prices != nil && len(p.Policies) == 0 {
+		return &Promised{values: prices}
 	}
 	out := &Promised{}
 	for i := range p.Policies {
@@ -53,8 +53,8 @@ func (p *Promised) At(rate float64) (out Promise, madeFor float64) {
 		}
 		out.Utilization += share * x.Utilization
 	}
-	if p.prices != nil {
-		low, high, part := p.prices.Between(rate)
+	if p.values != nil {
+		low, high, part := p.values.Between(rate)
 		add(1-part, &low.Promise)
 		add(part, &high.Promise)
 		return out, (1-part)*low.Rate + part*high.Rate
