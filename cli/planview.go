@@ -120,7 +120,7 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 	if p.Proven {
 		v.Bound, v.Gap = &p.Bound, &p.Gap
 	}
-	if p.Cost {
+	if p.BoundsCost {
 		v.Goal = goalCost
 	}
 	for d, n := range p.Short {
@@ -149,7 +149,7 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 				accuracy *= stages[s].accuracy
 			}
 		}
-		if p.Cost && a < len(p.Capacity) {
+		if p.BoundsCost && a < len(p.Capacity) {
 			x.Capacity = min(x.Capacity, p.Capacity[a]) // what shares a worker has less than the whole of it
 		}
 		x.Served = min(x.Demand, x.Capacity)

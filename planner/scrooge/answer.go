@@ -144,7 +144,7 @@ func (x *world) prove(out *plan.Plan, c *candidate, bound float64) {
 			prices = append(prices, price)
 		}
 	}
-	out.Bound, out.Proven, out.Cost = min(whole(bound*(1-tiny), prices), c.cost), true, true
+	out.Bound, out.Proven, out.BoundsCost = min(whole(bound*(1-tiny), prices), c.cost), true, true
 	out.Gap = (c.cost - out.Bound) / max(out.Bound, tiny)
 }
 

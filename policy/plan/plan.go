@@ -55,7 +55,7 @@ type Plan struct {
 	Bound, Gap float64
 	Proven     bool
 	// Cost tells that the objective is Forecast.CostPerHour, and Bound what no plan costs less than.
-	Cost bool
+	BoundsCost bool `json:"Cost"`
 }
 
 // Instance is one instance to run. Its identity across plans (fleet.Key) is its worker and its Place there, so that a
