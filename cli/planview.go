@@ -123,7 +123,7 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 	if p.BoundsCost {
 		v.Goal = goalCost
 	}
-	for d, n := range p.Short {
+	for d, n := range p.Shortage {
 		if n > 0 {
 			if v.Short == nil {
 				v.Short = make(map[string]int)

@@ -202,8 +202,8 @@ func (x *world) promise(out *plan.Plan, reach []float64, part float64, short int
 	}
 	out.Forecast.Accuracy = accuracy / queries
 	if short > 0 {
-		out.Shed, out.Short = make([]float64, len(x.rates)), make([]int, len(x.spec.DeviceTypes))
-		out.Short[x.alike] = short
+		out.Shed, out.Shortage = make([]float64, len(x.rates)), make([]int, len(x.spec.DeviceTypes))
+		out.Shortage[x.alike] = short
 		for a := range x.rates {
 			out.Shed[a] = x.rates[a] * (1 - part)
 		}

@@ -151,9 +151,9 @@ func TestShed(t *testing.T) {
 		if out.Shed != nil {
 			served -= out.Shed[0]
 		}
-		if served < last*0.9 || out.Capacity[0] < served*(1-1e-6) || (out.Short == nil) != (out.Shed == nil) {
+		if served < last*0.9 || out.Capacity[0] < served*(1-1e-6) || (out.Shortage == nil) != (out.Shed == nil) {
 			t.Errorf("%v of %v are served, of less %v; capacity %v, short %v", served, rate, last, out.Capacity[0],
-				out.Short)
+				out.Shortage)
 		}
 		last = served
 	}

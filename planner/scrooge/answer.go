@@ -101,7 +101,7 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 		for a := range x.rates {
 			out.Shed[a] = x.rates[a] * (1 - part)
 		}
-		out.Short = wanted.short()
+		out.Shortage = wanted.short()
 	}
 	x.prove(out, c, bound)
 	return out

@@ -179,7 +179,7 @@ func TestPlanProperties(t *testing.T) {
 		if out.Shed != nil {
 			shed++
 			part = 1 - out.Shed[0]/out.Demand[0]
-			if out.Short == nil {
+			if out.Shortage == nil {
 				t.Errorf("seed %d: sheds and nothing is short", seed)
 			}
 		}
@@ -329,8 +329,8 @@ func TestShort(t *testing.T) {
 			t.Errorf("%v of %v/s are served, %v of less demand; capacity %v", served, rate, last, out.Capacity[0])
 		}
 		last = served
-		if rate == 160 && (out.Short == nil || out.Short[0]+out.Short[1] == 0) {
-			t.Errorf("short of %v for four times as much as there is", out.Short)
+		if rate == 160 && (out.Shortage == nil || out.Shortage[0]+out.Shortage[1] == 0) {
+			t.Errorf("short of %v for four times as much as there is", out.Shortage)
 		}
 	}
 	if last < 40 || last > 60 {

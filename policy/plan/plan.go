@@ -46,7 +46,7 @@ type Plan struct {
 	Shed []float64
 	// Short is, by DeviceTypeID, how many machines more than there are it would take to serve all of Demand; nil when
 	// nothing is short, or not known.
-	Short []int
+	Shortage []int `json:"Short"`
 	// Loads counts the variants that have to be brought up to get from the snapshot to the plan.
 	Loads    int
 	Forecast Forecast
