@@ -202,7 +202,7 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.Plan(ctx, r.Of(open))
+	_, err = p.Plan(ctx, r.Restricted(open))
 	return err
 }
 

@@ -50,11 +50,11 @@ func (o *Open) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if o.open.Whole() {
 		return o.planner.Plan(ctx, r)
 	}
-	p, err := o.planner.Plan(ctx, r.Of(o.open))
+	p, err := o.planner.Plan(ctx, r.Restricted(o.open))
 	if err != nil {
 		return nil, err
 	}
-	return p.In(o.open), nil
+	return p.Expanded(o.open), nil
 }
 
 // turn makes a planner for another world. One that differs in what was observed of its graphs only keeps its planner.

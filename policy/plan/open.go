@@ -10,10 +10,10 @@ import (
 )
 
 // Of returns the request for the part of its world that is open. Instances of what is not are left out of the snapshot.
-func (r Request) Of(o *serving.Open) Request {
+func (r Request) Restricted(o *serving.Open) Request {
 	r.Spec = o.Spec
-	r.Rates = picked(r.Rates, o.Apps)
-	r.Mixes = picked(r.Mixes, o.Apps)
+	r.Rates = restrict(r.Rates, o.Apps)
+	r.Mixes = restrict(r.Mixes, o.Apps)
 	if r.Beliefs != nil {
 		r.Beliefs = profile.Renumbered{Profile: r.Beliefs, Variants: o.Variants}
 	}
@@ -45,7 +45,7 @@ func (r Request) Of(o *serving.Open) Request {
 
 // picked returns the entries of a table by identifier that exist; entries beyond its end are left out, as planners take
 // it.
-func picked[T any, I ~int32](all []T, ids []I) []T {
+func restrict[T any, I ~int32](all []T, ids []I) []T {
 	if all == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func picked[T any, I ~int32](all []T, ids []I) []T {
 }
 
 // spread puts the entries of a table back to where they are in the whole world.
-func spread[T any, I ~int32](some []T, ids []I, n int) []T {
+func expand[T any, I ~int32](some []T, ids []I, n int) []T {
 	if some == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func spread[T any, I ~int32](some []T, ids []I, n int) []T {
 }
 
 // In returns a plan for the open part of a world as one for the whole of it.
-func (p *Plan) In(o *serving.Open) *Plan {
+func (p *Plan) Expanded(o *serving.Open) *Plan {
 	out := *p
 	apps, stages := len(o.AppOf), len(o.StageOf)
 	out.Instances = slices.Clone(p.Instances)
@@ -84,7 +84,7 @@ func (p *Plan) In(o *serving.Open) *Plan {
 			i.Variants[k].Variant = o.Variants[i.Variants[k].Variant]
 		}
 	}
-	out.Budgets = spread[time.Duration](p.Budgets, o.Stages, stages)
+	out.Budgets = expand[time.Duration](p.Budgets, o.Stages, stages)
 	out.Policies = slices.Clone(p.Policies)
 	for n := range out.Policies {
 		x := &out.Policies[n]
@@ -100,11 +100,11 @@ func (p *Plan) In(o *serving.Open) *Plan {
 	for n := range out.Values {
 		out.Values[n].Stage = o.Stages[out.Values[n].Stage]
 	}
-	out.Demand = spread(p.Demand, o.Apps, apps)
-	out.Capacity = spread(p.Capacity, o.Apps, apps)
-	out.Mixes = spread(p.Mixes, o.Apps, apps)
-	out.Shed = spread(p.Shed, o.Apps, apps)
-	out.MarginalRates = spread(p.MarginalRates, o.Stages, stages)
+	out.Demand = expand(p.Demand, o.Apps, apps)
+	out.Capacity = expand(p.Capacity, o.Apps, apps)
+	out.Mixes = expand(p.Mixes, o.Apps, apps)
+	out.Shed = expand(p.Shed, o.Apps, apps)
+	out.MarginalRates = expand(p.MarginalRates, o.Stages, stages)
 	return &out
 }
 

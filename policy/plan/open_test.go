@@ -38,7 +38,7 @@ func TestOpenNumbers(t *testing.T) {
 					ID: 3, Stage: 2, Variants: []fleet.Loaded{{Variant: 2}},
 				},
 			}}}
-	got := r.Of(o)
+	got := r.Restricted(o)
 	if !reflect.DeepEqual(got.Rates, []float64{1, 3}) || !reflect.DeepEqual(got.Mixes, []serving.Mix{{Count: 1}}) ||
 		got.Snapshot.Seq != 7 {
 		t.Errorf("%+v", got)
@@ -68,7 +68,7 @@ func TestOpenNumbers(t *testing.T) {
 		Policies: []Policies{{Stage: 1,
 			ByRate: []Policy{{Slacks: []time.Duration{0}, Choices: []Choice{{Variant: 0, Queries: 1}}}}}},
 		Values: []ValueFunctions{{Stage: 1}}, MarginalRates: [][]float64{{1}, {2}}}
-	whole := made.In(o)
+	whole := made.Expanded(o)
 	want := &Plan{Instances: []Instance{
 		{Stage: 2, Slots: 1, Variants: []Variant{{Variant: 2, Limit: 1}}}, {
 			Stage: 0, Slots: 1, Variants: []Variant{{Variant: 3, Limit: 1}},

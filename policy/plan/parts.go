@@ -8,7 +8,7 @@ import (
 
 // fits reports a worker whose parts take more of it than there is: of its threads, of one of its accelerators, or of
 // its memory. Instances that have a worker as a whole are not counted.
-func (p *Plan) fits(spec *serving.Spec) error {
+func (p *Plan) partsFit(spec *serving.Spec) error {
 	type taken struct {
 		threads  int
 		memory   int64

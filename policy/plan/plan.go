@@ -249,7 +249,7 @@ func (p *Plan) Validate(spec *serving.Spec) error {
 			}
 		}
 	}
-	if err := p.fits(spec); err != nil {
+	if err := p.partsFit(spec); err != nil {
 		return err
 	}
 	for i := range p.Policies {

@@ -6,12 +6,12 @@ import (
 
 // Promised is what a plan's policies or prices for a stage promise at every arrival rate.
 type Promised struct {
-	sets   []weighed
+	sets   []weightedSet
 	values *ValueFunctions
 }
 
 // weighed is a set of policies with the share of the stage's queries that its instances get.
-type weighed struct {
+type weightedSet struct {
 	set   *Policies
 	share float64
 }
@@ -27,7 +27,7 @@ func (p *Plan) Promised(spec *serving.Spec, s serving.StageID) *Promised {
 		if x.Stage != s {
 			continue
 		}
-		w := weighed{set: x}
+		w := weightedSet{set: x}
 		for _, i := range p.Instances {
 			if i.Stage == s && (x.DeviceType == serving.None || spec.Workers[i.Worker].DeviceType == x.DeviceType) {
 				w.share += i.Share
