@@ -50,7 +50,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		fraction = 0.5
 	}
 	// what is written down runs before it is known how fast
-	believed := profile.Or{First: r.Believed(p.Profile), Otherwise: p.Profile}
+	believed := profile.Fallback{Primary: r.Believed(p.Profile), Secondary: p.Profile}
 	out := &plan.Plan{Planner: p.Name(), Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq

@@ -7,20 +7,20 @@ import (
 )
 
 // Or believes First, and Otherwise where First knows nothing.
-type Or struct{ First, Otherwise Profile }
+type Fallback struct{ Primary, Secondary Profile }
 
 // Latency implements Profile.
-func (o Or) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	if l := o.First.Latency(v, d, items, concurrency); l < Unknown {
+func (o Fallback) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+	if l := o.Primary.Latency(v, d, items, concurrency); l < Unknown {
 		return l
 	}
-	return o.Otherwise.Latency(v, d, items, concurrency)
+	return o.Secondary.Latency(v, d, items, concurrency)
 }
 
 // Load implements Profile.
-func (o Or) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
-	if l := o.First.Load(v, d); l > 0 {
+func (o Fallback) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
+	if l := o.Primary.Load(v, d); l > 0 {
 		return l
 	}
-	return o.Otherwise.Load(v, d)
+	return o.Secondary.Load(v, d)
 }
