@@ -111,7 +111,7 @@ func (x *world) bursts(s *stage, items float64) {
 // in every batch size and at every concurrency that was measured, up to the level at which more batches at once serve
 // no more (§3.2). Those that another mode of the type beats in everything are left out.
 func (x *world) modes(s serving.StageID, floor float64, broken []bool) (out []Mode) {
-	tells := profile.Tells(x.believed)
+	tells := profile.MeasuredPoints(x.believed)
 	for d := range x.spec.DeviceTypes {
 		if len(x.workers[d]) == 0 {
 			continue

@@ -25,6 +25,6 @@ func (p Inflated) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 }
 
 // Tells is for the function Tells.
-func (p Inflated) Tells() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
-	return Tells(p.Profile)
+func (p Inflated) MeasuredPoints() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+	return MeasuredPoints(p.Profile)
 }

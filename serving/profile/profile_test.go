@@ -103,11 +103,11 @@ func TestTells(t *testing.T) {
 	for _, of := range []Profile{
 		p, Renumbered{Profile: p, Variants: []serving.VariantID{0}}, Inflated{Profile: p, Spec: spec()},
 	} {
-		if tells := Tells(of); tells == nil || !tells(0, 0, 2, 1) || tells(0, 0, 1, 1) || tells(0, 0, 2, 2) {
+		if tells := MeasuredPoints(of); tells == nil || !tells(0, 0, 2, 1) || tells(0, 0, 1, 1) || tells(0, 0, 2, 2) {
 			t.Errorf("%T does not tell what was measured", of)
 		}
 	}
-	if Tells(Constant{}) != nil || Tells(Renumbered{Profile: Constant{}}) != nil {
+	if MeasuredPoints(Constant{}) != nil || MeasuredPoints(Renumbered{Profile: Constant{}}) != nil {
 		t.Error("a constant tells")
 	}
 }

@@ -4,23 +4,23 @@ import "github.com/sluice-serving/sluice/serving"
 
 // Tells returns what tells of a point whether its latency was measured, rather than interpolated or extrapolated; nil
 // where a profile cannot tell. A Profile made of another answers for it by a method of this name.
-func Tells(p Profile) func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+func MeasuredPoints(p Profile) func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
 	if t, ok := p.(interface {
-		Tells() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool
+		MeasuredPoints() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool
 	}); ok {
-		return t.Tells()
+		return t.MeasuredPoints()
 	}
 	return nil
 }
 
 // Tells is for the function Tells.
-func (t *Table) Tells() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+func (t *Table) MeasuredPoints() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
 	return t.Measured
 }
 
 // Tells is for the function Tells.
-func (r Renumbered) Tells() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
-	inner := Tells(r.Profile)
+func (r Renumbered) MeasuredPoints() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+	inner := MeasuredPoints(r.Profile)
 	if inner == nil {
 		return nil
 	}
