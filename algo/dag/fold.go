@@ -123,9 +123,9 @@ func (f *folder) rest(end int) *Tree {
 		return left[0].tree
 	}
 	slices.SortStableFunc(left, func(a, b edge) int { return cmp.Compare(a.from, b.from) })
-	t := &Tree{Kind: Knot, points: end + 1}
+	t := &Tree{Kind: Irreducible, points: end + 1}
 	for _, e := range left {
-		t.Parts, t.ends = append(t.Parts, e.tree), append(t.ends, [2]int{e.from, e.to})
+		t.Children, t.ends = append(t.Children, e.tree), append(t.ends, [2]int{e.from, e.to})
 	}
 	return t
 }
@@ -138,7 +138,7 @@ func chain(a, b *Tree) *Tree {
 	case b.Kind == Empty:
 		return a
 	}
-	return &Tree{Kind: Chain, Parts: append(flat(a, Chain), flat(b, Chain)...)}
+	return &Tree{Kind: Chain, Children: append(flat(a, Chain), flat(b, Chain)...)}
 }
 
 // branches joins parts between the same points; one without a task is never the longest.
@@ -146,21 +146,21 @@ func branches(trees []*Tree) *Tree {
 	out := &Tree{Kind: Branches}
 	for _, t := range trees {
 		if t.Kind != Empty {
-			out.Parts = append(out.Parts, flat(t, Branches)...)
+			out.Children = append(out.Children, flat(t, Branches)...)
 		}
 	}
-	switch len(out.Parts) {
+	switch len(out.Children) {
 	case 0:
 		return &Tree{}
 	case 1:
-		return out.Parts[0]
+		return out.Children[0]
 	}
 	return out
 }
 
 func flat(t *Tree, kind Kind) []*Tree {
 	if t.Kind == kind {
-		return slices.Clone(t.Parts)
+		return slices.Clone(t.Children)
 	}
 	return []*Tree{t}
 }

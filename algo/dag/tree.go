@@ -11,18 +11,18 @@ type Kind int
 
 // The kinds.
 const (
-	Empty    Kind = iota // nothing: a dependency without a task
-	Task                 // one task
-	Chain                // parts that follow each other
-	Branches             // parts between the same two points
-	Knot                 // what is left when neither is found
+	Empty       Kind = iota // nothing: a dependency without a task
+	Task                    // one task
+	Chain                   // parts that follow each other
+	Branches                // parts between the same two points
+	Irreducible             // what is left when neither is found
 )
 
 // Tree is a graph that was folded.
 type Tree struct {
-	Kind  Kind
-	Task  int // of a Task
-	Parts []*Tree
+	Kind     Kind
+	Task     int // of a Task
+	Children []*Tree
 	// ends has the points that the parts of a Knot lie between. They are numbered in an order in which every part leads
 	// up.
 	ends   [][2]int
@@ -35,7 +35,7 @@ func (t *Tree) Sequential(time []float64) float64 {
 		return time[t.Task]
 	}
 	sum := 0.0
-	for _, p := range t.Parts {
+	for _, p := range t.Children {
 		sum += p.Sequential(time)
 	}
 	return sum
@@ -49,19 +49,19 @@ func (t *Tree) Parallel(time []float64) float64 {
 		return time[t.Task]
 	case Chain:
 		sum := 0.0
-		for _, p := range t.Parts {
+		for _, p := range t.Children {
 			sum += p.Parallel(time)
 		}
 		return sum
 	case Branches:
 		longest := 0.0
-		for _, p := range t.Parts {
+		for _, p := range t.Children {
 			longest = max(longest, p.Parallel(time))
 		}
 		return longest
-	case Knot:
+	case Irreducible:
 		at := make([]float64, t.points)
-		for i, p := range t.Parts {
+		for i, p := range t.Children {
 			from, to := t.ends[i][0], t.ends[i][1]
 			at[to] = max(at[to], at[from]+p.Parallel(time))
 		}
@@ -71,13 +71,13 @@ func (t *Tree) Parallel(time []float64) float64 {
 }
 
 // Knots counts what could not be folded.
-func (t *Tree) Knots() int {
+func (t *Tree) Irreducibles() int {
 	n := 0
-	if t.Kind == Knot {
+	if t.Kind == Irreducible {
 		n = 1
 	}
-	for _, p := range t.Parts {
-		n += p.Knots()
+	for _, p := range t.Children {
+		n += p.Irreducibles()
 	}
 	return n
 }

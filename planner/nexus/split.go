@@ -30,7 +30,7 @@ func Split(stages []Stage, within time.Duration) []time.Duration {
 		after[k] = stages[k].After
 	}
 	tree, err := dag.Fold(after)
-	if err != nil || tree.Knots() > 0 {
+	if err != nil || tree.Irreducibles() > 0 {
 		return equal(stages, within)
 	}
 	d := division{stages: stages, step: within / segments, out: make([]time.Duration, len(stages))}
@@ -86,13 +86,13 @@ func (d *division) costs(t *dag.Tree) []float64 {
 			}
 		}
 	case dag.Branches:
-		for _, p := range t.Parts {
+		for _, p := range t.Children {
 			for n, c := range d.costs(p) {
 				out[n] += c
 			}
 		}
 	case dag.Chain:
-		for k, p := range t.Parts {
+		for k, p := range t.Children {
 			c := d.costs(p)
 			if k == 0 {
 				out = c
@@ -124,22 +124,22 @@ func (d *division) spend(t *dag.Tree, n int) {
 	case dag.Task:
 		d.out[t.Task] = time.Duration(n) * d.step
 	case dag.Branches:
-		for _, p := range t.Parts {
+		for _, p := range t.Children {
 			d.spend(p, n)
 		}
 	case dag.Chain:
 		// The steps of the last part are split off first.
-		sums := [][]float64{d.costs(t.Parts[0])}
+		sums := [][]float64{d.costs(t.Children[0])}
 		var firsts [][]int
-		for _, p := range t.Parts[1:] {
+		for _, p := range t.Children[1:] {
 			sum, first := after(sums[len(sums)-1], d.costs(p))
 			sums, firsts = append(sums, sum), append(firsts, first)
 		}
-		for k := len(t.Parts) - 1; k > 0; k-- {
+		for k := len(t.Children) - 1; k > 0; k-- {
 			before := firsts[k-1][n]
-			d.spend(t.Parts[k], n-before)
+			d.spend(t.Children[k], n-before)
 			n = before
 		}
-		d.spend(t.Parts[0], n)
+		d.spend(t.Children[0], n)
 	}
 }

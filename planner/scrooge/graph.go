@@ -51,10 +51,10 @@ func (p *Problem) graph() (*graph, error) {
 // knotted is the number of parts that a tree's knots have.
 func knotted(t *dag.Tree) int {
 	n := 0
-	if t.Kind == dag.Knot {
-		n = len(t.Parts)
+	if t.Kind == dag.Irreducible {
+		n = len(t.Children)
 	}
-	for _, p := range t.Parts {
+	for _, p := range t.Children {
 		n += knotted(p)
 	}
 	return n

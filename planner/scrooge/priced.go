@@ -39,7 +39,7 @@ func (o outside) keep(c curve) (curve, []int) {
 // of is the bound for part k of a chain or of branches that the bound is for.
 func (o outside) of(t *dag.Tree, k int, curves []curve) outside {
 	slopes := prices(t, o.slope, curves)
-	for n, p := range t.Parts {
+	for n, p := range t.Children {
 		if n != k {
 			o.base += priced(p, slopes[n], curves, nil)
 		}
@@ -50,7 +50,7 @@ func (o outside) of(t *dag.Tree, k int, curves []curve) outside {
 
 // first is the bound for the first k parts of a chain.
 func (o outside) first(t *dag.Tree, k int, curves []curve) outside {
-	for _, p := range t.Parts[k:] {
+	for _, p := range t.Children[k:] {
 		o.base += priced(p, o.slope, curves, nil)
 	}
 	return o
@@ -74,7 +74,7 @@ func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
 	case dag.Chain, dag.Branches:
 		sum := 0.0
 		for n, s := range prices(t, slope, curves) {
-			sum += priced(t.Parts[n], s, curves, steps)
+			sum += priced(t.Children[n], s, curves, steps)
 		}
 		return sum
 	}
@@ -84,7 +84,7 @@ func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
 // prices is what a second of each of a tree's parts costs when one of the tree costs slope. Branches share it evenly,
 // or one pays all of it, whichever gives the highest bound.
 func prices(t *dag.Tree, slope float64, curves []curve) []float64 {
-	out := make([]float64, len(t.Parts))
+	out := make([]float64, len(t.Children))
 	if t.Kind == dag.Chain {
 		for n := range out {
 			out[n] = slope
@@ -93,7 +93,7 @@ func prices(t *dag.Tree, slope float64, curves []curve) []float64 {
 	}
 	sum, even := 0.0, 0.0
 	free, paid := make([]float64, len(out)), make([]float64, len(out))
-	for n, p := range t.Parts {
+	for n, p := range t.Children {
 		free[n], paid[n] = priced(p, 0, curves, nil), priced(p, slope, curves, nil)
 		sum += free[n]
 		even += priced(p, slope/float64(len(out)), curves, nil)

@@ -34,7 +34,7 @@ func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
 			least = fastest(t, curves)
 		}
 		var whole *split
-		for k, q := range t.Parts {
+		for k, q := range t.Children {
 			own := within
 			if t.Kind == dag.Chain {
 				own -= least - fastest(q, curves) // what the others leave at the least
@@ -64,11 +64,11 @@ func fastest(t *dag.Tree, curves []curve) time.Duration {
 	case dag.Task:
 		return curves[t.Task][0].latency
 	case dag.Chain:
-		for _, q := range t.Parts {
+		for _, q := range t.Children {
 			least += fastest(q, curves)
 		}
 	case dag.Branches:
-		for _, q := range t.Parts {
+		for _, q := range t.Children {
 			least = max(least, fastest(q, curves))
 		}
 	}
