@@ -58,7 +58,7 @@ type Limits struct {
 	// optimum within the solver's own tolerance.
 	Gap float64
 	// Distance is the same as an absolute distance; either is enough.
-	Distance float64
+	AbsoluteGap float64
 	// Nodes of the search tree; 0 means no limit.
 	Nodes int64
 	// Start is a point, by column, that the search may begin with; nil for none. An infeasible one is ignored.
@@ -103,7 +103,7 @@ type Solution struct {
 	Gap       float64   // |Bound - Objective| / max(|Objective|, 1e-9)
 	Nodes     int64
 	// by row, with Limits.Relax only: what Objective changes by when the bounds of the row grow by one
-	Prices []float64
+	Duals []float64
 }
 
 // ErrMemory tells that a program needs more memory than the solver was given.

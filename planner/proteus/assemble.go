@@ -250,12 +250,12 @@ func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float
 			return err
 		}
 		at = prices{slices.Clone(x.prices.worker), slices.Clone(x.prices.accuracy)}
-		workers := s.Prices[len(p.Rows)-len(at.worker):]
+		workers := s.Duals[len(p.Rows)-len(at.worker):]
 		for g := range at.worker {
 			at.worker[g] += own * (math.Abs(workers[g]) - at.worker[g])
 		}
 		for s0, row := range floors {
-			at.accuracy[s0] += own * (math.Abs(s.Prices[row]) - at.accuracy[s0])
+			at.accuracy[s0] += own * (math.Abs(s.Duals[row]) - at.accuracy[s0])
 		}
 	}
 	return nil
@@ -264,16 +264,16 @@ func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float
 // pricesOf are the prices of a relaxed program's solution.
 func (m *problem) pricesOf(x *program, s *milp.Solution) prices {
 	out := prices{make([]float64, len(m.groups)), make([]float64, len(m.stages))}
-	if s == nil || len(s.Prices) == 0 {
+	if s == nil || len(s.Duals) == 0 {
 		return out
 	}
 	for g, row := range x.group {
 		if row != none {
-			out.worker[g] = math.Abs(s.Prices[row])
+			out.worker[g] = math.Abs(s.Duals[row])
 		}
 	}
 	for i, row := range x.floors {
-		out.accuracy[i] = math.Abs(s.Prices[row])
+		out.accuracy[i] = math.Abs(s.Duals[row])
 	}
 	return out
 }

@@ -175,7 +175,7 @@ func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb)
 func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *found) error {
 	x, fastest := m.carry(shares)
 	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{
-		Distance: m.o.Gap / 2, Nodes: m.o.Nodes, Start: m.carried(x, fastest, shares, out.counts),
+		AbsoluteGap: m.o.Gap / 2, Nodes: m.o.Nodes, Start: m.carried(x, fastest, shares, out.counts),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:

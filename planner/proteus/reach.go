@@ -243,7 +243,7 @@ func (p *Planner) additions(ctx context.Context, m *problem, price []float64, wi
 	if !ok {
 		return nil, false, false, nil
 	}
-	s, err := p.solve(ctx, x, milp.Limits{Distance: within, Nodes: max(m.o.Nodes, reachNodes)})
+	s, err := p.solve(ctx, x, milp.Limits{AbsoluteGap: within, Nodes: max(m.o.Nodes, reachNodes)})
 	if err != nil || s.Values == nil {
 		return nil, false, false, err
 	}
