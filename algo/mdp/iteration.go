@@ -9,7 +9,7 @@ import (
 
 // ErrSeveral tells that a policy leaves the process in several separate parts, so that there is no one long-run
 // average.
-var ErrSeveral = errors.New("mdp: under some policy the process has several recurrent parts")
+var ErrMultichain = errors.New("mdp: under some policy the process has several recurrent parts")
 
 // evaluate returns the long-run reward per unit of time of a policy and the relative values of the states, exactly: the
 // solution of value + average x time = reward + expected next value with the first state's value 0 (Puterman §11.4.1).
@@ -36,7 +36,7 @@ func (p *Process) evaluate(policy Policy) (average float64, values []float64, er
 	lu.Factorize(a)
 	x := mat.NewVecDense(n, nil)
 	if err := lu.SolveVecTo(x, false, b); err != nil {
-		return 0, nil, ErrSeveral
+		return 0, nil, ErrMultichain
 	}
 	values = make([]float64, n)
 	for s := 1; s < n; s++ {
@@ -48,7 +48,7 @@ func (p *Process) evaluate(policy Policy) (average float64, values []float64, er
 // Iterate returns an optimal policy, the largest reward per unit of time and the relative values by policy iteration
 // (Howard 1960; Puterman §8.6, §11.4.3). It takes time in the cube of the states: for small processes and as a check on
 // PerTime.
-func (p *Process) Iterate() (Policy, float64, []float64, error) {
+func (p *Process) PolicyIteration() (Policy, float64, []float64, error) {
 	policy := make(Policy, p.States())
 	copy(policy, p.First)
 	nodes := p.nodes()

@@ -109,7 +109,7 @@ type Policy []int32
 
 // Best returns in every state the action with the largest reward plus discounted value of what follows, the first of
 // equals, and that sum.
-func (p *Process) Best(values []float64, discount float64) (Policy, []float64) {
+func (p *Process) GreedyPolicy(values []float64, discount float64) (Policy, []float64) {
 	policy, out := make(Policy, p.States()), make([]float64, p.States())
 	p.sweep(p.expect(values, p.nodes()), discount, policy, out)
 	return policy, out

@@ -4,7 +4,7 @@ import "math"
 
 // Horizon returns the policy for the first of so many decisions that together are to bring most, undiscounted and with
 // nothing after the last, and what they bring from every state (Puterman §4.5). Times do not count.
-func (p *Process) Horizon(decisions int) (Policy, []float64) {
+func (p *Process) FiniteHorizon(decisions int) (Policy, []float64) {
 	policy, values, next, nodes := make(Policy, p.States()), make([]float64, p.States()), make([]float64, p.States()),
 		p.nodes()
 	for range decisions {
@@ -16,7 +16,7 @@ func (p *Process) Horizon(decisions int) (Policy, []float64) {
 
 // Discounted returns a policy whose discounted sum of rewards is nowhere more than within below the largest possible,
 // and the values it was found with (value iteration, Puterman §6.3). discount is in [0, 1) per decision.
-func (p *Process) Discounted(discount, within float64) (Policy, []float64) {
+func (p *Process) DiscountedValueIteration(discount, within float64) (Policy, []float64) {
 	policy, values, next, nodes := make(Policy, p.States()), make([]float64, p.States()), make([]float64, p.States()),
 		p.nodes()
 	for {
@@ -45,7 +45,7 @@ type Average struct {
 // possible or as near as so many sweeps come: relative value iteration on the process made uniform in time (Schweitzer
 // 1971; Puterman §8.5, §11.4). Every policy must lead from every state to some common one; then the bounds close in.
 // from are values to begin with; nil means zeros.
-func (p *Process) PerTime(within float64, sweeps int, from []float64) *Average {
+func (p *Process) RelativeValueIteration(within float64, sweeps int, from []float64) *Average {
 	n := p.States()
 	// Every decision takes the step's time and with probability step/time something happens. A step below the shortest
 	// time keeps a share of every state in place, so that the chain has no period.

@@ -26,7 +26,7 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	best, _ := p.Horizon(decisions)
+	best, _ := p.FiniteHorizon(decisions)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func TestAgainstValueIteration(t *testing.T) {
 		if err := e.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		a := e.PerTime(2e-5, 40000, x.value)
+		a := e.RelativeValueIteration(2e-5, 40000, x.value)
 		if a.High-a.Low > 2e-5 {
 			t.Fatalf("seed %d: value iteration says between %v and %v", seed, a.Low, a.High)
 		}
