@@ -8,8 +8,8 @@ import (
 // Cooling holds the schedule of simulated annealing: after n evaluations the temperature is Hot * Keep^n times the
 // difference of the highest and the lowest value so far, so that it fits values of every size.
 type Cooling struct {
-	Hot  float64 // 0 is 0.3
-	Keep float64 // 0 is 0.95
+	Initial float64 // 0 is 0.3
+	Factor  float64 // 0 is 0.95
 }
 
 // freeMoves is how often the walk may move among points whose values are known before it is taken for trapped.
@@ -32,11 +32,11 @@ type annealing struct {
 // neighbours are pruned or the walk keeps to known points for long, it goes on from a random open one, so that it ends
 // only when none is left.
 func Annealing(space *Space, with Cooling, rng *rand.Rand) *Search {
-	if with.Hot <= 0 {
-		with.Hot = 0.3
+	if with.Initial <= 0 {
+		with.Initial = 0.3
 	}
-	if with.Keep <= 0 {
-		with.Keep = 0.95
+	if with.Factor <= 0 {
+		with.Factor = 0.95
 	}
 	return newSearch(space, &annealing{
 		space: space, rng: rng, with: with, random: newShuffled(space, rng), at: -1,
@@ -86,7 +86,7 @@ func (a *annealing) accept(value float64) bool {
 }
 
 func (a *annealing) temperature() float64 {
-	return a.with.Hot * math.Pow(a.with.Keep, float64(len(a.space.trials))) * (a.high - a.low)
+	return a.with.Initial * math.Pow(a.with.Factor, float64(len(a.space.trials))) * (a.high - a.low)
 }
 
 func (a *annealing) told(point int) {

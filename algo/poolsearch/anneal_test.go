@@ -42,7 +42,7 @@ func TestAround(t *testing.T) {
 func TestAccept(t *testing.T) {
 	points := [][]int{{0}, {1}, {2}}
 	s := space(t, points, nil)
-	search := Annealing(s, Cooling{Hot: 0.5, Keep: 0.8}, rand.New(rand.NewPCG(1, 2)))
+	search := Annealing(s, Cooling{Initial: 0.5, Factor: 0.8}, rand.New(rand.NewPCG(1, 2)))
 	value := []float64{3, 7, 5}
 	search.Run(func(i int) float64 { return value[i] })
 	a := search.way.(*annealing)
@@ -75,7 +75,7 @@ func TestColdWalkClimbs(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := space(t, points, nil)
-		search := Annealing(s, Cooling{Hot: 1e-12}, rand.New(rand.NewPCG(seed, 0)))
+		search := Annealing(s, Cooling{Initial: 1e-12}, rand.New(rand.NewPCG(seed, 0)))
 		a := search.way.(*annealing)
 		start, _ := search.Next()
 		for a.at != 19 {

@@ -17,7 +17,7 @@ type bounded struct {
 
 // Bounded returns the search by an upper bound for every point's value, which finds the best point when the bounds hold
 // and the space's rule is right. Equal bounds are taken in the order of the points.
-func Bounded(space *Space, bounds []float64) (*Search, error) {
+func ByUpperBound(space *Space, bounds []float64) (*Search, error) {
 	if len(bounds) != len(space.points) {
 		return nil, fmt.Errorf("poolsearch: %d bounds for %d points: give each point one", len(bounds),
 			len(space.points))

@@ -18,8 +18,8 @@ func TestAlgorithm1(t *testing.T) {
 	points := [][]int{{1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {1, 3}, {0, 4}, {2, 0}, {2, 2}, {1, 4}}
 	bounds := []float64{70, 60, 40, 84, 90, 95, 85, 100, 82, 80}
 	value := map[int]float64{7: 60, 5: 50, 6: 80, 8: 80}
-	s := space(t, points, Below)
-	search, err := Bounded(s, bounds)
+	s := space(t, points, PruneSubsets)
+	search, err := ByUpperBound(s, bounds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestBoundedRefuses(t *testing.T) {
 		"1 bounds for 2 points":             {1},
 		"the bound of point 1 is no number": {1, math.NaN()},
 	} {
-		if _, err := Bounded(space(t, [][]int{{1}, {2}}, Below), bounds); err == nil ||
+		if _, err := ByUpperBound(space(t, [][]int{{1}, {2}}, PruneSubsets), bounds); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q", bounds, err, want)
 		}

@@ -9,7 +9,7 @@ import (
 // halves the step. Where values rise to one peak and fall behind it, it finds the peak. DeepRecSys finds its threshold
 // of sizes by hill climbing too, with a fixed step; halving gets by with a number of evaluations that grows with the
 // logarithm of the interval.
-type Climb struct {
+type HillClimb struct {
 	low, high int
 	step      int
 	toward    int // the side that is tried first, 1 or -1: where it went last
@@ -21,18 +21,18 @@ type Climb struct {
 }
 
 // NewClimb returns a search of low..high that begins at from with the given step.
-func NewClimb(low, high, from, step int) (*Climb, error) {
+func NewHillClimb(low, high, from, step int) (*HillClimb, error) {
 	if from < low || from > high {
 		return nil, fmt.Errorf("poolsearch: a climb from %d in %d..%d: begin inside", from, low, high)
 	}
 	if step < 1 {
 		return nil, fmt.Errorf("poolsearch: a climb by steps of %d: they must be at least 1", step)
 	}
-	return &Climb{low: low, high: high, step: step, toward: 1, at: from, best: from, known: make(map[int]float64)}, nil
+	return &HillClimb{low: low, high: high, step: step, toward: 1, at: from, best: from, known: make(map[int]float64)}, nil
 }
 
 // Next returns the place to be evaluated, the same one until its value is told; ok is false at a peak.
-func (c *Climb) Next() (x int, ok bool) {
+func (c *HillClimb) Next() (x int, ok bool) {
 	if c.asked {
 		return c.next, true
 	}
@@ -60,13 +60,13 @@ func (c *Climb) Next() (x int, ok bool) {
 	return 0, false
 }
 
-func (c *Climb) ask(x int) (int, bool) {
+func (c *HillClimb) ask(x int) (int, bool) {
 	c.asked, c.next = true, x
 	return x, true
 }
 
 // Tell says what the place that Next named is worth. NaN is worse than everything.
-func (c *Climb) Tell(value float64) {
+func (c *HillClimb) Tell(value float64) {
 	if !c.asked {
 		panic("poolsearch: Tell without a place that Next has named")
 	}
@@ -80,7 +80,7 @@ func (c *Climb) Tell(value float64) {
 }
 
 // Best returns the highest place so far; ok is false before the first value.
-func (c *Climb) Best() (x int, value float64, ok bool) {
+func (c *HillClimb) Best() (x int, value float64, ok bool) {
 	value, ok = c.known[c.best]
 	return c.best, value, ok
 }

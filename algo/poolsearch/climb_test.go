@@ -23,7 +23,7 @@ func TestClimbFindsPeak(t *testing.T) {
 		for i := peak + 1; i < n; i++ {
 			value[i] = value[i-1] - rng.ExpFloat64() - 1e-9
 		}
-		c, err := NewClimb(low, low+n-1, low+rng.IntN(n), max(1, n/2))
+		c, err := NewHillClimb(low, low+n-1, low+rng.IntN(n), max(1, n/2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestClimbFindsPeak(t *testing.T) {
 // From 10 by steps of 4 with the peak at 17: 14 and 18 rise, 22 falls, 14 is known; by 2, 20 and 16 are below; by 1, 19
 // is below and 17 above, on whose other side 16 is known.
 func TestClimbByHand(t *testing.T) {
-	c, err := NewClimb(0, 100, 10, 4)
+	c, err := NewHillClimb(0, 100, 10, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestClimbByHand(t *testing.T) {
 
 // A place that cannot be measured is passed by.
 func TestClimbUnknown(t *testing.T) {
-	c, err := NewClimb(0, 10, 0, 2)
+	c, err := NewHillClimb(0, 10, 0, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +89,10 @@ func TestClimbUnknown(t *testing.T) {
 }
 
 func TestClimbRefuses(t *testing.T) {
-	if _, err := NewClimb(3, 5, 6, 1); err == nil || !strings.Contains(err.Error(), "begin inside") {
+	if _, err := NewHillClimb(3, 5, 6, 1); err == nil || !strings.Contains(err.Error(), "begin inside") {
 		t.Errorf("from outside: %v", err)
 	}
-	if _, err := NewClimb(3, 5, 4, 0); err == nil || !strings.Contains(err.Error(), "at least 1") {
+	if _, err := NewHillClimb(3, 5, 4, 0); err == nil || !strings.Contains(err.Error(), "at least 1") {
 		t.Errorf("step 0: %v", err)
 	}
 }

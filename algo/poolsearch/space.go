@@ -7,11 +7,11 @@ import (
 )
 
 // Rule prunes what need not be evaluated any more now that a point's value is known. It is called once for every value.
-type Rule func(s *Space, point int, value float64)
+type PruneRule func(s *Space, point int, value float64)
 
 // Below prunes all points that are at most the evaluated one in every coordinate: with fewer machines nothing can be
 // better (Kairos, Algorithm 1 and §5.2). It is right for values that do not fall in any coordinate.
-func Below(s *Space, point int, _ float64) { s.PruneBelow(point) }
+func PruneSubsets(s *Space, point int, _ float64) { s.PruneBelow(point) }
 
 // Space is a finite set of points with what a search has learned about them. One search owns it.
 type Space struct {
@@ -19,7 +19,7 @@ type Space struct {
 	Limit int
 
 	points [][]int
-	rule   Rule
+	rule   PruneRule
 	index  map[string]int
 	state  []state
 	value  []float64 // of evaluated points; NaN when evaluating failed
@@ -46,7 +46,7 @@ type Trial struct {
 
 // NewSpace returns the space of these points, which it keeps. They must have one dimension, no negative coordinate and
 // no duplicates. A nil rule prunes nothing.
-func NewSpace(points [][]int, rule Rule) (*Space, error) {
+func NewSpace(points [][]int, rule PruneRule) (*Space, error) {
 	s := &Space{
 		points: points, rule: rule, index: make(map[string]int, len(points)),
 		state: make([]state, len(points)), value: make([]float64, len(points)), open: len(points), best: -1,

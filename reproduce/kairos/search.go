@@ -37,7 +37,7 @@ func (l *lab) exploring(ctx context.Context, q question, search searching, budge
 	for i, r := range ranked {
 		points[i] = r.Pool
 	}
-	space, err := poolsearch.NewSpace(points, poolsearch.Below)
+	space, err := poolsearch.NewSpace(points, poolsearch.PruneSubsets)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func under(space *poolsearch.Space, b planner.Bound) (*poolsearch.Search, error)
 	for i, p := range space.Points() {
 		bounds[i] = b.Of(p)
 	}
-	return poolsearch.Bounded(space, bounds)
+	return poolsearch.ByUpperBound(space, bounds)
 }
 
 func random(space *poolsearch.Space, _ *service, rng *rand.Rand) (*poolsearch.Search, error) {

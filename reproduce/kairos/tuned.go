@@ -54,7 +54,7 @@ func (s *service) climb(q question, g grain, value func(q question) (float64, er
 	if g.rough {
 		unit, stride = 4*step, 1
 	}
-	c, err := poolsearch.NewClimb(1, largest/unit, min(max(s.balanced(q.pool)/unit, 1), largest/unit), stride)
+	c, err := poolsearch.NewHillClimb(1, largest/unit, min(max(s.balanced(q.pool)/unit, 1), largest/unit), stride)
 	if err != nil {
 		return q, err
 	}
