@@ -99,10 +99,10 @@ func TestMemory(t *testing.T) {
 			first.Add(at, value)
 		}
 		at += slice - at%slice // at a slice's beginning both count alike
-		b := first.Append([]byte("x"), at)
+		b := first.AppendEncoded([]byte("x"), at)
 		away := slice * rng.Int64N(int64(count)+1)
 		second := New(1, bins, slice, count)
-		rest, err := second.Take(append(b[1:], 7), 0, away)
+		rest, err := second.MergeEncoded(append(b[1:], 7), 0, away)
 		if err != nil || len(rest) != 1 {
 			t.Fatalf("seed %d: %v, %v are left", seed, err, rest)
 		}
@@ -118,12 +118,12 @@ func TestMemory(t *testing.T) {
 		}
 		cut := b[1 : 1+rng.IntN(len(b)-1)]
 		third := New(1, bins, slice, count)
-		if rest, err := third.Take(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 || third.Inside() > 0 &&
+		if rest, err := third.MergeEncoded(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 || third.Inside() > 0 &&
 			err != nil {
 			t.Fatalf("seed %d: of %d bytes %d were taken: %v", seed, len(b)-1, len(cut), err)
 		}
 		if small := New(1, 1, slice, 1); bins > 1 && first.Count(1) > 0 {
-			if _, err := small.Take(b[1:], 0, 0); err == nil {
+			if _, err := small.MergeEncoded(b[1:], 0, 0); err == nil {
 				continue // what it holds may fit
 			}
 			if small.Inside()+small.Outside() != 0 {

@@ -7,7 +7,7 @@ import (
 
 // Append appends what the histogram holds at a time to b, in a form that does not depend on when its time began: by
 // age.
-func (s *Sliding) Append(b []byte, at int64) []byte {
+func (s *Sliding) AppendEncoded(b []byte, at int64) []byte {
 	s.Advance(at)
 	used := 0
 	for _, part := range s.parts {
@@ -41,7 +41,7 @@ var errMemory = errors.New("histogram: what is to be taken up is cut off, or of 
 
 // Take adds what Append wrote of a histogram of the same size, which is older by now: by what has passed since it was
 // written. It returns what follows it in b. After an error the histogram is as it was.
-func (s *Sliding) Take(b []byte, at, older int64) ([]byte, error) {
+func (s *Sliding) MergeEncoded(b []byte, at, older int64) ([]byte, error) {
 	s.Advance(at)
 	next := func() (n int64, ok bool) {
 		x, size := binary.Uvarint(b)
