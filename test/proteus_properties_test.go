@@ -166,9 +166,9 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 	}
 	demand, served := make([]float64, stages), make([]float64, stages) // items/s; demand with head-room
 	for s := range demand {
-		asked := max(ask[s].Rate, capacity.Least)
+		asked := max(ask[s].Rate, capacity.MinRate)
 		app := ask[s].App
-		demand[s] = asked * got.Demand[app] / max(r.Rates[app], capacity.Least)
+		demand[s] = asked * got.Demand[app] / max(r.Rates[app], capacity.MinRate)
 		served[s] = min(carries[s], demand[s])
 		if o.Goal == proteus.Throughput {
 			served[s] = carries[s]
@@ -193,9 +193,9 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 			w := app.Weight / float64(len(app.Stages)) * min(served[s], demand[s])
 			if ask[s].Fan > 0 {
 				most = min(most, able[s]/ask[s].Fan)
-				fraction = min(fraction, served[s]/max(ask[s].Rate, capacity.Least))
+				fraction = min(fraction, served[s]/max(ask[s].Rate, capacity.MinRate))
 				good *= right[s]
-				w *= ask[s].Rate / ask[s].Fan / max(ask[s].Rate, capacity.Least)
+				w *= ask[s].Rate / ask[s].Fan / max(ask[s].Rate, capacity.MinRate)
 			}
 			mean += w * normal[s]
 			weight += w
@@ -205,10 +205,10 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 			most = 0
 		}
 		same(app.Name+": capacity", got.Capacity[a], most)
-		if got.Demand[a] < max(r.Rates[a], capacity.Least)*o.Headroom*(1-1e-9) {
+		if got.Demand[a] < max(r.Rates[a], capacity.MinRate)*o.Headroom*(1-1e-9) {
 			t.Fatalf("%s: demand %v is below %v with head-room %v", at, got.Demand[a], r.Rates[a], o.Headroom)
 		}
-		rate := max(r.Rates[a], capacity.Least)
+		rate := max(r.Rates[a], capacity.MinRate)
 		left := 0.0
 		if got.Shed != nil {
 			left = got.Shed[a]

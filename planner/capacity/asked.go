@@ -7,7 +7,7 @@ import (
 )
 
 // Least is the rate in queries/s that an app nobody calls is planned for, so that the first who does finds it served.
-const Least = 0.01
+const MinRate = 0.01
 
 // Asked is what an app asks of one of its stages.
 type Asked struct {
@@ -28,9 +28,9 @@ type Asked struct {
 func Ask(spec *serving.Spec, rates []float64) []Asked {
 	out := make([]Asked, len(spec.Stages))
 	for a, app := range spec.Apps {
-		rate := Least
+		rate := MinRate
 		if a < len(rates) {
-			rate = max(rates[a], Least)
+			rate = max(rates[a], MinRate)
 		}
 		depth, longest := make(map[serving.StageID]int), 1
 		for _, s := range app.Stages {

@@ -96,7 +96,7 @@ func TestAsk(t *testing.T) {
 		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {
 			App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond,
 		},
-		{App: 1, Fan: 1, Rate: Least, Within: time.Second, Best: 0.8},
+		{App: 1, Fan: 1, Rate: MinRate, Within: time.Second, Best: 0.8},
 	} {
 		if got[s] != want {
 			t.Errorf("stage %d: %+v, want %+v", s, got[s], want)

@@ -13,9 +13,9 @@ import (
 func Rates(r *plan.Request, headroom float64) []float64 {
 	out := make([]float64, len(r.Spec.Apps))
 	for a := range out {
-		out[a] = Least
+		out[a] = MinRate
 		if a < len(r.Rates) {
-			out[a] = max(r.Rates[a], Least)
+			out[a] = max(r.Rates[a], MinRate)
 		}
 		out[a] *= cmp.Or(headroom, 1)
 	}

@@ -52,7 +52,7 @@ func (x *world) pack(part float64) ([]Node, error) {
 		}
 		for _, s := range app.Stages {
 			if m := &x.models[s]; !m.front {
-				sessions = append(sessions, x.session(s, m.variant, max(x.asked[s].Rate*part, capacity.Least),
+				sessions = append(sessions, x.session(s, m.variant, max(x.asked[s].Rate*part, capacity.MinRate),
 					m.within))
 				stages = append(stages, s)
 			}
@@ -79,7 +79,7 @@ func (x *world) split(app *serving.App, part float64) error {
 	stages := make([]Stage, len(app.Stages))
 	for k, s := range app.Stages {
 		at[s] = k
-		stages[k].Rate = max(x.asked[s].Rate*part, capacity.Least)
+		stages[k].Rate = max(x.asked[s].Rate*part, capacity.MinRate)
 		if m := &x.models[s]; m.front {
 			stages[k].Takes = m.within
 		} else {

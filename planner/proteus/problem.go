@@ -99,10 +99,10 @@ func (m *problem) ask(r plan.Request) {
 		app := &r.Spec.Apps[asked.App]
 		weight := app.Weight / float64(len(app.Stages))
 		if asked.Fan > 0 {
-			weight *= asked.Rate / asked.Fan / max(asked.Rate, capacity.Least)
+			weight *= asked.Rate / asked.Fan / max(asked.Rate, capacity.MinRate)
 		}
 		// A stage to which hardly any items are expected is served all the same, as an app nobody calls is.
-		asked.Rate = max(asked.Rate, capacity.Least)
+		asked.Rate = max(asked.Rate, capacity.MinRate)
 		m.stages[s] = stage{Asked: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
 	}
 }

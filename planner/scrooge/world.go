@@ -82,8 +82,8 @@ func (p *Planner) read(r plan.Request, c care) *world {
 			at[s] = k
 		}
 		for _, s := range app.Stages {
-			st := stage{id: s, rate: max(asked[s].Rate, capacity.Least), modes: x.modes(s, app.Floor, broken)}
-			x.bursts(&st, c.uneven*st.rate/max(x.rates[a], capacity.Least))
+			st := stage{id: s, rate: max(asked[s].Rate, capacity.MinRate), modes: x.modes(s, app.Floor, broken)}
+			x.bursts(&st, c.uneven*st.rate/max(x.rates[a], capacity.MinRate))
 			for _, e := range r.Spec.Stages[s].Next {
 				if to := at[e.To]; !slices.Contains(st.next, to) {
 					st.next = append(st.next, to)
