@@ -9,23 +9,23 @@ import (
 )
 
 // Lodger is an instance that is to run on some worker.
-type Lodger struct {
+type Instance struct {
 	Stage   serving.StageID
 	Variant serving.VariantID
 	Slots   int
 }
 
 // Household is the instances that are to share one worker.
-type Household struct {
-	Group   int // of workers of which one will do
-	Lodgers []Lodger
+type Bundle struct {
+	Group     int // of workers of which one will do
+	Instances []Instance
 }
 
 // Home is where a household goes.
-type Home struct {
-	Worker serving.WorkerID
-	Places []int32 // by lodger (plan.Instance.Place)
-	Kept   []bool  // by lodger: that an instance that runs goes on
+type Assignment struct {
+	Worker    serving.WorkerID
+	Places    []int32 // by lodger (plan.Instance.Place)
+	Continues []bool  // by lodger: that an instance that runs goes on
 }
 
 // House finds each household a worker of its group: first where most of its instances run already, so that little is
@@ -33,7 +33,7 @@ type Home struct {
 // nothing. An instance that runs, or is taken up again, keeps its place; a new one takes a number that nothing there
 // has. running is what Living says; groups, apart from each other, list the workers that may be taken. ok is false when
 // a group has fewer workers than households.
-func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, households []Household) (homes []Home,
+func AssignWorkers(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, households []Bundle) (homes []Assignment,
 	ok bool) {
 	holds := make(map[serving.WorkerID][]fleet.InstanceSnapshot)
 	for _, i := range running {
@@ -44,7 +44,7 @@ func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, househ
 	for h := range households {
 		x := &households[h]
 		for _, w := range groups[x.Group] {
-			if _, score := settle(x.Lodgers, holds[w]); score > 0 {
+			if _, score := matchRunning(x.Instances, holds[w]); score > 0 {
 				pairs = append(pairs, pair{score, h, int(w)})
 			}
 		}
@@ -53,11 +53,11 @@ func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, househ
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.household, b.household),
 			cmp.Compare(a.worker, b.worker))
 	})
-	homes = make([]Home, len(households))
+	homes = make([]Assignment, len(households))
 	housed, taken := make([]bool, len(households)), make(map[serving.WorkerID]bool)
 	move := func(h int, w serving.WorkerID) {
 		housed[h], taken[w] = true, true
-		homes[h] = home(w, households[h].Lodgers, holds[w])
+		homes[h] = assignment(w, households[h].Instances, holds[w])
 	}
 	for _, p := range pairs {
 		if w := serving.WorkerID(p.worker); !housed[p.household] && !taken[w] {
@@ -92,7 +92,7 @@ func House(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, househ
 // settle pairs lodgers with instances that run the same: those that go on as they are count four, those that are kept
 // loaded and taken up again three, those with another number of slots, whose model is there at least, two. kept holds
 // the index of the instance that goes on, by lodger, or -1.
-func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score int) {
+func matchRunning(lodgers []Instance, held []fleet.InstanceSnapshot) (kept []int, score int) {
 	kept = make([]int, len(lodgers))
 	for k := range kept {
 		kept[k] = -1
@@ -102,7 +102,7 @@ func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score 
 		for k, l := range lodgers {
 			for n := range held {
 				if i := &held[n]; kept[k] < 0 && !used[n] && i.Kept == rests && max(i.Built, i.Slots) >= l.Slots &&
-					runs(i, l) {
+					hosts(i, l) {
 					kept[k], used[n] = n, true
 					if score += 4; rests {
 						score--
@@ -112,7 +112,7 @@ func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score 
 		}
 	}
 	for k, l := range lodgers {
-		if kept[k] < 0 && slices.ContainsFunc(held, func(i fleet.InstanceSnapshot) bool { return runs(&i, l) }) {
+		if kept[k] < 0 && slices.ContainsFunc(held, func(i fleet.InstanceSnapshot) bool { return hosts(&i, l) }) {
 			score += 2
 		}
 	}
@@ -120,21 +120,21 @@ func settle(lodgers []Lodger, held []fleet.InstanceSnapshot) (kept []int, score 
 }
 
 // runs tells whether an instance runs what a lodger is to run.
-func runs(i *fleet.InstanceSnapshot, l Lodger) bool {
+func hosts(i *fleet.InstanceSnapshot, l Instance) bool {
 	v, ok := Hosted(*i)
 	return ok && i.Stage == l.Stage && v == l.Variant
 }
 
-func home(w serving.WorkerID, lodgers []Lodger, held []fleet.InstanceSnapshot) Home {
-	out := Home{Worker: w, Places: make([]int32, len(lodgers)), Kept: make([]bool, len(lodgers))}
+func assignment(w serving.WorkerID, lodgers []Instance, held []fleet.InstanceSnapshot) Assignment {
+	out := Assignment{Worker: w, Places: make([]int32, len(lodgers)), Continues: make([]bool, len(lodgers))}
 	var numbers []int32
 	for _, i := range held {
 		numbers = append(numbers, i.Key.Ordinal)
 	}
-	kept, _ := settle(lodgers, held)
+	kept, _ := matchRunning(lodgers, held)
 	for k, n := range kept {
 		if n >= 0 {
-			out.Places[k], out.Kept[k] = held[n].Key.Ordinal, true
+			out.Places[k], out.Continues[k] = held[n].Key.Ordinal, true
 			continue
 		}
 		number := int32(1)

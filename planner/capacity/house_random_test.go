@@ -31,20 +31,20 @@ func TestHouse(t *testing.T) {
 				running, holds[w] = append(running, i), append(holds[w], i)
 			}
 		}
-		var households []Household
+		var households []Bundle
 		count := make([]int, len(groups))
 		for range rng.IntN(6) {
-			h := Household{Group: rng.IntN(len(groups))}
+			h := Bundle{Group: rng.IntN(len(groups))}
 			count[h.Group]++
 			for range 1 + rng.IntN(3) {
 				s := rng.IntN(3)
-				h.Lodgers = append(h.Lodgers, Lodger{
+				h.Instances = append(h.Instances, Instance{
 					Stage: serving.StageID(s), Variant: serving.VariantID(s), Slots: 1 + rng.IntN(2),
 				})
 			}
 			households = append(households, h)
 		}
-		homes, ok := House(running, groups, households)
+		homes, ok := AssignWorkers(running, groups, households)
 		room := true
 		for g := range groups {
 			room = room && count[g] <= len(groups[g])
@@ -64,7 +64,7 @@ func TestHouse(t *testing.T) {
 			}
 			taken[home.Worker] = h
 			places := make(map[int32]bool)
-			for k, l := range households[h].Lodgers {
+			for k, l := range households[h].Instances {
 				if places[home.Places[k]] || home.Places[k] < 1 {
 					t.Fatalf("seed %d: place %d of worker %d is taken twice", seed, home.Places[k], home.Worker)
 				}
@@ -76,8 +76,8 @@ func TestHouse(t *testing.T) {
 					}
 				}
 				same := runs != nil && runs.Stage == l.Stage && max(runs.Built, runs.Slots) >= l.Slots
-				if same != home.Kept[k] || runs != nil && !same {
-					t.Fatalf("seed %d: lodger %+v at the place of %+v, kept: %v", seed, l, runs, home.Kept[k])
+				if same != home.Continues[k] || runs != nil && !same {
+					t.Fatalf("seed %d: lodger %+v at the place of %+v, kept: %v", seed, l, runs, home.Continues[k])
 				}
 				if same {
 					kept++
@@ -85,17 +85,17 @@ func TestHouse(t *testing.T) {
 			}
 		}
 		for h, home := range homes {
-			_, got := settle(households[h].Lodgers, holds[home.Worker])
+			_, got := matchRunning(households[h].Instances, holds[home.Worker])
 			for _, w := range groups[households[h].Group] {
 				o, other := taken[w]
-				_, could := settle(households[h].Lodgers, holds[w])
+				_, could := matchRunning(households[h].Instances, holds[w])
 				if could <= got {
 					continue
 				}
 				if !other {
 					t.Errorf("seed %d: household %d keeps %d on worker %d, and %d could be kept on %d, which is free",
 						seed, h, got, home.Worker, could, w)
-				} else if _, theirs := settle(households[o].Lodgers, holds[w]); theirs < could {
+				} else if _, theirs := matchRunning(households[o].Instances, holds[w]); theirs < could {
 					t.Errorf("seed %d: worker %d went to a household that keeps %d and not to one that keeps %d", seed,
 						w, theirs, could)
 				}

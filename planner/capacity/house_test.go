@@ -39,23 +39,23 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 		t.Errorf("running: %+v", r)
 	}
 	groups := [][]serving.WorkerID{{0, 1, 2, 3, 4}}
-	single := Household{Lodgers: []Lodger{{Variant: 7, Slots: 1}}}
-	both := Household{Lodgers: []Lodger{{Variant: 7, Slots: 1}, {Variant: 8, Slots: 1}}}
+	single := Bundle{Instances: []Instance{{Variant: 7, Slots: 1}}}
+	both := Bundle{Instances: []Instance{{Variant: 7, Slots: 1}, {Variant: 8, Slots: 1}}}
 	for n, c := range []struct {
-		households []Household
+		households []Bundle
 		workers    []serving.WorkerID
 		places     [][]int32
 		loads      int
 	}{
-		{[]Household{single}, []serving.WorkerID{2}, [][]int32{{3}}, 0},
-		{[]Household{single, single}, []serving.WorkerID{2, 0}, [][]int32{{3}, {1}}, 0},
-		{[]Household{single, both}, []serving.WorkerID{2, 1}, [][]int32{{3}, {5, 2}}, 0},
+		{[]Bundle{single}, []serving.WorkerID{2}, [][]int32{{3}}, 0},
+		{[]Bundle{single, single}, []serving.WorkerID{2, 0}, [][]int32{{3}, {1}}, 0},
+		{[]Bundle{single, both}, []serving.WorkerID{2, 1}, [][]int32{{3}, {5, 2}}, 0},
 		{
-			[]Household{single, single, both, single, single}, []serving.WorkerID{2, 0, 1, 4, 3},
+			[]Bundle{single, single, both, single, single}, []serving.WorkerID{2, 0, 1, 4, 3},
 			[][]int32{{3}, {1}, {5, 2}, {4}, {1}}, 1,
 		},
 	} {
-		homes, ok := House(living, groups, c.households)
+		homes, ok := AssignWorkers(living, groups, c.households)
 		if !ok {
 			t.Fatalf("%d: no room", n)
 		}
@@ -65,7 +65,7 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 				t.Errorf("%d: household %d is at %d in %v, want %d in %v", n, k, h.Worker, h.Places, c.workers[k],
 					c.places[k])
 			}
-			for _, kept := range h.Kept {
+			for _, kept := range h.Continues {
 				if !kept {
 					loads++
 				}

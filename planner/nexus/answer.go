@@ -124,28 +124,28 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 		out.Snapshot = r.Snapshot.Seq
 	}
 	carried := make([]float64, len(x.spec.Stages))
-	var households []capacity.Household
+	var households []capacity.Bundle
 	for _, n := range nodes {
-		h := capacity.Household{}
+		h := capacity.Bundle{}
 		for _, p := range n.Parts {
 			s := serving.StageID(p.Session)
 			carried[s] += p.Rate
-			h.Lodgers = append(h.Lodgers, capacity.Lodger{Stage: s, Variant: x.models[s].variant, Slots: 1})
+			h.Instances = append(h.Instances, capacity.Instance{Stage: s, Variant: x.models[s].variant, Slots: 1})
 		}
 		households = append(households, h)
 	}
 	for range x.frontends {
-		h := capacity.Household{Group: 1}
+		h := capacity.Bundle{Group: 1}
 		for s := range x.models {
 			if m := &x.models[s]; m.front {
-				h.Lodgers = append(h.Lodgers, capacity.Lodger{
+				h.Instances = append(h.Instances, capacity.Instance{
 					Stage: serving.StageID(s), Variant: m.variant, Slots: m.slots,
 				})
 			}
 		}
 		households = append(households, h)
 	}
-	homes, _ := capacity.House(x.running, [][]serving.WorkerID{x.backends, x.frontends}, households)
+	homes, _ := capacity.AssignWorkers(x.running, [][]serving.WorkerID{x.backends, x.frontends}, households)
 	reach := make([]float64, len(x.rates))
 	for a := range reach {
 		reach[a] = math.Inf(1)
@@ -158,7 +158,7 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 		}
 	}
 	for h, home := range homes {
-		for k, l := range households[h].Lodgers {
+		for k, l := range households[h].Instances {
 			i := plan.Instance{
 				Worker: home.Worker, Place: home.Places[k], Stage: l.Stage, Slots: l.Slots,
 				Variants: []plan.Variant{{Variant: l.Variant, Limit: 1}},
@@ -171,7 +171,7 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 			} else {
 				i.Share = 1 / float64(len(x.frontends))
 			}
-			if !home.Kept[k] {
+			if !home.Continues[k] {
 				out.Loads++
 			}
 			out.Instances = append(out.Instances, i)

@@ -14,29 +14,29 @@ import (
 func variant(m *Mode) serving.VariantID { return serving.VariantID(m.Tag) }
 
 // homes finds workers for a candidate's machines, nil when there are too few.
-func (c *candidate) homes() []capacity.Home {
+func (c *candidate) homes() []capacity.Assignment {
 	if !c.fits() {
 		return nil
 	}
 	x := c.world
-	households := make([]capacity.Household, len(c.packing.bins))
+	households := make([]capacity.Bundle, len(c.packing.bins))
 	for k, b := range c.packing.bins {
 		households[k].Group = b.device
 		for n := range b.pieces {
 			p := &b.pieces[n]
-			households[k].Lodgers = append(households[k].Lodgers, capacity.Lodger{
+			households[k].Instances = append(households[k].Instances, capacity.Instance{
 				Stage: x.stage(p).id, Variant: variant(&p.mode), Slots: p.mode.Slots,
 			})
 		}
 	}
-	homes, _ := capacity.House(x.running, x.workers, households)
+	homes, _ := capacity.AssignWorkers(x.running, x.workers, households)
 	return homes
 }
 
 // kept counts the instances that go on.
 func (c *candidate) kept() (n int) {
 	for _, h := range c.homes() {
-		for _, k := range h.Kept {
+		for _, k := range h.Continues {
 			if k {
 				n++
 			}
@@ -85,7 +85,7 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 			if p.mode.Batch > 1 {
 				i.Hold = time.Duration(float64(p.mode.Batch) / p.rate * float64(time.Second))
 			}
-			if !h.Kept[n] {
+			if !h.Continues[n] {
 				out.Loads++
 			}
 			a := x.graphs[p.graph].app
