@@ -170,8 +170,8 @@ func (d *sceneDemo) load(w *world) (spec workload.Spec, busiest *serving.Spec) {
 	}
 	busiest = w.Spec.WithFanOuts(fans)
 	var scene time.Duration // of one worker's time
-	for s, asked := range capacity.Ask(busiest, []float64{1}) {
-		scene += time.Duration(asked.Fan * float64(d.cheapest(w, serving.StageID(s))))
+	for s, asked := range capacity.StageDemands(busiest, []float64{1}) {
+		scene += time.Duration(asked.FanOut * float64(d.cheapest(w, serving.StageID(s))))
 	}
 	rate := math.Max(1, math.Round(min(sceneLoad*float64(len(w.Spec.Workers))/scene.Seconds(), demoCeiling)))
 	fmt.Fprintf(d.say,

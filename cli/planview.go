@@ -138,14 +138,14 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 			stages[n].accuracy = x.Accuracy
 		}
 	}
-	asked := capacity.Ask(spec, nil)
+	asked := capacity.StageDemands(spec, nil)
 	right := 0.0
 	for a, app := range spec.Apps {
 		x := appView{Name: app.Name, SLOMS: millis(app.SLO.Latency), Demand: st.rates[a], Capacity: math.Inf(1)}
 		accuracy := 1.0
 		for _, s := range app.Stages {
-			if asked[s].Fan > 0 {
-				x.Capacity = min(x.Capacity, stages[s].capacity/asked[s].Fan)
+			if asked[s].FanOut > 0 {
+				x.Capacity = min(x.Capacity, stages[s].capacity/asked[s].FanOut)
 				accuracy *= stages[s].accuracy
 			}
 		}
@@ -181,7 +181,7 @@ func (v *planView) read(w *world, st *step, p *plan.Plan) {
 			Stage:   stage.Name,
 			Variant: spec.Variants[active.Variant].Name, Accuracy: spec.Variants[active.Variant].Accuracy,
 			BatchLimit: active.Limit, Slots: i.Slots, Share: i.Share, Capacity: hosts[n],
-			Rate: i.Share * v.Apps[stage.App].Served * asked[i.Stage].Fan,
+			Rate: i.Share * v.Apps[stage.App].Served * asked[i.Stage].FanOut,
 		}
 		if x.Capacity > 0 {
 			x.Part = x.Rate / x.Capacity
@@ -209,13 +209,13 @@ func (v *planView) stages(w *world, p *plan.Plan) {
 	for s := range spec.Stages {
 		at[s] = -1
 	}
-	asked := capacity.Ask(spec, nil)
+	asked := capacity.StageDemands(spec, nil)
 	for a, app := range spec.Apps {
 		for _, s := range app.Stages {
 			if len(app.Stages) == 1 {
 				continue
 			}
-			x := stageRow{App: app.Name, Stage: spec.Stages[s].Name, Rate: v.Apps[a].Served * asked[s].Fan}
+			x := stageRow{App: app.Name, Stage: spec.Stages[s].Name, Rate: v.Apps[a].Served * asked[s].FanOut}
 			if p.Budgets != nil {
 				x.BudgetMS = millis(p.Budgets[s])
 			}

@@ -65,15 +65,15 @@ func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		for s, asked := range capacity.Ask(c.Spec, nil) {
-			if want := asked.Fan * came[asked.App]; got[s] != want {
+		for s, asked := range capacity.StageDemands(c.Spec, nil) {
+			if want := asked.FanOut * came[asked.App]; got[s] != want {
 				t.Errorf("seed %d, stage %q: %v items for %v queries, want %v", seed, c.Spec.Stages[s].Name, got[s],
 					came[asked.App], want)
 			}
-			if c.Spec.Stages[s].Joins > 1 && asked.Fan > 1 {
+			if c.Spec.Stages[s].Joins > 1 && asked.FanOut > 1 {
 				joins++
 			}
-			if asked.Fan == 0 {
+			if asked.FanOut == 0 {
 				passed++
 			}
 		}

@@ -96,12 +96,12 @@ func TestProteusPlansAreSound(t *testing.T) {
 // canServe tells whether every stage can be served by some worker that is not down.
 func canServe(r plan.Request, p *proteus.Planner) bool {
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	rule, ask := capacity.Rule{Batches: p.Options.Batches}, capacity.Ask(r.Spec, r.Rates)
+	rule, ask := capacity.Rule{Batches: p.Options.Batches}, capacity.StageDemands(r.Spec, r.Rates)
 	for s, st := range r.Spec.Stages {
 		found := false
 		for _, v := range st.Variants {
 			for w, x := range r.Spec.Workers {
-				limit, _ := rule.Of(p.Profile, r.Spec, v, x.DeviceType, ask[s].Within)
+				limit, _ := rule.Of(p.Profile, r.Spec, v, x.DeviceType, ask[s].Budget)
 				found = found || limit > 0 && !down[w] && !broken[v]
 			}
 		}
@@ -122,7 +122,7 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		}
 	}
 	spec, o := r.Spec, p.Options
-	rule, ask := capacity.Rule{Batches: o.Batches}, capacity.Ask(spec, r.Rates)
+	rule, ask := capacity.Rule{Batches: o.Batches}, capacity.StageDemands(spec, r.Rates)
 	down, broken := capacity.Unfit(spec, r.Snapshot)
 	before := capacity.Running(r.Snapshot)
 	stages := len(spec.Stages)
@@ -137,7 +137,7 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 	for n, i := range got.Instances {
 		v, d := i.Variants[0].Variant, spec.Workers[i.Worker].DeviceType
 		x := &spec.Variants[v]
-		limit, rate := rule.Of(p.Profile, spec, v, d, ask[i.Stage].Within)
+		limit, rate := rule.Of(p.Profile, spec, v, d, ask[i.Stage].Budget)
 		if used[i.Worker] || down[i.Worker] || broken[v] || limit == 0 || i.Variants[0].Limit != limit {
 			t.Fatalf("%s: %+v: worker used twice %v, down %v, variant broken %v, limit should be %d", at, i,
 				used[i.Worker], down[i.Worker], broken[v], limit)
@@ -148,13 +148,13 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		}
 		used[i.Worker] = true
 		rates[n] = rate
-		if want := ask[i.Stage].Within - p.Profile.Latency(v, d, limit, 1); (i.Hold - want).Abs() > time.Microsecond {
+		if want := ask[i.Stage].Budget - p.Profile.Latency(v, d, limit, 1); (i.Hold - want).Abs() > time.Microsecond {
 			t.Fatalf("%s: hold %v, want %v", at, i.Hold, want)
 		}
 		carries[i.Stage] += rate
 		shares[i.Stage] += i.Share
 		right[i.Stage] += i.Share * x.Accuracy
-		normal[i.Stage] += i.Share * ask[i.Stage].Value(x)
+		normal[i.Stage] += i.Share * ask[i.Stage].NormalizedAccuracy(x)
 		if i.Share > 0 {
 			able[i.Stage] = min(able[i.Stage], rate/i.Share)
 		}
@@ -191,11 +191,11 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 				all = false
 			}
 			w := app.Weight / float64(len(app.Stages)) * min(served[s], demand[s])
-			if ask[s].Fan > 0 {
-				most = min(most, able[s]/ask[s].Fan)
+			if ask[s].FanOut > 0 {
+				most = min(most, able[s]/ask[s].FanOut)
 				fraction = min(fraction, served[s]/max(ask[s].Rate, capacity.MinRate))
 				good *= right[s]
-				w *= ask[s].Rate / ask[s].Fan / max(ask[s].Rate, capacity.MinRate)
+				w *= ask[s].Rate / ask[s].FanOut / max(ask[s].Rate, capacity.MinRate)
 			}
 			mean += w * normal[s]
 			weight += w

@@ -10,23 +10,23 @@ import (
 const MinRate = 0.01
 
 // Asked is what an app asks of one of its stages.
-type Asked struct {
+type StageDemand struct {
 	App serving.AppID
 	// Fan is the items that reach the stage for each item that a query of the app comes with. Where fan-outs scatter, a
 	// join gets more than this: the mean of a maximum is at least the maximum of the means.
-	Fan float64
+	FanOut float64
 	// Rate is the items/s that reach it, without head-room.
 	Rate float64
 	// Within is the stage's part of the objective: an app of several stages is cut into equal parts along its longest
 	// path.
-	Within time.Duration
+	Budget time.Duration
 	// Best is the accuracy of its most accurate variant.
-	Best float64
+	BestAccuracy float64
 }
 
 // Ask returns, by StageID, what rates of queries/s by AppID ask of the stages. Missing rates count as Least.
-func Ask(spec *serving.Spec, rates []float64) []Asked {
-	out := make([]Asked, len(spec.Stages))
+func StageDemands(spec *serving.Spec, rates []float64) []StageDemand {
+	out := make([]StageDemand, len(spec.Stages))
 	for a, app := range spec.Apps {
 		rate := MinRate
 		if a < len(rates) {
@@ -36,30 +36,30 @@ func Ask(spec *serving.Spec, rates []float64) []Asked {
 		for _, s := range app.Stages {
 			st := &out[s]
 			if depth[s] == 0 {
-				depth[s], st.Fan = 1, 1
+				depth[s], st.FanOut = 1, 1
 			}
 			longest = max(longest, depth[s])
-			st.App, st.Rate = serving.AppID(a), rate*st.Fan
+			st.App, st.Rate = serving.AppID(a), rate*st.FanOut
 			for _, v := range spec.Stages[s].Variants {
-				st.Best = max(st.Best, spec.Variants[v].Accuracy)
+				st.BestAccuracy = max(st.BestAccuracy, spec.Variants[v].Accuracy)
 			}
 			for _, e := range spec.Stages[s].Next {
 				depth[e.To] = max(depth[e.To], depth[s]+1)
 				// a join takes the most that any edge delivers, as the engine has it
-				out[e.To].Fan = max(out[e.To].Fan, st.Fan*e.FanOut)
+				out[e.To].FanOut = max(out[e.To].FanOut, st.FanOut*e.FanOut)
 			}
 		}
 		for _, s := range app.Stages {
-			out[s].Within = time.Duration(float64(app.SLO.Latency-app.Slack) / float64(longest))
+			out[s].Budget = time.Duration(float64(app.SLO.Latency-app.Slack) / float64(longest))
 		}
 	}
 	return out
 }
 
 // Value is the accuracy of a stage's variant divided by that of its most accurate one.
-func (a Asked) Value(v *serving.Variant) float64 {
-	if a.Best <= 0 {
+func (a StageDemand) NormalizedAccuracy(v *serving.Variant) float64 {
+	if a.BestAccuracy <= 0 {
 		return 1
 	}
-	return v.Accuracy / a.Best
+	return v.Accuracy / a.BestAccuracy
 }

@@ -65,7 +65,7 @@ func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.Variant
 }
 
 // Hopeless says why nothing can serve a stage: devices are those of the workers that are not down.
-func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked Asked,
+func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked StageDemand,
 	devices []serving.DeviceTypeID, broken []bool) error {
 	app := &spec.Apps[asked.App]
 	if len(devices) == 0 {
@@ -91,5 +91,5 @@ func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, a
 	return fmt.Errorf(
 		"app %q: no variant of stage %q meets the objective on any worker: the fastest, %s; half of the stage's part "+
 			"of the SLO is %v%s. Use a faster variant or device, raise the SLO, or lower the floor",
-		app.Name, spec.Stages[s].Name, what, (asked.Within / 2).Round(10*time.Microsecond), floor)
+		app.Name, spec.Stages[s].Name, what, (asked.Budget / 2).Round(10*time.Microsecond), floor)
 }

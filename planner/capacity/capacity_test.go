@@ -88,24 +88,24 @@ func TestAsk(t *testing.T) {
 			}},
 		Variants: []serving.Variant{{Stage: 4, Accuracy: 0.6}, {Stage: 4, Accuracy: 0.8}},
 	}
-	got := Ask(spec, []float64{20})
-	for s, want := range []Asked{
-		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {
-			App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond,
+	got := StageDemands(spec, []float64{20})
+	for s, want := range []StageDemand{
+		{App: 0, FanOut: 1, Rate: 20, Budget: 100 * time.Millisecond}, {
+			App: 0, FanOut: 3, Rate: 60, Budget: 100 * time.Millisecond,
 		},
-		{App: 0, Fan: 1, Rate: 20, Within: 100 * time.Millisecond}, {
-			App: 0, Fan: 3, Rate: 60, Within: 100 * time.Millisecond,
+		{App: 0, FanOut: 1, Rate: 20, Budget: 100 * time.Millisecond}, {
+			App: 0, FanOut: 3, Rate: 60, Budget: 100 * time.Millisecond,
 		},
-		{App: 1, Fan: 1, Rate: MinRate, Within: time.Second, Best: 0.8},
+		{App: 1, FanOut: 1, Rate: MinRate, Budget: time.Second, BestAccuracy: 0.8},
 	} {
 		if got[s] != want {
 			t.Errorf("stage %d: %+v, want %+v", s, got[s], want)
 		}
 	}
-	if v := got[4].Value(&spec.Variants[0]); math.Abs(v-0.75) > 1e-12 {
+	if v := got[4].NormalizedAccuracy(&spec.Variants[0]); math.Abs(v-0.75) > 1e-12 {
 		t.Errorf("0.6 of at most 0.8 is worth %v", v)
 	}
-	if v := got[0].Value(&spec.Variants[0]); v != 1 {
+	if v := got[0].NormalizedAccuracy(&spec.Variants[0]); v != 1 {
 		t.Errorf("where no accuracy is known a variant is worth %v", v)
 	}
 }
@@ -230,10 +230,10 @@ func TestPlaceAgainstAll(t *testing.T) {
 func TestHopelessSaysWhy(t *testing.T) {
 	c := simtest.Uniform(1, 10*time.Millisecond, time.Millisecond, time.Second, 4)
 	for want, err := range map[string]error{
-		"all 1 are down": Hopeless(c.Profile, c.Spec, 0, Asked{}, nil, []bool{false}),
+		"all 1 are down": Hopeless(c.Profile, c.Spec, 0, StageDemand{}, nil, []bool{false}),
 		`the fastest, "model" on "cpu" takes 11ms for one item; half of the stage's part of the SLO is 5ms`: Hopeless(
-			c.Profile, c.Spec, 0, Asked{Within: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
-		"all failed to load": Hopeless(c.Profile, c.Spec, 0, Asked{}, []serving.DeviceTypeID{0}, []bool{true}),
+			c.Profile, c.Spec, 0, StageDemand{Budget: 10 * time.Millisecond}, []serving.DeviceTypeID{0}, []bool{false}),
+		"all failed to load": Hopeless(c.Profile, c.Spec, 0, StageDemand{}, []serving.DeviceTypeID{0}, []bool{true}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error that says %q", err, want)

@@ -37,7 +37,7 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 		out.Instances = append(out.Instances, plan.Instance{
 			Worker: serving.WorkerID(w), Place: 1, Stage: o.stage,
 			Variants: []plan.Variant{{Variant: o.variant, Limit: o.limit}}, Slots: 1,
-			Cores: device.Cores, Share: o.rate / st.able, Hold: max(st.Within-run, 0),
+			Cores: device.Cores, Share: o.rate / st.able, Hold: max(st.Budget-run, 0),
 		})
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
@@ -54,9 +54,9 @@ func (x *state) promise(out *plan.Plan) {
 	for a, app := range x.spec.Apps {
 		able, right := math.Inf(1), 1.0
 		for _, s := range app.Stages {
-			if st := &x.stages[s]; st.Fan > 0 {
-				able = min(able, st.able/st.Fan)
-				right *= st.value() * st.Best
+			if st := &x.stages[s]; st.FanOut > 0 {
+				able = min(able, st.able/st.FanOut)
+				right *= st.value() * st.BestAccuracy
 			}
 		}
 		asked := x.stages[app.Stages[0]].Rate

@@ -110,7 +110,7 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 		if got := float64(i.Variants[0].Limit) / run.Seconds(); math.Abs(got-rate) > 1e-6*rate {
 			t.Fatalf("seed %d: a limit of %d carries %v, want %v", seed, i.Variants[0].Limit, got, rate)
 		}
-		within := capacity.Ask(spec, nil)[i.Stage].Within
+		within := capacity.StageDemands(spec, nil)[i.Stage].Budget
 		if want := within - run; (i.Hold - want).Abs() > time.Microsecond {
 			t.Fatalf("seed %d: hold %v, want %v", seed, i.Hold, want)
 		}
@@ -139,9 +139,9 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 	headroom := p.Options.filled().Headroom
 	for a, app := range spec.Apps {
 		carries, good := math.Inf(1), 1.0
-		for s, asked := range capacity.Ask(spec, r.Rates) {
-			if asked.App == serving.AppID(a) && asked.Fan > 0 {
-				carries = min(carries, able[s]/asked.Fan)
+		for s, asked := range capacity.StageDemands(spec, r.Rates) {
+			if asked.App == serving.AppID(a) && asked.FanOut > 0 {
+				carries = min(carries, able[s]/asked.FanOut)
 				good *= right[s]
 			}
 		}

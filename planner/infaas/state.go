@@ -40,7 +40,7 @@ type option struct {
 
 // stage is what is asked of a stage and what it has.
 type stage struct {
-	capacity.Asked
+	capacity.StageDemand
 	need    float64 // items/s, head-room included
 	weight  float64 // of its mean value among all stages': importance times queries/s
 	options []int   // by falling value, then rate
@@ -76,22 +76,22 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 		devices[g], x.free[g] = x.groups[g].device, len(x.groups[g].workers)
 	}
 	rule := capacity.Rule{Fraction: x.o.Fraction, Batches: x.o.Batches}
-	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
+	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
 		app := &r.Spec.Apps[asked.App]
-		st := stage{Asked: asked, need: asked.Rate * x.o.Headroom}
-		if asked.Fan > 0 {
-			st.weight = app.Weight * asked.Rate / asked.Fan / float64(len(app.Stages))
+		st := stage{StageDemand: asked, need: asked.Rate * x.o.Headroom}
+		if asked.FanOut > 0 {
+			st.weight = app.Weight * asked.Rate / asked.FanOut / float64(len(app.Stages))
 		}
 		for g := range x.groups {
 			for _, v := range r.Spec.Stages[s].Variants {
 				if broken[v] {
 					continue
 				}
-				if limit, rate := rule.Of(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Within); limit >
+				if limit, rate := rule.Of(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Budget); limit >
 					0 {
 					st.options = append(st.options, len(x.options))
 					x.options = append(x.options, option{
-						g, serving.StageID(s), v, limit, rate, asked.Value(&r.Spec.Variants[v]),
+						g, serving.StageID(s), v, limit, rate, asked.NormalizedAccuracy(&r.Spec.Variants[v]),
 					})
 				}
 			}

@@ -157,7 +157,7 @@ func must(t *testing.T, p *Planner, r plan.Request) *plan.Plan {
 // carried is what a worker carries of a variant, items/s; 0 when it cannot be planned.
 func carried(spec *serving.Spec, believed profile.Profile, batches []int, v serving.VariantID,
 	w serving.WorkerID) float64 {
-	within := capacity.Ask(spec, nil)[spec.Variants[v].Stage].Within
+	within := capacity.StageDemands(spec, nil)[spec.Variants[v].Stage].Budget
 	_, rate := capacity.Rule{Batches: batches}.Of(believed, spec, v, spec.Workers[w].DeviceType, within)
 	return rate
 }

@@ -73,8 +73,8 @@ func (x *state) promise(out *plan.Plan) {
 		able, right := math.Inf(1), 1.0
 		for _, s := range app.Stages {
 			f := &x.functions[s]
-			if f.Fan > 0 {
-				able = min(able, f.up()/f.Fan)
+			if f.FanOut > 0 {
+				able = min(able, f.up()/f.FanOut)
 			}
 			if len(f.running) > 0 {
 				right *= x.spec.Variants[f.running[0].Variant].Accuracy

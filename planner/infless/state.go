@@ -24,7 +24,7 @@ type state struct {
 
 // function is a stage of an app: what can serve it and what does.
 type function struct {
-	capacity.Asked
+	capacity.StageDemand
 	stage serving.StageID
 	items float64 // of a query on average
 	// load is what it is planned for in queries/s, head-room included; 0 for a function that is not to run.
@@ -52,19 +52,19 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	x.cluster = newCluster(space, down)
 	var hopeless []error
 	loaded := false
-	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
-		f := function{Asked: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
+	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
+		f := function{StageDemand: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
 		app := &r.Spec.Apps[asked.App]
 		f.bounds = bounds{app.MinInstances, app.MaxInstances}
 		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.MinInstances > 0 {
 			f.load = asked.Rate * x.o.Headroom
 		}
 		if v := space.variant(f.stage, broken); v != serving.None {
-			f.configurations = space.configurations(v, asked.Within, f.items, x.o.Uniform)
+			f.configurations = space.configurations(v, asked.Budget, f.items, x.o.Uniform)
 		}
 		switch {
 		case x.o.Uniform:
-			f.configurations = cheapest(f.configurations, f.load, f.items, asked.Within)
+			f.configurations = cheapest(f.configurations, f.load, f.items, asked.Budget)
 		case x.o.Fastest:
 			f.configurations = fastest(f.configurations)
 		}
@@ -102,7 +102,7 @@ func unservable(x *space, f *function, broken []bool) error {
 	}
 	return fmt.Errorf(
 		"app %q: no part of a machine serves stage %q within %v: %s. Use a faster variant or larger parts, or raise "+
-			"the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Within, what)
+			"the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Budget, what)
 }
 
 // keep takes up what runs, where it runs. What could not be planned any more is left out: its function is served anew.

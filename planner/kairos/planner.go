@@ -113,7 +113,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	if all == 0 {
 		return nil, fmt.Errorf("no worker is left to plan for: all %d are down", len(r.Spec.Workers))
 	}
-	asked := capacity.Ask(r.Spec, r.Rates)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
 	for a := range r.Spec.Apps {
 		app := &r.Spec.Apps[a]
 		if len(app.Stages) > 1 {
@@ -131,7 +131,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 
 // choose gives an app its variant: the most accurate that some type serves in time at every size; where there is none,
 // the one that serves most queries on one type. Of what is not known at all it takes the most accurate.
-func (x *state) choose(believed profile.Profile, n *need, asked capacity.Asked, broken []bool) error {
+func (x *state) choose(believed profile.Profile, n *need, asked capacity.StageDemand, broken []bool) error {
 	spec := x.r.Spec
 	app := &spec.Apps[n.app]
 	var variants []serving.VariantID
@@ -186,10 +186,10 @@ var errRoom = errors.New("the model does not fit the memory of any worker that i
 
 // offer is the market of a variant on the types that there are, as far as they are known, and the types, by
 // DeviceTypeID, of which nothing is.
-func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capacity.Asked) (m *Market, unknown []bool,
+func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capacity.StageDemand) (m *Market, unknown []bool,
 	err error) {
 	spec := x.r.Spec
-	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), x.r.Prices, asked.Within)
+	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), x.r.Prices, asked.Budget)
 	if err != nil {
 		return nil, nil, err
 	}

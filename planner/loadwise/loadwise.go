@@ -147,7 +147,7 @@ func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 // stages gathers what the rules work on.
 func (p *Planner) stages(r plan.Request) ([]*stage, error) {
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	asked := capacity.Ask(r.Spec, r.Rates)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
 	pools, err := capacity.Split(r.Believed(p.Profile), r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (p *Planner) stages(r plan.Request) ([]*stage, error) {
 				app.Name, len(app.Stages), p.Name())
 		}
 		s := &stage{
-			spec: r.Spec, id: serving.StageID(id), within: asked[id].Within, percentile: app.SLO.Percentile,
+			spec: r.Spec, id: serving.StageID(id), within: asked[id].Budget, percentile: app.SLO.Percentile,
 			workers: pools[id], asked: asked[id].Rate,
 		}
 		if err := s.measure(r.Believed(p.Profile), broken); err != nil {

@@ -87,9 +87,9 @@ type world struct {
 	believed  profile.Profile
 	broken    []bool
 	running   []fleet.InstanceSnapshot
-	rates     []float64            // queries/s by AppID, head-room included
-	asked     []capacity.Asked     // by StageID
-	alike     serving.DeviceTypeID // that all backends are believed to be
+	rates     []float64              // queries/s by AppID, head-room included
+	asked     []capacity.StageDemand // by StageID
+	alike     serving.DeviceTypeID   // that all backends are believed to be
 	backends  []serving.WorkerID
 	frontends []serving.WorkerID
 	models    []model // by StageID
@@ -115,7 +115,7 @@ func (p *Planner) read(r plan.Request) (*world, error) {
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
 	x.broken, x.running = broken, capacity.Living(r.Snapshot)
 	x.rates = capacity.Rates(&r, p.Options.Headroom)
-	x.asked = capacity.Ask(r.Spec, x.rates)
+	x.asked = capacity.StageDemands(r.Spec, x.rates)
 	workers := capacity.Workers(r.Spec, down)
 	if err := x.believe(workers); err != nil {
 		return nil, err

@@ -221,7 +221,7 @@ func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serv
 // depth is how many times longer than a stage's part its app's objective is.
 func (d *doctor) depth(s serving.StageID) float64 {
 	st := &d.m.stages[s]
-	return math.Round(float64(d.r.Spec.Apps[st.App].SLO.Latency) / float64(st.Within))
+	return math.Round(float64(d.r.Spec.Apps[st.App].SLO.Latency) / float64(st.Budget))
 }
 
 // longestSLO is the longest objective that is thought of.

@@ -32,7 +32,7 @@ type group struct {
 
 // stage is what is asked of a stage.
 type stage struct {
-	capacity.Asked
+	capacity.StageDemand
 	demand float64 // items/s, with head-room
 	weight float64 // of an item served in the objective
 	pairs  []int   // by falling accuracy
@@ -95,15 +95,15 @@ func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *prob
 // ask fills in what is asked of each stage.
 func (m *problem) ask(r plan.Request) {
 	m.stages = make([]stage, len(r.Spec.Stages))
-	for s, asked := range capacity.Ask(r.Spec, r.Rates) {
+	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
 		app := &r.Spec.Apps[asked.App]
 		weight := app.Weight / float64(len(app.Stages))
-		if asked.Fan > 0 {
-			weight *= asked.Rate / asked.Fan / max(asked.Rate, capacity.MinRate)
+		if asked.FanOut > 0 {
+			weight *= asked.Rate / asked.FanOut / max(asked.Rate, capacity.MinRate)
 		}
 		// A stage to which hardly any items are expected is served all the same, as an app nobody calls is.
 		asked.Rate = max(asked.Rate, capacity.MinRate)
-		m.stages[s] = stage{Asked: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
+		m.stages[s] = stage{StageDemand: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
 	}
 }
 
@@ -126,8 +126,8 @@ func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bo
 			if broken[v] {
 				continue
 			}
-			if limit, rate := rule.Of(believed, m.spec, v, m.groups[g].device, st.Within); limit > 0 {
-				value := st.Value(&m.spec.Variants[v])
+			if limit, rate := rule.Of(believed, m.spec, v, m.groups[g].device, st.Budget); limit > 0 {
+				value := st.NormalizedAccuracy(&m.spec.Variants[v])
 				all = append(all, pair{group: g, stage: s, variant: v, limit: limit, rate: rate, value: value})
 			}
 		}
@@ -176,5 +176,5 @@ func (m *problem) hopeless(believed profile.Profile, s serving.StageID, broken [
 	for g := range m.groups {
 		devices[g] = m.groups[g].device
 	}
-	return capacity.Hopeless(believed, m.spec, s, m.stages[s].Asked, devices, broken)
+	return capacity.Hopeless(believed, m.spec, s, m.stages[s].StageDemand, devices, broken)
 }

@@ -401,7 +401,7 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 		out.Instances = append(out.Instances, plan.Instance{
 			Worker: serving.WorkerID(w), Place: 1, Stage: p.stage,
 			Variants: []plan.Variant{{Variant: p.variant, Limit: p.limit}}, Slots: 1,
-			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].Within-seconds(run), 0),
+			Cores: m.spec.DeviceTypes[device].Cores, Share: share, Hold: max(m.stages[p.stage].Budget-seconds(run), 0),
 		})
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
@@ -413,10 +413,10 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 		fraction, right := 1.0, 1.0
 		for _, s := range app.Stages {
 			st := &m.stages[s]
-			if st.Fan <= 0 {
+			if st.FanOut <= 0 {
 				continue
 			}
-			out.Capacity[a] = min(out.Capacity[a], able[s]/st.Fan)
+			out.Capacity[a] = min(out.Capacity[a], able[s]/st.FanOut)
 			fraction = min(fraction, total[s]/st.Rate)
 			mean := 0.0
 			for _, k := range st.pairs {

@@ -63,7 +63,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Snapshot = r.Snapshot.Seq
 	}
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	asked := capacity.Ask(r.Spec, r.Rates)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
 	pools, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 
 // stage gives a stage its workers and the policies for each type of them.
 func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
-	asked capacity.Asked, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
+	asked capacity.StageDemand, workers []serving.WorkerID, broken []bool) (plan.Promise, error) {
 	var types []serving.DeviceTypeID
 	for _, w := range workers {
 		if d := spec.Workers[w].DeviceType; !slices.Contains(types, d) {
@@ -106,14 +106,14 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	models := make(map[serving.DeviceTypeID][]Model)
 	carries := math.Inf(1) // the slowest type: round robin gives all the same
 	for _, d := range types {
-		m := p.models(spec, s, d, asked.Within, broken)
+		m := p.models(spec, s, d, asked.Budget, broken)
 		if len(m) == 0 {
 			return plan.Promise{}, capacity.Hopeless(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
 		}
 		models[d] = m
-		carries = min(carries, carried(m, asked.Within)*float64(len(workers)))
+		carries = min(carries, carried(m, asked.Budget)*float64(len(workers)))
 	}
-	out.Capacity[asked.App] = carries / asked.Fan
+	out.Capacity[asked.App] = carries / asked.FanOut
 	for _, w := range workers {
 		d := spec.Workers[w].DeviceType
 		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
@@ -144,10 +144,10 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 }
 
 // policies makes the set of one type of worker.
-func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.Asked,
+func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.StageDemand,
 	models []Model, workers int, carries float64) (plan.Policies, error) {
 	worker := func(rate float64) *Worker {
-		w := &Worker{SLO: asked.Within, Workers: workers, Models: models, Longest: p.longest(models),
+		w := &Worker{SLO: asked.Budget, Workers: workers, Models: models, Longest: p.longest(models),
 			Levels:   p.levels(),
 			Variable: p.Options.Variable, Balance: p.Options.Balance,
 			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate)}

@@ -73,7 +73,7 @@ func (p *Planner) read(r plan.Request, c care) *world {
 		x.prices[d] = max(x.prices[d], dearest*gift)
 	}
 	x.rates = capacity.Rates(&r, p.Options.Headroom)
-	asked := capacity.Ask(r.Spec, x.rates)
+	asked := capacity.StageDemands(r.Spec, x.rates)
 	for a := range r.Spec.Apps {
 		app := &r.Spec.Apps[a]
 		g := pipeline{app: serving.AppID(a), within: time.Duration(c.within * float64(app.SLO.Latency-app.Slack))}

@@ -54,7 +54,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 		out.Snapshot = r.Snapshot.Seq
 	}
 	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	asked := capacity.Ask(r.Spec, r.Rates)
+	asked := capacity.StageDemands(r.Spec, r.Rates)
 	workers, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 }
 
 // stage gives a stage its workers and its prices.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.Asked,
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.StageDemand,
 	workers []serving.WorkerID, broken []bool) (*plan.ValueFunctions, error) {
 	d := spec.Workers[workers[0]].DeviceType
 	for _, w := range workers {
@@ -99,7 +99,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 		}
 	}
 	pool := Pool{
-		Workers: len(workers), SLO: a.Within, Models: p.models(spec, s, d, a.Within, broken), Late: p.Options.Late,
+		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken), Late: p.Options.Late,
 	}
 	if len(pool.Models) == 0 {
 		return nil, capacity.Hopeless(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
@@ -111,9 +111,9 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	if err != nil {
 		return nil, err
 	}
-	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.Fan
+	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.FanOut
 	if p.Options.Alone {
-		out.Capacity[a.App] = pool.carries() / a.Fan
+		out.Capacity[a.App] = pool.carries() / a.FanOut
 	}
 	for _, w := range workers {
 		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
