@@ -95,13 +95,13 @@ func TestProteusPlansAreSound(t *testing.T) {
 
 // canServe tells whether every stage can be served by some worker that is not down.
 func canServe(r plan.Request, p *proteus.Planner) bool {
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	rule, ask := capacity.Rule{Batches: p.Options.Batches}, capacity.StageDemands(r.Spec, r.Rates)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	rule, ask := capacity.BatchRule{Batches: p.Options.Batches}, capacity.StageDemands(r.Spec, r.Rates)
 	for s, st := range r.Spec.Stages {
 		found := false
 		for _, v := range st.Variants {
 			for w, x := range r.Spec.Workers {
-				limit, _ := rule.Of(p.Profile, r.Spec, v, x.DeviceType, ask[s].Budget)
+				limit, _ := rule.Capacity(p.Profile, r.Spec, v, x.DeviceType, ask[s].Budget)
 				found = found || limit > 0 && !down[w] && !broken[v]
 			}
 		}
@@ -122,9 +122,9 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		}
 	}
 	spec, o := r.Spec, p.Options
-	rule, ask := capacity.Rule{Batches: o.Batches}, capacity.StageDemands(spec, r.Rates)
-	down, broken := capacity.Unfit(spec, r.Snapshot)
-	before := capacity.Running(r.Snapshot)
+	rule, ask := capacity.BatchRule{Batches: o.Batches}, capacity.StageDemands(spec, r.Rates)
+	down, broken := capacity.Unusable(spec, r.Snapshot)
+	before := capacity.RunningByWorker(r.Snapshot)
 	stages := len(spec.Stages)
 	carries, shares, right, normal, able := make([]float64, stages), make([]float64, stages), make([]float64, stages),
 		make([]float64, stages), make([]float64, stages)
@@ -137,7 +137,7 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 	for n, i := range got.Instances {
 		v, d := i.Variants[0].Variant, spec.Workers[i.Worker].DeviceType
 		x := &spec.Variants[v]
-		limit, rate := rule.Of(p.Profile, spec, v, d, ask[i.Stage].Budget)
+		limit, rate := rule.Capacity(p.Profile, spec, v, d, ask[i.Stage].Budget)
 		if used[i.Worker] || down[i.Worker] || broken[v] || limit == 0 || i.Variants[0].Limit != limit {
 			t.Fatalf("%s: %+v: worker used twice %v, down %v, variant broken %v, limit should be %d", at, i,
 				used[i.Worker], down[i.Worker], broken[v], limit)
@@ -160,7 +160,7 @@ func checkPlan(t *testing.T, at string, r plan.Request, p *proteus.Planner, got 
 		}
 		cost += spec.DeviceTypes[d].PricePerHour
 		b, ok := before[i.Worker]
-		if hosted, warm := capacity.Hosted(b); !ok || !warm || hosted != v {
+		if hosted, warm := capacity.HostedVariant(b); !ok || !warm || hosted != v {
 			loads++
 		}
 	}

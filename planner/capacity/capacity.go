@@ -11,7 +11,7 @@ import (
 )
 
 // Rule says how much of a variant a worker may be planned for.
-type Rule struct {
+type BatchRule struct {
 	// Fraction of the stage's objective that a batch may take; 0 means one half (Proteus §4, "Estimation of throughput
 	// capacity").
 	Fraction float64
@@ -26,7 +26,7 @@ const defaultFraction = 0.5
 // Of is P of Proteus §4: the rate, in items/s, of the largest batch that takes less than the given fraction of the
 // objective within, so that a query which has just missed a batch is in time with the next, and that fits the device's
 // memory. A limit of 0 is never, also for variants below their app's accuracy floor.
-func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID,
+func (r BatchRule) Capacity(believed profile.Profile, spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID,
 	within time.Duration) (limit int, rate float64) {
 	x, device := &spec.Variants[v], &spec.DeviceTypes[d]
 	if x.Accuracy < spec.Apps[spec.Stages[x.Stage].App].Floor {
@@ -65,7 +65,7 @@ func (r Rule) Of(believed profile.Profile, spec *serving.Spec, v serving.Variant
 }
 
 // Hopeless says why nothing can serve a stage: devices are those of the workers that are not down.
-func Hopeless(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked StageDemand,
+func Unservable(believed profile.Profile, spec *serving.Spec, s serving.StageID, asked StageDemand,
 	devices []serving.DeviceTypeID, broken []bool) error {
 	app := &spec.Apps[asked.App]
 	if len(devices) == 0 {

@@ -121,7 +121,7 @@ func matchRunning(lodgers []Instance, held []fleet.InstanceSnapshot) (kept []int
 
 // runs tells whether an instance runs what a lodger is to run.
 func hosts(i *fleet.InstanceSnapshot, l Instance) bool {
-	v, ok := Hosted(*i)
+	v, ok := HostedVariant(*i)
 	return ok && i.Stage == l.Stage && v == l.Variant
 }
 

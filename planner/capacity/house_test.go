@@ -31,11 +31,11 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 			instance(4, 4, 7, true),
 		},
 	}
-	living := Living(s)
+	living := Reusable(s)
 	if len(living) != 5 {
 		t.Fatalf("%d instances can be had without a load, want 5", len(living))
 	}
-	if r := Running(s); len(r) != 4 || r[1].Variants[0].Variant != 8 || !r[0].Kept {
+	if r := RunningByWorker(s); len(r) != 4 || r[1].Variants[0].Variant != 8 || !r[0].Kept {
 		t.Errorf("running: %+v", r)
 	}
 	groups := [][]serving.WorkerID{{0, 1, 2, 3, 4}}

@@ -23,7 +23,7 @@ func Rates(r *plan.Request, headroom float64) []float64 {
 }
 
 // Workers returns by device type the workers that are not down.
-func Workers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
+func UsableWorkers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 	out := make([][]serving.WorkerID, len(spec.DeviceTypes))
 	for w := range spec.Workers {
 		if d := spec.Workers[w].DeviceType; !down[w] {
@@ -35,7 +35,7 @@ func Workers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 
 // Living returns the instances of a snapshot that run or are to run, and those that are kept loaded: all that a plan
 // can have without a load.
-func Living(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {
+func Reusable(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {
 	if snapshot == nil {
 		return nil
 	}

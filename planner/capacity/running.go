@@ -9,7 +9,7 @@ import (
 )
 
 // Unfit returns which workers and variants a snapshot wants left out of plans. A nil snapshot leaves out none.
-func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
+func Unusable(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 	down, broken = make([]bool, len(spec.Workers)), make([]bool, len(spec.Variants))
 	if snapshot != nil {
 		for _, w := range snapshot.Down {
@@ -24,9 +24,9 @@ func Unfit(spec *serving.Spec, snapshot *fleet.Snapshot) (down, broken []bool) {
 
 // Running returns what each worker serves by a snapshot, or else what it has loaded still. Of several instances on a
 // worker the last is taken; what drains and goes does not count.
-func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
+func RunningByWorker(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapshot {
 	out := make(map[serving.WorkerID]fleet.InstanceSnapshot)
-	for _, i := range Living(snapshot) {
+	for _, i := range Reusable(snapshot) {
 		if before, any := out[i.Key.Worker]; !i.Kept || !any || before.Kept {
 			out[i.Key.Worker] = i
 		}
@@ -35,7 +35,7 @@ func Running(snapshot *fleet.Snapshot) map[serving.WorkerID]fleet.InstanceSnapsh
 }
 
 // Hosted is the variant that an instance runs, or is to run once it is loaded; false when it is to run none.
-func Hosted(i fleet.InstanceSnapshot) (serving.VariantID, bool) {
+func HostedVariant(i fleet.InstanceSnapshot) (serving.VariantID, bool) {
 	for _, l := range i.Variants {
 		if l.Wanted && !l.Warm {
 			return l.Variant, true // on its way
@@ -50,7 +50,7 @@ func Hosted(i fleet.InstanceSnapshot) (serving.VariantID, bool) {
 }
 
 // Host is a variant on workers of one group.
-type Host struct {
+type GroupVariant struct {
 	Group   int
 	Stage   serving.StageID
 	Variant serving.VariantID
@@ -61,7 +61,7 @@ type Host struct {
 // which a worker that already runs the variant costs nothing and every other the same, a little less when it stays with
 // its stage (a variant is swapped, the instance lives on); so keeping all that can be kept, then filling from the same
 // stage, then from the rest, is optimal. Ties go to the smaller worker and host.
-func Place(groups [][]serving.WorkerID, hosts []Host, counts []int,
+func PlaceCounts(groups [][]serving.WorkerID, hosts []GroupVariant, counts []int,
 	running map[serving.WorkerID]fleet.InstanceSnapshot) (at map[serving.WorkerID]int, loads int) {
 	at = make(map[serving.WorkerID]int)
 	want := append([]int(nil), counts...)
@@ -92,7 +92,7 @@ func Place(groups [][]serving.WorkerID, hosts []Host, counts []int,
 		if !ok {
 			return false
 		}
-		v, ok := Hosted(i)
+		v, ok := HostedVariant(i)
 		return ok && v == hosts[k].Variant
 	})
 	loads = fill(func(w serving.WorkerID, k int) bool {
@@ -105,7 +105,7 @@ func Place(groups [][]serving.WorkerID, hosts []Host, counts []int,
 
 // Loads counts the variants of a plan that a snapshot does not have where the plan wants them.
 func Loads(snapshot *fleet.Snapshot, p *plan.Plan) int {
-	running, n := Running(snapshot), 0
+	running, n := RunningByWorker(snapshot), 0
 	for _, i := range p.Instances {
 		for _, v := range i.Variants {
 			if !slices.ContainsFunc(running[i.Worker].Variants, func(l fleet.Loaded) bool {

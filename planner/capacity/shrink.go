@@ -8,7 +8,7 @@ import (
 
 // Shrink leaves variants out until a worker's memory holds the rest. They come fastest first, the accuracy rising. The
 // fastest stays: it answers when nothing else does. Of the others, the one goes whose place the next faster takes best.
-func Shrink[M any](spec *serving.Spec, d serving.DeviceTypeID, list []M, of func(*M) serving.VariantID) []M {
+func FitMemory[M any](spec *serving.Spec, d serving.DeviceTypeID, list []M, of func(*M) serving.VariantID) []M {
 	memory := spec.DeviceTypes[d].MemoryBytes
 	accuracy := func(i int) float64 { return spec.Variants[of(&list[i])].Accuracy }
 	for memory > 0 && len(list) > 1 {

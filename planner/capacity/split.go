@@ -15,11 +15,11 @@ import (
 // G: each worker belongs to one objective). Who serves a stage by the snapshot goes on serving it; the others go, one
 // after the other, to the stage that then has least for what is asked of it, counting what each serves a second with
 // its fastest batches in time. It returns the workers by stage, ascending.
-func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapshot, asked []StageDemand, down,
+func SplitWorkers(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapshot, asked []StageDemand, down,
 	broken []bool) ([][]serving.WorkerID, error) {
 	out := make([][]serving.WorkerID, len(spec.Stages))
 	able := make([]float64, len(spec.Stages))
-	running := Running(snapshot)
+	running := RunningByWorker(snapshot)
 	var free []serving.WorkerID
 	for w := range spec.Workers {
 		id := serving.WorkerID(w)
@@ -28,7 +28,7 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 		}
 		if i, ok := running[id]; ok {
 			out[i.Stage] = append(out[i.Stage], id)
-			able[i.Stage] += most(believed, spec, i.Stage, spec.Workers[w].DeviceType, asked[i.Stage].Budget, broken)
+			able[i.Stage] += bestRate(believed, spec, i.Stage, spec.Workers[w].DeviceType, asked[i.Stage].Budget, broken)
 			continue
 		}
 		free = append(free, id)
@@ -36,7 +36,7 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 	for _, w := range free {
 		best, least := -1, math.Inf(1)
 		for s := range spec.Stages {
-			gain := most(believed, spec, serving.StageID(s), spec.Workers[w].DeviceType, asked[s].Budget, broken)
+			gain := bestRate(believed, spec, serving.StageID(s), spec.Workers[w].DeviceType, asked[s].Budget, broken)
 			if gain <= 0 {
 				continue
 			}
@@ -53,7 +53,7 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 			continue // of no use to anybody
 		}
 		out[best] = append(out[best], w)
-		able[best] += most(believed, spec, serving.StageID(best), spec.Workers[w].DeviceType, asked[best].Budget,
+		able[best] += bestRate(believed, spec, serving.StageID(best), spec.Workers[w].DeviceType, asked[best].Budget,
 			broken)
 	}
 	for s := range out {
@@ -65,21 +65,21 @@ func Split(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapsho
 					devices = append(devices, spec.Workers[w].DeviceType)
 				}
 			}
-			if hopeful(believed, spec, serving.StageID(s), asked[s].Budget, devices, broken) {
+			if servable(believed, spec, serving.StageID(s), asked[s].Budget, devices, broken) {
 				return nil, fmt.Errorf("app %q: no worker is left for stage %q: each serves one stage, %d stages "+
 					"share %d workers", spec.Apps[asked[s].App].Name, spec.Stages[s].Name, len(spec.Stages),
 					len(devices))
 			}
-			return nil, Hopeless(believed, spec, serving.StageID(s), asked[s], devices, broken)
+			return nil, Unservable(believed, spec, serving.StageID(s), asked[s], devices, broken)
 		}
 	}
 	return out, nil
 }
 
-func hopeful(believed profile.Profile, spec *serving.Spec, s serving.StageID, within time.Duration,
+func servable(believed profile.Profile, spec *serving.Spec, s serving.StageID, within time.Duration,
 	devices []serving.DeviceTypeID, broken []bool) bool {
 	for _, d := range devices {
-		if most(believed, spec, s, d, within, broken) > 0 {
+		if bestRate(believed, spec, s, d, within, broken) > 0 {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func hopeful(believed profile.Profile, spec *serving.Spec, s serving.StageID, wi
 }
 
 // most is what a worker of a type serves a second of a stage, in the batch within the time that serves most.
-func most(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
+func bestRate(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
 	broken []bool) float64 {
 	out := 0.0
 	for _, v := range spec.Stages[s].Variants {

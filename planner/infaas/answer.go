@@ -20,11 +20,11 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 	for g := range x.groups {
 		groups[g] = x.groups[g].workers
 	}
-	hosts := make([]capacity.Host, len(x.options))
+	hosts := make([]capacity.GroupVariant, len(x.options))
 	for k, o := range x.options {
-		hosts[k] = capacity.Host{Group: o.group, Stage: o.stage, Variant: o.variant}
+		hosts[k] = capacity.GroupVariant{Group: o.group, Stage: o.stage, Variant: o.variant}
 	}
-	at, loads := capacity.Place(groups, hosts, x.counts, x.running)
+	at, loads := capacity.PlaceCounts(groups, hosts, x.counts, x.running)
 	out.Loads = loads
 	for w, worker := range x.spec.Workers {
 		k, ok := at[serving.WorkerID(w)]

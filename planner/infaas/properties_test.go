@@ -71,7 +71,7 @@ func TestPlansAreSound(t *testing.T) {
 
 // servable tells whether every stage can be served by some worker that is not down.
 func servable(r plan.Request, p *Planner) bool {
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	for _, st := range r.Spec.Stages {
 		found := false
 		for _, v := range st.Variants {
@@ -91,8 +91,8 @@ func servable(r plan.Request, p *Planner) bool {
 func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *plan.Plan) {
 	t.Helper()
 	spec := r.Spec
-	down, broken := capacity.Unfit(spec, r.Snapshot)
-	before := capacity.Running(r.Snapshot)
+	down, broken := capacity.Unusable(spec, r.Snapshot)
+	before := capacity.RunningByWorker(r.Snapshot)
 	able, shares, right := make([]float64, len(spec.Stages)), make([]float64, len(spec.Stages)),
 		make([]float64, len(spec.Stages))
 	used := make(map[serving.WorkerID]bool)
@@ -119,7 +119,7 @@ func checkFigures(t *testing.T, seed uint64, r plan.Request, p *Planner, got *pl
 		right[i.Stage] += i.Share * spec.Variants[v].Accuracy
 		cost += spec.DeviceTypes[d].PricePerHour
 		b, ok := before[i.Worker]
-		if hosted, warm := capacity.Hosted(b); !ok || !warm || hosted != v {
+		if hosted, warm := capacity.HostedVariant(b); !ok || !warm || hosted != v {
 			loads++
 		}
 	}

@@ -57,8 +57,8 @@ const little = 1e-9
 
 // read turns a request into the placement that runs. It fails when a stage cannot be served by anything.
 func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	x := &state{o: p.Options.filled(), spec: r.Spec, running: capacity.RunningByWorker(r.Snapshot)}
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	for w, y := range r.Spec.Workers {
 		if down[w] {
 			continue
@@ -75,7 +75,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	for g := range x.groups {
 		devices[g], x.free[g] = x.groups[g].device, len(x.groups[g].workers)
 	}
-	rule := capacity.Rule{Fraction: x.o.Fraction, Batches: x.o.Batches}
+	rule := capacity.BatchRule{Fraction: x.o.Fraction, Batches: x.o.Batches}
 	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
 		app := &r.Spec.Apps[asked.App]
 		st := stage{StageDemand: asked, need: asked.Rate * x.o.Headroom}
@@ -87,7 +87,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 				if broken[v] {
 					continue
 				}
-				if limit, rate := rule.Of(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Budget); limit >
+				if limit, rate := rule.Capacity(r.Believed(p.Profile), r.Spec, v, x.groups[g].device, asked.Budget); limit >
 					0 {
 					st.options = append(st.options, len(x.options))
 					x.options = append(x.options, option{
@@ -97,7 +97,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 			}
 		}
 		if len(st.options) == 0 {
-			return nil, capacity.Hopeless(r.Believed(p.Profile), r.Spec, serving.StageID(s), asked, devices, broken)
+			return nil, capacity.Unservable(r.Believed(p.Profile), r.Spec, serving.StageID(s), asked, devices, broken)
 		}
 		slices.SortStableFunc(st.options, func(a, b int) int {
 			switch y, z := &x.options[a], &x.options[b]; {
@@ -127,7 +127,7 @@ func (x *state) hosted(g int, w serving.WorkerID) int {
 	if !ok {
 		return free
 	}
-	v, ok := capacity.Hosted(i)
+	v, ok := capacity.HostedVariant(i)
 	if !ok {
 		return free
 	}

@@ -158,6 +158,6 @@ func must(t *testing.T, p *Planner, r plan.Request) *plan.Plan {
 func carried(spec *serving.Spec, believed profile.Profile, batches []int, v serving.VariantID,
 	w serving.WorkerID) float64 {
 	within := capacity.StageDemands(spec, nil)[spec.Variants[v].Stage].Budget
-	_, rate := capacity.Rule{Batches: batches}.Of(believed, spec, v, spec.Workers[w].DeviceType, within)
+	_, rate := capacity.BatchRule{Batches: batches}.Capacity(believed, spec, v, spec.Workers[w].DeviceType, within)
 	return rate
 }

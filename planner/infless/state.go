@@ -48,7 +48,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	x := &state{o: p.Options.filled(), spec: r.Spec, kept: make(map[serving.WorkerID][]int32)}
 	believed := r.Believed(p.Profile)
 	space := newSpace(believed, r.Spec, &x.o)
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	x.cluster = newCluster(space, down)
 	var hopeless []error
 	loaded := false
@@ -129,7 +129,7 @@ func (x *state) keep(snapshot *fleet.Snapshot) {
 
 // runs returns the configuration that an instance has, or nil.
 func (f *function) runs(i *fleet.InstanceSnapshot) *Configuration {
-	v, ok := capacity.Hosted(*i)
+	v, ok := capacity.HostedVariant(*i)
 	if !ok {
 		return nil
 	}

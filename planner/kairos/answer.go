@@ -22,7 +22,7 @@ func (x *state) answer() (*plan.Plan, error) {
 	if x.r.Snapshot != nil {
 		out.Snapshot = x.r.Snapshot.Seq
 	}
-	var hosts []capacity.Host
+	var hosts []capacity.GroupVariant
 	var counts []int
 	var shares []float64 // of a machine, by host
 	for a := range x.needs {
@@ -37,7 +37,7 @@ func (x *state) answer() (*plan.Plan, error) {
 		out.MarginalRates[n.stage] = worth
 		for d, k := range machines {
 			if k > 0 {
-				hosts = append(hosts, capacity.Host{Group: d, Stage: n.stage, Variant: n.variant})
+				hosts = append(hosts, capacity.GroupVariant{Group: d, Stage: n.stage, Variant: n.variant})
 				counts, shares = append(counts, k), append(shares, parts[d])
 			}
 		}
@@ -49,7 +49,7 @@ func (x *state) answer() (*plan.Plan, error) {
 			out.Capacity[n.app] = n.bound.Of(n.got) / (1 - n.without)
 		}
 	}
-	at, loads := capacity.Place(x.workers, hosts, counts, capacity.Running(x.r.Snapshot))
+	at, loads := capacity.PlaceCounts(x.workers, hosts, counts, capacity.RunningByWorker(x.r.Snapshot))
 	out.Loads = loads
 	for w, worker := range spec.Workers {
 		k, ok := at[serving.WorkerID(w)]

@@ -95,7 +95,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit", x.money)
 	}
 	believed := r.Believed(p.Profile)
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	x.workers, x.left = make([][]serving.WorkerID, len(r.Spec.DeviceTypes)), make([]int, len(r.Spec.DeviceTypes))
 	for w, y := range r.Spec.Workers {
 		if !down[w] {

@@ -146,9 +146,9 @@ func (s *stage) policy(rate float64, c choice, g int) plan.Policy {
 
 // stages gathers what the rules work on.
 func (p *Planner) stages(r plan.Request) ([]*stage, error) {
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
-	pools, err := capacity.Split(r.Believed(p.Profile), r.Spec, r.Snapshot, asked, down, broken)
+	pools, err := capacity.SplitWorkers(r.Believed(p.Profile), r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (x *world) pack(part float64) ([]Node, error) {
 	nodes, failed, ok := Pack(sessions, x.spec.DeviceTypes[x.alike].MemoryBytes)
 	if !ok {
 		s := stages[failed]
-		return nil, capacity.Hopeless(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.alike}, x.broken)
+		return nil, capacity.Unservable(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.alike}, x.broken)
 	}
 	for n := range nodes {
 		for k := range nodes[n].Parts {

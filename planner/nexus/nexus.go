@@ -112,11 +112,11 @@ func (p *Planner) read(r plan.Request) (*world, error) {
 	if b, ok := x.believed.(profile.Inflated); ok {
 		x.believed = b.Profile
 	}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	x.broken, x.running = broken, capacity.Living(r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	x.broken, x.running = broken, capacity.Reusable(r.Snapshot)
 	x.rates = capacity.Rates(&r, p.Options.Headroom)
 	x.asked = capacity.StageDemands(r.Spec, x.rates)
-	workers := capacity.Workers(r.Spec, down)
+	workers := capacity.UsableWorkers(r.Spec, down)
 	if err := x.believe(workers); err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
 				devices = append(devices, serving.DeviceTypeID(d))
 			}
 		}
-		return capacity.Hopeless(x.believed, x.spec, stages[0], x.asked[stages[0]], devices, x.broken)
+		return capacity.Unservable(x.believed, x.spec, stages[0], x.asked[stages[0]], devices, x.broken)
 	}
 	x.frontends = workers[best][:min(max(x.o.Frontends, 1), len(workers[best]))]
 	for _, s := range stages {

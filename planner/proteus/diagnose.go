@@ -196,7 +196,7 @@ func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serv
 		return 0
 	}
 	can := func(slo time.Duration) bool {
-		limit, _ := d.m.rule().Of(d.r.Believed(d.p.Profile), d.r.Spec, v, device,
+		limit, _ := d.m.rule().Capacity(d.r.Believed(d.p.Profile), d.r.Spec, v, device,
 			time.Duration(float64(slo)/d.depth(s)))
 		return limit > 0
 	}

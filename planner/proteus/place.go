@@ -13,11 +13,11 @@ func (m *problem) place(counts []int) (hosts map[serving.WorkerID]int, loads int
 	for g := range m.groups {
 		groups[g] = m.groups[g].workers
 	}
-	list := make([]capacity.Host, len(m.pairs))
+	list := make([]capacity.GroupVariant, len(m.pairs))
 	for k, p := range m.pairs {
-		list[k] = capacity.Host{Group: p.group, Stage: p.stage, Variant: p.variant}
+		list[k] = capacity.GroupVariant{Group: p.group, Stage: p.stage, Variant: p.variant}
 	}
-	return capacity.Place(groups, list, counts, m.running)
+	return capacity.PlaceCounts(groups, list, counts, m.running)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -62,8 +62,8 @@ func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 // read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an
 // empty one: for questions about fleets that are larger than the one there is.
 func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *problem, broken []bool) {
-	m = &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.Running(r.Snapshot)}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	m = &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.RunningByWorker(r.Snapshot)}
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	for w, x := range r.Spec.Workers {
 		if down[w] {
 			continue
@@ -108,8 +108,8 @@ func (m *problem) ask(r plan.Request) {
 }
 
 // rule is how much of a variant a worker may be planned for.
-func (m *problem) rule() capacity.Rule {
-	return capacity.Rule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
+func (m *problem) rule() capacity.BatchRule {
+	return capacity.BatchRule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
 }
 
 // offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at
@@ -126,7 +126,7 @@ func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bo
 			if broken[v] {
 				continue
 			}
-			if limit, rate := rule.Of(believed, m.spec, v, m.groups[g].device, st.Budget); limit > 0 {
+			if limit, rate := rule.Capacity(believed, m.spec, v, m.groups[g].device, st.Budget); limit > 0 {
 				value := st.NormalizedAccuracy(&m.spec.Variants[v])
 				all = append(all, pair{group: g, stage: s, variant: v, limit: limit, rate: rate, value: value})
 			}
@@ -176,5 +176,5 @@ func (m *problem) hopeless(believed profile.Profile, s serving.StageID, broken [
 	for g := range m.groups {
 		devices[g] = m.groups[g].device
 	}
-	return capacity.Hopeless(believed, m.spec, s, m.stages[s].StageDemand, devices, broken)
+	return capacity.Unservable(believed, m.spec, s, m.stages[s].StageDemand, devices, broken)
 }

@@ -260,7 +260,7 @@ func (m *problem) hosted(w serving.WorkerID) (serving.VariantID, bool) {
 	if !ok {
 		return serving.None, false
 	}
-	return capacity.Hosted(i)
+	return capacity.HostedVariant(i)
 }
 
 func (m *problem) find(g int, v serving.VariantID) int {

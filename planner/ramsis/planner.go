@@ -62,9 +62,9 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
-	pools, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	pools, err := capacity.SplitWorkers(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	for _, d := range types {
 		m := p.models(spec, s, d, asked.Budget, broken)
 		if len(m) == 0 {
-			return plan.Promise{}, capacity.Hopeless(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
+			return plan.Promise{}, capacity.Unservable(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
 		}
 		models[d] = m
 		carries = min(carries, carried(m, asked.Budget)*float64(len(workers)))
@@ -254,7 +254,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 		all = append(all, m)
 	}
 	all = Pareto(all)
-	return capacity.Shrink(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+	return capacity.FitMemory(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
 }
 
 // carried is what a worker serves with its fastest batches in time, in queries/s.

@@ -138,7 +138,7 @@ func (x *world) hopeless(g *pipeline, err error) error {
 	}
 	for i := range g.stages {
 		if len(g.stages[i].modes) == 0 {
-			return capacity.Hopeless(x.believed, x.spec, g.stages[i].id, capacity.StageDemand{App: g.app, Budget: g.within},
+			return capacity.Unservable(x.believed, x.spec, g.stages[i].id, capacity.StageDemand{App: g.app, Budget: g.within},
 				devices, make([]bool, len(x.spec.Variants)))
 		}
 	}

@@ -58,8 +58,8 @@ func (p *Planner) read(r plan.Request, c care) *world {
 	if r.Beliefs != nil {
 		x.believed = r.Beliefs
 	}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
-	x.running, x.workers = capacity.Living(r.Snapshot), capacity.Workers(r.Spec, down)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
+	x.running, x.workers = capacity.Reusable(r.Snapshot), capacity.UsableWorkers(r.Spec, down)
 	x.free, x.spare = true, 1/c.within
 	for d := range r.Spec.DeviceTypes {
 		x.prices = append(x.prices, r.Price(serving.DeviceTypeID(d)))

@@ -53,9 +53,9 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	down, broken := capacity.Unfit(r.Spec, r.Snapshot)
+	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	asked := capacity.StageDemands(r.Spec, r.Rates)
-	workers, err := capacity.Split(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
+	workers, err := capacity.SplitWorkers(p.Profile, r.Spec, r.Snapshot, asked, down, broken)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken), Late: p.Options.Late,
 	}
 	if len(pool.Models) == 0 {
-		return nil, capacity.Hopeless(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
+		return nil, capacity.Unservable(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
 	}
 	if pool.Late == 0 {
 		pool.Late = 1e-4
@@ -216,7 +216,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 	of := used()
 	all = slices.DeleteFunc(all, func(m Model) bool { return !of[m.Variant] })
 	slices.SortFunc(all, func(a, b Model) int { return int(a.Latency[0] - b.Latency[0]) })
-	all = capacity.Shrink(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
+	all = capacity.FitMemory(spec, d, all, func(m *Model) serving.VariantID { return m.Variant })
 	for i := range all {
 		if m := &all[i]; i > 0 {
 			n := len(m.Latency)
