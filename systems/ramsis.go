@@ -52,7 +52,7 @@ func newRamsis(w World, o Options) (plan.Planner, error) {
 	}
 	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, Told: w.Made, Options: ramsis.Options{
 		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
-		Alone: p.Alone,
+		SingleRate: p.Alone,
 	}}
 	switch p.Balance {
 	case "", "roundrobin":

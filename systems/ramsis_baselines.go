@@ -40,7 +40,7 @@ func newLoadwise(rule func(*Planning) loadwise.Rule) func(World, Options) (plan.
 		}
 		return &loadwise.Planner{
 			Profile: w.Profile, Rule: rule(&o.Planning),
-			Options: loadwise.Options{Rates: rates, Alone: o.Policies.Alone},
+			Options: loadwise.Options{Rates: rates, SingleRate: o.Policies.Alone},
 		}, nil
 	}
 }

@@ -16,5 +16,5 @@ var tidalSystems = []System{
 }
 
 func newTidal(w World, o Options) (plan.Planner, error) {
-	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{Alone: o.Policies.Alone}}, nil
+	return &tidal.Planner{Profile: w.Profile, Options: tidal.Options{SingleRate: o.Policies.Alone}}, nil
 }

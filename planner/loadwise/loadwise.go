@@ -30,7 +30,7 @@ type Options struct {
 	// Rates are the arrival rates, in queries/s, that policies are made for; nil takes the rule's own.
 	Rates []float64
 	// Alone makes a policy for the demand that is asked for and no other: for a load that is known and does not change.
-	Alone bool
+	SingleRate bool
 }
 
 // Planner makes plans by a rule. They do not depend on the demand: the policy in force follows the load while the plan
@@ -101,7 +101,7 @@ func (c *choice) equal(o *choice) bool {
 func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 	rates := p.Options.Rates
 	switch {
-	case p.Options.Alone:
+	case p.Options.SingleRate:
 		rates = []float64{s.asked}
 	case rates == nil:
 		rates = p.Rule.rates(s)

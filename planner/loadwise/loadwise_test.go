@@ -355,7 +355,7 @@ func TestHosting(t *testing.T) {
 	spec.Stages = append(spec.Stages, serving.Stage{Name: "other", App: 1, Variants: []serving.VariantID{1}})
 	spec.Stages[0].Variants, spec.Variants[1].Stage = []serving.VariantID{0}, 1
 	// Each app has its worker, and its own policies. The first is asked for 20/s, which mid carries.
-	got, err = (&Planner{Profile: p, Rule: Jellyfish{}, Options: Options{Alone: true}}).Plan(t.Context(),
+	got, err = (&Planner{Profile: p, Rule: Jellyfish{}, Options: Options{SingleRate: true}}).Plan(t.Context(),
 		plan.Request{Spec: spec, Rates: []float64{20, 70}})
 	if err != nil || len(got.Policies) != 2 || got.Instances[0].Stage == got.Instances[1].Stage ||
 		got.Instances[1].Share != 1 {

@@ -26,7 +26,7 @@ type Options struct {
 	Rates []float64
 	Step  float64 // 0 means 0.01
 	// Alone makes a policy for the demand that is asked for and no other: for a load that is known and does not change.
-	Alone bool
+	SingleRate bool
 }
 
 // Planner loads every variant that is of use on every worker and makes the policies for choosing among them. It keeps
@@ -165,7 +165,7 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.St
 		m = &maker{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), told: p.Told}
 		p.makers[key] = m
 	}
-	if p.Options.Alone {
+	if p.Options.SingleRate {
 		x, err := m.at(ctx, asked.Rate)
 		if err != nil {
 			return plan.Policies{}, err

@@ -21,7 +21,7 @@ type Options struct {
 	Steps int
 	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is
 	// known and does not change.
-	Alone bool
+	SingleRate bool
 }
 
 // longest is the largest batch that is planned for.
@@ -112,7 +112,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 		return nil, err
 	}
 	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.FanOut
-	if p.Options.Alone {
+	if p.Options.SingleRate {
 		out.Capacity[a.App] = pool.carries() / a.FanOut
 	}
 	for _, w := range workers {
@@ -129,7 +129,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction, error) {
 	m := &p.made[s]
 	alone := 0.0
-	if p.Options.Alone {
+	if p.Options.SingleRate {
 		alone = asked
 	}
 	if len(m.rates) > 0 && m.alone == alone && m.pool.same(&pool) {
@@ -140,7 +140,7 @@ func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked
 	if steps <= 0 {
 		steps = 64
 	}
-	if p.Options.Alone {
+	if p.Options.SingleRate {
 		pool.Rate = asked
 		if x, kept := pool.Price(nil); kept {
 			m.rates = []plan.ValueFunction{*x}

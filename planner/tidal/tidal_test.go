@@ -315,7 +315,7 @@ func TestPlanner(t *testing.T) {
 	if err != nil || &again.Values[0].ByRate[0].Value[0] != &rates[0].Value[0] {
 		t.Errorf("a second plan made the prices again (%v)", err)
 	}
-	p.Options.Alone = true
+	p.Options.SingleRate = true
 	alone, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}})
 	if err != nil || len(alone.Values[0].ByRate) != 1 || alone.Values[0].ByRate[0].Rate != 200 {
 		t.Errorf("for a load that is known: %d prices (%v)", len(alone.Values[0].ByRate), err)
