@@ -54,5 +54,5 @@ func modelSwitching(*Planning) loadwise.Rule {
 func infaasTarget(*Planning) loadwise.Rule { return loadwise.Target{} }
 
 func newAllVariants(w World, _ Options) (plan.Planner, error) {
-	return loadwise.All{Profile: w.Profile}, nil
+	return loadwise.AllVariants{Profile: w.Profile}, nil
 }

@@ -9,19 +9,19 @@ import (
 
 // All loads every variant on every worker and leaves each choice to the batcher: for those that choose without a
 // policy.
-type All struct {
+type AllVariants struct {
 	Profile profile.Profile
 }
 
 // Name implements plan.Planner.
-func (All) Name() string { return "allvariants" }
+func (AllVariants) Name() string { return "allvariants" }
 
 // Provides implements plan.Planner.
-func (All) Provides() plan.Sections { return plan.Shares | plan.Limits }
+func (AllVariants) Provides() plan.Sections { return plan.Shares | plan.Limits }
 
 // Plan implements plan.Planner.
-func (a All) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	p := Planner{Profile: a.Profile, Rule: everything{}}
+func (a AllVariants) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
+	p := Planner{Profile: a.Profile, Rule: hostOnly{}}
 	out, err := p.Plan(ctx, r)
 	if out != nil {
 		out.Planner, out.Policies, out.Forecast.Accuracy = a.Name(), nil, 0
@@ -30,11 +30,11 @@ func (a All) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 }
 
 // everything lets Planner host and count; its policies are thrown away.
-type everything struct{ Target }
+type hostOnly struct{ Target }
 
-func (everything) Name() string { return All{}.Name() }
+func (hostOnly) Name() string { return AllVariants{}.Name() }
 
-func (everything) choose(s *stage, _ float64) choice {
+func (hostOnly) choose(s *stage, _ float64) choice {
 	at := s.fastest()
 	return choice{variant: at, limits: s.variants[at].whole()}
 }

@@ -338,14 +338,14 @@ func TestTarget(t *testing.T) {
 // All variants fit or the plan says what does not; several apps share the workers out.
 func TestHosting(t *testing.T) {
 	spec, p := world(t, 2, mid, fast)
-	got, err := All{Profile: p}.Plan(t.Context(), plan.Request{Spec: spec})
+	got, err := AllVariants{Profile: p}.Plan(t.Context(), plan.Request{Spec: spec})
 	if err != nil || len(got.Instances) != 2 || len(got.Instances[1].Variants) != 2 || got.Policies != nil ||
 		got.Planner != "allvariants" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	spec.DeviceTypes[0].MemoryBytes = 100
 	spec.Variants[0].MemoryBytes, spec.Variants[1].ItemBytes = 60, 10
-	if _, err = (All{Profile: p}).Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
+	if _, err = (AllVariants{Profile: p}).Plan(t.Context(), plan.Request{Spec: spec}); err == nil ||
 		!strings.Contains(err.Error(), "need 110 bytes") {
 		t.Errorf("too little memory: %v", err)
 	}
