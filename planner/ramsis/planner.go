@@ -35,7 +35,7 @@ type Planner struct {
 	Profile profile.Profile
 	Options Options
 	Store   Store              // nil keeps nothing between runs
-	Told    func(rate float64) // after each policy that was made rather than found; nil for none
+	OnMade  func(rate float64) // after each policy that was made rather than found; nil for none
 	makers  map[string]*maker
 }
 
@@ -162,7 +162,7 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.St
 	key := worker(1).Key()
 	m := p.makers[key]
 	if m == nil {
-		m = &maker{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), told: p.Told}
+		m = &maker{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), told: p.OnMade}
 		p.makers[key] = m
 	}
 	if p.Options.SingleRate {
