@@ -51,7 +51,7 @@ func newRamsis(w World, o Options) (plan.Planner, error) {
 		return nil, err
 	}
 	out := &ramsis.Planner{Profile: w.Profile, Store: w.Policies, OnMade: w.Made, Options: ramsis.Options{
-		Levels: p.Levels, Longest: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
+		Levels: p.Levels, MaxQueue: p.Longest, Variable: p.Variable, Shape: p.Shape, Step: p.Step, Rates: rates,
 		SingleRate: p.Alone,
 	}}
 	switch p.Balance {

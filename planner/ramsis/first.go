@@ -104,7 +104,7 @@ func (f *first) part(n, level, batch int, took time.Duration) {
 				continue
 			}
 			to := f.overflow()
-			if left+more <= f.Longest {
+			if left+more <= f.MaxQueue {
 				to = f.state(left+more, j)
 			}
 			f.Next.Add(f.alone+to, x*y)
@@ -131,12 +131,12 @@ func (f *first) arrive(took time.Duration) {
 		return t.fewer[min(n, len(t.fewer)-1)]
 	}
 	before := 0.0
-	for more := 0; more <= f.Longest; more++ {
+	for more := 0; more <= f.MaxQueue; more++ {
 		upto := 0.0
 		for r, w := range f.weight {
 			upto += w * fewer((more+1)*k-r)
 		}
-		if more == f.Longest {
+		if more == f.MaxQueue {
 			upto = 1
 		}
 		f.more = append(f.more, max(upto-before, 0))

@@ -16,7 +16,7 @@ import (
 // Options tune the planner. The zero value is what the paper evaluates with (§6).
 type Options struct {
 	Levels   int     // of the fixed-length discretisation; 0 means 100, negative the model-based one
-	Longest  int     // queue that is told apart; 0 means 32
+	MaxQueue int     // queue that is told apart; 0 means 32
 	Variable bool    // batches may leave queries behind
 	Balance  Balance // of the router that goes with it
 	// Shape of gamma gaps between arrivals; 0 means Poisson.
@@ -147,7 +147,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.StageDemand,
 	models []Model, workers int, carries float64) (plan.Policies, error) {
 	worker := func(rate float64) *Worker {
-		w := &Worker{SLO: asked.Budget, Workers: workers, Models: models, Longest: p.longest(models),
+		w := &Worker{SLO: asked.Budget, Workers: workers, Models: models, MaxQueue: p.longest(models),
 			Levels:   p.levels(),
 			Variable: p.Options.Variable, Balance: p.Options.Balance,
 			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate)}
@@ -218,10 +218,10 @@ func (p *Planner) levels() int {
 
 // bound is the longest queue told apart, as the options have it.
 func (p *Planner) bound() int {
-	if p.Options.Longest <= 0 {
+	if p.Options.MaxQueue <= 0 {
 		return 32
 	}
-	return p.Options.Longest
+	return p.Options.MaxQueue
 }
 
 // longest is the longest queue told apart: no longer than the largest batch.

@@ -34,8 +34,8 @@ type problem struct {
 	alone int
 }
 
-func (p *problem) state(n, level int) int { return level*p.Longest + n - 1 }
-func (p *problem) overflow() int          { return len(p.levels) * p.Longest }
+func (p *problem) state(n, level int) int { return level*p.MaxQueue + n - 1 }
+func (p *problem) overflow() int          { return len(p.levels) * p.MaxQueue }
 
 // seconds of a duration.
 func seconds(d time.Duration) float64 { return d.Seconds() }
@@ -57,7 +57,7 @@ func newProblem(w *Worker) *problem {
 // come in the middle of its piece.
 func (p *problem) divide() {
 	longest := p.SLO
-	for n := 1; n <= p.Longest; n++ { // beyond the objective only what is fastest is run
+	for n := 1; n <= p.MaxQueue; n++ { // beyond the objective only what is fastest is run
 		m, b := p.fastest(n)
 		longest = max(longest, p.Models[m].latency(b))
 	}
@@ -87,7 +87,7 @@ func (p *problem) spread() {
 	for _, x := range p.streams {
 		for i, level := range p.level {
 			left := 1.0
-			x.later((p.edges[i]+p.edges[i+1])/2, p.Longest, func(more int, share float64) {
+			x.later((p.edges[i]+p.edges[i+1])/2, p.MaxQueue, func(more int, share float64) {
 				s.Add(p.state(1+more, level), share)
 				left -= share
 			})
@@ -109,14 +109,14 @@ func (p *problem) act() {
 	p.First = []int32{0}
 	f := newFirst(p)
 	for j := range p.levels {
-		for n := 1; n <= p.Longest; n++ {
+		for n := 1; n <= p.MaxQueue; n++ {
 			f.at(n, j)
 			p.choices(f, n, j)
 			p.First = append(p.First, int32(len(p.actions)))
 		}
 	}
-	f.at(p.Longest, 0)
-	p.choices(f, p.Longest, 0)
+	f.at(p.MaxQueue, 0)
+	p.choices(f, p.MaxQueue, 0)
 	p.First = append(p.First, int32(len(p.actions)))
 }
 

@@ -31,10 +31,10 @@ func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
 		return nil, err
 	}
 	out := &plan.Policy{
-		Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.Longest*len(p.levels)),
+		Rate: w.Arrivals.Rate(), Slacks: p.levels, Choices: make([]plan.Choice, w.MaxQueue*len(p.levels)),
 	}
 	for j := range p.levels {
-		for n := 1; n <= w.Longest; n++ {
+		for n := 1; n <= w.MaxQueue; n++ {
 			a := p.actions[best[p.state(n, j)]]
 			if a.model < 0 {
 				// The engine gives the query up at once, or has a reason not to: then it is served as soon as possible.

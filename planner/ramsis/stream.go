@@ -137,7 +137,7 @@ func (p *problem) table(s *stream, took time.Duration) *table {
 		return t
 	}
 	sum := 0.0
-	for k := 0; k <= (p.Longest+1)*s.phases && sum < 1-1e-13; k++ {
+	for k := 0; k <= (p.MaxQueue+1)*s.phases && sum < 1-1e-13; k++ {
 		t.fewer = append(t.fewer, sum)
 		sum += math.Exp(s.LogCount(k, l))
 	}

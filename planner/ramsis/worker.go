@@ -17,7 +17,7 @@ type Worker struct {
 	Arrivals Arrivals
 	Models   []Model
 	// Longest is the longest queue that is told apart, N_w; at least 1.
-	Longest int
+	MaxQueue int
 	// Levels is D of the fixed-length discretisation (§4.2.2): slacks in steps of SLO/D. 0 takes one level for every
 	// latency that a batch can have (model-based discretisation, §4.2.1).
 	Levels int
@@ -61,8 +61,8 @@ func (w *Worker) check() error {
 		return fmt.Errorf("ramsis: the objective is %v, want more than 0", w.SLO)
 	case w.Workers < 1:
 		return fmt.Errorf("ramsis: %d workers, want at least 1", w.Workers)
-	case w.Longest < 1:
-		return fmt.Errorf("ramsis: queues of %d, want at least 1", w.Longest)
+	case w.MaxQueue < 1:
+		return fmt.Errorf("ramsis: queues of %d, want at least 1", w.MaxQueue)
 	case w.Arrivals == nil || !(w.Arrivals.Rate() > 0):
 		return errors.New("ramsis: arrivals at a rate above 0 are required")
 	case len(w.Models) == 0:
@@ -137,7 +137,7 @@ func (w *Worker) slacks() []time.Duration {
 	} else {
 		for _, m := range w.Models {
 			for b, l := range m.Latency {
-				if l < w.SLO && b < w.Longest {
+				if l < w.SLO && b < w.MaxQueue {
 					out = append(out, l)
 				}
 			}
