@@ -16,9 +16,9 @@ import (
 type Options struct {
 	// Late is the share of queries that may be late where that can be kept; 0 means one in ten thousand. Prices are
 	// made for the rates at which it can.
-	Late float64
+	LateShare float64
 	// Steps is how many rates there are prices for, up to what the fastest variant carries; 0 means 64.
-	Steps int
+	Rates int
 	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is
 	// known and does not change.
 	SingleRate bool
@@ -99,13 +99,13 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 		}
 	}
 	pool := Pool{
-		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken), Late: p.Options.Late,
+		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken), LateShare: p.Options.LateShare,
 	}
 	if len(pool.Models) == 0 {
 		return nil, capacity.Unservable(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
 	}
-	if pool.Late == 0 {
-		pool.Late = 1e-4
+	if pool.LateShare == 0 {
+		pool.LateShare = 1e-4
 	}
 	rates, err := p.rates(ctx, s, pool, a.Rate)
 	if err != nil {
@@ -136,13 +136,13 @@ func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked
 		return m.rates, nil
 	}
 	*m = made{pool: pool, alone: alone}
-	steps := p.Options.Steps
+	steps := p.Options.Rates
 	if steps <= 0 {
 		steps = 64
 	}
 	if p.Options.SingleRate {
 		pool.Rate = asked
-		if x, kept := pool.Price(nil); kept {
+		if x, kept := pool.Solve(nil); kept {
 			m.rates = []plan.ValueFunction{*x}
 			return m.rates, nil
 		}
@@ -158,7 +158,7 @@ func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked
 		if n := len(m.rates); n > 0 {
 			near = &m.rates[n-1]
 		}
-		x, kept := pool.Price(near)
+		x, kept := pool.Solve(near)
 		if !kept && len(m.rates) > 0 {
 			break
 		}
@@ -177,7 +177,7 @@ func (p *Pool) carries() float64 {
 }
 
 func (p *Pool) same(o *Pool) bool {
-	return p.Workers == o.Workers && p.SLO == o.SLO && p.Late == o.Late &&
+	return p.Workers == o.Workers && p.SLO == o.SLO && p.LateShare == o.LateShare &&
 		slices.EqualFunc(p.Models, o.Models, func(a, b Model) bool {
 			return a.Variant == b.Variant && a.Accuracy == b.Accuracy && slices.Equal(a.Latency, b.Latency)
 		})

@@ -22,7 +22,7 @@ type Pool struct {
 	SLO     time.Duration
 	Models  []Model
 	// Late is the share of queries that may be late.
-	Late float64
+	LateShare float64
 }
 
 // action is a batch that can be in time, in seconds and accuracy per query.

@@ -21,7 +21,7 @@ const dearest = 64
 // them are late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
 //
 // near is the price of a rate nearby, from which the time left is taken to begin with; nil for none.
-func (p *Pool) Price(near *plan.ValueFunction) (price *plan.ValueFunction, kept bool) {
+func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept bool) {
 	if len(p.actions()) == 0 {
 		return nil, false
 	}
@@ -42,14 +42,14 @@ func (p *Pool) Price(near *plan.ValueFunction) (price *plan.ValueFunction, kept 
 			}
 			rest = x.rested
 		}
-		if x.lateness <= p.Late {
-			return x.price(), true
+		if x.lateness <= p.LateShare {
+			return x.valueFunction(), true
 		}
 	}
-	return x.price(), false
+	return x.valueFunction(), false
 }
 
-func (x *process) price() *plan.ValueFunction {
+func (x *process) valueFunction() *plan.ValueFunction {
 	inTime := (x.gain + x.late*x.lateness) / (1 - x.lateness)
 	return &plan.ValueFunction{
 		Rate: x.pool.Rate, Residual: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, LatePenalty: x.late,

@@ -117,7 +117,7 @@ func (x *process) explicit() *mdp.Process {
 func TestAgainstValueIteration(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		p := &Pool{Workers: 2 + rng.IntN(6), SLO: 80 * time.Millisecond, Models: ladder(rng, 3, 3), Late: 1}
+		p := &Pool{Workers: 2 + rng.IntN(6), SLO: 80 * time.Millisecond, Models: ladder(rng, 3, 3), LateShare: 1}
 		p.Rate = p.carries() * (0.3 + 0.5*rng.Float64())
 		x := newProcess(p, 0.02, 1)
 		x.iterate()
@@ -174,12 +174,12 @@ func TestPrices(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		p := &Pool{
 			Workers: 20 + rng.IntN(60), SLO: 100 * time.Millisecond, Models: ladder(rng, 1+rng.IntN(5), 1+rng.IntN(8)),
-			Late: 1e-4,
+			LateShare: 1e-4,
 		}
 		before := 1.0
 		for _, part := range []float64{0.2, 0.4, 0.6, 0.8} {
 			p.Rate = part * p.carries()
-			x, kept := p.Price(nil)
+			x, kept := p.Solve(nil)
 			if !kept {
 				t.Errorf("seed %d: at %v of what the pool carries %v are late", seed, part, x.Promise.Violation)
 				continue
@@ -194,7 +194,7 @@ func TestPrices(t *testing.T) {
 				t.Errorf("seed %d: %v at %v of what the pool carries, %v at less", seed, x.Gain, part, before)
 			}
 			before = x.Gain
-			if x.Promise.Violation > p.Late || x.Promise.Utilization > 1+1e-3 {
+			if x.Promise.Violation > p.LateShare || x.Promise.Utilization > 1+1e-3 {
 				t.Errorf("seed %d: promises %+v", seed, x.Promise)
 			}
 			for k := range x.Value[1:] {
@@ -205,7 +205,7 @@ func TestPrices(t *testing.T) {
 			}
 		}
 		p.Rate = 1.05 * p.carries()
-		if x, kept := p.Price(nil); kept {
+		if x, kept := p.Solve(nil); kept {
 			t.Errorf("seed %d: beyond what the pool carries only %v are to be late", seed, x.Promise.Violation)
 		}
 	}
@@ -218,11 +218,11 @@ func TestPrices(t *testing.T) {
 // busy worker has 5 ms left on average, and at 30 queries/s for a worker 30 % of its time goes.
 func TestOneModelByHand(t *testing.T) {
 	p := &Pool{
-		Rate: 600, Workers: 20, SLO: 25 * time.Millisecond, Late: 0.001, Models: []Model{
+		Rate: 600, Workers: 20, SLO: 25 * time.Millisecond, LateShare: 0.001, Models: []Model{
 			{Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}},
 		},
 	}
-	x, kept := p.Price(nil)
+	x, kept := p.Solve(nil)
 	if !kept || math.Abs(x.Gain-0.5) > 1e-6 || math.Abs(x.Promise.Accuracy-0.5) > 1e-6 || x.Promise.Violation > 1e-9 {
 		t.Errorf("%v %+v", kept, x.Promise)
 	}
@@ -234,11 +234,11 @@ func TestOneModelByHand(t *testing.T) {
 // Two models without chance in the way: a pool so large that its fluctuations do not count mixes them as the fluid
 // does. 10 ms for 0.5 and 30 ms for 0.9 at 20 ms for each query: half of each, 0.7.
 func TestTwoModelsByHand(t *testing.T) {
-	p := &Pool{Rate: 50000, Workers: 1000, SLO: 50 * time.Millisecond, Late: 0.001, Models: []Model{
+	p := &Pool{Rate: 50000, Workers: 1000, SLO: 50 * time.Millisecond, LateShare: 0.001, Models: []Model{
 		{Variant: 0, Accuracy: 0.5, Latency: []time.Duration{10 * time.Millisecond}}, {
 			Variant: 1, Accuracy: 0.9, Latency: []time.Duration{30 * time.Millisecond},
 		}}}
-	x, kept := p.Price(nil)
+	x, kept := p.Solve(nil)
 	if !kept || math.Abs(x.Promise.Accuracy-0.7) > 0.002 || x.Promise.Accuracy > 0.7+1e-5 {
 		t.Errorf("%v %+v, want nearly 0.7", kept, x.Promise)
 	}
@@ -289,7 +289,7 @@ func TestPlanner(t *testing.T) {
 	// of no use
 	models = append(models, Model{Variant: 4, Accuracy: models[0].Accuracy / 2, Latency: models[1].Latency})
 	s, believed := spec(models, 12)
-	p := &Planner{Profile: believed, Options: Options{Steps: 16}}
+	p := &Planner{Profile: believed, Options: Options{Rates: 16}}
 	first, err := p.Plan(context.Background(), plan.Request{Spec: s, Rates: []float64{200}})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestPlanner(t *testing.T) {
 	}
 	// Room for two models only: the fastest stays.
 	s.DeviceTypes[0].MemoryBytes = 2 << 20
-	little, err := (&Planner{Profile: believed, Options: Options{Steps: 4}}).Plan(context.Background(),
+	little, err := (&Planner{Profile: believed, Options: Options{Rates: 4}}).Plan(context.Background(),
 		plan.Request{Spec: s, Rates: []float64{200}})
 	if err != nil || len(little.Instances[0].Variants) != 2 || little.Instances[0].Variants[0].Variant != 0 {
 		t.Errorf("in the memory for two: %v (%v)", little.Instances[0].Variants, err)
@@ -335,10 +335,10 @@ func TestPlanner(t *testing.T) {
 }
 
 func BenchmarkPrice(b *testing.B) {
-	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9), Late: 1e-4}
+	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9), LateShare: 1e-4}
 	p.Rate = 0.6 * p.carries()
 	for b.Loop() {
-		if _, kept := p.Price(nil); !kept {
+		if _, kept := p.Solve(nil); !kept {
 			b.Fatal("not kept")
 		}
 	}
