@@ -236,7 +236,7 @@ func (w *world) pools(means *profile.Table, machines *truth.Table, a serving.App
 		}
 		base := false
 		for t := range m.Types {
-			for c := range m.Types[t].Took {
+			for c := range m.Types[t].Latency {
 				items, _ := m.Mix.Class(c)
 				m.Types[t].InTime = append(m.Types[t].InTime, machines.Within(v, m.Types[t].Device, items, within))
 			}
@@ -401,7 +401,7 @@ func (x *rental) homogeneous(ctx context.Context, budget float64) (*kairos.Ranke
 			continue
 		}
 		most := int(min(budget/price*(1+1e-9), 1e6))
-		if limit := m.Types[t].Most; limit > 0 {
+		if limit := m.Types[t].Max; limit > 0 {
 			most = min(most, limit)
 		}
 		of := func(n int) kairos.Ranked {

@@ -100,9 +100,9 @@ func (x *state) parts(n *need) (machines []int, parts, worth []float64, err erro
 	}
 	best := f.Solve(n.got)
 	use := best.Use
-	if learning == 0 && best.Worth != nil {
+	if learning == 0 && best.MarginalRates != nil {
 		worth = make([]float64, len(parts))
-		for t, w := range best.Worth {
+		for t, w := range best.MarginalRates {
 			worth[n.market.Types[t].Device] = w
 		}
 	}
@@ -143,7 +143,7 @@ func (x *state) prefer(out *plan.Plan, n *need) {
 	}
 	slices.SortStableFunc(types, func(a, b int) int {
 		return cmp.Or(n.market.Region(b)-n.market.Region(a),
-			cmp.Compare(n.market.Types[a].Took[0], n.market.Types[b].Took[0]))
+			cmp.Compare(n.market.Types[a].Latency[0], n.market.Types[b].Latency[0]))
 	})
 	add := func(d serving.DeviceTypeID) {
 		if !slices.Contains(out.Prefer, d) {

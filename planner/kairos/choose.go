@@ -45,6 +45,6 @@ func Choose(m *Market, ranked []Ranked) int {
 // a position of ranked, which may be that itself. The similarity rule takes a pool from the middle of a region; where
 // the region is its sub-configurations, as with one type of machine, that leaves money unspent for nothing. Ours: the
 // paper's pools leave none.
-func Grow(ranked []Ranked, at int) int {
-	return slices.IndexFunc(ranked, func(r Ranked) bool { return ranked[at].Pool.PartOf(r.Pool) })
+func BestSuperset(ranked []Ranked, at int) int {
+	return slices.IndexFunc(ranked, func(r Ranked) bool { return ranked[at].Pool.SubsetOf(r.Pool) })
 }

@@ -40,7 +40,7 @@ func TestChoose(t *testing.T) {
 // The eleventh pool has no say, and of several base types each must agree.
 func TestChooseLooksAtTen(t *testing.T) {
 	m := ec2()
-	m.Types[1].Took = m.Types[0].Took
+	m.Types[1].Latency = m.Types[0].Latency
 	var in []Ranked
 	for i := range 10 {
 		in = append(in, Ranked{Pool: Pool{1, i % 2, i, 0}, Bound: 100 - float64(i)})
@@ -91,7 +91,7 @@ func TestGrow(t *testing.T) {
 	if ranked[at].Pool[0] != 3 {
 		t.Errorf("the rule takes %v, want the higher one of the middle of one to four", ranked[at].Pool)
 	}
-	if got := ranked[Grow(ranked, at)].Pool[0]; got != 4 {
+	if got := ranked[BestSuperset(ranked, at)].Pool[0]; got != 4 {
 		t.Errorf("grown to %d machines, the budget pays 4", got)
 	}
 }

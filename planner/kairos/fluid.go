@@ -92,7 +92,7 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 		sum, in := 0.0, 0.0
 		for c := range f.classes {
 			if _, share := m.Mix.Class(c); m.chance(t, c) > 0 {
-				sum += share * m.Types[t].Took[c].Seconds()
+				sum += share * m.Types[t].Latency[c].Seconds()
 				in += share
 			}
 		}
@@ -104,7 +104,7 @@ func NewFluid(m *Market, late float64) (*Fluid, error) {
 		_, share := m.Mix.Class(c)
 		f.share = append(f.share, share)
 		for t := range m.Types {
-			took, chance := m.Types[t].Took[c].Seconds()/f.unit, m.chance(t, c)
+			took, chance := m.Types[t].Latency[c].Seconds()/f.unit, m.chance(t, c)
 			if chance == 0 {
 				took = 0 // never sent there; it may be as long as what was never measured
 			}
@@ -194,7 +194,7 @@ type Optimum struct {
 	Bound float64
 	// Worth is, by type, the queries/s that a machine more would add, as long as it adds at that rate; nil when Bound
 	// is 0.
-	Worth []float64
+	MarginalRates []float64
 	// Use is, by type and class, the part of the class's queries that run there. What is missing to 1 is left out as
 	// late.
 	Use [][]float64
@@ -207,7 +207,7 @@ func (f *Fluid) Solve(p Pool) Optimum {
 		return out
 	}
 	for t := range f.types {
-		out.Worth = append(out.Worth, max(f.prices[t], 0)/f.unit)
+		out.MarginalRates = append(out.MarginalRates, max(f.prices[t], 0)/f.unit)
 		out.Use = append(out.Use, make([]float64, f.classes))
 	}
 	all := 0.0

@@ -27,9 +27,9 @@ type Type struct {
 	Name   string
 	Device serving.DeviceTypeID
 	Price  float64 // $/h
-	Most   int     // machines that can be had; 0 for as many as the budget pays
+	Max    int     // machines that can be had; 0 for as many as the budget pays
 	// Took is, by class of the mix, how long a query of that size is believed to take on average.
-	Took []time.Duration
+	Latency []time.Duration
 	// InTime is, by class of the mix, the share of the runs that take at most Within. Nil takes the averages for all
 	// there is: every run of a size whose average is within, and no run of any other.
 	InTime []float64
@@ -49,10 +49,10 @@ func NewMarket(believed profile.Profile, spec *serving.Spec, v serving.VariantID
 			continue // no machine by itself
 		}
 		id := serving.DeviceTypeID(d)
-		t := Type{Name: device.Name, Device: id, Price: asked.Price(id), Most: device.MaxMachines}
+		t := Type{Name: device.Name, Device: id, Price: asked.Price(id), Max: device.MaxMachines}
 		for c := range mix.Classes() {
 			items, _ := mix.Class(c)
-			t.Took = append(t.Took, believed.Latency(v, t.Device, items, 1))
+			t.Latency = append(t.Latency, believed.Latency(v, t.Device, items, 1))
 		}
 		m.Types = append(m.Types, t)
 	}
@@ -71,14 +71,14 @@ func (m *Market) Validate() error {
 		if !(t.Price >= 0) || math.IsInf(t.Price, 0) {
 			return fmt.Errorf("%q costs %v $/h, want a finite number of at least 0", t.Name, t.Price)
 		}
-		if t.Most < 0 {
-			return fmt.Errorf("of %q at most %d can be had, want at least 0", t.Name, t.Most)
+		if t.Max < 0 {
+			return fmt.Errorf("of %q at most %d can be had, want at least 0", t.Name, t.Max)
 		}
-		if len(t.Took) != m.Mix.Classes() || t.InTime != nil && len(t.InTime) != len(t.Took) {
-			return fmt.Errorf("%q: %d latencies and %d shares in time for %d sizes of queries", t.Name, len(t.Took),
+		if len(t.Latency) != m.Mix.Classes() || t.InTime != nil && len(t.InTime) != len(t.Latency) {
+			return fmt.Errorf("%q: %d latencies and %d shares in time for %d sizes of queries", t.Name, len(t.Latency),
 				len(t.InTime), m.Mix.Classes())
 		}
-		for c, took := range t.Took {
+		for c, took := range t.Latency {
 			items, _ := m.Mix.Class(c)
 			if took <= 0 {
 				return fmt.Errorf("%q takes %v for %d items, want a positive time", t.Name, took, items)
@@ -93,7 +93,7 @@ func (m *Market) Validate() error {
 }
 
 // Serves tells whether a type serves queries of a class in time, by the average.
-func (m *Market) Serves(t, class int) bool { return m.Types[t].Took[class] <= m.Within }
+func (m *Market) Serves(t, class int) bool { return m.Types[t].Latency[class] <= m.Within }
 
 // Region returns how many classes, from the smallest, a type serves in time without a gap: the size of the next is s of
 // §5.2, the smallest that it does not. A larger size that noise has put below the objective again does not count.
@@ -121,7 +121,7 @@ func (m *Market) chance(t, class int) float64 {
 
 // Useful tells whether a type serves any size in time.
 func (m *Market) Useful(t int) bool {
-	for c := range m.Types[t].Took {
+	for c := range m.Types[t].Latency {
 		if m.chance(t, c) > 0 {
 			return true
 		}
@@ -138,7 +138,7 @@ func (m *Market) Cost(p Pool) (cost float64) {
 }
 
 // PartOf tells whether p is a sub-configuration of q (§5.2): machines can be added to p to get q.
-func (p Pool) PartOf(q Pool) bool {
+func (p Pool) SubsetOf(q Pool) bool {
 	for t, n := range p {
 		if n > q[t] {
 			return false
@@ -163,7 +163,7 @@ const mostPools = 2_000_000
 const rounding = 1e-9
 
 // ErrEndless tells that neither the budget nor a limit bounds how many machines could be rented.
-var ErrEndless = errors.New("neither a budget nor a limit bounds how many machines can be rented")
+var ErrUnbounded = errors.New("neither a budget nor a limit bounds how many machines can be rented")
 
 // Pools returns all pools of at least one machine that cost at most budget, in $/h, in lexicographic order. A budget of
 // 0 is none: the limits of the types bound the pools. Machines that serve nothing in time are not rented.
@@ -181,7 +181,7 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 			continue
 		}
 		x := &m.Types[t]
-		most[t] = x.Most
+		most[t] = x.Max
 		if x.Price > 0 && !math.IsInf(left, 1) {
 			fits := int(min(left/x.Price, mostPools))
 			if most[t] == 0 || most[t] > fits {
@@ -189,7 +189,7 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 			}
 		} else if most[t] == 0 {
 			return nil, fmt.Errorf("%q at %v $/h: %w: set a budget and a price, or how many there are at most", x.Name,
-				x.Price, ErrEndless)
+				x.Price, ErrUnbounded)
 		}
 	}
 	var out []Pool

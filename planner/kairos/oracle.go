@@ -73,7 +73,7 @@ func (o *Oracle) Of(p Pool) float64 {
 			heap.Pop(&free)
 			continue
 		}
-		next.at += o.market.Types[next.kind].Took[o.sequence[at]]
+		next.at += o.market.Types[next.kind].Latency[o.sequence[at]]
 		last = max(last, next.at)
 		heap.Fix(&free, 0)
 	}

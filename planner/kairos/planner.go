@@ -164,7 +164,7 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.StageDe
 		if cut == nil && !slices.Contains(unknown, true) {
 			if failed == nil {
 				failed = fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name,
-					cmp.Or(m.Lacking(), errRoom))
+					cmp.Or(m.ExplainNoBase(), errRoom))
 			}
 			continue
 		}
@@ -196,18 +196,18 @@ func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capac
 	unknown = make([]bool, len(spec.DeviceTypes))
 	var types []Type
 	for _, t := range m.Types {
-		t.Most = x.left[t.Device]
+		t.Max = x.left[t.Device]
 		limit := accepts(spec, v, t.Device)
 		switch {
-		case t.Most == 0 || limit == 0:
+		case t.Max == 0 || limit == 0:
 			continue
 		case believed.Latency(v, t.Device, 1, 1) >= profile.Unknown:
 			unknown[t.Device] = true
 			continue
 		}
-		for c := range t.Took {
+		for c := range t.Latency {
 			if items, _ := m.Mix.Class(c); items > limit {
-				t.Took[c] = profile.Unknown
+				t.Latency[c] = profile.Unknown
 			}
 		}
 		types = append(types, t)

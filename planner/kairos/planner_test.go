@@ -124,7 +124,7 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		}
 		pools = slices.DeleteFunc(pools, func(x Pool) bool { return slices.Max(x) > 12 })
 		ranked := Rank(m, b, pools)
-		want := ranked[Grow(ranked, Choose(m, ranked))]
+		want := ranked[BestSuperset(ranked, Choose(m, ranked))]
 		if got := counts(spec, out, 0); !slices.Equal(got, want.Pool) {
 			t.Errorf("fluid %v: rented %v, want %v", fluid, got, want.Pool)
 		}
@@ -141,7 +141,7 @@ func TestPlanRentsTheChosenPool(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		worth := f.Solve(want.Pool).Worth
+		worth := f.Solve(want.Pool).MarginalRates
 		for k, w := range worth {
 			if math.Abs(out.MarginalRates[0][m.Types[k].Device]-w) > 1e-9*worth[0] {
 				t.Errorf("fluid %v: worths %v, want %v", fluid, out.MarginalRates[0], worth)

@@ -14,7 +14,7 @@ var ErrTooSlow = errors.New("no type of machine serves every size of query in ti
 
 // Lacking says why a market has no base type: the smallest size that the type with the largest region does not serve in
 // time, who is fastest at it, and how fast. It is nil when there is a base type.
-func (m *Market) Lacking() error {
+func (m *Market) ExplainNoBase() error {
 	at := m.widest()
 	if at < 0 || m.Base(at) {
 		return nil
@@ -23,11 +23,11 @@ func (m *Market) Lacking() error {
 	items, _ := m.Mix.Class(c)
 	fastest := at
 	for t := range m.Types {
-		if m.Types[t].Took[c] < m.Types[fastest].Took[c] {
+		if m.Types[t].Latency[c] < m.Types[fastest].Latency[c] {
 			fastest = t
 		}
 	}
-	took := m.Types[fastest].Took[c]
+	took := m.Types[fastest].Latency[c]
 	if took >= profile.Unknown {
 		return fmt.Errorf("%w: none takes queries of %d items: raise max_batch or split them", ErrTooSlow, items)
 	}
@@ -84,11 +84,11 @@ func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
 		}
 	}
 	for _, t := range m.Types {
-		took, in := t.Took, t.InTime
-		t.Took, t.InTime = nil, nil
+		took, in := t.Latency, t.InTime
+		t.Latency, t.InTime = nil, nil
 		for c, kept := range keep {
 			if kept {
-				t.Took = append(t.Took, took[c])
+				t.Latency = append(t.Latency, took[c])
 				if in != nil {
 					t.InTime = append(t.InTime, in[c])
 				}

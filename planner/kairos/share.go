@@ -48,7 +48,7 @@ func (x *state) pick(m *Market, ranked []Ranked) Ranked {
 	if x.o.Fluid {
 		return ranked[0]
 	}
-	return ranked[Grow(ranked, Choose(m, ranked))]
+	return ranked[BestSuperset(ranked, Choose(m, ranked))]
 }
 
 // rent chooses the pools of the apps of which something is known.
@@ -70,7 +70,7 @@ func (x *state) rent() error {
 		m := open[0].market
 		for t := range m.Types {
 			if m.Useful(t) {
-				open[0].got[t] = m.Types[t].Most
+				open[0].got[t] = m.Types[t].Max
 			}
 		}
 		return nil
@@ -97,7 +97,7 @@ func (x *state) ready(n *need) (err error) {
 	m := *n.market
 	m.Types = nil
 	for _, t := range n.market.Types {
-		if t.Most = x.left[t.Device]; t.Most > 0 {
+		if t.Max = x.left[t.Device]; t.Max > 0 {
 			m.Types = append(m.Types, t)
 		}
 	}

@@ -38,7 +38,7 @@ func NewUpper(m *Market) *Upper {
 			small := 0.0
 			for c := range m.Mix.Classes() {
 				_, share := m.Mix.Class(c)
-				if took := m.Types[t].Took[c].Seconds(); c < r {
+				if took := m.Types[t].Latency[c].Seconds(); c < r {
 					in += share * took
 					small += share
 				} else {

@@ -43,7 +43,7 @@ func (l *lab) best(ctx context.Context, q question, budget float64, g grain, see
 		if r.Bound <= ahead {
 			break
 		}
-		if !crowded[q.system] && slices.ContainsFunc(tried, r.Pool.PartOf) {
+		if !crowded[q.system] && slices.ContainsFunc(tried, r.Pool.SubsetOf) {
 			continue
 		}
 		tried = append(tried, r.Pool)

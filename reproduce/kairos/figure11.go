@@ -111,7 +111,7 @@ func harmed(tasks []*reproduce.Task) (known, less []float64) {
 		n := 0
 		for p, a := range rates {
 			for q, b := range rates {
-				if a < 0.95*b && q.of().PartOf(p.of()) {
+				if a < 0.95*b && q.of().SubsetOf(p.of()) {
 					n++
 					break
 				}

@@ -26,9 +26,9 @@ func (s *service) balanced(p pool) int {
 			for k := range m.Mix.Classes() {
 				_, share := m.Mix.Class(k)
 				if k <= c {
-					small += share * m.Types[t].Took[k].Seconds()
+					small += share * m.Types[t].Latency[k].Seconds()
 				} else {
-					large += share * m.Types[t].Took[k].Seconds()
+					large += share * m.Types[t].Latency[k].Seconds()
 				}
 			}
 			switch {

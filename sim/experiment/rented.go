@@ -48,7 +48,7 @@ func (w *World) Rented(m *kairos.Market, pool kairos.Pool, v serving.VariantID, 
 		return nil, nil, err
 	}
 	initial.MarginalRates = make([][]float64, len(out.Spec.Stages))
-	if worth := f.Solve(pool).Worth; worth != nil {
+	if worth := f.Solve(pool).MarginalRates; worth != nil {
 		initial.MarginalRates[variant.Stage] = make([]float64, len(out.Spec.DeviceTypes))
 		for t := range m.Types {
 			initial.MarginalRates[variant.Stage][m.Types[t].Device] = worth[t]
