@@ -23,7 +23,7 @@ type Configuration struct {
 	Memory           int64
 	// Resources weighs Threads and Percent by beta.
 	Resources float64
-	Took      time.Duration // believed time of a full batch
+	Latency   time.Duration // believed time of a full batch
 	Hold      time.Duration // how long a batch may be filled
 	Low, Up   float64       // queries/s between which batches fill in time and none waits for the one before (Eq. 1)
 }
@@ -149,23 +149,23 @@ func (x *space) configurations(v serving.VariantID, within time.Duration, items 
 			if took >= profile.Unknown {
 				break
 			}
-			c.Took = max(time.Duration(float64(took)*x.o.Latency), 1)
+			c.Latency = max(time.Duration(float64(took)*x.o.Latency), 1)
 			ok := false
 			if late {
-				c.Up = 1 / c.Took.Seconds()
+				c.Up = 1 / c.Latency.Seconds()
 				if !x.o.Exact {
 					c.Up = math.Floor(c.Up * (1 + hair))
 				}
 				c.Up *= float64(b)
-				ok = c.Took <= within && c.Up > 0
+				ok = c.Latency <= within && c.Up > 0
 			} else {
-				c.Low, c.Up, ok = Bounds(b, c.Took, within, x.o.Exact)
+				c.Low, c.Up, ok = Bounds(b, c.Latency, within, x.o.Exact)
 			}
 			if !ok {
 				continue
 			}
 			if c.Low, c.Up = c.Low/items, c.Up/items; b > 1 {
-				c.Hold = within - c.Took
+				c.Hold = within - c.Latency
 			}
 			out = append(out, c)
 		}

@@ -13,7 +13,7 @@ import (
 // Carries bounds what a cluster carries (ours): the largest multiple of the request's rates that instances could serve
 // at their upper bounds if they could be cut to any size and a machine's resources were those of all machines of its
 // type together. The worker types count by themselves. No plan of the planner with these options carries more.
-func (p *Planner) Carries(ctx context.Context, solver milp.Solver, r plan.Request) (float64, error) {
+func (p *Planner) CapacityBound(ctx context.Context, solver milp.Solver, r plan.Request) (float64, error) {
 	x, err := p.read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
 	if err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ const (
 // accelerator of which machine. Batches fill in time: the lower bounds of a function add up to no more than its load.
 // It is for small clusters. No plan at all is an infinity; limits end the search early, and then low bounds what has
 // been found.
-func (p *Planner) Least(ctx context.Context, solver milp.Solver, r plan.Request, goal Goal, limits milp.Limits) (least,
+func (p *Planner) MinResources(ctx context.Context, solver milp.Solver, r plan.Request, goal Goal, limits milp.Limits) (least,
 	low float64, err error) {
 	x, err := p.read(plan.Request{Spec: r.Spec, Rates: r.Rates, Mixes: r.Mixes, Beliefs: r.Beliefs})
 	if err != nil {

@@ -48,10 +48,10 @@ func cheapestOf(all []Configuration, load, items float64, within time.Duration) 
 			}
 			fills = time.Duration(s * float64(time.Second))
 		}
-		if fills+c.Took > within {
+		if fills+c.Latency > within {
 			continue
 		}
-		if cost := c.Resources * c.Took.Seconds() / float64(c.Batch); cost < least {
+		if cost := c.Resources * c.Latency.Seconds() / float64(c.Batch); cost < least {
 			best, least = k, cost
 		}
 	}

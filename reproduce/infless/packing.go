@@ -81,7 +81,7 @@ func (p *packing) most(ctx context.Context) float64 {
 // bound is what a linear program allows of a rate of all functions together. What BATCH configures depends on the rate,
 // so that it is asked at about the rate that it answers.
 func (p *packing) bound(ctx context.Context, at float64) (float64, error) {
-	x, err := p.planner.(*planner.Planner).Carries(ctx, p.world.Solver,
+	x, err := p.planner.(*planner.Planner).CapacityBound(ctx, p.world.Solver,
 		plan.Request{Spec: p.world.Spec, Rates: p.spread(at)})
 	return x * at, err
 }
