@@ -15,13 +15,13 @@ import (
 func (x *world) session(s serving.StageID, v serving.VariantID, rate float64, within time.Duration) Session {
 	variant := &x.spec.Variants[v]
 	out := Session{
-		Rate: rate, Within: within, Most: variant.MaxBatch,
-		Took:   func(b int) time.Duration { return x.believed.Latency(v, x.alike, b, 1) },
-		Memory: func(b int) int64 { return variant.MemoryBytes + int64(b)*variant.ItemBytes },
+		Rate: rate, Budget: within, MaxBatch: variant.MaxBatch,
+		Latency: func(b int) time.Duration { return x.believed.Latency(v, x.alike, b, 1) },
+		Memory:  func(b int) int64 { return variant.MemoryBytes + int64(b)*variant.ItemBytes },
 	}
 	if has := x.spec.DeviceTypes[x.alike].MemoryBytes; has > 0 {
-		for out.Most > 0 && out.Memory(out.Most) > has {
-			out.Most--
+		for out.MaxBatch > 0 && out.Memory(out.MaxBatch) > has {
+			out.MaxBatch--
 		}
 	}
 	return out
@@ -33,7 +33,7 @@ func (x *world) best(s serving.StageID, within time.Duration) (best serving.Vari
 	for _, v := range x.variants(s) {
 		one := x.session(s, v, 0, within)
 		if b := one.saturating(); b > 0 {
-			if able := float64(b) / one.Took(b).Seconds(); able > most {
+			if able := float64(b) / one.Latency(b).Seconds(); able > most {
 				best, most = v, able
 			}
 		}
@@ -64,8 +64,8 @@ func (x *world) pack(part float64) ([]Node, error) {
 		return nil, capacity.Unservable(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.alike}, x.broken)
 	}
 	for n := range nodes {
-		for k := range nodes[n].Parts {
-			p := &nodes[n].Parts[k]
+		for k := range nodes[n].Sessions {
+			p := &nodes[n].Sessions[k]
 			p.Session = int(stages[p.Session])
 		}
 	}
@@ -81,7 +81,7 @@ func (x *world) split(app *serving.App, part float64) error {
 		at[s] = k
 		stages[k].Rate = max(x.asked[s].Rate*part, capacity.MinRate)
 		if m := &x.models[s]; m.front {
-			stages[k].Takes = m.within
+			stages[k].Fixed = m.within
 		} else {
 			stages[k].Throughput = func(within time.Duration) float64 {
 				_, able := x.best(s, within)
@@ -127,7 +127,7 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 	var households []capacity.Bundle
 	for _, n := range nodes {
 		h := capacity.Bundle{}
-		for _, p := range n.Parts {
+		for _, p := range n.Sessions {
 			s := serving.StageID(p.Session)
 			carried[s] += p.Rate
 			h.Instances = append(h.Instances, capacity.Instance{Stage: s, Variant: x.models[s].variant, Slots: 1})
@@ -164,7 +164,7 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 				Variants: []plan.Variant{{Variant: l.Variant, Limit: 1}},
 			}
 			if h < len(nodes) {
-				p := nodes[h].Parts[k]
+				p := nodes[h].Sessions[k]
 				i.Variants[0].Limit, i.Share, i.Hold = p.Batch, p.Rate/carried[l.Stage], nodes[h].Duty
 				a := x.spec.Stages[l.Stage].App
 				reach[a] = min(reach[a], 1/nodes[h].Occupancy(sessions))

@@ -14,7 +14,7 @@ type Stage struct {
 	// Throughput is what a machine carries within a part of the objective, in items/s; 0 for nothing.
 	Throughput func(within time.Duration) float64
 	// Takes is the part of the objective that a stage gets which no machine is planned for; 0 for the others.
-	Takes time.Duration
+	Fixed time.Duration
 }
 
 // segments is in how many steps the objective is divided.
@@ -55,7 +55,7 @@ func equal(stages []Stage, within time.Duration) []time.Duration {
 	out := make([]time.Duration, len(stages))
 	for k := range out {
 		out[k] = within / time.Duration(longest)
-		if s := &stages[k]; s.Takes > out[k] || s.Takes == 0 && s.Throughput(out[k]) <= 0 {
+		if s := &stages[k]; s.Fixed > out[k] || s.Fixed == 0 && s.Throughput(out[k]) <= 0 {
 			return nil
 		}
 	}
@@ -77,8 +77,8 @@ func (d *division) costs(t *dag.Tree) []float64 {
 		s := &d.stages[t.Task]
 		for n := range out {
 			out[n] = math.Inf(1)
-			if within := time.Duration(n) * d.step; s.Takes > 0 {
-				if within >= s.Takes {
+			if within := time.Duration(n) * d.step; s.Fixed > 0 {
+				if within >= s.Fixed {
 					out[n] = 0
 				}
 			} else if able := s.Throughput(within); able > 0 {

@@ -55,7 +55,7 @@ func TestSplitAgainstAll(t *testing.T) {
 					return 30 * float64(max(n+1, 0))
 				}}
 			if rng.IntN(5) == 0 {
-				stages[k].Takes = coarse * ms * time.Duration(rng.IntN(3))
+				stages[k].Fixed = coarse * ms * time.Duration(rng.IntN(3))
 			}
 		}
 		cost := func(parts []time.Duration) float64 {
@@ -69,9 +69,9 @@ func TestSplitAgainstAll(t *testing.T) {
 					return math.Inf(1)
 				}
 				switch s := &stages[k]; {
-				case s.Takes > 0 && parts[k] < s.Takes:
+				case s.Fixed > 0 && parts[k] < s.Fixed:
 					return math.Inf(1)
-				case s.Takes == 0:
+				case s.Fixed == 0:
 					sum += s.Rate / s.Throughput(parts[k])
 				}
 			}

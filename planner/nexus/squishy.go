@@ -10,23 +10,23 @@ import (
 // Session is one model with the load and the objective it is to be served with.
 type Session struct {
 	Rate   float64 // items/s, > 0
-	Within time.Duration
+	Budget time.Duration
 	// Took is how long a batch takes; it never falls with the batch.
-	Took func(batch int) time.Duration
+	Latency func(batch int) time.Duration
 	// Most is the largest batch, >= 1.
-	Most int
+	MaxBatch int
 	// Memory is what the model takes with such batches; nil where it does not matter.
 	Memory func(batch int) int64
 }
 
 // Node is one machine that runs batches of its sessions in turn.
 type Node struct {
-	Duty  time.Duration // in which each session has one batch
-	Parts []Part
+	Duty     time.Duration // in which each session has one batch
+	Sessions []NodeSession
 }
 
 // Part is a session on a node.
-type Part struct {
+type NodeSession struct {
 	Session int
 	Batch   int
 	Rate    float64 // items/s
@@ -34,8 +34,8 @@ type Part struct {
 
 // busy is the time of the duty cycle in which a node runs.
 func (n *Node) busy(sessions []Session) (out time.Duration) {
-	for _, p := range n.Parts {
-		out += sessions[p.Session].Took(p.Batch)
+	for _, p := range n.Sessions {
+		out += sessions[p.Session].Latency(p.Batch)
 	}
 	return out
 }
@@ -48,10 +48,10 @@ func (n *Node) Occupancy(sessions []Session) float64 {
 // saturating is the largest batch that an item which has just missed one can wait for and still be in time with the
 // next: it takes at most half of the objective (Nexus §4.1). It is 0 where not even one item does.
 func (s *Session) saturating() int {
-	if s.Most < 1 || 2*s.Took(1) > s.Within {
+	if s.MaxBatch < 1 || 2*s.Latency(1) > s.Budget {
 		return 0
 	}
-	return largest(s.Most, func(b int) bool { return 2*s.Took(b) <= s.Within })
+	return largest(s.MaxBatch, func(b int) bool { return 2*s.Latency(b) <= s.Budget })
 }
 
 // largest is the largest number from 1 to most for which ok holds, which holds for 1 and up to some number.
@@ -83,10 +83,10 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 		if b == 0 {
 			return nil, k, false
 		}
-		full := float64(b) / s.Took(b).Seconds()
+		full := float64(b) / s.Latency(b).Seconds()
 		left := s.Rate
 		for ; left >= full*(1-rounding); left -= full {
-			nodes = append(nodes, Node{Duty: s.Took(b), Parts: []Part{{k, b, min(full, left)}}})
+			nodes = append(nodes, Node{Duty: s.Latency(b), Sessions: []NodeSession{{k, b, min(full, left)}}})
 		}
 		if left > rounding*s.Rate {
 			n := s.residual(k, left)
@@ -125,12 +125,12 @@ const rounding = 1e-9
 // to carry the rate, the node runs one batch after the other, as a full one.
 func (s *Session) residual(session int, rate float64) Node {
 	full := s.saturating()
-	b := largest(full, func(b int) bool { return s.Took(b)+seconds(float64(b-1)/rate) <= s.Within })
-	duty := min(seconds(float64(b)/rate), s.Within-s.Took(b))
-	if duty < s.Took(b) {
-		b, duty = full, s.Took(full)
+	b := largest(full, func(b int) bool { return s.Latency(b)+seconds(float64(b-1)/rate) <= s.Budget })
+	duty := min(seconds(float64(b)/rate), s.Budget-s.Latency(b))
+	if duty < s.Latency(b) {
+		b, duty = full, s.Latency(full)
 	}
-	return Node{Duty: duty, Parts: []Part{{session, b, rate}}}
+	return Node{Duty: duty, Sessions: []NodeSession{{session, b, rate}}}
 }
 
 func seconds(x float64) time.Duration {
@@ -141,16 +141,16 @@ func seconds(x float64) time.Duration {
 func merge(sessions []Session, a, b Node, memory int64) (Node, bool) {
 	out := Node{Duty: min(a.Duty, b.Duty)}
 	taken := int64(0)
-	for _, p := range slices.Concat(a.Parts, b.Parts) {
+	for _, p := range slices.Concat(a.Sessions, b.Sessions) {
 		p.Batch = max(1, int(math.Ceil(p.Rate*out.Duty.Seconds()-rounding)))
 		s := &sessions[p.Session]
-		if p.Batch > s.Most || s.Took(p.Batch)+out.Duty > s.Within {
+		if p.Batch > s.MaxBatch || s.Latency(p.Batch)+out.Duty > s.Budget {
 			return Node{}, false
 		}
 		if s.Memory != nil {
 			taken += s.Memory(p.Batch)
 		}
-		out.Parts = append(out.Parts, p)
+		out.Sessions = append(out.Sessions, p)
 	}
 	return out, out.busy(sessions) <= out.Duty && (memory <= 0 || taken <= memory)
 }
