@@ -41,7 +41,7 @@ func (c *candidate) orders() (out [][]piece) {
 	costs := make(map[[2]int]float64)
 	for g, s := range c.solutions {
 		for i := range s.Modules {
-			p := piece{graph: g, stage: i, within: s.Modules[i].Within}
+			p := piece{graph: g, stage: i, within: s.Modules[i].Budget}
 			for _, u := range s.Modules[i].Uses {
 				m := &s.problem.Modules[i].Modes[u.Mode]
 				p.rate += float64(u.Count) * u.Rate
@@ -63,7 +63,7 @@ func (c *candidate) orders() (out [][]piece) {
 	cost := func(p piece) float64 { return costs[[2]int{p.graph, p.stage}] }
 	add(cost)
 	add(func(p piece) float64 { return math.Mod(cost(p), 1) })
-	add(func(p piece) float64 { return float64(c.solutions[p.graph].Modules[p.stage].Within) })
+	add(func(p piece) float64 { return float64(c.solutions[p.graph].Modules[p.stage].Budget) })
 	add(func(p piece) float64 { return float64(p.stage) })
 	return out
 }

@@ -16,12 +16,12 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 	var modes []bounds
 	for k := range m.Modes {
 		x := &m.Modes[k]
-		if x.Worst(x.Rate()) > within {
+		if x.WorstLatency(x.Rate()) > within {
 			continue
 		}
 		b := bounds{most: x.Rate(), price: p.price(x)}
 		if x.Batch > 1 {
-			b.least = min(b.most, float64(x.Batch)/(within-x.Took).Seconds())
+			b.least = min(b.most, float64(x.Batch)/(within-x.Latency).Seconds())
 		}
 		modes = append(modes, b)
 	}

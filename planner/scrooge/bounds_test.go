@@ -14,7 +14,7 @@ func alike(rng *rand.Rand) *Problem {
 	for range 40 {
 		batch := 2 + rng.IntN(14)
 		ms := float64(batch) * (9 + 2*rng.Float64())
-		m.Modes = append(m.Modes, Mode{Batch: batch, Slots: 1, Took: time.Duration(ms * 1e6)})
+		m.Modes = append(m.Modes, Mode{Batch: batch, Slots: 1, Latency: time.Duration(ms * 1e6)})
 	}
 	p.Modules = []Module{m}
 	return p

@@ -20,7 +20,7 @@ const (
 // all modes for the rest, all combinations over the modules. It shares nothing with Exact but what a problem says, and
 // is for small problems: the error is ctx's where that ends it, *Infeasible where nothing keeps the objective, or tells
 // that the problem is too large.
-func Brute(ctx context.Context, p *Problem) (*Allocation, error) {
+func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (e *enumeration) note(uses []Use) {
 	for _, u := range uses {
 		mode := &e.m.Modes[u.Mode]
 		t.cost += float64(u.Count) * u.Rate / mode.Rate() * e.p.Prices[mode.Type]
-		t.worst = max(t.worst, mode.Worst(min(u.Rate, mode.Rate())))
+		t.worst = max(t.worst, mode.WorstLatency(min(u.Rate, mode.Rate())))
 	}
 	if t.worst <= e.p.SLO {
 		e.found = append(e.found, t)

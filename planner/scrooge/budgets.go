@@ -13,15 +13,15 @@ func (a *Allocation) finish(p *Problem, g *graph) error {
 	before, behind := g.around(worst)
 	for i := range p.Modules {
 		x := &a.Modules[i]
-		x.Within = worst[i]
+		x.Budget = worst[i]
 		if through := before[i] + worst[i] + behind[i]; through < p.SLO && through > 0 {
-			x.Within = max(worst[i], time.Duration(float64(worst[i])*(float64(p.SLO)/float64(through))))
+			x.Budget = max(worst[i], time.Duration(float64(worst[i])*(float64(p.SLO)/float64(through))))
 		}
 	}
 	for i := range p.Modules {
 		x := &a.Modules[i]
 		for _, n := range p.Modules[i].Next {
-			a.Modules[n].Arrives = max(a.Modules[n].Arrives, x.Arrives+x.Within)
+			a.Modules[n].Arrives = max(a.Modules[n].Arrives, x.Arrives+x.Budget)
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func (c *candidate) calm() {
 			var mode Mode
 			for n := range b.pieces {
 				p := &b.pieces[n]
-				if t := float64(p.mode.Worst(p.rate)) / float64(p.within); t > tightest {
+				if t := float64(p.mode.WorstLatency(p.rate)) / float64(p.within); t > tightest {
 					if m, ok := c.smaller(b, p); ok {
 						best, tightest, mode = n, t, m
 					}
@@ -38,7 +38,7 @@ func (c *candidate) calm() {
 func (c *candidate) smaller(b *bin, p *piece) (best Mode, ok bool) {
 	for _, m := range c.solutions[p.graph].modes[p.stage] {
 		if m.Type != p.mode.Type || m.Tag != p.mode.Tag || m.Slots != p.mode.Slots || m.Batch >= p.mode.Batch ||
-			p.rate > m.Rate() || m.Worst(p.rate) >= p.mode.Worst(p.rate) {
+			p.rate > m.Rate() || m.WorstLatency(p.rate) >= p.mode.WorstLatency(p.rate) {
 			continue
 		}
 		if 1-b.room-p.part()+p.rate/m.Rate() <= easy && (!ok || m.Batch > best.Batch) {

@@ -68,8 +68,8 @@ func (p *Problem) checkModule(i int) error {
 			return fmt.Errorf("mode %d has batches of %d, want 1 to %d", k, x.Batch, MaxBatch)
 		case x.Slots < 1 || x.Slots > MaxSlots:
 			return fmt.Errorf("mode %d runs %d batches at once, want 1 to %d", k, x.Slots, MaxSlots)
-		case x.Took <= 0 || x.Took > MaxTime:
-			return fmt.Errorf("mode %d takes %v, want more than 0 and at most %v", k, x.Took, MaxTime)
+		case x.Latency <= 0 || x.Latency > MaxTime:
+			return fmt.Errorf("mode %d takes %v, want more than 0 and at most %v", k, x.Latency, MaxTime)
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (p *Problem) Only(keep func(m *Mode) bool) *Problem {
 }
 
 // Alone keeps modes without spatial multiplexing: a batch at a time.
-func Alone(m *Mode) bool { return m.Slots == 1 }
+func OneSlot(m *Mode) bool { return m.Slots == 1 }
 
 // price is what carrying one item/s costs in a mode, in $/h: machines are paid by the part that is used (2a).
 func (p *Problem) price(m *Mode) float64 { return p.Prices[m.Type] / m.Rate() }

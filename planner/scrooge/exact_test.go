@@ -18,7 +18,7 @@ func TestExactIsBrute(t *testing.T) {
 		if seed > 400 {
 			p = scrooge.Many(rand.New(rand.NewPCG(seed, 7)), scrooge.Figure1[scrooge.Names()[seed%7]], 1)
 		}
-		want, fail := scrooge.Brute(context.Background(), p)
+		want, fail := scrooge.BruteForce(context.Background(), p)
 		got, err := scrooge.Exact(p)
 		var no *scrooge.Infeasible
 		if fail != nil || err != nil {

@@ -29,7 +29,7 @@ func foreign(data []byte) *scrooge.Problem {
 		}
 		for range next() % 4 {
 			m.Modes = append(m.Modes, scrooge.Mode{
-				Type: int(next() % 4), Batch: int(next() % 300), Slots: int(next() % 9), Took: time.Duration(next()),
+				Type: int(next() % 4), Batch: int(next() % 300), Slots: int(next() % 9), Latency: time.Duration(next()),
 			})
 		}
 		p.Modules = append(p.Modules, m)
@@ -59,7 +59,7 @@ func written(p *scrooge.Problem) []byte {
 			put(uint64(x.Type))
 			put(uint64(x.Batch))
 			put(uint64(x.Slots))
-			put(uint64(x.Took))
+			put(uint64(x.Latency))
 		}
 	}
 	return out

@@ -198,7 +198,7 @@ func (w *written) refine(ctx context.Context, i int, loads []load) ([]Use, error
 	}
 	w.latency[i] = 0
 	for _, u := range uses {
-		w.latency[i] = max(w.latency[i], m.modes[u.Mode].Worst(min(u.Rate, m.modes[u.Mode].cap)))
+		w.latency[i] = max(w.latency[i], m.modes[u.Mode].WorstLatency(min(u.Rate, m.modes[u.Mode].cap)))
 	}
 	return uses, nil
 }

@@ -55,7 +55,7 @@ func (m *mode) machines(rate float64) float64 { return max(1, math.Ceil(rate/m.c
 
 // shared is the worst latency of machines in the mode, as few as can be, that share a rate evenly.
 func (m *mode) shared(rate float64) time.Duration {
-	return m.Worst(min(m.cap, rate/m.machines(rate)))
+	return m.WorstLatency(min(m.cap, rate/m.machines(rate)))
 }
 
 func (p *Problem) module(i int) *module {
@@ -63,7 +63,7 @@ func (p *Problem) module(i int) *module {
 	m := &module{rate: src.Rate}
 	for k := range src.Modes {
 		x := &src.Modes[k]
-		m.modes = append(m.modes, mode{Mode: x, cap: x.Rate(), price: p.price(x), full: x.Worst(x.Rate())})
+		m.modes = append(m.modes, mode{Mode: x, cap: x.Rate(), price: p.price(x), full: x.WorstLatency(x.Rate())})
 		m.byPrice = append(m.byPrice, k)
 	}
 	slices.SortStableFunc(m.byPrice, func(a, b int) int {

@@ -52,7 +52,7 @@ func (c *candidate) pack() {
 	for g, s := range c.solutions {
 		for i := range s.Modules {
 			for _, u := range s.Modules[i].Uses {
-				one := piece{g, i, s.problem.Modules[i].Modes[u.Mode], u.Rate, s.Modules[i].Within}
+				one := piece{g, i, s.problem.Modules[i].Modes[u.Mode], u.Rate, s.Modules[i].Budget}
 				for range u.Count {
 					if one.part() > 1-tiny {
 						p.bins = append(p.bins, x.bin(one.mode.Type))
@@ -188,7 +188,7 @@ func (x *world) inTime(p *piece, busy float64) bool {
 		return true
 	}
 	took := x.believed.Latency(variant(&m), serving.DeviceTypeID(m.Type), m.Batch, m.Slots+others)
-	return m.Worst(p.rate)+max(0, took-m.Took) <= time.Duration(float64(p.within)*x.spare)
+	return m.WorstLatency(p.rate)+max(0, took-m.Latency) <= time.Duration(float64(p.within)*x.spare)
 }
 
 // negligible is the mean number of others' batches that is none.

@@ -93,7 +93,7 @@ func TestFewest(t *testing.T) {
 		var first packing
 		for range 1 + rng.IntN(8) {
 			p := piece{
-				mode: Mode{Batch: 1, Slots: 1, Took: 1e9, Tag: rng.IntN(2)}, rate: math.Round(20*rng.Float64()) / 20,
+				mode: Mode{Batch: 1, Slots: 1, Latency: 1e9, Tag: rng.IntN(2)}, rate: math.Round(20*rng.Float64()) / 20,
 			}
 			if p.rate == 0 {
 				p.rate = 0.3
@@ -207,7 +207,7 @@ func TestCalm(t *testing.T) {
 		for n := range c.packing.bins[k].pieces {
 			q := &c.packing.bins[k].pieces[n]
 			small := q.mode
-			small.Batch, small.Took = 1, small.Took/4
+			small.Batch, small.Latency = 1, small.Latency/4
 			c.solutions[q.graph].modes[q.stage] = append(slices.Clone(c.solutions[q.graph].modes[q.stage]), small)
 		}
 	}
@@ -216,7 +216,7 @@ func TestCalm(t *testing.T) {
 	worst := make(map[[2]int]time.Duration)
 	for k, b := range c.packing.bins {
 		for n, q := range b.pieces {
-			slots[[2]int{k, n}], worst[[2]int{k, n}] = q.mode.Slots, q.mode.Worst(q.rate)
+			slots[[2]int{k, n}], worst[[2]int{k, n}] = q.mode.Slots, q.mode.WorstLatency(q.rate)
 		}
 	}
 	c.calm()
@@ -224,10 +224,10 @@ func TestCalm(t *testing.T) {
 	for k, b := range c.packing.bins {
 		for n, q := range b.pieces {
 			at := [2]int{k, n}
-			if q.mode.Slots != slots[at] || q.mode.Worst(q.rate) > worst[at] {
+			if q.mode.Slots != slots[at] || q.mode.WorstLatency(q.rate) > worst[at] {
 				t.Errorf("%+v took %v before", q, worst[at])
 			}
-			if q.mode.Worst(q.rate) < worst[at] {
+			if q.mode.WorstLatency(q.rate) < worst[at] {
 				smaller++
 			}
 		}

@@ -111,9 +111,9 @@ func TestPlacementAsWritten(t *testing.T) {
 		}
 		full := x.Modules[0].Modes[mode(0, 0, 4)].Rate()
 		return &Allocation{Modules: []Allocated{
-			{Uses: []Use{{mode(0, 0, 4), 1, full}, {mode(0, 1, 2), 1, 80 - full}}, Within: 200 * time.Millisecond},
+			{Uses: []Use{{mode(0, 0, 4), 1, full}, {mode(0, 1, 2), 1, 80 - full}}, Budget: 200 * time.Millisecond},
 			{
-				Uses: []Use{{mode(1, 1, 4), 1, 200}, {mode(1, 1, 4), 1, 120}}, Within: 74 * time.Millisecond,
+				Uses: []Use{{mode(1, 1, 4), 1, 200}, {mode(1, 1, 4), 1, 120}}, Budget: 74 * time.Millisecond,
 				Arrives: 200 * time.Millisecond,
 			},
 		}}, nil
@@ -199,10 +199,10 @@ func TestPlanProperties(t *testing.T) {
 		for _, i := range out.Instances {
 			shares[i.Stage] += i.Share
 			m := Mode{
-				Batch: i.Variants[0].Limit, Slots: i.Slots, Took: c.Profile.Latency(i.Variants[0].Variant,
+				Batch: i.Variants[0].Limit, Slots: i.Slots, Latency: c.Profile.Latency(i.Variants[0].Variant,
 					i.DeviceType(c.Spec), i.Variants[0].Limit, i.Slots),
 			}
-			if worst := m.Worst(min(i.Share*stages[i.Stage], m.Rate())); worst > out.Budgets[i.Stage]+1 {
+			if worst := m.WorstLatency(min(i.Share*stages[i.Stage], m.Rate())); worst > out.Budgets[i.Stage]+1 {
 				t.Errorf("seed %d: %+v may take %v of %v", seed, i, worst, out.Budgets[i.Stage])
 			}
 			if _, known := memory[i.Worker]; !known {

@@ -27,7 +27,7 @@ type Mode struct {
 	Batch int // items of a batch, >= 1
 	Slots int // batches at once on the machine: the concurrency level, >= 1
 	// Took is how long a batch takes while Slots of them run.
-	Took time.Duration
+	Latency time.Duration
 	// Burst is what the last item of one query waits for the batches of those before it, where a query sends more items
 	// at once than a machine runs at once; 0 where they come one by one, as the paper takes them to.
 	Burst time.Duration
@@ -36,7 +36,7 @@ type Mode struct {
 }
 
 // Rate is what one machine carries in the mode, in items/s.
-func (m *Mode) Rate() float64 { return float64(m.Batch*m.Slots) / m.Took.Seconds() }
+func (m *Mode) Rate() float64 { return float64(m.Batch*m.Slots) / m.Latency.Seconds() }
 
 // longest is where waits for a batch end, short enough for sums of them.
 const longest = time.Duration(1<<63-1) / (4 * MaxModules)
@@ -47,11 +47,11 @@ const longest = time.Duration(1<<63-1) / (4 * MaxModules)
 // Deviation: a batch of one has nothing to wait for, whatever the rate (footnote 1 of the paper), where Eq. 3 would
 // have it wait for the item after it and so refuse every low rate. It is given the wait of a full machine, until a slot
 // is free.
-func (m *Mode) Worst(rate float64) time.Duration {
+func (m *Mode) WorstLatency(rate float64) time.Duration {
 	if m.Batch == 1 {
 		rate = m.Rate()
 	}
-	return m.Took + m.Burst + time.Duration(min(float64(m.Batch)/rate*float64(time.Second), float64(longest)))
+	return m.Latency + m.Burst + time.Duration(min(float64(m.Batch)/rate*float64(time.Second), float64(longest)))
 }
 
 // Allocation is the answer to a problem (Table 6).
@@ -67,7 +67,7 @@ type Allocation struct {
 // Allocated is what one module gets.
 type Allocated struct {
 	Uses    []Use
-	Within  time.Duration // its part of the objective: the longest of its Uses' worst latencies fits into it
+	Budget  time.Duration // its part of the objective: the longest of its Uses' worst latencies fits into it
 	Arrives time.Duration // the longest time before an item reaches the module
 }
 

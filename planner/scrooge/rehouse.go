@@ -146,5 +146,5 @@ func (m *mover) modes(p piece, device int, f func(Mode)) {
 
 // inTime tells whether a piece keeps its module's part of the objective.
 func (p *piece) inTime() bool {
-	return p.part() <= 1+tiny && p.mode.Worst(p.rate) <= p.within
+	return p.part() <= 1+tiny && p.mode.WorstLatency(p.rate) <= p.within
 }

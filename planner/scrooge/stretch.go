@@ -34,7 +34,7 @@ func (c *candidate) budgets(g int) []time.Duration {
 	for k := range c.packing.bins {
 		for n := range c.packing.bins[k].pieces {
 			if p := &c.packing.bins[k].pieces[n]; p.graph == g {
-				worst[p.stage] = max(worst[p.stage], p.mode.Worst(p.rate))
+				worst[p.stage] = max(worst[p.stage], p.mode.WorstLatency(p.rate))
 			}
 		}
 	}

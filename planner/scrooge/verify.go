@@ -26,19 +26,19 @@ func (a *Allocation) Verify(p *Problem) error {
 			return fmt.Errorf("allocation: module %d: %w", i, err)
 		}
 		cost += c
-		if worst > x.Within {
-			return fmt.Errorf("allocation: module %d may take %v, its budget is %v", i, worst, x.Within)
+		if worst > x.Budget {
+			return fmt.Errorf("allocation: module %d may take %v, its budget is %v", i, worst, x.Budget)
 		}
 		if x.Arrives < arrives[i] {
 			return fmt.Errorf("allocation: module %d is reached after %v, not %v", i, arrives[i], x.Arrives)
 		}
-		if end := x.Arrives + x.Within; end > p.SLO {
+		if end := x.Arrives + x.Budget; end > p.SLO {
 			return fmt.Errorf("allocation: module %d's budget ends at %v, the objective is %v", i, end, p.SLO)
 		}
 		slowest = max(slowest, at[i]+worst)
 		for _, n := range m.Next {
 			at[n] = max(at[n], at[i]+worst)
-			arrives[n] = max(arrives[n], x.Arrives+x.Within)
+			arrives[n] = max(arrives[n], x.Arrives+x.Budget)
 		}
 	}
 	if slowest != a.Latency || slowest > p.SLO {
@@ -69,7 +69,7 @@ func (x *Allocated) weigh(p *Problem, m *Module) (cost float64, worst time.Durat
 		all := u.Rate * float64(u.Count)
 		rate += all
 		cost += all * p.price(mode)
-		worst = max(worst, mode.Worst(u.Rate))
+		worst = max(worst, mode.WorstLatency(u.Rate))
 	}
 	if math.Abs(rate-m.Rate) > slack*max(m.Rate, slack) {
 		return 0, 0, fmt.Errorf("%v items/s are carried, %v arrive", rate, m.Rate)

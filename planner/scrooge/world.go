@@ -103,7 +103,7 @@ func (x *world) bursts(s *stage, items float64) {
 		m := &s.modes[k]
 		share := min(1, m.Rate()/s.rate)
 		rounds := math.Ceil(items * share / float64(m.Batch*m.Slots))
-		m.Burst = max(0, time.Duration((rounds-1)*float64(m.Took)))
+		m.Burst = max(0, time.Duration((rounds-1)*float64(m.Latency)))
 	}
 }
 
@@ -172,7 +172,7 @@ func (x *world) points(v serving.VariantID, d serving.DeviceTypeID, tells func(s
 			if took >= profile.Unknown || took <= 0 || !x.fits(v, d, b*c) {
 				break
 			}
-			m := Mode{Type: int(d), Batch: b, Slots: c, Took: took, Tag: int(v)}
+			m := Mode{Type: int(d), Batch: b, Slots: c, Latency: took, Tag: int(v)}
 			if m.Rate() <= last*(1+pays) {
 				break
 			}
@@ -201,8 +201,8 @@ func efficient(all []Mode) (out []Mode) {
 		a, beaten := &all[i], false
 		for j := range all {
 			b := &all[j]
-			no := b.Batch <= a.Batch && b.Took <= a.Took && b.Rate() >= a.Rate() && b.Slots*b.Batch >= a.Slots*a.Batch
-			same := b.Batch == a.Batch && b.Took == a.Took && b.Rate() == a.Rate()
+			no := b.Batch <= a.Batch && b.Latency <= a.Latency && b.Rate() >= a.Rate() && b.Slots*b.Batch >= a.Slots*a.Batch
+			same := b.Batch == a.Batch && b.Latency == a.Latency && b.Rate() == a.Rate()
 			if i != j && no && (!same || j < i) {
 				beaten = true
 				break

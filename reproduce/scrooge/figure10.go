@@ -40,7 +40,7 @@ func thinned(m *planner.Mode) bool {
 
 // try holds exact allocation against brute force, where that can be.
 func (c *compare) try(ctx context.Context, p *planner.Problem) error {
-	brute, err := planner.Brute(ctx, p)
+	brute, err := planner.BruteForce(ctx, p)
 	if err != nil {
 		return ctx.Err() // too large, or nothing is in time
 	}

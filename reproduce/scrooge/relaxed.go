@@ -37,7 +37,7 @@ func (l *lab) costs(g *graph, objective time.Duration, single bool) *reproduce.T
 		for _, d := range all {
 			p, part := testbed.problem(g, objective, d.asked), d.held.Seconds()/whole
 			if single {
-				p = p.Only(planner.Alone)
+				p = p.Only(planner.OneSlot)
 			}
 			a, err := exactly(ctx, p)
 			if err != nil {
