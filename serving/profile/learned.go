@@ -26,22 +26,22 @@ type Learner interface {
 }
 
 const (
-	enough  = 5     // observations after which a size, or a variant on a device type, speaks for itself
-	keep    = 15    // observations of a size that are remembered
-	anchors = 32    // sizes that a line is drawn through, at most
-	levels  = 8     // of concurrency that are told apart; more count as so many
-	recent  = 16    // observations that tell a machine which has changed
-	changed = 13    // how many of them must be off, all to one side
-	offLog  = 0.095 // how far, as a logarithm: a tenth
+	minObservations   = 5     // observations after which a size, or a variant on a device type, speaks for itself
+	ringSize          = 15    // observations of a size that are remembered
+	maxAnchors        = 32    // sizes that a line is drawn through, at most
+	concurrencyLevels = 8     // of concurrency that are told apart; more count as so many
+	recentRatios      = 16    // observations that tell a machine which has changed
+	changedMajority   = 13    // how many of them must be off, all to one side
+	minLogRatio       = 0.095 // how far, as a logarithm: a tenth
 	// mostUsual bounds what an observation adds to the usual deviation, so that an accident does not make a change look
 	// usual.
-	mostUsual = 0.5
-	usualOver = 64                   // observations over which it is smoothed
-	moved     = 1.1                  // a change of belief by more than this factor is worth a plan
-	apart     = 1.25                 // ratio of two sizes whose difference says something of the cost of an item
-	slowest   = 64                   // observations between two makings of a table, at most
-	guess     = time.Microsecond     // of what nothing is known about
-	longest   = float64(Unknown / 2) // that is believed of anything that was observed
+	maxDeviation  = 0.5
+	deviationSpan = 64                   // observations over which it is smoothed
+	replanFactor  = 1.1                  // a change of belief by more than this factor is worth a plan
+	minSizeRatio  = 1.25                 // ratio of two sizes whose difference says something of the cost of an item
+	maxFitGap     = 64                   // observations between two makings of a table, at most
+	unseenLatency = time.Microsecond     // of what nothing is known about
+	maxBelieved   = float64(Unknown / 2) // that is believed of anything that was observed
 )
 
 // Learned is a Profile that begins with little and ends as a table: a line through the sizes seen (latency is close to
@@ -61,17 +61,17 @@ type Learned struct {
 	epoch   uint64
 
 	// Room to work in.
-	points []anchor
-	slopes []float64
-	rest   []float64
-	sizes  []size
-	pools  []size
+	points  []anchor
+	slopes  []float64
+	scratch []float64
+	sizes   []size
+	blocks  []size
 }
 
 // size is what is believed of a class of sizes that speaks for itself.
 type size struct {
 	class        int
-	place        int // among all sizes seen
+	rank         int // among all sizes seen
 	took, weight float64
 }
 
@@ -84,27 +84,27 @@ type beliefs struct {
 
 // believed is what is believed of a variant on a device type.
 type believed struct {
-	most int // items of a batch, at most
+	maxItems int // items of a batch, at most
 	// tables are by concurrency-1, then by class of size: the table of that concurrency, or the nearest there is; nil
 	// before the first is known.
-	tables [levels][]time.Duration
+	tables [concurrencyLevels][]time.Duration
 }
 
 // learned is what was observed of a variant on a device type.
 type learned struct {
-	levels [levels]*observed // by concurrency-1; nil before the first observation
+	levels [concurrencyLevels]*observed // by concurrency-1; nil before the first observation
 }
 
 type observed struct {
-	rings []*ring // by class of size; nil before the first observation
-	seen  uint64
-	due   uint64          // at which observation the table is made again
-	table []time.Duration // nil while not enough was seen
-	told  []time.Duration // the table when the epoch last moved because of it
+	rings     []*ring // by class of size; nil before the first observation
+	seen      uint64
+	nextFit   uint64          // at which observation the table is made again
+	table     []time.Duration // nil while not enough was seen
+	published []time.Duration // the table when the epoch last moved because of it
 	// Of the last observations of sizes that are known: how far they were from what was believed.
-	logs         [recent]float64 // of the ratio
-	above, below uint16          // one bit for each, the newest lowest
-	usual        float64         // size of the logarithms, in the mean of many
+	logs         [recentRatios]float64 // of the ratio
+	above, below uint16                // one bit for each, the newest lowest
+	deviation    float64               // size of the logarithms, in the mean of many
 }
 
 // NewLearned returns a profile for spec that has observed nothing. prior is what is believed before; nil for nothing.
@@ -116,10 +116,10 @@ func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 		},
 	}
 	for at := range l.cells {
-		l.cells[at].most = spec.Variants[at/l.devices].MaxBatch
+		l.cells[at].maxItems = spec.Variants[at/l.devices].MaxBatch
 	}
-	l.points, l.rest = make([]anchor, 0, anchors), make([]float64, 0, anchors)
-	l.slopes = make([]float64, 0, anchors*(anchors-1)/2)
+	l.points, l.scratch = make([]anchor, 0, maxAnchors), make([]float64, 0, maxAnchors)
+	l.slopes = make([]float64, 0, maxAnchors*(maxAnchors-1)/2)
 	return l
 }
 
@@ -127,7 +127,7 @@ func NewLearned(spec *serving.Spec, prior Profile) *Learned {
 func (l *Learned) Grow(spec *serving.Spec, measured Profile) {
 	l.spec, l.prior = spec, measured
 	for at := len(l.cells); at < len(spec.Variants)*l.devices; at++ {
-		l.cells = append(l.cells, believed{most: spec.Variants[at/l.devices].MaxBatch})
+		l.cells = append(l.cells, believed{maxItems: spec.Variants[at/l.devices].MaxBatch})
 		l.learned = append(l.learned, learned{})
 	}
 }
@@ -135,11 +135,11 @@ func (l *Learned) Grow(spec *serving.Spec, measured Profile) {
 // Latency implements Profile. Items beyond the variant's MaxBatch are Unknown.
 func (b *beliefs) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	c := &b.cells[int(v)*b.devices+int(d)]
-	if items < 1 || items > c.most {
+	if items < 1 || items > c.maxItems {
 		return Unknown
 	}
-	if t := c.tables[min(max(concurrency, 1), levels)-1]; t != nil {
-		return t[class(items)]
+	if t := c.tables[min(max(concurrency, 1), concurrencyLevels)-1]; t != nil {
+		return t[classOf(items)]
 	}
 	return b.guess(v, d, items, concurrency)
 }
@@ -147,25 +147,25 @@ func (b *beliefs) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 // guess answers for what was not seen often enough: the prior, or half of the least that is believed of other device
 // types, so that comparing leads to trying.
 func (b *beliefs) guess(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
-	if l := b.before(v, d, items, concurrency); l != Unknown {
+	if l := b.priorLatency(v, d, items, concurrency); l != Unknown {
 		return l
 	}
 	least := Unknown
 	for o := range b.devices {
-		if t := b.cells[int(v)*b.devices+o].tables[min(max(concurrency, 1), levels)-1]; t != nil {
-			least = min(least, t[class(items)])
+		if t := b.cells[int(v)*b.devices+o].tables[min(max(concurrency, 1), concurrencyLevels)-1]; t != nil {
+			least = min(least, t[classOf(items)])
 		} else {
-			least = min(least, b.before(v, serving.DeviceTypeID(o), items, concurrency))
+			least = min(least, b.priorLatency(v, serving.DeviceTypeID(o), items, concurrency))
 		}
 	}
 	if least == Unknown {
-		return guess
+		return unseenLatency
 	}
-	return max(least/2, guess)
+	return max(least/2, unseenLatency)
 }
 
 // before is what the prior says.
-func (b *beliefs) before(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
+func (b *beliefs) priorLatency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	if b.prior == nil {
 		return Unknown
 	}
@@ -182,7 +182,7 @@ func (b *beliefs) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duratio
 
 // Known implements Learner.
 func (b *beliefs) Known(v serving.VariantID, d serving.DeviceTypeID) bool {
-	return b.cells[int(v)*b.devices+int(d)].tables[0] != nil || b.before(v, d, 1, 1) != Unknown
+	return b.cells[int(v)*b.devices+int(d)].tables[0] != nil || b.priorLatency(v, d, 1, 1) != Unknown
 }
 
 // Epoch implements Learner.
@@ -218,48 +218,48 @@ func (f *frozen) Latency(v serving.VariantID, d serving.DeviceTypeID, items, con
 func (l *Learned) Observe(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int, took time.Duration) {
 	at := int(v)*l.devices + int(d)
 	c := &l.cells[at]
-	if took <= 0 || items < 1 || items > c.most || concurrency < 1 {
+	if took <= 0 || items < 1 || items > c.maxItems || concurrency < 1 {
 		return
 	}
-	level := min(concurrency, levels)
+	level := min(concurrency, concurrencyLevels)
 	o := l.learned[at].levels[level-1]
 	if o == nil {
-		o = &observed{rings: make([]*ring, class(c.most)+1)}
+		o = &observed{rings: make([]*ring, classOf(c.maxItems)+1)}
 		l.learned[at].levels[level-1] = o
 	}
-	k := class(items)
+	k := classOf(items)
 	if o.rings[k] == nil {
 		o.rings[k] = &ring{}
 	}
 	o.seen++
 	by := 1.0
-	if o.table != nil && o.rings[k].n >= enough {
-		by = o.compare(float64(took) / float64(o.table[k]))
+	if o.table != nil && o.rings[k].n >= minObservations {
+		by = o.noteRatio(float64(took) / float64(o.table[k]))
 	}
-	o.rings[k].add(min(float64(took), longest))
+	o.rings[k].add(min(float64(took), maxBelieved))
 	if by != 1 {
-		o.shift(by)
-	} else if o.seen < max(o.due, enough) {
+		o.rescale(by)
+	} else if o.seen < max(o.nextFit, minObservations) {
 		return
 	}
 	// More observations change less, and a larger table is more work to make.
-	o.due = o.seen + max(1, min(o.seen/8, uint64(len(o.rings)/2), slowest))
+	o.nextFit = o.seen + max(1, min(o.seen/8, uint64(len(o.rings)/2), maxFitGap))
 	first := o.table == nil
 	if first {
-		o.table, o.told = make([]time.Duration, len(o.rings)), make([]time.Duration, len(o.rings))
+		o.table, o.published = make([]time.Duration, len(o.rings)), make([]time.Duration, len(o.rings))
 	}
-	l.fill(o, v, d, level)
+	l.makeTable(o, v, d, level)
 	if first {
-		l.learned[at].answer(c)
+		l.learned[at].linkLevels(c)
 	}
-	if first || differ(o.table, o.told) {
-		copy(o.told, o.table)
+	if first || differ(o.table, o.published) {
+		copy(o.published, o.table)
 		l.epoch++
 	}
 }
 
 // answer lets every concurrency answer with its table, or with that of the next lower, or else higher, that has one.
-func (x *learned) answer(c *believed) {
+func (x *learned) linkLevels(c *believed) {
 	for k := range c.tables {
 		c.tables[k] = nil
 		for from := k; from >= 0 && c.tables[k] == nil; from-- {
@@ -267,7 +267,7 @@ func (x *learned) answer(c *believed) {
 				c.tables[k] = x.levels[from].table
 			}
 		}
-		for from := k + 1; from < levels && c.tables[k] == nil; from++ {
+		for from := k + 1; from < concurrencyLevels && c.tables[k] == nil; from++ {
 			if x.levels[from] != nil {
 				c.tables[k] = x.levels[from].table
 			}
@@ -277,7 +277,7 @@ func (x *learned) answer(c *believed) {
 
 func differ(now, then []time.Duration) bool {
 	for k := range now {
-		if a, b := float64(now[k]), float64(then[k]); a > moved*b || b > moved*a {
+		if a, b := float64(now[k]), float64(then[k]); a > replanFactor*b || b > replanFactor*a {
 			return true
 		}
 	}
@@ -286,31 +286,31 @@ func differ(now, then []time.Duration) bool {
 
 // compare takes note of how far an observation was from what was believed. It answers by how much the machine has
 // changed: 1 unless most of the recent observations are off to one side, and by more than what is usual.
-func (o *observed) compare(ratio float64) float64 {
+func (o *observed) noteRatio(ratio float64) float64 {
 	x := math.Log(ratio)
-	copy(o.logs[1:], o.logs[:recent-1])
+	copy(o.logs[1:], o.logs[:recentRatios-1])
 	o.logs[0] = x
-	o.usual += (min(math.Abs(x), mostUsual) - o.usual) / usualOver
+	o.deviation += (min(math.Abs(x), maxDeviation) - o.deviation) / deviationSpan
 	o.above, o.below = o.above<<1, o.below<<1
 	switch {
-	case x > offLog:
+	case x > minLogRatio:
 		o.above |= 1
-	case x < -offLog:
+	case x < -minLogRatio:
 		o.below |= 1
 	}
-	if bits.OnesCount16(o.above) < changed && bits.OnesCount16(o.below) < changed {
+	if bits.OnesCount16(o.above) < changedMajority && bits.OnesCount16(o.below) < changedMajority {
 		return 1
 	}
 	sorted := o.logs
 	slices.Sort(sorted[:])
-	if by := sorted[recent/2]; math.Abs(by) > max(offLog, 2*o.usual) {
+	if by := sorted[recentRatios/2]; math.Abs(by) > max(minLogRatio, 2*o.deviation) {
 		return math.Exp(by)
 	}
 	return 1
 }
 
 // shift moves every size along with the machine.
-func (o *observed) shift(by float64) {
+func (o *observed) rescale(by float64) {
 	o.above, o.below = 0, 0
 	for k, r := range o.rings {
 		if r == nil {
@@ -325,8 +325,8 @@ func (o *observed) shift(by float64) {
 			continue
 		}
 		for i := range r.took {
-			r.took[i] = min(r.took[i]*scale, longest)
+			r.took[i] = min(r.took[i]*scale, maxBelieved)
 		}
-		r.tell()
+		r.updateMedian()
 	}
 }

@@ -62,9 +62,9 @@ type Table struct {
 }
 
 type cell struct {
-	levels  [][]time.Duration // by concurrency-1, then items-1
-	counted [][]bool          // whether the value was measured rather than interpolated
-	load    time.Duration
+	levels   [][]time.Duration // by concurrency-1, then items-1
+	measured [][]bool          // whether the value was measured rather than interpolated
+	load     time.Duration
 }
 
 // NewTable builds the table of every variant of spec up to its MaxBatch from measured points. A (variant, device type)
@@ -103,9 +103,9 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 					points = levels[above]
 				}
 			}
-			values, counted := fill(points, maxBatch, statistic)
+			values, counted := interpolate(points, maxBatch, statistic)
 			t.cells[at].levels = append(t.cells[at].levels, values)
-			t.cells[at].counted = append(t.cells[at].counted, counted)
+			t.cells[at].measured = append(t.cells[at].measured, counted)
 		}
 	}
 	for _, l := range m.Load {
@@ -116,7 +116,7 @@ func NewTable(spec *serving.Spec, m serving.Measurements, statistic Statistic) (
 	return t, nil
 }
 
-func fill(points []serving.LatencyPoint, maxBatch int, statistic Statistic) ([]time.Duration, []bool) {
+func interpolate(points []serving.LatencyPoint, maxBatch int, statistic Statistic) ([]time.Duration, []bool) {
 	points = append([]serving.LatencyPoint(nil), points...)
 	sort.Slice(points, func(i, j int) bool { return points[i].Items < points[j].Items })
 	var xs, ys []float64
@@ -164,10 +164,10 @@ func (t *Table) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration 
 // Measured tells whether the latency at exactly this point was measured, rather than interpolated or extrapolated.
 func (t *Table) Measured(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
 	c := &t.cells[int(v)*t.devices+int(d)]
-	if concurrency < 1 || concurrency > len(c.counted) || items < 1 || items > len(c.counted[concurrency-1]) {
+	if concurrency < 1 || concurrency > len(c.measured) || items < 1 || items > len(c.measured[concurrency-1]) {
 		return false
 	}
-	return c.counted[concurrency-1][items-1]
+	return c.measured[concurrency-1][items-1]
 }
 
 // BatchLimit returns the largest batch of v on d, in items and at the given concurrency, that is believed to take at
