@@ -22,19 +22,19 @@ type Solver struct {
 	// faster when problems follow each other that are much alike, and slower when they are not.
 	Warm bool
 
-	turned []float64 // the matrix with rows and columns exchanged
-	column []int32   // by row: the column that it has, or -1
-	row    []int32   // by column: the row that has it, or -1
-	u, v   []float64 // prices of rows and columns
-	waits  []int32   // rows without a column so far
+	transposed []float64 // the matrix with rows and columns exchanged
+	column     []int32   // by row: the column that it has, or -1
+	row        []int32   // by column: the row that has it, or -1
+	u, v       []float64 // prices of rows and columns
+	unassigned []int32   // rows without a column so far
 
-	distance []float64 // by column, of the search at hand
-	before   []int32   // by column: the row from which it was reached
-	settled  []place   // whose distance is final
+	distance    []float64       // by column, of the search at hand
+	reachedFrom []int32         // by column: the row from which it was reached
+	settled     []settledColumn // whose distance is final
 
-	seen  []int32 // by row: the last row, plus one, for whose sake it was met
-	from  []int32 // by row: the one that drives it out
-	queue []int32
+	seen     []int32 // by row: the last row, plus one, for whose sake it was met
+	drivenBy []int32 // by row: the one that drives it out
+	queue    []int32
 }
 
 // Solve fills match, one entry a row, with the column of each row, or -1 where there are fewer columns than rows, and
@@ -50,17 +50,17 @@ func (s *Solver) Solve(rows, cols int, cost []float64, match []int32) (float64, 
 	}
 	most := largest(cost)
 	if math.IsInf(most, 0) || math.IsNaN(most) {
-		return 0, refuse(cols, cost)
+		return 0, notFinite(cols, cost)
 	}
-	if rows > cols && apart(rows, cols, cost) {
-		s.turned = sized(s.turned, rows*cols)
-		turn(s.turned, rows, cols, cost)
-		s.solve(cols, rows, s.turned, most)
+	if rows > cols && minimaDiffer(rows, cols, cost) {
+		s.transposed = resized(s.transposed, rows*cols)
+		transpose(s.transposed, rows, cols, cost)
+		s.solve(cols, rows, s.transposed, most)
 		s.column, s.row, s.u, s.v = s.row, s.column, s.v, s.u
 	} else {
 		s.solve(rows, cols, cost, most)
 	}
-	s.first(rows, cols, cost, most*0x1p-43)
+	s.lexicographicFirst(rows, cols, cost, most*0x1p-43)
 	copy(match, s.column)
 	total := 0.0
 	for r, c := range match {
@@ -87,7 +87,7 @@ func largest(cost []float64) float64 {
 	return math.Float64frombits(most)
 }
 
-func refuse(cols int, cost []float64) error {
+func notFinite(cols int, cost []float64) error {
 	for at, x := range cost {
 		if math.IsInf(x, 0) || math.IsNaN(x) {
 			return fmt.Errorf(
@@ -100,7 +100,7 @@ func refuse(cols int, cost []float64) error {
 
 // apart tells whether a few columns, looked at as a sample, have their smallest costs in different rows. Then the
 // transpose is solved with few searches; when all columns want the same rows, it takes one for nearly each of them.
-func apart(rows, cols int, cost []float64) bool {
+func minimaDiffer(rows, cols int, cost []float64) bool {
 	const sample = 8
 	var best [sample]int
 	n := min(sample, cols)
@@ -121,7 +121,7 @@ func apart(rows, cols int, cost []float64) bool {
 }
 
 // turn writes the matrix with rows and columns exchanged, in blocks that stay in the cache.
-func turn(to []float64, rows, cols int, cost []float64) {
+func transpose(to []float64, rows, cols int, cost []float64) {
 	const block = 32
 	for r0 := 0; r0 < rows; r0 += block {
 		r1 := min(r0+block, rows)
@@ -136,7 +136,7 @@ func turn(to []float64, rows, cols int, cost []float64) {
 	}
 }
 
-func sized[T any](s []T, n int) []T {
+func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, 1<<bits.Len(uint(n)))
 	}

@@ -33,13 +33,13 @@ func Certify(rows, cols int, cost []float64, match []int32, u, v []float64, tole
 			return fmt.Errorf("assign: row %d and column %d have reduced cost %v", at/cols, at%cols, d)
 		}
 	}
-	if err := free("row", rows > cols, u, tolerance, func(at int) bool { return match[at] < 0 }); err != nil {
+	if err := checkFree("row", rows > cols, u, tolerance, func(at int) bool { return match[at] < 0 }); err != nil {
 		return err
 	}
-	return free("column", cols > rows, v, tolerance, func(at int) bool { return !taken[at] })
+	return checkFree("column", cols > rows, v, tolerance, func(at int) bool { return !taken[at] })
 }
 
-func free(what string, longer bool, price []float64, tolerance float64, left func(int) bool) error {
+func checkFree(what string, longer bool, price []float64, tolerance float64, left func(int) bool) error {
 	for at, p := range price {
 		if longer && (p > tolerance || left(at) && p < -tolerance) {
 			return fmt.Errorf("assign: %s %d has price %v: want none above zero, and zero where it is free", what, at,

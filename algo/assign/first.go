@@ -4,8 +4,8 @@ package assign
 // without reduced cost and leave free only rows and columns whose price is zero. Row by row it tries lower columns; the
 // column's owner must then find another place, by driving out a later row, and so on, until the one that the row leaves
 // is taken. What is free belongs to nobody, a row of its own, at number rows, which any column without a price suits.
-func (s *Solver) first(rows, cols int, cost []float64, tolerance float64) {
-	s.seen, s.from = sized(s.seen, rows+1), sized(s.from, rows+1)
+func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance float64) {
+	s.seen, s.drivenBy = resized(s.seen, rows+1), resized(s.drivenBy, rows+1)
 	clear(s.seen)
 	match, owner, v := s.column, s.row, s.v[:cols]
 	for r := range match {
@@ -36,7 +36,7 @@ func (s *Solver) move(r, c int32, cols int, cost []float64, tolerance float64) b
 	left := c // by nobody, once it is met
 	meet := func(next, by int32) {
 		if next > r && s.seen[next] != r+1 { // whoever was met before is met in vain
-			s.seen[next], s.from[next] = r+1, by
+			s.seen[next], s.drivenBy[next] = r+1, by
 			queue = append(queue, next)
 		}
 	}
@@ -117,6 +117,6 @@ func (s *Solver) shift(k, place, left int32) {
 				owner[place] = k
 			}
 		}
-		place, k = old, s.from[k]
+		place, k = old, s.drivenBy[k]
 	}
 }

@@ -10,31 +10,31 @@ import "math"
 // number of columns come one at a time and drive one out, or themselves: to go without is open to every row at the
 // price of the worst off.
 func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
-	s.column, s.row = sized(s.column, rows), sized(s.row, cols)
+	s.column, s.row = resized(s.column, rows), resized(s.row, cols)
 	if !s.Warm || rows < cols || len(s.v) != cols || largest(s.v) > 2*most {
-		s.v = sized(s.v, cols)
+		s.v = resized(s.v, cols)
 		clear(s.v)
 	}
-	s.u = sized(s.u, rows)
-	s.distance, s.before = sized(s.distance, cols), sized(s.before, cols)
+	s.u = resized(s.u, rows)
+	s.distance, s.reachedFrom = resized(s.distance, cols), resized(s.reachedFrom, cols)
 	for c := range s.row {
 		s.row[c] = -1
 	}
-	s.waits = sized(s.waits, rows)
-	for r := range s.waits {
-		s.waits[r] = int32(r)
+	s.unassigned = resized(s.unassigned, rows)
+	for r := range s.unassigned {
+		s.unassigned[r] = int32(r)
 	}
 	if rows > cols {
-		s.cheapest(cols, cost)
+		s.moveCheapestFirst(cols, cost)
 	}
-	rest := s.waits[min(rows, cols):]
-	s.waits = s.waits[:min(rows, cols)]
+	rest := s.unassigned[min(rows, cols):]
+	s.unassigned = s.unassigned[:min(rows, cols)]
 	if cols > 1 {
-		s.bid(cols, cost)
-		s.bid(cols, cost)
+		s.reduceRows(cols, cost)
+		s.reduceRows(cols, cost)
 	}
-	for _, r := range s.waits {
-		s.insert(r, cols, cost, math.Inf(1))
+	for _, r := range s.unassigned {
+		s.augment(r, cols, cost, math.Inf(1))
 	}
 	without := 0.
 	if rows > cols {
@@ -43,7 +43,7 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 			without = max(without, cost[int(r)*cols+c]-s.v[c])
 		}
 		for _, r := range rest {
-			s.insert(r, cols, cost, without)
+			s.augment(r, cols, cost, without)
 		}
 		for c := range s.v {
 			s.v[c] += without
@@ -59,8 +59,8 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 
 // cheapest moves the rows to the front that have the smallest costs, as many as there are columns: most of them will
 // stay.
-func (s *Solver) cheapest(cols int, cost []float64) {
-	s.u = sized(s.u, len(s.waits))
+func (s *Solver) moveCheapestFirst(cols int, cost []float64) {
+	s.u = resized(s.u, len(s.unassigned))
 	for r := range s.u {
 		low := math.Inf(1)
 		for _, x := range cost[r*cols:][:cols] {
@@ -70,7 +70,7 @@ func (s *Solver) cheapest(cols int, cost []float64) {
 		}
 		s.u[r] = low
 	}
-	list := s.waits
+	list := s.unassigned
 	for cols > 0 && cols < len(list) { // quickselect
 		pivot, at := s.u[list[len(list)/2]], 0
 		for lo, hi := 0, len(list)-1; ; lo, hi = lo+1, hi-1 {
@@ -99,10 +99,10 @@ func (s *Solver) cheapest(cols int, cost []float64) {
 // bid is the augmenting row reduction: each row that waits takes its best column and lowers the column's price until
 // its second best is as good; who is driven out bids next. Where a bid would not move the price, the row waits for a
 // search.
-func (s *Solver) bid(cols int, cost []float64) {
+func (s *Solver) reduceRows(cols int, cost []float64) {
 	price, owner := s.v[:cols], s.row[:cols]
-	left, tries := s.waits[:0], 4*len(s.waits)
-	for _, r := range s.waits {
+	left, tries := s.unassigned[:0], 4*len(s.unassigned)
+	for _, r := range s.unassigned {
 		for r >= 0 {
 			best, second, a, b := twoBest(cost[int(r)*cols:][:cols], price, owner)
 			lower := price[a] - (second - best)
@@ -125,7 +125,7 @@ func (s *Solver) bid(cols int, cost []float64) {
 			r = out
 		}
 	}
-	s.waits = left
+	s.unassigned = left
 }
 
 // twoBest returns the two smallest of cost less price and where they are; the second is, of equals, one that is free.
@@ -148,15 +148,15 @@ func twoBest(row, price []float64, owner []int32) (best, second float64, a, b in
 }
 
 // place is a column and how far it is from the row that is inserted.
-type place struct {
+type settledColumn struct {
 	column   int32
 	distance float64
 }
 
 // insert gives row r a column along the shortest path, by reduced costs, to a column that is free, or to a row that
 // goes without, at the price without. It may be r itself.
-func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
-	distance, before := s.distance[:cols], s.before[:cols]
+func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
+	distance, before := s.distance[:cols], s.reachedFrom[:cols]
 	price, owner := s.v[:cols], s.row[:cols]
 	low, at := math.Inf(1), 0
 	for c, x := range cost[int(r)*cols:][:cols] {
@@ -181,7 +181,7 @@ func (s *Solver) insert(r int32, cols int, cost []float64, without float64) {
 			length, end = low, int32(at)
 			break
 		}
-		settled = append(settled, place{int32(at), low})
+		settled = append(settled, settledColumn{int32(at), low})
 		distance[at] = math.NaN() // neither shorter nor longer than anything
 		row := cost[int(k)*cols:][:cols]
 		past := low
