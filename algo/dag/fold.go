@@ -11,7 +11,7 @@ import (
 type edge struct {
 	from, to int
 	tree     *Tree
-	gone     bool
+	removed  bool
 }
 
 // folder holds the graph while it is folded. Every task is an edge between a point where it may begin and one where it
@@ -58,7 +58,7 @@ func Fold(after [][]int) (*Tree, error) {
 		}
 	}
 	f.fold()
-	return f.rest(end), nil
+	return f.result(end), nil
 }
 
 func (f *folder) add(from, to int, t *Tree) {
@@ -76,23 +76,23 @@ func (f *folder) fold() {
 	for len(work) > 0 {
 		p := work[len(work)-1]
 		work = work[:len(work)-1]
-		f.joinBranches(p)
-		in, out := f.live(f.in[p]), f.live(f.out[p])
+		f.mergeParallel(p)
+		in, out := f.remaining(f.in[p]), f.remaining(f.out[p])
 		f.in[p], f.out[p] = in, out
 		if len(in) != 1 || len(out) != 1 {
 			continue
 		}
 		a, b := &f.edges[in[0]], &f.edges[out[0]]
-		a.gone, b.gone = true, true
+		a.removed, b.removed = true, true
 		from, to := a.from, b.to
-		f.add(from, to, chain(a.tree, b.tree))
+		f.add(from, to, inSeries(a.tree, b.tree))
 		work = append(work, to, from)
 	}
 }
 
 // joinBranches makes one edge of those that lead from a point to the same other one.
-func (f *folder) joinBranches(p int) {
-	f.out[p] = f.live(f.out[p])
+func (f *folder) mergeParallel(p int) {
+	f.out[p] = f.remaining(f.out[p])
 	byEnd := make(map[int][]int)
 	for _, at := range f.out[p] {
 		byEnd[f.edges[at].to] = append(byEnd[f.edges[at].to], at)
@@ -104,21 +104,21 @@ func (f *folder) joinBranches(p int) {
 		}
 		trees := make([]*Tree, len(same))
 		for i, k := range same {
-			f.edges[k].gone = true
+			f.edges[k].removed = true
 			trees[i] = f.edges[k].tree
 		}
-		f.add(p, f.edges[at].to, branches(trees))
+		f.add(p, f.edges[at].to, inParallel(trees))
 	}
-	f.out[p] = f.live(f.out[p])
+	f.out[p] = f.remaining(f.out[p])
 }
 
-func (f *folder) live(edges []int) []int {
-	return slices.DeleteFunc(edges, func(at int) bool { return f.edges[at].gone })
+func (f *folder) remaining(edges []int) []int {
+	return slices.DeleteFunc(edges, func(at int) bool { return f.edges[at].removed })
 }
 
 // rest is what all was folded into: one tree, or a knot of several.
-func (f *folder) rest(end int) *Tree {
-	left := slices.DeleteFunc(f.edges, func(e edge) bool { return e.gone })
+func (f *folder) result(end int) *Tree {
+	left := slices.DeleteFunc(f.edges, func(e edge) bool { return e.removed })
 	if len(left) == 1 {
 		return left[0].tree
 	}
@@ -131,22 +131,22 @@ func (f *folder) rest(end int) *Tree {
 }
 
 // chain joins two parts that follow each other. Chains in chains are one chain.
-func chain(a, b *Tree) *Tree {
+func inSeries(a, b *Tree) *Tree {
 	switch {
 	case a.Kind == Empty:
 		return b
 	case b.Kind == Empty:
 		return a
 	}
-	return &Tree{Kind: Chain, Children: append(flat(a, Chain), flat(b, Chain)...)}
+	return &Tree{Kind: Chain, Children: append(flatten(a, Chain), flatten(b, Chain)...)}
 }
 
 // branches joins parts between the same points; one without a task is never the longest.
-func branches(trees []*Tree) *Tree {
+func inParallel(trees []*Tree) *Tree {
 	out := &Tree{Kind: Branches}
 	for _, t := range trees {
 		if t.Kind != Empty {
-			out.Children = append(out.Children, flat(t, Branches)...)
+			out.Children = append(out.Children, flatten(t, Branches)...)
 		}
 	}
 	switch len(out.Children) {
@@ -158,7 +158,7 @@ func branches(trees []*Tree) *Tree {
 	return out
 }
 
-func flat(t *Tree, kind Kind) []*Tree {
+func flatten(t *Tree, kind Kind) []*Tree {
 	if t.Kind == kind {
 		return slices.Clone(t.Children)
 	}
