@@ -9,7 +9,7 @@ import "math"
 type Sliding struct {
 	width, slice    int64
 	counts          []int32 // by bin, over all slices
-	parts           [][]int32
+	slices          [][]int32
 	newest          int64 // number of the newest slice; -1 before there is one
 	inside, outside int64
 	squares         int64 // sum of the squares of counts
@@ -17,9 +17,9 @@ type Sliding struct {
 
 // New returns an empty histogram of so many bins of a width, from 0 on, over so many slices of time, each so long.
 func New(width int64, bins int, slice int64, slices int) *Sliding {
-	s := &Sliding{width: width, slice: slice, counts: make([]int32, bins), parts: make([][]int32, slices), newest: -1}
-	for k := range s.parts {
-		s.parts[k] = make([]int32, bins+1) // the last is what lies beyond the bins
+	s := &Sliding{width: width, slice: slice, counts: make([]int32, bins), slices: make([][]int32, slices), newest: -1}
+	for k := range s.slices {
+		s.slices[k] = make([]int32, bins+1) // the last is what lies beyond the bins
 	}
 	return s
 }
@@ -32,7 +32,7 @@ func (s *Sliding) Add(at, value int64) {
 
 // add counts so many values in a bin of a slice.
 func (s *Sliding) add(slice, bin, n int64) {
-	s.part(slice)[bin] += int32(n)
+	s.sliceCounts(slice)[bin] += int32(n)
 	if bin == int64(len(s.counts)) {
 		s.outside += n
 		return
@@ -44,9 +44,9 @@ func (s *Sliding) add(slice, bin, n int64) {
 }
 
 // part is what is held of a slice, which may have begun before time did.
-func (s *Sliding) part(slice int64) []int32 {
-	n := int64(len(s.parts))
-	return s.parts[((slice%n)+n)%n]
+func (s *Sliding) sliceCounts(slice int64) []int32 {
+	n := int64(len(s.slices))
+	return s.slices[((slice%n)+n)%n]
 }
 
 // Advance forgets what is too old at a time.
@@ -55,9 +55,9 @@ func (s *Sliding) Advance(at int64) {
 	if n <= s.newest {
 		return
 	}
-	slices := int64(len(s.parts))
+	slices := int64(len(s.slices))
 	for k := max(s.newest+1, n-slices+1); k <= n; k++ {
-		part := s.part(k)
+		part := s.sliceCounts(k)
 		for bin, c := range part[:len(s.counts)] {
 			if c == 0 {
 				continue

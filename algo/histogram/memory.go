@@ -10,14 +10,14 @@ import (
 func (s *Sliding) AppendEncoded(b []byte, at int64) []byte {
 	s.Advance(at)
 	used := 0
-	for _, part := range s.parts {
+	for _, part := range s.slices {
 		if !empty(part) {
 			used++
 		}
 	}
 	b = binary.AppendUvarint(b, uint64(used))
-	for age := range int64(len(s.parts)) {
-		part := s.part(s.newest - age)
+	for age := range int64(len(s.slices)) {
+		part := s.sliceCounts(s.newest - age)
 		if empty(part) {
 			continue
 		}
@@ -37,7 +37,7 @@ func (s *Sliding) AppendEncoded(b []byte, at int64) []byte {
 	return b
 }
 
-var errMemory = errors.New("histogram: what is to be taken up is cut off, or of a histogram of another size")
+var errEncoded = errors.New("histogram: what is to be taken up is cut off, or of a histogram of another size")
 
 // Take adds what Append wrote of a histogram of the same size, which is older by now: by what has passed since it was
 // written. It returns what follows it in b. After an error the histogram is as it was.
@@ -68,15 +68,15 @@ func (s *Sliding) MergeEncoded(b []byte, at, older int64) ([]byte, error) {
 				all = append(all, e)
 			}
 		}
-		if ok = ok && age < int64(len(s.parts)); !ok {
+		if ok = ok && age < int64(len(s.slices)); !ok {
 			break
 		}
 	}
 	if !ok {
-		return nil, errMemory
+		return nil, errEncoded
 	}
 	for _, e := range all {
-		if age := e.age + older/s.slice; age < int64(len(s.parts)) {
+		if age := e.age + older/s.slice; age < int64(len(s.slices)) {
 			s.add(s.newest-age, e.bin, e.count)
 		}
 	}
