@@ -7,23 +7,23 @@ import (
 )
 
 // direct is up to how many nodes a stationary distribution is found by elimination: its time grows with their cube.
-const direct = 1500
+const maxDirectNodes = 1500
 
 // Stationary returns the share of decisions that a policy takes in each state in the long run when it begins in a given
 // one (Puterman App. A). With few enough nodes it is the solution of the balance equations between nodes; otherwise, or
 // when the policy leaves several recurrent parts, power iteration until a step moves less than within, or so many steps
 // are done.
 func (p *Process) Stationary(policy Policy, from int, within float64, steps int) []float64 {
-	if p.Spread != nil && p.Spread.Len() <= direct {
-		if share := p.balance(policy); share != nil {
+	if p.Spread != nil && p.Spread.Len() <= maxDirectNodes {
+		if share := p.solveBalance(policy); share != nil {
 			return share
 		}
 	}
-	return p.power(policy, from, within, steps)
+	return p.powerIteration(policy, from, within, steps)
 }
 
 // balance solves for the shares of the nodes; nil when there is no one solution.
-func (p *Process) balance(policy Policy) []float64 {
+func (p *Process) solveBalance(policy Policy) []float64 {
 	n := p.Spread.Len()
 	// Column by column of the transposed chain: from a node over its states and what they do to nodes.
 	a := mat.NewDense(n, n, nil)
@@ -64,7 +64,7 @@ func (p *Process) balance(policy Policy) []float64 {
 
 // power moves a share of one on from a state, half of every step staying in place, so that a chain with a period
 // settles as well.
-func (p *Process) power(policy Policy, from int, within float64, steps int) []float64 {
+func (p *Process) powerIteration(policy Policy, from int, within float64, steps int) []float64 {
 	share, next := make([]float64, p.States()), make([]float64, p.States())
 	share[from] = 1
 	var nodes []float64
@@ -73,7 +73,7 @@ func (p *Process) power(policy Policy, from int, within float64, steps int) []fl
 	}
 	for range steps {
 		clear(next)
-		p.push(policy, share, next, nodes)
+		p.step(policy, share, next, nodes)
 		moved := 0.0
 		for s := range next {
 			next[s] = (next[s] + share[s]) / 2
@@ -88,7 +88,7 @@ func (p *Process) power(policy Policy, from int, within float64, steps int) []fl
 }
 
 // push adds to next where a step of the policy leads from share.
-func (p *Process) push(policy Policy, share, next, nodes []float64) {
+func (p *Process) step(policy Policy, share, next, nodes []float64) {
 	to := next
 	if p.Spread != nil {
 		clear(nodes)

@@ -21,7 +21,7 @@ func (p *Process) evaluate(policy Policy) (average float64, values []float64, er
 		clear(row)
 		one := make([]float64, n)
 		one[s] = 1
-		p.push(policy, one, row, nodes)
+		p.step(policy, one, row, nodes)
 		// The first column holds the average in the place of the first state's value.
 		for k := 1; k < n; k++ {
 			a.Set(s, k, -row[k])

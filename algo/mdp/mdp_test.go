@@ -199,7 +199,7 @@ func TestAgainstAllPolicies(t *testing.T) {
 			}
 			// What a policy brings follows from its stationary distribution as well.
 			share := x.Stationary(found, 0, 1e-13, 100000)
-			for s, y := range x.power(found, 0, 1e-13, 100000) {
+			for s, y := range x.powerIteration(found, 0, 1e-13, 100000) {
 				if math.Abs(y-share[s]) > 1e-8 {
 					t.Errorf("seed %d, %s: state %d has %v of the decisions, by power iteration %v", seed, name, s,
 						share[s], y)
