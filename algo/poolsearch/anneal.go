@@ -66,7 +66,7 @@ func (a *annealing) next() int {
 // draw returns a random neighbour that is open or known, or -1.
 func (a *annealing) draw() int {
 	if a.neighbours[a.at] == nil {
-		a.neighbours[a.at] = around(a.space, a.at)
+		a.neighbours[a.at] = neighboursOf(a.space, a.at)
 	}
 	out, n := -1, 0
 	for _, i := range a.neighbours[a.at] {
@@ -89,7 +89,7 @@ func (a *annealing) temperature() float64 {
 	return a.with.Initial * math.Pow(a.with.Factor, float64(len(a.space.trials))) * (a.high - a.low)
 }
 
-func (a *annealing) told(point int) {
+func (a *annealing) observe(point int) {
 	v, ok := a.space.Value(point)
 	if !ok {
 		return
@@ -102,7 +102,7 @@ func (a *annealing) told(point int) {
 
 // around returns the points of the space that have one more or less than point i in one coordinate, or one more in one
 // and one less in another.
-func around(s *Space, i int) []int {
+func neighboursOf(s *Space, i int) []int {
 	p := append([]int(nil), s.points[i]...)
 	out := make([]int, 0, 2*len(p)+len(p)*(len(p)-1))
 	add := func() {

@@ -30,7 +30,7 @@ func TestAround(t *testing.T) {
 				want = append(want, j)
 			}
 		}
-		got := around(s, i)
+		got := neighboursOf(s, i)
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("around %v: %v, want %v", p, got, want)
@@ -45,7 +45,7 @@ func TestAccept(t *testing.T) {
 	search := Annealing(s, Cooling{Initial: 0.5, Factor: 0.8}, rand.New(rand.NewPCG(1, 2)))
 	value := []float64{3, 7, 5}
 	search.Run(func(i int) float64 { return value[i] })
-	a := search.way.(*annealing)
+	a := search.strategy.(*annealing)
 	if want := 0.5 * 0.8 * 0.8 * 0.8 * 4; math.Abs(a.temperature()-want) > 1e-12 {
 		t.Fatalf("temperature %v, want %v", a.temperature(), want)
 	}
@@ -76,7 +76,7 @@ func TestColdWalkClimbs(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := space(t, points, nil)
 		search := Annealing(s, Cooling{Initial: 1e-12}, rand.New(rand.NewPCG(seed, 0)))
-		a := search.way.(*annealing)
+		a := search.strategy.(*annealing)
 		start, _ := search.Next()
 		for a.at != 19 {
 			i, _ := search.Next()

@@ -20,15 +20,15 @@ type Surrogate struct {
 // largest expected improvement. Ribbon's library finds the length scale by gradient; a grid has no local optima and
 // needs no tolerance, and the model barely moves between powers of two.
 type bayes struct {
-	space   *Space
-	with    Surrogate
-	random  *shuffled
-	values  int     // known
-	origin  float64 // the first, from which all are counted, so that large values do not cancel out small differences
-	sum     float64
-	squares float64
-	models  []*process
-	away    []int // squared distances to a point
+	space     *Space
+	with      Surrogate
+	random    *shuffled
+	values    int     // known
+	origin    float64 // the first, from which all are counted, so that large values do not cancel out small differences
+	sum       float64
+	squares   float64
+	models    []*gaussianProcess
+	distances []int // squared distances to a point
 }
 
 // Bayes returns the search by Bayesian optimisation.
@@ -39,15 +39,15 @@ func Bayes(space *Space, with Surrogate, rng *rand.Rand) *Search {
 	if len(with.Lengths) == 0 {
 		with.Lengths = []float64{0.5, 1, 2, 4, 8, 16, 32}
 	}
-	b := &bayes{space: space, with: with, random: newShuffled(space, rng), away: make([]int, len(space.points))}
+	b := &bayes{space: space, with: with, random: newShuffled(space, rng), distances: make([]int, len(space.points))}
 	farthest := diameter(space.points)
 	for _, l := range with.Lengths {
-		b.models = append(b.models, newProcess(len(space.points), farthest, l))
+		b.models = append(b.models, newGaussianProcess(len(space.points), farthest, l))
 	}
 	return newSearch(space, b)
 }
 
-func (b *bayes) told(point int) {
+func (b *bayes) observe(point int) {
 	v, ok := b.space.Value(point)
 	if !ok {
 		return
@@ -59,10 +59,10 @@ func (b *bayes) told(point int) {
 	b.sum += v
 	b.squares += v * v
 	for i, p := range b.space.points {
-		b.away[i] = squared(p, b.space.points[point])
+		b.distances[i] = squaredDistance(p, b.space.points[point])
 	}
 	for _, m := range b.models {
-		m.observe(point, v, b.away)
+		m.observe(point, v, b.distances)
 	}
 }
 
@@ -85,7 +85,7 @@ func (b *bayes) next() int {
 			continue
 		}
 		m, d := model.predict(i, mean, deviation)
-		gain, z := improvement(m-target, d), (m-target)/max(d, math.SmallestNonzeroFloat64)
+		gain, z := expectedImprovement(m-target, d), (m-target)/max(d, math.SmallestNonzeroFloat64)
 		// Where all expectations are too small for a number, the likeliest improvement is left.
 		if out < 0 || gain > most || gain == most && z > nearest {
 			out, most, nearest = i, gain, z
@@ -107,7 +107,7 @@ func (b *bayes) moments() (mean, deviation float64) {
 }
 
 // improvement is the expected positive part of a normal variable (Jones, Schonlau and Welch 1998, Eq. 15).
-func improvement(mean, deviation float64) float64 {
+func expectedImprovement(mean, deviation float64) float64 {
 	if deviation <= 0 {
 		return max(0, mean)
 	}
@@ -115,7 +115,7 @@ func improvement(mean, deviation float64) float64 {
 	return mean*0.5*math.Erfc(-z/math.Sqrt2) + deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
 
-func squared(a, b []int) int {
+func squaredDistance(a, b []int) int {
 	sum := 0
 	for c := range a {
 		sum += (a[c] - b[c]) * (a[c] - b[c])
@@ -134,5 +134,5 @@ func diameter(points [][]int) int {
 			low[c], high[c] = min(low[c], x), max(high[c], x)
 		}
 	}
-	return squared(low, high)
+	return squaredDistance(low, high)
 }

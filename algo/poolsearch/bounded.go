@@ -9,7 +9,7 @@ import (
 
 // bounded is KAIROS+ (Kairos, Algorithm 1): from the highest upper bound down, and whenever a better value is found,
 // all points whose bound is not above it are pruned.
-type bounded struct {
+type byUpperBound struct {
 	space  *Space
 	bounds []float64
 	order  []int // points, highest bound first
@@ -22,7 +22,7 @@ func ByUpperBound(space *Space, bounds []float64) (*Search, error) {
 		return nil, fmt.Errorf("poolsearch: %d bounds for %d points: give each point one", len(bounds),
 			len(space.points))
 	}
-	b := &bounded{space: space, bounds: bounds, order: make([]int, len(bounds))}
+	b := &byUpperBound{space: space, bounds: bounds, order: make([]int, len(bounds))}
 	for i, v := range bounds {
 		if math.IsNaN(v) {
 			return nil, fmt.Errorf("poolsearch: the bound of point %d is no number: use +Inf for one that is not known",
@@ -34,14 +34,14 @@ func ByUpperBound(space *Space, bounds []float64) (*Search, error) {
 	return newSearch(space, b), nil
 }
 
-func (b *bounded) next() int {
+func (b *byUpperBound) next() int {
 	for !b.space.Open(b.order[0]) {
 		b.order = b.order[1:]
 	}
 	return b.order[0]
 }
 
-func (b *bounded) told(point int) {
+func (b *byUpperBound) observe(point int) {
 	best, value, ok := b.space.Best()
 	if !ok || best != point {
 		return

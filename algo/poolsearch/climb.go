@@ -12,7 +12,7 @@ import (
 type HillClimb struct {
 	low, high int
 	step      int
-	toward    int // the side that is tried first, 1 or -1: where it went last
+	direction int // the side that is tried first, 1 or -1: where it went last
 	at        int
 	best      int
 	known     map[int]float64
@@ -28,7 +28,7 @@ func NewHillClimb(low, high, from, step int) (*HillClimb, error) {
 	if step < 1 {
 		return nil, fmt.Errorf("poolsearch: a climb by steps of %d: they must be at least 1", step)
 	}
-	return &HillClimb{low: low, high: high, step: step, toward: 1, at: from, best: from, known: make(map[int]float64)}, nil
+	return &HillClimb{low: low, high: high, step: step, direction: 1, at: from, best: from, known: make(map[int]float64)}, nil
 }
 
 // Next returns the place to be evaluated, the same one until its value is told; ok is false at a peak.
@@ -42,14 +42,14 @@ func (c *HillClimb) Next() (x int, ok bool) {
 	}
 	for c.step > 0 {
 		moved := false
-		for _, side := range [2]int{c.toward, -c.toward} {
+		for _, side := range [2]int{c.direction, -c.direction} {
 			to := min(max(c.at+side*c.step, c.low), c.high)
 			v, known := c.known[to]
 			if !known {
 				return c.ask(to)
 			}
 			if v > here {
-				c.at, c.toward, here, moved = to, side, v, true
+				c.at, c.direction, here, moved = to, side, v, true
 				break
 			}
 		}

@@ -94,7 +94,7 @@ func (g *genetic) nearest() int {
 	return at
 }
 
-func (g *genetic) told(point int) {
+func (g *genetic) observe(point int) {
 	if _, ok := g.space.Value(point); !ok {
 		return
 	}

@@ -16,10 +16,10 @@ const noise = 1e-6
 // It holds the Cholesky factor of the kernel matrix of what has been observed, extended to all points: rows[k] is the
 // k-th row of L^-1 K, of which the entry at a point observed later is that point's entry in L. A further observation
 // adds one row; what is predicted everywhere is kept as sums.
-type process struct {
-	kernel []float64   // by squared distance
-	rows   [][]float64 // by observation, then point
-	left   []float64   // variance that the observations leave, by point
+type gaussianProcess struct {
+	kernel   []float64   // by squared distance
+	rows     [][]float64 // by observation, then point
+	variance []float64   // variance that the observations leave, by point
 	// Predictions are linear in the values, so that those for values less any mean follow from those for the values and
 	// those for ones.
 	values, ones []float64
@@ -28,23 +28,23 @@ type process struct {
 	logDet     float64
 }
 
-func newProcess(points, farthest int, length float64) *process {
-	p := &process{
-		kernel: make([]float64, farthest+1), left: make([]float64, points),
+func newGaussianProcess(points, farthest int, length float64) *gaussianProcess {
+	p := &gaussianProcess{
+		kernel: make([]float64, farthest+1), variance: make([]float64, points),
 		values: make([]float64, points), ones: make([]float64, points),
 	}
 	for d := range p.kernel {
 		r := math.Sqrt(5*float64(d)) / length
 		p.kernel[d] = (1 + r + r*r/3) * math.Exp(-r)
 	}
-	for i := range p.left {
-		p.left[i] = 1
+	for i := range p.variance {
+		p.variance[i] = 1
 	}
 	return p
 }
 
 // observe adds the value of a point, from which the others are so far away, squared.
-func (p *process) observe(point int, value float64, away []int) {
+func (p *gaussianProcess) observe(point int, value float64, away []int) {
 	row := make([]float64, len(away))
 	for i, d := range away {
 		row[i] = p.kernel[d]
@@ -52,13 +52,13 @@ func (p *process) observe(point int, value float64, away []int) {
 	for _, r := range p.rows {
 		floats.AddScaled(row, -r[point], r)
 	}
-	pivot := math.Sqrt(max(p.left[point], 0) + noise)
+	pivot := math.Sqrt(max(p.variance[point], 0) + noise)
 	floats.Scale(1/pivot, row)
 	v, o := (value-p.values[point])/pivot, (1-p.ones[point])/pivot
 	floats.AddScaled(p.values, v, row)
 	floats.AddScaled(p.ones, o, row)
 	for i, x := range row {
-		p.left[i] -= x * x
+		p.variance[i] -= x * x
 	}
 	p.vv += v * v
 	p.vo += v * o
@@ -69,12 +69,12 @@ func (p *process) observe(point int, value float64, away []int) {
 
 // predict returns the mean and the deviation of a point's value, when the values are taken for the given mean and
 // deviation times the process.
-func (p *process) predict(point int, mean, deviation float64) (m, d float64) {
-	return mean + p.values[point] - mean*p.ones[point], deviation * math.Sqrt(max(p.left[point], 0))
+func (p *gaussianProcess) predict(point int, mean, deviation float64) (m, d float64) {
+	return mean + p.values[point] - mean*p.ones[point], deviation * math.Sqrt(max(p.variance[point], 0))
 }
 
 // likelihood returns the logarithm of the density of the values so far, up to what does not depend on the kernel.
-func (p *process) likelihood(mean, deviation float64) float64 {
+func (p *gaussianProcess) likelihood(mean, deviation float64) float64 {
 	fit := (p.vv - 2*mean*p.vo + mean*mean*p.oo) / (deviation * deviation)
 	return -(fit + p.logDet) / 2
 }

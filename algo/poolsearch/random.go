@@ -23,4 +23,4 @@ func (r *shuffled) next() int {
 	return r.order[0]
 }
 
-func (r *shuffled) told(int) {}
+func (r *shuffled) observe(int) {}

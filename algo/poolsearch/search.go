@@ -5,20 +5,22 @@ package poolsearch
 
 // Search asks for values one at a time. Once it has ended, its space's best point is the answer.
 type Search struct {
-	space *Space
-	way   way
-	asked int // the point that Next named and Tell is due for, or -1
+	space    *Space
+	strategy strategy
+	asked    int // the point that Next named and Tell is due for, or -1
 }
 
 // way is what the searches differ in.
-type way interface {
+type strategy interface {
 	// next names an open point. It is called only while there is one.
 	next() int
 	// told hears that a point that next named has been evaluated, after the space has been pruned by its rule.
-	told(point int)
+	observe(point int)
 }
 
-func newSearch(space *Space, way way) *Search { return &Search{space: space, way: way, asked: -1} }
+func newSearch(space *Space, way strategy) *Search {
+	return &Search{space: space, strategy: way, asked: -1}
+}
 
 // Space returns what has been learned.
 func (s *Search) Space() *Space { return s.space }
@@ -27,10 +29,10 @@ func (s *Search) Space() *Space { return s.space }
 // search has ended: all points are evaluated or pruned, or the limit is reached.
 func (s *Search) Next() (point int, ok bool) {
 	if s.asked < 0 {
-		if s.space.ended() {
+		if s.space.exhausted() {
 			return 0, false
 		}
-		s.asked = s.way.next()
+		s.asked = s.strategy.next()
 	}
 	return s.asked, true
 }
@@ -44,7 +46,7 @@ func (s *Search) Tell(value float64) {
 	point, before := s.asked, s.space.pruned
 	s.asked = -1
 	s.space.record(point, value)
-	s.way.told(point)
+	s.strategy.observe(point)
 	s.space.trials[len(s.space.trials)-1].Pruned = s.space.pruned - before
 }
 

@@ -36,7 +36,7 @@ func monotone(rng *rand.Rand, points [][]int) []float64 {
 	value := make([]float64, len(points))
 	for i, p := range points {
 		for j := range i {
-			if within(points[j], p) {
+			if atMost(points[j], p) {
 				value[i] = max(value[i], value[j])
 			}
 		}

@@ -123,7 +123,7 @@ func (s *Space) Prune(i int) {
 // PruneBelow closes all open points that are at most point i in every coordinate.
 func (s *Space) PruneBelow(i int) {
 	for j, p := range s.points {
-		if s.state[j] == open && within(p, s.points[i]) {
+		if s.state[j] == open && atMost(p, s.points[i]) {
 			s.Prune(j)
 		}
 	}
@@ -132,14 +132,14 @@ func (s *Space) PruneBelow(i int) {
 // PruneAbove closes all open points that are at least point i in every coordinate.
 func (s *Space) PruneAbove(i int) {
 	for j, p := range s.points {
-		if s.state[j] == open && within(s.points[i], p) {
+		if s.state[j] == open && atMost(s.points[i], p) {
 			s.Prune(j)
 		}
 	}
 }
 
 // within says whether a is at most b in every coordinate.
-func within(a, b []int) bool {
+func atMost(a, b []int) bool {
 	for c := range a {
 		if a[c] > b[c] {
 			return false
@@ -149,7 +149,7 @@ func within(a, b []int) bool {
 }
 
 // ended says whether nothing is left or allowed to be evaluated.
-func (s *Space) ended() bool {
+func (s *Space) exhausted() bool {
 	return s.open == 0 || s.Limit > 0 && len(s.trials) >= s.Limit
 }
 
