@@ -10,7 +10,7 @@ import (
 )
 
 // placed is a placement with its number on its worker.
-type placed struct {
+type numbered struct {
 	Instance
 	place int32
 }
@@ -18,7 +18,7 @@ type placed struct {
 // spread places the stages that nobody has placed: one instance of each, or as many as their app wants at least, on one
 // core of the worker that has the fewest; that never is more than an app may have at most. What runs stays where it is,
 // the rest goes.
-func (p *Planner) spread(r *plan.Request) []placed {
+func (p *Planner) placeRest(r *plan.Request) []numbered {
 	given := make([]bool, len(r.Spec.Stages))
 	load := make([]int, len(r.Spec.Workers)) // cores taken
 	taken := make(map[fleet.Key]bool)
@@ -44,9 +44,9 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			}
 		}
 	}
-	var out []placed
+	var out []numbered
 	add := func(s serving.StageID, k fleet.Key) {
-		out = append(out, placed{
+		out = append(out, numbered{
 			Instance{Worker: k.Worker, Stage: s, Variants: r.Spec.Stages[s].Variants, Cores: 1}, k.Ordinal,
 		})
 	}
@@ -63,7 +63,7 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			}
 		}
 		for range want {
-			w := p.emptiest(load, down)
+			w := p.leastLoaded(load, down)
 			ordinal := int32(1)
 			for taken[fleet.Key{Worker: w, Ordinal: ordinal}] {
 				ordinal++
@@ -73,14 +73,14 @@ func (p *Planner) spread(r *plan.Request) []placed {
 			add(id, fleet.Key{Worker: w, Ordinal: ordinal})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b placed) int {
+	slices.SortStableFunc(out, func(a, b numbered) int {
 		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.place, b.place))
 	})
 	return out
 }
 
 // emptiest returns the worker with the least taken; one that is down only where all are.
-func (p *Planner) emptiest(load []int, down []bool) serving.WorkerID {
+func (p *Planner) leastLoaded(load []int, down []bool) serving.WorkerID {
 	best := 0
 	for w := range load {
 		if down[best] != down[w] && !down[w] || down[best] == down[w] && load[w] < load[best] {

@@ -58,7 +58,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	instances := p.Instances
 	var places []int32 // of those that are spread
 	if p.Spread {
-		more := p.spread(&r)
+		more := p.placeRest(&r)
 		instances = slices.Clone(instances)
 		for _, x := range more {
 			instances, places = append(instances, x.Instance), append(places, x.place)
