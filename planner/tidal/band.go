@@ -1,23 +1,23 @@
 package tidal
 
 // band is a square matrix whose entries lie within below and above of its diagonal.
-type band struct {
+type bandMatrix struct {
 	n, below, above int
 	rows            []float64 // (below+1+above) by row; the entry of column c in row r is at c-r+below
 }
 
-func newBand(n, below, above int) *band {
-	return &band{n: n, below: below, above: above, rows: make([]float64, n*(below+1+above))}
+func newBandMatrix(n, below, above int) *bandMatrix {
+	return &bandMatrix{n: n, below: below, above: above, rows: make([]float64, n*(below+1+above))}
 }
 
-func (m *band) row(r int) []float64 {
+func (m *bandMatrix) row(r int) []float64 {
 	w := m.below + 1 + m.above
 	return m.rows[r*w : (r+1)*w]
 }
 
 // solve replaces every right-hand side by the solution, by elimination without exchanging rows: the matrices here are 1
 // less probabilities, for which that is stable (diagonally dominant, Golub and Van Loan §4.1). It destroys m.
-func (m *band) solve(right ...[]float64) {
+func (m *bandMatrix) solve(right ...[]float64) {
 	for c := range m.n {
 		pivot := m.row(c)
 		for r := c + 1; r <= min(c+m.below, m.n-1); r++ {

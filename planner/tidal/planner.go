@@ -25,20 +25,20 @@ type Options struct {
 }
 
 // longest is the largest batch that is planned for.
-const longest = 32
+const maxBatch = 32
 
 // Planner loads every variant that is of use on every worker and makes the prices for choosing among them. It keeps the
 // last prices of every stage; it is not for concurrent use.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
-	made    []made // by StageID
+	cache   []cached // by StageID
 }
 
-type made struct {
-	pool  Pool
-	alone float64 // the rate it was made for alone; 0 for all rates
-	rates []plan.ValueFunction
+type cached struct {
+	pool       Pool
+	singleRate float64 // the rate it was made for alone; 0 for all rates
+	values     []plan.ValueFunction
 }
 
 // Name implements plan.Planner.
@@ -61,7 +61,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	}
 	total := 0.0
 	out.Demand, out.Capacity = make([]float64, len(r.Spec.Apps)), make([]float64, len(r.Spec.Apps))
-	p.made = append(p.made, make([]made, max(len(r.Spec.Stages)-len(p.made), 0))...)
+	p.cache = append(p.cache, make([]cached, max(len(r.Spec.Stages)-len(p.cache), 0))...)
 	for s := range r.Spec.Stages {
 		a := asked[s]
 		if n := len(r.Spec.Apps[a.App].Stages); n > 1 {
@@ -107,13 +107,13 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	if pool.LateShare == 0 {
 		pool.LateShare = 1e-4
 	}
-	rates, err := p.rates(ctx, s, pool, a.Rate)
+	rates, err := p.values(ctx, s, pool, a.Rate)
 	if err != nil {
 		return nil, err
 	}
 	out.Capacity[a.App] = rates[len(rates)-1].Rate / a.FanOut
 	if p.Options.SingleRate {
-		out.Capacity[a.App] = pool.carries() / a.FanOut
+		out.Capacity[a.App] = pool.maxRate() / a.FanOut
 	}
 	for _, w := range workers {
 		i := plan.Instance{Worker: w, Stage: s, Slots: 1, Share: 1 / float64(len(workers))}
@@ -126,16 +126,16 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 }
 
 // rates makes the prices of a pool, or finds them.
-func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction, error) {
-	m := &p.made[s]
+func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction, error) {
+	m := &p.cache[s]
 	alone := 0.0
 	if p.Options.SingleRate {
 		alone = asked
 	}
-	if len(m.rates) > 0 && m.alone == alone && m.pool.same(&pool) {
-		return m.rates, nil
+	if len(m.values) > 0 && m.singleRate == alone && m.pool.same(&pool) {
+		return m.values, nil
 	}
-	*m = made{pool: pool, alone: alone}
+	*m = cached{pool: pool, singleRate: alone}
 	steps := p.Options.Rates
 	if steps <= 0 {
 		steps = 64
@@ -143,35 +143,35 @@ func (p *Planner) rates(ctx context.Context, s serving.StageID, pool Pool, asked
 	if p.Options.SingleRate {
 		pool.Rate = asked
 		if x, kept := pool.Solve(nil); kept {
-			m.rates = []plan.ValueFunction{*x}
-			return m.rates, nil
+			m.values = []plan.ValueFunction{*x}
+			return m.values, nil
 		}
 	}
-	carries := pool.carries()
+	carries := pool.maxRate()
 	for k := 1; k <= steps; k++ {
 		if err := ctx.Err(); err != nil {
-			*m = made{}
+			*m = cached{}
 			return nil, err
 		}
 		pool.Rate = carries * float64(k) / float64(steps)
 		var near *plan.ValueFunction
-		if n := len(m.rates); n > 0 {
-			near = &m.rates[n-1]
+		if n := len(m.values); n > 0 {
+			near = &m.values[n-1]
 		}
 		x, kept := pool.Solve(near)
-		if !kept && len(m.rates) > 0 {
+		if !kept && len(m.values) > 0 {
 			break
 		}
-		m.rates = append(m.rates, *x)
+		m.values = append(m.values, *x)
 	}
-	return m.rates, nil
+	return m.values, nil
 }
 
 // carries is what the pool serves with its fastest batches in time, in queries/s.
-func (p *Pool) carries() float64 {
+func (p *Pool) maxRate() float64 {
 	most := 0.0
 	for _, a := range p.actions() {
-		most = max(most, a.size/a.takes)
+		most = max(most, a.size/a.latency)
 	}
 	return most * float64(p.Workers)
 }
@@ -195,7 +195,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 			continue
 		}
 		m := Model{Variant: v, Accuracy: x.Accuracy}
-		for b := 1; b <= min(x.MaxBatch, longest); b++ {
+		for b := 1; b <= min(x.MaxBatch, maxBatch); b++ {
 			l := p.Profile.Latency(v, d, b, 1)
 			if l >= profile.Unknown {
 				break

@@ -8,10 +8,10 @@ import (
 )
 
 // settled is by how much the time left of busy workers may differ from what the process was made with.
-const settled = 0.02
+const residualTolerance = 0.02
 
 // dearest is the highest price of a late query, in accuracies of a perfect one: beyond it nothing changes any more.
-const dearest = 64
+const maxPenalty = 64
 
 // Price returns what the pool's positions are worth, and whether no more queries are late than the pool allows; nil
 // when no batch can be in time at all.
@@ -30,19 +30,19 @@ func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept 
 		rest = near.Residual.Seconds()
 	}
 	var x *process
-	for late := 1.0; late <= dearest; late *= 4 {
+	for late := 1.0; late <= maxPenalty; late *= 4 {
 		for range 4 {
 			before := x
 			if x = newProcess(p, rest, late); before != nil {
-				x.follow(before)
+				x.startFrom(before)
 			}
-			x.iterate()
-			if math.Abs(x.rested-rest) <= settled*rest {
+			x.policyIteration()
+			if math.Abs(x.meanResidual-rest) <= residualTolerance*rest {
 				break
 			}
-			rest = x.rested
+			rest = x.meanResidual
 		}
-		if x.lateness <= p.LateShare {
+		if x.lateShare <= p.LateShare {
 			return x.valueFunction(), true
 		}
 	}
@@ -50,12 +50,12 @@ func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept 
 }
 
 func (x *process) valueFunction() *plan.ValueFunction {
-	inTime := (x.gain + x.late*x.lateness) / (1 - x.lateness)
+	inTime := (x.gain + x.latePenalty*x.lateShare) / (1 - x.lateShare)
 	return &plan.ValueFunction{
-		Rate: x.pool.Rate, Residual: time.Duration(x.rest * float64(time.Second)), Gain: x.gain, LatePenalty: x.late,
-		Value: x.value, Zero: x.zero, PerQuery: 1 / x.unit,
+		Rate: x.pool.Rate, Residual: time.Duration(x.residual * float64(time.Second)), Gain: x.gain, LatePenalty: x.latePenalty,
+		Value: x.value, Zero: x.zero, PerQuery: 1 / x.queriesPerStep,
 		Promise: plan.Promise{
-			Accuracy: inTime, Violation: x.lateness, Utilization: x.worked * x.pool.Rate / float64(x.pool.Workers),
+			Accuracy: inTime, Violation: x.lateShare, Utilization: x.workerTime * x.pool.Rate / float64(x.pool.Workers),
 		},
 	}
 }

@@ -36,7 +36,7 @@ func TestBandAgainstDense(t *testing.T) {
 	for seed := uint64(1); seed <= 50; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		n, below, above := 1+rng.IntN(20), 1+rng.IntN(4), 1+rng.IntN(4)
-		m, d := newBand(n, below, above), mat.NewDense(n, n, nil)
+		m, d := newBandMatrix(n, below, above), mat.NewDense(n, n, nil)
 		for r := range n {
 			sum := 0.0
 			for c := max(r-below, 0); c <= min(r+above, n-1); c++ {
@@ -76,9 +76,9 @@ func TestBandAgainstDense(t *testing.T) {
 func TestGaps(t *testing.T) {
 	for n := 1; n <= 32; n++ {
 		sum, square := 0.0, 0.0
-		for _, g := range gaps(n) {
-			sum += g / nodes
-			square += g * g / nodes
+		for _, g := range erlangMeans(n) {
+			sum += g / gapNodes
+			square += g * g / gapNodes
 		}
 		if v := square - sum*sum; math.Abs(sum-float64(n)) > 1e-9 || v > float64(n) || v < 0.8*float64(n) {
 			t.Errorf("%d gaps: mean %v, variance %v", n, sum, v)
@@ -94,11 +94,11 @@ func (x *process) explicit() *mdp.Process {
 			a := &x.actions[i]
 			p.Reward, p.Time = append(p.Reward, x.reward(s, a)), append(p.Time, a.size)
 			to := make(map[int]float64)
-			for k := range nodes {
+			for k := range gapNodes {
 				y := x.next(s, a, k, x.busy(s))
 				c := min(int(y), x.n-2)
-				to[c] += (1 - (y - float64(c))) / nodes
-				to[c+1] += (y - float64(c)) / nodes
+				to[c] += (1 - (y - float64(c))) / gapNodes
+				to[c+1] += (y - float64(c)) / gapNodes
 			}
 			for c := range x.n {
 				if w := to[c]; w > 0 {
@@ -118,9 +118,9 @@ func TestAgainstValueIteration(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		p := &Pool{Workers: 2 + rng.IntN(6), SLO: 80 * time.Millisecond, Models: ladder(rng, 3, 3), LateShare: 1}
-		p.Rate = p.carries() * (0.3 + 0.5*rng.Float64())
+		p.Rate = p.maxRate() * (0.3 + 0.5*rng.Float64())
 		x := newProcess(p, 0.02, 1)
-		x.iterate()
+		x.policyIteration()
 		e := x.explicit()
 		if err := e.Validate(); err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestAgainstValueIteration(t *testing.T) {
 			best := math.Inf(-1)
 			for i := range x.actions {
 				b := &x.actions[i]
-				best = math.Max(best, x.reward(s, b)-x.gain*b.size+x.after(s, b, x.busy(s)))
+				best = math.Max(best, x.reward(s, b)-x.gain*b.size+x.expectedValue(s, b, x.busy(s)))
 			}
 			if math.Abs(best-x.value[s]) > 2e-3*(1+math.Abs(best)) {
 				t.Errorf("seed %d: state %d is worth %v, its best action brings %v", seed, s, x.value[s], best)
@@ -151,13 +151,13 @@ func fluid(p *Pool) float64 {
 	time := float64(p.Workers) / p.Rate
 	best := math.Inf(-1)
 	for _, a := range p.actions() {
-		ca := a.takes / a.size
+		ca := a.latency / a.size
 		if ca > time {
 			continue
 		}
 		best = math.Max(best, a.accuracy)
 		for _, b := range p.actions() {
-			if cb := b.takes / b.size; cb > time {
+			if cb := b.latency / b.size; cb > time {
 				w := (time - ca) / (cb - ca)
 				best = math.Max(best, (1-w)*a.accuracy+w*b.accuracy)
 			}
@@ -178,7 +178,7 @@ func TestPrices(t *testing.T) {
 		}
 		before := 1.0
 		for _, part := range []float64{0.2, 0.4, 0.6, 0.8} {
-			p.Rate = part * p.carries()
+			p.Rate = part * p.maxRate()
 			x, kept := p.Solve(nil)
 			if !kept {
 				t.Errorf("seed %d: at %v of what the pool carries %v are late", seed, part, x.Promise.Violation)
@@ -204,7 +204,7 @@ func TestPrices(t *testing.T) {
 				}
 			}
 		}
-		p.Rate = 1.05 * p.carries()
+		p.Rate = 1.05 * p.maxRate()
 		if x, kept := p.Solve(nil); kept {
 			t.Errorf("seed %d: beyond what the pool carries only %v are to be late", seed, x.Promise.Violation)
 		}
@@ -303,7 +303,7 @@ func TestPlanner(t *testing.T) {
 		}
 	}
 	rates := first.Values[0].ByRate
-	most := (&Pool{SLO: 100 * time.Millisecond, Workers: 12, Models: models}).carries()
+	most := (&Pool{SLO: 100 * time.Millisecond, Workers: 12, Models: models}).maxRate()
 	if len(rates) < 8 || rates[len(rates)-1].Rate > most {
 		t.Errorf("%d rates up to %v, the pool carries %v", len(rates), rates[len(rates)-1].Rate, most)
 	}
@@ -336,7 +336,7 @@ func TestPlanner(t *testing.T) {
 
 func BenchmarkPrice(b *testing.B) {
 	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9), LateShare: 1e-4}
-	p.Rate = 0.6 * p.carries()
+	p.Rate = 0.6 * p.maxRate()
 	for b.Loop() {
 		if _, kept := p.Solve(nil); !kept {
 			b.Fatal("not kept")
