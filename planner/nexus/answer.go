@@ -12,14 +12,14 @@ import (
 )
 
 // session is a stage with its part of the objective.
-func (x *world) session(s serving.StageID, v serving.VariantID, rate float64, within time.Duration) Session {
+func (x *request) session(s serving.StageID, v serving.VariantID, rate float64, within time.Duration) Session {
 	variant := &x.spec.Variants[v]
 	out := Session{
 		Rate: rate, Budget: within, MaxBatch: variant.MaxBatch,
-		Latency: func(b int) time.Duration { return x.believed.Latency(v, x.alike, b, 1) },
+		Latency: func(b int) time.Duration { return x.believed.Latency(v, x.believedType, b, 1) },
 		Memory:  func(b int) int64 { return variant.MemoryBytes + int64(b)*variant.ItemBytes },
 	}
-	if has := x.spec.DeviceTypes[x.alike].MemoryBytes; has > 0 {
+	if has := x.spec.DeviceTypes[x.believedType].MemoryBytes; has > 0 {
 		for out.MaxBatch > 0 && out.Memory(out.MaxBatch) > has {
 			out.MaxBatch--
 		}
@@ -28,11 +28,11 @@ func (x *world) session(s serving.StageID, v serving.VariantID, rate float64, wi
 }
 
 // best is the variant of a stage that a machine carries most of within a part of the objective, and how much that is.
-func (x *world) best(s serving.StageID, within time.Duration) (best serving.VariantID, most float64) {
+func (x *request) fastest(s serving.StageID, within time.Duration) (best serving.VariantID, most float64) {
 	best = serving.None
 	for _, v := range x.variants(s) {
 		one := x.session(s, v, 0, within)
-		if b := one.saturating(); b > 0 {
+		if b := one.saturatingBatch(); b > 0 {
 			if able := float64(b) / one.Latency(b).Seconds(); able > most {
 				best, most = v, able
 			}
@@ -42,7 +42,7 @@ func (x *world) best(s serving.StageID, within time.Duration) (best serving.Vari
 }
 
 // pack splits every app and packs what is left of all of them, for a part of the demand.
-func (x *world) pack(part float64) ([]Node, error) {
+func (x *request) pack(part float64) ([]Node, error) {
 	var sessions []Session
 	var stages []serving.StageID
 	for a := range x.spec.Apps {
@@ -51,17 +51,17 @@ func (x *world) pack(part float64) ([]Node, error) {
 			return nil, err
 		}
 		for _, s := range app.Stages {
-			if m := &x.models[s]; !m.front {
+			if m := &x.choices[s]; !m.frontend {
 				sessions = append(sessions, x.session(s, m.variant, max(x.asked[s].Rate*part, capacity.MinRate),
-					m.within))
+					m.budget))
 				stages = append(stages, s)
 			}
 		}
 	}
-	nodes, failed, ok := Pack(sessions, x.spec.DeviceTypes[x.alike].MemoryBytes)
+	nodes, failed, ok := Pack(sessions, x.spec.DeviceTypes[x.believedType].MemoryBytes)
 	if !ok {
 		s := stages[failed]
-		return nil, capacity.Unservable(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.alike}, x.broken)
+		return nil, capacity.Unservable(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.believedType}, x.broken)
 	}
 	for n := range nodes {
 		for k := range nodes[n].Sessions {
@@ -73,18 +73,18 @@ func (x *world) pack(part float64) ([]Node, error) {
 }
 
 // split finds each stage's part of an app's objective.
-func (x *world) split(app *serving.App, part float64) error {
+func (x *request) split(app *serving.App, part float64) error {
 	within := app.SLO.Latency - app.Slack
 	at := make(map[serving.StageID]int, len(app.Stages))
 	stages := make([]Stage, len(app.Stages))
 	for k, s := range app.Stages {
 		at[s] = k
 		stages[k].Rate = max(x.asked[s].Rate*part, capacity.MinRate)
-		if m := &x.models[s]; m.front {
-			stages[k].Fixed = m.within
+		if m := &x.choices[s]; m.frontend {
+			stages[k].Fixed = m.budget
 		} else {
 			stages[k].Throughput = func(within time.Duration) float64 {
-				_, able := x.best(s, within)
+				_, able := x.fastest(s, within)
 				return able
 			}
 		}
@@ -102,21 +102,21 @@ func (x *world) split(app *serving.App, part float64) error {
 		return fmt.Errorf(
 			"app %q: its stages cannot be served within %v from end to end on %q: a batch may take half of a stage's "+
 				"part of it. Raise slo.latency, or use faster variants",
-			app.Name, within, x.spec.DeviceTypes[x.alike].Name)
+			app.Name, within, x.spec.DeviceTypes[x.believedType].Name)
 	}
 	for k, s := range app.Stages {
-		if m := &x.models[s]; m.front {
-			m.within = max(m.within, parts[k])
+		if m := &x.choices[s]; m.frontend {
+			m.budget = max(m.budget, parts[k])
 		} else {
-			m.within = parts[k]
-			m.variant, _ = x.best(s, parts[k])
+			m.budget = parts[k]
+			m.variant, _ = x.fastest(s, parts[k])
 		}
 	}
 	return nil
 }
 
 // plan writes down nodes, whose sessions are stages, for a part of the demand.
-func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *plan.Plan {
+func (x *request) plan(r plan.Request, nodes []Node, part float64, short int) *plan.Plan {
 	out := &plan.Plan{
 		Planner: "nexus", Forecast: plan.Forecast{Violation: -1}, Budgets: make([]time.Duration, len(x.spec.Stages)),
 	}
@@ -130,14 +130,14 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 		for _, p := range n.Sessions {
 			s := serving.StageID(p.Session)
 			carried[s] += p.Rate
-			h.Instances = append(h.Instances, capacity.Instance{Stage: s, Variant: x.models[s].variant, Slots: 1})
+			h.Instances = append(h.Instances, capacity.Instance{Stage: s, Variant: x.choices[s].variant, Slots: 1})
 		}
 		households = append(households, h)
 	}
 	for range x.frontends {
 		h := capacity.Bundle{Group: 1}
-		for s := range x.models {
-			if m := &x.models[s]; m.front {
+		for s := range x.choices {
+			if m := &x.choices[s]; m.frontend {
 				h.Instances = append(h.Instances, capacity.Instance{
 					Stage: serving.StageID(s), Variant: m.variant, Slots: m.slots,
 				})
@@ -150,11 +150,11 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 	for a := range reach {
 		reach[a] = math.Inf(1)
 	}
-	sessions := make([]Session, len(x.models))
-	for s := range x.models {
-		out.Budgets[s] = x.models[s].within
-		if m := &x.models[s]; !m.front {
-			sessions[s] = x.session(serving.StageID(s), m.variant, 0, m.within)
+	sessions := make([]Session, len(x.choices))
+	for s := range x.choices {
+		out.Budgets[s] = x.choices[s].budget
+		if m := &x.choices[s]; !m.frontend {
+			sessions[s] = x.session(serving.StageID(s), m.variant, 0, m.budget)
 		}
 	}
 	for h, home := range homes {
@@ -179,12 +179,12 @@ func (x *world) plan(r plan.Request, nodes []Node, part float64, short int) *pla
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Sort()
-	x.promise(out, reach, part, short)
+	x.fillForecast(out, reach, part, short)
 	return out
 }
 
 // promise fills in what the plan is made for, carries and leaves out. Front-ends do not count: nobody plans them.
-func (x *world) promise(out *plan.Plan, reach []float64, part float64, short int) {
+func (x *request) fillForecast(out *plan.Plan, reach []float64, part float64, short int) {
 	out.Demand, out.Capacity = x.rates, make([]float64, len(x.rates))
 	var accuracy, queries float64
 	for a, app := range x.spec.Apps {
@@ -195,7 +195,7 @@ func (x *world) promise(out *plan.Plan, reach []float64, part float64, short int
 		out.Forecast.Throughput += out.Capacity[a]
 		all := 1.0
 		for _, s := range app.Stages {
-			all *= x.spec.Variants[x.models[s].variant].Accuracy
+			all *= x.spec.Variants[x.choices[s].variant].Accuracy
 		}
 		accuracy += x.rates[a] * part * all
 		queries += x.rates[a] * part
@@ -203,7 +203,7 @@ func (x *world) promise(out *plan.Plan, reach []float64, part float64, short int
 	out.Forecast.Accuracy = accuracy / queries
 	if short > 0 {
 		out.Shed, out.Shortage = make([]float64, len(x.rates)), make([]int, len(x.spec.DeviceTypes))
-		out.Shortage[x.alike] = short
+		out.Shortage[x.believedType] = short
 		for a := range x.rates {
 			out.Shed[a] = x.rates[a] * (1 - part)
 		}

@@ -43,7 +43,7 @@ func (p *Planner) Provides() plan.Sections {
 }
 
 // enough is how near to the most that can be served the search comes, as a part of the demand.
-const enough = 1.0 / 256
+const demandTolerance = 1.0 / 256
 
 // Plan implements plan.Planner. Where there are too few workers, all apps get the largest part of their demand for
 // which there are enough. It fails when some stage cannot be served within its part of the objective.
@@ -61,7 +61,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	low, high := 0.0, 1.0
 	var most []Node
-	for high-low > enough {
+	for high-low > demandTolerance {
 		part := (low + high) / 2
 		nodes, err := x.pack(part)
 		if err != nil {
@@ -75,36 +75,36 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	if most == nil {
 		return nil, fmt.Errorf("%d workers can host models and less than %.2f %% of the demand fits on them: it "+
-			"takes %d more", len(x.backends), 100*enough, len(all)-len(x.backends))
+			"takes %d more", len(x.backends), 100*demandTolerance, len(all)-len(x.backends))
 	}
 	return x.plan(r, most, low, len(all)-len(x.backends)), nil
 }
 
 // world is a request as Nexus sees it.
-type world struct {
-	o         Options
-	spec      *serving.Spec
-	believed  profile.Profile
-	broken    []bool
-	running   []fleet.InstanceSnapshot
-	rates     []float64              // queries/s by AppID, head-room included
-	asked     []capacity.StageDemand // by StageID
-	alike     serving.DeviceTypeID   // that all backends are believed to be
-	backends  []serving.WorkerID
-	frontends []serving.WorkerID
-	models    []model // by StageID
+type request struct {
+	o            Options
+	spec         *serving.Spec
+	believed     profile.Profile
+	broken       []bool
+	running      []fleet.InstanceSnapshot
+	rates        []float64              // queries/s by AppID, head-room included
+	asked        []capacity.StageDemand // by StageID
+	believedType serving.DeviceTypeID   // that all backends are believed to be
+	backends     []serving.WorkerID
+	frontends    []serving.WorkerID
+	choices      []choice // by StageID
 }
 
 // model is what is known of a stage.
-type model struct {
-	front   bool              // runs in the front-ends
-	variant serving.VariantID // that is run
-	slots   int               // of a front-end
-	within  time.Duration     // its part of the objective
+type choice struct {
+	frontend bool              // runs in the front-ends
+	variant  serving.VariantID // that is run
+	slots    int               // of a front-end
+	budget   time.Duration     // its part of the objective
 }
 
-func (p *Planner) read(r plan.Request) (*world, error) {
-	x := &world{o: p.Options, spec: r.Spec, believed: p.Profile, models: make([]model, len(r.Spec.Stages))}
+func (p *Planner) read(r plan.Request) (*request, error) {
+	x := &request{o: p.Options, spec: r.Spec, believed: p.Profile, choices: make([]choice, len(r.Spec.Stages))}
 	if r.Beliefs != nil {
 		x.believed = r.Beliefs
 	}
@@ -117,25 +117,25 @@ func (p *Planner) read(r plan.Request) (*world, error) {
 	x.rates = capacity.Rates(&r, p.Options.Headroom)
 	x.asked = capacity.StageDemands(r.Spec, x.rates)
 	workers := capacity.UsableWorkers(r.Spec, down)
-	if err := x.believe(workers); err != nil {
+	if err := x.chooseType(workers); err != nil {
 		return nil, err
 	}
-	if err := x.front(&r, workers); err != nil {
+	if err := x.chooseFrontends(&r, workers); err != nil {
 		return nil, err
 	}
-	x.backends = x.mixed(workers)
+	x.backends = x.interleaveTypes(workers)
 	return x, nil
 }
 
 // runs tells whether some variant of a stage may run on a type.
-func (x *world) runs(s serving.StageID, d serving.DeviceTypeID) bool {
+func (x *request) runs(s serving.StageID, d serving.DeviceTypeID) bool {
 	return slices.ContainsFunc(x.variants(s), func(v serving.VariantID) bool {
 		return x.believed.Latency(v, d, 1, 1) < profile.Unknown
 	})
 }
 
 // variants lists those of a stage that may be used.
-func (x *world) variants(s serving.StageID) []serving.VariantID {
+func (x *request) variants(s serving.StageID) []serving.VariantID {
 	floor := x.spec.Apps[x.spec.Stages[s].App].Floor
 	return slices.DeleteFunc(slices.Clone(x.spec.Stages[s].Variants), func(v serving.VariantID) bool {
 		return x.broken[v] || x.spec.Variants[v].Accuracy < floor
@@ -143,8 +143,8 @@ func (x *world) variants(s serving.StageID) []serving.VariantID {
 }
 
 // believe finds the type that all machines are taken for.
-func (x *world) believe(workers [][]serving.WorkerID) error {
-	x.alike = serving.None
+func (x *request) chooseType(workers [][]serving.WorkerID) error {
+	x.believedType = serving.None
 	best, most := -1, 0
 	for d := range workers {
 		if x.o.Alike != "" && x.spec.DeviceTypes[d].Name != x.o.Alike {
@@ -160,13 +160,13 @@ func (x *world) believe(workers [][]serving.WorkerID) error {
 			continue
 		}
 		if n > best || n == best && len(workers[d]) > most {
-			x.alike, best, most = serving.DeviceTypeID(d), n, len(workers[d])
+			x.believedType, best, most = serving.DeviceTypeID(d), n, len(workers[d])
 		}
 	}
 	switch {
-	case x.alike == serving.None && x.o.Alike != "":
+	case x.believedType == serving.None && x.o.Alike != "":
 		return fmt.Errorf("planner nexus: option alike is %q: no device type of that name", x.o.Alike)
-	case x.alike == serving.None:
+	case x.believedType == serving.None:
 		return fmt.Errorf("no worker is left to plan for: all %d are down", len(x.spec.Workers))
 	}
 	return nil
@@ -174,10 +174,10 @@ func (x *world) believe(workers [][]serving.WorkerID) error {
 
 // front gives the stages that the believed type does not run to front-ends: workers of the cheapest type that runs all
 // of them.
-func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
+func (x *request) chooseFrontends(r *plan.Request, workers [][]serving.WorkerID) error {
 	var stages []serving.StageID
 	for s := range x.spec.Stages {
-		if x.models[s].front = !x.runs(serving.StageID(s), x.alike); x.models[s].front {
+		if x.choices[s].frontend = !x.runs(serving.StageID(s), x.believedType); x.choices[s].frontend {
 			stages = append(stages, serving.StageID(s))
 		}
 	}
@@ -205,12 +205,12 @@ func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
 	}
 	x.frontends = workers[best][:min(max(x.o.Frontends, 1), len(workers[best]))]
 	for _, s := range stages {
-		m := &x.models[s]
+		m := &x.choices[s]
 		most := 0.0
 		for _, v := range x.variants(s) {
-			for c := 1; c <= mostSlots; c++ {
-				if able := float64(c) / x.believed.Latency(v, best, 1, c).Seconds(); able > most*(1+pays) {
-					m.variant, m.slots, m.within, most = v, c, x.believed.Latency(v, best, 1, c), able
+			for c := 1; c <= maxSlots; c++ {
+				if able := float64(c) / x.believed.Latency(v, best, 1, c).Seconds(); able > most*(1+minGain) {
+					m.variant, m.slots, m.budget, most = v, c, x.believed.Latency(v, best, 1, c), able
 				} else {
 					break
 				}
@@ -221,13 +221,13 @@ func (x *world) front(r *plan.Request, workers [][]serving.WorkerID) error {
 }
 
 const (
-	mostSlots = 32   // batches at once on a front-end
-	pays      = 1e-3 // by how much one more must raise the rate
+	maxSlots = 32   // batches at once on a front-end
+	minGain  = 1e-3 // by how much one more must raise the rate
 )
 
 // mixed lists the workers that run all that the believed type runs, the types in turn in proportion to their number: to
 // Nexus they are the same.
-func (x *world) mixed(workers [][]serving.WorkerID) []serving.WorkerID {
+func (x *request) interleaveTypes(workers [][]serving.WorkerID) []serving.WorkerID {
 	type place struct {
 		at     float64
 		worker serving.WorkerID
@@ -236,7 +236,7 @@ func (x *world) mixed(workers [][]serving.WorkerID) []serving.WorkerID {
 	for d := range workers {
 		able := true
 		for s := range x.spec.Stages {
-			able = able && (x.models[s].front || x.runs(serving.StageID(s), serving.DeviceTypeID(d)))
+			able = able && (x.choices[s].frontend || x.runs(serving.StageID(s), serving.DeviceTypeID(d)))
 		}
 		for k, w := range workers[d] {
 			if able && !slices.Contains(x.frontends, w) {

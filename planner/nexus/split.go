@@ -18,7 +18,7 @@ type Stage struct {
 }
 
 // segments is in how many steps the objective is divided.
-const segments = 100
+const budgetSteps = 100
 
 // Split gives each stage of a query its part of the objective, so that the machines for all of them, each counted by
 // the part that is used, are fewest: by dynamic programming over multiples of a step (Nexus §6.2), here on graphs that
@@ -31,19 +31,19 @@ func Split(stages []Stage, within time.Duration) []time.Duration {
 	}
 	tree, err := dag.Fold(after)
 	if err != nil || tree.Irreducibles() > 0 {
-		return equal(stages, within)
+		return equalParts(stages, within)
 	}
-	d := division{stages: stages, step: within / segments, out: make([]time.Duration, len(stages))}
-	costs := d.costs(tree)
-	if math.IsInf(costs[segments], 1) {
+	d := splitter{stages: stages, step: within / budgetSteps, out: make([]time.Duration, len(stages))}
+	costs := d.machines(tree)
+	if math.IsInf(costs[budgetSteps], 1) {
 		return nil
 	}
-	d.spend(tree, segments)
+	d.assign(tree, budgetSteps)
 	return d.out
 }
 
 // equal cuts the objective along the longest path.
-func equal(stages []Stage, within time.Duration) []time.Duration {
+func equalParts(stages []Stage, within time.Duration) []time.Duration {
 	depth, longest := make([]int, len(stages)), 1
 	for k := range stages {
 		depth[k] = 1
@@ -63,15 +63,15 @@ func equal(stages []Stage, within time.Duration) []time.Duration {
 }
 
 // division is the program at work.
-type division struct {
+type splitter struct {
 	stages []Stage
 	step   time.Duration
 	out    []time.Duration
 }
 
 // costs is what a part of the graph takes, in machines, within each number of steps.
-func (d *division) costs(t *dag.Tree) []float64 {
-	out := make([]float64, segments+1)
+func (d *splitter) machines(t *dag.Tree) []float64 {
+	out := make([]float64, budgetSteps+1)
 	switch t.Kind {
 	case dag.Task:
 		s := &d.stages[t.Task]
@@ -87,25 +87,25 @@ func (d *division) costs(t *dag.Tree) []float64 {
 		}
 	case dag.Branches:
 		for _, p := range t.Children {
-			for n, c := range d.costs(p) {
+			for n, c := range d.machines(p) {
 				out[n] += c
 			}
 		}
 	case dag.Chain:
 		for k, p := range t.Children {
-			c := d.costs(p)
+			c := d.machines(p)
 			if k == 0 {
 				out = c
 				continue
 			}
-			out, _ = after(out, c)
+			out, _ = minPlus(out, c)
 		}
 	}
 	return out
 }
 
 // after adds what takes part of the time to what has the rest of it; first says how many steps it leaves to the first.
-func after(a, b []float64) (out []float64, first []int) {
+func minPlus(a, b []float64) (out []float64, first []int) {
 	out, first = make([]float64, len(a)), make([]int, len(a))
 	for n := range out {
 		out[n] = math.Inf(1)
@@ -119,27 +119,27 @@ func after(a, b []float64) (out []float64, first []int) {
 }
 
 // spend gives the stages of a part of the graph so many steps.
-func (d *division) spend(t *dag.Tree, n int) {
+func (d *splitter) assign(t *dag.Tree, n int) {
 	switch t.Kind {
 	case dag.Task:
 		d.out[t.Task] = time.Duration(n) * d.step
 	case dag.Branches:
 		for _, p := range t.Children {
-			d.spend(p, n)
+			d.assign(p, n)
 		}
 	case dag.Chain:
 		// The steps of the last part are split off first.
-		sums := [][]float64{d.costs(t.Children[0])}
+		sums := [][]float64{d.machines(t.Children[0])}
 		var firsts [][]int
 		for _, p := range t.Children[1:] {
-			sum, first := after(sums[len(sums)-1], d.costs(p))
+			sum, first := minPlus(sums[len(sums)-1], d.machines(p))
 			sums, firsts = append(sums, sum), append(firsts, first)
 		}
 		for k := len(t.Children) - 1; k > 0; k-- {
 			before := firsts[k-1][n]
-			d.spend(t.Children[k], n-before)
+			d.assign(t.Children[k], n-before)
 			n = before
 		}
-		d.spend(t.Children[0], n)
+		d.assign(t.Children[0], n)
 	}
 }

@@ -47,7 +47,7 @@ func (n *Node) Occupancy(sessions []Session) float64 {
 
 // saturating is the largest batch that an item which has just missed one can wait for and still be in time with the
 // next: it takes at most half of the objective (Nexus §4.1). It is 0 where not even one item does.
-func (s *Session) saturating() int {
+func (s *Session) saturatingBatch() int {
 	if s.MaxBatch < 1 || 2*s.Latency(1) > s.Budget {
 		return 0
 	}
@@ -79,7 +79,7 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 	var rests []rest
 	for k := range sessions {
 		s := &sessions[k]
-		b := s.saturating()
+		b := s.saturatingBatch()
 		if b == 0 {
 			return nil, k, false
 		}
@@ -89,7 +89,7 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 			nodes = append(nodes, Node{Duty: s.Latency(b), Sessions: []NodeSession{{k, b, min(full, left)}}})
 		}
 		if left > rounding*s.Rate {
-			n := s.residual(k, left)
+			n := s.residualNode(k, left)
 			rests = append(rests, rest{n, n.Occupancy(sessions)})
 		}
 	}
@@ -123,8 +123,8 @@ const rounding = 1e-9
 // enough for the first to be in time, with the longest duty cycle that the rate and the objective allow (as the
 // authors' release has it, whose batch is (b-1)/rate and not b/rate in coming together). Where that batch is too small
 // to carry the rate, the node runs one batch after the other, as a full one.
-func (s *Session) residual(session int, rate float64) Node {
-	full := s.saturating()
+func (s *Session) residualNode(session int, rate float64) Node {
+	full := s.saturatingBatch()
 	b := largest(full, func(b int) bool { return s.Latency(b)+seconds(float64(b-1)/rate) <= s.Budget })
 	duty := min(seconds(float64(b)/rate), s.Budget-s.Latency(b))
 	if duty < s.Latency(b) {

@@ -172,7 +172,7 @@ func TestPackAgainstAll(t *testing.T) {
 				}
 			}
 			if len(n.Sessions) == 1 && n.Duty == n.busy(sessions) &&
-				n.Sessions[0].Batch == sessions[n.Sessions[0].Session].saturating() {
+				n.Sessions[0].Batch == sessions[n.Sessions[0].Session].saturatingBatch() {
 				fulls++
 			}
 		}
@@ -181,10 +181,10 @@ func TestPackAgainstAll(t *testing.T) {
 				t.Fatalf("seed %d: session %d gets %v of %v", seed, k, r, sessions[k].Rate)
 			}
 			s := &sessions[k]
-			b := s.saturating()
+			b := s.saturatingBatch()
 			full := float64(b) / s.Latency(b).Seconds()
 			if left := s.Rate - full*math.Floor(s.Rate/full); left > 1e-9*s.Rate {
-				rests = append(rests, s.residual(k, left))
+				rests = append(rests, s.residualNode(k, left))
 			}
 		}
 		fewest := len(rests)
