@@ -91,13 +91,13 @@ func TestBetter(t *testing.T) {
 		name string
 		a, b action
 	}{
-		{"closing the gap comes first", action{gain: 10, cost: 0.5, rank: 3}, action{gain: 9, cost: -1}},
-		{"then the cost", action{gain: 10, cost: 0.1, rank: 3}, action{gain: 10, cost: 0.2}},
-		{"also below nothing", action{gain: 10, cost: -0.2, rank: 3}, action{gain: 10, cost: -0.1}},
-		{"then what disturbs less", action{gain: 10, cost: 0.1}, action{gain: 10, cost: 0.1, rank: 1}},
-		{"what does not close it: the cost", action{gain: 2, cost: 0.1, rank: 3}, action{gain: 9, cost: 0.2}},
-		{"what costs nothing by what it brings", action{gain: 9, cost: 0, rank: 3}, action{gain: 2, cost: -0.3}},
-		{"then what disturbs less", action{gain: 9, cost: 0}, action{gain: 9, cost: -0.3, rank: 2}},
+		{"closing the gap comes first", action{added: 10, lost: 0.5, rank: 3}, action{added: 9, lost: -1}},
+		{"then the cost", action{added: 10, lost: 0.1, rank: 3}, action{added: 10, lost: 0.2}},
+		{"also below nothing", action{added: 10, lost: -0.2, rank: 3}, action{added: 10, lost: -0.1}},
+		{"then what disturbs less", action{added: 10, lost: 0.1}, action{added: 10, lost: 0.1, rank: 1}},
+		{"what does not close it: the cost", action{added: 2, lost: 0.1, rank: 3}, action{added: 9, lost: 0.2}},
+		{"what costs nothing by what it brings", action{added: 9, lost: 0, rank: 3}, action{added: 2, lost: -0.3}},
+		{"then what disturbs less", action{added: 9, lost: 0}, action{added: 9, lost: -0.3, rank: 2}},
 	} {
 		if !c.a.better(&c.b, 10) || c.b.better(&c.a, 10) {
 			t.Errorf("%s: %+v against %+v", c.name, c.a, c.b)
@@ -114,11 +114,11 @@ func TestRelief(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, ok := x.relief(0, 0); !ok || x.options[a.slower].variant != 0 || x.options[a.faster].variant != 1 {
+	if a, ok := x.swapToFree(0, 0); !ok || x.options[a.slower].variant != 0 || x.options[a.faster].variant != 1 {
 		t.Errorf("%+v %v, want variant 0 to become 1", a, ok)
 	}
 	x.stages[0].need = 51
-	if a, ok := x.relief(0, 0); ok {
+	if a, ok := x.swapToFree(0, 0); ok {
 		t.Errorf("%+v relieves a stage that needs 51/s: 10 and 40 are left", a)
 	}
 }
@@ -136,7 +136,7 @@ func TestSpare(t *testing.T) {
 		if rates[1] < rates[0] {
 			want = 1
 		}
-		if from, to := x.spare(2); from == free || x.options[from].stage != want || x.options[to].variant != 6 {
+		if from, to := x.spareWorker(2); from == idle || x.options[from].stage != want || x.options[to].variant != 6 {
 			t.Errorf("rates %v: options %d to %d, want a worker of stage %d for variant 6", rates, from, to, want)
 		}
 	}

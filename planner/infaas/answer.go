@@ -37,16 +37,16 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 		out.Instances = append(out.Instances, plan.Instance{
 			Worker: serving.WorkerID(w), Place: 1, Stage: o.stage,
 			Variants: []plan.Variant{{Variant: o.variant, Limit: o.limit}}, Slots: 1,
-			Cores: device.Cores, Share: o.rate / st.able, Hold: max(st.Budget-run, 0),
+			Cores: device.Cores, Share: o.rate / st.rate, Hold: max(st.Budget-run, 0),
 		})
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
-	x.promise(out)
+	x.fillForecast(out)
 	return out
 }
 
 // promise fills in what the plan carries and leaves out of each app: its narrowest stage decides.
-func (x *state) promise(out *plan.Plan) {
+func (x *state) fillForecast(out *plan.Plan) {
 	apps := len(x.spec.Apps)
 	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
 	missing, shed := make([]float64, apps), false
@@ -55,13 +55,13 @@ func (x *state) promise(out *plan.Plan) {
 		able, right := math.Inf(1), 1.0
 		for _, s := range app.Stages {
 			if st := &x.stages[s]; st.FanOut > 0 {
-				able = min(able, st.able/st.FanOut)
-				right *= st.value() * st.BestAccuracy
+				able = min(able, st.rate/st.FanOut)
+				right *= st.accuracy() * st.BestAccuracy
 			}
 		}
 		asked := x.stages[app.Stages[0]].Rate
 		out.Demand[a], out.Capacity[a] = asked*x.o.Headroom, able
-		if missing[a] = max(asked-able, 0); missing[a] > little*asked {
+		if missing[a] = max(asked-able, 0); missing[a] > tolerance*asked {
 			shed = true
 		} else {
 			missing[a] = 0

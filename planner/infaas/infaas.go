@@ -75,7 +75,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	// An instance given up by one stage may be what another lacks. Every action raises what is served, or else
 	// accuracy, or else sets a worker free, so this ends.
 	for again := true; again; {
-		again = x.mend()
+		again = x.closeDeficits()
 		again = x.upgrade() || again
 		again = x.retire() || again
 	}

@@ -11,8 +11,8 @@ import (
 type action struct {
 	from, to       int     // options; from is free for an idle worker
 	slower, faster int     // the donor's change, or free
-	gain           float64 // items/s that the stage in need gets, no more than it lacks
-	cost           float64 // weighted mean value lost
+	added          float64 // items/s that the stage in need gets, no more than it lacks
+	lost           float64 // weighted mean value lost
 	rank           int     // idle worker, own worker, spare worker, other's worker: the less is disturbed, the better
 }
 
@@ -20,31 +20,31 @@ type action struct {
 // accuracy (INFaaS §4.2: replicate, or change to a faster variant, whichever costs less), else the one that costs
 // least, and again. The heavier apps come first, then the stage that has the smallest part of its need. It tells
 // whether anything was changed.
-func (x *state) mend() (changed bool) {
+func (x *state) closeDeficits() (changed bool) {
 	stuck := make([]bool, len(x.stages))
 	for {
 		at, part := -1, 0.0
 		for s := range x.stages {
 			st := &x.stages[s]
-			if stuck[s] || st.hosts == 0 || st.carries(st.able, 1) {
+			if stuck[s] || st.workers == 0 || st.carries(st.rate, 1) {
 				continue
 			}
 			heavier := at >= 0 && x.spec.Apps[st.App].Weight > x.spec.Apps[x.stages[at].App].Weight
 			lighter := at >= 0 && x.spec.Apps[st.App].Weight < x.spec.Apps[x.stages[at].App].Weight
-			if p := st.able / st.need; at < 0 || heavier || !lighter && p < part {
+			if p := st.rate / st.need; at < 0 || heavier || !lighter && p < part {
 				at, part = s, p
 			}
 		}
 		if at < 0 {
 			return changed
 		}
-		a := x.cheapest(at)
+		a := x.bestAction(at)
 		if a == nil {
 			stuck[at] = true
 			continue
 		}
 		x.move(a.from, a.to)
-		if a.slower != free {
+		if a.slower != idle {
 			x.move(a.slower, a.faster)
 		}
 		changed = true
@@ -52,27 +52,27 @@ func (x *state) mend() (changed bool) {
 }
 
 // cheapest finds the action that mends a stage best; nil when none helps.
-func (x *state) cheapest(s int) *action {
+func (x *state) bestAction(s int) *action {
 	st := &x.stages[s]
-	lack := st.need - st.able
+	lack := st.need - st.rate
 	var best *action
 	try := func(a action) {
-		able, value := x.after(serving.StageID(s), a.from, a.to)
-		a.gain = min(able-st.able, lack)
-		a.cost += st.weight * (st.value() - value)
-		if a.gain > little*st.need && (best == nil || a.better(best, lack*(1-little))) {
+		able, value := x.afterMove(serving.StageID(s), a.from, a.to)
+		a.added = min(able-st.rate, lack)
+		a.lost += st.weight * (st.accuracy() - value)
+		if a.added > tolerance*st.need && (best == nil || a.better(best, lack*(1-tolerance))) {
 			best = &a
 		}
 	}
 	donors := x.donors(s)
 	for _, to := range st.options {
 		g := x.options[to].group
-		if x.free[g] > 0 {
-			try(action{from: free, to: to, slower: free, faster: free})
+		if x.idle[g] > 0 {
+			try(action{from: idle, to: to, slower: idle, faster: idle})
 		}
 		for _, from := range st.options {
 			if x.counts[from] > 0 && from != to && x.options[from].group == g {
-				try(action{from: from, to: to, slower: free, faster: free, rank: 1})
+				try(action{from: from, to: to, slower: idle, faster: idle, rank: 1})
 			}
 		}
 		for _, d := range donors {
@@ -89,19 +89,19 @@ func (x *state) cheapest(s int) *action {
 // much they bring and how little they disturb. What costs nothing and does not suffice is judged by what it brings
 // alone: the most accurate variants, one slow instance after the other, would use up the idle workers.
 func (a *action) better(b *action, lack float64) bool {
-	closes := a.gain >= lack
-	if closes != (b.gain >= lack) {
+	closes := a.added >= lack
+	if closes != (b.added >= lack) {
 		return closes
 	}
-	y, z := a.cost, b.cost
+	y, z := a.lost, b.lost
 	if !closes {
 		y, z = max(y, 0), max(z, 0)
 	}
 	switch {
-	case math.Abs(y-z) > little*(math.Abs(y)+math.Abs(z)):
+	case math.Abs(y-z) > tolerance*(math.Abs(y)+math.Abs(z)):
 		return y < z
-	case math.Abs(a.gain-b.gain) > little*(a.gain+b.gain):
-		return a.gain > b.gain
+	case math.Abs(a.added-b.added) > tolerance*(a.added+b.added):
+		return a.added > b.added
 	}
 	return a.rank < b.rank
 }
@@ -113,19 +113,19 @@ func (x *state) donors(s int) []action {
 	var out []action
 	for t := range x.stages {
 		st := &x.stages[t]
-		if t == s || st.hosts < 2 || !st.carries(st.able, 1) {
+		if t == s || st.workers < 2 || !st.carries(st.rate, 1) {
 			continue
 		}
 		for _, k := range st.options {
 			if x.counts[k] == 0 {
 				continue
 			}
-			able, value := x.after(serving.StageID(t), k, free)
+			able, value := x.afterMove(serving.StageID(t), k, idle)
 			if st.carries(able, 1) {
 				out = append(out, action{
-					from: k, slower: free, faster: free, cost: st.weight * (st.value() - value), rank: 2,
+					from: k, slower: idle, faster: idle, lost: st.weight * (st.accuracy() - value), rank: 2,
 				})
-			} else if a, ok := x.relief(t, k); ok {
+			} else if a, ok := x.swapToFree(t, k); ok {
 				out = append(out, a)
 			}
 		}
@@ -134,9 +134,9 @@ func (x *state) donors(s int) []action {
 }
 
 // relief finds the change of one of a stage's workers that lets it do without another.
-func (x *state) relief(t, without int) (best action, ok bool) {
+func (x *state) swapToFree(t, without int) (best action, ok bool) {
 	st := &x.stages[t]
-	able, worth := st.able-x.options[without].rate, st.worth-x.options[without].rate*x.options[without].value
+	able, worth := st.rate-x.options[without].rate, st.weighted-x.options[without].rate*x.options[without].accuracy
 	for _, slower := range st.options {
 		if n := x.counts[slower]; n == 0 || n == 1 && slower == without {
 			continue
@@ -147,9 +147,9 @@ func (x *state) relief(t, without int) (best action, ok bool) {
 			if z.group != y.group || z.rate <= y.rate || !st.carries(able-y.rate+z.rate, 1) {
 				continue
 			}
-			value := (worth - y.rate*y.value + z.rate*z.value) / (able - y.rate + z.rate)
-			if cost := st.weight * (st.value() - value); !ok || cost < best.cost {
-				best, ok = action{from: without, slower: slower, faster: faster, cost: cost, rank: 3}, true
+			value := (worth - y.rate*y.accuracy + z.rate*z.accuracy) / (able - y.rate + z.rate)
+			if cost := st.weight * (st.accuracy() - value); !ok || cost < best.lost {
+				best, ok = action{from: without, slower: slower, faster: faster, lost: cost, rank: 3}, true
 			}
 		}
 	}

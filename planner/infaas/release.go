@@ -10,7 +10,7 @@ import (
 )
 
 // period is how often the release scales; in between only arrivals start instances.
-const period, moment = 10 * time.Second, time.Second
+const scalePeriod, scaleWindow = 10 * time.Second, time.Second
 
 // release plans as the code that the Proteus authors released does for INFaaS-Accuracy ("infaas_v2"). What it does
 // otherwise than the papers describe:
@@ -33,7 +33,7 @@ func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 	for _, i := range x.running {
 		queued[i.Stage] += i.Queued
 	}
-	if time.Duration(now)%period < moment {
+	if time.Duration(now)%scalePeriod < scaleWindow {
 		for s := range x.stages {
 			x.up(believed, s)
 		}
@@ -43,9 +43,9 @@ func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 	}
 	for g := range x.groups {
 		for _, w := range x.groups[g].workers {
-			if k := x.hosted(g, w); k != free {
+			if k := x.hosted(g, w); k != idle {
 				o := &x.options[k]
-				room[o.stage] = room[o.stage] || o.value == 1 && x.counts[k] > 0 &&
+				room[o.stage] = room[o.stage] || o.accuracy == 1 && x.counts[k] > 0 &&
 					o.rate > float64(x.running[w].Queued)
 			}
 		}
@@ -64,15 +64,15 @@ func (x *state) release(believed profile.Profile, snapshot *fleet.Snapshot) {
 //     no variant is named.
 func (x *state) up(believed profile.Profile, s int) {
 	st := &x.stages[s]
-	if st.hosts == 0 || math.Floor(x.o.Factor*st.able) >= st.Rate {
+	if st.workers == 0 || math.Floor(x.o.Factor*st.rate) >= st.Rate {
 		return
 	}
 	needed := func(throughput float64) float64 { return math.Ceil(st.Rate / (throughput * x.o.Factor)) }
-	chosen, number, cost := free, 0.0, math.Inf(1)
+	chosen, number, cost := idle, 0.0, math.Inf(1)
 	for _, v := range x.spec.Stages[s].Variants {
-		least, at := math.Inf(1), free
+		least, at := math.Inf(1), idle
 		for k, o := range x.options {
-			if o.variant != v || x.free[o.group] == 0 {
+			if o.variant != v || x.idle[o.group] == 0 {
 				continue
 			}
 			milliseconds := believed.Latency(v, x.groups[o.group].device, 1, 1).Seconds() * 1e3
@@ -80,22 +80,22 @@ func (x *state) up(believed profile.Profile, s int) {
 				least, at = n, k
 			}
 		}
-		if at == free {
+		if at == idle {
 			continue
 		}
-		if c := (1 - x.options[at].value) * least; c < cost {
+		if c := (1 - x.options[at].accuracy) * least; c < cost {
 			chosen, number, cost = at, least, c
 		}
 	}
-	if chosen == free {
+	if chosen == idle {
 		return
 	}
 	first := x.hosting(s)[0]
-	if copies := needed(x.options[first].rate); cost > (1-x.options[first].value)*copies {
-		chosen, number = x.worst(first), copies
+	if copies := needed(x.options[first].rate); cost > (1-x.options[first].accuracy)*copies {
+		chosen, number = x.leastAccurate(first), copies
 	}
-	for ; number > 0 && x.free[x.options[chosen].group] > 0; number-- {
-		x.move(free, chosen)
+	for ; number > 0 && x.idle[x.options[chosen].group] > 0; number-- {
+		x.move(idle, chosen)
 	}
 }
 
@@ -107,13 +107,13 @@ func (x *state) down(s int, queued float64) {
 	st := &x.stages[s]
 	for _, k := range x.hosting(s) {
 		o := &x.options[k]
-		worst := x.worst(k)
+		worst := x.leastAccurate(k)
 		switch {
-		case (st.able-o.rate)*x.o.Factor > queued:
-			x.move(k, free)
+		case (st.rate-o.rate)*x.o.Factor > queued:
+			x.move(k, idle)
 		case worst != k:
 			x.move(k, worst)
-		case st.able*x.o.Factor*x.o.Down <= st.Rate:
+		case st.rate*x.o.Factor*x.o.Down <= st.Rate:
 			return
 		}
 	}
@@ -130,9 +130,9 @@ func (x *state) arrive(room []bool) {
 			if room[s] {
 				continue
 			}
-			if k := x.inactive(s); k != free {
-				x.move(free, k)
-				room[s] = x.options[k].value == 1
+			if k := x.inactive(s); k != idle {
+				x.move(idle, k)
+				room[s] = x.options[k].accuracy == 1
 				again = true
 			}
 		}
@@ -142,20 +142,20 @@ func (x *state) arrive(room []bool) {
 // inactive is the first variant of a stage that runs nowhere and for which a worker is free; free when there is none.
 func (x *state) inactive(s int) int {
 	for _, v := range x.spec.Stages[s].Variants {
-		at, running := free, false
+		at, running := idle, false
 		for k, o := range x.options {
 			if o.variant == v {
 				running = running || x.counts[k] > 0
-				if at == free && x.free[o.group] > 0 {
+				if at == idle && x.idle[o.group] > 0 {
 					at = k
 				}
 			}
 		}
-		if !running && at != free {
+		if !running && at != idle {
 			return at
 		}
 	}
-	return free
+	return idle
 }
 
 // hosting lists the options of a stage's workers, one entry for each worker.
@@ -172,10 +172,10 @@ func (x *state) hosting(s int) []int {
 }
 
 // worst is the least accurate variant of an option's stage that its group can serve.
-func (x *state) worst(of int) int {
+func (x *state) leastAccurate(of int) int {
 	out := of
 	for k, o := range x.options {
-		if o.group == x.options[of].group && o.stage == x.options[of].stage && o.value < x.options[out].value {
+		if o.group == x.options[of].group && o.stage == x.options[of].stage && o.accuracy < x.options[out].accuracy {
 			out = k
 		}
 	}

@@ -19,7 +19,7 @@ type state struct {
 	options []option
 	stages  []stage // by StageID
 	counts  []int   // workers by option
-	free    []int   // workers that host nothing, by group
+	idle    []int   // workers that host nothing, by group
 }
 
 // group is workers of one device type that are not down.
@@ -30,30 +30,30 @@ type group struct {
 
 // option is a variant that the workers of a group can serve.
 type option struct {
-	group   int
-	stage   serving.StageID
-	variant serving.VariantID
-	limit   int     // items of a batch
-	rate    float64 // items/s that a worker carries
-	value   float64 // accuracy divided by that of the stage's most accurate variant
+	group    int
+	stage    serving.StageID
+	variant  serving.VariantID
+	limit    int     // items of a batch
+	rate     float64 // items/s that a worker carries
+	accuracy float64 // accuracy divided by that of the stage's most accurate variant
 }
 
 // stage is what is asked of a stage and what it has.
 type stage struct {
 	capacity.StageDemand
-	need    float64 // items/s, head-room included
-	weight  float64 // of its mean value among all stages': importance times queries/s
-	options []int   // by falling value, then rate
-	hosts   int     // workers
-	able    float64 // items/s they carry
-	worth   float64 // sum of rate times value over them
+	need     float64 // items/s, head-room included
+	weight   float64 // of its mean value among all stages': importance times queries/s
+	options  []int   // by falling value, then rate
+	workers  int     // workers
+	rate     float64 // items/s they carry
+	weighted float64 // sum of rate times value over them
 }
 
 // free stands for no option in an action: a worker that hosts nothing before or after it.
-const free = -1
+const idle = -1
 
 // little is the relative difference below which two figures are the same.
-const little = 1e-9
+const tolerance = 1e-9
 
 // read turns a request into the placement that runs. It fails when a stage cannot be served by anything.
 func (p *Planner) read(r plan.Request) (*state, error) {
@@ -71,9 +71,9 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 		x.groups[at].workers = append(x.groups[at].workers, serving.WorkerID(w))
 	}
 	devices := make([]serving.DeviceTypeID, len(x.groups))
-	x.free = make([]int, len(x.groups))
+	x.idle = make([]int, len(x.groups))
 	for g := range x.groups {
-		devices[g], x.free[g] = x.groups[g].device, len(x.groups[g].workers)
+		devices[g], x.idle[g] = x.groups[g].device, len(x.groups[g].workers)
 	}
 	rule := capacity.BatchRule{Fraction: x.o.Fraction, Batches: x.o.Batches}
 	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
@@ -101,9 +101,9 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 		}
 		slices.SortStableFunc(st.options, func(a, b int) int {
 			switch y, z := &x.options[a], &x.options[b]; {
-			case y.value > z.value || y.value == z.value && y.rate > z.rate:
+			case y.accuracy > z.accuracy || y.accuracy == z.accuracy && y.rate > z.rate:
 				return -1
-			case y.value < z.value || y.rate < z.rate:
+			case y.accuracy < z.accuracy || y.rate < z.rate:
 				return 1
 			}
 			return a - b
@@ -114,7 +114,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	for g := range x.groups {
 		for _, w := range x.groups[g].workers {
 			if k := x.hosted(g, w); k >= 0 {
-				x.move(free, k)
+				x.move(idle, k)
 			}
 		}
 	}
@@ -125,11 +125,11 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 func (x *state) hosted(g int, w serving.WorkerID) int {
 	i, ok := x.running[w]
 	if !ok {
-		return free
+		return idle
 	}
 	v, ok := capacity.HostedVariant(i)
 	if !ok {
-		return free
+		return idle
 	}
 	return slices.IndexFunc(x.options, func(o option) bool { return o.group == g && o.variant == v })
 }
@@ -139,16 +139,16 @@ func (x *state) move(from, to int) {
 	x.add(from, -1)
 	x.add(to, 1)
 	g := x.groupOf(from, to)
-	if from == free {
-		x.free[g]--
+	if from == idle {
+		x.idle[g]--
 	}
-	if to == free {
-		x.free[g]++
+	if to == idle {
+		x.idle[g]++
 	}
 }
 
 func (x *state) groupOf(from, to int) int {
-	if from == free {
+	if from == idle {
 		return x.options[to].group
 	}
 	return x.options[from].group
@@ -157,43 +157,43 @@ func (x *state) groupOf(from, to int) int {
 // add changes how many workers host an option. What a stage carries is summed anew, so that a state does not depend on
 // the way that led to it.
 func (x *state) add(k, n int) {
-	if k == free {
+	if k == idle {
 		return
 	}
 	x.counts[k] += n
 	st := &x.stages[x.options[k].stage]
-	st.hosts, st.able, st.worth = 0, 0, 0
+	st.workers, st.rate, st.weighted = 0, 0, 0
 	for _, j := range st.options {
 		o := &x.options[j]
-		st.hosts += x.counts[j]
-		st.able += float64(x.counts[j]) * o.rate
-		st.worth += float64(x.counts[j]) * o.rate * o.value
+		st.workers += x.counts[j]
+		st.rate += float64(x.counts[j]) * o.rate
+		st.weighted += float64(x.counts[j]) * o.rate * o.accuracy
 	}
 }
 
 // carries tells whether a stage carries the given multiple of its need.
-func (st *stage) carries(able, multiple float64) bool { return able >= st.need*multiple*(1-little) }
+func (st *stage) carries(able, multiple float64) bool { return able >= st.need*multiple*(1-tolerance) }
 
 // value is the mean value of a stage's answers while its instances share the load in proportion to what they carry.
-func (st *stage) value() float64 {
-	if st.able <= 0 {
+func (st *stage) accuracy() float64 {
+	if st.rate <= 0 {
 		return 0
 	}
-	return st.worth / st.able
+	return st.weighted / st.rate
 }
 
 // after is what a stage would carry, and its mean value, with one worker less that hosts from and one more that hosts
 // to; free leaves out either. Options of other stages do not count.
-func (x *state) after(s serving.StageID, from, to int) (able, value float64) {
+func (x *state) afterMove(s serving.StageID, from, to int) (able, value float64) {
 	st := &x.stages[s]
-	able, worth := st.able, st.worth
-	if from != free && x.options[from].stage == s {
+	able, worth := st.rate, st.weighted
+	if from != idle && x.options[from].stage == s {
 		able -= x.options[from].rate
-		worth -= x.options[from].rate * x.options[from].value
+		worth -= x.options[from].rate * x.options[from].accuracy
 	}
-	if to != free && x.options[to].stage == s {
+	if to != idle && x.options[to].stage == s {
 		able += x.options[to].rate
-		worth += x.options[to].rate * x.options[to].value
+		worth += x.options[to].rate * x.options[to].accuracy
 	}
 	if able <= 0 {
 		return 0, 0

@@ -7,23 +7,23 @@ import "github.com/sluice-serving/sluice/serving"
 // tells whether anything was changed.
 func (x *state) upgrade() (changed bool) {
 	for {
-		best, from, to := 0.0, free, free
+		best, from, to := 0.0, idle, idle
 		for s := range x.stages {
 			st := &x.stages[s]
-			if st.hosts == 0 {
+			if st.workers == 0 {
 				continue
 			}
 			for _, k := range st.options {
 				try := func(old int) {
-					able, value := x.after(serving.StageID(s), old, k)
+					able, value := x.afterMove(serving.StageID(s), old, k)
 					// A stage that nothing is asked of has no weight, but should be accurate too when its queries come.
-					gain := max(st.weight, little) * (value - st.value())
-					if value > st.value()+little && st.carries(able, 1+x.o.Slack) && gain > best*(1+little) {
+					gain := max(st.weight, tolerance) * (value - st.accuracy())
+					if value > st.accuracy()+tolerance && st.carries(able, 1+x.o.Slack) && gain > best*(1+tolerance) {
 						best, from, to = gain, old, k
 					}
 				}
-				if x.free[x.options[k].group] > 0 {
-					try(free)
+				if x.idle[x.options[k].group] > 0 {
+					try(idle)
 				}
 				for _, old := range st.options {
 					if x.counts[old] > 0 && x.options[old].group == x.options[k].group {
@@ -32,7 +32,7 @@ func (x *state) upgrade() (changed bool) {
 				}
 			}
 		}
-		if to == free {
+		if to == idle {
 			return changed
 		}
 		x.move(from, to)
@@ -47,12 +47,12 @@ func (x *state) retire() (changed bool) {
 		st := &x.stages[s]
 		for i := len(st.options) - 1; i >= 0; i-- {
 			k := st.options[i]
-			for x.counts[k] > 0 && st.hosts > 1 {
-				able, value := x.after(serving.StageID(s), k, free)
-				if !st.carries(able, 1/x.o.Down) || value < st.value()-little {
+			for x.counts[k] > 0 && st.workers > 1 {
+				able, value := x.afterMove(serving.StageID(s), k, idle)
+				if !st.carries(able, 1/x.o.Down) || value < st.accuracy()-tolerance {
 					break
 				}
-				x.move(k, free)
+				x.move(k, idle)
 				changed = true
 			}
 		}
