@@ -37,7 +37,7 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Sort()
-	x.promise(out)
+	x.fillForecast(out)
 	return out
 }
 
@@ -56,15 +56,15 @@ func share(low, up, lows, ups, load float64) float64 {
 // for.
 func (x *state) place(w serving.WorkerID) int32 {
 	n := int32(1)
-	for slices.Contains(x.kept[w], n) {
+	for slices.Contains(x.numbers[w], n) {
 		n++
 	}
-	x.kept[w] = append(x.kept[w], n)
+	x.numbers[w] = append(x.numbers[w], n)
 	return n
 }
 
 // promise fills in what the plan carries and leaves out of each app: its narrowest stage decides.
-func (x *state) promise(out *plan.Plan) {
+func (x *state) fillForecast(out *plan.Plan) {
 	apps := len(x.spec.Apps)
 	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
 	missing, shed := make([]float64, apps), false
@@ -82,7 +82,7 @@ func (x *state) promise(out *plan.Plan) {
 		}
 		f := &x.functions[app.Stages[0]]
 		out.Demand[a], out.Capacity[a] = f.load, able
-		if missing[a] = max(f.load-able, 0) / x.o.Headroom; missing[a] > little*f.load {
+		if missing[a] = max(f.load-able, 0) / x.o.Headroom; missing[a] > tolerance*f.load {
 			shed = true
 		} else {
 			missing[a] = 0

@@ -20,7 +20,7 @@ func (w weights) of(c *Configuration) float64 {
 // programs the bound is then that of Carries, and every configuration that its optimum uses is a cheapest one. What is
 // bounded so has one valley, a linear function over a concave one, and so a third of the range can be given up at every
 // look.
-func balance(c *cluster, functions []*function) (best weights, bound float64) {
+func dualWeights(c *cluster, functions []*function) (best weights, bound float64) {
 	threads, percent := 0, 0
 	for s := range c.servers {
 		threads += c.servers[s].threads
@@ -35,11 +35,11 @@ func balance(c *cluster, functions []*function) (best weights, bound float64) {
 		takes := 0.0
 		for _, f := range functions {
 			least := math.Inf(1)
-			for _, n := range f.cheap {
+			for _, n := range f.undominated {
 				y := &f.configurations[n]
 				least = min(least, w.of(y)/y.Up)
 			}
-			if left := f.load - f.carries; left > 0 && !math.IsInf(least, 1) {
+			if left := f.load - f.rate; left > 0 && !math.IsInf(least, 1) {
 				takes += left * least
 			}
 		}
@@ -58,7 +58,7 @@ func balance(c *cluster, functions []*function) (best weights, bound float64) {
 		}
 	}
 	// Neither is ever free: somebody may want it next.
-	part := min(max((low+high)/2, free), 1-free)
+	part := min(max((low+high)/2, minShare), 1-minShare)
 	return at(part), of(at((low + high) / 2))
 }
 
@@ -86,15 +86,15 @@ func undominated(all []Configuration) (out []int) {
 }
 
 // free is the least part of the worth that all threads, or all accelerators, have together.
-const free = 0.02
+const minShare = 0.02
 
 // roomFor is the part of what is left that loads may take before it counts as scarce: not all of it can be packed.
-const roomFor = 0.9
+const packable = 0.9
 
 // weigh returns the weights at which the cheapest configurations of what is unserved take least by beta, and have room:
 // beta's, or where threads or accelerators would not do the weights nearest to them at which they would, up to those of
 // balance. scarce tells which of the two it was.
-func weigh(c *cluster, functions []*function) (w weights, scarce bool) {
+func scarcityWeights(c *cluster, functions []*function) (w weights, scarce bool) {
 	threads, percent := 0.0, 0.0
 	for s := range c.servers {
 		threads += float64(c.servers[s].threads)
@@ -110,18 +110,18 @@ func weigh(c *cluster, functions []*function) (w weights, scarce bool) {
 		t, p := 0.0, 0.0
 		for _, f := range functions {
 			best, least := -1, math.Inf(1)
-			for _, n := range f.cheap {
+			for _, n := range f.undominated {
 				if e := w.of(&f.configurations[n]) / f.configurations[n].Up; e < least {
 					best, least = n, e
 				}
 			}
-			if left := f.load - f.carries; left > 0 && best >= 0 {
+			if left := f.load - f.rate; left > 0 && best >= 0 {
 				y := &f.configurations[best]
 				t += left / y.Up * float64(y.Threads)
 				p += left / y.Up * float64(y.Percent)
 			}
 		}
-		return t - roomFor*threads, p - roomFor*percent
+		return t - packable*threads, p - packable*percent
 	}
 	beta := c.space.beta
 	from := beta * threads / max(beta*threads+percent, 1)
@@ -129,7 +129,7 @@ func weigh(c *cluster, functions []*function) (w weights, scarce bool) {
 	if t <= 0 && p <= 0 {
 		return at(from), false
 	}
-	best, _ := balance(c, functions)
+	best, _ := dualWeights(c, functions)
 	to := best.thread * max(threads, 1)
 	// Towards the weights of balance more and more is saved of what is scarce at beta's: the first that saves enough.
 	byThreads := t > 0
@@ -146,15 +146,15 @@ func weigh(c *cluster, functions []*function) (w weights, scarce bool) {
 }
 
 // often is the number of times that weights are found anew while a load is being served.
-const often = 40
+const reweighings = 40
 
 // manner is what balanced looks after.
-type manner uint8
+type packingRule uint8
 
 const (
-	byBeta manner = iota
-	sparing
-	dense
+	byBeta packingRule = iota
+	byDuals
+	fewestServers
 )
 
 // balanced is a rule of ours in the place of Algorithm 1, for what measuring showed of that: the largest batch need not
@@ -168,42 +168,42 @@ const (
 // Sparing spares from the first instance on, whatever there is plenty of: it carries most. Dense does so, too, and
 // gives an instance to a server that is in use rather than to an empty one, also in a configuration that serves a
 // little less: it uses the fewest servers, which is what Eq. 2 counts.
-func (x *state) balanced(short []*function, how manner) {
+func (x *state) packBalanced(short []*function, how packingRule) {
 	for _, f := range short {
-		f.began = len(f.running)
-		f.carries, f.full, f.cheap = f.up(), false, undominated(f.configurations)
+		f.kept = len(f.running)
+		f.rate, f.exhausted, f.undominated = f.up(), false, undominated(f.configurations)
 	}
 	c := x.cluster
 	for {
 		var w weights
 		scarce := true
 		if how == byBeta {
-			w, scarce = weigh(c, short)
+			w, scarce = scarcityWeights(c, short)
 		} else {
-			w, _ = balance(c, short)
+			w, _ = dualWeights(c, short)
 		}
 		todo := 0.0
 		for _, f := range short {
-			if !f.full {
-				todo = max(todo, 1-f.carries/f.load)
+			if !f.exhausted {
+				todo = max(todo, 1-f.rate/f.load)
 			}
 		}
-		if todo <= little {
+		if todo <= tolerance {
 			return
 		}
-		for until := todo*(1-1.0/often) - little; ; {
+		for until := todo*(1-1.0/reweighings) - tolerance; ; {
 			var f *function
 			most := 0.0
 			for _, y := range short {
-				if left := 1 - y.carries/y.load; !y.full && left > max(most, little) {
+				if left := 1 - y.rate/y.load; !y.exhausted && left > max(most, tolerance) {
 					f, most = y, left
 				}
 			}
 			if f == nil || most < until {
 				break
 			}
-			if !x.add(f, w, scarce, how == dense) {
-				f.full = true
+			if !x.addInstance(f, w, scarce, how == fewestServers) {
+				f.exhausted = true
 			}
 		}
 	}
@@ -220,9 +220,9 @@ func unserved(functions []*function) (most float64) {
 // withdraw takes away what balanced has given, and returns it by function.
 func (x *state) withdraw(functions []*function) (out [][]placed) {
 	for _, f := range functions {
-		had := slices.Clone(f.running[f.began:])
-		x.giveAll(had)
-		f.running = f.running[:f.began]
+		had := slices.Clone(f.running[f.kept:])
+		x.releaseAll(had)
+		f.running = f.running[:f.kept]
 		out = append(out, had)
 	}
 	return out
@@ -232,20 +232,20 @@ func (x *state) withdraw(functions []*function) (out [][]placed) {
 func (x *state) restore(functions []*function, had [][]placed) {
 	for k, f := range functions {
 		for _, i := range had[k] {
-			x.cluster.take(i.server, i.Configuration, i.accelerator)
+			x.cluster.allocate(i.server, i.Configuration, i.accelerator)
 		}
 		f.running = append(f.running, had[k]...)
 	}
 }
 
 // add gives a function an instance; false when nothing has room.
-func (x *state) add(f *function, w weights, scarce, packed bool) bool {
+func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
 	if f.bounds.reached(len(f.running)) {
 		return false
 	}
 	best, most := -1, 0.0
-	left := f.load - f.carries
-	each := f.each(len(f.running), left, x.room(f))
+	left := f.load - f.rate
+	each := f.minRate(len(f.running), left, x.roomFor(f))
 	for k := range f.configurations {
 		cfg := &f.configurations[k]
 		if cfg.Up < each || !f.fills(cfg, left) {
@@ -256,12 +256,12 @@ func (x *state) add(f *function, w weights, scarce, packed bool) bool {
 			takes = cfg.Resources
 		}
 		e := min(cfg.Up, left) / takes
-		if e*inUse <= most {
+		if e*usedBonus <= most {
 			continue
 		}
-		room, used := x.roomy(cfg, packed)
+		room, used := x.hasRoom(cfg, packed)
 		if used {
-			e *= inUse
+			e *= usedBonus
 		}
 		if room && e > most {
 			best, most = k, e
@@ -271,18 +271,18 @@ func (x *state) add(f *function, w weights, scarce, packed bool) bool {
 		return false
 	}
 	cfg := &f.configurations[best]
-	at := x.nearest(cfg, w, scarce, packed)
-	on, _ := x.cluster.take(at, cfg, -1)
+	at := x.evenestServer(cfg, w, scarce, packed)
+	on, _ := x.cluster.allocate(at, cfg, -1)
 	f.running = append(f.running, placed{Configuration: cfg, server: at, accelerator: on})
-	f.carries += cfg.Up
+	f.rate += cfg.Up
 	return true
 }
 
 // inUse is how much better an instance counts that needs no other server, where servers are packed densely.
-const inUse = 1.25
+const usedBonus = 1.25
 
 // roomy tells whether an instance has room somewhere and, where that is wanted, on a server in use.
-func (x *state) roomy(cfg *Configuration, packed bool) (room, used bool) {
+func (x *state) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
 	for k := len(x.cluster.groups) - 1; k >= 0; k-- {
 		if g := x.cluster.groups[k]; g.fits(cfg) {
 			if room, used = true, packed && !g.empty; used || !packed {
@@ -296,7 +296,7 @@ func (x *state) roomy(cfg *Configuration, packed bool) (room, used bool) {
 // nearest returns the server on which what is left after an instance is most evenly worth threads and accelerators; of
 // equals the one of which least is left, and that alone counts while nothing is scarce: servers stay empty. Where they
 // are packed those in use come first.
-func (x *state) nearest(cfg *Configuration, w weights, scarce, packed bool) int32 {
+func (x *state) evenestServer(cfg *Configuration, w weights, scarce, packed bool) int32 {
 	var best *group
 	least := math.Inf(1)
 	for _, g := range x.cluster.groups {

@@ -27,10 +27,10 @@ func TestBalance(t *testing.T) {
 			threads, percent = threads+d.Cores, percent+100*d.Accelerators
 		}
 		for k := range x.functions {
-			x.functions[k].cheap = undominated(x.functions[k].configurations)
+			x.functions[k].undominated = undominated(x.functions[k].configurations)
 			all = append(all, &x.functions[k])
 		}
-		_, bound := balance(x.cluster, all)
+		_, bound := dualWeights(x.cluster, all)
 		least := math.Inf(1)
 		for n := range 2001 {
 			part := float64(n) / 2000

@@ -64,7 +64,7 @@ func TestBoundsHold(t *testing.T) {
 				}
 				short++
 				for k := range f.configurations {
-					if c := &f.configurations[k]; c.Batch == 1 && x.room(f)(k) {
+					if c := &f.configurations[k]; c.Batch == 1 && x.roomFor(f)(k) {
 						t.Fatalf("seed %d, step %d, app %d: %d instances, at least %d are wanted, and one of device "+
 							"type %d has room", seed, step, a, n, app.MinInstances, c.Device)
 					}
@@ -109,7 +109,7 @@ func TestBoundsCarry(t *testing.T) {
 		for range spec.Apps[0].MaxInstances {
 			var best *Configuration
 			for k := range f.configurations {
-				if c := &f.configurations[k]; x.room(f)(k) && f.fills(c, rates[0]-carries) &&
+				if c := &f.configurations[k]; x.roomFor(f)(k) && f.fills(c, rates[0]-carries) &&
 					(best == nil || c.Up > best.Up) {
 					best = c
 				}
@@ -117,7 +117,7 @@ func TestBoundsCarry(t *testing.T) {
 			if best == nil {
 				break
 			}
-			x.cluster.take(x.tightest(best), best, -1)
+			x.cluster.allocate(x.tightestServer(best), best, -1)
 			carries += best.Up
 		}
 		got, err := planner.Plan(context.Background(), plan.Request{Spec: spec, Rates: rates})

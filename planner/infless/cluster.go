@@ -10,11 +10,11 @@ import (
 // cluster is what is left of every machine. Machines of which the same is left are one group: where an instance goes
 // depends on nothing else, so that the work for an instance grows with the groups and not with the machines.
 type cluster struct {
-	space   *space
-	servers []server
-	groups  []*group // that have a server, by what is left, ascending
-	byKey   map[string]*group
-	text    []byte
+	space     *space
+	servers   []server
+	groups    []*group // that have a server, by what is left, ascending
+	byKey     map[string]*group
+	keyBuffer []byte
 }
 
 // server is a machine that instances share.
@@ -42,7 +42,7 @@ type group struct {
 }
 
 // boundless stands for the memory of a machine of which it is not known.
-const boundless = math.MaxInt64 / 2
+const unlimited = math.MaxInt64 / 2
 
 // newCluster returns the workers that are not down, with nothing on them.
 func newCluster(x *space, down []bool) *cluster {
@@ -63,7 +63,7 @@ func newCluster(x *space, down []bool) *cluster {
 		}
 		percents = percents[device.Accelerators:]
 		if s.memory == 0 {
-			s.memory = boundless
+			s.memory = unlimited
 		}
 		if !down[w] {
 			c.servers = append(c.servers, s)
@@ -93,7 +93,7 @@ func (c *cluster) join(at int32) {
 	s := &c.servers[at]
 	sorted := append(make([]int, 0, 8), s.percents...)
 	slices.Sort(sorted)
-	t := c.text[:0]
+	t := c.keyBuffer[:0]
 	number := func(n int64) {
 		t = append(t, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48))
 	}
@@ -104,7 +104,7 @@ func (c *cluster) join(at int32) {
 		t = append(t, byte(p))
 	}
 	t = append(t, byte(min(s.used, 1)))
-	c.text = t
+	c.keyBuffer = t
 	g := c.byKey[string(t)]
 	if g == nil {
 		g = &group{key: string(t), device: s.device, threads: s.threads, memory: s.memory, empty: s.used == 0}
@@ -161,7 +161,7 @@ func (g *group) fits(c *Configuration) bool {
 
 // take puts an instance onto a server, on the accelerator on which least is left beside it, or on the given one where
 // that is not negative; ok is false when there is no room.
-func (c *cluster) take(at int32, cfg *Configuration, accelerator int) (on int, ok bool) {
+func (c *cluster) allocate(at int32, cfg *Configuration, accelerator int) (on int, ok bool) {
 	s := &c.servers[at]
 	if !s.group.fits(cfg) {
 		return 0, false
@@ -185,7 +185,7 @@ func (c *cluster) take(at int32, cfg *Configuration, accelerator int) (on int, o
 }
 
 // give takes an instance off a server.
-func (c *cluster) give(at int32, cfg *Configuration, accelerator int) {
+func (c *cluster) release(at int32, cfg *Configuration, accelerator int) {
 	c.leave(at)
 	c.servers[at].change(cfg, accelerator, 1)
 	c.join(at)
@@ -206,7 +206,7 @@ func (s *server) change(cfg *Configuration, accelerator, sign int) {
 }
 
 // find returns the server of a worker, or -1.
-func (c *cluster) find(w serving.WorkerID) int32 {
+func (c *cluster) serverOf(w serving.WorkerID) int32 {
 	at, ok := slices.BinarySearchFunc(c.servers, w, func(s server, w serving.WorkerID) int {
 		return int(s.worker) - int(w)
 	})

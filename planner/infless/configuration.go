@@ -41,7 +41,7 @@ func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok
 	fills := 1 / (within - t).Seconds()
 	if !exact {
 		// A rate that a float misses by a hair, such as 1/0.05, is the whole number.
-		runs, fills = math.Floor(runs*(1+hair)), math.Ceil(fills*(1-hair))
+		runs, fills = math.Floor(runs*(1+roundingTolerance)), math.Ceil(fills*(1-roundingTolerance))
 	}
 	low, up = fills*b, runs*b
 	if batch == 1 {
@@ -53,7 +53,7 @@ func Bounds(batch int, t, within time.Duration, exact bool) (low, up float64, ok
 	return min(low, up), up, up > 0
 }
 
-const hair = 1e-12
+const roundingTolerance = 1e-12
 
 // space is what configurations are made in.
 type space struct {
@@ -154,7 +154,7 @@ func (x *space) configurations(v serving.VariantID, within time.Duration, items 
 			if late {
 				c.Up = 1 / c.Latency.Seconds()
 				if !x.o.Exact {
-					c.Up = math.Floor(c.Up * (1 + hair))
+					c.Up = math.Floor(c.Up * (1 + roundingTolerance))
 				}
 				c.Up *= float64(b)
 				ok = c.Latency <= within && c.Up > 0

@@ -178,7 +178,7 @@ func (p *Planner) MinResources(ctx context.Context, solver milp.Solver, r plan.R
 		for _, terms := range y.percents {
 			within(terms, 100)
 		}
-		if has.memory < boundless {
+		if has.memory < unlimited {
 			within(y.memory, float64(has.memory)/(1<<20))
 		}
 	}

@@ -97,30 +97,30 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		x.release(&x.functions[k])
 	}
 	x.fill()
-	x.more()
-	x.settle()
+	x.serveShort()
+	x.consolidateAll()
 	x.fill() // with what has been given up meanwhile
 	return x.plan(r), nil
 }
 
-func (x *state) how() manner {
+func (x *state) rule() packingRule {
 	if x.o.Dense {
-		return dense
+		return fewestServers
 	}
 	return byBeta
 }
 
 // settle replaces what wastes resources: beside what runs, and where a function has too little, also in the place of
 // it.
-func (x *state) settle() {
+func (x *state) consolidateAll() {
 	if x.o.Merge < 0 {
 		return
 	}
 	short := false
 	for k := range x.functions {
 		f := &x.functions[k]
-		if f.carried() {
-			x.merge(f, false)
+		if f.served() {
+			x.consolidate(f, false)
 		} else {
 			short = true
 		}
@@ -129,36 +129,36 @@ func (x *state) settle() {
 		return
 	}
 	for k := range x.functions {
-		if f := &x.functions[k]; f.carried() {
-			x.merge(f, true)
+		if f := &x.functions[k]; f.served() {
+			x.consolidate(f, true)
 		}
 	}
-	x.more()
+	x.serveShort()
 }
 
 // more gives instances to the functions that have too few.
-func (x *state) more() {
-	x.give()
+func (x *state) serveShort() {
+	x.addInstances()
 	for k := range x.functions {
-		if f := &x.functions[k]; !f.carried() && f.bounds.most > 0 {
+		if f := &x.functions[k]; !f.served() && f.bounds.max > 0 {
 			x.enlarge(f)
 		}
 	}
 }
 
-func (x *state) give() {
+func (x *state) addInstances() {
 	var short []*function
 	for k := range x.functions {
-		if f := &x.functions[k]; !f.carried() {
+		if f := &x.functions[k]; !f.served() {
 			short = append(short, f)
 		}
 	}
 	if x.o.Balanced || x.o.Dense {
-		x.balanced(short, x.how())
-		if before := unserved(short); before > little {
+		x.packBalanced(short, x.rule())
+		if before := unserved(short); before > tolerance {
 			// What is cheap by beta at first may take the room that the rest would have needed.
 			had := x.withdraw(short)
-			x.balanced(short, sparing)
+			x.packBalanced(short, byDuals)
 			if unserved(short) > before {
 				x.withdraw(short)
 				x.restore(short, had)

@@ -41,7 +41,7 @@ func TestBounds(t *testing.T) {
 
 // naive is Algorithm 1 as it is printed: every configuration on every server, for every instance.
 func naive(x *state, f *function, load float64) (out []placed) {
-	for load > little*f.load {
+	for load > tolerance*f.load {
 		var at int32
 		best, most := -1, 0.0
 		for k := range f.configurations {
@@ -76,7 +76,7 @@ func naive(x *state, f *function, load float64) (out []placed) {
 			break
 		}
 		cfg := &f.configurations[best]
-		on, _ := x.cluster.take(at, cfg, -1)
+		on, _ := x.cluster.allocate(at, cfg, -1)
 		out = append(out, placed{Configuration: cfg, server: at, accelerator: on})
 		load -= cfg.Up
 	}
@@ -84,7 +84,7 @@ func naive(x *state, f *function, load float64) (out []placed) {
 }
 
 func efficiency(f *function, cfg *Configuration, g *group) float64 {
-	return cfg.Up / cfg.Resources / f.most / max(1-cfg.Resources/g.left, full)
+	return cfg.Up / cfg.Resources / f.maxEfficiency / max(1-cfg.Resources/g.left, minFragment)
 }
 
 func TestScheduleAgainstEveryServer(t *testing.T) {
@@ -229,10 +229,10 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%v queries/s: what is left carries %v", rate, up)
 		}
 		gone := len(first.Instances) - len(out.Instances)
-		if up-least >= rate && rate < edge(low, up, 0.8) {
+		if up-least >= rate && rate < bandEdge(low, up, 0.8) {
 			t.Errorf("%v queries/s: %v to %v, and one more could go", rate, low, up)
 		}
-		if gone > 0 && rate >= edge(lows, ups, 0.8) {
+		if gone > 0 && rate >= bandEdge(lows, ups, 0.8) {
 			t.Errorf("%v queries/s: %d instances of %v to %v went", rate, gone, lows, ups)
 		}
 		if len(out.Instances) > len(first.Instances) || out.Loads > 0 {

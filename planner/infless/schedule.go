@@ -9,7 +9,7 @@ type placed struct {
 }
 
 // fit keeps, while one function is scheduled, where an instance of each of its parts would go.
-type fit struct {
+type placements struct {
 	*cluster
 	first  bool
 	shapes []*Configuration // one configuration of each part, that stands for its size
@@ -18,8 +18,8 @@ type fit struct {
 	from   []int32          // by shape, with first: no server before it has room
 }
 
-func (c *cluster) fit(f *function, first bool) *fit {
-	x := &fit{cluster: c, first: first}
+func (c *cluster) placementsOf(f *function, first bool) *placements {
+	x := &placements{cluster: c, first: first}
 	seen := make(map[[2]int64]int)
 	for k := range f.configurations {
 		cfg := &f.configurations[k]
@@ -34,13 +34,13 @@ func (c *cluster) fit(f *function, first bool) *fit {
 	}
 	x.where, x.from = make([]*group, len(x.shapes)), make([]int32, len(x.shapes))
 	for s := range x.shapes {
-		x.look(s)
+		x.refresh(s)
 	}
 	return x
 }
 
 // look finds where a shape would go.
-func (x *fit) look(s int) {
+func (x *placements) refresh(s int) {
 	cfg := x.shapes[s]
 	x.where[s] = nil
 	if x.first {
@@ -62,38 +62,38 @@ func (x *fit) look(s int) {
 
 // put places an instance and brings up to date where others would go. Only one server has changed, and less is left of
 // it.
-func (x *fit) put(k int, cfg *Configuration) placed {
+func (x *placements) place(k int, cfg *Configuration) placed {
 	at := x.from[x.shape[k]]
 	if !x.first {
 		g := x.where[x.shape[k]]
 		at = g.servers[len(g.servers)-1]
 	}
 	before := x.servers[at].group
-	on, _ := x.take(at, cfg, -1)
+	on, _ := x.allocate(at, cfg, -1)
 	after := x.servers[at].group
 	for s, g := range x.where {
 		switch {
 		case g == nil:
 		case x.first:
 			if x.from[s] == at {
-				x.look(s)
+				x.refresh(s)
 			}
 		case after.fits(x.shapes[s]) && compare(after, g) < 0:
 			x.where[s] = after
 		case g == before && len(before.servers) == 0:
-			x.look(s)
+			x.refresh(s)
 		}
 	}
 	return placed{Configuration: cfg, server: at, accelerator: on}
 }
 
 // little is the relative difference below which two rates are the same.
-const little = 1e-9
+const tolerance = 1e-9
 
 // full is the least that Eq. 10 divides by. An instance that takes all that is left of a server would make it 0; the
 // authors' release adds a thousandth. Servers that are filled up still come first, and among them what serves most for
 // what it takes.
-const full = 1e-3
+const minFragment = 1e-3
 
 // schedule is Algorithm 1: it adds instances for a load beyond what runs, of the largest batches that the rest of the
 // load fills and the cluster has room for, each where Eq. 10 is highest, until all is served or nothing has room. The
@@ -106,10 +106,10 @@ func (x *state) schedule(f *function, has []placed, load float64) (out []placed)
 	if len(f.configurations) == 0 {
 		return nil
 	}
-	fit := x.cluster.fit(f, x.o.First)
-	for load > little*f.load && !f.bounds.reached(len(has)+len(out)) {
+	fit := x.cluster.placementsOf(f, x.o.First)
+	for load > tolerance*f.load && !f.bounds.reached(len(has)+len(out)) {
 		best, most := -1, 0.0
-		each := f.each(len(has)+len(out), load, func(k int) bool { return fit.where[fit.shape[k]] != nil })
+		each := f.minRate(len(has)+len(out), load, func(k int) bool { return fit.where[fit.shape[k]] != nil })
 		for k := range f.configurations {
 			cfg := &f.configurations[k]
 			if best >= 0 && cfg.Batch < f.configurations[best].Batch {
@@ -119,12 +119,12 @@ func (x *state) schedule(f *function, has []placed, load float64) (out []placed)
 			if g == nil || cfg.Up < each || !f.fills(cfg, load) {
 				continue
 			}
-			e := cfg.Up / cfg.Resources / f.most
+			e := cfg.Up / cfg.Resources / f.maxEfficiency
 			if x.o.Undivided {
 				e = cfg.Up
 			}
 			if !x.o.First {
-				e /= max(1-cfg.Resources/g.left, full)
+				e /= max(1-cfg.Resources/g.left, minFragment)
 			}
 			if best < 0 || e > most || e == most && cfg.Up > f.configurations[best].Up {
 				best, most = k, e
@@ -134,7 +134,7 @@ func (x *state) schedule(f *function, has []placed, load float64) (out []placed)
 			break
 		}
 		cfg := &f.configurations[best]
-		out = append(out, fit.put(best, cfg))
+		out = append(out, fit.place(best, cfg))
 		load -= cfg.Up
 	}
 	return out

@@ -19,7 +19,7 @@ type state struct {
 	spec      *serving.Spec
 	cluster   *cluster
 	functions []function // by StageID
-	kept      map[serving.WorkerID][]int32
+	numbers   map[serving.WorkerID][]int32
 }
 
 // function is a stage of an app: what can serve it and what does.
@@ -31,21 +31,21 @@ type function struct {
 	load           float64
 	configurations []Configuration // the largest batches first
 	// highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
-	most    float64
-	uniform bool
-	bounds  bounds
-	running []placed
+	maxEfficiency float64
+	uniform       bool
+	bounds        bounds
+	running       []placed
 	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which
 	// configurations may be the cheapest.
-	began   int
-	carries float64
-	full    bool
-	cheap   []int
+	kept        int
+	rate        float64
+	exhausted   bool
+	undominated []int
 }
 
 // read turns a request into what runs. It fails when none of the functions that have a load can be served.
 func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{o: p.Options.filled(), spec: r.Spec, kept: make(map[serving.WorkerID][]int32)}
+	x := &state{o: p.Options.filled(), spec: r.Spec, numbers: make(map[serving.WorkerID][]int32)}
 	believed := r.Believed(p.Profile)
 	space := newSpace(believed, r.Spec, &x.o)
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
@@ -70,7 +70,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 		}
 		for k := range f.configurations {
 			c := &f.configurations[k]
-			f.most = max(f.most, c.Up/c.Resources)
+			f.maxEfficiency = max(f.maxEfficiency, c.Up/c.Resources)
 		}
 		if f.load > 0 && len(f.configurations) == 0 {
 			hopeless = append(hopeless, unservable(space, &f, broken))
@@ -81,7 +81,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	if len(hopeless) > 0 && !loaded {
 		return nil, errors.Join(hopeless...)
 	}
-	x.keep(r.Snapshot)
+	x.takeUp(r.Snapshot)
 	return x, nil
 }
 
@@ -106,29 +106,29 @@ func unservable(x *space, f *function, broken []bool) error {
 }
 
 // keep takes up what runs, where it runs. What could not be planned any more is left out: its function is served anew.
-func (x *state) keep(snapshot *fleet.Snapshot) {
+func (x *state) takeUp(snapshot *fleet.Snapshot) {
 	if snapshot == nil {
 		return
 	}
 	for _, i := range snapshot.Instances {
-		x.kept[i.Key.Worker] = append(x.kept[i.Key.Worker], i.Key.Ordinal)
+		x.numbers[i.Key.Worker] = append(x.numbers[i.Key.Worker], i.Key.Ordinal)
 		if i.State == fleet.Draining || i.State == fleet.Stopped {
 			continue
 		}
 		f := &x.functions[i.Stage]
-		at := x.cluster.find(i.Key.Worker)
-		cfg := f.runs(&i)
+		at := x.cluster.serverOf(i.Key.Worker)
+		cfg := f.configurationOf(&i)
 		if at < 0 || cfg == nil || f.load == 0 {
 			continue
 		}
-		if on, ok := x.cluster.take(at, cfg, int(i.Accelerator)); ok {
+		if on, ok := x.cluster.allocate(at, cfg, int(i.Accelerator)); ok {
 			f.running = append(f.running, placed{cfg, at, on, i.Key.Ordinal})
 		}
 	}
 }
 
 // runs returns the configuration that an instance has, or nil.
-func (f *function) runs(i *fleet.InstanceSnapshot) *Configuration {
+func (f *function) configurationOf(i *fleet.InstanceSnapshot) *Configuration {
 	v, ok := capacity.HostedVariant(*i)
 	if !ok {
 		return nil
@@ -167,4 +167,4 @@ func resources(list []placed) (sum float64) {
 }
 
 // carried tells whether what runs serves the whole load.
-func (f *function) carried() bool { return f.up() >= f.load*(1-little) }
+func (f *function) served() bool { return f.up() >= f.load*(1-tolerance) }
