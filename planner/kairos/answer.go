@@ -12,7 +12,7 @@ import (
 
 // answer writes down what is rented. Machines that run what they are to run keep it, so that a new plan changes as
 // little as can be.
-func (x *state) answer() (*plan.Plan, error) {
+func (x *state) plan() (*plan.Plan, error) {
 	spec := x.r.Spec
 	apps := len(spec.Apps)
 	out := &plan.Plan{
@@ -25,9 +25,9 @@ func (x *state) answer() (*plan.Plan, error) {
 	var hosts []capacity.GroupVariant
 	var counts []int
 	var shares []float64 // of a machine, by host
-	for a := range x.needs {
-		n := &x.needs[a]
-		machines, parts, worth, err := x.parts(n)
+	for a := range x.apps {
+		n := &x.apps[a]
+		machines, parts, worth, err := x.shares(n)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (x *state) answer() (*plan.Plan, error) {
 		out.Demand[n.app] = n.rate
 		if n.bound != nil {
 			// Of a larger demand the sizes that cannot be served take nothing away from the others.
-			out.Capacity[n.app] = n.bound.Of(n.got) / (1 - n.without)
+			out.Capacity[n.app] = n.bound.Of(n.pool) / (1 - n.without)
 		}
 	}
 	at, loads := capacity.PlaceCounts(x.workers, hosts, counts, capacity.RunningByWorker(x.r.Snapshot))
@@ -60,7 +60,7 @@ func (x *state) answer() (*plan.Plan, error) {
 		out.Instances = append(out.Instances, plan.Instance{
 			Worker: serving.WorkerID(w), Place: 1, Stage: h.Stage, Slots: 1,
 			Cores: spec.DeviceTypes[worker.DeviceType].Cores, Share: shares[k],
-			Variants: []plan.Variant{{Variant: h.Variant, Limit: accepts(spec, h.Variant, worker.DeviceType)}},
+			Variants: []plan.Variant{{Variant: h.Variant, Limit: maxItems(spec, h.Variant, worker.DeviceType)}},
 		})
 	}
 	out.Forecast.CostPerHour = x.r.CostPerHour(out.Instances)
@@ -72,13 +72,13 @@ func (x *state) answer() (*plan.Plan, error) {
 // DeviceTypeID: as the linear program spreads them, whichever bound has chosen the pool, since Eq. 15 does not say.
 // Machines rented to learn get as much as if all were alike. Worth is what one more of each type would add, in
 // queries/s; nil where something is rented to learn, of which that is not known.
-func (x *state) parts(n *need) (machines []int, parts, worth []float64, err error) {
-	machines, parts = slices.Clone(n.trial), make([]float64, len(n.trial))
+func (x *state) shares(n *appRent) (machines []int, parts, worth []float64, err error) {
+	machines, parts = slices.Clone(n.explored), make([]float64, len(n.explored))
 	learning := 0
-	for _, k := range n.trial {
+	for _, k := range n.explored {
 		learning += k
 	}
-	all := learning + n.got.Machines()
+	all := learning + n.pool.Machines()
 	if all == 0 {
 		return nil, nil, nil, fmt.Errorf(
 			"app %q: %v $/h and the workers there are leave no machine to find out how fast it runs: raise the budget",
@@ -87,18 +87,18 @@ func (x *state) parts(n *need) (machines []int, parts, worth []float64, err erro
 	for d := range parts {
 		parts[d] = 1 / float64(all)
 	}
-	if n.got.Machines() == 0 {
+	if n.pool.Machines() == 0 {
 		return machines, parts, nil, nil
 	}
 	late := 0.0
 	if x.o.Fluid {
-		late = x.late(n.app)
+		late = x.lateShare(n.app)
 	}
 	f, err := NewFluid(n.market, late)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	best := f.Solve(n.got)
+	best := f.Solve(n.pool)
 	use := best.Use
 	if learning == 0 && best.MarginalRates != nil {
 		worth = make([]float64, len(parts))
@@ -113,7 +113,7 @@ func (x *state) parts(n *need) (machines []int, parts, worth []float64, err erro
 			served += of * part
 		}
 	}
-	for t, k := range n.got {
+	for t, k := range n.pool {
 		if k == 0 {
 			continue
 		}
@@ -134,9 +134,9 @@ func (x *state) parts(n *need) (machines []int, parts, worth []float64, err erro
 
 // prefer puts the types of an app's pool behind those that are preferred already: base types first, as the paper's FCFS
 // has it (§7), then those that serve more sizes, then those that are faster at the smallest.
-func (x *state) prefer(out *plan.Plan, n *need) {
+func (x *state) prefer(out *plan.Plan, n *appRent) {
 	var types []int
-	for t, k := range n.got {
+	for t, k := range n.pool {
 		if k > 0 {
 			types = append(types, t)
 		}
@@ -153,7 +153,7 @@ func (x *state) prefer(out *plan.Plan, n *need) {
 	for _, t := range types {
 		add(n.market.Types[t].Device)
 	}
-	for d, k := range n.trial {
+	for d, k := range n.explored {
 		if k > 0 {
 			add(serving.DeviceTypeID(d))
 		}
@@ -163,9 +163,9 @@ func (x *state) prefer(out *plan.Plan, n *need) {
 // forecast fills in what the pools are bounded to serve, what they leave out, and how accurate the answers are.
 func (x *state) forecast(out *plan.Plan) {
 	var queries, accuracy, without float64
-	missing, shed := make([]float64, len(x.needs)), false
-	for a := range x.needs {
-		n := &x.needs[a]
+	missing, shed := make([]float64, len(x.apps)), false
+	for a := range x.apps {
+		n := &x.apps[a]
 		queries += n.rate
 		accuracy += n.rate * x.r.Spec.Variants[n.variant].Accuracy
 		without += n.rate * n.without

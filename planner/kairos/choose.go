@@ -4,8 +4,8 @@ import "slices"
 
 // How many of the highest bounds the similarity rule looks at (§5.2).
 const (
-	agreeing = 3
-	similar  = 10
+	agreeingPools = 3
+	similarPools  = 10
 )
 
 // Choose returns the position of the pool that §5.2 takes from pools ranked by bound, or -1 when no bound is above 0.
@@ -14,7 +14,7 @@ const (
 // higher bound. Of several base types, the number of each must agree.
 func Choose(m *Market, ranked []Ranked) int {
 	n := 0
-	for n < len(ranked) && n < similar && ranked[n].Bound > 0 {
+	for n < len(ranked) && n < similarPools && ranked[n].Bound > 0 {
 		n++
 	}
 	if n == 0 {
@@ -22,7 +22,7 @@ func Choose(m *Market, ranked []Ranked) int {
 	}
 	agree := true
 	for t := range m.Types {
-		for i := range min(n, agreeing) {
+		for i := range min(n, agreeingPools) {
 			agree = agree && (!m.Base(t) || ranked[i].Pool[t] == ranked[0].Pool[t])
 		}
 	}

@@ -56,7 +56,7 @@ func general(t *testing.T, m *Market, late float64, p Pool) float64 {
 		_, share := m.Mix.Class(c)
 		columns[0][c] = -share
 		for k := range types {
-			if chance := m.chance(k, c); chance > 0 {
+			if chance := m.inTime(k, c); chance > 0 {
 				column := make([]float64, rows)
 				column[c], column[classes+k], column[classes+types] = 1, m.Types[k].Latency[c].Seconds()*1000, -chance
 				columns, costs = append(columns, column), append(costs, 0)
@@ -112,7 +112,7 @@ func TestFluidSolution(t *testing.T) {
 					t.Fatalf("seed %d: type %d has %v of class %d", seed, k, use, c)
 				}
 				used += use
-				inTime += share * use * m.chance(k, c)
+				inTime += share * use * m.inTime(k, c)
 				busy[k] += s.Bound * share * use * m.Types[k].Latency[c].Seconds()
 			}
 			if used > 1+1e-6 {

@@ -109,7 +109,7 @@ func (m *Market) Region(t int) int {
 func (m *Market) Base(t int) bool { return m.Region(t) == m.Mix.Classes() }
 
 // chance is the share of the queries of a class that a type serves in time.
-func (m *Market) chance(t, class int) float64 {
+func (m *Market) inTime(t, class int) float64 {
 	switch {
 	case m.Types[t].InTime != nil:
 		return m.Types[t].InTime[class]
@@ -122,7 +122,7 @@ func (m *Market) chance(t, class int) float64 {
 // Useful tells whether a type serves any size in time.
 func (m *Market) Useful(t int) bool {
 	for c := range m.Types[t].Latency {
-		if m.chance(t, c) > 0 {
+		if m.inTime(t, c) > 0 {
 			return true
 		}
 	}
@@ -157,7 +157,7 @@ func (p Pool) Machines() (n int) {
 
 // mostPools is how many pools are listed at most: beyond it ranking takes seconds, and memory goes by the hundred
 // megabytes.
-const mostPools = 2_000_000
+const maxPools = 2_000_000
 
 // rounding forgives what adding prices in floating point is off by: five machines of 0.5 $/h cost 2.5 $/h.
 const rounding = 1e-9
@@ -183,7 +183,7 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 		x := &m.Types[t]
 		most[t] = x.Max
 		if x.Price > 0 && !math.IsInf(left, 1) {
-			fits := int(min(left/x.Price, mostPools))
+			fits := int(min(left/x.Price, maxPools))
 			if most[t] == 0 || most[t] > fits {
 				most[t] = fits
 			}
@@ -201,7 +201,7 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 			if at.Machines() == 0 {
 				return true
 			}
-			if len(out) == mostPools {
+			if len(out) == maxPools {
 				return false
 			}
 			if len(block) < len(at) {
@@ -225,7 +225,7 @@ func (m *Market) Pools(budget float64) ([]Pool, error) {
 	}
 	if !fill(0, left) {
 		return nil, fmt.Errorf("more than %d pools cost at most %v $/h: lower the budget, or say how many machines "+
-			"of a type there are at most", mostPools, budget)
+			"of a type there are at most", maxPools, budget)
 	}
 	return out, nil
 }

@@ -57,7 +57,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	if err := x.rent(); err != nil {
 		return nil, err
 	}
-	out, err := x.answer()
+	out, err := x.plan()
 	if err != nil {
 		return nil, err
 	}
@@ -66,33 +66,33 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 
 // state is a request as it is answered.
 type state struct {
-	r       plan.Request
-	o       Options
-	money   float64 // that is left of the budget, in $/h
-	left    []int   // workers that are left, by DeviceTypeID
-	workers [][]serving.WorkerID
-	needs   []need // by AppID
+	r          plan.Request
+	o          Options
+	budgetLeft float64 // that is left of the budget, in $/h
+	left       []int   // workers that are left, by DeviceTypeID
+	workers    [][]serving.WorkerID
+	apps       []appRent // by AppID
 }
 
 // need is an app, the variant chosen for it, and what it gets.
-type need struct {
-	app     serving.AppID
-	stage   serving.StageID
-	variant serving.VariantID
-	rate    float64 // queries/s
-	market  *Market // the sizes that can be served, on the types that are left; nil where nothing is known
-	without float64 // share of the queries that is left out of it
-	bound   Bound
-	got     Pool   // of market
-	unknown []bool // by DeviceTypeID, whether it is not known how fast the variant is there
-	trial   []int  // workers rented to find out, by DeviceTypeID
+type appRent struct {
+	app      serving.AppID
+	stage    serving.StageID
+	variant  serving.VariantID
+	rate     float64 // queries/s
+	market   *Market // the sizes that can be served, on the types that are left; nil where nothing is known
+	without  float64 // share of the queries that is left out of it
+	bound    Bound
+	pool     Pool   // of market
+	unknown  []bool // by DeviceTypeID, whether it is not known how fast the variant is there
+	explored []int  // workers rented to find out, by DeviceTypeID
 }
 
 // read finds out what there is to rent and what each app can use of it.
 func (p *Planner) read(r plan.Request) (*state, error) {
-	x := &state{r: r, o: p.Options, money: p.Options.Budget}
-	if !(x.money >= 0) || math.IsInf(x.money, 0) {
-		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit", x.money)
+	x := &state{r: r, o: p.Options, budgetLeft: p.Options.Budget}
+	if !(x.budgetLeft >= 0) || math.IsInf(x.budgetLeft, 0) {
+		return nil, fmt.Errorf("the budget is %v $/h, want a finite number of at least 0, which is no limit", x.budgetLeft)
 	}
 	believed := r.Believed(p.Profile)
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
@@ -120,18 +120,18 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 			return nil, fmt.Errorf("app %q has %d stages: planner kairos rents machines for apps of one; use planner "+
 				"proteus", app.Name, len(app.Stages))
 		}
-		n := need{app: serving.AppID(a), stage: app.Stages[0], rate: asked[app.Stages[0]].Rate}
-		if err := x.choose(believed, &n, asked[n.stage], broken); err != nil {
+		n := appRent{app: serving.AppID(a), stage: app.Stages[0], rate: asked[app.Stages[0]].Rate}
+		if err := x.chooseVariant(believed, &n, asked[n.stage], broken); err != nil {
 			return nil, err
 		}
-		x.needs = append(x.needs, n)
+		x.apps = append(x.apps, n)
 	}
 	return x, nil
 }
 
 // choose gives an app its variant: the most accurate that some type serves in time at every size; where there is none,
 // the one that serves most queries on one type. Of what is not known at all it takes the most accurate.
-func (x *state) choose(believed profile.Profile, n *need, asked capacity.StageDemand, broken []bool) error {
+func (x *state) chooseVariant(believed profile.Profile, n *appRent, asked capacity.StageDemand, broken []bool) error {
 	spec := x.r.Spec
 	app := &spec.Apps[n.app]
 	var variants []serving.VariantID
@@ -156,15 +156,15 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.StageDe
 	var failed error
 	most := -1.0
 	for _, v := range variants {
-		m, unknown, err := x.offer(believed, v, asked)
+		m, unknown, err := x.marketOf(believed, v, asked)
 		if err != nil {
 			return fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name, err)
 		}
-		cut, without := m.Servable(x.o.Fluid, x.late(n.app))
+		cut, without := m.Servable(x.o.Fluid, x.lateShare(n.app))
 		if cut == nil && !slices.Contains(unknown, true) {
 			if failed == nil {
 				failed = fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name,
-					cmp.Or(m.ExplainNoBase(), errRoom))
+					cmp.Or(m.ExplainNoBase(), errMemory))
 			}
 			continue
 		}
@@ -178,15 +178,15 @@ func (x *state) choose(believed profile.Profile, n *need, asked capacity.StageDe
 	if most < 0 {
 		return failed
 	}
-	n.trial = make([]int, len(spec.DeviceTypes))
+	n.explored = make([]int, len(spec.DeviceTypes))
 	return nil
 }
 
-var errRoom = errors.New("the model does not fit the memory of any worker that is left")
+var errMemory = errors.New("the model does not fit the memory of any worker that is left")
 
 // offer is the market of a variant on the types that there are, as far as they are known, and the types, by
 // DeviceTypeID, of which nothing is.
-func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capacity.StageDemand) (m *Market, unknown []bool,
+func (x *state) marketOf(believed profile.Profile, v serving.VariantID, asked capacity.StageDemand) (m *Market, unknown []bool,
 	err error) {
 	spec := x.r.Spec
 	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), x.r.Prices, asked.Budget)
@@ -197,7 +197,7 @@ func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capac
 	var types []Type
 	for _, t := range m.Types {
 		t.Max = x.left[t.Device]
-		limit := accepts(spec, v, t.Device)
+		limit := maxItems(spec, v, t.Device)
 		switch {
 		case t.Max == 0 || limit == 0:
 			continue
@@ -217,7 +217,7 @@ func (x *state) offer(believed profile.Profile, v serving.VariantID, asked capac
 }
 
 // accepts is how many items of a variant a type can take at once; 0 when it cannot even hold the model.
-func accepts(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) int {
+func maxItems(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) int {
 	x, device := &spec.Variants[v], &spec.DeviceTypes[d]
 	limit := x.MaxBatch
 	if device.MemoryBytes > 0 {
@@ -232,7 +232,7 @@ func accepts(spec *serving.Spec, v serving.VariantID, d serving.DeviceTypeID) in
 }
 
 // late is the part of an app's queries that may miss its objective.
-func (x *state) late(a serving.AppID) float64 {
+func (x *state) lateShare(a serving.AppID) float64 {
 	if x.o.Late != 0 {
 		return max(x.o.Late, 0)
 	}

@@ -20,12 +20,12 @@ type Ranked struct {
 // comes first, then the one with more machines of the types that the market has first.
 func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 	out := make([]Ranked, len(pools))
-	keys := make([]rank, len(pools))
+	keys := make([]sortKey, len(pools))
 	for i, p := range pools {
 		out[i] = Ranked{p, b.Of(p), m.Cost(p)}
-		keys[i] = rank{digits(out[i].Bound), digits(out[i].Cost), i}
+		keys[i] = sortKey{rounded(out[i].Bound), rounded(out[i].Cost), i}
 	}
-	slices.SortFunc(keys, func(a, b rank) int {
+	slices.SortFunc(keys, func(a, b sortKey) int {
 		if a.bound != b.bound {
 			return cmp.Compare(b.bound, a.bound)
 		}
@@ -42,12 +42,12 @@ func Rank(m *Market, b Bound, pools []Pool) []Ranked {
 }
 
 // rank is what pools are ordered by.
-type rank struct {
+type sortKey struct {
 	bound, cost float64
 	at          int
 }
 
 // digits drops what lies beyond the eighth digit or so: what rounding may have made of equal numbers.
-func digits(x float64) float64 {
+func rounded(x float64) float64 {
 	return math.Float64frombits((math.Float64bits(x) + 1<<25) &^ (1<<26 - 1))
 }

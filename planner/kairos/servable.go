@@ -61,7 +61,7 @@ func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
 	for c := range keep {
 		keep[c] = c < m.Region(at)
 		for t := range m.Types {
-			keep[c] = keep[c] || fluid && m.chance(t, c) > 0
+			keep[c] = keep[c] || fluid && m.inTime(t, c) > 0
 		}
 		if !keep[c] {
 			_, share := m.Mix.Class(c)

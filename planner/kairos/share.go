@@ -14,7 +14,7 @@ import (
 // that queries are served meanwhile; where nothing is known of any app, it goes round for as long as there are machines
 // and money.
 func (x *state) explore() {
-	known := slices.ContainsFunc(x.needs, func(n need) bool { return n.market != nil })
+	known := slices.ContainsFunc(x.apps, func(n appRent) bool { return n.market != nil })
 	types := make([]serving.DeviceTypeID, len(x.left))
 	for d := range types {
 		types[d] = serving.DeviceTypeID(d)
@@ -22,19 +22,19 @@ func (x *state) explore() {
 	slices.SortStableFunc(types, func(a, b serving.DeviceTypeID) int { return cmp.Compare(x.r.Price(a), x.r.Price(b)) })
 	kept := 0.0
 	if known {
-		kept = x.money / 2
+		kept = x.budgetLeft / 2
 	}
 	for more := true; more; {
 		more = false
-		for a := range x.needs {
+		for a := range x.apps {
 			for _, d := range types {
-				n, price := &x.needs[a], x.r.Price(d)
-				if !n.unknown[d] || x.left[d] == 0 || x.o.Budget > 0 && price > (x.money-kept)*(1+rounding) {
+				n, price := &x.apps[a], x.r.Price(d)
+				if !n.unknown[d] || x.left[d] == 0 || x.o.Budget > 0 && price > (x.budgetLeft-kept)*(1+rounding) {
 					continue
 				}
-				n.trial[d]++
+				n.explored[d]++
 				x.left[d]--
-				x.money -= price
+				x.budgetLeft -= price
 				more = !known
 			}
 		}
@@ -44,7 +44,7 @@ func (x *state) explore() {
 // pick takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 estimates; the
 // linear program needs none, and with it the highest bound has been the better choice wherever the two differ
 // (docs/papers.md).
-func (x *state) pick(m *Market, ranked []Ranked) Ranked {
+func (x *state) choosePool(m *Market, ranked []Ranked) Ranked {
 	if x.o.Fluid {
 		return ranked[0]
 	}
@@ -53,30 +53,30 @@ func (x *state) pick(m *Market, ranked []Ranked) Ranked {
 
 // rent chooses the pools of the apps of which something is known.
 func (x *state) rent() error {
-	var open []*lot
-	for a := range x.needs {
-		n := &x.needs[a]
+	var open []*contender
+	for a := range x.apps {
+		n := &x.apps[a]
 		if n.market == nil {
 			continue
 		}
-		if err := x.ready(n); err != nil {
+		if err := x.prepare(n); err != nil {
 			return err
 		}
 		if n.market != nil {
-			open = append(open, &lot{need: n})
+			open = append(open, &contender{appRent: n})
 		}
 	}
 	if len(open) == 1 && x.o.Budget == 0 {
 		m := open[0].market
 		for t := range m.Types {
 			if m.Useful(t) {
-				open[0].got[t] = m.Types[t].Max
+				open[0].pool[t] = m.Types[t].Max
 			}
 		}
 		return nil
 	}
 	for _, l := range open {
-		if err := x.list(l); err != nil {
+		if err := x.rankPools(l); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (x *state) rent() error {
 		return nil
 	case 1:
 		l := open[0]
-		copy(l.got, x.pick(l.market, l.byBound).Pool)
+		copy(l.pool, x.choosePool(l.market, l.byBound).Pool)
 		return nil
 	}
 	return x.split(open)
@@ -93,7 +93,7 @@ func (x *state) rent() error {
 
 // ready reduces an app's market to the machines that are left and the queries that these can serve, and prepares its
 // bound.
-func (x *state) ready(n *need) (err error) {
+func (x *state) prepare(n *appRent) (err error) {
 	m := *n.market
 	m.Types = nil
 	for _, t := range n.market.Types {
@@ -101,34 +101,34 @@ func (x *state) ready(n *need) (err error) {
 			m.Types = append(m.Types, t)
 		}
 	}
-	n.market, n.without = m.Servable(x.o.Fluid, x.late(n.app))
+	n.market, n.without = m.Servable(x.o.Fluid, x.lateShare(n.app))
 	if n.market == nil {
 		n.without = 0
 		return nil // what was rented to learn has taken the last machine
 	}
-	n.got = make(Pool, len(n.market.Types))
+	n.pool = make(Pool, len(n.market.Types))
 	if !x.o.Fluid {
 		n.bound = NewUpper(n.market)
 		return nil
 	}
-	n.bound, err = NewFluid(n.market, x.late(n.app))
+	n.bound, err = NewFluid(n.market, x.lateShare(n.app))
 	return err
 }
 
 // lot is an app and the pools that it could get.
-type lot struct {
-	*need
-	byBound []Ranked // of bounds above 0
-	byCost  []Ranked
-	least   *Ranked // what it gets at least
+type contender struct {
+	*appRent
+	byBound  []Ranked // of bounds above 0
+	byCost   []Ranked
+	assigned *Ranked // what it gets at least
 }
 
 // list ranks what an app could get if it were alone.
-func (x *state) list(l *lot) error {
+func (x *state) rankPools(l *contender) error {
 	var pools []Pool
-	if x.o.Budget == 0 || x.money > 0 {
+	if x.o.Budget == 0 || x.budgetLeft > 0 {
 		var err error
-		if pools, err = l.market.Pools(max(x.money, 0)); err != nil {
+		if pools, err = l.market.Pools(max(x.budgetLeft, 0)); err != nil {
 			return fmt.Errorf("app %q: %w", x.r.Spec.Apps[l.app].Name, err)
 		}
 	}
@@ -138,7 +138,7 @@ func (x *state) list(l *lot) error {
 			x.r.Spec.Apps[l.app].Name, x.o.Budget)
 	}
 	l.byCost = slices.Clone(l.byBound)
-	slices.SortStableFunc(l.byCost, func(a, b Ranked) int { return cmp.Compare(digits(a.Cost), digits(b.Cost)) })
+	slices.SortStableFunc(l.byCost, func(a, b Ranked) int { return cmp.Compare(rounded(a.Cost), rounded(b.Cost)) })
 	return nil
 }
 
@@ -148,40 +148,40 @@ const halvings = 50
 // split gives every app a pool: first the cheapest with which all reach the largest multiple of their demand, by
 // bisection, the apps choosing in order; then each the one that the similarity rule takes from those which reach it,
 // with its part of the money that is left and the machines that are.
-func (x *state) split(open []*lot) error {
+func (x *state) split(open []*contender) error {
 	low, high := 0.0, math.Inf(1)
 	for _, l := range open {
 		high = min(high, l.byBound[0].Bound/l.rate)
 	}
-	if !x.fit(open, low) {
+	if !x.cheapestReaching(open, low) {
 		return fmt.Errorf(
 			"%v $/h and the workers there are leave some app without a pool: raise the budget, or the limits of the "+
 				"device types", x.o.Budget)
 	}
-	if !x.fit(open, high) {
+	if !x.cheapestReaching(open, high) {
 		for range halvings {
-			if middle := (low + high) / 2; x.fit(open, middle) {
+			if middle := (low + high) / 2; x.cheapestReaching(open, middle) {
 				low = middle
 			} else {
 				high = middle
 			}
 		}
-		x.fit(open, low)
+		x.cheapestReaching(open, low)
 		high = low
 	}
 	spent := 0.0
 	left := slices.Clone(x.left)
 	for _, l := range open {
-		spent += l.least.Cost
-		l.take(left, l.least.Pool, 1)
+		spent += l.assigned.Cost
+		l.take(left, l.assigned.Pool, 1)
 	}
 	for _, l := range open {
-		l.take(left, l.least.Pool, -1)
+		l.take(left, l.assigned.Pool, -1)
 		part := math.Inf(1)
 		if x.o.Budget > 0 {
-			part = l.least.Cost
+			part = l.assigned.Cost
 			if spent > 0 {
-				part *= max(x.money/spent, 1)
+				part *= max(x.budgetLeft/spent, 1)
 			}
 		}
 		var may []Ranked
@@ -190,16 +190,16 @@ func (x *state) split(open []*lot) error {
 				may = append(may, r)
 			}
 		}
-		copy(l.got, x.pick(l.market, may).Pool)
-		l.take(left, l.got, 1)
+		copy(l.pool, x.choosePool(l.market, may).Pool)
+		l.take(left, l.pool, 1)
 	}
 	return nil
 }
 
 // fit gives each app the cheapest pool whose bound is at least a multiple of its demand, out of what the apps before it
 // have left.
-func (x *state) fit(open []*lot, multiple float64) bool {
-	left, money := slices.Clone(x.left), x.money
+func (x *state) cheapestReaching(open []*contender, multiple float64) bool {
+	left, money := slices.Clone(x.left), x.budgetLeft
 	for _, l := range open {
 		at := slices.IndexFunc(l.byCost, func(r Ranked) bool {
 			return r.Bound >= multiple*l.rate*(1-rounding) &&
@@ -208,15 +208,15 @@ func (x *state) fit(open []*lot, multiple float64) bool {
 		if at < 0 {
 			return false
 		}
-		l.least = &l.byCost[at]
-		l.take(left, l.least.Pool, 1)
-		money -= l.least.Cost
+		l.assigned = &l.byCost[at]
+		l.take(left, l.assigned.Pool, 1)
+		money -= l.assigned.Cost
 	}
 	return true
 }
 
 // fits tells whether workers are left for a pool.
-func (l *lot) fits(left []int, p Pool) bool {
+func (l *contender) fits(left []int, p Pool) bool {
 	for t, n := range p {
 		if n > left[l.market.Types[t].Device] {
 			return false
@@ -226,7 +226,7 @@ func (l *lot) fits(left []int, p Pool) bool {
 }
 
 // take takes a pool, as often as times, from the workers that are left.
-func (l *lot) take(left []int, p Pool, times int) {
+func (l *contender) take(left []int, p Pool, times int) {
 	for t, n := range p {
 		left[l.market.Types[t].Device] -= times * n
 	}

@@ -10,12 +10,12 @@ package kairos
 type Upper struct {
 	base    []bool
 	region  []int // of each type, in classes
-	regions []rates
+	regions []regionRates
 }
 
 // rates are the throughputs, in queries/s for each machine, that Eq. 15 needs when the auxiliary machines serve the
 // sizes of one region.
-type rates struct {
+type regionRates struct {
 	small float64   // f', the share of the queries in the region
 	all   []float64 // Q_b of base types
 	large []float64 // Q_b^{s+}, the same beyond the region
@@ -29,7 +29,7 @@ func NewUpper(m *Market) *Upper {
 		u.region = append(u.region, m.Region(t))
 		u.base = append(u.base, m.Base(t))
 	}
-	u.regions = make([]rates, m.Mix.Classes())
+	u.regions = make([]regionRates, m.Mix.Classes())
 	for r := range u.regions {
 		x := &u.regions[r]
 		for t := range m.Types {
@@ -70,7 +70,7 @@ func (u *Upper) Of(p Pool) float64 {
 }
 
 // bound is Eq. 15; in a region without a query it is what the base machines serve alone.
-func (x *rates) bound(p Pool, base []bool) float64 {
+func (x *regionRates) bound(p Pool, base []bool) float64 {
 	var all, large, few float64 // u Q_b, u Q_b^{s+} and the sum of v^i Q_a^i
 	for t, n := range p {
 		if base[t] {

@@ -78,7 +78,7 @@ func published(t *testing.T, m *Market, model string) *Upper {
 		}
 	}
 	sizes := slices.Sorted(slices.Values(late))
-	u := &Upper{base: make([]bool, types), region: make([]int, types), regions: make([]rates, types)}
+	u := &Upper{base: make([]bool, types), region: make([]int, types), regions: make([]regionRates, types)}
 	u.base[0] = true
 	for i := range types {
 		u.region[i] = slices.Index(sizes, late[i])
