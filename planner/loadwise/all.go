@@ -36,5 +36,5 @@ func (hostOnly) Name() string { return AllVariants{}.Name() }
 
 func (hostOnly) choose(s *stage, _ float64) choice {
 	at := s.fastest()
-	return choice{variant: at, limits: s.variants[at].whole()}
+	return choice{variant: at, limits: s.variants[at].ownLimits()}
 }

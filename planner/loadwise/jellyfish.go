@@ -33,17 +33,17 @@ func (j Jellyfish) rates(s *stage) []float64 {
 	var out []float64
 	for at := range s.variants {
 		v := &s.variants[at]
-		all := s.carries(v, s.within/2)
+		all := s.capacity(v, s.budget/2)
 		for g := range s.groups {
-			best := v.best(g, s.within/2)
-			for b := 1; b <= len(v.took[g]); b++ {
-				if v.took[g][b-1] <= s.within/2 {
+			best := v.bestRate(g, s.budget/2)
+			for b := 1; b <= len(v.latency[g]); b++ {
+				if v.latency[g][b-1] <= s.budget/2 {
 					out = append(out, v.rate(g, b)/best*all/j.headroom())
 				}
 			}
 		}
 	}
-	overload := s.carries(&s.variants[s.fastest()], anyTime)
+	overload := s.capacity(&s.variants[s.fastest()], anyTime)
 	if len(out) > 0 {
 		overload = max(overload, 1.05*slices.Max(out))
 	}
@@ -51,38 +51,38 @@ func (j Jellyfish) rates(s *stage) []float64 {
 }
 
 // even is the room for rounding where a rate is held against one that was computed from it.
-const even = 1 - 1e-12
+const roundingRoom = 1 - 1e-12
 
 func (j Jellyfish) choose(s *stage, rate float64) choice {
 	for at := range s.variants {
 		v := &s.variants[at]
-		all := s.carries(v, s.within/2)
-		if all < even*j.headroom()*rate {
+		all := s.capacity(v, s.budget/2)
+		if all < roundingRoom*j.headroom()*rate {
 			continue
 		}
 		c := choice{variant: at, promise: plan.Promise{Accuracy: v.accuracy, Violation: -1, Utilization: rate / all}}
 		// Each worker may fall behind its best by the same part as the whole fleet may.
-		c.limits = v.largest(s.within/2, even*j.headroom()*rate/all)
+		c.limits = v.largestBatches(s.budget/2, roundingRoom*j.headroom()*rate/all)
 		return c
 	}
 	at := s.fastest()
 	v := &s.variants[at]
 	return choice{
-		variant: at, limits: v.whole(), promise: plan.Promise{
-			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.carries(v, anyTime)),
+		variant: at, limits: v.ownLimits(), promise: plan.Promise{
+			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.capacity(v, anyTime)),
 		},
 	}
 }
 
 // largest are, by group, the largest batches that take at most within and have at least the given part of the highest
 // rate of such batches; at least 1.
-func (v *variant) largest(within time.Duration, part float64) []int {
-	out := make([]int, len(v.took))
-	for g := range v.took {
+func (v *variant) largestBatches(within time.Duration, part float64) []int {
+	out := make([]int, len(v.latency))
+	for g := range v.latency {
 		out[g] = 1
-		least := part * v.best(g, within)
-		for b := 1; b <= len(v.took[g]); b++ {
-			if v.took[g][b-1] <= within && v.rate(g, b) >= least {
+		least := part * v.bestRate(g, within)
+		for b := 1; b <= len(v.latency[g]); b++ {
+			if v.latency[g][b-1] <= within && v.rate(g, b) >= least {
 				out[g] = b
 			}
 		}

@@ -62,7 +62,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 	}
 	var carried, accuracy float64
 	for _, s := range stages {
-		if err := s.host(out); err != nil {
+		if err := s.loadAll(out); err != nil {
 			return nil, err
 		}
 		chosen, err := p.policies(s)
@@ -73,7 +73,7 @@ func (p *Planner) Plan(_ context.Context, r plan.Request) (*plan.Plan, error) {
 		last := chosen[0].ByRate[len(chosen[0].ByRate)-1].Rate
 		out.Capacity[r.Spec.Stages[s.id].App] = last
 		carried += last
-		accuracy += last * chosen[0].At(s.asked).Promise.Accuracy
+		accuracy += last * chosen[0].At(s.demand).Promise.Accuracy
 	}
 	for _, c := range out.Capacity {
 		out.Forecast.Throughput += c
@@ -102,7 +102,7 @@ func (p *Planner) policies(s *stage) ([]plan.Policies, error) {
 	rates := p.Options.Rates
 	switch {
 	case p.Options.SingleRate:
-		rates = []float64{s.asked}
+		rates = []float64{s.demand}
 	case rates == nil:
 		rates = p.Rule.rates(s)
 	}
@@ -160,8 +160,8 @@ func (p *Planner) stages(r plan.Request) ([]*stage, error) {
 				app.Name, len(app.Stages), p.Name())
 		}
 		s := &stage{
-			spec: r.Spec, id: serving.StageID(id), within: asked[id].Budget, percentile: app.SLO.Percentile,
-			workers: pools[id], asked: asked[id].Rate,
+			spec: r.Spec, id: serving.StageID(id), budget: asked[id].Budget, percentile: app.SLO.Percentile,
+			workers: pools[id], demand: asked[id].Rate,
 		}
 		if err := s.measure(r.Believed(p.Profile), broken); err != nil {
 			return nil, fmt.Errorf("planner %s: %w", p.Name(), err)

@@ -199,7 +199,7 @@ func TestResponseAgainstTheory(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := stages[0]
-		got, ok := s.respond(&s.variants[0], []int{1}, 10*load, 40_000*time.Second, rand.New(rand.NewPCG(1, 1)))
+		got, ok := s.simulate(&s.variants[0], []int{1}, 10*load, 40_000*time.Second, rand.New(rand.NewPCG(1, 1)))
 		if !ok || math.Abs(got-load) > 0.01 {
 			t.Errorf("at load %v: %v are late, %v", load, got, ok)
 		}
@@ -221,7 +221,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 		limit := 1 + rng.IntN(5)
 		rate := float64(workers) * 50 * rng.Float64()
 		span := 20 * time.Second
-		got, _ := s.respond(&s.variants[0], []int{limit}, rate, span, rand.New(rand.NewPCG(seed, 6)))
+		got, _ := s.simulate(&s.variants[0], []int{limit}, rate, span, rand.New(rand.NewPCG(seed, 6)))
 
 		r := rand.New(rand.NewPCG(seed, 6))
 		var arrivals []int64
@@ -300,7 +300,7 @@ func TestModelSwitchingLimits(t *testing.T) {
 		rate    float64
 		want    int
 	}{{1, 140, 4}, {1, 40, 1}, {2, 40, 1}, {2, 500, 5}} {
-		if got := stages[0].shared(&stages[0].variants[x.variant], x.rate); got[0] != x.want {
+		if got := stages[0].sharedLimits(&stages[0].variants[x.variant], x.rate); got[0] != x.want {
 			t.Errorf("%+v: %d", x, got[0])
 		}
 	}

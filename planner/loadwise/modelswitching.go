@@ -27,7 +27,7 @@ func (ModelSwitching) Name() string { return "modelswitching" }
 
 // rates are equally far apart, up to what the fastest variant carries, and one beyond.
 func (ModelSwitching) rates(s *stage) []float64 {
-	most := s.carries(&s.variants[s.fastest()], anyTime)
+	most := s.capacity(&s.variants[s.fastest()], anyTime)
 	out := make([]float64, modelSwitchingRates+1)
 	for n := range out {
 		out[n] = most * float64(n+1) / modelSwitchingRates
@@ -42,26 +42,26 @@ func (m ModelSwitching) choose(s *stage, rate float64) choice {
 	}
 	for at := range s.variants {
 		v := &s.variants[at]
-		limits := s.shared(v, rate)
-		if s.limited(v, limits) <= rate {
+		limits := s.sharedLimits(v, rate)
+		if s.capacityWithin(v, limits) <= rate {
 			continue // queues would grow for ever
 		}
 		// The same arrivals for every variant, so that they differ by nothing else.
 		r := rand.New(rand.NewPCG(m.Seed, uint64(rate*1e6)))
-		if late, ok := s.respond(v, limits, rate, span, r); ok {
+		if late, ok := s.simulate(v, limits, rate, span, r); ok {
 			return choice{
 				variant: at, limits: limits, promise: plan.Promise{
-					Accuracy: v.accuracy, Violation: late, Utilization: rate / s.limited(v, limits),
+					Accuracy: v.accuracy, Violation: late, Utilization: rate / s.capacityWithin(v, limits),
 				},
 			}
 		}
 	}
 	at := s.fastest()
 	v := &s.variants[at]
-	limits := s.shared(v, rate)
+	limits := s.sharedLimits(v, rate)
 	return choice{
 		variant: at, limits: limits, promise: plan.Promise{
-			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.limited(v, limits)),
+			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.capacityWithin(v, limits)),
 		},
 	}
 }
@@ -69,9 +69,9 @@ func (m ModelSwitching) choose(s *stage, rate float64) choice {
 // shared are the limits of a variant's batches at a rate: those of the variant that Jellyfish would choose, for every
 // variant. So does the authors' code. It lets a variant run batches of more than half the objective where only a faster
 // one carries the load by Jellyfish's measure, which the simulation then finds in time or not.
-func (s *stage) shared(v *variant, rate float64) []int {
+func (s *stage) sharedLimits(v *variant, rate float64) []int {
 	c := Jellyfish{}.choose(s, rate)
-	out := v.whole()
+	out := v.ownLimits()
 	for g := range out {
 		out[g] = min(out[g], c.limits[g])
 	}
@@ -79,7 +79,7 @@ func (s *stage) shared(v *variant, rate float64) []int {
 }
 
 // limited is what all workers carry with batches of at most so many.
-func (s *stage) limited(v *variant, limits []int) float64 {
+func (s *stage) capacityWithin(v *variant, limits []int) float64 {
 	out := 0.0
 	for g := range s.groups {
 		best := 0.0

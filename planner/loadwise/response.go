@@ -12,7 +12,7 @@ import (
 // queries answered later than the objective after they arrived. A worker that ends a batch takes what waits, up to its
 // limit, at once; idle ones are taken in order. ok tells whether the share is what the objective's percentile allows;
 // as soon as it is certain not to be, the simulation stops.
-func (s *stage) respond(v *variant, limits []int, rate float64, span time.Duration, r *rand.Rand) (share float64,
+func (s *stage) simulate(v *variant, limits []int, rate float64, span time.Duration, r *rand.Rand) (share float64,
 	ok bool) {
 	allowed := 1 - s.percentile/100
 	certain := allowed * (rate*span.Seconds() + 5*math.Sqrt(rate*span.Seconds())) // of a Poisson number of arrivals
@@ -27,10 +27,10 @@ func (s *stage) respond(v *variant, limits []int, rate float64, span time.Durati
 		idle.Set(w, 0)
 	}
 	run := func(w int, now int64, arrivals []int64) {
-		ends := now + int64(v.took[s.of[w]][len(arrivals)-1])
+		ends := now + int64(v.latency[s.groupOf[w]][len(arrivals)-1])
 		busy.Set(w, ends)
 		for _, at := range arrivals {
-			if ends-at <= int64(s.within) {
+			if ends-at <= int64(s.budget) {
 				break // whoever came later is in time as well
 			}
 			late++
@@ -45,7 +45,7 @@ func (s *stage) respond(v *variant, limits []int, rate float64, span time.Durati
 			if !ok || free > now {
 				break
 			}
-			if n := min(len(queue)-first, limits[s.of[w]]); n > 0 {
+			if n := min(len(queue)-first, limits[s.groupOf[w]]); n > 0 {
 				run(w, free, queue[first:first+n])
 				if first += n; first == len(queue) {
 					queue, first = queue[:0], 0
@@ -66,7 +66,7 @@ func (s *stage) respond(v *variant, limits []int, rate float64, span time.Durati
 	}
 	for late <= certain && first < len(queue) {
 		w, free, _ := busy.Min()
-		n := min(len(queue)-first, limits[s.of[w]])
+		n := min(len(queue)-first, limits[s.groupOf[w]])
 		run(w, free, queue[first:first+n])
 		first += n
 	}

@@ -11,15 +11,15 @@ type Target struct{}
 func (Target) Name() string { return "infaas-target" }
 
 func (Target) rates(s *stage) []float64 {
-	return []float64{s.carries(&s.variants[s.fastest()], anyTime)}
+	return []float64{s.capacity(&s.variants[s.fastest()], anyTime)}
 }
 
 func (Target) choose(s *stage, rate float64) choice {
 	at := s.fastest()
 	v := &s.variants[at]
 	return choice{
-		variant: at, limits: v.largest(s.within/2, 0), promise: plan.Promise{
-			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.carries(v, anyTime)),
+		variant: at, limits: v.largestBatches(s.budget/2, 0), promise: plan.Promise{
+			Accuracy: v.accuracy, Violation: -1, Utilization: min(1, rate/s.capacity(v, anyTime)),
 		},
 	}
 }
