@@ -16,85 +16,85 @@ import (
 // there are groups, where that of the program splits every worker it likes to: its bound is far closer, and so is what
 // comes of rounding it. There are far too many ways to list; those that matter are found by pricing workers, and they
 // prove the bound too.
-type assembly struct {
-	m         *problem
-	fractions []float64
-	target    []float64 // items/s by stage
-	total     float64   // of weight times target
-	have      []int
-	each      float64
-	ways      [][]way // by stage
-	bound     float64
-	prices    prices // those that gave the bound
+type master struct {
+	m           *problem
+	fractions   []float64
+	target      []float64 // items/s by stage
+	totalWeight float64   // of weight times target
+	running     []int
+	keepReward  float64
+	columns     [][]column // by stage
+	bound       float64
+	duals       duals // those that gave the bound
 }
 
 // way is one way to serve a stage.
-type way struct {
+type column struct {
 	counts   []int // by the stage's pairs
 	workers  []int // by group
-	gain     float64
+	reward   float64
 	accuracy float64
 }
 
 // prices are what a worker costs, by group, and what the accuracy of a stage is worth beyond its part of the mean.
-type prices struct{ worker, accuracy []float64 }
+type duals struct{ worker, accuracy []float64 }
 
 const (
 	// pricings is how often workers are priced anew.
-	pricings = 30
+	maxRounds = 30
 	// fillings are the nodes of the search for the ways to serve one stage at one price.
-	fillings = 30000
+	knapsackNodes = 30000
 	// listed is how many ways of a stage come of one pricing.
-	listed = 12
+	columnsPerRound = 12
 	// wide is the same for the last pricing.
-	wide = 40
+	columnsInLastRound = 40
 )
 
-func (m *problem) assembly(fractions []float64) *assembly {
-	x := &assembly{
-		m: m, fractions: fractions, target: make([]float64, len(m.stages)), ways: make([][]way, len(m.stages)),
+func (m *problem) newMaster(fractions []float64) *master {
+	x := &master{
+		m: m, fractions: fractions, target: make([]float64, len(m.stages)), columns: make([][]column, len(m.stages)),
 		bound: math.Inf(1),
 	}
 	for s := range m.stages {
 		x.target[s] = m.stages[s].demand * fractions[s]
-		x.total += m.stages[s].weight * x.target[s]
+		x.totalWeight += m.stages[s].weight * x.target[s]
 	}
-	x.total = max(x.total, 1e-12)
-	x.have, x.each = m.kept()
+	x.totalWeight = max(x.totalWeight, 1e-12)
+	x.running, x.keepReward = m.keepRewards()
 	return x
 }
 
 // add lists a way, by the counts of all pairs, unless it leaves out some of the target.
-func (x *assembly) add(s int, counts []int) {
+func (x *master) add(s int, counts []int) {
 	st := &x.m.stages[s]
 	served, sum := x.m.serve(s, counts, x.fractions[s], nil)
 	if served < x.target[s]*(1-1e-9) {
 		return
 	}
-	w := way{workers: make([]int, len(x.m.groups)), accuracy: 1}
+	w := column{workers: make([]int, len(x.m.groups)), accuracy: 1}
 	mean, smallest := x.m.goal()
 	for _, k := range st.pairs {
 		w.counts = append(w.counts, counts[k])
 		w.workers[x.m.pairs[k].group] += counts[k]
-		w.gain += x.each * float64(min(counts[k], x.have[k]))
+		w.reward += x.keepReward * float64(min(counts[k], x.running[k]))
 	}
 	if x.target[s] > 0 {
 		w.accuracy = sum / x.target[s]
-		w.gain += mean * st.weight * sum / x.total
+		w.reward += mean * st.weight * sum / x.totalWeight
 	}
-	no := func(o way) bool {
-		return slices.Equal(o.workers, w.workers) && o.gain >= w.gain && (smallest == 0 || o.accuracy >= w.accuracy)
+	no := func(o column) bool {
+		return slices.Equal(o.workers, w.workers) && o.reward >= w.reward && (smallest == 0 || o.accuracy >= w.accuracy)
 	}
-	if slices.ContainsFunc(x.ways[s], no) {
+	if slices.ContainsFunc(x.columns[s], no) {
 		return
 	}
-	x.ways[s] = append(x.ways[s], w)
+	x.columns[s] = append(x.columns[s], w)
 }
 
 // price lists the best ways at prices, at most so many a stage and by slack worse than the best, and tightens the
 // bound. complete tells that it found all there are, or others at least as good with the same workers. It proves
 // nothing when ctx ends it.
-func (x *assembly) price(ctx context.Context, at prices, slack float64, listed int) (complete bool) {
+func (x *master) generate(ctx context.Context, at duals, slack float64, listed int) (complete bool) {
 	m := x.m
 	mean, smallest := m.goal()
 	bound := 0.0
@@ -110,34 +110,34 @@ func (x *assembly) price(ctx context.Context, at prices, slack float64, listed i
 			return false
 		}
 		st := &m.stages[s]
-		f := filling{left: make([]int, len(m.groups)), slack: slack, nodes: fillings}
+		f := knapsack{left: make([]int, len(m.groups)), slack: slack, nodes: knapsackNodes}
 		for g := range m.groups {
 			f.left[g] = len(m.groups[g].workers)
 		}
 		for _, k := range st.pairs {
 			p := &m.pairs[k]
 			one := item{
-				pair: k, group: p.group, rate: p.rate, most: len(m.groups[p.group].workers), cost: at.worker[p.group],
+				pair: k, group: p.group, rate: p.rate, max: len(m.groups[p.group].workers), cost: at.worker[p.group],
 			}
 			if x.target[s] > 0 {
-				one.gain = p.value * (mean*st.weight/x.total + at.accuracy[s]/x.target[s])
+				one.reward = p.accuracy * (mean*st.weight/x.totalWeight + at.accuracy[s]/x.target[s])
 			}
 			f.items = append(f.items, one)
-			if have := x.have[k]; have > 0 && x.each > 0 {
-				one.most, one.given = have, true
-				one.cost -= x.each
+			if have := x.running[k]; have > 0 && x.keepReward > 0 {
+				one.max, one.kept = have, true
+				one.cost -= x.keepReward
 				if one.cost > 0 {
-					one.given = false
+					one.kept = false
 				}
 				f.items = append(f.items, one)
 			}
 		}
 		found := make(map[string]*seen)
-		f.each = func(taken []int, worth float64) {
+		f.visitSolution = func(taken []int, worth float64) {
 			clear(counts)
 			for i, n := range taken {
-				if it := &f.items[i]; it.given {
-					n = it.most
+				if it := &f.items[i]; it.kept {
+					n = it.max
 				}
 				counts[f.items[i].pair] += n
 			}
@@ -163,7 +163,7 @@ func (x *assembly) price(ctx context.Context, at prices, slack float64, listed i
 				o.worth = worth
 			}
 		}
-		f.run(x.target[s])
+		f.solve(x.target[s])
 		all := slices.SortedFunc(maps.Values(found), func(a, b *seen) int {
 			return cmp.Or(cmp.Compare(b.worth, a.worth), slices.Compare(a.counts, b.counts))
 		})
@@ -188,13 +188,13 @@ func (x *assembly) price(ctx context.Context, at prices, slack float64, listed i
 	}
 	bound += max(rest, 0)
 	if bound < x.bound {
-		x.bound, x.prices = bound, at
+		x.bound, x.duals = bound, at
 	}
 	return complete
 }
 
 // program chooses one way for every stage.
-func (x *assembly) program() (p *milp.Program, chosen [][]int, floors []int) {
+func (x *master) program() (p *milp.Program, chosen [][]int, floors []int) {
 	p = &milp.Program{Maximize: true}
 	_, smallest := x.m.goal()
 	floor := none
@@ -202,11 +202,11 @@ func (x *assembly) program() (p *milp.Program, chosen [][]int, floors []int) {
 		floor = p.Column(milp.Column{Objective: smallest, Upper: 1})
 	}
 	workers := make([][]milp.Term, len(x.m.groups))
-	chosen = make([][]int, len(x.ways))
-	for s := range x.ways {
+	chosen = make([][]int, len(x.columns))
+	for s := range x.columns {
 		var one, accuracy []milp.Term
-		for _, w := range x.ways[s] {
-			z := p.Column(milp.Column{Objective: w.gain, Upper: 1, Integer: true})
+		for _, w := range x.columns[s] {
+			z := p.Column(milp.Column{Objective: w.reward, Upper: 1, Integer: true})
 			chosen[s] = append(chosen[s], z)
 			one = append(one, milp.Term{Column: z, Coef: 1})
 			accuracy = append(accuracy, milp.Term{Column: z, Coef: w.accuracy})
@@ -229,11 +229,11 @@ func (x *assembly) program() (p *milp.Program, chosen [][]int, floors []int) {
 
 // converge prices workers until the bound and the relaxed choice of ways meet, or done says that the bound is good
 // enough.
-func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float64, done func() bool) error {
-	at, own := x.prices, 1.0
-	for range pricings {
+func (x *master) converge(ctx context.Context, solver milp.Solver, slack float64, done func() bool) error {
+	at, own := x.duals, 1.0
+	for range maxRounds {
 		before := x.bound
-		x.price(ctx, at, slack, listed)
+		x.generate(ctx, at, slack, columnsPerRound)
 		// New prices are those of the relaxed choice as long as that brings the bound down, and closer to the best so
 		// far where it does not: the choice is between few ways, and its prices jump about.
 		if x.bound < before-slack/10 {
@@ -249,7 +249,7 @@ func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float
 		if err != nil || s.Status != milp.Optimal || x.bound-s.Objective < slack {
 			return err
 		}
-		at = prices{slices.Clone(x.prices.worker), slices.Clone(x.prices.accuracy)}
+		at = duals{slices.Clone(x.duals.worker), slices.Clone(x.duals.accuracy)}
 		workers := s.Duals[len(p.Rows)-len(at.worker):]
 		for g := range at.worker {
 			at.worker[g] += own * (math.Abs(workers[g]) - at.worker[g])
@@ -262,8 +262,8 @@ func (x *assembly) converge(ctx context.Context, solver milp.Solver, slack float
 }
 
 // pricesOf are the prices of a relaxed program's solution.
-func (m *problem) pricesOf(x *program, s *milp.Solution) prices {
-	out := prices{make([]float64, len(m.groups)), make([]float64, len(m.stages))}
+func (m *problem) dualsOf(x *program, s *milp.Solution) duals {
+	out := duals{make([]float64, len(m.groups)), make([]float64, len(m.stages))}
 	if s == nil || len(s.Duals) == 0 {
 		return out
 	}
@@ -279,13 +279,13 @@ func (m *problem) pricesOf(x *program, s *milp.Solution) prices {
 }
 
 // assemble looks for a better allocation than out has and for a better bound, until the two are near.
-func (p *Planner) assemble(ctx context.Context, m *problem, out *found, near float64) error {
-	x := m.assembly(out.fractions)
-	x.prices = out.prices
+func (p *Planner) generateColumns(ctx context.Context, m *problem, out *found, near float64) error {
+	x := m.newMaster(out.fractions)
+	x.duals = out.duals
 	for s := range m.stages {
 		x.add(s, out.counts)
 	}
-	value := m.merit(out.counts, out.fractions)
+	value := m.objective(out.counts, out.fractions)
 	within := near * math.Abs(value)
 	err := x.converge(ctx, p.Solver, within/float64(len(m.stages)), func() bool { return x.bound-value <= within })
 	out.bound = min(out.bound, x.bound)
@@ -294,7 +294,7 @@ func (p *Planner) assemble(ctx context.Context, m *problem, out *found, near flo
 	}
 	// What is cheapest for every stage alone rarely adds up to the workers there are. A choice better than value has no
 	// way that is by more than the gap worse than the best at these prices.
-	complete := x.price(ctx, x.prices, x.bound-value, wide)
+	complete := x.generate(ctx, x.duals, x.bound-value, columnsInLastRound)
 	choice, chosen, _ := x.program()
 	s, err := p.Solver.Solve(ctx, choice, milp.Limits{Gap: near / 2, Nodes: m.o.Nodes})
 	if err != nil || s.Values == nil {
@@ -302,8 +302,8 @@ func (p *Planner) assemble(ctx context.Context, m *problem, out *found, near flo
 	}
 	if complete {
 		rewards := 0.0 // for keeping workers that serve nothing, of which no way knows
-		for _, n := range x.have {
-			rewards += x.each * float64(n)
+		for _, n := range x.running {
+			rewards += x.keepReward * float64(n)
 		}
 		out.bound = min(out.bound, max(s.Bound, value)+rewards)
 	}
@@ -312,12 +312,12 @@ func (p *Planner) assemble(ctx context.Context, m *problem, out *found, near flo
 		for i, z := range list {
 			if s.Values[z] > 0.5 {
 				for j, k := range m.stages[st].pairs {
-					counts[k] = x.ways[st][i].counts[j]
+					counts[k] = x.columns[st][i].counts[j]
 				}
 			}
 		}
 	}
-	if m.merit(counts, out.fractions) > value {
+	if m.objective(counts, out.fractions) > value {
 		out.allocation = m.rate(counts, 1)
 	}
 	return nil

@@ -11,27 +11,27 @@ import (
 // group is used beyond its workers. The value of counts is a sum over stages, for fair goals with a minimum over them,
 // and what a stage makes of a change depends on that stage alone: it is looked up, and after a step only the stages
 // that took part are looked at again. So a step costs the same in a fleet of thousands as in one of ten.
-type climb struct {
+type localSearch struct {
 	ctx            context.Context // ends it, between two looks at a stage
 	m              *problem
 	mean, smallest float64 // what the mean and the smallest accuracy count in the goal
 	target         []float64
 	total          float64   // of weight times target
-	price          []float64 // by stage, of leaving out all of its target
-	have           []int     // by pair, the workers that run it
-	keep           float64   // what a worker counts that keeps what it runs
+	shedCost       []float64 // by stage, of leaving out all of its target
+	running        []int     // by pair, the workers that run it
+	keepReward     float64   // what a worker counts that keeps what it runs
 	groups         [][]int   // by stage, the groups that can serve it, and none
 
-	counts  []int      // by pair
-	free    []int      // workers by group
-	at      []reached  // by stage
-	changes [][]change // by stage
-	left    int        // looks at a stage's value that the search may still take
+	counts    []int        // by pair
+	free      []int        // workers by group
+	values    []stageValue // by stage
+	changes   [][]change   // by stage
+	looksLeft int          // looks at a stage's value that the search may still take
 }
 
 // reached is what a stage makes of its workers.
-type reached struct {
-	gain     float64 // its part of the sum: accuracy and the reward for what is kept, less what is left out
+type stageValue struct {
+	value    float64 // its part of the sum: accuracy and the reward for what is kept, less what is left out
 	accuracy float64 // normalised; what is left out counts as 0
 }
 
@@ -39,7 +39,7 @@ type reached struct {
 type change struct {
 	less, more int
 	swaps      [2]swap
-	reached
+	stageValue
 }
 
 // swap is a worker that goes from one pair to another; none on either side is a worker that leaves the stage or comes
@@ -49,19 +49,19 @@ type swap struct{ from, to int }
 const (
 	none = -1
 	// worthwhile is what a step must gain: rounding errors must not go in circles.
-	worthwhile = 1e-9
+	minGain = 1e-9
 	// looks bounds a search: some seconds. In fleets of a few device types no search comes near it.
-	looks = 20_000_000
+	maxLooks = 20_000_000
 )
 
 // climber begins a search at counts for what serves the given fractions, by stage, of the demand best; nil is all of
 // it. What counts leave out of that is made good first.
-func (m *problem) climber(ctx context.Context, counts []int, fractions []float64) *climb {
-	c := &climb{
-		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), left: looks,
-		target: make([]float64, len(m.stages)), price: make([]float64, len(m.stages)),
+func (m *problem) newLocalSearch(ctx context.Context, counts []int, fractions []float64) *localSearch {
+	c := &localSearch{
+		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), looksLeft: maxLooks,
+		target: make([]float64, len(m.stages)), shedCost: make([]float64, len(m.stages)),
 		groups: make([][]int, len(m.stages)),
-		at:     make([]reached, len(m.stages)), changes: make([][]change, len(m.stages)),
+		values: make([]stageValue, len(m.stages)), changes: make([][]change, len(m.stages)),
 	}
 	c.mean, c.smallest = m.goal()
 	for g := range m.groups {
@@ -70,12 +70,12 @@ func (m *problem) climber(ctx context.Context, counts []int, fractions []float64
 	for k, n := range counts {
 		c.free[m.pairs[k].group] -= n
 	}
-	price := float64(shedding)
+	price := float64(shedCost)
 	for _, x := range m.classes() {
 		for _, s := range x.stages {
-			c.price[s] = price
+			c.shedCost[s] = price
 		}
-		price = min(price*shedding, dearest)
+		price = min(price*shedCost, maxShedCost)
 	}
 	for s := range m.stages {
 		st := &m.stages[s]
@@ -91,72 +91,72 @@ func (m *problem) climber(ctx context.Context, counts []int, fractions []float64
 			}
 		}
 	}
-	c.have, c.keep = m.kept()
+	c.running, c.keepReward = m.keepRewards()
 	for s := range m.stages {
-		c.look(s)
+		c.evaluate(s)
 	}
 	return c
 }
 
 // hold sets what a worker counts that keeps what it runs.
-func (c *climb) hold(keep float64) {
-	c.keep = keep
-	for s := range c.at {
-		c.look(s)
+func (c *localSearch) setKeepReward(keep float64) {
+	c.keepReward = keep
+	for s := range c.values {
+		c.evaluate(s)
 	}
 }
 
 // up climbs until no step gains.
-func (c *climb) up() {
-	for c.left > 0 && c.ctx.Err() == nil && c.step() {
+func (c *localSearch) climb() {
+	for c.looksLeft > 0 && c.ctx.Err() == nil && c.step() {
 	}
 }
 
 // worth is the value of the counts: that of the goal, and the reward for what is kept, less what is left out.
-func (c *climb) worth() float64 {
+func (c *localSearch) objective() float64 {
 	sum, smallest := 0.0, math.Inf(1)
-	for _, x := range c.at {
-		sum += x.gain
+	for _, x := range c.values {
+		sum += x.value
 		smallest = min(smallest, x.accuracy)
 	}
 	return c.mean*sum + c.smallest*smallest
 }
 
 // value is what a stage makes of its counts.
-func (c *climb) value(s int) (out reached) {
+func (c *localSearch) stageValue(s int) (out stageValue) {
 	st := &c.m.stages[s]
-	c.left--
+	c.looksLeft--
 	left, sum := c.target[s], 0.0
 	for _, k := range st.pairs {
 		if n := c.counts[k]; n > 0 {
 			p := &c.m.pairs[k]
 			r := min(left, float64(n)*p.rate)
-			sum += r * p.value
+			sum += r * p.accuracy
 			left -= r
-			if c.keep > 0 {
-				out.gain += c.keep * float64(min(n, c.have[k]))
+			if c.keepReward > 0 {
+				out.value += c.keepReward * float64(min(n, c.running[k]))
 			}
 		}
 	}
 	out.accuracy = 1
 	if c.target[s] > 0 {
-		out.gain += st.weight * sum / c.total
+		out.value += st.weight * sum / c.total
 		out.accuracy = sum / c.target[s]
-		if lack := left / c.target[s]; lack > worthwhile {
+		if lack := left / c.target[s]; lack > minGain {
 			// By the square as well: between two that lack the same part, that one of them lacks all of it is worse.
-			out.gain -= c.price[s] * lack * (1 + lack)
+			out.value -= c.shedCost[s] * lack * (1 + lack)
 		}
 	}
 	return out
 }
 
 // look finds out what a stage is worth and can make of every change.
-func (c *climb) look(s int) {
-	c.at[s] = c.value(s)
+func (c *localSearch) evaluate(s int) {
+	c.values[s] = c.stageValue(s)
 	var all []change
 	for _, less := range c.groups[s] {
 		for _, more := range c.groups[s] {
-			if x, ok := c.best(s, less, more); ok {
+			if x, ok := c.bestChange(s, less, more); ok {
 				all = append(all, x)
 			}
 		}
@@ -166,12 +166,12 @@ func (c *climb) look(s int) {
 
 // best finds the best that a stage can make of one change: all that it can take away, all that it can add, and all
 // swaps of a worker besides.
-func (c *climb) best(s, less, more int) (out change, ok bool) {
+func (c *localSearch) bestChange(s, less, more int) (out change, ok bool) {
 	pairs := c.m.stages[s].pairs
-	out.gain = math.Inf(-1)
+	out.value = math.Inf(-1)
 	try := func(a, b swap) {
-		if v := c.value(s); v.gain > out.gain {
-			out, ok = change{less: less, more: more, swaps: [2]swap{a, b}, reached: v}, true
+		if v := c.stageValue(s); v.value > out.value {
+			out, ok = change{less: less, more: more, swaps: [2]swap{a, b}, stageValue: v}, true
 		}
 	}
 	of := func(group int, hosted bool, do func(k int)) {
@@ -216,21 +216,21 @@ func (c *climb) best(s, less, more int) (out change, ok bool) {
 	return out, ok
 }
 
-func (c *climb) add(k, n int) {
+func (c *localSearch) add(k, n int) {
 	if k != none {
 		c.counts[k] += n
 	}
 }
 
 // step takes the best change of a stage, or of two together, and tells whether one gained.
-func (c *climb) step() bool {
-	best := worthwhile
+func (c *localSearch) step() bool {
+	best := minGain
 	var x, y *change
 	var a, b int
 	for s := range c.changes {
 		for i := range c.changes[s] {
 			one := &c.changes[s][i]
-			if c.fit(one, nil) {
+			if c.feasible(one, nil) {
 				if g := c.gain(s, one, none, nil); g > best {
 					best, a, x, b, y = g, s, one, none, nil
 				}
@@ -239,8 +239,8 @@ func (c *climb) step() bool {
 				for j := range c.changes[t] {
 					two := &c.changes[t][j]
 					// A sum is the larger bound of the two goals' parts only when there is no smallest to count.
-					if c.smallest == 0 && c.mean*(one.gain-c.at[s].gain+two.gain-c.at[t].gain) <= best ||
-						!c.fit(one, two) {
+					if c.smallest == 0 && c.mean*(one.value-c.values[s].value+two.value-c.values[t].value) <= best ||
+						!c.feasible(one, two) {
 						continue
 					}
 					if g := c.gain(s, one, t, two); g > best {
@@ -253,17 +253,17 @@ func (c *climb) step() bool {
 	if x == nil {
 		return false
 	}
-	c.take(x)
-	c.look(a)
+	c.apply(x)
+	c.evaluate(a)
 	if y != nil {
-		c.take(y)
-		c.look(b)
+		c.apply(y)
+		c.evaluate(b)
 	}
 	return true
 }
 
 // fit tells whether there are workers for two changes together.
-func (c *climb) fit(x, y *change) bool {
+func (c *localSearch) feasible(x, y *change) bool {
 	need := func(g int) bool {
 		if g == none {
 			return true
@@ -283,17 +283,17 @@ func (c *climb) fit(x, y *change) bool {
 }
 
 // gain is what changing stage a, and b with it, brings.
-func (c *climb) gain(a int, x *change, b int, y *change) float64 {
-	g := x.gain - c.at[a].gain
+func (c *localSearch) gain(a int, x *change, b int, y *change) float64 {
+	g := x.value - c.values[a].value
 	if y != nil {
-		g += y.gain - c.at[b].gain
+		g += y.value - c.values[b].value
 	}
 	if c.smallest == 0 {
 		return c.mean * g
 	}
 	before, after := math.Inf(1), math.Inf(1)
-	for s := range c.at {
-		now := c.at[s].accuracy
+	for s := range c.values {
+		now := c.values[s].accuracy
 		before = min(before, now)
 		switch s {
 		case a:
@@ -307,7 +307,7 @@ func (c *climb) gain(a int, x *change, b int, y *change) float64 {
 }
 
 // take makes a change.
-func (c *climb) take(x *change) {
+func (c *localSearch) apply(x *change) {
 	if x.less != none {
 		c.free[x.less]++
 	}

@@ -101,14 +101,14 @@ type Demand struct {
 func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, error) {
 	m, broken := p.read(r)
 	if len(m.groups) == 0 {
-		return nil, m.hopeless(r.Believed(p.Profile), 0, broken)
+		return nil, m.unservable(r.Believed(p.Profile), 0, broken)
 	}
 	out := &Diagnosis{Headroom: m.o.Headroom}
 	var err error
-	if out.Carried, err = p.enough(ctx, m); err != nil {
+	if out.Carried, err = p.carriesAll(ctx, m); err != nil {
 		return nil, err
 	}
-	if out.Multiple, out.Bound, _, err = p.stretch(ctx, m, all(scaled)); err != nil {
+	if out.Multiple, out.Bound, _, err = p.largestMultiple(ctx, m, everyStage(scaled)); err != nil {
 		return nil, err
 	}
 	if out.Carried {
@@ -116,7 +116,7 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, erro
 		out.Bound = max(out.Bound, out.Multiple)
 		return out, nil
 	}
-	d := &doctor{p: p, r: r, m: m, broken: broken, out: out}
+	d := &diagnoser{p: p, r: r, m: m, broken: broken, out: out}
 	d.unserved()
 	if err := d.bottlenecks(ctx); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func Diagnose(ctx context.Context, p *Planner, r plan.Request) (*Diagnosis, erro
 }
 
 // doctor looks for mends.
-type doctor struct {
+type diagnoser struct {
 	p      *Planner
 	r      plan.Request
 	m      *problem
@@ -141,7 +141,7 @@ type doctor struct {
 }
 
 // unserved finds the stages that nothing serves, and what would let them be served.
-func (d *doctor) unserved() {
+func (d *diagnoser) unserved() {
 	for s := range d.m.stages {
 		st := &d.m.stages[s]
 		if len(st.pairs) > 0 {
@@ -165,7 +165,7 @@ func (d *doctor) unserved() {
 
 // highestFloor is the accuracy of the most accurate variant that could serve a stage if its app had no floor; 0 for
 // none.
-func (d *doctor) highestFloor(s serving.StageID) float64 {
+func (d *diagnoser) highestFloor(s serving.StageID) float64 {
 	m, _ := d.p.read(d.without(d.m.stages[s].App))
 	best := 0.0
 	for _, k := range m.stages[s].pairs {
@@ -175,12 +175,12 @@ func (d *doctor) highestFloor(s serving.StageID) float64 {
 }
 
 // without is the request with no accuracy floor for an app.
-func (d *doctor) without(a serving.AppID) plan.Request {
+func (d *diagnoser) without(a serving.AppID) plan.Request {
 	return d.altered(func(apps []serving.App) { apps[a].Floor = 0 })
 }
 
 // altered is the request with other apps.
-func (d *doctor) altered(change func(apps []serving.App)) plan.Request {
+func (d *diagnoser) altered(change func(apps []serving.App)) plan.Request {
 	spec := *d.r.Spec
 	spec.Apps = slices.Clone(spec.Apps)
 	change(spec.Apps)
@@ -191,7 +191,7 @@ func (d *doctor) altered(change func(apps []serving.App)) plan.Request {
 
 // needed is the shortest objective of its app within which a variant serves a stage on a device type at all; 0 for
 // none.
-func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serving.StageID) time.Duration {
+func (d *diagnoser) needed(v serving.VariantID, device serving.DeviceTypeID, s serving.StageID) time.Duration {
 	if d.broken[v] {
 		return 0
 	}
@@ -219,7 +219,7 @@ func (d *doctor) needed(v serving.VariantID, device serving.DeviceTypeID, s serv
 }
 
 // depth is how many times longer than a stage's part its app's objective is.
-func (d *doctor) depth(s serving.StageID) float64 {
+func (d *diagnoser) depth(s serving.StageID) float64 {
 	st := &d.m.stages[s]
 	return math.Round(float64(d.r.Spec.Apps[st.App].SLO.Latency) / float64(st.Budget))
 }
@@ -238,12 +238,12 @@ func roundUp(d time.Duration) time.Duration {
 
 // relief is by how much the multiple has to rise without a stage for it to be a bottleneck: more than the search is
 // off.
-const relief = 5 * farthest
+const minRelief = 5 * multipleTolerance
 
 // bottlenecks tries which stages' demand keeps the rest from being carried.
-func (d *doctor) bottlenecks(ctx context.Context) error {
+func (d *diagnoser) bottlenecks(ctx context.Context) error {
 	if len(d.out.Unserved) > 0 {
-		rest, _, _, err := d.p.stretch(ctx, d.m, func(s serving.StageID) role {
+		rest, _, _, err := d.p.largestMultiple(ctx, d.m, func(s serving.StageID) role {
 			if len(d.m.stages[s].pairs) == 0 {
 				return absent
 			}
@@ -255,7 +255,7 @@ func (d *doctor) bottlenecks(ctx context.Context) error {
 		return err
 	}
 	for s := range d.m.stages {
-		without, _, _, err := d.p.stretch(ctx, d.m, func(x serving.StageID) role {
+		without, _, _, err := d.p.largestMultiple(ctx, d.m, func(x serving.StageID) role {
 			if int(x) == s {
 				return absent
 			}
@@ -264,7 +264,7 @@ func (d *doctor) bottlenecks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if without > d.out.Multiple*(1+relief) {
+		if without > d.out.Multiple*(1+minRelief) {
 			d.out.Bottlenecks = append(d.out.Bottlenecks, Bottleneck{
 				App: d.m.stages[s].App, Stage: serving.StageID(s), Without: without,
 			})
@@ -276,7 +276,7 @@ func (d *doctor) bottlenecks(ctx context.Context) error {
 
 // narrow are the apps with a bottleneck, those first that matter most. When no single stage is one, which happens when
 // several are equally narrow, all apps are.
-func (d *doctor) narrow() []serving.AppID {
+func (d *diagnoser) bottleneckApps() []serving.AppID {
 	var out []serving.AppID
 	for _, b := range d.out.Bottlenecks {
 		if !slices.Contains(out, b.App) {

@@ -27,7 +27,7 @@ func Frontier(ctx context.Context, p *Planner, r plan.Request, points int) iter.
 			yield(Point{}, err)
 			return
 		}
-		most, _, counts, err := q.stretch(ctx, m, all(scaled))
+		most, _, counts, err := q.largestMultiple(ctx, m, everyStage(scaled))
 		if err != nil {
 			yield(Point{}, err)
 			return

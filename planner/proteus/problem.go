@@ -14,13 +14,13 @@ import (
 // variant makes no difference. The program then has a column for each (group, variant) rather than for each (device,
 // variant) of §4, the same optimum, and a size that does not grow with the fleet.
 type problem struct {
-	o       Options
-	spec    *serving.Spec
-	groups  []group
-	stages  []stage // by StageID
-	pairs   []pair
-	running map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
-	hint    []int                                       // counts by pair that the search may begin with; nil for none
+	o        Options
+	spec     *serving.Spec
+	groups   []group
+	stages   []stage // by StageID
+	pairs    []pair
+	byWorker map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
+	hint     []int                                       // counts by pair that the search may begin with; nil for none
 }
 
 // group is workers of one device type that may serve the same stages.
@@ -40,12 +40,12 @@ type stage struct {
 
 // pair is a variant that a group can serve.
 type pair struct {
-	group   int
-	stage   serving.StageID
-	variant serving.VariantID
-	limit   int     // items of a batch
-	rate    float64 // items/s that a worker carries: P of §4
-	value   float64 // accuracy divided by that of the stage's most accurate variant
+	group    int
+	stage    serving.StageID
+	variant  serving.VariantID
+	limit    int     // items of a batch
+	rate     float64 // items/s that a worker carries: P of §4
+	accuracy float64 // accuracy divided by that of the stage's most accurate variant
 }
 
 // newProblem reads the request. It fails when a stage cannot be served by anything.
@@ -53,7 +53,7 @@ func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 	m, broken := p.read(r)
 	for s := range m.stages {
 		if len(m.stages[s].pairs) == 0 {
-			return nil, m.hopeless(r.Believed(p.Profile), serving.StageID(s), broken)
+			return nil, m.unservable(r.Believed(p.Profile), serving.StageID(s), broken)
 		}
 	}
 	return m, nil
@@ -62,7 +62,7 @@ func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 // read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an
 // empty one: for questions about fleets that are larger than the one there is.
 func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *problem, broken []bool) {
-	m = &problem{o: p.Options.filled(), spec: r.Spec, running: capacity.RunningByWorker(r.Snapshot)}
+	m = &problem{o: p.Options.filled(), spec: r.Spec, byWorker: capacity.RunningByWorker(r.Snapshot)}
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	for w, x := range r.Spec.Workers {
 		if down[w] {
@@ -70,7 +70,7 @@ func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *prob
 		}
 		id := serving.WorkerID(w)
 		only := serving.StageID(serving.None)
-		if i, ok := m.running[id]; ok && m.o.Place == Fixed {
+		if i, ok := m.byWorker[id]; ok && m.o.Place == Fixed {
 			only = i.Stage
 		}
 		at := slices.IndexFunc(m.groups, func(g group) bool { return g.device == x.DeviceType && g.stage == only })
@@ -85,15 +85,15 @@ func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *prob
 			m.groups = append(m.groups, group{device: d, stage: serving.None})
 		}
 	}
-	m.ask(r)
+	m.readDemand(r)
 	for s := range m.stages {
-		m.offer(r.Believed(p.Profile), serving.StageID(s), broken)
+		m.addPairs(r.Believed(p.Profile), serving.StageID(s), broken)
 	}
 	return m, broken
 }
 
 // ask fills in what is asked of each stage.
-func (m *problem) ask(r plan.Request) {
+func (m *problem) readDemand(r plan.Request) {
 	m.stages = make([]stage, len(r.Spec.Stages))
 	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
 		app := &r.Spec.Apps[asked.App]
@@ -114,7 +114,7 @@ func (m *problem) rule() capacity.BatchRule {
 
 // offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at
 // least as accurate and fast on the same group.
-func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bool) {
+func (m *problem) addPairs(believed profile.Profile, s serving.StageID, broken []bool) {
 	st := &m.stages[s]
 	rule := m.rule()
 	var all []pair
@@ -128,15 +128,15 @@ func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bo
 			}
 			if limit, rate := rule.Capacity(believed, m.spec, v, m.groups[g].device, st.Budget); limit > 0 {
 				value := st.NormalizedAccuracy(&m.spec.Variants[v])
-				all = append(all, pair{group: g, stage: s, variant: v, limit: limit, rate: rate, value: value})
+				all = append(all, pair{group: g, stage: s, variant: v, limit: limit, rate: rate, accuracy: value})
 			}
 		}
 	}
 	all = m.selected(all)
 	for i, x := range all {
 		dominated := slices.ContainsFunc(all, func(y pair) bool {
-			better := y.value >= x.value && y.rate >= x.rate &&
-				(y.value > x.value || y.rate > x.rate || y.variant < x.variant)
+			better := y.accuracy >= x.accuracy && y.rate >= x.rate &&
+				(y.accuracy > x.accuracy || y.rate > x.rate || y.variant < x.variant)
 			return y.group == x.group && y.variant != x.variant && better
 		})
 		if !dominated {
@@ -146,9 +146,9 @@ func (m *problem) offer(believed profile.Profile, s serving.StageID, broken []bo
 	}
 	slices.SortStableFunc(st.pairs, func(a, b int) int {
 		switch x, y := &m.pairs[a], &m.pairs[b]; {
-		case x.value > y.value:
+		case x.accuracy > y.accuracy:
 			return -1
-		case x.value < y.value:
+		case x.accuracy < y.accuracy:
 			return 1
 		}
 		return a - b
@@ -162,8 +162,8 @@ func (m *problem) selected(all []pair) []pair {
 	}
 	chosen := all[0]
 	for _, x := range all[1:] {
-		if m.o.Select == MostAccurate && x.value > chosen.value || m.o.Select == LeastAccurate &&
-			x.value < chosen.value {
+		if m.o.Select == MostAccurate && x.accuracy > chosen.accuracy || m.o.Select == LeastAccurate &&
+			x.accuracy < chosen.accuracy {
 			chosen = x
 		}
 	}
@@ -171,7 +171,7 @@ func (m *problem) selected(all []pair) []pair {
 }
 
 // hopeless says why nothing can serve a stage.
-func (m *problem) hopeless(believed profile.Profile, s serving.StageID, broken []bool) error {
+func (m *problem) unservable(believed profile.Profile, s serving.StageID, broken []bool) error {
 	devices := make([]serving.DeviceTypeID, len(m.groups))
 	for g := range m.groups {
 		devices[g] = m.groups[g].device

@@ -37,8 +37,8 @@ func TestProgramsAreWellFormed(t *testing.T) {
 				continue // a stage that nothing can serve in time
 			}
 			a := m.round(func(int) float64 { return 0 })
-			classes, _ := m.carry(m.byClass(a, 0))
-			apps, _ := m.carry(m.byApps(a))
+			classes, _ := m.servedProgram(m.byClass(a, 0))
+			apps, _ := m.servedProgram(m.byApps(a))
 			for what, err := range map[string]error{
 				"free": m.build(nil).Check(), "fixed": m.build(m.fractions(a)).Check(), "classes": classes.Check(),
 				"apps": apps.Check(),

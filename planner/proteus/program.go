@@ -19,18 +19,18 @@ import (
 // pairs being the served fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
 type program struct {
 	milp.Program
-	n, r    []int // by pair
-	classes []class
-	served  []int // by class: column of the unserved fraction
-	kept    []int // by pair: column of the workers that keep it, or -1
-	floor   int   // column of the smallest accuracy, or -1
-	group   []int // by group: row of its workers, or -1
-	floors  []int // by stage: row of the smallest accuracy; nil without
+	workers, served []int // by pair
+	classes         []importance
+	unserved        []int // by class: column of the unserved fraction
+	keeps           []int // by pair: column of the workers that keep it, or -1
+	smallest        int   // column of the smallest accuracy, or -1
+	group           []int // by group: row of its workers, or -1
+	floors          []int // by stage: row of the smallest accuracy; nil without
 }
 
 // class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as
 // far as they compete, and lighter classes get what the heavier ones leave.
-type class struct {
+type importance struct {
 	weight float64
 	stages []int
 }
@@ -39,8 +39,8 @@ type class struct {
 // gain by it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's
 // arithmetic.
 const (
-	shedding = 20
-	dearest  = shedding * shedding * shedding
+	shedCost    = 20
+	maxShedCost = shedCost * shedCost * shedCost
 )
 
 // build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
@@ -48,7 +48,7 @@ const (
 // and a relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is
 // served.
 func (m *problem) build(fractions []float64) *program {
-	x := &program{floor: -1, classes: m.classes()}
+	x := &program{smallest: -1, classes: m.classes()}
 	x.Maximize = true
 	total := 0.0
 	target := func(s int) float64 {
@@ -64,14 +64,14 @@ func (m *problem) build(fractions []float64) *program {
 		total = 1 // no app can be served at all its stages
 	}
 	mean, smallest := m.goal()
-	price := float64(shedding)
+	price := float64(shedCost)
 	for range x.classes {
 		if fractions != nil {
 			break
 		}
 		c := milp.Column{Objective: -price, Upper: 1}
-		x.served = append(x.served, x.Column(c))
-		price = min(price*shedding, dearest)
+		x.unserved = append(x.unserved, x.Column(c))
+		price = min(price*shedCost, maxShedCost)
 	}
 	counts := make([][]milp.Term, len(m.groups))
 	rates := make([][]milp.Term, len(m.stages))
@@ -82,12 +82,12 @@ func (m *problem) build(fractions []float64) *program {
 		// apps.
 		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
 		n := x.Column(milp.Column{Upper: most, Integer: true})
-		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.value / total, Upper: most * rate})
-		x.n, x.r = append(x.n, n), append(x.r, r)
+		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.accuracy / total, Upper: most * rate})
+		x.workers, x.served = append(x.workers, n), append(x.served, r)
 		x.Row(-milp.Inf, 0, milp.Term{Column: r, Coef: 1}, milp.Term{Column: n, Coef: -rate})
 		counts[p.group] = append(counts[p.group], milp.Term{Column: n, Coef: 1})
 		rates[p.stage] = append(rates[p.stage], milp.Term{Column: r, Coef: 1})
-		gains[p.stage] = append(gains[p.stage], milp.Term{Column: r, Coef: p.value})
+		gains[p.stage] = append(gains[p.stage], milp.Term{Column: r, Coef: p.accuracy})
 	}
 	x.group = make([]int, len(m.groups))
 	for g := range m.groups {
@@ -101,38 +101,38 @@ func (m *problem) build(fractions []float64) *program {
 			if fractions != nil {
 				x.Row(fractions[s], fractions[s], rates[s]...)
 			} else {
-				x.Row(1, 1, append(rates[s], milp.Term{Column: x.served[k], Coef: 1})...)
+				x.Row(1, 1, append(rates[s], milp.Term{Column: x.unserved[k], Coef: 1})...)
 			}
 		}
 	}
 	if smallest > 0 {
-		x.floor = x.Column(milp.Column{Objective: smallest, Upper: 1})
+		x.smallest = x.Column(milp.Column{Objective: smallest, Upper: 1})
 		for s := range m.stages { // accuracy of the stage >= floor
 			x.floors = append(x.floors, x.Row(0, milp.Inf,
-				append(slices.Clone(gains[s]), milp.Term{Column: x.floor, Coef: -target(s)})...))
+				append(slices.Clone(gains[s]), milp.Term{Column: x.smallest, Coef: -target(s)})...))
 		}
 	}
-	m.reward(x)
+	m.rewardKept(x)
 	return x
 }
 
 // share is stages that are served to one fraction. It may leave up to most unserved, at a price.
-type share struct {
-	stages      []int
-	price, most float64
+type servedTogether struct {
+	stages            []int
+	cost, maxUnserved float64
 }
 
 // byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives
 // them, the lighter ones may get anything.
-func (m *problem) byClass(a *allocation, k int) []share {
-	var out []share
+func (m *problem) byClass(a *allocation, k int) []servedTogether {
+	var out []servedTogether
 	for n, c := range m.classes() {
-		x := share{stages: c.stages, most: 1}
+		x := servedTogether{stages: c.stages, maxUnserved: 1}
 		if n == k {
-			x.price = 1
+			x.cost = 1
 		}
 		if n > k {
-			x.most = unserved(a.least[n])
+			x.maxUnserved = maxUnserved(a.least[n])
 		}
 		out = append(out, x)
 	}
@@ -141,34 +141,34 @@ func (m *problem) byClass(a *allocation, k int) []share {
 
 // byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class
 // keeps what an allocation gives it.
-func (m *problem) byApps(a *allocation) []share {
-	out, all := make([]share, len(m.spec.Apps)), 0.0
+func (m *problem) byApps(a *allocation) []servedTogether {
+	out, all := make([]servedTogether, len(m.spec.Apps)), 0.0
 	for n := range out {
-		out[n].price = m.queries(serving.AppID(n))
-		all += out[n].price
+		out[n].cost = m.queries(serving.AppID(n))
+		all += out[n].cost
 	}
 	for n := range out {
-		out[n].price /= all
+		out[n].cost /= all
 	}
 	for k, c := range m.classes() {
 		for _, s := range c.stages {
 			x := &out[m.stages[s].App]
-			x.stages, x.most = append(x.stages, s), unserved(a.least[k])
+			x.stages, x.maxUnserved = append(x.stages, s), maxUnserved(a.least[k])
 		}
 	}
 	return out
 }
 
 // unserved leaves room for the solver's rounding.
-func unserved(least float64) float64 { return 1 - least*(1-1e-9) }
+func maxUnserved(least float64) float64 { return 1 - least*(1-1e-9) }
 
 // carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group
 // only the fastest matters and rates need no columns. fastest says which pair its n belong to.
-func (m *problem) carry(shares []share) (x *program, fastest []int) {
-	x = &program{floor: -1}
+func (m *problem) servedProgram(shares []servedTogether) (x *program, fastest []int) {
+	x = &program{smallest: -1}
 	x.Maximize = true
 	for _, c := range shares {
-		x.served = append(x.served, x.Column(milp.Column{Objective: -c.price, Upper: c.most}))
+		x.unserved = append(x.unserved, x.Column(milp.Column{Objective: -c.cost, Upper: c.maxUnserved}))
 	}
 	counts := make([][]milp.Term, len(m.groups))
 	carried := make([][]milp.Term, len(m.stages))
@@ -184,7 +184,7 @@ func (m *problem) carry(shares []share) (x *program, fastest []int) {
 				continue
 			}
 			n := x.Column(milp.Column{Upper: float64(len(m.groups[g].workers)), Integer: true})
-			x.n, fastest = append(x.n, n), append(fastest, best)
+			x.workers, fastest = append(x.workers, n), append(fastest, best)
 			counts[g] = append(counts[g], milp.Term{Column: n, Coef: 1})
 			carried[s] = append(carried[s], milp.Term{Column: n, Coef: min(m.pairs[best].rate/m.stages[s].demand, 1)})
 		}
@@ -196,51 +196,51 @@ func (m *problem) carry(shares []share) (x *program, fastest []int) {
 	}
 	for k, c := range shares {
 		for _, s := range c.stages {
-			x.Row(1, milp.Inf, append(carried[s], milp.Term{Column: x.served[k], Coef: 1})...)
+			x.Row(1, milp.Inf, append(carried[s], milp.Term{Column: x.unserved[k], Coef: 1})...)
 		}
 	}
 	return x, fastest
 }
 
 // carried is counts as a point of the program of what can be served.
-func (m *problem) carried(x *program, fastest []int, shares []share, counts []int) []float64 {
+func (m *problem) servedPoint(x *program, fastest []int, shares []servedTogether, counts []int) []float64 {
 	out := make([]float64, len(x.Columns))
 	able := make([]float64, len(m.stages)) // of the demand
 	for n, k := range fastest {
 		p := &m.pairs[k]
 		for _, o := range m.stages[p.stage].pairs {
 			if m.pairs[o].group == p.group {
-				out[x.n[n]] += float64(counts[o])
+				out[x.workers[n]] += float64(counts[o])
 			}
 		}
-		able[p.stage] += out[x.n[n]] * min(p.rate/m.stages[p.stage].demand, 1)
+		able[p.stage] += out[x.workers[n]] * min(p.rate/m.stages[p.stage].demand, 1)
 	}
 	for k, c := range shares {
 		for _, s := range c.stages {
-			out[x.served[k]] = max(out[x.served[k]], 1-able[s])
+			out[x.unserved[k]] = max(out[x.unserved[k]], 1-able[s])
 		}
 	}
 	return out
 }
 
 // reward makes the plan prefer what already runs.
-func (m *problem) reward(x *program) {
-	have, each := m.kept()
+func (m *problem) rewardKept(x *program) {
+	have, each := m.keepRewards()
 	if each == 0 {
 		return
 	}
-	x.kept = make([]int, len(m.pairs))
+	x.keeps = make([]int, len(m.pairs))
 	for k, n := range have {
-		x.kept[k] = none
+		x.keeps[k] = none
 		if n > 0 {
-			x.kept[k] = x.Column(milp.Column{Objective: each, Upper: float64(n)})
-			x.Row(-milp.Inf, 0, milp.Term{Column: x.kept[k], Coef: 1}, milp.Term{Column: x.n[k], Coef: -1})
+			x.keeps[k] = x.Column(milp.Column{Objective: each, Upper: float64(n)})
+			x.Row(-milp.Inf, 0, milp.Term{Column: x.keeps[k], Coef: 1}, milp.Term{Column: x.workers[k], Coef: -1})
 		}
 	}
 }
 
 // have counts, by pair, the workers on which it runs.
-func (m *problem) have() []int {
+func (m *problem) running() []int {
 	out := make([]int, len(m.pairs))
 	for g := range m.groups {
 		for _, w := range m.groups[g].workers {
@@ -256,7 +256,7 @@ func (m *problem) have() []int {
 
 // hosted is the variant that a worker runs, or is to run once it is loaded.
 func (m *problem) hosted(w serving.WorkerID) (serving.VariantID, bool) {
-	i, ok := m.running[w]
+	i, ok := m.byWorker[w]
 	if !ok {
 		return serving.None, false
 	}
@@ -268,18 +268,18 @@ func (m *problem) find(g int, v serving.VariantID) int {
 }
 
 // classes groups the stages by their app's importance, the least important first.
-func (m *problem) classes() []class {
-	var out []class
+func (m *problem) classes() []importance {
+	var out []importance
 	for s := range m.stages {
 		w := m.spec.Apps[m.stages[s].App].Weight
-		at := slices.IndexFunc(out, func(c class) bool { return c.weight == w })
+		at := slices.IndexFunc(out, func(c importance) bool { return c.weight == w })
 		if at < 0 {
 			at = len(out)
-			out = append(out, class{weight: w})
+			out = append(out, importance{weight: w})
 		}
 		out[at].stages = append(out[at].stages, s)
 	}
-	slices.SortFunc(out, func(a, b class) int {
+	slices.SortFunc(out, func(a, b importance) int {
 		if a.weight < b.weight {
 			return -1
 		}
@@ -291,7 +291,7 @@ func (m *problem) classes() []class {
 // point is an allocation as a point of the program, for the search to start from.
 func (m *problem) point(x *program, a *allocation, fractions []float64) []float64 {
 	out := make([]float64, len(x.Columns))
-	have, rates := m.have(), make([]float64, len(m.pairs))
+	have, rates := m.running(), make([]float64, len(m.pairs))
 	worst := 1.0
 	for s := range m.stages {
 		if served, sum := m.serve(s, a.counts, fractions[s], rates); served > 0 {
@@ -299,13 +299,13 @@ func (m *problem) point(x *program, a *allocation, fractions []float64) []float6
 		}
 	}
 	for k := range m.pairs {
-		out[x.n[k]], out[x.r[k]] = float64(a.counts[k]), rates[k]/m.stages[m.pairs[k].stage].demand
-		if x.kept != nil && x.kept[k] >= 0 {
-			out[x.kept[k]] = float64(min(a.counts[k], have[k]))
+		out[x.workers[k]], out[x.served[k]] = float64(a.counts[k]), rates[k]/m.stages[m.pairs[k].stage].demand
+		if x.keeps != nil && x.keeps[k] >= 0 {
+			out[x.keeps[k]] = float64(min(a.counts[k], have[k]))
 		}
 	}
-	if x.floor >= 0 {
-		out[x.floor] = worst
+	if x.smallest >= 0 {
+		out[x.smallest] = worst
 	}
 	return out
 }

@@ -34,7 +34,7 @@ type found struct {
 	multiple  float64   // of the demand, with goal Throughput; otherwise 1
 	bound     float64   // on the goal's value at the served fractions
 	proven    bool
-	prices    prices // of the relaxation whose bound it is
+	duals     duals // of the relaxation whose bound it is
 }
 
 // search looks for the best allocation at the problem's head-room: it climbs from the rounded relaxation, assembles
@@ -47,11 +47,11 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	if relaxed == nil {
 		relaxed, err = p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
 	}
-	out := &found{multiple: 1, bound: math.Inf(1), prices: m.pricesOf(x, relaxed)}
+	out := &found{multiple: 1, bound: math.Inf(1), duals: m.dualsOf(x, relaxed)}
 	nothing := func(int) float64 { return 0 }
 	switch {
 	case err == nil && relaxed.Status == milp.Optimal:
-		out.allocation = m.round(func(k int) float64 { return relaxed.Values[x.n[k]] })
+		out.allocation = m.round(func(k int) float64 { return relaxed.Values[x.workers[k]] })
 		out.bound, out.proven = relaxed.Bound, true
 	case err == nil:
 		return nil, fmt.Errorf("planner proteus: the relaxed program is %v, which its shape rules out", relaxed.Status)
@@ -60,50 +60,50 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 	default:
 		return nil, fmt.Errorf("planner proteus: %w", err)
 	}
-	best := m.climber(ctx, out.counts, nil)
-	best.up()
-	for _, counts := range [][]int{m.have(), m.hint} {
+	best := m.newLocalSearch(ctx, out.counts, nil)
+	best.climb()
+	for _, counts := range [][]int{m.running(), m.hint} {
 		if counts == nil {
 			continue
 		}
-		c := m.climber(ctx, counts, nil)
-		if c.up(); c.worth() > best.worth() {
+		c := m.newLocalSearch(ctx, counts, nil)
+		if c.climb(); c.objective() > best.objective() {
 			best = c
 		}
 	}
-	lacks := func() bool { return m.lacking(m.rate(best.counts, 1)) }
+	lacks := func() bool { return m.sheds(m.rate(best.counts, 1)) }
 	if lacks() {
-		best.kick(func(float64) bool { return !lacks() })
+		best.perturb(func(float64) bool { return !lacks() })
 	}
-	if a := m.rate(best.counts, 1); a.before(out.allocation) {
+	if a := m.rate(best.counts, 1); a.better(out.allocation) {
 		out.allocation = a
 	}
-	if m.lacking(out.allocation) {
-		if best, err = p.most(ctx, m, out, best); err != nil {
+	if m.sheds(out.allocation) {
+		if best, err = p.serveMost(ctx, m, out, best); err != nil {
 			return nil, err
 		}
 	}
 	out.fractions = m.fractions(out.allocation)
 	far := func(worth float64) float64 { return (out.bound - worth) / max(math.Abs(worth), 1e-9) }
-	enough := m.o.Gap * near
+	enough := m.o.Gap * negligible
 	if shallow {
-		enough = min(enough, m.o.Slack*near)
+		enough = min(enough, m.o.Slack*negligible)
 	}
-	if a := m.rate(best.counts, 1); m.covers(a, out.fractions) && m.merit(a.counts, out.fractions) > m.merit(out.counts,
+	if a := m.rate(best.counts, 1); m.covers(a, out.fractions) && m.objective(a.counts, out.fractions) > m.objective(out.counts,
 		out.fractions) {
 		out.allocation = a
 	}
 	err = nil
-	if far(m.merit(out.counts, out.fractions)) > enough {
-		if err = p.assemble(ctx, m, out, enough); err != nil {
+	if far(m.objective(out.counts, out.fractions)) > enough {
+		if err = p.generateColumns(ctx, m, out, enough); err != nil {
 			err = fmt.Errorf("planner proteus: %w", err)
 		}
 	}
 	gap := m.o.Gap
-	if len(m.running) > 0 {
+	if len(m.byWorker) > 0 {
 		gap = max(gap/2, gap-m.o.Tolerance) // the bound counts the reward for what is kept, the plan's gap does not
 	}
-	if err == nil && !shallow && far(m.merit(out.counts, out.fractions)) > gap {
+	if err == nil && !shallow && far(m.objective(out.counts, out.fractions)) > gap {
 		err = p.improve(ctx, m, m.build(out.fractions), out, gap)
 	}
 	if ctx.Err() != nil {
@@ -114,11 +114,11 @@ func (p *Planner) search(ctx context.Context, m *problem, relaxed *milp.Solution
 }
 
 // near is the part of the gap below which there is nothing to look for.
-const near = 0.25
+const negligible = 0.25
 
 // goFar is the search for goal Throughput: as far as the fleet goes, whatever the accuracy.
-func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
-	multiple, bound, counts, err := p.stretch(ctx, m, all(scaled))
+func (p *Planner) maximizeThroughput(ctx context.Context, m *problem) (*found, error) {
+	multiple, bound, counts, err := p.largestMultiple(ctx, m, everyStage(scaled))
 	out := &found{multiple: multiple, bound: bound, proven: true}
 	switch {
 	case err != nil && ctx.Err() == nil:
@@ -136,18 +136,18 @@ func (p *Planner) goFar(ctx context.Context, m *problem) (*found, error) {
 // one fraction of each class; then whoever does not have to do with that, for the worst served may be so for want of
 // workers that are of no use to the others. It returns a search for the best goal at that. In one program the first
 // would drown the second: its gap is worth nothing to the accuracy.
-func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb) (*climb, error) {
+func (p *Planner) serveMost(ctx context.Context, m *problem, out *found, best *localSearch) (*localSearch, error) {
 	out.proven, out.bound = false, math.Inf(1)
 	for k := len(out.least) - 1; k >= 0; k-- {
-		if out.least[k] >= 1-slight {
+		if out.least[k] >= 1-servedTolerance {
 			continue
 		}
-		if err := p.carry(ctx, m, m.byClass(out.allocation, k), out); err != nil {
+		if err := p.searchServed(ctx, m, m.byClass(out.allocation, k), out); err != nil {
 			return nil, err
 		}
 	}
-	if m.lacking(out.allocation) {
-		if err := p.carry(ctx, m, m.byApps(out.allocation), out); err != nil {
+	if m.sheds(out.allocation) {
+		if err := p.searchServed(ctx, m, m.byApps(out.allocation), out); err != nil {
 			return nil, err
 		}
 	}
@@ -156,26 +156,26 @@ func (p *Planner) most(ctx context.Context, m *problem, out *found, best *climb)
 		s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{Relax: true})
 		switch {
 		case err == nil && s.Status == milp.Optimal:
-			out.proven, out.bound, out.prices = true, s.Bound, m.pricesOf(x, s)
+			out.proven, out.bound, out.duals = true, s.Bound, m.dualsOf(x, s)
 		case err != nil && ctx.Err() == nil:
 			return nil, fmt.Errorf("planner proteus: %w", err)
 		}
 	}
 	// What carries most and what is most accurate are far apart where both matter.
-	c := m.climber(ctx, out.counts, fractions)
-	c.up()
-	best = m.climber(ctx, best.counts, fractions)
-	if best.up(); c.worth() >= best.worth() {
+	c := m.newLocalSearch(ctx, out.counts, fractions)
+	c.climb()
+	best = m.newLocalSearch(ctx, best.counts, fractions)
+	if best.climb(); c.objective() >= best.objective() {
 		best = c
 	}
 	return best, nil
 }
 
 // carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
-func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *found) error {
-	x, fastest := m.carry(shares)
+func (p *Planner) searchServed(ctx context.Context, m *problem, shares []servedTogether, out *found) error {
+	x, fastest := m.servedProgram(shares)
 	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{
-		AbsoluteGap: m.o.Gap / 2, Nodes: m.o.Nodes, Start: m.carried(x, fastest, shares, out.counts),
+		AbsoluteGap: m.o.Gap / 2, Nodes: m.o.Nodes, Start: m.servedPoint(x, fastest, shares, out.counts),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -187,9 +187,9 @@ func (p *Planner) carry(ctx context.Context, m *problem, shares []share, out *fo
 	}
 	counts := make([]int, len(m.pairs))
 	for n, k := range fastest {
-		counts[k] = int(s.Values[x.n[n]])
+		counts[k] = int(s.Values[x.workers[n]])
 	}
-	if a := m.rate(counts, 1); a.before(out.allocation) {
+	if a := m.rate(counts, 1); a.better(out.allocation) {
 		out.allocation = a
 	}
 	return nil
@@ -210,17 +210,17 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *foun
 	}
 	counts := make([]int, len(m.pairs))
 	for k := range counts {
-		counts[k] = int(s.Values[x.n[k]])
+		counts[k] = int(s.Values[x.workers[k]])
 	}
 	out.bound, out.proven = min(out.bound, s.Bound), true
-	if m.merit(counts, out.fractions) >= m.merit(out.counts, out.fractions) {
+	if m.objective(counts, out.fractions) >= m.objective(out.counts, out.fractions) {
 		out.allocation = m.rate(counts, 1)
 	}
 	return nil
 }
 
 // lacking tells whether some of the demand is not served.
-func (m *problem) lacking(a *allocation) bool {
+func (m *problem) sheds(a *allocation) bool {
 	for _, f := range a.served {
 		if f < 1-1e-6 {
 			return true
@@ -235,12 +235,12 @@ func (m *problem) settle(ctx context.Context, out *found) {
 		if out.fractions == nil {
 			out.fractions = m.fractions(out.allocation)
 		}
-		if len(m.running) > 0 && m.o.Tolerance > 0 {
-			m.stick(ctx, out)
+		if len(m.byWorker) > 0 && m.o.Tolerance > 0 {
+			m.reduceLoads(ctx, out)
 		}
 	}
 	counts := append([]int(nil), out.counts...)
-	m.occupy(counts)
+	m.useIdleWorkers(counts)
 	if m.o.Goal == Throughput {
 		out.multiple = m.multiple(counts)
 	}
@@ -251,8 +251,8 @@ func (m *problem) settle(ctx context.Context, out *found) {
 // stick looks for an allocation that loads less than out and is as good within the tolerance: first what runs as it is,
 // then what a climb from there makes of it when no load may be worth less than the tolerance, a quarter of it, and so
 // on. Demand that wanders by some per cent between two plans always has a slightly better one.
-func (m *problem) stick(ctx context.Context, out *found) {
-	have := m.have()
+func (m *problem) reduceLoads(ctx context.Context, out *found) {
+	have := m.running()
 	least := m.value(out.counts, out.fractions) - m.o.Tolerance
 	fine := func(counts []int) bool {
 		now := m.rate(counts, 1)
@@ -265,11 +265,11 @@ func (m *problem) stick(ctx context.Context, out *found) {
 	if fine(have) {
 		return
 	}
-	c := m.climber(ctx, have, out.fractions)
-	for price := m.o.Tolerance; price > c.keep && m.loads(out.counts) > 1; price /= 4 {
-		x := m.climber(ctx, have, out.fractions)
-		x.hold(price)
-		if x.up(); m.loads(x.counts) < m.loads(out.counts) && fine(x.counts) {
+	c := m.newLocalSearch(ctx, have, out.fractions)
+	for price := m.o.Tolerance; price > c.keepReward && m.loads(out.counts) > 1; price /= 4 {
+		x := m.newLocalSearch(ctx, have, out.fractions)
+		x.setKeepReward(price)
+		if x.climb(); m.loads(x.counts) < m.loads(out.counts) && fine(x.counts) {
 			return
 		}
 	}
@@ -277,7 +277,7 @@ func (m *problem) stick(ctx context.Context, out *found) {
 
 // loads is how many variants have to be brought up for counts.
 func (m *problem) loads(counts []int) (n int) {
-	for k, have := range m.have() {
+	for k, have := range m.running() {
 		n += max(0, counts[k]-have)
 	}
 	return n
@@ -285,15 +285,15 @@ func (m *problem) loads(counts []int) (n int) {
 
 // serves tells whether a serves as much as the fractions say, to within a part of the tolerance that no one notices.
 func (m *problem) serves(a *allocation, fractions []float64) bool {
-	room := max(slight, m.o.Tolerance/shedding)
+	room := max(servedTolerance, m.o.Tolerance/shedCost)
 	b := &allocation{served: fractions}
-	m.judge(b)
+	m.fillScores(b)
 	for k := range a.least {
 		if a.least[k] < b.least[k]-room {
 			return false
 		}
 	}
-	return a.part >= b.part-room
+	return a.servedShare >= b.servedShare-room
 }
 
 // covers tells whether a serves of every stage what the fractions say.
@@ -309,8 +309,8 @@ func (m *problem) covers(a *allocation, fractions []float64) bool {
 // occupy gives workers that the plan has no use for something to do: what they run already where that is accurate
 // enough to take a part of its stage's load, else the most accurate variant of the stage with the least to spare. It
 // never lowers accuracy, and what is less loaded is late less often.
-func (m *problem) occupy(counts []int) {
-	have := m.have()
+func (m *problem) useIdleWorkers(counts []int) {
+	have := m.running()
 	load := make([]float64, len(m.stages)) // capacity by stage at the accuracy in use
 	floor := make([]float64, len(m.stages))
 	for s := range m.stages {
@@ -318,7 +318,7 @@ func (m *problem) occupy(counts []int) {
 		for _, k := range m.stages[s].pairs {
 			if counts[k] > 0 {
 				load[s] += float64(counts[k]) * m.pairs[k].rate
-				floor[s] = min(floor[s], m.pairs[k].value)
+				floor[s] = min(floor[s], m.pairs[k].accuracy)
 			}
 		}
 	}
@@ -330,7 +330,7 @@ func (m *problem) occupy(counts []int) {
 			}
 		}
 		for k := range m.pairs {
-			if p := &m.pairs[k]; p.group == g && p.value >= floor[p.stage] {
+			if p := &m.pairs[k]; p.group == g && p.accuracy >= floor[p.stage] {
 				for ; free > 0 && have[k] > counts[k]; free-- {
 					counts[k]++
 					load[p.stage] += p.rate
@@ -341,7 +341,7 @@ func (m *problem) occupy(counts []int) {
 			best, worst := -1, 0.0
 			for s := range m.stages {
 				for _, k := range m.stages[s].pairs { // the most accurate comes first
-					if p := &m.pairs[k]; p.group == g && p.value >= floor[s] {
+					if p := &m.pairs[k]; p.group == g && p.accuracy >= floor[s] {
 						if busy := m.stages[s].demand / max(load[s], 1e-9); busy > worst {
 							best, worst = k, busy
 						}
@@ -368,7 +368,7 @@ func (m *problem) plan(f *found, r plan.Request) *plan.Plan {
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	hosts, loads := m.place(f.counts)
+	hosts, loads := m.placeCounts(f.counts)
 	out.Loads = loads
 	total := make([]float64, len(m.stages)) // items/s served
 	hosting := make([]int, len(m.stages))

@@ -8,28 +8,28 @@ import (
 
 // allocation is a choice of counts with the best rates for them.
 type allocation struct {
-	counts []int     // workers by pair
-	rates  []float64 // items/s by pair, of all its workers
-	served []float64 // fraction of the demand, by stage
-	least  []float64 // by class, the served fraction of its worst served stage, at most 1
-	part   float64   // served part of all queries, each weighing its importance
-	mean   float64   // normalised accuracy over what is served
-	worst  float64   // of the stages' normalised accuracies the smallest
-	score  float64   // the goal's value of what is served
+	counts      []int     // workers by pair
+	rates       []float64 // items/s by pair, of all its workers
+	served      []float64 // fraction of the demand, by stage
+	least       []float64 // by class, the served fraction of its worst served stage, at most 1
+	servedShare float64   // served part of all queries, each weighing its importance
+	mean        float64   // normalised accuracy over what is served
+	worst       float64   // of the stages' normalised accuracies the smallest
+	score       float64   // the goal's value of what is served
 }
 
 // slight is a difference in served fractions that is none.
-const slight = 1e-6
+const servedTolerance = 1e-6
 
 // before tells whether a is to be preferred to b: what is served counts before everything, however little it is, that
 // of the heavier classes first.
-func (a *allocation) before(b *allocation) bool {
+func (a *allocation) better(b *allocation) bool {
 	for k := len(a.least) - 1; k >= 0; k-- {
-		if d := a.least[k] - b.least[k]; d > slight || d < -slight {
+		if d := a.least[k] - b.least[k]; d > servedTolerance || d < -servedTolerance {
 			return d > 0
 		}
 	}
-	if d := a.part - b.part; d > slight || d < -slight {
+	if d := a.servedShare - b.servedShare; d > servedTolerance || d < -servedTolerance {
 		return d > 0
 	}
 	return a.score > b.score
@@ -57,7 +57,7 @@ func (m *problem) rate(counts []int, multiple float64) *allocation {
 	if weight > 0 {
 		a.mean = gain / weight
 	}
-	m.judge(a)
+	m.fillScores(a)
 	return a
 }
 
@@ -67,8 +67,8 @@ func (m *problem) serve(s int, counts []int, multiple float64, rates []float64) 
 	st := &m.stages[s]
 	left := st.demand * multiple
 	for at := 0; at < len(st.pairs); {
-		to, able, value := at, 0.0, m.pairs[st.pairs[at]].value
-		for ; to < len(st.pairs) && m.pairs[st.pairs[to]].value == value; to++ {
+		to, able, value := at, 0.0, m.pairs[st.pairs[at]].accuracy
+		for ; to < len(st.pairs) && m.pairs[st.pairs[to]].accuracy == value; to++ {
 			able += float64(counts[st.pairs[to]]) * m.pairs[st.pairs[to]].rate
 		}
 		if able > 0 {
@@ -88,7 +88,7 @@ func (m *problem) serve(s int, counts []int, multiple float64, rates []float64) 
 }
 
 // judge fills in how good an allocation is.
-func (m *problem) judge(a *allocation) {
+func (m *problem) fillScores(a *allocation) {
 	for _, c := range m.classes() {
 		least := 1.0
 		for _, s := range c.stages {
@@ -99,11 +99,11 @@ func (m *problem) judge(a *allocation) {
 	all := 0.0
 	for n, f := range m.byApp(a) {
 		queries := m.queries(serving.AppID(n))
-		a.part += f * queries
+		a.servedShare += f * queries
 		all += queries
 	}
-	a.part /= all
-	a.score = m.worth(a.mean, a.worst)
+	a.servedShare /= all
+	a.score = m.goalValue(a.mean, a.worst)
 }
 
 // queries is an app's demand, times its importance.
@@ -131,7 +131,7 @@ func (m *problem) fractions(a *allocation) []float64 {
 	out := make([]float64, len(m.stages))
 	by := m.byApp(a)
 	for s := range out {
-		if out[s] = by[m.stages[s].App]; out[s] < 1-slight {
+		if out[s] = by[m.stages[s].App]; out[s] < 1-servedTolerance {
 			out[s] *= 1 - max(m.o.Gap/2, 1e-9) // also for the solver's rounding
 		} else {
 			out[s] = 1
@@ -160,7 +160,7 @@ func (m *problem) value(counts []int, fractions []float64) float64 {
 	if weight == 0 {
 		return 0
 	}
-	return m.worth(gain/weight, worst)
+	return m.goalValue(gain/weight, worst)
 }
 
 // multiple is the largest multiple of the demand that counts carry.
@@ -177,9 +177,9 @@ func (m *problem) multiple(counts []int) float64 {
 }
 
 // merit is value and the reward for what is kept: what the program maximises.
-func (m *problem) merit(counts []int, fractions []float64) float64 {
+func (m *problem) objective(counts []int, fractions []float64) float64 {
 	out := m.value(counts, fractions)
-	have, each := m.kept()
+	have, each := m.keepRewards()
 	for k, n := range have {
 		out += each * float64(min(n, counts[k]))
 	}
@@ -188,8 +188,8 @@ func (m *problem) merit(counts []int, fractions []float64) float64 {
 
 // kept returns, by pair, the workers that run it, and the reward for each that goes on doing so: all of them together
 // are worth the tolerance.
-func (m *problem) kept() (have []int, each float64) {
-	have = m.have()
+func (m *problem) keepRewards() (have []int, each float64) {
+	have = m.running()
 	total := 0
 	for _, n := range have {
 		total += n
@@ -212,7 +212,7 @@ func (m *problem) goal() (mean, smallest float64) {
 }
 
 // worth is the goal's value.
-func (m *problem) worth(mean, worst float64) float64 {
+func (m *problem) goalValue(mean, worst float64) float64 {
 	a, b := m.goal()
 	return a*mean + b*worst
 }

@@ -9,20 +9,20 @@ import (
 // rooms are the factors on the least head-room that are tried. The paper plans for a fixed 5 % more than the demand and
 // leaves idle what the accuracy does not need: but where the most accurate variants fit twice over, or nearly, a plan
 // for twice the demand costs no accuracy and takes the bursts between two plans in its stride.
-var rooms = []float64{1, 1.25, 1.6, 2, 2.5, 3}
+var headrooms = []float64{1, 1.25, 1.6, 2, 2.5, 3}
 
 // find searches the best allocation, at the largest head-room that costs no more accuracy than the slack.
 func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	if m.o.Goal == Throughput {
-		return p.goFar(ctx, m)
+		return p.maximizeThroughput(ctx, m)
 	}
 	if m.o.Slack <= 0 {
 		return p.search(ctx, m, nil, false)
 	}
 	limit, room := 0.0, 0
 	var all []*milp.Solution
-	for k := range rooms {
-		m.scale(rooms[k])
+	for k := range headrooms {
+		m.scale(headrooms[k])
 		relaxed, err := p.Solver.Solve(ctx, &m.build(nil).Program, milp.Limits{Relax: true})
 		if err != nil || relaxed.Status != milp.Optimal {
 			break // the search says why, or goes without
@@ -39,13 +39,13 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	// The relaxation promises more than whole workers keep, and counts the tolerance for what is kept. A plan that is
 	// good enough here is near the bound, by less than the search stops at: there is nothing for the solver to do.
 	for ; room > 0 && ctx.Err() == nil; room-- {
-		m.scale(rooms[room])
+		m.scale(headrooms[room])
 		f, err := p.search(ctx, m, all[room], true)
 		if err != nil {
 			return nil, err
 		}
-		if f.score >= limit-m.o.Slack-m.o.Tolerance && !m.lacking(f.allocation) {
-			return m.stay(ctx, f, room, limit), nil
+		if f.score >= limit-m.o.Slack-m.o.Tolerance && !m.sheds(f.allocation) {
+			return m.keepRunning(ctx, f, room, limit), nil
 		}
 	}
 	m.scale(1)
@@ -57,18 +57,18 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 
 // stay keeps what runs where that has the head-room but for one step: demand that moves around a step must not move
 // models.
-func (m *problem) stay(ctx context.Context, f *found, room int, limit float64) *found {
+func (m *problem) keepRunning(ctx context.Context, f *found, room int, limit float64) *found {
 	if m.o.Tolerance <= 0 || room == 0 {
 		return f
 	}
-	m.scale(rooms[room-1])
-	if now := m.rate(m.have(), 1); now.score >= limit-m.o.Slack-m.o.Tolerance && !m.lacking(now) {
+	m.scale(headrooms[room-1])
+	if now := m.rate(m.running(), 1); now.score >= limit-m.o.Slack-m.o.Tolerance && !m.sheds(now) {
 		kept := *f
 		kept.allocation, kept.proven = now, false
 		m.settle(ctx, &kept)
 		return &kept
 	}
-	m.scale(rooms[room])
+	m.scale(headrooms[room])
 	return f
 }
 

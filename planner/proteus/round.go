@@ -15,13 +15,13 @@ func (m *problem) round(fractional func(k int) float64) *allocation {
 		counts[k] = n
 		free[m.pairs[k].group] -= n
 	}
-	m.spend(counts, free, func(k int) float64 { return fractional(k) - math.Floor(fractional(k)+1e-6) })
+	m.giveFreeWorkers(counts, free, func(k int) float64 { return fractional(k) - math.Floor(fractional(k)+1e-6) })
 	return m.rate(counts, 1)
 }
 
 // spend gives free workers, one at a time, to the pair that gains most: first for stages that are not served in full,
 // the heavier and the worse served before the others, then in accuracy; ties go to what the relaxation wanted more of.
-func (m *problem) spend(counts, free []int, wanted func(k int) float64) {
+func (m *problem) giveFreeWorkers(counts, free []int, wanted func(k int) float64) {
 	served, sums := make([]float64, len(m.stages)), make([]float64, len(m.stages))
 	for s := range m.stages {
 		served[s], sums[s] = m.serve(s, counts, 1, nil)
@@ -45,7 +45,7 @@ func (m *problem) spend(counts, free []int, wanted func(k int) float64) {
 			g := st.weight*(sum-sums[p.stage]) + 1e-9*wanted(k)
 			if extra := more - served[p.stage]; lack > 1e-9 && extra > 0 {
 				// What is missing counts by the square: the worst served first.
-				g += shedding * m.spec.Apps[st.App].Weight * (extra / st.demand) * (1 + shedding*lack)
+				g += shedCost * m.spec.Apps[st.App].Weight * (extra / st.demand) * (1 + shedCost*lack)
 			}
 			if g > gain+1e-12 {
 				best, gain = k, g
