@@ -52,7 +52,7 @@ type Gamma struct {
 }
 
 // ended is the probability that so many gaps have ended within x, in units of the gamma distribution's scale.
-func (g Gamma) ended(gaps int, x float64) float64 {
+func (g Gamma) gapsEnded(gaps int, x float64) float64 {
 	switch {
 	case gaps == 0:
 		return 1
@@ -65,7 +65,7 @@ func (g Gamma) ended(gaps int, x float64) float64 {
 // LogAfter implements Arrivals: k arrivals have come when the k-th gap has ended and the next has not.
 func (g Gamma) LogAfter(k int, t float64) float64 {
 	x := g.PerSecond * g.Shape * t
-	return math.Log(max(g.ended(k, x)-g.ended(k+1, x), 0))
+	return math.Log(max(g.gapsEnded(k, x)-g.gapsEnded(k+1, x), 0))
 }
 
 // LogCount implements Arrivals. The first gap is the rest of one that is under way at any moment; that k arrivals have
@@ -78,7 +78,7 @@ func (g Gamma) LogCount(k int, t float64) float64 {
 		if gaps == 0 {
 			return x
 		}
-		return x*g.ended(gaps, x) - float64(gaps)*g.Shape*g.beyond(gaps, x)
+		return x*g.gapsEnded(gaps, x) - float64(gaps)*g.Shape*g.gapsEndedNext(gaps, x)
 	}
 	least := func(k int) float64 { // at least k arrivals
 		if k == 0 {
@@ -89,7 +89,7 @@ func (g Gamma) LogCount(k int, t float64) float64 {
 	return math.Log(max(least(k)-least(k+1), 0))
 }
 
-func (g Gamma) beyond(gaps int, x float64) float64 {
+func (g Gamma) gapsEndedNext(gaps int, x float64) float64 {
 	if x <= 0 {
 		return 0
 	}

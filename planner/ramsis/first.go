@@ -8,20 +8,20 @@ import (
 )
 
 // tiny probabilities are left out, and what is left out goes where most goes anyway: to nobody having come.
-const tiny = 1e-12
+const negligible = 1e-12
 
 // first works out the first steps of the actions of one state.
-type first struct {
+type firstStep struct {
 	*problem
-	tables []map[time.Duration]*table // by stream
-	class  int
-	weight []float64 // by phase
-	before []float64 // by edge
-	more   []float64
+	tables   []map[time.Duration]*table // by stream
+	class    int
+	weight   []float64 // by phase
+	before   []float64 // by edge
+	arrivals []float64
 }
 
-func newFirst(p *problem) *first {
-	f := &first{problem: p, before: make([]float64, len(p.edges))}
+func newFirstStep(p *problem) *firstStep {
+	f := &firstStep{problem: p, before: make([]float64, len(p.edges))}
 	for range p.streams {
 		f.tables = append(f.tables, make(map[time.Duration]*table))
 	}
@@ -29,16 +29,16 @@ func newFirst(p *problem) *first {
 }
 
 // at turns to a state.
-func (f *first) at(n, level int) {
+func (f *firstStep) setState(n, level int) {
 	f.class = f.problem.class(n)
 	s := f.streams[f.class]
 	if len(f.weight) != s.phases {
 		f.weight = make([]float64, s.phases)
 	}
-	s.weigh(n, seconds(f.SLO-f.levels[level]), f.weight)
+	s.phaseWeights(n, seconds(f.SLO-f.levels[level]), f.weight)
 }
 
-func (f *first) over(took time.Duration) *table {
+func (f *firstStep) during(took time.Duration) *table {
 	t := f.tables[f.class][took]
 	if t == nil {
 		t = f.table(f.streams[f.class], took)
@@ -49,19 +49,19 @@ func (f *first) over(took time.Duration) *table {
 
 // all adds the row of a batch of everything that waits: the first arrival since comes in one of the pieces of the time,
 // or nobody comes.
-func (f *first) all(took time.Duration) {
+func (f *firstStep) addWhole(took time.Duration) {
 	if took == 0 {
 		f.Next.Add(0, 1)
 		return
 	}
-	t := f.over(took)
+	t := f.during(took)
 	base := 1 + f.class*len(f.level)
 	for i, come := range t.come {
 		f.before[i] = dot(f.weight, come)
 	}
 	nobody := 1.0
 	for i := range len(t.come) - 1 {
-		if x := f.before[i] - f.before[i+1]; x > tiny {
+		if x := f.before[i] - f.before[i+1]; x > negligible {
 			f.Next.Add(base+i, x)
 			nobody -= x
 		}
@@ -73,7 +73,7 @@ func (f *first) all(took time.Duration) {
 // process after the first of all, of as many as came in that time, in an order that chance has made even: a beta
 // distribution. The paper leaves variable batching to the reader ("follows similar reasoning", §4.4); that its slack
 // and how many come during the batch depend on the same phase is neglected.
-func (f *first) part(n, level, batch int, took time.Duration) {
+func (f *firstStep) addPartial(n, level, batch int, took time.Duration) {
 	s := f.streams[f.class]
 	k := float64(s.phases)
 	phase := 0.0
@@ -89,7 +89,7 @@ func (f *first) part(n, level, batch int, took time.Duration) {
 	low := f.levelOf(base + age*max(mean-spread, 0) - l)
 	high := f.levelOf(base + age*min(mean+spread, 1) - l)
 
-	f.arrive(took)
+	f.countArrivals(took)
 	left := n - batch
 	rest, below := 1.0, 0.0
 	for j := low; j <= high; j++ {
@@ -99,30 +99,30 @@ func (f *first) part(n, level, batch int, took time.Duration) {
 		}
 		x := upto - below
 		below = upto
-		for more, y := range f.more {
-			if x*y < tiny {
+		for more, y := range f.arrivals {
+			if x*y < negligible {
 				continue
 			}
 			to := f.overflow()
 			if left+more <= f.MaxQueue {
 				to = f.state(left+more, j)
 			}
-			f.Next.Add(f.alone+to, x*y)
+			f.Next.Add(f.firstStateNode+to, x*y)
 			rest -= x * y
 		}
 	}
-	f.Next.Add(f.alone+f.state(left, high), max(rest, 0))
+	f.Next.Add(f.firstStateNode+f.state(left, high), max(rest, 0))
 }
 
 // arrive sets more: how likely it is that so many come to the worker during a batch; what is beyond the longest queue
 // is one.
-func (f *first) arrive(took time.Duration) {
-	f.more = f.more[:0]
+func (f *firstStep) countArrivals(took time.Duration) {
+	f.arrivals = f.arrivals[:0]
 	if took == 0 {
-		f.more = append(f.more, 1)
+		f.arrivals = append(f.arrivals, 1)
 		return
 	}
-	t := f.over(took)
+	t := f.during(took)
 	k := f.streams[f.class].phases
 	fewer := func(n int) float64 {
 		if n < 0 {
@@ -139,8 +139,8 @@ func (f *first) arrive(took time.Duration) {
 		if more == f.MaxQueue {
 			upto = 1
 		}
-		f.more = append(f.more, max(upto-before, 0))
-		if before = upto; before > 1-tiny {
+		f.arrivals = append(f.arrivals, max(upto-before, 0))
+		if before = upto; before > 1-negligible {
 			return
 		}
 	}

@@ -36,7 +36,7 @@ type Planner struct {
 	Options Options
 	Store   Store              // nil keeps nothing between runs
 	OnMade  func(rate float64) // after each policy that was made rather than found; nil for none
-	makers  map[string]*maker
+	makers  map[string]*policySet
 }
 
 // Name implements plan.Planner.
@@ -51,8 +51,8 @@ func (p *Planner) Provides() plan.Sections {
 // or a lower one if there the most accurate variant is not yet as good as always taken, and beyond the last policies
 // are all the same.
 const (
-	lowest  = 0.02
-	highest = 1.1
+	lowestRate  = 0.02
+	highestRate = 1.1
 )
 
 // Plan implements plan.Planner. It makes the missing policies only: a demand beyond those that the last plan covered
@@ -111,7 +111,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 			return plan.Promise{}, capacity.Unservable(p.Profile, spec, s, asked, []serving.DeviceTypeID{d}, broken)
 		}
 		models[d] = m
-		carries = min(carries, carried(m, asked.Budget)*float64(len(workers)))
+		carries = min(carries, bestRate(m, asked.Budget)*float64(len(workers)))
 	}
 	out.Capacity[asked.App] = carries / asked.FanOut
 	for _, w := range workers {
@@ -147,7 +147,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.StageID, asked capacity.StageDemand,
 	models []Model, workers int, carries float64) (plan.Policies, error) {
 	worker := func(rate float64) *Worker {
-		w := &Worker{SLO: asked.Budget, Workers: workers, Models: models, MaxQueue: p.longest(models),
+		w := &Worker{SLO: asked.Budget, Workers: workers, Models: models, MaxQueue: p.queueLimit(models),
 			Levels:   p.levels(),
 			Variable: p.Options.Variable, Balance: p.Options.Balance,
 			Drop: spec.Apps[asked.App].Late == serving.DropLate, Arrivals: Poisson(rate)}
@@ -157,12 +157,12 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.St
 		return w
 	}
 	if p.makers == nil {
-		p.makers = make(map[string]*maker)
+		p.makers = make(map[string]*policySet)
 	}
 	key := worker(1).Key()
 	m := p.makers[key]
 	if m == nil {
-		m = &maker{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), told: p.OnMade}
+		m = &policySet{worker: worker, store: p.Store, made: make(map[float64]*plan.Policy), onMade: p.OnMade}
 		p.makers[key] = m
 	}
 	if p.Options.SingleRate {
@@ -177,9 +177,9 @@ func (p *Planner) policies(ctx context.Context, spec *serving.Spec, s serving.St
 		step = 0.01
 	}
 	if rates == nil {
-		low, err := m.lowest(ctx, round(lowest*carries), models[len(models)-1].Accuracy, step)
+		low, err := m.lowestUseful(ctx, round(lowestRate*carries), models[len(models)-1].Accuracy, step)
 		if err == nil {
-			err = m.between(ctx, low, round(highest*carries), step)
+			err = m.refine(ctx, low, round(highestRate*carries), step)
 		}
 		if err != nil {
 			return plan.Policies{}, err
@@ -217,7 +217,7 @@ func (p *Planner) levels() int {
 }
 
 // bound is the longest queue told apart, as the options have it.
-func (p *Planner) bound() int {
+func (p *Planner) maxQueue() int {
 	if p.Options.MaxQueue <= 0 {
 		return 32
 	}
@@ -225,12 +225,12 @@ func (p *Planner) bound() int {
 }
 
 // longest is the longest queue told apart: no longer than the largest batch.
-func (p *Planner) longest(models []Model) int {
+func (p *Planner) queueLimit(models []Model) int {
 	most := 1
 	for _, m := range models {
 		most = max(most, len(m.Latency))
 	}
-	return min(p.bound(), most)
+	return min(p.maxQueue(), most)
 }
 
 // models returns the variants of a stage that are of use on a device type: known, above the floor, on the Pareto front,
@@ -244,7 +244,7 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 			continue
 		}
 		m := Model{Variant: v, Accuracy: x.Accuracy}
-		for b := 1; b <= min(x.MaxBatch, p.bound()); b++ {
+		for b := 1; b <= min(x.MaxBatch, p.maxQueue()); b++ {
 			l := p.Profile.Latency(v, d, b, 1)
 			if l >= profile.Unknown {
 				break
@@ -258,10 +258,10 @@ func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.Device
 }
 
 // carried is what a worker serves with its fastest batches in time, in queries/s.
-func carried(models []Model, within time.Duration) float64 {
+func bestRate(models []Model, within time.Duration) float64 {
 	most := 0.0
 	for i := range models {
-		most = max(most, models[i].serves(within))
+		most = max(most, models[i].bestRate(within))
 	}
 	return most
 }

@@ -104,7 +104,7 @@ func TestPlanner(t *testing.T) {
 			for i := 1; i < len(set.ByRate); i++ {
 				a, b := set.ByRate[i-1], set.ByRate[i]
 				step := max(math.Abs(a.Promise.Accuracy-b.Promise.Accuracy), b.Promise.Violation-a.Promise.Violation)
-				if step > 0.01 && a.Promise.Violation <= hopeless && b.Rate > a.Rate*narrow+1 {
+				if step > 0.01 && a.Promise.Violation <= maxViolation && b.Rate > a.Rate*minRateRatio+1 {
 					t.Errorf("stage %d, type %d: the promise moves by %.3f from %.0f to %.0f queries/s", s, d, step,
 						a.Rate, b.Rate)
 				}

@@ -31,7 +31,7 @@ type problem struct {
 	edges   []float64 // ages in s between which the nodes of a stream lie, ascending from 0
 	level   []int     // by node of a stream: index of the slack that an age has left
 	// alone is the first of the nodes that stand for a state; -1 when no action leaves queries behind.
-	alone int
+	firstStateNode int
 }
 
 func (p *problem) state(n, level int) int { return level*p.MaxQueue + n - 1 }
@@ -41,21 +41,21 @@ func (p *problem) overflow() int          { return len(p.levels) * p.MaxQueue }
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
 func newProblem(w *Worker) *problem {
-	p := &problem{Worker: w, levels: w.slacks(), alone: -1}
+	p := &problem{Worker: w, levels: w.slacks(), firstStateNode: -1}
 	p.streams = streams(w)
-	p.divide()
+	p.cutAges()
 	nodes := 1 + len(p.streams)*len(p.level)
 	if w.Variable || w.Drop {
-		p.alone = nodes
+		p.firstStateNode = nodes
 	}
-	p.spread()
-	p.act()
+	p.addSecondStep()
+	p.addActions()
 	return p
 }
 
 // divide cuts the ages that a waiting query can have into pieces, none across two slacks: an arrival is taken to have
 // come in the middle of its piece.
-func (p *problem) divide() {
+func (p *problem) cutAges() {
 	longest := p.SLO
 	for n := 1; n <= p.MaxQueue; n++ { // beyond the objective only what is fastest is run
 		m, b := p.fastest(n)
@@ -80,14 +80,14 @@ func (p *problem) divide() {
 }
 
 // spread fills in the second step: how many come after the first arrival until the batch ends.
-func (p *problem) spread() {
+func (p *problem) addSecondStep() {
 	s := &mdp.Rows{}
 	s.Add(p.state(1, len(p.levels)-1), 1)
 	s.End()
 	for _, x := range p.streams {
 		for i, level := range p.level {
 			left := 1.0
-			x.later((p.edges[i]+p.edges[i+1])/2, p.MaxQueue, func(more int, share float64) {
+			x.laterArrivals((p.edges[i]+p.edges[i+1])/2, p.MaxQueue, func(more int, share float64) {
 				s.Add(p.state(1+more, level), share)
 				left -= share
 			})
@@ -95,7 +95,7 @@ func (p *problem) spread() {
 			s.End()
 		}
 	}
-	if p.alone >= 0 {
+	if p.firstStateNode >= 0 {
 		for at := range p.overflow() + 1 {
 			s.Add(at, 1)
 			s.End()
@@ -105,23 +105,23 @@ func (p *problem) spread() {
 }
 
 // act fills in the states' actions and their first steps.
-func (p *problem) act() {
+func (p *problem) addActions() {
 	p.First = []int32{0}
-	f := newFirst(p)
+	f := newFirstStep(p)
 	for j := range p.levels {
 		for n := 1; n <= p.MaxQueue; n++ {
-			f.at(n, j)
-			p.choices(f, n, j)
+			f.setState(n, j)
+			p.addChoices(f, n, j)
 			p.First = append(p.First, int32(len(p.actions)))
 		}
 	}
-	f.at(p.MaxQueue, 0)
-	p.choices(f, p.MaxQueue, 0)
+	f.setState(p.MaxQueue, 0)
+	p.addChoices(f, p.MaxQueue, 0)
 	p.First = append(p.First, int32(len(p.actions)))
 }
 
 // choices adds the actions of a state (§4.3).
-func (p *problem) choices(f *first, n, level int) {
+func (p *problem) addChoices(f *firstStep, n, level int) {
 	left := p.levels[level]
 	begun := len(p.actions)
 	for b := n; b >= 1; b-- {
@@ -137,35 +137,35 @@ func (p *problem) choices(f *first, n, level int) {
 				continue
 			}
 			before, worth = l, p.Models[m].Accuracy
-			p.add(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
+			p.addAction(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
 		}
 	}
 	if len(p.actions) > begun && !p.Variable {
 		return
 	}
 	if m, b := p.fastest(n); len(p.actions) == begun || p.Models[m].latency(b) > left {
-		p.late(f, n, level, m, b)
+		p.addLate(f, n, level, m, b)
 	}
 }
 
 // late adds what is to be done when not everything can be in time.
-func (p *problem) late(f *first, n, level, m, b int) {
+func (p *problem) addLate(f *firstStep, n, level, m, b int) {
 	if !p.Drop {
 		// Better late than never, and as soon as possible.
-		p.add(f, action{model: int32(m), batch: int32(b)}, n, level)
+		p.addAction(f, action{model: int32(m), batch: int32(b)}, n, level)
 		return
 	}
 	for ; b >= 1; b-- {
 		for m := range p.Models {
 			if l := p.Models[m].latency(b); l > 0 && l <= p.levels[level] {
 				if !p.Variable { // else it stands there already
-					p.add(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
+					p.addAction(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
 				}
 				return
 			}
 		}
 	}
-	p.add(f, action{model: -1, batch: 1}, n, level)
+	p.addAction(f, action{model: -1, batch: 1}, n, level)
 }
 
 // fastest returns the model that takes all of n soonest; when none takes so many, the largest batch of the one that
@@ -184,7 +184,7 @@ func (p *problem) fastest(n int) (model, batch int) {
 	}
 }
 
-func (p *problem) add(f *first, a action, n, level int) {
+func (p *problem) addAction(f *firstStep, a action, n, level int) {
 	p.actions = append(p.actions, a)
 	reward := 0.0
 	if a.inTime {
@@ -196,9 +196,9 @@ func (p *problem) add(f *first, a action, n, level int) {
 		took = p.Models[a.model].latency(int(a.batch))
 	}
 	if int(a.batch) == n {
-		f.all(took)
+		f.addWhole(took)
 	} else {
-		f.part(n, level, int(a.batch), took)
+		f.addPartial(n, level, int(a.batch), took)
 	}
 	p.Next.End()
 }

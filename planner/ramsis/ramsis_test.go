@@ -226,7 +226,7 @@ func TestAgainstMonteCarlo(t *testing.T) {
 			w.Levels = 150
 		}
 		p := newProblem(w)
-		policy, _ := p.FiniteHorizon(decisions)
+		policy, _ := p.FiniteHorizon(lookahead)
 		promise := p.promise(policy)
 		chain := p.Stationary(policy, p.state(1, len(p.levels)-1), 1e-12, 100000)
 		seed := uint64(len(name))

@@ -31,14 +31,14 @@ func (w *Worker) Key() string {
 }
 
 // maker makes policies of one kind of worker for several rates, each once.
-type maker struct {
+type policySet struct {
 	worker func(rate float64) *Worker
 	store  Store
 	made   map[float64]*plan.Policy
-	told   func(rate float64)
+	onMade func(rate float64)
 }
 
-func (m *maker) at(ctx context.Context, rate float64) (*plan.Policy, error) {
+func (m *policySet) at(ctx context.Context, rate float64) (*plan.Policy, error) {
 	if p := m.made[rate]; p != nil {
 		return p, nil
 	}
@@ -62,21 +62,21 @@ func (m *maker) at(ctx context.Context, rate float64) (*plan.Policy, error) {
 		m.store.Put(key, p)
 	}
 	m.made[rate] = p
-	if m.told != nil {
-		m.told(rate)
+	if m.onMade != nil {
+		m.onMade(rate)
 	}
 	return p, nil
 }
 
 // Bounds of a set.
 const (
-	narrow   = 1.01 // neighbours whose rates differ by less need nothing between them
-	hopeless = 0.1  // share of late queries beyond which a policy has no neighbours between it and the next
+	minRateRatio = 1.01 // neighbours whose rates differ by less need nothing between them
+	maxViolation = 0.1  // share of late queries beyond which a policy has no neighbours between it and the next
 )
 
 // between adds policies for rates between two until the promised accuracies of neighbours differ by at most step (§6),
 // or their rates hardly do.
-func (m *maker) between(ctx context.Context, low, high, step float64) error {
+func (m *policySet) refine(ctx context.Context, low, high, step float64) error {
 	a, err := m.at(ctx, low)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (m *maker) between(ctx context.Context, low, high, step float64) error {
 	}
 	// Violations count like accuracy, up to a rate at which too many are late for anybody to want to know how many.
 	near := math.Abs(a.Promise.Accuracy-b.Promise.Accuracy) <= step && b.Promise.Violation-a.Promise.Violation <= step
-	if near || a.Promise.Violation > hopeless || high <= low*narrow {
+	if near || a.Promise.Violation > maxViolation || high <= low*minRateRatio {
 		return nil
 	}
 	// Rounded to a query a second, so that sets of different bounds share policies.
@@ -95,15 +95,15 @@ func (m *maker) between(ctx context.Context, low, high, step float64) error {
 	if middle <= low || middle >= high {
 		middle = (low + high) / 2
 	}
-	if err := m.between(ctx, low, middle, step); err != nil {
+	if err := m.refine(ctx, low, middle, step); err != nil {
 		return err
 	}
-	return m.between(ctx, middle, high, step)
+	return m.refine(ctx, middle, high, step)
 }
 
 // lowest returns the rate to begin with: low or so much below it that the most accurate model is as good as always
 // chosen.
-func (m *maker) lowest(ctx context.Context, low, best, step float64) (float64, error) {
+func (m *policySet) lowestUseful(ctx context.Context, low, best, step float64) (float64, error) {
 	for range 10 {
 		p, err := m.at(ctx, low)
 		if err != nil || p.Promise.Accuracy >= best-step {
@@ -115,7 +115,7 @@ func (m *maker) lowest(ctx context.Context, low, best, step float64) (float64, e
 }
 
 // all returns the policies by ascending rate.
-func (m *maker) all() []plan.Policy {
+func (m *policySet) all() []plan.Policy {
 	out := make([]plan.Policy, 0, len(m.made))
 	for _, p := range m.made {
 		out = append(out, *p)

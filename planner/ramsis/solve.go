@@ -11,22 +11,22 @@ import (
 
 // lost is by how much more than is served may come before that is taken for too much, rather than for queries lost in a
 // rare burst.
-const lost = 1e-4
+const overloadTolerance = 1e-4
 
 // decisions is how far the policy looks ahead: the authors' code makes 100 sweeps without a discount and takes the
 // action that one more would take.
-const decisions = 101
+const lookahead = 101
 
 // Solve makes the policy of a worker and says what it promises. It ends between two of its steps when ctx does.
 func (w *Worker) Solve(ctx context.Context) (*plan.Policy, error) {
-	if err := w.check(); err != nil {
+	if err := w.validate(); err != nil {
 		return nil, err
 	}
 	p := newProblem(w)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	best, _ := p.FiniteHorizon(decisions)
+	best, _ := p.FiniteHorizon(lookahead)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *problem) promise(policy mdp.Policy) plan.Promise {
 	// late.
 	out.Utilization = busy * p.Arrivals.Rate() / float64(p.Workers) / all
 	out.Violation /= all
-	if p.Balance == RoundRobin && out.Utilization > 1+lost { // by App. I fewer come to a long queue
+	if p.Balance == RoundRobin && out.Utilization > 1+overloadTolerance { // by App. I fewer come to a long queue
 		out.Violation = 1
 	}
 	out.Utilization = min(out.Utilization, 1)

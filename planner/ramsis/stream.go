@@ -19,7 +19,7 @@ func streams(w *Worker) []*stream {
 	}
 	// App. I: a worker with few waiting gets its share, one with many what its siblings leave over (Gupta et al. 2007).
 	share := w.Arrivals.Rate() / float64(w.Workers)
-	mu := w.carries(share)
+	mu := w.modelRate(share)
 	few := Poisson(share)
 	many := Poisson(max(math.Pow(share/mu, float64(w.Workers))*mu, 1e-6*share))
 	return []*stream{{few, 1}, {many, 1}}
@@ -36,10 +36,10 @@ func (p *problem) class(n int) int {
 // carries returns how many queries a second the most accurate model serves that carries the given rate within the
 // objective; the fastest when none does. It is the mu of App. I, which the paper gives as a latency: only a rate makes
 // the formula one.
-func (w *Worker) carries(rate float64) float64 {
+func (w *Worker) modelRate(rate float64) float64 {
 	best, accuracy, most := 0.0, math.Inf(-1), 0.0
 	for _, m := range w.Models {
-		top := m.serves(w.SLO)
+		top := m.bestRate(w.SLO)
 		most = max(most, top)
 		if top >= rate && m.Accuracy > accuracy {
 			best, accuracy = top, m.Accuracy
@@ -53,7 +53,7 @@ func (w *Worker) carries(rate float64) float64 {
 
 // later tells, for 0 and more, the probability that so many of the worker's own arrivals come within t seconds after
 // one of them, as long as the queue then has room.
-func (s *stream) later(t float64, longest int, tell func(more int, share float64)) {
+func (s *stream) laterArrivals(t float64, longest int, tell func(more int, share float64)) {
 	sum := 0.0
 	for more := range longest {
 		share := 0.0
@@ -71,7 +71,7 @@ func (s *stream) later(t float64, longest int, tell func(more int, share float64
 
 // weigh returns how likely each phase is when n queries wait of which the first came t seconds ago (interval A of
 // §4.4.2): (n-1)K and the phase have come since.
-func (s *stream) weigh(n int, t float64, out []float64) {
+func (s *stream) phaseWeights(n int, t float64, out []float64) {
 	if s.phases == 1 {
 		out[0] = 1
 		return
@@ -103,7 +103,7 @@ func (s *stream) weigh(n int, t float64, out []float64) {
 }
 
 // come returns the probability that, within t seconds, arrivals enough for the worker's next come, by phase.
-func (s *stream) come(t float64, out []float64) {
+func (s *stream) nextArrival(t float64, out []float64) {
 	sum := 0.0 // of fewer than m arrivals
 	for m := 1; m <= s.phases; m++ {
 		if t > 0 {
@@ -127,13 +127,13 @@ func (p *problem) table(s *stream, took time.Duration) *table {
 	l := seconds(took)
 	for _, e := range p.edges {
 		row := make([]float64, s.phases)
-		s.come(l-e, row)
+		s.nextArrival(l-e, row)
 		t.come = append(t.come, row)
 		if e >= l {
 			break
 		}
 	}
-	if p.alone < 0 {
+	if p.firstStateNode < 0 {
 		return t
 	}
 	sum := 0.0

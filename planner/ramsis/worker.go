@@ -55,7 +55,7 @@ func (b Balance) String() string {
 	return "roundrobin"
 }
 
-func (w *Worker) check() error {
+func (w *Worker) validate() error {
 	switch {
 	case w.SLO <= 0:
 		return fmt.Errorf("ramsis: the objective is %v, want more than 0", w.SLO)
@@ -89,7 +89,7 @@ func (m *Model) latency(b int) time.Duration {
 }
 
 // serves is how many queries a second the model serves with its best batches of at most within; 0 when none is.
-func (m *Model) serves(within time.Duration) float64 {
+func (m *Model) bestRate(within time.Duration) float64 {
 	most := 0.0
 	for b, l := range m.Latency {
 		if l <= within {
