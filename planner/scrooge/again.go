@@ -11,20 +11,20 @@ import (
 // left in the room of others or on the cheapest machine that carries it. An allocation that counts machines by the part
 // that is used has no reason to fill them: two that are used by two thirds cost it the same as one that is full and a
 // third of another, which others can share. What comes first matters, so several orders are tried.
-func (c *candidate) again() {
+func (c *candidate) repack() {
 	best := *c
 	for _, order := range c.orders() {
-		m := mover{candidate: c, most: math.Inf(1), left: make([]int, len(c.world.prices))}
+		m := rehost{candidate: c, most: math.Inf(1), left: make([]int, len(c.request.prices))}
 		for d := range m.left {
-			m.left[d] = len(c.world.workers[d])
+			m.left[d] = len(c.request.workers[d])
 		}
-		if slices.ContainsFunc(order, func(p piece) bool { return !m.move(p) }) {
+		if slices.ContainsFunc(order, func(p piece) bool { return !m.host(p) }) {
 			continue
 		}
 		o := *c
 		o.packing = packing{bins: m.bins, used: make([]int, len(m.left))}
 		o.count()
-		o.improve()
+		o.consolidate()
 		if o.fits() && !best.fits() || o.cost < best.cost && !near(o.cost, best.cost) {
 			best = o
 		}
@@ -33,7 +33,7 @@ func (c *candidate) again() {
 }
 
 // permuted is for how many modules every order is tried.
-const permuted = 4
+const maxPermuted = 4
 
 // orders lists orders of the modules with all that they are to carry.
 func (c *candidate) orders() (out [][]piece) {
@@ -41,16 +41,16 @@ func (c *candidate) orders() (out [][]piece) {
 	costs := make(map[[2]int]float64)
 	for g, s := range c.solutions {
 		for i := range s.Modules {
-			p := piece{graph: g, stage: i, within: s.Modules[i].Budget}
+			p := piece{graph: g, stage: i, budget: s.Modules[i].Budget}
 			for _, u := range s.Modules[i].Uses {
 				m := &s.problem.Modules[i].Modes[u.Mode]
 				p.rate += float64(u.Count) * u.Rate
-				costs[[2]int{g, i}] += float64(u.Count) * u.Rate / m.Rate() * c.world.prices[m.Type]
+				costs[[2]int{g, i}] += float64(u.Count) * u.Rate / m.Rate() * c.request.prices[m.Type]
 			}
 			all = append(all, p)
 		}
 	}
-	if len(all) <= permuted {
+	if len(all) <= maxPermuted {
 		permute(all, 0, func() { out = append(out, slices.Clone(all)) })
 		return out
 	}

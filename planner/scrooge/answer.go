@@ -14,11 +14,11 @@ import (
 func variant(m *Mode) serving.VariantID { return serving.VariantID(m.Tag) }
 
 // homes finds workers for a candidate's machines, nil when there are too few.
-func (c *candidate) homes() []capacity.Assignment {
+func (c *candidate) assignments() []capacity.Assignment {
 	if !c.fits() {
 		return nil
 	}
-	x := c.world
+	x := c.request
 	households := make([]capacity.Bundle, len(c.packing.bins))
 	for k, b := range c.packing.bins {
 		households[k].Group = b.device
@@ -34,8 +34,8 @@ func (c *candidate) homes() []capacity.Assignment {
 }
 
 // kept counts the instances that go on.
-func (c *candidate) kept() (n int) {
-	for _, h := range c.homes() {
+func (c *candidate) continuing() (n int) {
+	for _, h := range c.assignments() {
 		for _, k := range h.Continues {
 			if k {
 				n++
@@ -45,13 +45,13 @@ func (c *candidate) kept() (n int) {
 	return n
 }
 
-func (x *world) stage(p *piece) *stage { return &x.graphs[p.graph].stages[p.stage] }
+func (x *request) stage(p *piece) *stage { return &x.pipelines[p.graph].stages[p.stage] }
 
 // plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, where that does not
 // fit.
-func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) *plan.Plan {
+func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64) *plan.Plan {
 	if !x.o.AsWritten {
-		c.calm()
+		c.useSpareCapacity()
 	}
 	out := &plan.Plan{
 		Planner: "scrooge", Forecast: plan.Forecast{Violation: -1, CostPerHour: x.rent(r, c)},
@@ -62,7 +62,7 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 	}
 	for g := range c.solutions {
 		for i, within := range c.budgets(g) {
-			out.Budgets[x.graphs[g].stages[i].id] = within
+			out.Budgets[x.pipelines[g].stages[i].id] = within
 		}
 	}
 	reach := make([]float64, len(x.spec.Apps)) // by how much an app's load may grow before one of its machines is full
@@ -70,7 +70,7 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 		reach[a] = math.Inf(1)
 	}
 	right := make([]float64, len(x.spec.Stages)) // mean accuracy
-	homes := c.homes()
+	homes := c.assignments()
 	for k := range c.packing.bins {
 		b, h := &c.packing.bins[k], &homes[k]
 		for n := range b.pieces {
@@ -80,7 +80,7 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 				Worker: h.Worker, Place: h.Places[n], Stage: st.id, Variants: []plan.Variant{
 					{Variant: variant(&p.mode), Limit: p.mode.Batch},
 				},
-				Slots: p.mode.Slots, Built: x.built(p), Share: p.rate / (st.rate * part),
+				Slots: p.mode.Slots, Built: x.launchSlots(p), Share: p.rate / (st.rate * part),
 			}
 			if p.mode.Batch > 1 {
 				i.Hold = time.Duration(float64(p.mode.Batch) / p.rate * float64(time.Second))
@@ -88,14 +88,14 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 			if !h.Continues[n] {
 				out.Loads++
 			}
-			a := x.graphs[p.graph].app
+			a := x.pipelines[p.graph].app
 			reach[a] = min(reach[a], 1/max(1-b.room, tiny))
 			right[st.id] += i.Share * x.spec.Variants[variant(&p.mode)].Accuracy
 			out.Instances = append(out.Instances, i)
 		}
 	}
 	out.Sort()
-	x.promise(out, reach, right, part)
+	x.fillForecast(out, reach, right, part)
 	if wanted != nil {
 		out.Shed = make([]float64, len(x.rates))
 		for a := range x.rates {
@@ -103,12 +103,12 @@ func (x *world) plan(r plan.Request, c, wanted *candidate, part, bound float64) 
 		}
 		out.Shortage = wanted.short()
 	}
-	x.prove(out, c, bound)
+	x.fillBound(out, c, bound)
 	return out
 }
 
 // rent is what the machines of a candidate cost by the request's prices, in $/h.
-func (x *world) rent(r plan.Request, c *candidate) (out float64) {
+func (x *request) rent(r plan.Request, c *candidate) (out float64) {
 	for d, n := range c.packing.used {
 		out += float64(n) * r.Price(serving.DeviceTypeID(d))
 	}
@@ -116,7 +116,7 @@ func (x *world) rent(r plan.Request, c *candidate) (out float64) {
 }
 
 // promise fills in what the plan is made for, carries and is worth.
-func (x *world) promise(out *plan.Plan, reach, right []float64, part float64) {
+func (x *request) fillForecast(out *plan.Plan, reach, right []float64, part float64) {
 	out.Demand, out.Capacity = slices.Clone(x.rates), make([]float64, len(x.rates))
 	var accuracy, queries float64
 	for a, app := range x.spec.Apps {
@@ -134,8 +134,8 @@ func (x *world) promise(out *plan.Plan, reach, right []float64, part float64) {
 
 // prove says how good the plan is proven to be, in $/h of rent. No plan uses less of machines than the bounds of the
 // graphs say; what is rented is whole machines, so that the least sum of whole prices from there on is a bound.
-func (x *world) prove(out *plan.Plan, c *candidate, bound float64) {
-	if x.free || math.IsNaN(bound) {
+func (x *request) fillBound(out *plan.Plan, c *candidate, bound float64) {
+	if x.unpriced || math.IsNaN(bound) {
 		return
 	}
 	var prices []float64
@@ -144,15 +144,15 @@ func (x *world) prove(out *plan.Plan, c *candidate, bound float64) {
 			prices = append(prices, price)
 		}
 	}
-	out.Bound, out.Proven, out.BoundsCost = min(whole(bound*(1-tiny), prices), c.cost), true, true
+	out.Bound, out.Proven, out.BoundsCost = min(leastWholePrices(bound*(1-tiny), prices), c.cost), true, true
 	out.Gap = (c.cost - out.Bound) / max(out.Bound, tiny)
 }
 
 // useful tells whether some module runs on a type.
-func (x *world) useful(device int) bool {
-	for g := range x.graphs {
-		for i := range x.graphs[g].stages {
-			if slices.ContainsFunc(x.graphs[g].stages[i].modes, func(m Mode) bool { return m.Type == device }) {
+func (x *request) useful(device int) bool {
+	for g := range x.pipelines {
+		for i := range x.pipelines[g].stages {
+			if slices.ContainsFunc(x.pipelines[g].stages[i].modes, func(m Mode) bool { return m.Type == device }) {
 				return true
 			}
 		}
@@ -162,7 +162,7 @@ func (x *world) useful(device int) bool {
 
 // whole is the least sum of prices, each taken any number of times, that is at least as much as is needed. It gives up
 // after a number of steps with what is needed itself.
-func whole(need float64, prices []float64) float64 {
+func leastWholePrices(need float64, prices []float64) float64 {
 	prices = slices.Clone(prices)
 	slices.Sort(prices)
 	slices.Reverse(prices)
@@ -196,7 +196,7 @@ func whole(need float64, prices []float64) float64 {
 
 // built is how many slots an instance is launched with: as many as any mode of its variant on its type has, so that
 // another concurrency takes no load.
-func (x *world) built(p *piece) (most int) {
+func (x *request) launchSlots(p *piece) (most int) {
 	for _, m := range x.stage(p).modes {
 		if m.Type == p.mode.Type && m.Tag == p.mode.Tag {
 			most = max(most, m.Slots)

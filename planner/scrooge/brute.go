@@ -11,9 +11,9 @@ import (
 
 // Limits of a brute-force search.
 const (
-	bruteWays  = 1 << 20 // of a module
-	bruteTries = 1 << 30 // of all
-	askEvery   = 1 << 16 // tries between looks at the context
+	maxModuleAllocations = 1 << 20 // of a module
+	maxCombinations      = 1 << 30 // of all
+	contextCheckEvery    = 1 << 16 // tries between looks at the context
 )
 
 // Brute finds the least cost by trying every allocation that is searched (see module): all numbers of full machines,
@@ -33,8 +33,8 @@ func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 	}
 	for i := range p.Modules {
 		e := enumeration{p: p, m: &p.Modules[i]}
-		if e.fill(0, e.m.Rate, nil); e.tries > bruteWays {
-			return nil, fmt.Errorf("scrooge: module %d has more than %d allocations, too many to try all", i, bruteWays)
+		if e.fill(0, e.m.Rate, nil); e.tries > maxModuleAllocations {
+			return nil, fmt.Errorf("scrooge: module %d has more than %d allocations, too many to try all", i, maxModuleAllocations)
 		}
 		b.ways = append(b.ways, e.useful())
 	}
@@ -67,7 +67,7 @@ func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 }
 
 // tried is an allocation of a module.
-type tried struct {
+type moduleAllocation struct {
 	uses  []Use
 	cost  float64
 	worst time.Duration
@@ -77,36 +77,36 @@ type tried struct {
 type enumeration struct {
 	p     *Problem
 	m     *Module
-	found []tried
+	found []moduleAllocation
 	tries int
 }
 
 // fill tries all numbers of full machines in the modes from k on, and carries what is left in every mode.
 func (e *enumeration) fill(k int, left float64, uses []Use) {
-	if e.tries++; e.tries > bruteWays {
+	if e.tries++; e.tries > maxModuleAllocations {
 		return
 	}
-	if left <= slack*e.m.Rate {
+	if left <= sumTolerance*e.m.Rate {
 		e.note(uses)
 		return
 	}
 	if k == len(e.m.Modes) {
 		e.tries += len(e.m.Modes)
 		for j := range e.m.Modes {
-			n := math.Ceil(left/e.m.Modes[j].Rate() - slack)
+			n := math.Ceil(left/e.m.Modes[j].Rate() - sumTolerance)
 			e.note(append(uses, Use{Mode: j, Count: int(max(n, 1)), Rate: left / max(n, 1)}))
 		}
 		return
 	}
 	full := e.m.Modes[k].Rate()
 	e.fill(k+1, left, uses)
-	for n := 1; float64(n)*full <= left*(1+slack) && e.tries <= bruteWays; n++ {
+	for n := 1; float64(n)*full <= left*(1+sumTolerance) && e.tries <= maxModuleAllocations; n++ {
 		e.fill(k+1, left-float64(n)*full, append(uses, Use{Mode: k, Count: n, Rate: full}))
 	}
 }
 
 func (e *enumeration) note(uses []Use) {
-	t := tried{uses: append([]Use(nil), uses...)}
+	t := moduleAllocation{uses: append([]Use(nil), uses...)}
 	for _, u := range uses {
 		mode := &e.m.Modes[u.Mode]
 		t.cost += float64(u.Count) * u.Rate / mode.Rate() * e.p.Prices[mode.Type]
@@ -118,11 +118,11 @@ func (e *enumeration) note(uses []Use) {
 }
 
 // useful leaves out what costs no less and takes no less than another.
-func (e *enumeration) useful() []tried {
-	slices.SortFunc(e.found, func(a, b tried) int {
+func (e *enumeration) useful() []moduleAllocation {
+	slices.SortFunc(e.found, func(a, b moduleAllocation) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.worst, b.worst))
 	})
-	var out []tried
+	var out []moduleAllocation
 	for _, t := range e.found {
 		if len(out) == 0 || t.worst < out[len(out)-1].worst {
 			out = append(out, t)
@@ -134,7 +134,7 @@ func (e *enumeration) useful() []tried {
 type brute struct {
 	p     *Problem
 	ctx   context.Context
-	ways  [][]tried
+	ways  [][]moduleAllocation
 	rest  []float64 // by module: what it and those after it cost at the least
 	at    []time.Duration
 	now   [][]Use
@@ -156,9 +156,9 @@ func (b *brute) try(i int, cost float64) {
 	at := b.at[i]
 	next := b.p.Modules[i].Next
 	for _, w := range b.ways[i] {
-		if b.tries++; b.tries%askEvery == 0 {
-			if b.err = b.ctx.Err(); b.tries > bruteTries {
-				b.err = fmt.Errorf("scrooge: more than %d combinations, too many to try all", bruteTries)
+		if b.tries++; b.tries%contextCheckEvery == 0 {
+			if b.err = b.ctx.Err(); b.tries > maxCombinations {
+				b.err = fmt.Errorf("scrooge: more than %d combinations, too many to try all", maxCombinations)
 			}
 			if b.err != nil {
 				return

@@ -10,7 +10,7 @@ func (a *Allocation) finish(p *Problem, g *graph) error {
 	if err != nil {
 		return err
 	}
-	before, behind := g.around(worst)
+	before, behind := g.pathsAround(worst)
 	for i := range p.Modules {
 		x := &a.Modules[i]
 		x.Budget = worst[i]
@@ -39,12 +39,12 @@ func (a *Allocation) measure(p *Problem, g *graph) (worst []time.Duration, err e
 		worst[i] = w
 		a.Cost += cost
 	}
-	_, a.Latency = g.path(worst)
+	_, a.Latency = g.longestPath(worst)
 	return worst, nil
 }
 
 // around is the longest path to every module and from its end.
-func (g *graph) around(latency []time.Duration) (before, behind []time.Duration) {
+func (g *graph) pathsAround(latency []time.Duration) (before, behind []time.Duration) {
 	before, behind = make([]time.Duration, len(latency)), make([]time.Duration, len(latency))
 	for i, next := range g.next {
 		for _, n := range next {

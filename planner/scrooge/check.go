@@ -97,4 +97,4 @@ func (p *Problem) Only(keep func(m *Mode) bool) *Problem {
 func OneSlot(m *Mode) bool { return m.Slots == 1 }
 
 // price is what carrying one item/s costs in a mode, in $/h: machines are paid by the part that is used (2a).
-func (p *Problem) price(m *Mode) float64 { return p.Prices[m.Type] / m.Rate() }
+func (p *Problem) pricePerItem(m *Mode) float64 { return p.Prices[m.Type] / m.Rate() }

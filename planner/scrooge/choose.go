@@ -19,7 +19,7 @@ type solution struct {
 
 // candidate is one way to serve all graphs: their allocations, and how their uses are put on machines.
 type candidate struct {
-	world     *world
+	request   *request
 	solutions []*solution // by graph
 	packing   packing
 	cost      float64 // of what is rented, in $/h
@@ -33,21 +33,21 @@ type candidate struct {
 // is all that the paper tries) those are made that leave out one after another of the types that were used, each is
 // packed, and the one that rents least is taken. It is the paper's way with a type that is not to be had, too: to
 // allocate again without it.
-type chooser struct {
-	*world
+type candidateSearch struct {
+	*request
 	solved map[string]*solution
 }
 
 // most is how many candidates are looked at.
-const mostCandidates = 12
+const maxCandidates = 12
 
 // best returns the candidate that rents least for a part of the demand, or, when none fits on the workers, the one that
 // would rent least if it did.
-func (s *chooser) best(ctx context.Context, part float64) (*candidate, error) {
+func (s *candidateSearch) best(ctx context.Context, part float64) (*candidate, error) {
 	var best *candidate
 	seen := make(map[string]bool)
 	waiting := [][]bool{make([]bool, len(s.spec.DeviceTypes))} // types that are left out
-	for n := 0; len(waiting) > 0 && n < mostCandidates; n++ {
+	for n := 0; len(waiting) > 0 && n < maxCandidates; n++ {
 		without := waiting[0]
 		waiting = waiting[1:]
 		c, err := s.try(ctx, part, without)
@@ -86,9 +86,9 @@ func key(without []bool) string {
 }
 
 // try makes a candidate without some types; a module that runs on nothing else keeps them.
-func (s *chooser) try(ctx context.Context, part float64, without []bool) (*candidate, error) {
-	c := &candidate{world: s.world}
-	for g := range s.graphs {
+func (s *candidateSearch) try(ctx context.Context, part float64, without []bool) (*candidate, error) {
+	c := &candidate{request: s.request}
+	for g := range s.pipelines {
 		x, err := s.allocate(ctx, g, part, without)
 		if err != nil {
 			return nil, err
@@ -101,13 +101,13 @@ func (s *chooser) try(ctx context.Context, part float64, without []bool) (*candi
 }
 
 // allocate makes or finds the allocation of a graph.
-func (s *chooser) allocate(ctx context.Context, g int, part float64, without []bool) (*solution, error) {
+func (s *candidateSearch) allocate(ctx context.Context, g int, part float64, without []bool) (*solution, error) {
 	name := name(g, part, without)
 	if known := s.solved[name]; known != nil {
 		return known, nil
 	}
-	x := &s.graphs[g]
-	p, modes := &Problem{SLO: x.within, Prices: s.prices}, make([][]Mode, len(x.stages))
+	x := &s.pipelines[g]
+	p, modes := &Problem{SLO: x.budget, Prices: s.prices}, make([][]Mode, len(x.stages))
 	for i := range x.stages {
 		st := &x.stages[i]
 		m := Module{Rate: st.rate * part, Next: st.next, Modes: st.modes}
@@ -121,7 +121,7 @@ func (s *chooser) allocate(ctx context.Context, g int, part float64, without []b
 	}
 	made, err := s.method()(ctx, p)
 	if err != nil && ctx.Err() == nil {
-		if more := sparse(p); more != nil {
+		if more := addSingleBatches(p); more != nil {
 			for i := range modes {
 				modes[i] = slices.Concat(modes[i], more[i])
 			}
@@ -135,7 +135,7 @@ func (s *chooser) allocate(ctx context.Context, g int, part float64, without []b
 		return s.allocate(ctx, g, part, make([]bool, len(without)))
 	}
 	if err != nil {
-		return nil, s.hopeless(x, err)
+		return nil, s.unservable(x, err)
 	}
 	out := &solution{p, made, modes}
 	s.solved[name] = out
@@ -144,8 +144,8 @@ func (s *chooser) allocate(ctx context.Context, g int, part float64, without []b
 
 // bound is what no plan for a part of the demand uses less than, in $/h; NaN where it is not proven. best has been
 // asked before.
-func (s *chooser) bound(part float64) (out float64) {
-	for g := range s.graphs {
+func (s *candidateSearch) bound(part float64) (out float64) {
+	for g := range s.pipelines {
 		x := s.solved[name(g, part, make([]bool, len(s.spec.DeviceTypes)))]
 		if !x.Proven {
 			return math.NaN()
@@ -162,7 +162,7 @@ func name(g int, part float64, without []bool) string {
 // sparse adds batches of one to the modules of a problem that have none, and returns them by module, nil when there is
 // none: so little may arrive that the smallest batch measured does not fill within the objective. A batch of one takes
 // no longer than that one.
-func sparse(p *Problem) (added [][]Mode) {
+func addSingleBatches(p *Problem) (added [][]Mode) {
 	for i := range p.Modules {
 		m := &p.Modules[i]
 		least := math.MaxInt
@@ -191,7 +191,7 @@ func sparse(p *Problem) (added [][]Mode) {
 }
 
 // method is what makes allocations.
-func (s *chooser) method() Method {
+func (s *candidateSearch) method() Method {
 	if s.o.Method != nil {
 		return s.o.Method
 	}
@@ -207,7 +207,7 @@ func (c *candidate) better(o *candidate) bool {
 	if !near(c.cost, o.cost) {
 		return c.cost < o.cost
 	}
-	if a, b := c.kept(), o.kept(); a != b {
+	if a, b := c.continuing(), o.continuing(); a != b {
 		return a > b
 	}
 	return c.used < o.used && !near(c.used, o.used)
@@ -215,9 +215,9 @@ func (c *candidate) better(o *candidate) bool {
 
 // leaveOut lists the types to do without next: those of which there are too few first, then what is used least.
 func (c *candidate) leaveOut() (out []serving.DeviceTypeID) {
-	use := make([]float64, len(c.world.prices))
+	use := make([]float64, len(c.request.prices))
 	for d, n := range c.packing.used {
-		use[d] = float64(n) * c.world.prices[d]
+		use[d] = float64(n) * c.request.prices[d]
 	}
 	short := c.short()
 	for d := range use {

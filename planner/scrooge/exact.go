@@ -13,15 +13,15 @@ func Exact(p *Problem) (*Allocation, error) {
 		return nil, err
 	}
 	modules := make([]*module, len(p.Modules))
-	curves, lower := make([]curve, len(p.Modules)), make([]curve, len(p.Modules))
+	curves, lower := make([]costCurve, len(p.Modules)), make([]costCurve, len(p.Modules))
 	whole := true
 	for i := range modules {
 		m := p.module(i)
-		m.frontier(p.SLO, searched)
-		modules[i], curves[i], lower[i] = m, m.steps, m.lower
-		whole = whole && m.whole
+		m.frontier(p.SLO, maxCurveWork)
+		modules[i], curves[i], lower[i] = m, m.curve, m.lower
+		whole = whole && m.complete
 	}
-	steps, _, bound := g.least(curves, p.SLO, branched)
+	steps, _, bound := g.leastCost(curves, p.SLO, maxNodes)
 	if steps == nil {
 		return nil, p.infeasible(g)
 	}
@@ -33,10 +33,10 @@ func Exact(p *Problem) (*Allocation, error) {
 		return nil, err
 	}
 	if !whole {
-		_, _, bound = g.least(lower, p.SLO, branched)
+		_, _, bound = g.leastCost(lower, p.SLO, maxNodes)
 	}
 	a.Bound = min(bound, a.Cost)
-	a.Proven = a.Bound >= a.Cost*(1-slack)
+	a.Proven = a.Bound >= a.Cost*(1-sumTolerance)
 	return a, nil
 }
 
@@ -51,11 +51,11 @@ func Bound(p *Problem) float64 {
 	if err != nil {
 		return 0
 	}
-	curves := make([]curve, len(p.Modules))
+	curves := make([]costCurve, len(p.Modules))
 	for i := range curves {
 		curves[i], _ = p.module(i).fractional(p.SLO)
 	}
-	_, _, bound := g.least(curves, p.SLO, branched)
+	_, _, bound := g.leastCost(curves, p.SLO, maxNodes)
 	return bound
 }
 

@@ -8,21 +8,21 @@ import (
 
 // fewest packs pieces of one type onto as few machines as it finds: best fit with the largest first, and where a bound
 // leaves room for fewer, every way to do it, up to a number of steps.
-func (x *world) fewest(device int, pieces []piece) []bin {
-	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.part(), a.part()) })
+func (x *request) fewestMachines(device int, pieces []piece) []bin {
+	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.utilization(), a.utilization()) })
 	var p packing
 	sum, memory := 0.0, int64(0)
 	for _, one := range pieces {
-		x.fit(&p, one)
-		sum += one.part()
-		memory += x.takes(&one)
+		x.bestFit(&p, one)
+		sum += one.utilization()
+		memory += x.memoryOf(&one)
 	}
 	least := int(math.Ceil(sum - tiny))
 	if has := x.spec.DeviceTypes[device].MemoryBytes; has > 0 {
 		least = max(least, int((memory+has-1)/has))
 	}
 	for n := len(p.bins) - 1; n >= least; n-- {
-		t := tight{world: x, pieces: pieces, bins: make([]bin, n), steps: mostSteps}
+		t := packingSearch{request: x, pieces: pieces, bins: make([]bin, n), steps: maxPackingSteps}
 		for k := range t.bins {
 			t.bins[k] = x.bin(device)
 		}
@@ -35,18 +35,18 @@ func (x *world) fewest(device int, pieces []piece) []bin {
 }
 
 // mostSteps bounds the search for a packing: enough to be exact for a dozen pieces.
-const mostSteps = 20_000
+const maxPackingSteps = 20_000
 
 // tight searches for a packing onto a given number of machines.
-type tight struct {
-	*world
+type packingSearch struct {
+	*request
 	pieces []piece
 	bins   []bin
 	steps  int
 }
 
 // search puts the pieces from k on, the largest first. Bins of which the same is left are tried once.
-func (t *tight) search(k int) bool {
+func (t *packingSearch) search(k int) bool {
 	if k == len(t.pieces) {
 		return true
 	}
@@ -55,7 +55,7 @@ func (t *tight) search(k int) bool {
 		if t.steps--; t.steps < 0 {
 			return false
 		}
-		if !t.holds(b, &t.pieces[k]) || slices.ContainsFunc(t.bins[:n], func(o bin) bool {
+		if !t.fits(b, &t.pieces[k]) || slices.ContainsFunc(t.bins[:n], func(o bin) bool {
 			return near(o.room, b.room) && o.memory == b.memory
 		}) {
 			continue

@@ -7,7 +7,7 @@ import (
 )
 
 // searched bounds the work on the curve of one module. What is left out then is covered by the module's lower curve.
-const searched = 1 << 15
+const maxCurveWork = 1 << 15
 
 // frontier works out the module's curve within a latency, in so many steps of search.
 //
@@ -16,14 +16,14 @@ const searched = 1 << 15
 // the cost is between the fractional curve and what is known. The search goes through the windows, the fastest first.
 func (m *module) frontier(within time.Duration, work int) {
 	if m.rate == 0 {
-		m.steps, m.ways = curve{{}}, []way{{rest: -1}}
-		m.lower, m.whole = m.steps, true
+		m.curve, m.ways = costCurve{{}}, []way{{rest: -1}}
+		m.lower, m.complete = m.curve, true
 		return
 	}
 	m.work = work
 	for _, k := range m.byPrice {
 		if x := &m.modes[k]; x.full <= within {
-			if at := x.shared(m.rate); at <= within {
+			if at := x.sharedLatency(m.rate); at <= within {
 				m.add(point{at, m.rate * x.price}, func() way { return way{rest: k, left: m.rate} })
 			}
 		}
@@ -31,7 +31,7 @@ func (m *module) frontier(within time.Duration, work int) {
 	fractional, base := m.fractional(within)
 	var open []point
 	for i, p := range fractional {
-		w := window{module: m, base: base[i], from: p.latency, to: min(within+1, m.modes[base[i]].shared(m.rate))}
+		w := window{module: m, base: base[i], from: p.latency, to: min(within+1, m.modes[base[i]].sharedLatency(m.rate))}
 		if i+1 < len(fractional) {
 			w.to = min(w.to, fractional[i+1].latency)
 		}
@@ -39,11 +39,11 @@ func (m *module) frontier(within time.Duration, work int) {
 			open = append(open, p)
 		}
 	}
-	m.lower, m.whole = m.steps, len(open) == 0
+	m.lower, m.complete = m.curve, len(open) == 0
 	for _, p := range open {
-		l := &module{steps: slices.Clone(m.lower), ways: make([]way, len(m.lower))}
+		l := &module{curve: slices.Clone(m.lower), ways: make([]way, len(m.lower))}
 		l.add(p, func() way { return way{} })
-		m.lower = l.steps
+		m.lower = l.curve
 	}
 }
 
@@ -69,7 +69,7 @@ func (w *window) search() bool {
 	for _, k := range w.byPrice {
 		if x := &w.modes[k]; k != w.base && x.full < w.to {
 			w.others = append(w.others, k)
-			if x.cap <= w.rate*(1+few) {
+			if x.cap <= w.rate*(1+restTolerance) {
 				w.fulls = append(w.fulls, full{k, (x.price - b.price) * x.cap})
 			}
 		}
@@ -82,7 +82,7 @@ func (w *window) search() bool {
 // useful tells whether an allocation that costs so much above the base, and takes at least so long, may belong to the
 // curve.
 func (w *window) useful(above float64, latency time.Duration) bool {
-	return w.steps.beats(point{max(latency, w.from), w.rate*w.modes[w.base].price + above})
+	return w.curve.beats(point{max(latency, w.from), w.rate*w.modes[w.base].price + above})
 }
 
 // choose tries all numbers of full machines in modes other than the base, those from first on. left is the rate they
@@ -94,7 +94,7 @@ func (w *window) choose(first int, left float64, latency time.Duration, above fl
 		if !w.useful(above+w.fulls[f].above, latency) {
 			return // all that follow cost more
 		}
-		if x.cap > left*(1+few) || x.full >= w.to {
+		if x.cap > left*(1+restTolerance) || x.full >= w.to {
 			continue
 		}
 		w.work--
@@ -122,17 +122,17 @@ func (w *window) pop() {
 // finish carries what is left by full machines in the base, as many as can be or fewer, and the rest in one mode.
 func (w *window) finish(left float64, latency time.Duration, above float64) {
 	b := &w.modes[w.base]
-	if len(w.chosen) > 0 && left > few*w.rate {
+	if len(w.chosen) > 0 && left > restTolerance*w.rate {
 		w.try(0, w.base, left, latency, above)
 	}
-	most := int(left/b.cap + few)
+	most := int(left/b.cap + restTolerance)
 	for n := most; n >= 0 && w.work > 0; n-- {
 		w.work--
 		rest, at := left-float64(n)*b.cap, latency
 		if n > 0 {
 			at = max(at, b.full)
 		}
-		if rest <= few*w.rate {
+		if rest <= restTolerance*w.rate {
 			w.try(n, -1, 0, at, above)
 			continue
 		}
@@ -152,7 +152,7 @@ func (w *window) finish(left float64, latency time.Duration, above float64) {
 // try adds an allocation: the chosen full machines, n in the base, and a rest.
 func (w *window) try(n, rest int, left float64, latency time.Duration, above float64) {
 	if rest >= 0 {
-		latency = max(latency, w.modes[rest].shared(left))
+		latency = max(latency, w.modes[rest].sharedLatency(left))
 	}
 	if latency >= w.to {
 		return

@@ -39,29 +39,29 @@ func (p *Problem) graph() (*graph, error) {
 	if g.tree, err = dag.Fold(before); err != nil {
 		return nil, err
 	}
-	for size := knotted(g.tree); size > 0; g.exact = false {
-		if before, g.tree, err = cutEdge(before); err != nil {
+	for size := irreducibleParts(g.tree); size > 0; g.exact = false {
+		if before, g.tree, err = dropEdge(before); err != nil {
 			return nil, err
 		}
-		size = knotted(g.tree)
+		size = irreducibleParts(g.tree)
 	}
 	return g, nil
 }
 
 // knotted is the number of parts that a tree's knots have.
-func knotted(t *dag.Tree) int {
+func irreducibleParts(t *dag.Tree) int {
 	n := 0
 	if t.Kind == dag.Irreducible {
 		n = len(t.Children)
 	}
 	for _, p := range t.Children {
-		n += knotted(p)
+		n += irreducibleParts(p)
 	}
 	return n
 }
 
 // cutEdge leaves out the edge without which the knots have the fewest parts.
-func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
+func dropEdge(before [][]int) ([][]int, *dag.Tree, error) {
 	var best [][]int
 	var tree *dag.Tree
 	for n := range before {
@@ -72,7 +72,7 @@ func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			if tree == nil || knotted(t) < knotted(tree) {
+			if tree == nil || irreducibleParts(t) < irreducibleParts(tree) {
 				best, tree = without, t
 			}
 		}
@@ -81,7 +81,7 @@ func cutEdge(before [][]int) ([][]int, *dag.Tree, error) {
 }
 
 // path is the modules of the longest path and its length, given the modules' latencies.
-func (g *graph) path(latency []time.Duration) ([]int, time.Duration) {
+func (g *graph) longestPath(latency []time.Duration) ([]int, time.Duration) {
 	at, from := make([]time.Duration, len(g.next)), make([]int, len(g.next))
 	last, length := 0, time.Duration(-1)
 	for i := range from {
@@ -107,12 +107,12 @@ func (g *graph) path(latency []time.Duration) ([]int, time.Duration) {
 }
 
 // branched bounds the nodes of the search over a graph that is not series-parallel.
-const branched = 1 << 12
+const maxNodes = 1 << 12
 
 // least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost.
 // It looks at so many nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below;
 // it is the cost itself but where the search was cut short. nil steps tell that nothing fits.
-func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []int, cost, bound float64) {
+func (g *graph) leastCost(curves []costCurve, within time.Duration, limit int) (steps []int, cost, bound float64) {
 	s := search{graph: g, curves: curves, within: within}
 	all := &node{hi: make([]int, len(curves)), lo: make([]int, len(curves))}
 	for i, c := range curves {
@@ -121,28 +121,28 @@ func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []
 		}
 		all.hi[i] = len(c) - 1
 	}
-	if _, length := g.path(s.latency(all.lo)); length > within {
+	if _, length := g.longestPath(s.latency(all.lo)); length > within {
 		return nil, 0, 0
 	}
 	// A choice to begin with: the best at the price of time that bounds the whole most tightly, mended.
 	all.steps = make([]int, len(curves))
-	s.slope = price(g.tree, curves, within)
-	priced(g.tree, s.slope, curves, all.steps)
-	s.take(s.mend(all.steps))
+	s.slope = bestSlope(g.tree, curves, within)
+	relaxedCost(g.tree, s.slope, curves, all.steps)
+	s.keepBetter(s.repair(all.steps))
 	if s.relax(all) {
 		s.open = nodes{all}
 	}
 	for n := 0; len(s.open) > 0 && n < limit; n++ {
 		x := heap.Pop(&s.open).(*node)
-		if x.cost >= s.cost*(1-ties) {
+		if x.cost >= s.cost*(1-costTolerance) {
 			return s.best, s.cost, s.cost
 		}
-		path, length := g.path(s.latency(x.steps))
+		path, length := g.longestPath(s.latency(x.steps))
 		if length <= within {
-			s.take(x.steps)
+			s.keepBetter(x.steps)
 			continue
 		}
-		s.take(s.mend(x.steps))
+		s.keepBetter(s.repair(x.steps))
 		s.branch(x, path)
 	}
 	bound = s.cost
@@ -157,7 +157,7 @@ func (g *graph) least(curves []curve, within time.Duration, limit int) (steps []
 // to be faster than chosen, or is as slow and others have to be faster.
 type search struct {
 	*graph
-	curves []curve
+	curves []costCurve
 	within time.Duration
 	slope  float64 // the price of a second that bounds the whole most tightly
 	open   nodes
@@ -179,7 +179,7 @@ func (s *search) latency(steps []int) []time.Duration {
 	return out
 }
 
-func (s *search) take(steps []int) {
+func (s *search) keepBetter(steps []int) {
 	cost := 0.0
 	for i, k := range steps {
 		cost += s.curves[i][k].cost
@@ -191,33 +191,33 @@ func (s *search) take(steps []int) {
 
 // relax solves the node on the tree. It tells whether anything in it can be worth having.
 func (s *search) relax(x *node) bool {
-	within := make([]curve, len(s.curves))
+	within := make([]costCurve, len(s.curves))
 	for i, c := range s.curves {
 		within[i] = c[x.lo[i] : x.hi[i]+1]
 	}
-	if _, length := s.path(s.latency(x.lo)); length > s.within {
+	if _, length := s.longestPath(s.latency(x.lo)); length > s.within {
 		return false
 	}
-	t := fold(s.tree, within, s.within, outside{base: -s.slope * s.within.Seconds(), slope: s.slope, most: s.cost})
-	k := len(t.curve) - 1
+	t := fold(s.tree, within, s.within, lagrangian{base: -s.slope * s.within.Seconds(), slope: s.slope, bestKnown: s.cost})
+	k := len(t.costCurve) - 1
 	if k < 0 {
 		return false
 	}
-	x.cost, x.steps = t.curve[k].cost, make([]int, len(within))
+	x.cost, x.steps = t.costCurve[k].cost, make([]int, len(within))
 	t.pick(k, x.steps)
 	for i := range x.steps {
 		x.steps[i] += x.lo[i]
 	}
-	return x.cost < s.cost*(1-ties)
+	return x.cost < s.cost*(1-costTolerance)
 }
 
 // mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster
 // that pays the least for the time it saves; then modules are made slower where that saves most and there is time.
-func (s *search) mend(steps []int) []int {
+func (s *search) repair(steps []int) []int {
 	steps = slices.Clone(steps)
 	for {
 		latency := s.latency(steps)
-		path, length := s.path(latency)
+		path, length := s.longestPath(latency)
 		if length <= s.within {
 			break
 		}
@@ -234,7 +234,7 @@ func (s *search) mend(steps []int) []int {
 	}
 	for {
 		latency := s.latency(steps)
-		before, behind := s.around(latency)
+		before, behind := s.pathsAround(latency)
 		module, step, best := -1, 0, 0.0
 		for i, c := range s.curves {
 			k := c.at(s.within - before[i] - behind[i])

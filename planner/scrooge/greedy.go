@@ -26,7 +26,7 @@ func Greedy(p *Problem) (*Allocation, error) {
 		m := p.module(i)
 		modules[i], at[i] = m, -1
 		for _, k := range m.byPrice {
-			if l := m.modes[k].shared(m.rate); m.rate > 0 && (at[i] < 0 || l < latency[i]) {
+			if l := m.modes[k].sharedLatency(m.rate); m.rate > 0 && (at[i] < 0 || l < latency[i]) {
 				at[i], latency[i] = k, l
 			}
 		}
@@ -34,12 +34,12 @@ func Greedy(p *Problem) (*Allocation, error) {
 			return nil, p.infeasible(g)
 		}
 	}
-	if _, length := g.path(latency); length > p.SLO {
-		return nil, g.inTheWay(latency, p.SLO)
+	if _, length := g.longestPath(latency); length > p.SLO {
+		return nil, g.explainInfeasible(latency, p.SLO)
 	}
 	for {
 		module, mode, best := -1, -1, 0.0
-		before, behind := g.around(latency)
+		before, behind := g.pathsAround(latency)
 		for i, m := range modules {
 			if m.rate == 0 {
 				continue
@@ -49,7 +49,7 @@ func Greedy(p *Problem) (*Allocation, error) {
 				if gain <= 0 {
 					break // the rest costs more for an item
 				}
-				l := m.modes[k].shared(m.rate)
+				l := m.modes[k].sharedLatency(m.rate)
 				if before[i]+l+behind[i] > p.SLO {
 					continue
 				}
@@ -65,7 +65,7 @@ func Greedy(p *Problem) (*Allocation, error) {
 		if module < 0 {
 			break
 		}
-		at[module], latency[module] = mode, modules[module].modes[mode].shared(modules[module].rate)
+		at[module], latency[module] = mode, modules[module].modes[mode].sharedLatency(modules[module].rate)
 	}
 	a := &Allocation{Modules: make([]Allocated, len(modules))}
 	for i, m := range modules {
@@ -73,13 +73,13 @@ func Greedy(p *Problem) (*Allocation, error) {
 	}
 	err = a.finish(p, g)
 	a.Bound = min(Bound(p), a.Cost)
-	a.Proven = a.Bound >= a.Cost*(1-slack)
+	a.Proven = a.Bound >= a.Cost*(1-sumTolerance)
 	return a, err
 }
 
 // cheapest is the mode of the lowest price in which machines that share a rate evenly are within so much, or -1.
-func (m *module) cheapest(rate float64, within time.Duration) int {
-	k := slices.IndexFunc(m.byPrice, func(k int) bool { return m.modes[k].shared(rate) <= within })
+func (m *module) cheapestMode(rate float64, within time.Duration) int {
+	k := slices.IndexFunc(m.byPrice, func(k int) bool { return m.modes[k].sharedLatency(rate) <= within })
 	if k < 0 {
 		return -1
 	}

@@ -31,18 +31,18 @@ func (p *Problem) infeasible(g *graph) error {
 	latency := make([]time.Duration, len(p.Modules))
 	for i := range p.Modules {
 		m := p.module(i)
-		m.frontier(2*longest, searched)
-		if len(m.steps) == 0 {
+		m.frontier(2*longest, maxCurveWork)
+		if len(m.curve) == 0 {
 			return &Infeasible{SLO: p.SLO, Module: i}
 		}
-		latency[i] = m.steps[0].latency
+		latency[i] = m.curve[0].latency
 	}
-	return g.inTheWay(latency, p.SLO)
+	return g.explainInfeasible(latency, p.SLO)
 }
 
 // inTheWay tells that the least latencies of the modules do not keep the objective.
-func (g *graph) inTheWay(latency []time.Duration, objective time.Duration) error {
-	path, least := g.path(latency)
+func (g *graph) explainInfeasible(latency []time.Duration, objective time.Duration) error {
+	path, least := g.longestPath(latency)
 	e := &Infeasible{SLO: objective, Least: least, Module: path[0]}
 	for _, i := range path {
 		if latency[i] > e.Own {

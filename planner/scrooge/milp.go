@@ -35,7 +35,7 @@ func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, err
 	if err != nil {
 		return nil, err
 	}
-	w := &written{p: p, g: g, solver: s, latency: make([]time.Duration, len(p.Modules))}
+	w := &paperMethod{p: p, g: g, solver: s, latency: make([]time.Duration, len(p.Modules))}
 	for i := range p.Modules {
 		w.modules = append(w.modules, p.module(i))
 	}
@@ -59,12 +59,12 @@ func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, err
 	}
 	err = a.finish(p, g)
 	a.Bound = min(bound, a.Cost)
-	a.Proven = a.Bound >= a.Cost*(1-slack)
+	a.Proven = a.Bound >= a.Cost*(1-sumTolerance)
 	return a, err
 }
 
 // written is the method at work.
-type written struct {
+type paperMethod struct {
 	p       *Problem
 	g       *graph
 	solver  milp.Solver
@@ -79,11 +79,11 @@ type load struct {
 }
 
 // margin of the objective covers the solver's tolerance, a nanosecond a row.
-const margin = 100 * time.Nanosecond
+const objectiveMargin = 100 * time.Nanosecond
 
 // first solves 2a-2d. It returns the modes of every module with their rates, nil where nothing is feasible, and a bound
 // on the cost.
-func (w *written) first(ctx context.Context) ([][]load, float64, error) {
+func (w *paperMethod) first(ctx context.Context) ([][]load, float64, error) {
 	x := &milp.Program{}
 	n := len(w.modules)
 	begins, modes, shares := make([]int, n), make([][]int, n), make([][]int, n)
@@ -153,13 +153,13 @@ func balance(loads []load, rate float64) {
 }
 
 // follow adds 2c for a module that takes so long: what it feeds begins after it, and the objective is kept (2d).
-func (w *written) follow(x *milp.Program, begins []int, i int, took ...milp.Term) {
+func (w *paperMethod) follow(x *milp.Program, begins []int, i int, took ...milp.Term) {
 	for _, n := range w.p.Modules[i].Next {
 		terms := append([]milp.Term{{Column: begins[i], Coef: 1}, {Column: begins[n], Coef: -1}}, took...)
 		x.Row(-milp.Inf, 0, terms...)
 	}
 	if len(w.p.Modules[i].Next) == 0 {
-		x.Row(-milp.Inf, milli(w.p.SLO-margin), append([]milp.Term{{Column: begins[i], Coef: 1}}, took...)...)
+		x.Row(-milp.Inf, milli(w.p.SLO-objectiveMargin), append([]milp.Term{{Column: begins[i], Coef: 1}}, took...)...)
 	}
 }
 
@@ -167,22 +167,22 @@ func milli(d time.Duration) float64 { return float64(d) / float64(time.Milliseco
 
 // refine gives module i its machines: the full ones, and one for what is left in every mode. nil tells that there are
 // none.
-func (w *written) refine(ctx context.Context, i int, loads []load) ([]Use, error) {
+func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, error) {
 	m := w.modules[i]
-	before, behind := w.g.around(w.latency)
+	before, behind := w.g.pathsAround(w.latency)
 	within := w.p.SLO - before[i] - behind[i]
 	var uses []Use
 	for _, l := range loads {
 		x := &m.modes[l.mode]
-		full := math.Floor(l.rate/x.cap + few)
+		full := math.Floor(l.rate/x.cap + restTolerance)
 		left := l.rate - full*x.cap
-		if left > few*m.rate {
+		if left > restTolerance*m.rate {
 			mode, err := w.partial(ctx, m, left, within)
 			if err != nil {
 				return nil, err
 			}
 			for mode < 0 { // nothing carries so little in time
-				if mode = m.cheapest(left, within); mode >= 0 {
+				if mode = m.cheapestMode(left, within); mode >= 0 {
 					break
 				}
 				if full--; full < 0 {
@@ -204,14 +204,14 @@ func (w *written) refine(ctx context.Context, i int, loads []load) ([]Use, error
 }
 
 // partial solves 2a-2d for one machine, with Eq. 3: the cheapest mode that carries so much in time, or -1.
-func (w *written) partial(ctx context.Context, m *module, rate float64, within time.Duration) (int, error) {
+func (w *paperMethod) partial(ctx context.Context, m *module, rate float64, within time.Duration) (int, error) {
 	x := &milp.Program{}
 	var modes []int
 	var one []milp.Term
 	for k := range m.modes {
-		if mode := &m.modes[k]; mode.cap*(1+few) >= rate {
+		if mode := &m.modes[k]; mode.cap*(1+restTolerance) >= rate {
 			use := x.Column(milp.Column{Objective: rate * mode.price, Upper: 1, Integer: true})
-			x.Row(-milp.Inf, milli(within), milp.Term{Column: use, Coef: milli(mode.shared(rate))})
+			x.Row(-milp.Inf, milli(within), milp.Term{Column: use, Coef: milli(mode.sharedLatency(rate))})
 			modes, one = append(modes, k), append(one, milp.Term{Column: use, Coef: 1})
 		}
 	}
@@ -224,7 +224,7 @@ func (w *written) partial(ctx context.Context, m *module, rate float64, within t
 		return -1, err
 	}
 	for n, k := range modes {
-		if out.Values[one[n].Column] > 0.5 && m.modes[k].shared(rate) <= within {
+		if out.Values[one[n].Column] > 0.5 && m.modes[k].sharedLatency(rate) <= within {
 			return k, nil
 		}
 	}

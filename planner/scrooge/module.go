@@ -19,14 +19,14 @@ import (
 // out is machines that get less than they can carry so that a partial machine in another mode gets more; Bound holds
 // for those too.
 type module struct {
-	rate    float64
-	modes   []mode
-	byPrice []int // modes, those that carry an item for the least money first
-	steps   curve
-	ways    []way // of steps
-	lower   curve // no allocation that is searched is below it; steps itself when the search was complete
-	whole   bool  // the search was complete
-	work    int   // what is left of the steps of the search
+	rate     float64
+	modes    []mode
+	byPrice  []int // modes, those that carry an item for the least money first
+	curve    costCurve
+	ways     []way     // of steps
+	lower    costCurve // no allocation that is searched is below it; steps itself when the search was complete
+	complete bool      // the search was complete
+	work     int       // what is left of the steps of the search
 }
 
 // mode is a Mode with what is asked of it often.
@@ -48,13 +48,13 @@ type fulls struct{ mode, count int }
 
 // few is the part of a rate below which a rest is rounding, and the part of a machine below which another is not
 // needed.
-const few = 1e-10
+const restTolerance = 1e-10
 
 // machines is how many machines in the mode carry a rate.
-func (m *mode) machines(rate float64) float64 { return max(1, math.Ceil(rate/m.cap-few)) }
+func (m *mode) machines(rate float64) float64 { return max(1, math.Ceil(rate/m.cap-restTolerance)) }
 
 // shared is the worst latency of machines in the mode, as few as can be, that share a rate evenly.
-func (m *mode) shared(rate float64) time.Duration {
+func (m *mode) sharedLatency(rate float64) time.Duration {
 	return m.WorstLatency(min(m.cap, rate/m.machines(rate)))
 }
 
@@ -63,7 +63,7 @@ func (p *Problem) module(i int) *module {
 	m := &module{rate: src.Rate}
 	for k := range src.Modes {
 		x := &src.Modes[k]
-		m.modes = append(m.modes, mode{Mode: x, cap: x.Rate(), price: p.price(x), full: x.WorstLatency(x.Rate())})
+		m.modes = append(m.modes, mode{Mode: x, cap: x.Rate(), price: p.pricePerItem(x), full: x.WorstLatency(x.Rate())})
 		m.byPrice = append(m.byPrice, k)
 	}
 	slices.SortStableFunc(m.byPrice, func(a, b int) int {
@@ -74,11 +74,11 @@ func (p *Problem) module(i int) *module {
 
 // fractional is the curve when the rest waits no longer than items at a full machine (the paper's first step), with the
 // mode of every point.
-func (m *module) fractional(within time.Duration) (curve, []int) {
+func (m *module) fractional(within time.Duration) (costCurve, []int) {
 	if m.rate == 0 {
-		return curve{{}}, []int{-1}
+		return costCurve{{}}, []int{-1}
 	}
-	var out curve
+	var out costCurve
 	var modes []int
 	for _, k := range m.byPrice {
 		x := &m.modes[k]
@@ -93,17 +93,17 @@ func (m *module) fractional(within time.Duration) (curve, []int) {
 
 // add puts an allocation into the curve when it belongs there.
 func (m *module) add(p point, w func() way) {
-	if !m.steps.beats(p) {
+	if !m.curve.beats(p) {
 		return
 	}
-	k := m.steps.at(p.latency) + 1
-	if k > 0 && m.steps[k-1].latency == p.latency {
+	k := m.curve.at(p.latency) + 1
+	if k > 0 && m.curve[k-1].latency == p.latency {
 		k--
 	}
 	end := k
-	for end < len(m.steps) && m.steps[end].cost >= p.cost*(1-ties) {
+	for end < len(m.curve) && m.curve[end].cost >= p.cost*(1-costTolerance) {
 		end++
 	}
-	m.steps = slices.Replace(m.steps, k, end, p)
+	m.curve = slices.Replace(m.curve, k, end, p)
 	m.ways = slices.Replace(m.ways, k, end, w())
 }

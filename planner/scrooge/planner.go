@@ -41,29 +41,29 @@ type Options struct {
 
 // care is what a plan leaves room for beside the worst latency of §3.3, which counts on items that come one by one and
 // machines that no item waits for but to fill a batch.
-type care struct {
+type margin struct {
 	// uneven is by how much the items of a query that come at once are taken to be more than the mean; 0 for items that
 	// come one by one.
-	uneven float64
+	burstFactor float64
 	// within is the part of the objective that is planned with.
-	within float64
+	part float64
 }
 
 // cares are tried one after the other until one leaves an allocation: a machine alone may be too slow for all that
 // comes at once.
-func (o *Options) cares() []care {
+func (o *Options) margins() []margin {
 	switch within := o.Within; {
 	case within <= 0 || within >= 1:
-		return []care{{within: 1}} // as the paper has it
+		return []margin{{part: 1}} // as the paper has it
 	case o.AsWritten:
-		return []care{{within: within}, {within: 1}}
+		return []margin{{part: within}, {part: 1}}
 	default:
-		return []care{{uneven, within}, {1, within}, {0, within}, {0, 1}}
+		return []margin{{burstFactor, within}, {1, within}, {0, within}, {0, 1}}
 	}
 }
 
 // uneven: streams differ, and those that send most at once are those whose items wait.
-const uneven = 2
+const burstFactor = 2
 
 // Name implements plan.Planner.
 func (p *Planner) Name() string { return "scrooge" }
@@ -74,14 +74,14 @@ func (p *Planner) Provides() plan.Sections {
 }
 
 // enough is how near to the most that can be served the search comes, as a part of the demand.
-const enough = 1.0 / 256
+const demandTolerance = 1.0 / 256
 
 // Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that
 // they carry, and Short says what is missing. It fails when some app has a stage that nothing serves within the
 // objective.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	var first error
-	for _, c := range p.Options.cares() {
+	for _, c := range p.Options.margins() {
 		out, err := p.plan(ctx, r, p.read(r, c))
 		if err == nil || ctx.Err() != nil {
 			return out, err
@@ -93,8 +93,8 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return nil, first
 }
 
-func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Plan, error) {
-	s := &chooser{world: x, solved: make(map[string]*solution)}
+func (p *Planner) plan(ctx context.Context, r plan.Request, x *request) (*plan.Plan, error) {
+	s := &candidateSearch{request: x, solved: make(map[string]*solution)}
 	all, err := s.best(ctx, 1)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Pla
 	// Parts of the demand: low is carried, high is not.
 	low, high := 0.0, 1.0
 	var most *candidate
-	for high-low > enough {
+	for high-low > demandTolerance {
 		part := (low + high) / 2
 		c, err := s.best(ctx, part)
 		if err != nil {
@@ -118,14 +118,14 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *world) (*plan.Pla
 		}
 	}
 	if most == nil {
-		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more", 100*enough,
+		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more", 100*demandTolerance,
 			x.missing(all))
 	}
 	return x.plan(r, most, all, low, s.bound(low)), nil
 }
 
 // hopeless says why a graph has no allocation at any rate.
-func (x *world) hopeless(g *pipeline, err error) error {
+func (x *request) unservable(g *pipeline, err error) error {
 	app := &x.spec.Apps[g.app]
 	var devices []serving.DeviceTypeID
 	for d := range x.workers {
@@ -138,7 +138,7 @@ func (x *world) hopeless(g *pipeline, err error) error {
 	}
 	for i := range g.stages {
 		if len(g.stages[i].modes) == 0 {
-			return capacity.Unservable(x.believed, x.spec, g.stages[i].id, capacity.StageDemand{App: g.app, Budget: g.within},
+			return capacity.Unservable(x.believed, x.spec, g.stages[i].id, capacity.StageDemand{App: g.app, Budget: g.budget},
 				devices, make([]bool, len(x.spec.Variants)))
 		}
 	}
@@ -149,12 +149,12 @@ func (x *world) hopeless(g *pipeline, err error) error {
 	return fmt.Errorf(
 		"app %q: its stages cannot be served within %v from end to end: the least is %v, of which stage %q takes %v. "+
 			"Raise slo.latency, or measure faster variants or types of it, or smaller batches",
-		app.Name, g.within, in.Least.Round(10*time.Microsecond), x.spec.Stages[g.stages[in.Module].id].Name,
+		app.Name, g.budget, in.Least.Round(10*time.Microsecond), x.spec.Stages[g.stages[in.Module].id].Name,
 		in.Own.Round(10*time.Microsecond))
 }
 
 // missing lists the machines that a candidate takes and that are not there.
-func (x *world) missing(c *candidate) string {
+func (x *request) missing(c *candidate) string {
 	out := ""
 	for d, n := range c.short() {
 		if n > 0 {

@@ -183,9 +183,9 @@ func TestPlanProperties(t *testing.T) {
 				t.Errorf("seed %d: sheds and nothing is short", seed)
 			}
 		}
-		x := (&Planner{Profile: c.Profile, Options: o}).read(r, care{within: 1})
+		x := (&Planner{Profile: c.Profile, Options: o}).read(r, margin{part: 1})
 		stages := make([]float64, len(c.Spec.Stages))
-		for _, g := range x.graphs {
+		for _, g := range x.pipelines {
 			for _, s := range g.stages {
 				stages[s.id] = s.rate * part
 			}
@@ -208,7 +208,7 @@ func TestPlanProperties(t *testing.T) {
 			if _, known := memory[i.Worker]; !known {
 				rent += c.Spec.DeviceTypes[i.DeviceType(c.Spec)].PricePerHour
 			}
-			memory[i.Worker] += x.needs(i.Variants[0].Variant, i.Slots*i.Variants[0].Limit)
+			memory[i.Worker] += x.memory(i.Variants[0].Variant, i.Slots*i.Variants[0].Limit)
 		}
 		for w, m := range memory {
 			if has := c.Spec.DeviceTypes[c.Spec.Workers[w].DeviceType].MemoryBytes; has > 0 && m > has {
@@ -325,7 +325,7 @@ func TestShort(t *testing.T) {
 		if out.Shed != nil {
 			served -= out.Shed[0]
 		}
-		if served < last*(1-2*enough) || served > rate || out.Capacity[0] < served*(1-1e-9) {
+		if served < last*(1-2*demandTolerance) || served > rate || out.Capacity[0] < served*(1-1e-9) {
 			t.Errorf("%v of %v/s are served, %v of less demand; capacity %v", served, rate, last, out.Capacity[0])
 		}
 		last = served

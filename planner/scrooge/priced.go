@@ -14,19 +14,19 @@ import (
 // It is a Lagrangian bound: a second costs slope $/h, and the whole objective earns slope times its length. Parts that
 // follow each other all pay the same, parts side by side share the price in any way, since the whole takes as long as
 // each of them.
-type outside struct {
+type lagrangian struct {
 	base, slope float64
-	most        float64 // what is known to be possible
+	bestKnown   float64 // what is known to be possible
 }
 
-func (o outside) keeps(p point) bool {
-	return p.cost+o.base+o.slope*p.latency.Seconds() < o.most*(1-ties)
+func (o lagrangian) keeps(p point) bool {
+	return p.cost+o.base+o.slope*p.latency.Seconds() < o.bestKnown*(1-costTolerance)
 }
 
 // keep is the part of a curve that may be part of something better than what is known, and which of its points that
 // are.
-func (o outside) keep(c curve) (curve, []int) {
-	var out curve
+func (o lagrangian) keep(c costCurve) (costCurve, []int) {
+	var out costCurve
 	var which []int
 	for k, p := range c {
 		if o.keeps(p) {
@@ -37,11 +37,11 @@ func (o outside) keep(c curve) (curve, []int) {
 }
 
 // of is the bound for part k of a chain or of branches that the bound is for.
-func (o outside) of(t *dag.Tree, k int, curves []curve) outside {
-	slopes := prices(t, o.slope, curves)
+func (o lagrangian) of(t *dag.Tree, k int, curves []costCurve) lagrangian {
+	slopes := splitSlope(t, o.slope, curves)
 	for n, p := range t.Children {
 		if n != k {
-			o.base += priced(p, slopes[n], curves, nil)
+			o.base += relaxedCost(p, slopes[n], curves, nil)
 		}
 	}
 	o.slope = slopes[k]
@@ -49,16 +49,16 @@ func (o outside) of(t *dag.Tree, k int, curves []curve) outside {
 }
 
 // first is the bound for the first k parts of a chain.
-func (o outside) first(t *dag.Tree, k int, curves []curve) outside {
+func (o lagrangian) first(t *dag.Tree, k int, curves []costCurve) lagrangian {
 	for _, p := range t.Children[k:] {
-		o.base += priced(p, o.slope, curves, nil)
+		o.base += relaxedCost(p, o.slope, curves, nil)
 	}
 	return o
 }
 
 // priced is the least that a tree costs when every second of it costs slope $/h more, and the steps that cost it unless
 // steps is nil. Below branches it is a bound.
-func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
+func relaxedCost(t *dag.Tree, slope float64, curves []costCurve, steps []int) float64 {
 	switch t.Kind {
 	case dag.Task:
 		best, at := math.Inf(1), 0
@@ -73,8 +73,8 @@ func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
 		return best
 	case dag.Chain, dag.Branches:
 		sum := 0.0
-		for n, s := range prices(t, slope, curves) {
-			sum += priced(t.Children[n], s, curves, steps)
+		for n, s := range splitSlope(t, slope, curves) {
+			sum += relaxedCost(t.Children[n], s, curves, steps)
 		}
 		return sum
 	}
@@ -83,7 +83,7 @@ func priced(t *dag.Tree, slope float64, curves []curve, steps []int) float64 {
 
 // prices is what a second of each of a tree's parts costs when one of the tree costs slope. Branches share it evenly,
 // or one pays all of it, whichever gives the highest bound.
-func prices(t *dag.Tree, slope float64, curves []curve) []float64 {
+func splitSlope(t *dag.Tree, slope float64, curves []costCurve) []float64 {
 	out := make([]float64, len(t.Children))
 	if t.Kind == dag.Chain {
 		for n := range out {
@@ -94,9 +94,9 @@ func prices(t *dag.Tree, slope float64, curves []curve) []float64 {
 	sum, even := 0.0, 0.0
 	free, paid := make([]float64, len(out)), make([]float64, len(out))
 	for n, p := range t.Children {
-		free[n], paid[n] = priced(p, 0, curves, nil), priced(p, slope, curves, nil)
+		free[n], paid[n] = relaxedCost(p, 0, curves, nil), relaxedCost(p, slope, curves, nil)
 		sum += free[n]
-		even += priced(p, slope/float64(len(out)), curves, nil)
+		even += relaxedCost(p, slope/float64(len(out)), curves, nil)
 	}
 	payer, best := -1, even
 	for n := range out {
@@ -120,8 +120,8 @@ const halvings = 24
 
 // price looks for the price of a second at which the bound on a tree within so much is highest. The bound is concave in
 // it.
-func price(t *dag.Tree, curves []curve, within time.Duration) (slope float64) {
-	bound := func(s float64) float64 { return priced(t, s, curves, nil) - s*within.Seconds() }
+func bestSlope(t *dag.Tree, curves []costCurve, within time.Duration) (slope float64) {
+	bound := func(s float64) float64 { return relaxedCost(t, s, curves, nil) - s*within.Seconds() }
 	low, high := 0.0, 1.0
 	for n := 0; n < halvings && bound(2*high) > bound(high); n++ {
 		high *= 2

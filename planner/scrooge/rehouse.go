@@ -8,21 +8,21 @@ import (
 
 // improve rents less by serving again what single machines serve: in the room that others have left, or on a cheaper
 // machine, in any mode that keeps the module's part of the objective.
-func (c *candidate) improve() {
-	for c.save() {
+func (c *candidate) consolidate() {
+	for c.emptyMachine() {
 	}
 }
 
 // save gives up a machine where that rents less.
-func (c *candidate) save() bool {
+func (c *candidate) emptyMachine() bool {
 	order := slices.Clone(c.packing.open)
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := &c.packing.bins[a], &c.packing.bins[b]
-		return cmp.Compare(y.room*c.world.prices[y.device], x.room*c.world.prices[x.device])
+		return cmp.Compare(y.room*c.request.prices[y.device], x.room*c.request.prices[x.device])
 	})
 	for _, k := range order {
-		price := c.world.prices[c.packing.bins[k].device]
-		if bins, cost := c.without(k, price*(1-tiny)); bins != nil && cost < price {
+		price := c.request.prices[c.packing.bins[k].device]
+		if bins, cost := c.withoutBin(k, price*(1-tiny)); bins != nil && cost < price {
 			c.packing.bins = bins
 			c.count()
 			return true
@@ -33,10 +33,10 @@ func (c *candidate) save() bool {
 
 // without serves elsewhere what a bin serves, on new machines for less than the given $/h in all. It returns the bins
 // that are then taken, or nil, and what the new ones cost.
-func (c *candidate) without(k int, most float64) ([]bin, float64) {
-	m := mover{candidate: c, most: most, left: make([]int, len(c.world.prices))}
+func (c *candidate) withoutBin(k int, most float64) ([]bin, float64) {
+	m := rehost{candidate: c, most: most, left: make([]int, len(c.request.prices))}
 	for d := range m.left {
-		m.left[d] = len(c.world.workers[d]) - c.packing.used[d]
+		m.left[d] = len(c.request.workers[d]) - c.packing.used[d]
 	}
 	moved := make(map[int]bool)
 	for _, n := range c.packing.open {
@@ -45,9 +45,9 @@ func (c *candidate) without(k int, most float64) ([]bin, float64) {
 		}
 	}
 	pieces := slices.Clone(c.packing.bins[k].pieces)
-	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.part(), a.part()) })
+	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.utilization(), a.utilization()) })
 	for _, p := range pieces {
-		if !m.move(p) {
+		if !m.host(p) {
 			return nil, 0
 		}
 	}
@@ -60,7 +60,7 @@ func (c *candidate) without(k int, most float64) ([]bin, float64) {
 }
 
 // mover serves pieces elsewhere.
-type mover struct {
+type rehost struct {
 	*candidate
 	most, spent float64
 	left        []int // machines to be had, by type
@@ -68,29 +68,29 @@ type mover struct {
 }
 
 // move serves a piece elsewhere, in several parts if it must.
-func (m *mover) move(p piece) bool {
+func (m *rehost) host(p piece) bool {
 	for rest := p.rate; rest > tiny*p.rate; {
-		at, as := m.room(p, rest)
+		at, as := m.existingMachine(p, rest)
 		if at < 0 {
 			var ok bool
-			if as, ok = m.rent(p, rest); !ok {
+			if as, ok = m.newMachine(p, rest); !ok {
 				return false
 			}
 			at = len(m.bins)
-			m.bins = append(m.bins, m.world.bin(as.mode.Type))
+			m.bins = append(m.bins, m.request.bin(as.mode.Type))
 			m.left[as.mode.Type]--
-			m.spent += m.world.prices[as.mode.Type]
+			m.spent += m.request.prices[as.mode.Type]
 		}
 		b := &m.bins[at]
 		b.pieces = slices.Clip(b.pieces) // which other bins share
-		m.world.put(b, as)
+		m.request.put(b, as)
 		rest -= as.rate
 	}
 	return true
 }
 
 // room finds the machine with room for all of a rate of a piece's module on which it takes least, by price.
-func (m *mover) room(p piece, rate float64) (at int, as piece) {
+func (m *rehost) existingMachine(p piece, rate float64) (at int, as piece) {
 	at = -1
 	least := math.Inf(1)
 	for k := range m.bins {
@@ -98,9 +98,9 @@ func (m *mover) room(p piece, rate float64) (at int, as piece) {
 		if b.room <= tiny {
 			continue
 		}
-		m.modes(p, b.device, func(mode Mode) {
-			one := piece{p.graph, p.stage, mode, rate, p.within}
-			if cost := one.part() * m.world.prices[b.device]; one.inTime() && m.world.holds(b, &one) &&
+		m.eachMode(p, b.device, func(mode Mode) {
+			one := piece{p.graph, p.stage, mode, rate, p.budget}
+			if cost := one.utilization() * m.request.prices[b.device]; one.withinBudget() && m.request.fits(b, &one) &&
 				cost < least*(1-tiny) {
 				at, as, least = k, one, cost
 			}
@@ -111,21 +111,21 @@ func (m *mover) room(p piece, rate float64) (at int, as piece) {
 
 // rent finds the machine to rent for as much as it carries of a rate: where one carries all of it the cheapest, and of
 // these the one of which it takes least; else the one that carries most for its price.
-func (m *mover) rent(p piece, rate float64) (as piece, ok bool) {
+func (m *rehost) newMachine(p piece, rate float64) (as piece, ok bool) {
 	cheapest, part, most := math.Inf(1), math.Inf(1), 0.0
 	whole := false
-	for d, price := range m.world.prices {
+	for d, price := range m.request.prices {
 		if m.left[d] <= 0 || m.spent+price > m.most {
 			continue
 		}
-		m.modes(p, d, func(mode Mode) {
-			one := piece{p.graph, p.stage, mode, min(rate, mode.Rate()), p.within}
-			if !one.inTime() {
+		m.eachMode(p, d, func(mode Mode) {
+			one := piece{p.graph, p.stage, mode, min(rate, mode.Rate()), p.budget}
+			if !one.withinBudget() {
 				return
 			}
 			if all := rate <= mode.Rate()*(1+tiny); all {
-				if price < cheapest || price == cheapest && one.part() < part {
-					as, ok, whole, cheapest, part = one, true, true, price, one.part()
+				if price < cheapest || price == cheapest && one.utilization() < part {
+					as, ok, whole, cheapest, part = one, true, true, price, one.utilization()
 				}
 			} else if each := mode.Rate() / price; !whole && each > most {
 				as, ok, most = one, true, each
@@ -136,7 +136,7 @@ func (m *mover) rent(p piece, rate float64) (as piece, ok bool) {
 }
 
 // modes tells f of the modes of a piece's module on a type, those included that its solution did without.
-func (m *mover) modes(p piece, device int, f func(Mode)) {
+func (m *rehost) eachMode(p piece, device int, f func(Mode)) {
 	for _, mode := range m.solutions[p.graph].modes[p.stage] {
 		if mode.Type == device {
 			f(mode)
@@ -145,6 +145,6 @@ func (m *mover) modes(p piece, device int, f func(Mode)) {
 }
 
 // inTime tells whether a piece keeps its module's part of the objective.
-func (p *piece) inTime() bool {
-	return p.part() <= 1+tiny && p.mode.WorstLatency(p.rate) <= p.within
+func (p *piece) withinBudget() bool {
+	return p.utilization() <= 1+tiny && p.mode.WorstLatency(p.rate) <= p.budget
 }

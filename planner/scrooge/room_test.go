@@ -22,7 +22,7 @@ func TestBursts(t *testing.T) {
 		{0.001, 100, 24 * took}, // hardly any rate
 	} {
 		s := &stage{rate: c.rate, modes: []Mode{{Batch: 2, Slots: 2, Latency: took}}}
-		(&world{}).bursts(s, c.items)
+		(&request{}).addBursts(s, c.items)
 		if got := s.modes[0].Burst; got != c.want {
 			t.Errorf("%v items at once of %v a second: %v, want %v", c.items, c.rate, got, c.want)
 		}

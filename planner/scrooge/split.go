@@ -10,11 +10,11 @@ import (
 // other share the time, parts side by side each have all of it. It is exact: the curve of a part has all of the part's
 // best points.
 type split struct {
-	curve
+	costCurve
 	module int   // of a leaf
 	which  []int // of a leaf: the steps that the points are
 	a, b   *split
-	from   []pair // of the curve's points, in those of a and b
+	from   []stepPair // of the curve's points, in those of a and b
 }
 
 // empty is a part that is not there.
@@ -22,11 +22,11 @@ const empty = -1
 
 // fold works out the curve of a tree without knots, as far as it fits into so much and may be part of something better
 // than what is known.
-func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
+func fold(t *dag.Tree, curves []costCurve, within time.Duration, o lagrangian) *split {
 	switch t.Kind {
 	case dag.Task:
 		s := &split{module: t.Task}
-		s.curve, s.which = o.keep(curves[t.Task].cut(within))
+		s.costCurve, s.which = o.keep(curves[t.Task].cut(within))
 		return s
 	case dag.Chain, dag.Branches:
 		least := time.Duration(0)
@@ -46,19 +46,19 @@ func fold(t *dag.Tree, curves []curve, within time.Duration, o outside) *split {
 			}
 			s := &split{module: empty, a: whole, b: part}
 			if t.Kind == dag.Chain {
-				s.curve, s.from = after(whole.curve, part.curve, within, o.first(t, k+1, curves))
+				s.costCurve, s.from = inSeries(whole.costCurve, part.costCurve, within, o.first(t, k+1, curves))
 			} else {
-				s.curve, s.from = beside(whole.curve, part.curve)
+				s.costCurve, s.from = inParallel(whole.costCurve, part.costCurve)
 			}
 			whole = s
 		}
 		return whole
 	}
-	return &split{curve: curve{{}}, module: empty}
+	return &split{costCurve: costCurve{{}}, module: empty}
 }
 
 // fastest is the least latency of a tree whose modules all have one.
-func fastest(t *dag.Tree, curves []curve) time.Duration {
+func fastest(t *dag.Tree, curves []costCurve) time.Duration {
 	least := time.Duration(0)
 	switch t.Kind {
 	case dag.Task:

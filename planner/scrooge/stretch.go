@@ -5,7 +5,7 @@ import "time"
 // stretched gives the modules of a graph parts of the objective in proportion to what their machines take at the
 // longest: the allocation's parts are what its own uses need, and leave some time to nobody. Along every path they add
 // up to the objective at most: what a module gets is stretched by the longest path through it.
-func (g *pipeline) stretched(worst []time.Duration) []time.Duration {
+func (g *pipeline) proportionalBudgets(worst []time.Duration) []time.Duration {
 	n := len(g.stages)
 	// of a module, the longest path to it and on from it
 	before, after := make([]time.Duration, n), make([]time.Duration, n)
@@ -22,7 +22,7 @@ func (g *pipeline) stretched(worst []time.Duration) []time.Duration {
 	out := make([]time.Duration, n)
 	for i := range n {
 		if path := before[i] + worst[i] + after[i]; path > 0 {
-			out[i] = time.Duration(float64(worst[i]) / float64(path) * float64(g.within))
+			out[i] = time.Duration(float64(worst[i]) / float64(path) * float64(g.budget))
 		}
 	}
 	return out
@@ -30,7 +30,7 @@ func (g *pipeline) stretched(worst []time.Duration) []time.Duration {
 
 // budgets is what the stages of a graph get of the objective.
 func (c *candidate) budgets(g int) []time.Duration {
-	worst := make([]time.Duration, len(c.world.graphs[g].stages))
+	worst := make([]time.Duration, len(c.request.pipelines[g].stages))
 	for k := range c.packing.bins {
 		for n := range c.packing.bins[k].pieces {
 			if p := &c.packing.bins[k].pieces[n]; p.graph == g {
@@ -38,5 +38,5 @@ func (c *candidate) budgets(g int) []time.Duration {
 			}
 		}
 	}
-	return c.world.graphs[g].stretched(worst)
+	return c.request.pipelines[g].proportionalBudgets(worst)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // slack is the relative error that sums of rates and costs may have.
-const slack = 1e-9
+const sumTolerance = 1e-9
 
 // Verify reports the first thing that an allocation says of itself, or promises for the problem, and that does not
 // hold: rates are carried, no machine gets more than it can take, every use fits into its module's budget, the budgets
@@ -45,10 +45,10 @@ func (a *Allocation) Verify(p *Problem) error {
 		return fmt.Errorf("allocation: the longest path takes %v, it says %v, the objective is %v", slowest, a.Latency,
 			p.SLO)
 	}
-	if math.Abs(cost-a.Cost) > slack*max(cost, 1) {
+	if math.Abs(cost-a.Cost) > sumTolerance*max(cost, 1) {
 		return fmt.Errorf("allocation: costs %v $/h, it says %v", cost, a.Cost)
 	}
-	if a.Bound > a.Cost+slack*max(cost, 1) {
+	if a.Bound > a.Cost+sumTolerance*max(cost, 1) {
 		return fmt.Errorf("allocation: its bound is %v $/h, more than its cost of %v", a.Bound, a.Cost)
 	}
 	return nil
@@ -62,16 +62,16 @@ func (x *Allocated) weigh(p *Problem, m *Module) (cost float64, worst time.Durat
 			return 0, 0, fmt.Errorf("%d machines in mode %d of %d", u.Count, u.Mode, len(m.Modes))
 		}
 		mode := &m.Modes[u.Mode]
-		if !(u.Rate > 0) || u.Rate > mode.Rate()*(1+slack) {
+		if !(u.Rate > 0) || u.Rate > mode.Rate()*(1+sumTolerance) {
 			return 0, 0, fmt.Errorf("a machine in mode %d is sent %v items/s, it carries %v", u.Mode, u.Rate,
 				mode.Rate())
 		}
 		all := u.Rate * float64(u.Count)
 		rate += all
-		cost += all * p.price(mode)
+		cost += all * p.pricePerItem(mode)
 		worst = max(worst, mode.WorstLatency(u.Rate))
 	}
-	if math.Abs(rate-m.Rate) > slack*max(m.Rate, slack) {
+	if math.Abs(rate-m.Rate) > sumTolerance*max(m.Rate, sumTolerance) {
 		return 0, 0, fmt.Errorf("%v items/s are carried, %v arrive", rate, m.Rate)
 	}
 	return cost, worst, nil
