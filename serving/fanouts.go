@@ -2,8 +2,9 @@ package serving
 
 import "slices"
 
-// WithFans returns s with other fan-outs, by stage in the order of Stage.Next: those that were observed. Stages that
-// fans leaves out keep theirs. Everything but the stages is shared with s.
+// WithFanOuts returns a copy of s with other fan-outs: those that were observed. fans is by StageID, then in the order
+// of Stage.Next. A stage for which it has no entry, or an empty one, keeps its fan-outs. The copy shares everything but
+// its stages with s.
 func (s *Spec) WithFanOuts(fans [][]float64) *Spec {
 	c := *s
 	c.Stages = slices.Clone(s.Stages)
@@ -19,7 +20,8 @@ func (s *Spec) WithFanOuts(fans [][]float64) *Spec {
 	return &c
 }
 
-// Fanned tells whether s and other are the same world but for fan-outs: one was made of the other by WithFans.
+// EqualButFanOuts reports whether s and other differ in fan-outs at most, because one was made from the other by
+// WithFanOuts. It compares memory, not content: two specs with equal tables of their own are different to it.
 func (s *Spec) EqualButFanOuts(other *Spec) bool {
 	if s == other {
 		return true
@@ -29,7 +31,7 @@ func (s *Spec) EqualButFanOuts(other *Spec) bool {
 		sameMemory(s.DeviceTypes, other.DeviceTypes) && len(s.Stages) == len(other.Stages)
 }
 
-// same tells whether two slices are the same memory.
+// sameMemory reports whether two slices are the same memory.
 func sameMemory[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
