@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Of returns the request for the part of its world that is open. Instances of what is not are left out of the snapshot.
+// Restricted returns r for the open part of its spec: identifiers are translated, and instances and variants that are
+// not open are left out of the snapshot. r itself does not change.
 func (r Request) Restricted(o *serving.Open) Request {
 	r.Spec = o.Spec
 	r.Rates = restrict(r.Rates, o.Apps)
@@ -43,8 +44,8 @@ func (r Request) Restricted(o *serving.Open) Request {
 	return r
 }
 
-// picked returns the entries of a table by identifier that exist; entries beyond its end are left out, as planners take
-// it.
+// restrict returns the entries of a table for identifiers, which ascend. Planners accept tables that end early, so
+// identifiers beyond the end of the table are left out.
 func restrict[T any, I ~int32](all []T, ids []I) []T {
 	if all == nil {
 		return nil
@@ -52,14 +53,15 @@ func restrict[T any, I ~int32](all []T, ids []I) []T {
 	out := make([]T, 0, len(ids))
 	for _, id := range ids {
 		if int(id) >= len(all) {
-			break // identifiers ascend
+			break
 		}
 		out = append(out, all[id])
 	}
 	return out
 }
 
-// spread puts the entries of a table back to where they are in the whole world.
+// expand is the inverse of restrict: it returns a table of n entries in which entry ids[k] is some[k] and all others
+// are zero.
 func expand[T any, I ~int32](some []T, ids []I, n int) []T {
 	if some == nil {
 		return nil
@@ -71,7 +73,8 @@ func expand[T any, I ~int32](some []T, ids []I, n int) []T {
 	return out
 }
 
-// In returns a plan for the open part of a world as one for the whole of it.
+// Expanded returns a plan for the open part of a spec as a plan for all of it. p itself does not change; the content of
+// its instances and policies is copied.
 func (p *Plan) Expanded(o *serving.Open) *Plan {
 	out := *p
 	apps, stages := len(o.AppOf), len(o.StageOf)
@@ -108,7 +111,7 @@ func (p *Plan) Expanded(o *serving.Open) *Plan {
 	return &out
 }
 
-// Nothing is the plan for a world in which nothing is open: run nothing.
+// Nothing returns the plan that runs no instance: for a spec in which no app is open. A nil snapshot is allowed.
 func Nothing(planner string, snapshot *fleet.Snapshot) *Plan {
 	p := &Plan{Planner: planner, Forecast: Forecast{Violation: -1}}
 	if snapshot != nil {

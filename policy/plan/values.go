@@ -9,41 +9,45 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Prices say what a state of all of a stage's workers and its central queue together is worth, for each of several
-// arrival rates: what a rule needs that decides for the pool rather than for one worker.
+// ValueFunctions are the value functions of one stage's pool, one for each of several arrival rates. The pool is all
+// workers of the stage and its central queue. Rules that decide for the whole pool rather than for one worker need
+// them.
 type ValueFunctions struct {
 	Stage serving.StageID
-	// Workers is how many they were made for; what counts is the rate per worker.
+	// Workers is the size of the pool that they were made for. They hold for pools of other sizes at the same rate per
+	// worker.
 	Workers int
-	// ByRate ascends by Rate.
+	// ByRate ascends by Rate and is not empty.
 	ByRate []ValueFunction
 }
 
-// Price is the worth of a pool's positions at one arrival rate.
+// ValueFunction is the relative value of every position of a pool at one arrival rate: the solution of a semi-Markov
+// decision process (Puterman, Markov Decision Processes, 1994, §11.4).
 //
 // The position of a pool is the number of queries that wait and can still be in time, plus those that arrive while the
 // pool works off what runs, relative to a pool whose workers are all busy and out of step:
 //
-//	waiting + Rate * (time left of what runs / workers - Rest)
+//	waiting + Rate * (time left of what runs / workers - Residual)
 //
 // Above 0 queries have to wait, below 0 workers are idle.
 type ValueFunction struct {
-	Rate     float64       // queries/s at the whole stage
+	Rate float64 // queries/s at the whole stage
+	// mean time left of a busy worker's batch
 	Residual time.Duration `json:"Rest"`
-	// Gain is the long-run accuracy per query, a late one counting as -Late.
+	// Gain is the long-run mean reward per query: its accuracy when it is in time, -LatePenalty when it is late.
 	Gain        float64
 	LatePenalty float64 `json:"Late"`
-	// Value is by position what is yet to come beyond Gain, in accuracy of one query: entry k is for position
-	// (k-Zero)/PerQuery.
+	// Value is by position the reward that is still to come beyond Gain, in accuracy of one query. Entry k is for
+	// position (k-Zero)/PerQuery.
 	Value    []float64
 	Zero     int
 	PerQuery float64
-	// Promise is what following these values is expected to lead to.
+	// Promise is what a router that follows these values is expected to lead to.
 	Promise Promise
 }
 
-// At returns the value of a position: between entries on the line between them, below the first that of the first,
-// beyond the last falling on as between the last two. It does not allocate.
+// At returns the value of position x. It is linear between entries, constant below the first, and falls on beyond the
+// last as between the last two. It does not allocate.
 func (p *ValueFunction) At(x float64) float64 {
 	y := x*p.PerQuery + float64(p.Zero)
 	last := len(p.Value) - 1
@@ -59,8 +63,9 @@ func (p *ValueFunction) At(x float64) float64 {
 	return p.Value[k] + (y-float64(k))*(p.Value[k+1]-p.Value[k])
 }
 
-// Between returns the prices made for the rates next to the given one, and how far it is from low to high, in [0, 1].
-// Below the first and beyond the last rate both are the same: what no policy can serve in time has no price.
+// Between returns the value functions made for the rates next to the given one, in queries/s, and how far the rate is
+// from low to high, in [0, 1]. Both are the same below the first and beyond the last rate: what no policy can serve in
+// time has no value function. The results point into p.
 func (p *ValueFunctions) Between(rate float64) (low, high *ValueFunction, part float64) {
 	at := sort.Search(len(p.ByRate), func(k int) bool { return p.ByRate[k].Rate >= rate })
 	if at == 0 || at == len(p.ByRate) {
@@ -71,7 +76,7 @@ func (p *ValueFunctions) Between(rate float64) (low, high *ValueFunction, part f
 	return low, high, (rate - low.Rate) / (high.Rate - low.Rate)
 }
 
-// PricesOf returns the prices of a stage, or nil.
+// ValuesOf returns the value functions of a stage, or nil. The result points into p.
 func (p *Plan) ValuesOf(s serving.StageID) *ValueFunctions {
 	for i := range p.Values {
 		if p.Values[i].Stage == s {
