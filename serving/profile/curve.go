@@ -7,10 +7,11 @@ import (
 )
 
 // anchor is a size and its latency.
+// took is in nanoseconds
 type anchor struct{ items, took float64 }
 
-// gather picks the sizes that a curve is drawn through: all that were seen, or of each group of neighbours the one seen
-// most.
+// chooseAnchors picks the sizes that a curve is drawn through: all seen sizes, or from each group of neighbours the one
+// seen most often.
 func (l *Learned) chooseAnchors(o *observed) {
 	l.points = l.points[:0]
 	seen := 0
@@ -36,7 +37,8 @@ func (l *Learned) chooseAnchors(o *observed) {
 	}
 }
 
-// curve is latency by size: base + item*items, where items up to knee count; or a prior's, times scale.
+// curve is latency in nanoseconds by size: base + item*items, where items count up to knee; or the prior's latency
+// times scale.
 type curve struct {
 	base, item, knee float64
 	prior            Profile
@@ -46,6 +48,7 @@ type curve struct {
 	scale            float64
 }
 
+// at returns the latency of a size. Items beyond reach count as reach.
 func (c *curve) at(items, reach int) float64 {
 	if c.prior != nil {
 		return max(float64(c.prior.Latency(c.v, c.d, items, c.concurrency))*c.scale, 1)
@@ -53,9 +56,9 @@ func (c *curve) at(items, reach int) float64 {
 	return max(c.base+c.item*min(float64(min(items, reach)), c.knee), 1)
 }
 
-// line draws a line through the anchors: the median of the slopes between them (Theil and Sen), which a fourth of bad
-// anchors cannot bend, with neither part negative. While no two sizes are far enough apart to tell, it is the least
-// that one point leaves possible: in proportion below it, constant above.
+// fitLine draws a line through the anchors with the median of the slopes between them (Theil 1950, Sen 1968). A fourth
+// of bad anchors cannot bend it. Neither part of the line is negative. While no two sizes are far enough apart to have
+// a slope, it is the lowest curve that one point leaves possible: proportional below the point, constant above.
 func (l *Learned) fitLine() curve {
 	l.slopes = l.slopes[:0]
 	for i := range l.points {
@@ -79,7 +82,7 @@ func (l *Learned) fitLine() curve {
 	return curve{item: l.medianOver(func(p anchor) float64 { return p.took }) / items, knee: items}
 }
 
-// scaled is the prior, made to pass through the anchors' middle.
+// scalePrior returns the prior scaled by the median ratio of the anchors to it.
 func (l *Learned) scalePrior(v serving.VariantID, d serving.DeviceTypeID, concurrency int) curve {
 	c := curve{prior: l.prior, v: v, d: d, concurrency: concurrency, scale: 1}
 	most := l.spec.Variants[v].MaxBatch
@@ -87,7 +90,7 @@ func (l *Learned) scalePrior(v serving.VariantID, d serving.DeviceTypeID, concur
 	return c
 }
 
-// over returns the median of f over the anchors.
+// medianOver returns the median of f over the anchors.
 func (l *Learned) medianOver(f func(anchor) float64) float64 {
 	l.scratch = l.scratch[:0]
 	for _, p := range l.points {
@@ -96,7 +99,7 @@ func (l *Learned) medianOver(f func(anchor) float64) float64 {
 	return median(l.scratch)
 }
 
-// median returns the middle one of x, the lower of two, and reorders x.
+// median returns the middle element of x, the lower of two. It reorders x (quickselect, expected O(len(x))).
 func median(x []float64) float64 {
 	k := (len(x) - 1) / 2
 	for lo, hi := 0, len(x)-1; lo < hi; {

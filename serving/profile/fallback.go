@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Or believes First, and Otherwise where First knows nothing.
+// Fallback answers with Primary, and with Secondary where Primary knows nothing.
 type Fallback struct{ Primary, Secondary Profile }
 
-// Latency implements Profile.
+// Latency implements Profile. Primary knows nothing where it answers Unknown.
 func (o Fallback) Latency(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) time.Duration {
 	if l := o.Primary.Latency(v, d, items, concurrency); l < Unknown {
 		return l
@@ -17,7 +17,7 @@ func (o Fallback) Latency(v serving.VariantID, d serving.DeviceTypeID, items, co
 	return o.Secondary.Latency(v, d, items, concurrency)
 }
 
-// Load implements Profile.
+// Load implements Profile. Primary knows nothing where it answers 0.
 func (o Fallback) Load(v serving.VariantID, d serving.DeviceTypeID) time.Duration {
 	if l := o.Primary.Load(v, d); l > 0 {
 		return l

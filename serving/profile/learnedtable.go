@@ -7,14 +7,17 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// fill makes the table of a concurrency from what was observed.
+// makeTable fits the table of a concurrency to what was observed.
+//
+// Step 1: draw the curve through the anchors. Step 2: settle what the sizes with enough observations say. Step 3:
+// between and beyond them, scale the curve by their ratio to it. The table never falls.
 func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTypeID, concurrency int) {
 	l.chooseAnchors(o)
 	curve := l.fitLine()
 	if l.priorLatency(v, d, 1, concurrency) != Unknown {
 		curve = l.scalePrior(v, d, concurrency)
 	}
-	most, least, reach := l.spec.Variants[v].MaxBatch, 0, 0 // of the sizes seen
+	most, least, reach := l.spec.Variants[v].MaxBatch, 0, 0 // range of the sizes seen
 	for k, r := range o.rings {
 		if r != nil {
 			reach = min(largestIn(k), most)
@@ -26,7 +29,7 @@ func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTy
 	reach = min(reach*max(2, reach/max(least, 1)), most)
 	at := func(k int) float64 { return curve.at(min(largestIn(k), most), reach) }
 	l.fitSizes(o, at)
-	// What sizes that speak for themselves say, relative to the curve, holds in between and beyond.
+	// Step 3: the ratio of settled sizes to the curve, interpolated between them and constant beyond.
 	next, floor := 0, 0.0
 	var left, right float64
 	for k := range o.table {
@@ -52,9 +55,11 @@ func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTy
 	}
 }
 
-// settle lists what the sizes say that speak for themselves, made to rise. What stands out from the sizes around it,
-// seen often or not, is an accident: the median of five neighbours leaves a sequence that rises as it is, and levels a
-// peak. What falls after that is noise, and takes the mean of those that it involves.
+// fitSizes lists what the sizes with enough observations say, made to rise.
+//
+// Step 1: the median of five neighbours takes out accidents. It leaves a rising sequence as it is and levels a peak.
+// Step 2: what still falls is noise; isotonic regression by pooling adjacent violators (Barlow et al. 1972) replaces it
+// by the mean of the sizes involved.
 func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 	l.sizes, l.scratch = l.sizes[:0], l.scratch[:0]
 	for k, r := range o.rings {
@@ -74,15 +79,15 @@ func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 		slices.Sort(five[:n])
 		l.sizes[k].took = five[half]
 	}
-	// The first and the last have neighbours on one side only: until they have been seen often, the last rises no more
-	// than the curve does.
+	// The first and the last size have neighbours on one side only. Until the last has been seen often, it rises no
+	// more than the curve does.
 	if n := len(l.sizes); n > 1 {
 		l.sizes[0].took = min(l.sizes[0].took, l.sizes[1].took)
 		if last, before := &l.sizes[n-1], &l.sizes[n-2]; o.rings[last.class].n < ringSize {
 			last.took = min(last.took, before.took*line(last.class)/line(before.class))
 		}
 	}
-	// Pool adjacent violators; a block lies where its last size does, the others follow it.
+	// Step 2. A block keeps the position of its last size; the other sizes of the block take its value.
 	blocks := 0
 	for i := range l.sizes {
 		b := l.sizes[i]

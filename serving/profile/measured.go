@@ -2,24 +2,28 @@ package profile
 
 import "github.com/sluice-serving/sluice/serving"
 
-// Tells returns what tells of a point whether its latency was measured, rather than interpolated or extrapolated; nil
-// where a profile cannot tell. A Profile made of another answers for it by a method of this name.
-func MeasuredPoints(p Profile) func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+// MeasuredFunc reports whether the latency at exactly this point was measured, rather than interpolated or
+// extrapolated.
+type MeasuredFunc func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool
+
+// MeasuredPoints returns the function that tells which points of p were measured, or nil where p cannot tell. A Profile
+// made from another one answers for it by a method of this name.
+func MeasuredPoints(p Profile) MeasuredFunc {
 	if t, ok := p.(interface {
-		MeasuredPoints() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool
+		MeasuredPoints() MeasuredFunc
 	}); ok {
 		return t.MeasuredPoints()
 	}
 	return nil
 }
 
-// Tells is for the function Tells.
-func (t *Table) MeasuredPoints() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+// MeasuredPoints returns Measured; see the function MeasuredPoints.
+func (t *Table) MeasuredPoints() MeasuredFunc {
 	return t.Measured
 }
 
-// Tells is for the function Tells.
-func (r Renumbered) MeasuredPoints() func(v serving.VariantID, d serving.DeviceTypeID, items, concurrency int) bool {
+// MeasuredPoints answers for the profile underneath; see the function MeasuredPoints.
+func (r Renumbered) MeasuredPoints() MeasuredFunc {
 	inner := MeasuredPoints(r.Profile)
 	if inner == nil {
 		return nil

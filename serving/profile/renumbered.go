@@ -6,10 +6,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Renumbered is a Profile whose variants go by other numbers: those of a serving.Open.
+// Renumbered is a Profile in which variants have other identifiers: those of a serving.Open.
 type Renumbered struct {
 	Profile
-	Variants []serving.VariantID // what they are called in Profile
+	Variants []serving.VariantID // by new identifier, the identifier in Profile
 }
 
 // Latency implements Profile.

@@ -1,21 +1,24 @@
 package profile
 
-// ring is the last observations of one class of sizes, in nanoseconds.
+// ring is the last observations of one size class, in nanoseconds.
 type ring struct {
-	took   [ringSize]float64
+	took [ringSize]float64
+	// observations so far; the newest is at (n-1) mod ringSize
 	n      uint32
 	median float64
 }
 
+// add replaces the oldest observation.
 func (r *ring) add(took float64) {
 	r.took[r.n%ringSize] = took
-	// Rings that are read round lose no count: n stays congruent when it is cut down.
+	// n is cut down before it overflows, to a number that is congruent to it.
 	if r.n++; r.n >= 1<<30 {
 		r.n = ringSize + r.n%ringSize
 	}
 	r.updateMedian()
 }
 
+// updateMedian computes the median by insertion sort: there are few observations.
 func (r *ring) updateMedian() {
 	var sorted [ringSize]float64
 	n := copy(sorted[:], r.took[:min(r.n, ringSize)])

@@ -2,11 +2,11 @@ package profile
 
 import "math/bits"
 
-// Sizes to fine are told apart one by one; above, each doubling has fine/2 classes, so that no class is wider than 0.8
-// %.
+// Sizes up to exactSizes have classes of their own. Above, each doubling has exactSizes/2 classes, so that no class is
+// wider than 0.8 %.
 const exactSizes = 256
 
-// class returns the class of a size.
+// classOf returns the class of a size (>= 1).
 func classOf(items int) int {
 	x := uint(items - 1)
 	if x < exactSizes {
@@ -16,7 +16,7 @@ func classOf(items int) int {
 	return exactSizes + (shift-1)*exactSizes/2 + int(x>>shift) - exactSizes/2
 }
 
-// largest returns the largest size of a class.
+// largestIn returns the largest size of a class.
 func largestIn(class int) int {
 	if class < exactSizes {
 		return class + 1
