@@ -1,9 +1,11 @@
 package assign
 
-// first turns an optimal assignment into the first of all that are as good: those are the ones that use only pairs
-// without reduced cost and leave free only rows and columns whose price is zero. Row by row it tries lower columns; the
-// column's owner must then find another place, by driving out a later row, and so on, until the one that the row leaves
-// is taken. What is free belongs to nobody, a row of its own, at number rows, which any column without a price suits.
+// lexicographicFirst turns an optimal assignment into the lexicographically first one of the same cost. Those are the
+// assignments that use only pairs without reduced cost and leave free only rows and columns whose price is zero.
+//
+// Row by row it tries lower columns. The owner of such a column must find another one by driving out a later row, and
+// so on, until somebody takes the column that the row has left. Free columns belong to "nobody", a row with number
+// len(match), which may own any column without a price.
 func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance float64) {
 	s.seen, s.drivenBy = resized(s.seen, rows+1), resized(s.drivenBy, rows+1)
 	clear(s.seen)
@@ -27,15 +29,16 @@ func (s *Solver) lexicographicFirst(rows, cols int, cost []float64, tolerance fl
 	}
 }
 
-// move finds the owner of column c another place for the sake of row r, and carries it out.
+// move finds another column for the owner of column c on behalf of row r, by breadth-first search over the rows after
+// r. It carries the moves out and reports whether there are any.
 func (s *Solver) move(r, c int32, cols int, cost []float64, tolerance float64) bool {
 	match, owner := s.column, s.row
 	nobody := int32(len(match))
 	had := match[r]
 	queue := s.queue[:0]
-	left := c // by nobody, once it is met
+	left := c // the column that nobody gives up, once it is visited
 	meet := func(next, by int32) {
-		if next > r && s.seen[next] != r+1 { // whoever was met before is met in vain
+		if next > r && s.seen[next] != r+1 { // a row that was visited before led nowhere
 			s.seen[next], s.drivenBy[next] = r+1, by
 			queue = append(queue, next)
 		}
@@ -65,7 +68,7 @@ search:
 			}
 			continue
 		}
-		if len(match) > cols && s.u[k] >= -tolerance { // the row may go without
+		if len(match) > cols && s.u[k] >= -tolerance { // the row may stay without a column
 			if had < 0 {
 				s.shift(k, -1, left)
 				found = true
@@ -103,7 +106,8 @@ search:
 	return found
 }
 
-// shift moves row k to a place and every row on the way to it to the place of the one after.
+// shift moves row k to a column and every row on the way to k to the column of the next one. left is the column that
+// "nobody" gives up.
 func (s *Solver) shift(k, place, left int32) {
 	match, owner := s.column, s.row
 	nobody := int32(len(match))

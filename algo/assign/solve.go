@@ -2,13 +2,11 @@ package assign
 
 import "math"
 
-// solve gives every row a column, or every column a row.
+// solve assigns every row to a column, or every column to a row.
 //
-// As long as there are columns for the rows, prices of columns start at zero and only fall, and only of columns that
-// have a row; such a column keeps one. So a column that stays free costs nothing, which makes the prices a proof. Where
-// every column gets a row, any prices will do to begin with, as long as they are not out of proportion. Rows beyond the
-// number of columns come one at a time and drive one out, or themselves: to go without is open to every row at the
-// price of the worst off.
+// With enough columns for all rows, column prices start at zero and only fall, and only those of columns that have a
+// row; a column never loses its row for good. So a free column has price zero, which makes the prices a proof. If every
+// column gets a row, any starting prices do that are not out of proportion.
 func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	s.column, s.row = resized(s.column, rows), resized(s.row, cols)
 	if !s.Warm || rows < cols || len(s.v) != cols || largest(s.v) > 2*most {
@@ -29,13 +27,17 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	}
 	rest := s.unassigned[min(rows, cols):]
 	s.unassigned = s.unassigned[:min(rows, cols)]
+	// Step 1: two rounds of augmenting row reduction.
 	if cols > 1 {
 		s.reduceRows(cols, cost)
 		s.reduceRows(cols, cost)
 	}
+	// Step 2: a shortest augmenting path for every row that is left.
 	for _, r := range s.unassigned {
 		s.augment(r, cols, cost, math.Inf(1))
 	}
+	// Step 3: rows beyond the number of columns are inserted one at a time, and one row, perhaps the inserted one, goes
+	// without a column. Going without is open to every row at the price of the row that is worst off.
 	without := 0.
 	if rows > cols {
 		without = math.Inf(-1)
@@ -49,6 +51,7 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 			s.v[c] += without
 		}
 	}
+	// Step 4: row prices follow from the matched pairs, whose reduced costs are zero.
 	for r, c := range s.column {
 		s.u[r] = 0
 		if c >= 0 {
@@ -57,8 +60,8 @@ func (s *Solver) solve(rows, cols int, cost []float64, most float64) {
 	}
 }
 
-// cheapest moves the rows to the front that have the smallest costs, as many as there are columns: most of them will
-// stay.
+// moveCheapestFirst moves as many rows as there are columns to the front of unassigned, those with the smallest costs:
+// most of them keep a column. It is a quickselect.
 func (s *Solver) moveCheapestFirst(cols int, cost []float64) {
 	s.u = resized(s.u, len(s.unassigned))
 	for r := range s.u {
@@ -71,7 +74,7 @@ func (s *Solver) moveCheapestFirst(cols int, cost []float64) {
 		s.u[r] = low
 	}
 	list := s.unassigned
-	for cols > 0 && cols < len(list) { // quickselect
+	for cols > 0 && cols < len(list) {
 		pivot, at := s.u[list[len(list)/2]], 0
 		for lo, hi := 0, len(list)-1; ; lo, hi = lo+1, hi-1 {
 			for s.u[list[lo]] < pivot {
@@ -96,9 +99,9 @@ func (s *Solver) moveCheapestFirst(cols int, cost []float64) {
 	}
 }
 
-// bid is the augmenting row reduction: each row that waits takes its best column and lowers the column's price until
-// its second best is as good; who is driven out bids next. Where a bid would not move the price, the row waits for a
-// search.
+// reduceRows is the augmenting row reduction. Each unassigned row takes its best column and lowers the column's price
+// until its second best is as good. The row that loses the column bids next. A row whose bid would not move a price
+// waits for a search.
 func (s *Solver) reduceRows(cols int, cost []float64) {
 	price, owner := s.v[:cols], s.row[:cols]
 	left, tries := s.unassigned[:0], 4*len(s.unassigned)
@@ -128,7 +131,8 @@ func (s *Solver) reduceRows(cols int, cost []float64) {
 	s.unassigned = left
 }
 
-// twoBest returns the two smallest of cost less price and where they are; the second is, of equals, one that is free.
+// twoBest returns the two smallest reduced costs of a row and their columns. Of equal ones the second is a free column
+// if there is one.
 func twoBest(row, price []float64, owner []int32) (best, second float64, a, b int) {
 	best, second = math.Inf(1), math.Inf(1)
 	price, owner = price[:len(row)], owner[:len(row)]
@@ -147,17 +151,18 @@ func twoBest(row, price []float64, owner []int32) (best, second float64, a, b in
 	return best, second, a, b
 }
 
-// place is a column and how far it is from the row that is inserted.
+// settledColumn is a column and its distance from the row that is inserted.
 type settledColumn struct {
 	column   int32
 	distance float64
 }
 
-// insert gives row r a column along the shortest path, by reduced costs, to a column that is free, or to a row that
-// goes without, at the price without. It may be r itself.
+// augment gives row r a column along the shortest path by reduced costs. The path ends at a free column, or at a row,
+// perhaps r, that goes without a column at the price without.
 func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
 	distance, before := s.distance[:cols], s.reachedFrom[:cols]
 	price, owner := s.v[:cols], s.row[:cols]
+	// Step 1: the distances of all columns from r.
 	low, at := math.Inf(1), 0
 	for c, x := range cost[int(r)*cols:][:cols] {
 		x -= price[c]
@@ -173,6 +178,7 @@ func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
 	for c := range before {
 		before[c] = r
 	}
+	// Step 2: Dijkstra's algorithm until the nearest column is free or no nearer than going without.
 	settled := s.settled[:0]
 	length, end := without, int32(-1)
 	for low < length {
@@ -182,7 +188,7 @@ func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
 			break
 		}
 		settled = append(settled, settledColumn{int32(at), low})
-		distance[at] = math.NaN() // neither shorter nor longer than anything
+		distance[at] = math.NaN() // NaN is neither shorter nor longer than anything
 		row := cost[int(k)*cols:][:cols]
 		past := low
 		shift := row[at] - price[at] - low
@@ -202,12 +208,14 @@ func (s *Solver) augment(r int32, cols int, cost []float64, without float64) {
 		}
 	}
 	s.settled = settled
+	// Step 3: the prices of settled columns fall.
 	for _, p := range settled {
 		price[p.column] += min(p.distance-length, 0)
 	}
 	if end < 0 {
 		return
 	}
+	// Step 4: the rows along the path exchange columns.
 	if k := owner[end]; k >= 0 {
 		s.column[k] = -1
 	}

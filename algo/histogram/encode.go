@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Append appends what the histogram holds at a time to b, in a form that does not depend on when its time began: by
-// age.
+// AppendEncoded appends the content of the histogram at a time to b. Slices are encoded by age, so that the encoding
+// does not depend on when time began. MergeEncoded reads it.
 func (s *Sliding) AppendEncoded(b []byte, at int64) []byte {
 	s.Advance(at)
 	used := 0
@@ -39,8 +39,9 @@ func (s *Sliding) AppendEncoded(b []byte, at int64) []byte {
 
 var errEncoded = errors.New("histogram: what is to be taken up is cut off, or of a histogram of another size")
 
-// Take adds what Append wrote of a histogram of the same size, which is older by now: by what has passed since it was
-// written. It returns what follows it in b. After an error the histogram is as it was.
+// MergeEncoded adds what AppendEncoded wrote of a histogram with as many bins and slices. older is how much time has
+// passed since it was written; at is now. It returns what follows the encoding in b. After an error, which tells of
+// another size or of bytes that are cut off, the histogram is unchanged.
 func (s *Sliding) MergeEncoded(b []byte, at, older int64) ([]byte, error) {
 	s.Advance(at)
 	next := func() (n int64, ok bool) {

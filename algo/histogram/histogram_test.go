@@ -118,8 +118,8 @@ func TestMemory(t *testing.T) {
 		}
 		cut := b[1 : 1+rng.IntN(len(b)-1)]
 		third := New(1, bins, slice, count)
-		if rest, err := third.MergeEncoded(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 || third.Inside() > 0 &&
-			err != nil {
+		if rest, err := third.MergeEncoded(cut, 0, 0); err == nil && len(cut) > 0 && len(rest) > 0 ||
+			third.Inside() > 0 && err != nil {
 			t.Fatalf("seed %d: of %d bytes %d were taken: %v", seed, len(b)-1, len(cut), err)
 		}
 		if small := New(1, 1, slice, 1); bins > 1 && first.Count(1) > 0 {

@@ -78,7 +78,8 @@ func TestTimesCount(t *testing.T) {
 	if err != nil || math.Abs(average-1) > 1e-12 {
 		t.Errorf("%v an hour, want 1 (%v)", average, err)
 	}
-	if a := p.RelativeValueIteration(1e-9, 10000, nil); math.Abs(a.Low-1) > 1e-8 || math.Abs(a.High-1) > 1e-8 || a.Policy[1] != 1 {
+	a := p.RelativeValueIteration(1e-9, 10000, nil)
+	if math.Abs(a.Low-1) > 1e-8 || math.Abs(a.High-1) > 1e-8 || a.Policy[1] != 1 {
 		t.Errorf("value iteration: %+v", a)
 	}
 	// Over decisions instead of hours, the dearer repair never pays either, and the discounted sum is known in closed
@@ -193,7 +194,8 @@ func TestAgainstAllPolicies(t *testing.T) {
 				t.Errorf("seed %d, %s: policy iteration brings %v, the best of all policies %v (%v)", seed, name,
 					average, best, err)
 			}
-			if a := x.RelativeValueIteration(1e-8, 200000, nil); a.Low > best+1e-7 || a.High < best-1e-7 || a.High-a.Low > 1e-8 {
+			a := x.RelativeValueIteration(1e-8, 200000, nil)
+			if a.Low > best+1e-7 || a.High < best-1e-7 || a.High-a.Low > 1e-8 {
 				t.Errorf("seed %d, %s: value iteration says between %v and %v, want %v", seed, name, a.Low, a.High,
 					best)
 			}

@@ -7,12 +7,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ErrSeveral tells that a policy leaves the process in several separate parts, so that there is no one long-run
-// average.
+// ErrMultichain says that under some policy the process has several recurrent classes, so that there is no single
+// long-run average.
 var ErrMultichain = errors.New("mdp: under some policy the process has several recurrent parts")
 
-// evaluate returns the long-run reward per unit of time of a policy and the relative values of the states, exactly: the
-// solution of value + average x time = reward + expected next value with the first state's value 0 (Puterman §11.4.1).
+// evaluate returns exactly the long-run reward per unit of time of a policy, and the relative values by state: the
+// solution of value + average x time = reward + expected next value in which the first state has value 0 (Puterman
+// §11.4.1).
 func (p *Process) evaluate(policy Policy) (average float64, values []float64, err error) {
 	n := p.States()
 	a, b := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
@@ -22,7 +23,7 @@ func (p *Process) evaluate(policy Policy) (average float64, values []float64, er
 		one := make([]float64, n)
 		one[s] = 1
 		p.step(policy, one, row, nodes)
-		// The first column holds the average in the place of the first state's value.
+		// The first column holds the average instead of the first state's value, which is 0.
 		for k := 1; k < n; k++ {
 			a.Set(s, k, -row[k])
 		}
@@ -45,9 +46,9 @@ func (p *Process) evaluate(policy Policy) (average float64, values []float64, er
 	return x.AtVec(0), values, nil
 }
 
-// Iterate returns an optimal policy, the largest reward per unit of time and the relative values by policy iteration
-// (Howard 1960; Puterman §8.6, §11.4.3). It takes time in the cube of the states: for small processes and as a check on
-// PerTime.
+// PolicyIteration returns an optimal policy, the largest reward per unit of time, and the relative values by state
+// (Howard 1960; Puterman §8.6, §11.4.3). Every step takes cubic time in the states: it is for small processes and as a
+// check on RelativeValueIteration. The error is ErrMultichain.
 func (p *Process) PolicyIteration() (Policy, float64, []float64, error) {
 	policy := make(Policy, p.States())
 	copy(policy, p.First)
@@ -63,7 +64,7 @@ func (p *Process) PolicyIteration() (Policy, float64, []float64, error) {
 			gain := func(a int32) float64 { return p.Reward[a] - average*p.time(a) + p.Next.Dot(int(a), after) }
 			best := gain(policy[s])
 			for a := p.First[s]; a < p.First[s+1]; a++ {
-				// A real gain, not a rounding: else equals would take turns for ever.
+				// Only a gain beyond rounding counts: else policies of equal value would alternate for ever.
 				if v := gain(a); v > best+1e-10*(1+math.Abs(best)) {
 					best, policy[s], better = v, a, true
 				}

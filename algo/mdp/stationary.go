@@ -6,13 +6,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// direct is up to how many nodes a stationary distribution is found by elimination: its time grows with their cube.
+// maxDirectNodes is the largest number of nodes for which a stationary distribution is found by elimination, whose time
+// is cubic in them.
 const maxDirectNodes = 1500
 
-// Stationary returns the share of decisions that a policy takes in each state in the long run when it begins in a given
-// one (Puterman App. A). With few enough nodes it is the solution of the balance equations between nodes; otherwise, or
-// when the policy leaves several recurrent parts, power iteration until a step moves less than within, or so many steps
-// are done.
+// Stationary returns, by state, the share of decisions that the policy takes there in the long run when it begins in
+// state from (Puterman App. A).
+//
+// With at most 1500 nodes it solves the balance equations between nodes by elimination, in cubic time. With more nodes,
+// without Spread, or if the policy leaves several recurrent classes, it iterates the chain until a step moves less than
+// within in total, or for so many steps.
 func (p *Process) Stationary(policy Policy, from int, within float64, steps int) []float64 {
 	if p.Spread != nil && p.Spread.Len() <= maxDirectNodes {
 		if share := p.solveBalance(policy); share != nil {
@@ -22,10 +25,10 @@ func (p *Process) Stationary(policy Policy, from int, within float64, steps int)
 	return p.powerIteration(policy, from, within, steps)
 }
 
-// balance solves for the shares of the nodes; nil when there is no one solution.
+// solveBalance solves the balance equations of the nodes; nil when they have no unique solution.
 func (p *Process) solveBalance(policy Policy) []float64 {
 	n := p.Spread.Len()
-	// Column by column of the transposed chain: from a node over its states and what they do to nodes.
+	// The transposed chain column by column: from a node over its states to the nodes that their actions lead to.
 	a := mat.NewDense(n, n, nil)
 	next := make([]float64, n)
 	for i := range n {
@@ -39,7 +42,7 @@ func (p *Process) solveBalance(policy Policy) []float64 {
 		}
 		a.Set(i, i, a.At(i, i)-1)
 	}
-	// One equation follows from the others: the sum takes its place.
+	// One equation follows from the others. That the shares sum to 1 takes its place.
 	for j := range n {
 		a.Set(n-1, j, 1)
 	}
@@ -62,8 +65,8 @@ func (p *Process) solveBalance(policy Policy) []float64 {
 	return share
 }
 
-// power moves a share of one on from a state, half of every step staying in place, so that a chain with a period
-// settles as well.
+// powerIteration moves a share of 1 on from a state. Half of every step stays in place, so that a periodic chain
+// converges as well.
 func (p *Process) powerIteration(policy Policy, from int, within float64, steps int) []float64 {
 	share, next := make([]float64, p.States()), make([]float64, p.States())
 	share[from] = 1
@@ -87,7 +90,7 @@ func (p *Process) powerIteration(policy Policy, from int, within float64, steps 
 	return share
 }
 
-// push adds to next where a step of the policy leads from share.
+// step adds to next where one step of the policy leads from share. nodes is working memory, by node.
 func (p *Process) step(policy Policy, share, next, nodes []float64) {
 	to := next
 	if p.Spread != nil {
@@ -109,7 +112,8 @@ func (p *Process) step(policy Policy, share, next, nodes []float64) {
 	}
 }
 
-// Mean returns the mean of a quantity of actions over the decisions of a policy.
+// Mean returns the mean of a quantity of actions over the decisions of a policy. share is by state, as Stationary
+// returns it.
 func (p *Process) Mean(policy Policy, share []float64, of func(action int32) float64) float64 {
 	sum := 0.0
 	for s, x := range share {

@@ -2,8 +2,8 @@ package mdp
 
 import "math"
 
-// Horizon returns the policy for the first of so many decisions that together are to bring most, undiscounted and with
-// nothing after the last, and what they bring from every state (Puterman §4.5). Times do not count.
+// FiniteHorizon returns the policy for the first of so many decisions that together bring most, undiscounted and with
+// nothing after the last one, and what they bring by state (Puterman §4.5). Times do not count.
 func (p *Process) FiniteHorizon(decisions int) (Policy, []float64) {
 	policy, values, next, nodes := make(Policy, p.States()), make([]float64, p.States()), make([]float64, p.States()),
 		p.nodes()
@@ -14,8 +14,8 @@ func (p *Process) FiniteHorizon(decisions int) (Policy, []float64) {
 	return policy, values
 }
 
-// Discounted returns a policy whose discounted sum of rewards is nowhere more than within below the largest possible,
-// and the values it was found with (value iteration, Puterman §6.3). discount is in [0, 1) per decision.
+// DiscountedValueIteration returns a policy whose discounted reward is in no state more than within below the largest
+// possible, and the values it was found with (Puterman §6.3). discount is in [0, 1), per decision; times do not count.
 func (p *Process) DiscountedValueIteration(discount, within float64) (Policy, []float64) {
 	policy, values, next, nodes := make(Policy, p.States()), make([]float64, p.States()), make([]float64, p.States()),
 		p.nodes()
@@ -35,20 +35,21 @@ func (p *Process) DiscountedValueIteration(discount, within float64) (Policy, []
 // Average is what a policy brings in the long run.
 type Average struct {
 	Policy Policy
-	// Low and High enclose the largest reward per unit of time that is possible; the policy brings at least Low.
+	// Low and High enclose the largest possible reward per unit of time. The policy brings at least Low.
 	Low, High float64
-	Values    []float64 // relative values of the states, the first's being 0
-	Sweeps    int
+	Values    []float64 // relative values by state; the first is 0
+	// number of sweeps over all states
+	Sweeps int
 }
 
-// PerTime returns a policy that brings most reward per unit of time in the long run, within so much of the largest
-// possible or as near as so many sweeps come: relative value iteration on the process made uniform in time (Schweitzer
-// 1971; Puterman §8.5, §11.4). Every policy must lead from every state to some common one; then the bounds close in.
-// from are values to begin with; nil means zeros.
+// RelativeValueIteration returns a policy for the most reward per unit of time in the long run. It ends when Low and
+// High are within so much of each other, or after so many sweeps. It iterates on the uniformised process (Schweitzer
+// 1971; Puterman §8.5, §11.4). The bounds converge if every policy leads from every state to some common one. from are
+// initial values by state, which are copied; nil means zeros.
 func (p *Process) RelativeValueIteration(within float64, sweeps int, from []float64) *Average {
 	n := p.States()
-	// Every decision takes the step's time and with probability step/time something happens. A step below the shortest
-	// time keeps a share of every state in place, so that the chain has no period.
+	// Uniformisation: every decision takes one step of the same length, and something happens with probability
+	// step/time. A step below the shortest time keeps a share of every state in place, so that the chain is aperiodic.
 	step := math.Inf(1)
 	for a := range p.Reward {
 		step = min(step, p.time(int32(a)))
@@ -63,7 +64,7 @@ func (p *Process) RelativeValueIteration(within float64, sweeps int, from []floa
 		for s := range n {
 			best, at := math.Inf(-1), p.First[s]
 			for a := p.First[s]; a < p.First[s+1]; a++ {
-				// Gain over a step, as a rate: what comes in, and how the value is expected to move.
+				// The gain of a step as a rate: the reward, and the expected change of value.
 				if v := (p.Reward[a] + p.Next.Dot(int(a), after) - values[s]) / p.time(a); v > best {
 					best, at = v, a
 				}

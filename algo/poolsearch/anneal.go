@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// Cooling holds the schedule of simulated annealing: after n evaluations the temperature is Hot * Keep^n times the
-// difference of the highest and the lowest value so far, so that it fits values of every size.
+// Cooling is the schedule of simulated annealing. After n evaluations the temperature is Initial * Factor^n times the
+// difference of the highest and the lowest value so far, so that it suits values of any size.
 type Cooling struct {
-	Initial float64 // 0 is 0.3
-	Factor  float64 // 0 is 0.95
+	Initial float64 // > 0; 0 means 0.3
+	Factor  float64 // in (0, 1); 0 means 0.95
 }
 
-// freeMoves is how often the walk may move among points whose values are known before it is taken for trapped.
+// freeMoves is how often the walk may move among points of known value before it counts as trapped.
 const freeMoves = 100
 
 // annealing walks from point to neighbour (van Laarhoven and Aarts, Simulated Annealing, 1987).
@@ -27,10 +27,10 @@ type annealing struct {
 }
 
 // Annealing returns the search by simulated annealing. A neighbour has one machine more or less, or one of another type
-// instead. A point is evaluated when the walk considers it first; later its known value decides. A pruned one is no
-// neighbour any more: it is worth no more than a point that has been evaluated, but nobody knows what. When all
-// neighbours are pruned or the walk keeps to known points for long, it goes on from a random open one, so that it ends
-// only when none is left.
+// instead. A point is evaluated when the walk first considers it; later its known value decides. A pruned point is no
+// neighbour any more: it is worth no more than an evaluated one, but its value is unknown. When all neighbours are
+// pruned, or the walk stays on known points for long, it goes on from a random open point. So the search ends only when
+// none is left.
 func Annealing(space *Space, with Cooling, rng *rand.Rand) *Search {
 	if with.Initial <= 0 {
 		with.Initial = 0.3
@@ -79,7 +79,7 @@ func (a *annealing) draw() int {
 	return out
 }
 
-// accept draws whether the walk leaves its point for one with the given value.
+// accept draws whether the walk moves to a point with the given value.
 func (a *annealing) accept(value float64) bool {
 	here := a.space.value[a.at]
 	return value >= here || a.rng.Float64() < math.Exp((value-here)/a.temperature())
@@ -100,8 +100,8 @@ func (a *annealing) observe(point int) {
 	}
 }
 
-// around returns the points of the space that have one more or less than point i in one coordinate, or one more in one
-// and one less in another.
+// neighboursOf returns the points of the space that differ from point i by one in one coordinate, or by one up in one
+// coordinate and one down in another.
 func neighboursOf(s *Space, i int) []int {
 	p := append([]int(nil), s.points[i]...)
 	out := make([]int, 0, 2*len(p)+len(p)*(len(p)-1))

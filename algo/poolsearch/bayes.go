@@ -7,31 +7,32 @@ import (
 
 // Surrogate holds the parameters of Bayesian optimisation.
 type Surrogate struct {
-	Starts int // random points before the model is asked; 0 is 2
-	// Margin is by how much a point must be expected to pass the best value, in the values' unit. Ribbon has 0.1 for
-	// values between 0 and 1.
+	Starts int // random points before the model is asked; 0 means 2
+	// Margin is by how much a point must be expected to exceed the best value, in the unit of values. Ribbon uses 0.1
+	// for values between 0 and 1.
 	Margin float64
-	// Lengths are the length scales that the model may have, in machines; of them it has the one under which the values
-	// seen so far are likeliest. None is 1/2, 1, 2, .., 32.
+	// Lengths are the length scales that the model may have, in machines. It takes the one under which the values so
+	// far are most likely. Nil means 1/2, 1, 2, .., 32.
 	Lengths []float64
 }
 
-// bayes is Ribbon's search (Li et al., SC 2021): a Gaussian process over whole counts, and next the point with the
-// largest expected improvement. Ribbon's library finds the length scale by gradient; a grid has no local optima and
+// bayes is Ribbon's search (Li et al., SC 2021): a Gaussian process over integer points, and next the point with the
+// largest expected improvement. Ribbon's library finds the length scale by gradient. A grid has no local optima and
 // needs no tolerance, and the model barely moves between powers of two.
 type bayes struct {
-	space     *Space
-	with      Surrogate
-	random    *shuffled
-	values    int     // known
-	origin    float64 // the first, from which all are counted, so that large values do not cancel out small differences
+	space  *Space
+	with   Surrogate
+	random *shuffled
+	values int // number of known values
+	// the first value; all are counted from it, so that large values do not cancel small differences
+	origin    float64
 	sum       float64
 	squares   float64
 	models    []*gaussianProcess
-	distances []int // squared distances to a point
+	distances []int // squared distances to a point, by point
 }
 
-// Bayes returns the search by Bayesian optimisation.
+// Bayes returns the search by Bayesian optimisation. Each evaluation takes O(points * evaluations) time.
 func Bayes(space *Space, with Surrogate, rng *rand.Rand) *Search {
 	if with.Starts <= 0 {
 		with.Starts = 2
@@ -86,7 +87,7 @@ func (b *bayes) next() int {
 		}
 		m, d := model.predict(i, mean, deviation)
 		gain, z := expectedImprovement(m-target, d), (m-target)/max(d, math.SmallestNonzeroFloat64)
-		// Where all expectations are too small for a number, the likeliest improvement is left.
+		// Where all expectations underflow, the most probable improvement decides.
 		if out < 0 || gain > most || gain == most && z > nearest {
 			out, most, nearest = i, gain, z
 		}
@@ -94,19 +95,18 @@ func (b *bayes) next() int {
 	return out
 }
 
-// moments returns by what the values are brought to mean 0 and deviation 1 before they are believed to come from a
-// process with these.
+// moments returns the mean and deviation by which the values are normalised before the process models them.
 func (b *bayes) moments() (mean, deviation float64) {
 	n := float64(b.values)
 	mean = b.sum / n
 	deviation = math.Sqrt(max(0, b.squares/n-mean*mean))
-	if deviation == 0 { // all equal
+	if deviation == 0 { // all values are equal
 		deviation = 1
 	}
 	return mean, deviation
 }
 
-// improvement is the expected positive part of a normal variable (Jones, Schonlau and Welch 1998, Eq. 15).
+// expectedImprovement returns the expected positive part of a normal variable (Jones, Schonlau and Welch 1998, Eq. 15).
 func expectedImprovement(mean, deviation float64) float64 {
 	if deviation <= 0 {
 		return max(0, mean)

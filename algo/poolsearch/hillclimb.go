@@ -5,14 +5,13 @@ import (
 	"math"
 )
 
-// Climb searches the whole numbers of an interval by hill climbing: it moves by a step as long as a value grows, then
-// halves the step. Where values rise to one peak and fall behind it, it finds the peak. DeepRecSys finds its threshold
-// of sizes by hill climbing too, with a fixed step; halving gets by with a number of evaluations that grows with the
-// logarithm of the interval.
+// HillClimb searches the integers of an interval. It moves by a step as long as the value grows, then halves the step.
+// It finds the peak of values that rise to one peak and fall behind it. DeepRecSys finds its threshold of sizes by hill
+// climbing too, with a fixed step; halving needs a number of evaluations that is logarithmic in the interval.
 type HillClimb struct {
 	low, high int
 	step      int
-	direction int // the side that is tried first, 1 or -1: where it went last
+	direction int // the side that is tried first, 1 or -1: the last successful one
 	at        int
 	best      int
 	known     map[int]float64
@@ -20,7 +19,8 @@ type HillClimb struct {
 	next      int
 }
 
-// NewClimb returns a search of low..high that begins at from with the given step.
+// NewHillClimb returns a search of low..high that begins at from with the given step (>= 1). It fails when from is
+// outside.
 func NewHillClimb(low, high, from, step int) (*HillClimb, error) {
 	if from < low || from > high {
 		return nil, fmt.Errorf("poolsearch: a climb from %d in %d..%d: begin inside", from, low, high)
@@ -28,10 +28,13 @@ func NewHillClimb(low, high, from, step int) (*HillClimb, error) {
 	if step < 1 {
 		return nil, fmt.Errorf("poolsearch: a climb by steps of %d: they must be at least 1", step)
 	}
-	return &HillClimb{low: low, high: high, step: step, direction: 1, at: from, best: from, known: make(map[int]float64)}, nil
+	return &HillClimb{
+		low: low, high: high, step: step, direction: 1, at: from, best: from, known: make(map[int]float64),
+	}, nil
 }
 
-// Next returns the place to be evaluated, the same one until its value is told; ok is false at a peak.
+// Next returns the point to be evaluated, the same one until Tell is called. ok is false at a peak: the search has
+// ended.
 func (c *HillClimb) Next() (x int, ok bool) {
 	if c.asked {
 		return c.next, true
@@ -65,7 +68,7 @@ func (c *HillClimb) ask(x int) (int, bool) {
 	return x, true
 }
 
-// Tell says what the place that Next named is worth. NaN is worse than everything.
+// Tell gives the value of the point that Next named; it panics when there is none. NaN is worse than every other value.
 func (c *HillClimb) Tell(value float64) {
 	if !c.asked {
 		panic("poolsearch: Tell without a place that Next has named")
@@ -79,7 +82,7 @@ func (c *HillClimb) Tell(value float64) {
 	}
 }
 
-// Best returns the highest place so far; ok is false before the first value.
+// Best returns the point with the highest value so far, the first of equal ones; ok is false before the first value.
 func (c *HillClimb) Best() (x int, value float64, ok bool) {
 	value, ok = c.known[c.best]
 	return c.best, value, ok

@@ -7,16 +7,17 @@ import (
 	"slices"
 )
 
-// bounded is KAIROS+ (Kairos, Algorithm 1): from the highest upper bound down, and whenever a better value is found,
-// all points whose bound is not above it are pruned.
+// byUpperBound is KAIROS+ (Kairos, Algorithm 1): it evaluates the point with the highest upper bound first. When a
+// better value is found, all points whose bound is not above it are pruned.
 type byUpperBound struct {
 	space  *Space
 	bounds []float64
 	order  []int // points, highest bound first
 }
 
-// Bounded returns the search by an upper bound for every point's value, which finds the best point when the bounds hold
-// and the space's rule is right. Equal bounds are taken in the order of the points.
+// ByUpperBound returns the search by an upper bound for every point's value, by point index. It finds the best point if
+// the bounds hold and the space's pruning rule is right. Equal bounds are taken in the order of the points. bounds is
+// kept. It fails when a point has no bound or a bound is NaN; use +Inf for one that is not known.
 func ByUpperBound(space *Space, bounds []float64) (*Search, error) {
 	if len(bounds) != len(space.points) {
 		return nil, fmt.Errorf("poolsearch: %d bounds for %d points: give each point one", len(bounds),
