@@ -20,7 +20,8 @@ func TestWithFans(t *testing.T) {
 	if s.Stages[0].Next[0].FanOut != 2 {
 		t.Error("the original has changed")
 	}
-	if !c.EqualButFanOuts(s) || !s.EqualButFanOuts(c) || !s.EqualButFanOuts(s) || s.EqualButFanOuts(nil) || (*Spec)(nil).EqualButFanOuts(s) {
+	if !c.EqualButFanOuts(s) || !s.EqualButFanOuts(c) || !s.EqualButFanOuts(s) || s.EqualButFanOuts(nil) ||
+		(*Spec)(nil).EqualButFanOuts(s) {
 		t.Error("the same world is another, or none is one")
 	}
 	grown, _, _ := s.WithApp(App{Name: "b"}, Variant{Name: "v"})

@@ -8,131 +8,137 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Lodger is an instance that is to run on some worker.
+// Instance is an instance that is to run on some worker.
 type Instance struct {
 	Stage   serving.StageID
 	Variant serving.VariantID
 	Slots   int
 }
 
-// Household is the instances that are to share one worker.
+// Bundle is the instances that are to share one worker.
 type Bundle struct {
-	Group     int // of workers of which one will do
+	Group     int // index of the group of workers of which any one will do
 	Instances []Instance
 }
 
-// Home is where a household goes.
+// Assignment is the worker of a bundle.
 type Assignment struct {
 	Worker    serving.WorkerID
-	Places    []int32 // by lodger (plan.Instance.Place)
-	Continues []bool  // by lodger: that an instance that runs goes on
+	Places    []int32 // by instance of the bundle (plan.Instance.Place)
+	Continues []bool  // by instance: a running or kept instance goes on as it
 }
 
-// House finds each household a worker of its group: first where most of its instances run already, so that little is
-// loaded (Scrooge §3.6), then on workers that hold something, which are rented already, and last on those that hold
-// nothing. An instance that runs, or is taken up again, keeps its place; a new one takes a number that nothing there
-// has. running is what Living says; groups, apart from each other, list the workers that may be taken. ok is false when
-// a group has fewer workers than households.
-func AssignWorkers(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, households []Bundle) (homes []Assignment,
-	ok bool) {
+// AssignWorkers gives each bundle a worker of its group, and returns the assignments by bundle. ok is false when a
+// group has fewer workers than bundles.
+//
+// Bundles go first to workers that run most of them already, so that little is loaded (Scrooge §3.6), then to workers
+// that hold something, which are rented anyway, and last to empty ones. An instance that goes on keeps its place; a new
+// one gets the lowest number that is free on the worker. running is the result of Reusable. groups list the workers
+// that may be used and have none in common.
+func AssignWorkers(running []fleet.InstanceSnapshot, groups [][]serving.WorkerID, bundles []Bundle) (
+	out []Assignment, ok bool) {
 	holds := make(map[serving.WorkerID][]fleet.InstanceSnapshot)
 	for _, i := range running {
 		holds[i.Key.Worker] = append(holds[i.Key.Worker], i)
 	}
-	type pair struct{ score, household, worker int }
+	// Step 1: pairs of a bundle and a worker that runs some of it, best first.
+	type pair struct{ score, bundle, worker int }
 	var pairs []pair
-	for h := range households {
-		x := &households[h]
+	for b := range bundles {
+		x := &bundles[b]
 		for _, w := range groups[x.Group] {
 			if _, score := matchRunning(x.Instances, holds[w]); score > 0 {
-				pairs = append(pairs, pair{score, h, int(w)})
+				pairs = append(pairs, pair{score, b, int(w)})
 			}
 		}
 	}
-	slices.SortFunc(pairs, func(a, b pair) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.household, b.household),
-			cmp.Compare(a.worker, b.worker))
+	slices.SortFunc(pairs, func(x, y pair) int {
+		return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(x.bundle, y.bundle),
+			cmp.Compare(x.worker, y.worker))
 	})
-	homes = make([]Assignment, len(households))
-	housed, taken := make([]bool, len(households)), make(map[serving.WorkerID]bool)
-	move := func(h int, w serving.WorkerID) {
-		housed[h], taken[w] = true, true
-		homes[h] = assignment(w, households[h].Instances, holds[w])
+	// Step 2: a greedy matching of these pairs.
+	out = make([]Assignment, len(bundles))
+	assigned, taken := make([]bool, len(bundles)), make(map[serving.WorkerID]bool)
+	move := func(b int, w serving.WorkerID) {
+		assigned[b], taken[w] = true, true
+		out[b] = assignment(w, bundles[b].Instances, holds[w])
 	}
 	for _, p := range pairs {
-		if w := serving.WorkerID(p.worker); !housed[p.household] && !taken[w] {
-			move(p.household, w)
+		if w := serving.WorkerID(p.worker); !assigned[p.bundle] && !taken[w] {
+			move(p.bundle, w)
 		}
 	}
+	// Step 3: the rest, on workers that hold something before empty ones.
 	next := make([]int, len(groups))
 	var order [][]serving.WorkerID
 	for _, g := range groups {
 		g = slices.Clone(g)
-		slices.SortStableFunc(g, func(a, b serving.WorkerID) int {
-			return cmp.Compare(min(len(holds[b]), 1), min(len(holds[a]), 1))
+		slices.SortStableFunc(g, func(x, y serving.WorkerID) int {
+			return cmp.Compare(min(len(holds[y]), 1), min(len(holds[x]), 1))
 		})
 		order = append(order, g)
 	}
-	for h := range households {
-		if housed[h] {
+	for b := range bundles {
+		if assigned[b] {
 			continue
 		}
-		g := households[h].Group
+		g := bundles[b].Group
 		for next[g] < len(order[g]) && taken[order[g][next[g]]] {
 			next[g]++
 		}
 		if next[g] == len(order[g]) {
 			return nil, false
 		}
-		move(h, order[g][next[g]])
+		move(b, order[g][next[g]])
 	}
-	return homes, true
+	return out, true
 }
 
-// settle pairs lodgers with instances that run the same: those that go on as they are count four, those that are kept
-// loaded and taken up again three, those with another number of slots, whose model is there at least, two. kept holds
-// the index of the instance that goes on, by lodger, or -1.
-func matchRunning(lodgers []Instance, held []fleet.InstanceSnapshot) (kept []int, score int) {
-	kept = make([]int, len(lodgers))
-	for k := range kept {
-		kept[k] = -1
+// matchRunning pairs instances with those of a worker that run the same. continues is by instance the index of the one
+// that it continues, or -1. score is higher the less has to be loaded: 4 for an instance that goes on, 3 for one that
+// was kept loaded and is used again, 2 for one whose model is there with too few slots.
+func matchRunning(instances []Instance, held []fleet.InstanceSnapshot) (continues []int, score int) {
+	continues = make([]int, len(instances))
+	for k := range continues {
+		continues[k] = -1
 	}
 	used := make([]bool, len(held))
-	for _, rests := range []bool{false, true} { // what runs comes before what is kept
-		for k, l := range lodgers {
+	for _, kept := range []bool{false, true} { // running instances come before kept ones
+		for k, want := range instances {
 			for n := range held {
-				if i := &held[n]; kept[k] < 0 && !used[n] && i.Kept == rests && max(i.Built, i.Slots) >= l.Slots &&
-					hosts(i, l) {
-					kept[k], used[n] = n, true
-					if score += 4; rests {
+				if i := &held[n]; continues[k] < 0 && !used[n] && i.Kept == kept && max(i.Built, i.Slots) >= want.Slots &&
+					hosts(i, want) {
+					continues[k], used[n] = n, true
+					if score += 4; kept {
 						score--
 					}
 				}
 			}
 		}
 	}
-	for k, l := range lodgers {
-		if kept[k] < 0 && slices.ContainsFunc(held, func(i fleet.InstanceSnapshot) bool { return hosts(&i, l) }) {
+	for k, want := range instances {
+		if continues[k] < 0 && slices.ContainsFunc(held, func(i fleet.InstanceSnapshot) bool { return hosts(&i, want) }) {
 			score += 2
 		}
 	}
-	return kept, score
+	return continues, score
 }
 
-// runs tells whether an instance runs what a lodger is to run.
-func hosts(i *fleet.InstanceSnapshot, l Instance) bool {
+// hosts reports whether an instance runs what another is to run.
+func hosts(i *fleet.InstanceSnapshot, want Instance) bool {
 	v, ok := HostedVariant(*i)
-	return ok && i.Stage == l.Stage && v == l.Variant
+	return ok && i.Stage == want.Stage && v == want.Variant
 }
 
-func assignment(w serving.WorkerID, lodgers []Instance, held []fleet.InstanceSnapshot) Assignment {
-	out := Assignment{Worker: w, Places: make([]int32, len(lodgers)), Continues: make([]bool, len(lodgers))}
+// assignment numbers the instances of a bundle on a worker.
+func assignment(w serving.WorkerID, instances []Instance, held []fleet.InstanceSnapshot) Assignment {
+	out := Assignment{Worker: w, Places: make([]int32, len(instances)), Continues: make([]bool, len(instances))}
 	var numbers []int32
 	for _, i := range held {
 		numbers = append(numbers, i.Key.Ordinal)
 	}
-	kept, _ := matchRunning(lodgers, held)
-	for k, n := range kept {
+	continues, _ := matchRunning(instances, held)
+	for k, n := range continues {
 		if n >= 0 {
 			out.Places[k], out.Continues[k] = held[n].Key.Ordinal, true
 			continue

@@ -6,25 +6,25 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Least is the rate in queries/s that an app nobody calls is planned for, so that the first who does finds it served.
+// MinRate is the rate in queries/s that an idle app is planned for, so that its first query finds it served.
 const MinRate = 0.01
 
-// Asked is what an app asks of one of its stages.
+// StageDemand is what an app asks of one of its stages.
 type StageDemand struct {
 	App serving.AppID
-	// Fan is the items that reach the stage for each item that a query of the app comes with. Where fan-outs scatter, a
-	// join gets more than this: the mean of a maximum is at least the maximum of the means.
+	// FanOut is the items that reach the stage for each item of a query. It uses mean fan-outs: where they scatter, a
+	// join gets more, because the mean of a maximum is at least the maximum of the means.
 	FanOut float64
-	// Rate is the items/s that reach it, without head-room.
+	// Rate is the items/s that reach the stage, without head-room.
 	Rate float64
-	// Within is the stage's part of the objective: an app of several stages is cut into equal parts along its longest
-	// path.
+	// Budget is the stage's part of the objective: the stages on the longest path of the app get equal parts.
 	Budget time.Duration
-	// Best is the accuracy of its most accurate variant.
+	// BestAccuracy is the accuracy of the stage's most accurate variant.
 	BestAccuracy float64
 }
 
-// Ask returns, by StageID, what rates of queries/s by AppID ask of the stages. Missing rates count as Least.
+// StageDemands returns, by StageID, the demand on the stages at the given rates, which are by AppID in queries/s. A
+// rate that is missing or lower counts as MinRate.
 func StageDemands(spec *serving.Spec, rates []float64) []StageDemand {
 	out := make([]StageDemand, len(spec.Stages))
 	for a, app := range spec.Apps {
@@ -45,7 +45,7 @@ func StageDemands(spec *serving.Spec, rates []float64) []StageDemand {
 			}
 			for _, e := range spec.Stages[s].Next {
 				depth[e.To] = max(depth[e.To], depth[s]+1)
-				// a join takes the most that any edge delivers, as the engine has it
+				// A join takes the most that any edge delivers, as the engine does.
 				out[e.To].FanOut = max(out[e.To].FanOut, st.FanOut*e.FanOut)
 			}
 		}
@@ -56,7 +56,8 @@ func StageDemands(spec *serving.Spec, rates []float64) []StageDemand {
 	return out
 }
 
-// Value is the accuracy of a stage's variant divided by that of its most accurate one.
+// NormalizedAccuracy returns the accuracy of a variant of the stage divided by that of the most accurate one; 1 when
+// that is 0.
 func (a StageDemand) NormalizedAccuracy(v *serving.Variant) float64 {
 	if a.BestAccuracy <= 0 {
 		return 1

@@ -6,8 +6,10 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Shrink leaves variants out until a worker's memory holds the rest. They come fastest first, the accuracy rising. The
-// fastest stays: it answers when nothing else does. Of the others, the one goes whose place the next faster takes best.
+// FitMemory removes elements of list until the memory of device type d holds the variants of the rest. The list is
+// ordered fastest first, with rising accuracy; of names the variant of an element. The fastest variant always stays,
+// because it answers when no other can. Of the others, the one goes whose accuracy is least above that of the next
+// faster one. It changes list and returns it.
 func FitMemory[M any](spec *serving.Spec, d serving.DeviceTypeID, list []M, of func(*M) serving.VariantID) []M {
 	memory := spec.DeviceTypes[d].MemoryBytes
 	accuracy := func(i int) float64 { return spec.Variants[of(&list[i])].Accuracy }

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Rates returns the demand to plan for by AppID, in queries/s: what was observed, at least Least, times the head-room,
-// where 0 is none.
+// Rates returns the demand to plan for by AppID, in queries/s: the observed rate, at least MinRate, times the
+// head-room. A head-room of 0 means 1.
 func Rates(r *plan.Request, headroom float64) []float64 {
 	out := make([]float64, len(r.Spec.Apps))
 	for a := range out {
@@ -22,7 +22,7 @@ func Rates(r *plan.Request, headroom float64) []float64 {
 	return out
 }
 
-// Workers returns by device type the workers that are not down.
+// UsableWorkers returns by DeviceTypeID the workers that are not down, ascending. down is by WorkerID.
 func UsableWorkers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 	out := make([][]serving.WorkerID, len(spec.DeviceTypes))
 	for w := range spec.Workers {
@@ -33,8 +33,8 @@ func UsableWorkers(spec *serving.Spec, down []bool) [][]serving.WorkerID {
 	return out
 }
 
-// Living returns the instances of a snapshot that run or are to run, and those that are kept loaded: all that a plan
-// can have without a load.
+// Reusable returns the instances of a snapshot that run, start, or are kept loaded: those that a plan can have without
+// a load. A nil snapshot has none.
 func Reusable(snapshot *fleet.Snapshot) (out []fleet.InstanceSnapshot) {
 	if snapshot == nil {
 		return nil

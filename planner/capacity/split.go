@@ -11,10 +11,13 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// Split gives every worker that is not down to one stage, for planners that load many variants on a worker (RAMSIS App.
-// G: each worker belongs to one objective). Who serves a stage by the snapshot goes on serving it; the others go, one
-// after the other, to the stage that then has least for what is asked of it, counting what each serves a second with
-// its fastest batches in time. It returns the workers by stage, ascending.
+// SplitWorkers gives every worker that is up to one stage, for planners that load many variants on a worker (RAMSIS
+// App. G: each worker belongs to one objective). It returns the workers by StageID, ascending. down and broken are the
+// result of Unusable, asked that of StageDemands.
+//
+// A worker that serves a stage by the snapshot stays with it. Each of the others goes to the stage with the least
+// capacity for its demand, where capacity is the rate of the fastest batches within the budget. It fails when a stage
+// gets no worker.
 func SplitWorkers(believed profile.Profile, spec *serving.Spec, snapshot *fleet.Snapshot, asked []StageDemand, down,
 	broken []bool) ([][]serving.WorkerID, error) {
 	out := make([][]serving.WorkerID, len(spec.Stages))
@@ -40,7 +43,7 @@ func SplitWorkers(believed profile.Profile, spec *serving.Spec, snapshot *fleet.
 			if gain <= 0 {
 				continue
 			}
-			// Nobody's first worker comes before anybody's second.
+			// A stage's first worker comes before any stage's second.
 			share := able[s] / asked[s].Rate
 			if len(out[s]) == 0 {
 				share = -asked[s].Rate
@@ -50,7 +53,7 @@ func SplitWorkers(believed profile.Profile, spec *serving.Spec, snapshot *fleet.
 			}
 		}
 		if best < 0 {
-			continue // of no use to anybody
+			continue // no stage can use it
 		}
 		out[best] = append(out[best], w)
 		able[best] += bestRate(believed, spec, serving.StageID(best), spec.Workers[w].DeviceType, asked[best].Budget,
@@ -76,6 +79,7 @@ func SplitWorkers(believed profile.Profile, spec *serving.Spec, snapshot *fleet.
 	return out, nil
 }
 
+// servable reports whether some device type serves a stage within a budget.
 func servable(believed profile.Profile, spec *serving.Spec, s serving.StageID, within time.Duration,
 	devices []serving.DeviceTypeID, broken []bool) bool {
 	for _, d := range devices {
@@ -86,7 +90,7 @@ func servable(believed profile.Profile, spec *serving.Spec, s serving.StageID, w
 	return false
 }
 
-// most is what a worker of a type serves a second of a stage, in the batch within the time that serves most.
+// bestRate returns the items/s that a worker of a type serves of a stage, in the best batch that takes at most within.
 func bestRate(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
 	broken []bool) float64 {
 	out := 0.0

@@ -9,18 +9,18 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// placed is a placement with its number on its worker.
+// numbered is a placement with its number on its worker (plan.Instance.Place).
 type numbered struct {
 	Instance
 	place int32
 }
 
-// spread places the stages that nobody has placed: one instance of each, or as many as their app wants at least, on one
-// core of the worker that has the fewest; that never is more than an app may have at most. What runs stays where it is,
-// the rest goes.
+// placeRest places the stages that Instances leaves out: as many instances of each as its app wants at least, or one,
+// each on one core of the least loaded worker. That is never more than an app may have at most. Instances that run stay
+// where they are; superfluous ones are left out.
 func (p *Planner) placeRest(r *plan.Request) []numbered {
 	given := make([]bool, len(r.Spec.Stages))
-	load := make([]int, len(r.Spec.Workers)) // cores taken
+	load := make([]int, len(r.Spec.Workers)) // cores in use
 	taken := make(map[fleet.Key]bool)
 	down := make([]bool, len(r.Spec.Workers))
 	for n, i := range p.Instances {
@@ -79,7 +79,7 @@ func (p *Planner) placeRest(r *plan.Request) []numbered {
 	return out
 }
 
-// emptiest returns the worker with the least taken; one that is down only where all are.
+// leastLoaded returns the worker with the fewest cores in use. It returns one that is down only where all are.
 func (p *Planner) leastLoaded(load []int, down []bool) serving.WorkerID {
 	best := 0
 	for w := range load {

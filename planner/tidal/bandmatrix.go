@@ -1,9 +1,9 @@
 package tidal
 
-// band is a square matrix whose entries lie within below and above of its diagonal.
+// bandMatrix is a square matrix whose entries lie at most below and above of its diagonal.
 type bandMatrix struct {
 	n, below, above int
-	rows            []float64 // (below+1+above) by row; the entry of column c in row r is at c-r+below
+	rows            []float64 // (below+1+above) entries by row; column c of row r is at c-r+below
 }
 
 func newBandMatrix(n, below, above int) *bandMatrix {
@@ -15,8 +15,9 @@ func (m *bandMatrix) row(r int) []float64 {
 	return m.rows[r*w : (r+1)*w]
 }
 
-// solve replaces every right-hand side by the solution, by elimination without exchanging rows: the matrices here are 1
-// less probabilities, for which that is stable (diagonally dominant, Golub and Van Loan §4.1). It destroys m.
+// solve replaces each right-hand side by its solution, by elimination without row exchanges. That is stable here,
+// because the matrices are the identity less probabilities and so diagonally dominant (Golub and Van Loan §4.1). It
+// destroys m and takes O(n below above) time.
 func (m *bandMatrix) solve(right ...[]float64) {
 	for c := range m.n {
 		pivot := m.row(c)

@@ -14,30 +14,31 @@ import (
 
 // Options tune the planner. The zero value gives the defaults.
 type Options struct {
-	// Late is the share of queries that may be late where that can be kept; 0 means one in ten thousand. Prices are
-	// made for the rates at which it can.
+	// LateShare is the share of queries that may be late; 0 means one in ten thousand. Value functions are made for the
+	// rates at which it can be kept.
 	LateShare float64
-	// Steps is how many rates there are prices for, up to what the fastest variant carries; 0 means 64.
+	// Rates is the number of rates with a value function, up to the rate that the fastest variant carries; 0 means 64.
 	Rates int
-	// Alone makes prices for the demand that is asked for and no other, if it can be served in time: for a load that is
-	// known and does not change.
+	// SingleRate makes a value function for the demand of the request and no other, if it can be served in time: for a
+	// load that is known and constant.
 	SingleRate bool
 }
 
-// longest is the largest batch that is planned for.
+// maxBatch is the largest batch that is planned for.
 const maxBatch = 32
 
-// Planner loads every variant that is of use on every worker and makes the prices for choosing among them. It keeps the
-// last prices of every stage; it is not for concurrent use.
+// Planner loads every useful variant on every worker and makes the value functions for choosing among them. It keeps
+// the last value functions of every stage. It is not for concurrent use.
 type Planner struct {
 	Profile profile.Profile
 	Options Options
 	cache   []cached // by StageID
 }
 
+// cached is the value functions of a stage and what they were made for.
 type cached struct {
 	pool       Pool
-	singleRate float64 // the rate it was made for alone; 0 for all rates
+	singleRate float64 // the only rate they were made for; 0 for all rates
 	values     []plan.ValueFunction
 }
 
@@ -47,7 +48,8 @@ func (p *Planner) Name() string { return "tidal" }
 // Provides implements plan.Planner.
 func (p *Planner) Provides() plan.Sections { return plan.Shares | plan.Limits | plan.Values }
 
-// Plan implements plan.Planner. It takes 5 to 200 ms for each rate, and nothing for what it has made before.
+// Plan implements plan.Planner. It takes 5 to 200 ms per rate, and nothing for rates in the cache. It fails for an app
+// of several stages and for workers of several types at one stage.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	out := &plan.Plan{Planner: p.Name()}
 	if r.Snapshot != nil {
@@ -87,7 +89,7 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return out, out.Validate(r.Spec)
 }
 
-// stage gives a stage its workers and its prices.
+// stage gives a stage its workers and its value functions.
 func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.StageDemand,
 	workers []serving.WorkerID, broken []bool) (*plan.ValueFunctions, error) {
 	d := spec.Workers[workers[0]].DeviceType
@@ -125,7 +127,7 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 	return &plan.ValueFunctions{Stage: s, Workers: len(workers), ByRate: rates}, nil
 }
 
-// rates makes the prices of a pool, or finds them.
+// values returns the value functions of a pool, from the cache where it has them.
 func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction, error) {
 	m := &p.cache[s]
 	alone := 0.0
@@ -167,25 +169,10 @@ func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, aske
 	return m.values, nil
 }
 
-// carries is what the pool serves with its fastest batches in time, in queries/s.
-func (p *Pool) maxRate() float64 {
-	most := 0.0
-	for _, a := range p.actions() {
-		most = max(most, a.size/a.latency)
-	}
-	return most * float64(p.Workers)
-}
-
-func (p *Pool) same(o *Pool) bool {
-	return p.Workers == o.Workers && p.SLO == o.SLO && p.LateShare == o.LateShare &&
-		slices.EqualFunc(p.Models, o.Models, func(a, b Model) bool {
-			return a.Variant == b.Variant && a.Accuracy == b.Accuracy && slices.Equal(a.Latency, b.Latency)
-		})
-}
-
-// models returns the variants of a stage that are of use on a device type, each with the batches that can be in time:
-// known, above the floor, with a batch that is the best of its size or speed, and within its memory, of which the
-// variants least missed are left out first. The fastest has larger batches as well, for queries that are late already.
+// models returns the useful variants of a stage on a device type, fastest first, each with the latencies of its useful
+// batches. A variant is useful if it is known, above the accuracy floor, and has a batch in time that no other beats in
+// size, speed and accuracy. Variants that do not fit the memory together are left out by capacity.FitMemory. The
+// fastest variant keeps batches that are never in time, for queries that are late already.
 func (p *Planner) models(spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
 	broken []bool) []Model {
 	var all []Model

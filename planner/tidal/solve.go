@@ -7,20 +7,18 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// settled is by how much the time left of busy workers may differ from what the process was made with.
+// residualTolerance is the relative difference at which the assumed residual time agrees with the resulting one.
 const residualTolerance = 0.02
 
-// dearest is the highest price of a late query, in accuracies of a perfect one: beyond it nothing changes any more.
+// maxPenalty is the highest penalty of a late query, in accuracies of a perfect one: a higher one changes nothing.
 const maxPenalty = 64
 
-// Price returns what the pool's positions are worth, and whether no more queries are late than the pool allows; nil
-// when no batch can be in time at all.
+// Solve returns the value function of the pool, and whether it keeps LateShare; nil when no batch can be in time. near
+// is the value function of a rate nearby, whose residual time the search starts from; nil for none.
 //
-// Two things about the best policy are needed before it is known. How much a busy worker has left of its batch follows
-// from the mix of batches, so it is put in again until it agrees. The price of a late query is raised until no more of
-// them are late than allowed (a Lagrange multiplier): at a rate beyond what the workers carry it never is.
-//
-// near is the price of a rate nearby, from which the time left is taken to begin with; nil for none.
+// Two inputs of the process depend on its solution. The residual time of a busy worker's batch follows from the mix of
+// batches, so it is iterated until it agrees. The penalty of a late query is a Lagrange multiplier: it is raised until
+// no more than LateShare are late. At a rate beyond the pool's capacity no penalty is high enough.
 func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept bool) {
 	if len(p.actions()) == 0 {
 		return nil, false
@@ -49,6 +47,7 @@ func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept 
 	return x.valueFunction(), false
 }
 
+// valueFunction returns the solution in the terms of a plan.
 func (x *process) valueFunction() *plan.ValueFunction {
 	inTime := (x.gain + x.latePenalty*x.lateShare) / (1 - x.lateShare)
 	return &plan.ValueFunction{

@@ -10,7 +10,9 @@ import (
 
 func prices() *ValueFunctions {
 	at := func(rate float64) ValueFunction {
-		return ValueFunction{Rate: rate, Residual: time.Millisecond, Value: []float64{3, 2, 0, -4}, Zero: 1, PerQuery: 0.5}
+		return ValueFunction{
+			Rate: rate, Residual: time.Millisecond, Value: []float64{3, 2, 0, -4}, Zero: 1, PerQuery: 0.5,
+		}
 	}
 	return &ValueFunctions{Workers: 1, ByRate: []ValueFunction{at(10), at(20), at(40)}}
 }

@@ -20,7 +20,9 @@ func TestOr(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := profile.Fallback{Primary: table, Secondary: profile.Constant{Base: 10 * time.Millisecond, LoadTime: time.Minute}}
+	p := profile.Fallback{
+		Primary: table, Secondary: profile.Constant{Base: 10 * time.Millisecond, LoadTime: time.Minute},
+	}
 	if got := p.Latency(0, 0, 1, 1); got != 3*time.Millisecond {
 		t.Errorf("measured: %v", got)
 	}

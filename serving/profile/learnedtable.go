@@ -7,11 +7,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// makeTable fits the table of a concurrency to what was observed.
-//
-// Step 1: draw the curve through the anchors. Step 2: settle what the sizes with enough observations say. Step 3:
-// between and beyond them, scale the curve by their ratio to it. The table never falls.
+// makeTable fits the table of a concurrency to what was observed. The table never falls.
 func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTypeID, concurrency int) {
+	// Step 1: draw the curve through the anchors.
 	l.chooseAnchors(o)
 	curve := l.fitLine()
 	if l.priorLatency(v, d, 1, concurrency) != Unknown {
@@ -28,8 +26,9 @@ func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTy
 	}
 	reach = min(reach*max(2, reach/max(least, 1)), most)
 	at := func(k int) float64 { return curve.at(min(largestIn(k), most), reach) }
+	// Step 2: settle what the sizes with enough observations say.
 	l.fitSizes(o, at)
-	// Step 3: the ratio of settled sizes to the curve, interpolated between them and constant beyond.
+	// Step 3: scale the curve by the ratio of settled sizes to it, interpolated between them and constant beyond.
 	next, floor := 0, 0.0
 	var left, right float64
 	for k := range o.table {
@@ -56,10 +55,6 @@ func (l *Learned) makeTable(o *observed, v serving.VariantID, d serving.DeviceTy
 }
 
 // fitSizes lists what the sizes with enough observations say, made to rise.
-//
-// Step 1: the median of five neighbours takes out accidents. It leaves a rising sequence as it is and levels a peak.
-// Step 2: what still falls is noise; isotonic regression by pooling adjacent violators (Barlow et al. 1972) replaces it
-// by the mean of the sizes involved.
 func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 	l.sizes, l.scratch = l.sizes[:0], l.scratch[:0]
 	for k, r := range o.rings {
@@ -71,6 +66,8 @@ func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 		}
 		l.scratch = append(l.scratch, r.median)
 	}
+	// Step 1: the median of five neighbours takes out accidents. It leaves a rising sequence as it is and levels a
+	// peak.
 	var five [5]float64
 	for k := range l.sizes {
 		i := l.sizes[k].rank
@@ -87,7 +84,9 @@ func (l *Learned) fitSizes(o *observed, line func(class int) float64) {
 			last.took = min(last.took, before.took*line(last.class)/line(before.class))
 		}
 	}
-	// Step 2. A block keeps the position of its last size; the other sizes of the block take its value.
+	// Step 3: what still falls is noise. Isotonic regression by pooling adjacent violators (Barlow et al. 1972)
+	// replaces it by the mean of the sizes involved. A block keeps the position of its last size; its other sizes take
+	// its value.
 	blocks := 0
 	for i := range l.sizes {
 		b := l.sizes[i]
