@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// session is a stage with its part of the objective.
+// session returns the session of a stage that runs a variant, at a rate in items/s within a budget. Its batches fit the
+// memory of the believed type.
 func (x *request) session(s serving.StageID, v serving.VariantID, rate float64, within time.Duration) Session {
 	variant := &x.spec.Variants[v]
 	out := Session{
@@ -27,7 +28,8 @@ func (x *request) session(s serving.StageID, v serving.VariantID, rate float64, 
 	return out
 }
 
-// best is the variant of a stage that a machine carries most of within a part of the objective, and how much that is.
+// fastest returns the variant of a stage of which a machine carries most within a budget, and that rate in items/s;
+// serving.None when none is in time.
 func (x *request) fastest(s serving.StageID, within time.Duration) (best serving.VariantID, most float64) {
 	best = serving.None
 	for _, v := range x.variants(s) {
@@ -41,7 +43,8 @@ func (x *request) fastest(s serving.StageID, within time.Duration) (best serving
 	return best, most
 }
 
-// pack splits every app and packs what is left of all of them, for a part of the demand.
+// pack splits every app and packs the sessions of all apps, for a part of the demand. The sessions of the nodes are
+// StageIDs.
 func (x *request) pack(part float64) ([]Node, error) {
 	var sessions []Session
 	var stages []serving.StageID
@@ -51,9 +54,9 @@ func (x *request) pack(part float64) ([]Node, error) {
 			return nil, err
 		}
 		for _, s := range app.Stages {
-			if m := &x.choices[s]; !m.frontend {
-				sessions = append(sessions, x.session(s, m.variant, max(x.asked[s].Rate*part, capacity.MinRate),
-					m.budget))
+			if c := &x.choices[s]; !c.frontend {
+				sessions = append(sessions, x.session(s, c.variant, max(x.asked[s].Rate*part, capacity.MinRate),
+					c.budget))
 				stages = append(stages, s)
 			}
 		}
@@ -72,7 +75,7 @@ func (x *request) pack(part float64) ([]Node, error) {
 	return nodes, nil
 }
 
-// split finds each stage's part of an app's objective.
+// split finds the budget of each stage of an app, for a part of the demand.
 func (x *request) split(app *serving.App, part float64) error {
 	within := app.SLO.Latency - app.Slack
 	at := make(map[serving.StageID]int, len(app.Stages))
@@ -80,8 +83,8 @@ func (x *request) split(app *serving.App, part float64) error {
 	for k, s := range app.Stages {
 		at[s] = k
 		stages[k].Rate = max(x.asked[s].Rate*part, capacity.MinRate)
-		if m := &x.choices[s]; m.frontend {
-			stages[k].Fixed = m.budget
+		if c := &x.choices[s]; c.frontend {
+			stages[k].Fixed = c.budget
 		} else {
 			stages[k].Throughput = func(within time.Duration) float64 {
 				_, able := x.fastest(s, within)
@@ -105,17 +108,18 @@ func (x *request) split(app *serving.App, part float64) error {
 			app.Name, within, x.spec.DeviceTypes[x.believedType].Name)
 	}
 	for k, s := range app.Stages {
-		if m := &x.choices[s]; m.frontend {
-			m.budget = max(m.budget, parts[k])
+		if c := &x.choices[s]; c.frontend {
+			c.budget = max(c.budget, parts[k])
 		} else {
-			m.budget = parts[k]
-			m.variant, _ = x.fastest(s, parts[k])
+			c.budget = parts[k]
+			c.variant, _ = x.fastest(s, parts[k])
 		}
 	}
 	return nil
 }
 
-// plan writes down nodes, whose sessions are stages, for a part of the demand.
+// plan writes down nodes, whose sessions are stages. part is the part of the demand that they carry, short the number
+// of machines that are missing for all of it.
 func (x *request) plan(r plan.Request, nodes []Node, part float64, short int) *plan.Plan {
 	out := &plan.Plan{
 		Planner: "nexus", Forecast: plan.Forecast{Violation: -1}, Budgets: make([]time.Duration, len(x.spec.Stages)),
@@ -123,55 +127,34 @@ func (x *request) plan(r plan.Request, nodes []Node, part float64, short int) *p
 	if r.Snapshot != nil {
 		out.Snapshot = r.Snapshot.Seq
 	}
-	carried := make([]float64, len(x.spec.Stages))
-	var households []capacity.Bundle
-	for _, n := range nodes {
-		h := capacity.Bundle{}
-		for _, p := range n.Sessions {
-			s := serving.StageID(p.Session)
-			carried[s] += p.Rate
-			h.Instances = append(h.Instances, capacity.Instance{Stage: s, Variant: x.choices[s].variant, Slots: 1})
-		}
-		households = append(households, h)
-	}
-	for range x.frontends {
-		h := capacity.Bundle{Group: 1}
-		for s := range x.choices {
-			if m := &x.choices[s]; m.frontend {
-				h.Instances = append(h.Instances, capacity.Instance{
-					Stage: serving.StageID(s), Variant: m.variant, Slots: m.slots,
-				})
-			}
-		}
-		households = append(households, h)
-	}
-	homes, _ := capacity.AssignWorkers(x.running, [][]serving.WorkerID{x.backends, x.frontends}, households)
-	reach := make([]float64, len(x.rates))
-	for a := range reach {
-		reach[a] = math.Inf(1)
-	}
 	sessions := make([]Session, len(x.choices))
 	for s := range x.choices {
 		out.Budgets[s] = x.choices[s].budget
-		if m := &x.choices[s]; !m.frontend {
-			sessions[s] = x.session(serving.StageID(s), m.variant, 0, m.budget)
+		if c := &x.choices[s]; !c.frontend {
+			sessions[s] = x.session(serving.StageID(s), c.variant, 0, c.budget)
 		}
 	}
-	for h, home := range homes {
-		for k, l := range households[h].Instances {
+	growth := make([]float64, len(x.rates))
+	for a := range growth {
+		growth[a] = math.Inf(1)
+	}
+	bundles, carried := x.bundles(nodes)
+	workers, _ := capacity.AssignWorkers(x.running, [][]serving.WorkerID{x.backends, x.frontends}, bundles)
+	for b, at := range workers {
+		for k, want := range bundles[b].Instances {
 			i := plan.Instance{
-				Worker: home.Worker, Place: home.Places[k], Stage: l.Stage, Slots: l.Slots,
-				Variants: []plan.Variant{{Variant: l.Variant, Limit: 1}},
+				Worker: at.Worker, Place: at.Places[k], Stage: want.Stage, Slots: want.Slots,
+				Variants: []plan.Variant{{Variant: want.Variant, Limit: 1}},
 			}
-			if h < len(nodes) {
-				p := nodes[h].Sessions[k]
-				i.Variants[0].Limit, i.Share, i.Hold = p.Batch, p.Rate/carried[l.Stage], nodes[h].Duty
-				a := x.spec.Stages[l.Stage].App
-				reach[a] = min(reach[a], 1/nodes[h].Occupancy(sessions))
+			if b < len(nodes) {
+				p := nodes[b].Sessions[k]
+				i.Variants[0].Limit, i.Share, i.Hold = p.Batch, p.Rate/carried[want.Stage], nodes[b].Duty
+				a := x.spec.Stages[want.Stage].App
+				growth[a] = min(growth[a], 1/nodes[b].Occupancy(sessions))
 			} else {
 				i.Share = 1 / float64(len(x.frontends))
 			}
-			if !home.Continues[k] {
+			if !at.Continues[k] {
 				out.Loads++
 			}
 			out.Instances = append(out.Instances, i)
@@ -179,19 +162,47 @@ func (x *request) plan(r plan.Request, nodes []Node, part float64, short int) *p
 	}
 	out.Forecast.CostPerHour = r.CostPerHour(out.Instances)
 	out.Sort()
-	x.fillForecast(out, reach, part, short)
+	x.fillForecast(out, growth, part, short)
 	return out
 }
 
-// promise fills in what the plan is made for, carries and leaves out. Front-ends do not count: nobody plans them.
-func (x *request) fillForecast(out *plan.Plan, reach []float64, part float64, short int) {
+// bundles returns the instances of every node, then those of every front-end, and by StageID the rate in items/s that
+// the nodes carry.
+func (x *request) bundles(nodes []Node) (out []capacity.Bundle, carried []float64) {
+	carried = make([]float64, len(x.spec.Stages))
+	for _, n := range nodes {
+		b := capacity.Bundle{}
+		for _, p := range n.Sessions {
+			s := serving.StageID(p.Session)
+			carried[s] += p.Rate
+			b.Instances = append(b.Instances, capacity.Instance{Stage: s, Variant: x.choices[s].variant, Slots: 1})
+		}
+		out = append(out, b)
+	}
+	for range x.frontends {
+		b := capacity.Bundle{Group: 1}
+		for s := range x.choices {
+			if c := &x.choices[s]; c.frontend {
+				b.Instances = append(b.Instances, capacity.Instance{
+					Stage: serving.StageID(s), Variant: c.variant, Slots: c.slots,
+				})
+			}
+		}
+		out = append(out, b)
+	}
+	return out, carried
+}
+
+// fillForecast fills in what the plan is made for, carries and leaves out. growth is by AppID the factor by which the
+// load may grow before a node is full. Front-ends do not count, since nobody plans them.
+func (x *request) fillForecast(out *plan.Plan, growth []float64, part float64, short int) {
 	out.Demand, out.Capacity = x.rates, make([]float64, len(x.rates))
 	var accuracy, queries float64
 	for a, app := range x.spec.Apps {
-		if math.IsInf(reach[a], 1) {
-			reach[a] = 1 // an app of front-ends
+		if math.IsInf(growth[a], 1) {
+			growth[a] = 1 // an app that only front-ends serve
 		}
-		out.Capacity[a] = x.rates[a] * part * reach[a]
+		out.Capacity[a] = x.rates[a] * part * growth[a]
 		out.Forecast.Throughput += out.Capacity[a]
 		all := 1.0
 		for _, s := range app.Stages {

@@ -10,20 +10,21 @@ import (
 // Stage is one model of a query.
 type Stage struct {
 	Rate  float64 // items/s
-	After []int   // the stages it waits for
-	// Throughput is what a machine carries within a part of the objective, in items/s; 0 for nothing.
+	After []int   // stages that it waits for
+	// Throughput returns the items/s that a machine carries within a budget; 0 for none. It is not called where Fixed
+	// is set.
 	Throughput func(within time.Duration) float64
-	// Takes is the part of the objective that a stage gets which no machine is planned for; 0 for the others.
+	// Fixed is the budget of a stage for which no machine is planned; 0 for the others.
 	Fixed time.Duration
 }
 
-// segments is in how many steps the objective is divided.
+// budgetSteps is the number of steps into which the objective is divided.
 const budgetSteps = 100
 
-// Split gives each stage of a query its part of the objective, so that the machines for all of them, each counted by
-// the part that is used, are fewest: by dynamic programming over multiples of a step (Nexus §6.2), here on graphs that
-// fork and join, too. Where a graph does not fold into chains and branches, its stages get equal parts of its longest
-// path. It returns nil when some path is too long whatever is split.
+// Split returns the budget of each stage, by index, such that the fewest machines serve all of them within the
+// objective; a machine counts by the part that is used. It is Nexus's dynamic program over multiples of a step (§6.2),
+// extended to graphs that fork and join. If a graph is not series-parallel, its stages get equal parts of the longest
+// path. Split returns nil when no division keeps the objective.
 func Split(stages []Stage, within time.Duration) []time.Duration {
 	after := make([][]int, len(stages))
 	for k := range stages {
@@ -42,7 +43,7 @@ func Split(stages []Stage, within time.Duration) []time.Duration {
 	return d.out
 }
 
-// equal cuts the objective along the longest path.
+// equalParts divides the objective evenly along the longest path.
 func equalParts(stages []Stage, within time.Duration) []time.Duration {
 	depth, longest := make([]int, len(stages)), 1
 	for k := range stages {
@@ -62,14 +63,14 @@ func equalParts(stages []Stage, within time.Duration) []time.Duration {
 	return out
 }
 
-// division is the program at work.
+// splitter is the dynamic program at work.
 type splitter struct {
 	stages []Stage
 	step   time.Duration
 	out    []time.Duration
 }
 
-// costs is what a part of the graph takes, in machines, within each number of steps.
+// machines returns the machines that a part of the graph needs within each number of steps.
 func (d *splitter) machines(t *dag.Tree) []float64 {
 	out := make([]float64, budgetSteps+1)
 	switch t.Kind {
@@ -104,7 +105,8 @@ func (d *splitter) machines(t *dag.Tree) []float64 {
 	return out
 }
 
-// after adds what takes part of the time to what has the rest of it; first says how many steps it leaves to the first.
+// minPlus is the (min, +) convolution: the least machines of two parts that share each number of steps. first is the
+// number of steps that the first part gets then.
 func minPlus(a, b []float64) (out []float64, first []int) {
 	out, first = make([]float64, len(a)), make([]int, len(a))
 	for n := range out {
@@ -118,7 +120,7 @@ func minPlus(a, b []float64) (out []float64, first []int) {
 	return out, first
 }
 
-// spend gives the stages of a part of the graph so many steps.
+// assign gives a part of the graph so many steps.
 func (d *splitter) assign(t *dag.Tree, n int) {
 	switch t.Kind {
 	case dag.Task:
@@ -128,7 +130,7 @@ func (d *splitter) assign(t *dag.Tree, n int) {
 			d.assign(p, n)
 		}
 	case dag.Chain:
-		// The steps of the last part are split off first.
+		// The steps of the last child are split off first.
 		sums := [][]float64{d.machines(t.Children[0])}
 		var firsts [][]int
 		for _, p := range t.Children[1:] {

@@ -11,21 +11,21 @@ import (
 type Session struct {
 	Rate   float64 // items/s, > 0
 	Budget time.Duration
-	// Took is how long a batch takes; it never falls with the batch.
+	// Latency returns how long a batch takes; it never falls with the batch.
 	Latency func(batch int) time.Duration
-	// Most is the largest batch, >= 1.
+	// MaxBatch is the largest batch, >= 1.
 	MaxBatch int
-	// Memory is what the model takes with such batches; nil where it does not matter.
+	// Memory returns the bytes that the model takes with such batches; nil where memory does not matter.
 	Memory func(batch int) int64
 }
 
 // Node is one machine that runs batches of its sessions in turn.
 type Node struct {
-	Duty     time.Duration // in which each session has one batch
+	Duty     time.Duration // the cycle in which each session has one batch
 	Sessions []NodeSession
 }
 
-// Part is a session on a node.
+// NodeSession is the load of a session on a node.
 type NodeSession struct {
 	Session int
 	Batch   int
@@ -40,13 +40,13 @@ func (n *Node) busy(sessions []Session) (out time.Duration) {
 	return out
 }
 
-// Occupancy is the part of the time in which a node runs.
+// Occupancy returns the part of the time in which a node runs. sessions are those given to Pack.
 func (n *Node) Occupancy(sessions []Session) float64 {
 	return float64(n.busy(sessions)) / float64(n.Duty)
 }
 
-// saturating is the largest batch that an item which has just missed one can wait for and still be in time with the
-// next: it takes at most half of the objective (Nexus §4.1). It is 0 where not even one item does.
+// saturatingBatch is the largest batch for which an item that has just missed a batch is in time with the next: it
+// takes at most half of the budget (Nexus §4.1). It is 0 where not even one item does.
 func (s *Session) saturatingBatch() int {
 	if s.MaxBatch < 1 || 2*s.Latency(1) > s.Budget {
 		return 0
@@ -54,7 +54,8 @@ func (s *Session) saturatingBatch() int {
 	return largest(s.MaxBatch, func(b int) bool { return 2*s.Latency(b) <= s.Budget })
 }
 
-// largest is the largest number from 1 to most for which ok holds, which holds for 1 and up to some number.
+// largest returns the largest number from 1 to most for which ok holds, by bisection. ok must hold for 1 and up to some
+// number.
 func largest(most int, ok func(int) bool) int {
 	low, high := 1, most+1
 	for high-low > 1 {
@@ -67,11 +68,11 @@ func largest(most int, ok func(int) bool) int {
 	return low
 }
 
-// Pack is squishy bin packing (Nexus §6.1): what fills machines gets them, in the largest batches in time; what is left
-// of each session gets a part of a duty cycle, and machines are merged while their batches, made smaller for a shorter
-// cycle, fit into it. It returns false for the first session of which not even a batch of one is in time. memory is
-// that of a machine, 0 for no limit.
+// Pack is squishy bin packing (Nexus §6.1). It returns nodes that carry the rates of all sessions; NodeSession.Session
+// is the index of a session. memory is that of a machine in bytes, 0 for no limit. If not even a batch of one is in
+// time for a session, ok is false and failed is its index. It takes O(n^2) merges for n sessions.
 func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) {
+	// Step 1: sessions fill nodes with their largest batches in time. Each rest gets a node of its own for now.
 	type rest struct {
 		node      Node
 		occupancy float64
@@ -93,6 +94,8 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 			rests = append(rests, rest{n, n.Occupancy(sessions)})
 		}
 	}
+	// Step 2: rests are merged, the busiest first, each into the node that it fills most. Merging shortens the duty
+	// cycle, and batches shrink to fit it.
 	slices.SortStableFunc(rests, func(a, b rest) int { return cmp.Compare(b.occupancy, a.occupancy) })
 	first := len(nodes)
 	for _, r := range rests {
@@ -119,10 +122,10 @@ func Pack(sessions []Session, memory int64) (nodes []Node, failed int, ok bool) 
 // rounding is the part of a rate that may be missing by floating point alone.
 const rounding = 1e-9
 
-// residual is a node of its own for a rate that does not fill one: the largest batch of which the last item comes early
-// enough for the first to be in time, with the longest duty cycle that the rate and the objective allow (as the
-// authors' release has it, whose batch is (b-1)/rate and not b/rate in coming together). Where that batch is too small
-// to carry the rate, the node runs one batch after the other, as a full one.
+// residualNode returns a node of its own for a rate that does not fill one: the largest batch whose last item arrives
+// early enough for the first to be in time, with the longest duty cycle that the rate and the objective allow. As in
+// the authors' release a batch of b takes (b-1)/rate to form, not b/rate. If that batch is too small for the rate, the
+// node runs one batch after the other, like a full one.
 func (s *Session) residualNode(session int, rate float64) Node {
 	full := s.saturatingBatch()
 	b := largest(full, func(b int) bool { return s.Latency(b)+seconds(float64(b-1)/rate) <= s.Budget })
@@ -137,7 +140,8 @@ func seconds(x float64) time.Duration {
 	return time.Duration(min(x*float64(time.Second), math.MaxInt64/2))
 }
 
-// merge lets a node take what another has: in the shorter of their cycles, with the batches that come together in it.
+// merge lets one node take the sessions of another. The duty cycle is the shorter of both, and each session gets the
+// batch that forms in it.
 func merge(sessions []Session, a, b Node, memory int64) (Node, bool) {
 	out := Node{Duty: min(a.Duty, b.Duty)}
 	taken := int64(0)
