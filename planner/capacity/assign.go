@@ -106,7 +106,8 @@ func matchRunning(instances []Instance, held []fleet.InstanceSnapshot) (continue
 	for _, kept := range []bool{false, true} { // running instances come before kept ones
 		for k, want := range instances {
 			for n := range held {
-				if i := &held[n]; continues[k] < 0 && !used[n] && i.Kept == kept && max(i.Built, i.Slots) >= want.Slots &&
+				if i := &held[n]; continues[k] < 0 && !used[n] && i.Kept == kept &&
+					max(i.Built, i.Slots) >= want.Slots &&
 					hosts(i, want) {
 					continues[k], used[n] = n, true
 					if score += 4; kept {
@@ -117,7 +118,8 @@ func matchRunning(instances []Instance, held []fleet.InstanceSnapshot) (continue
 		}
 	}
 	for k, want := range instances {
-		if continues[k] < 0 && slices.ContainsFunc(held, func(i fleet.InstanceSnapshot) bool { return hosts(&i, want) }) {
+		if continues[k] < 0 && slices.ContainsFunc(held,
+			func(i fleet.InstanceSnapshot) bool { return hosts(&i, want) }) {
 			score += 2
 		}
 	}

@@ -157,7 +157,8 @@ func TestPlaceAgainstAll(t *testing.T) {
 		var hosts []GroupVariant
 		for g := range groups {
 			for v := range 4 { // two variants of each of two stages
-				hosts = append(hosts, GroupVariant{Group: g, Stage: serving.StageID(v / 2), Variant: serving.VariantID(v)})
+				hosts = append(hosts, GroupVariant{Group: g, Stage: serving.StageID(v / 2),
+					Variant: serving.VariantID(v)})
 			}
 		}
 		running := make(map[serving.WorkerID]fleet.InstanceSnapshot)

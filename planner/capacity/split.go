@@ -31,7 +31,8 @@ func SplitWorkers(believed profile.Profile, spec *serving.Spec, snapshot *fleet.
 		}
 		if i, ok := running[id]; ok {
 			out[i.Stage] = append(out[i.Stage], id)
-			able[i.Stage] += bestRate(believed, spec, i.Stage, spec.Workers[w].DeviceType, asked[i.Stage].Budget, broken)
+			able[i.Stage] += bestRate(believed, spec, i.Stage, spec.Workers[w].DeviceType, asked[i.Stage].Budget,
+				broken)
 			continue
 		}
 		free = append(free, id)
@@ -91,7 +92,8 @@ func servable(believed profile.Profile, spec *serving.Spec, s serving.StageID, w
 }
 
 // bestRate returns the items/s that a worker of a type serves of a stage, in the best batch that takes at most within.
-func bestRate(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID, within time.Duration,
+func bestRate(believed profile.Profile, spec *serving.Spec, s serving.StageID, d serving.DeviceTypeID,
+	within time.Duration,
 	broken []bool) float64 {
 	out := 0.0
 	for _, v := range spec.Stages[s].Variants {

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// cover gives every stage that has none an instance, the more important apps first. An app for whose stages the workers
-// do not suffice gets none: with a stage missing it could answer nothing.
+// cover gives every stage without an instance one, the more important apps first. An app gets none if there is not a
+// worker for each of its stages: with a stage missing it could answer nothing.
 func (x *state) cover() {
 	apps := make([]serving.AppID, len(x.spec.Apps))
 	for a := range apps {
@@ -33,7 +33,7 @@ func (x *state) cover() {
 	}
 }
 
-// restore takes back moves.
+// restore sets the counts back and with them the idle workers.
 func (x *state) restore(counts []int) {
 	for k, n := range counts {
 		x.idle[x.options[k].group] += x.counts[k] - n
@@ -41,9 +41,9 @@ func (x *state) restore(counts []int) {
 	}
 }
 
-// secure finds another worker for a stage: a free one, else one of a stage that has several, else the only one of a
-// stage that finds another itself (an augmenting path, so that a stage is left out only when there is no way). Groups
-// that were seen have been asked already.
+// obtainWorker finds one more worker for a stage: an idle one, else one of a stage that has several, else the only one
+// of a stage that obtains another in turn. This is an augmenting path, so a stage is left out only if no assignment
+// serves it. seen marks the groups that were tried already.
 func (x *state) obtainWorker(s serving.StageID, seen []bool) bool {
 	if k := x.bestOnFree(s); k >= 0 {
 		x.move(idle, k)
@@ -70,8 +70,8 @@ func (x *state) obtainWorker(s serving.StageID, seen []bool) bool {
 	return false
 }
 
-// first is what a stage should host on a free worker: the most accurate variant that carries its need alone, else the
-// fastest; -1 when no free worker suits.
+// bestOnFree returns the option that a stage should host on an idle worker: the most accurate variant that carries its
+// need alone, else the fastest; -1 when no idle worker suits.
 func (x *state) bestOnFree(s serving.StageID) int {
 	best := -1
 	for _, k := range x.stages[s].options {
@@ -89,7 +89,7 @@ func (x *state) bestOnFree(s serving.StageID) int {
 	return best
 }
 
-// fit is what a stage should host on a worker of a group that it gets: chosen as by first.
+// bestInGroup returns the option that a stage should host on a worker of group g, chosen like bestOnFree.
 func (x *state) bestInGroup(s serving.StageID, g int) int {
 	best := -1
 	for _, k := range x.stages[s].options {
@@ -107,8 +107,8 @@ func (x *state) bestInGroup(s serving.StageID, g int) int {
 	return best
 }
 
-// spare finds a worker of a stage that has several, preferably one that its stage can do without, else the one of the
-// stage that has the largest part of its need. It returns free and -1 when there is none.
+// spareWorker finds a worker of a stage that has several: the one without which its stage keeps the largest part of its
+// need. It returns idle and -1 when there is none.
 func (x *state) spareWorker(s serving.StageID) (from, to int) {
 	from, to = idle, -1
 	most := 0.0
@@ -122,8 +122,8 @@ func (x *state) spareWorker(s serving.StageID) (from, to int) {
 		if fit < 0 {
 			continue
 		}
-		able, _ := x.afterMove(o.stage, k, idle)
-		if left := able / max(t.need, tolerance); to < 0 || left > most {
+		rate, _ := x.afterMove(o.stage, k, idle)
+		if left := rate / max(t.need, tolerance); to < 0 || left > most {
 			from, to, most = k, fit, left
 		}
 	}

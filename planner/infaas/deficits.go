@@ -6,20 +6,20 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// action is a worker that changes what it hosts and, when that leaves another stage short, one of that stage's workers
-// that changes to a faster variant in turn.
+// action is a worker that changes what it hosts. If that leaves the donor stage short, one of the donor's other workers
+// changes to a faster variant.
 type action struct {
-	from, to       int     // options; from is free for an idle worker
-	slower, faster int     // the donor's change, or free
-	added          float64 // items/s that the stage in need gets, no more than it lacks
-	lost           float64 // weighted mean value lost
-	rank           int     // idle worker, own worker, spare worker, other's worker: the less is disturbed, the better
+	from, to       int     // options; from is idle for an idle worker
+	slower, faster int     // the donor's change, or idle
+	added          float64 // items/s that the stage in need gets, up to what it lacks
+	lost           float64 // weighted mean accuracy that is lost
+	rank           int     // idle worker, own worker, spare worker, other's worker: the less disturbance, the lower
 }
 
-// mend brings stages that carry less than they need up to it: for each the action that closes the gap at the least
-// accuracy (INFaaS §4.2: replicate, or change to a faster variant, whichever costs less), else the one that costs
-// least, and again. The heavier apps come first, then the stage that has the smallest part of its need. It tells
-// whether anything was changed.
+// closeDeficits brings stages that carry less than they need up to it, and reports whether it changed anything. For
+// each stage it takes the action that closes the gap at the least accuracy (INFaaS §4.2: replicate, or change to a
+// faster variant, whichever costs less), else the action that costs least, and repeats. More important apps come first,
+// then the stage with the smallest part of its need.
 func (x *state) closeDeficits() (changed bool) {
 	stuck := make([]bool, len(x.stages))
 	for {
@@ -51,16 +51,16 @@ func (x *state) closeDeficits() (changed bool) {
 	}
 }
 
-// cheapest finds the action that mends a stage best; nil when none helps.
+// bestAction returns the best action for a stage in need; nil when none helps.
 func (x *state) bestAction(s int) *action {
 	st := &x.stages[s]
-	lack := st.need - st.rate
+	missing := st.need - st.rate
 	var best *action
 	try := func(a action) {
-		able, value := x.afterMove(serving.StageID(s), a.from, a.to)
-		a.added = min(able-st.rate, lack)
-		a.lost += st.weight * (st.accuracy() - value)
-		if a.added > tolerance*st.need && (best == nil || a.better(best, lack*(1-tolerance))) {
+		rate, accuracy := x.afterMove(serving.StageID(s), a.from, a.to)
+		a.added = min(rate-st.rate, missing)
+		a.lost += st.weight * (st.accuracy() - accuracy)
+		if a.added > tolerance*st.need && (best == nil || a.better(best, missing*(1-tolerance))) {
 			best = &a
 		}
 	}
@@ -85,12 +85,12 @@ func (x *state) bestAction(s int) *action {
 	return best
 }
 
-// better tells whether a is preferred to b: those that close the gap before all others, then by what they cost, how
-// much they bring and how little they disturb. What costs nothing and does not suffice is judged by what it brings
-// alone: the most accurate variants, one slow instance after the other, would use up the idle workers.
-func (a *action) better(b *action, lack float64) bool {
-	closes := a.added >= lack
-	if closes != (b.added >= lack) {
+// better reports whether a is preferred to b: actions that close the gap first, then by accuracy lost, rate added and
+// disturbance. Among actions that do not close the gap, those that lose nothing count as equal in that. Otherwise one
+// slow instance of the most accurate variant after the other would use up the idle workers.
+func (a *action) better(b *action, missing float64) bool {
+	closes := a.added >= missing
+	if closes != (b.added >= missing) {
 		return closes
 	}
 	y, z := a.lost, b.lost
@@ -106,9 +106,9 @@ func (a *action) better(b *action, lack float64) bool {
 	return a.rank < b.rank
 }
 
-// donors lists the workers that other stages can give up, by what they host: those that carry their need without it as
-// they are, and those that do so after one of their other workers has changed to a faster variant, the one that costs
-// the least. Further than that a greedy planner does not look.
+// donors lists the workers that other stages can give up, by what they host. Such a stage carries its need without the
+// worker, as it is or after one of its other workers has changed to a faster variant. A greedy planner looks no
+// further.
 func (x *state) donors(s int) []action {
 	var out []action
 	for t := range x.stages {
@@ -120,10 +120,10 @@ func (x *state) donors(s int) []action {
 			if x.counts[k] == 0 {
 				continue
 			}
-			able, value := x.afterMove(serving.StageID(t), k, idle)
-			if st.carries(able, 1) {
+			rate, accuracy := x.afterMove(serving.StageID(t), k, idle)
+			if st.carries(rate, 1) {
 				out = append(out, action{
-					from: k, slower: idle, faster: idle, lost: st.weight * (st.accuracy() - value), rank: 2,
+					from: k, slower: idle, faster: idle, lost: st.weight * (st.accuracy() - accuracy), rank: 2,
 				})
 			} else if a, ok := x.swapToFree(t, k); ok {
 				out = append(out, a)
@@ -133,10 +133,11 @@ func (x *state) donors(s int) []action {
 	return out
 }
 
-// relief finds the change of one of a stage's workers that lets it do without another.
+// swapToFree finds the change of one of stage t's workers at the least accuracy that lets the stage do without another
+// worker.
 func (x *state) swapToFree(t, without int) (best action, ok bool) {
 	st := &x.stages[t]
-	able, worth := st.rate-x.options[without].rate, st.weighted-x.options[without].rate*x.options[without].accuracy
+	rate, weighted := st.rate-x.options[without].rate, st.weighted-x.options[without].rate*x.options[without].accuracy
 	for _, slower := range st.options {
 		if n := x.counts[slower]; n == 0 || n == 1 && slower == without {
 			continue
@@ -144,11 +145,11 @@ func (x *state) swapToFree(t, without int) (best action, ok bool) {
 		y := &x.options[slower]
 		for _, faster := range st.options {
 			z := &x.options[faster]
-			if z.group != y.group || z.rate <= y.rate || !st.carries(able-y.rate+z.rate, 1) {
+			if z.group != y.group || z.rate <= y.rate || !st.carries(rate-y.rate+z.rate, 1) {
 				continue
 			}
-			value := (worth - y.rate*y.accuracy + z.rate*z.accuracy) / (able - y.rate + z.rate)
-			if cost := st.weight * (st.accuracy() - value); !ok || cost < best.lost {
+			accuracy := (weighted - y.rate*y.accuracy + z.rate*z.accuracy) / (rate - y.rate + z.rate)
+			if cost := st.weight * (st.accuracy() - accuracy); !ok || cost < best.lost {
 				best, ok = action{from: without, slower: slower, faster: faster, lost: cost, rank: 3}, true
 			}
 		}

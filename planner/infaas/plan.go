@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes the placement down. Every instance gets a share in proportion to what it carries, so that all of a
-// stage's instances are loaded to the same part.
+// plan writes the placement down. Shares are in proportion to what instances carry, so that all instances of a stage
+// are loaded to the same part.
 func (x *state) plan(r plan.Request) *plan.Plan {
 	out := &plan.Plan{Planner: "infaas", Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
@@ -45,31 +45,31 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 	return out
 }
 
-// promise fills in what the plan carries and leaves out of each app: its narrowest stage decides.
+// fillForecast fills in what the plan carries and leaves out of each app. The slowest stage of an app decides.
 func (x *state) fillForecast(out *plan.Plan) {
 	apps := len(x.spec.Apps)
 	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)
 	missing, shed := make([]float64, apps), false
 	var accuracy, queries float64
 	for a, app := range x.spec.Apps {
-		able, right := math.Inf(1), 1.0
+		rate, right := math.Inf(1), 1.0
 		for _, s := range app.Stages {
 			if st := &x.stages[s]; st.FanOut > 0 {
-				able = min(able, st.rate/st.FanOut)
+				rate = min(rate, st.rate/st.FanOut)
 				right *= st.accuracy() * st.BestAccuracy
 			}
 		}
 		asked := x.stages[app.Stages[0]].Rate
-		out.Demand[a], out.Capacity[a] = asked*x.o.Headroom, able
-		if missing[a] = max(asked-able, 0); missing[a] > tolerance*asked {
+		out.Demand[a], out.Capacity[a] = asked*x.o.Headroom, rate
+		if missing[a] = max(asked-rate, 0); missing[a] > tolerance*asked {
 			shed = true
 		} else {
 			missing[a] = 0
 		}
-		served := min(asked, able)
+		served := min(asked, rate)
 		accuracy += served * right
 		queries += served
-		out.Forecast.Throughput += able
+		out.Forecast.Throughput += rate
 	}
 	if shed {
 		out.Shed = missing

@@ -64,7 +64,8 @@ func (x *request) pack(part float64) ([]Node, error) {
 	nodes, failed, ok := Pack(sessions, x.spec.DeviceTypes[x.believedType].MemoryBytes)
 	if !ok {
 		s := stages[failed]
-		return nil, capacity.Unservable(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.believedType}, x.broken)
+		return nil, capacity.Unservable(x.believed, x.spec, s, x.asked[s], []serving.DeviceTypeID{x.believedType},
+			x.broken)
 	}
 	for n := range nodes {
 		for k := range nodes[n].Sessions {

@@ -69,7 +69,8 @@ func TestResidualExample(t *testing.T) {
 	if len(c.Sessions) != 1 || c.Sessions[0].Session != 2 {
 		ab, c = c, ab
 	}
-	if ab.Duty != 125*ms || len(ab.Sessions) != 2 || ab.Sessions[0] != (NodeSession{0, 8, 64}) || ab.Sessions[1] != (NodeSession{1, 4, 32}) ||
+	if ab.Duty != 125*ms || len(ab.Sessions) != 2 || ab.Sessions[0] != (NodeSession{0, 8, 64}) ||
+		ab.Sessions[1] != (NodeSession{1, 4, 32}) ||
 		math.Abs(ab.Occupancy(s)-1) > 1e-9 {
 		t.Errorf("the machine of A: %+v, want 8 of A and 4 of B every 125ms", ab)
 	}
@@ -111,7 +112,8 @@ func released(t *testing.T, name string, slo time.Duration, rate float64) Sessio
 	for k := 1; k < len(took); k++ {
 		took[k] = max(took[k], took[k-1]) // measured with noise
 	}
-	return Session{Rate: rate, Budget: slo, MaxBatch: len(took), Latency: func(b int) time.Duration { return took[b-1] }}
+	return Session{Rate: rate, Budget: slo, MaxBatch: len(took),
+		Latency: func(b int) time.Duration { return took[b-1] }}
 }
 
 // The release's own test (tests/cpp/scheduler/backend_delegate_test.cpp) with its profiles: within 500 ms, more than

@@ -90,7 +90,8 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 }
 
 // stage gives a stage its workers and its value functions.
-func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID, a capacity.StageDemand,
+func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec, s serving.StageID,
+	a capacity.StageDemand,
 	workers []serving.WorkerID, broken []bool) (*plan.ValueFunctions, error) {
 	d := spec.Workers[workers[0]].DeviceType
 	for _, w := range workers {
@@ -101,7 +102,8 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 		}
 	}
 	pool := Pool{
-		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken), LateShare: p.Options.LateShare,
+		Workers: len(workers), SLO: a.Budget, Models: p.models(spec, s, d, a.Budget, broken),
+		LateShare: p.Options.LateShare,
 	}
 	if len(pool.Models) == 0 {
 		return nil, capacity.Unservable(p.Profile, spec, s, a, []serving.DeviceTypeID{d}, broken)
@@ -128,7 +130,8 @@ func (p *Planner) stage(ctx context.Context, out *plan.Plan, spec *serving.Spec,
 }
 
 // values returns the value functions of a pool, from the cache where it has them.
-func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction, error) {
+func (p *Planner) values(ctx context.Context, s serving.StageID, pool Pool, asked float64) ([]plan.ValueFunction,
+	error) {
 	m := &p.cache[s]
 	alone := 0.0
 	if p.Options.SingleRate {

@@ -51,7 +51,8 @@ func (p *Pool) Solve(near *plan.ValueFunction) (price *plan.ValueFunction, kept 
 func (x *process) valueFunction() *plan.ValueFunction {
 	inTime := (x.gain + x.latePenalty*x.lateShare) / (1 - x.lateShare)
 	return &plan.ValueFunction{
-		Rate: x.pool.Rate, Residual: time.Duration(x.residual * float64(time.Second)), Gain: x.gain, LatePenalty: x.latePenalty,
+		Rate: x.pool.Rate, Residual: time.Duration(x.residual * float64(time.Second)), Gain: x.gain,
+		LatePenalty: x.latePenalty,
 		Value: x.value, Zero: x.zero, PerQuery: 1 / x.queriesPerStep,
 		Promise: plan.Promise{
 			Accuracy: inTime, Violation: x.lateShare, Utilization: x.workerTime * x.pool.Rate / float64(x.pool.Workers),

@@ -335,7 +335,8 @@ func TestPlanner(t *testing.T) {
 }
 
 func BenchmarkPrice(b *testing.B) {
-	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9), LateShare: 1e-4}
+	p := &Pool{Workers: 60, SLO: 150 * time.Millisecond, Models: ladder(rand.New(rand.NewPCG(1, 1)), 7, 9),
+		LateShare: 1e-4}
 	p.Rate = 0.6 * p.maxRate()
 	for b.Loop() {
 		if _, kept := p.Solve(nil); !kept {
