@@ -5,29 +5,33 @@ import (
 	"slices"
 )
 
-// often is the number of times that weights are found anew while a load is being served.
+// reweighings is the number of times that weights are computed anew while a load is being served.
 const reweighings = 40
 
-// manner is what balanced looks after.
+// packingRule says by which weights packBalanced packs.
 type packingRule uint8
 
 const (
+	// by beta as long as threads and accelerators are plentiful
 	byBeta packingRule = iota
+	// by dual weights from the first instance on: it carries most
 	byDuals
+	// by dual weights, onto servers in use where possible: it uses the fewest servers
 	fewestServers
 )
 
-// balanced is a rule of ours in the place of Algorithm 1, for what measuring showed of that: the largest batch need not
-// serve most for what it takes; weights by what threads and accelerators compute make the scarcer one cheap; and where
-// an instance that fills a server counts as a thousand times better, servers are filled with what serves least. Here
-// the function of which the largest part is unserved gets the next instance, in the configuration that serves most of
-// the rest for what it takes at the weights of the hour: beta's as long as there is plenty, else those that spare what
-// is scarce. Then it goes onto the server on which threads and accelerators are left in the ratio nearest to the
-// cluster's. A load that is nearly served so gets the instance that just does it.
+// packBalanced is a rule of ours in place of Algorithm 1. Measurements showed three weaknesses of that: the largest
+// batch need not serve most for what it takes; weights by computing power make the scarcer resource cheap; and since an
+// instance that fills a server counts a thousand times better, servers are filled with what serves least.
 //
-// Sparing spares from the first instance on, whatever there is plenty of: it carries most. Dense does so, too, and
-// gives an instance to a server that is in use rather than to an empty one, also in a configuration that serves a
-// little less: it uses the fewest servers, which is what Eq. 2 counts.
+// Here the function with the largest unserved part of its load gets the next instance, in the configuration that serves
+// most of the rest for its price. Prices are beta's as long as resources are plentiful, else weights that save what is
+// scarce. The instance goes onto the server that keeps threads and accelerators in the ratio nearest to the cluster's.
+// A load that is nearly served gets the instance that just serves it.
+//
+// With byDuals prices follow scarcity from the first instance on: that carries most. With fewestServers an instance
+// goes onto a server in use rather than an empty one, also in a configuration that serves a little less: Eq. 2 counts
+// servers.
 func (x *state) packBalanced(short []*function, how packingRule) {
 	for _, f := range short {
 		f.kept = len(f.running)
@@ -69,7 +73,7 @@ func (x *state) packBalanced(short []*function, how packingRule) {
 	}
 }
 
-// unserved is the largest part of a function's load that is not served.
+// unserved returns the largest unserved part of a function's load.
 func unserved(functions []*function) (most float64) {
 	for _, f := range functions {
 		most = max(most, 1-f.up()/f.load)
@@ -77,7 +81,7 @@ func unserved(functions []*function) (most float64) {
 	return most
 }
 
-// withdraw takes away what balanced has given, and returns it by function.
+// withdraw takes away what packBalanced has given, and returns it by function.
 func (x *state) withdraw(functions []*function) (out [][]placed) {
 	for _, f := range functions {
 		had := slices.Clone(f.running[f.kept:])
@@ -88,7 +92,7 @@ func (x *state) withdraw(functions []*function) (out [][]placed) {
 	return out
 }
 
-// restore gives what was withdrawn.
+// restore gives back what was withdrawn.
 func (x *state) restore(functions []*function, had [][]placed) {
 	for k, f := range functions {
 		for _, i := range had[k] {
@@ -98,7 +102,7 @@ func (x *state) restore(functions []*function, had [][]placed) {
 	}
 }
 
-// add gives a function an instance; false when nothing has room.
+// addInstance gives a function an instance; false when nothing fits. With packed it prefers servers in use.
 func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
 	if f.bounds.reached(len(f.running)) {
 		return false
@@ -138,10 +142,10 @@ func (x *state) addInstance(f *function, w weights, scarce, packed bool) bool {
 	return true
 }
 
-// inUse is how much better an instance counts that needs no other server, where servers are packed densely.
+// usedBonus is by how much better an instance counts that needs no further server, where servers are packed.
 const usedBonus = 1.25
 
-// roomy tells whether an instance has room somewhere and, where that is wanted, on a server in use.
+// hasRoom reports whether an instance fits somewhere and, with packed, whether it fits on a server in use.
 func (x *state) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
 	for k := len(x.cluster.groups) - 1; k >= 0; k-- {
 		if g := x.cluster.groups[k]; g.fits(cfg) {
@@ -153,9 +157,9 @@ func (x *state) hasRoom(cfg *Configuration, packed bool) (room, used bool) {
 	return room, used
 }
 
-// nearest returns the server on which what is left after an instance is most evenly worth threads and accelerators; of
-// equals the one of which least is left, and that alone counts while nothing is scarce: servers stay empty. Where they
-// are packed those in use come first.
+// evenestServer returns the server on which the prices of the threads and of the accelerators that are left differ
+// least. Of equal ones it takes the fullest. As long as nothing is scarce only that counts, so that servers stay empty.
+// With packed, servers in use come first.
 func (x *state) evenestServer(cfg *Configuration, w weights, scarce, packed bool) int32 {
 	var best *group
 	least := math.Inf(1)

@@ -5,20 +5,21 @@ import (
 	"slices"
 )
 
-// bounds are how many instances a function has at least and at most; most 0 sets no bound. The paper has none: a
-// developer may want some to stay, or to pay for no more.
+// bounds are the least and the most instances of a function; max 0 sets no bound. The paper has none: a developer may
+// want some instances to stay, or pay for no more than some.
 type bounds struct{ min, max int }
 
-// reached tells whether no further instance may be added to so many.
+// reached reports whether a function with n instances may not have another.
 func (b bounds) reached(n int) bool { return b.max > 0 && n >= b.max }
 
-// fills tells whether a load fills the batches of a configuration in time.
+// fills reports whether a load in queries/s fills the batches of a configuration in time.
 func (f *function) fills(cfg *Configuration, load float64) bool {
 	return cfg.Batch == 1 || f.uniform || load > cfg.Low
 }
 
-// each is the least upper bound that the next instance of a function must have, which has so many, for those that may
-// still come to carry a load; where none with room has it, the highest that there is. 0 without a bound.
+// minRate returns the least upper bound, in queries/s, that the next instance must have so that the instances still to
+// come can carry the load. If none with room has it, minRate returns the highest bound with room. Without a limit on
+// instances it is 0.
 func (f *function) minRate(has int, load float64, room func(k int) bool) (least float64) {
 	if f.bounds.max == 0 {
 		return 0
@@ -33,7 +34,7 @@ func (f *function) minRate(has int, load float64, room func(k int) bool) (least 
 	return min(least, highest)
 }
 
-// room tells which of a function's configurations have room somewhere.
+// roomFor returns which of a function's configurations have room somewhere.
 func (x *state) roomFor(f *function) func(k int) bool {
 	return func(k int) bool {
 		ok, _ := x.hasRoom(&f.configurations[k], false)
@@ -41,7 +42,7 @@ func (x *state) roomFor(f *function) func(k int) bool {
 	}
 }
 
-// trim gives back what a function has beyond its bound, those first that serve least.
+// trim gives back the instances beyond a function's limit, those that serve least first.
 func (x *state) trim(f *function) {
 	if f.bounds.max == 0 || len(f.running) <= f.bounds.max {
 		return
@@ -52,7 +53,7 @@ func (x *state) trim(f *function) {
 	f.running = order[:f.bounds.max]
 }
 
-// fill brings every function to as many instances as it is to have at least.
+// fill brings every function to its least number of instances.
 func (x *state) fill() {
 	for k := range x.functions {
 		f := &x.functions[k]
@@ -60,8 +61,8 @@ func (x *state) fill() {
 	}
 }
 
-// filled adds to instances of a function until there are as many as it is to have at least: of those that leave the
-// rest able to carry the load the ones that take least.
+// filled adds instances of a function to has until it has its least number: the smallest ones that leave the rest able
+// to carry the load.
 func (x *state) filled(f *function, has []placed) []placed {
 	for len(has) < f.bounds.min {
 		left := f.load
@@ -88,7 +89,7 @@ func (x *state) filled(f *function, has []placed) []placed {
 	return has
 }
 
-// tightest returns the server of those with room on which least is left.
+// tightestServer returns the fullest server with room, or -1.
 func (x *state) tightestServer(cfg *Configuration) int32 {
 	for _, g := range x.cluster.groups {
 		if g.fits(cfg) {
@@ -98,8 +99,8 @@ func (x *state) tightestServer(cfg *Configuration) int32 {
 	return -1
 }
 
-// enlarge replaces the instances of a function whose number is bounded by others that carry more, in their room: those
-// that Algorithm 1 takes, or where these do not carry the load, the largest.
+// enlarge replaces the instances of a function with a limit by others that carry more, in the room of the old ones: by
+// those of Algorithm 1 or, if these do not carry the load, by the largest.
 func (x *state) enlarge(f *function) {
 	old, most := f.running, f.up()
 	x.releaseAll(old)
@@ -128,7 +129,7 @@ func (x *state) enlarge(f *function) {
 	}
 }
 
-// largest finds room for the instances of a function that carry most, one after the other.
+// packLargest places the instances of a function that carry most, one after the other.
 func (x *state) packLargest(f *function) (out []placed) {
 	for left := f.load; left > tolerance*f.load && !f.bounds.reached(len(out)); {
 		best := -1

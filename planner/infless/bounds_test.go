@@ -132,7 +132,8 @@ func TestBoundsCarry(t *testing.T) {
 		}
 		if got.Capacity[0] < rates[0]*(1-1e-6) {
 			missed++
-			t.Logf("seed %d: %v of %v queries/s with %d instances", seed, got.Capacity[0], rates[0], spec.Apps[0].MaxInstances)
+			t.Logf("seed %d: %v of %v queries/s with %d instances", seed, got.Capacity[0], rates[0],
+				spec.Apps[0].MaxInstances)
 		}
 	}
 	if tight < 30 || missed > 0 {

@@ -80,8 +80,8 @@ func (x *state) machines(m *milp.Program, goal Goal) []machine {
 	return out
 }
 
-// columns adds the numbers of a function's instances on every accelerator, and the rows by which they carry its load and
-// fill their batches.
+// columns adds the numbers of a function's instances on every accelerator, and the rows by which they carry its load
+// and fill their batches.
 func (f *function) columns(m *milp.Program, machines []machine, goal Goal) error {
 	var ups, lows []milp.Term
 	for k := range f.configurations {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// plan writes down what runs. Shares are those of the rule for a load within the band (§3.2, case ii): every instance
-// is as far from its lower bound to its upper one as the function is.
+// plan writes down what runs. Shares are those for a load within the band (§3.2, case ii): every instance is as far
+// between its lower and upper bound as the function is.
 func (x *state) plan(r plan.Request) *plan.Plan {
 	out := &plan.Plan{Planner: "infless", Forecast: plan.Forecast{Violation: -1}}
 	if r.Snapshot != nil {
@@ -41,7 +41,8 @@ func (x *state) plan(r plan.Request) *plan.Plan {
 	return out
 }
 
-// share is the part of a load that an instance gets.
+// share returns the part of a load that an instance gets. low and up are the bounds of the instance, lows and ups those
+// of the function, in queries/s.
 func share(low, up, lows, ups, load float64) float64 {
 	switch {
 	case load >= ups || ups == lows:
@@ -63,7 +64,7 @@ func (x *state) place(w serving.WorkerID) int32 {
 	return n
 }
 
-// promise fills in what the plan carries and leaves out of each app: its narrowest stage decides.
+// fillForecast fills in what the plan carries and leaves out of each app. The slowest stage of an app decides.
 func (x *state) fillForecast(out *plan.Plan) {
 	apps := len(x.spec.Apps)
 	out.Demand, out.Capacity = make([]float64, apps), make([]float64, apps)

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// edge of the band below which instances are released. §3.2 prints alpha of the lower bound and 1 - alpha of the upper;
-// Eq. 7, and the authors' release, bound what instances a function is to have by alpha of the upper and 1 - alpha of
-// the lower. With its alpha of 0.8 the first would keep instances that need little for their batches down to a fifth of
-// what they carry, where §3.2 wants loads near to that: the second is meant.
+// bandEdge is the load below which instances are released. §3.2 prints alpha of the lower bound and 1 - alpha of the
+// upper. Eq. 7, and the authors' release, bound a function's instances by alpha of the upper and 1 - alpha of the
+// lower. With alpha = 0.8 the printed form would keep instances down to about a fifth of what they carry, where §3.2
+// wants loads near to that: Eq. 7 is meant.
 func bandEdge(low, up, alpha float64) float64 { return alpha*up + (1-alpha)*low }
 
-// release gives instances of a function back whose load is below its band (§3.2, case iii), those first that serve
-// least for what they take; which, the paper does not say, and the authors' release tries subsets in binary order. What
-// is left always carries the load: where that is impossible within the band, the load stays below it.
+// release gives back instances of a function whose load is below its band (§3.2, case iii), those that serve least for
+// what they take first. The paper does not say which ones; the authors' release tries subsets in binary order. The rest
+// always carries the load: where that is impossible within the band, the load stays below it.
 func (x *state) release(f *function) {
 	up, low := f.up(), f.low()
 	if f.load >= bandEdge(low, up, x.o.Alpha) {
@@ -54,14 +54,13 @@ func (x *state) release(f *function) {
 	f.running = kept
 }
 
-// merge replaces all of a function's instances by those that Algorithm 1 would give it now, where that saves enough
-// (§3.2 shows it, in Figure 6b, and gives no rule): a load that grew in small steps has got many small ones. The new
-// ones are found room for beside the old, so that nothing is missing while they start, or with inPlace in the room of
-// the old.
+// consolidate replaces all instances of a function by those that Algorithm 1 would give it now, if that saves enough
+// (§3.2 shows it in Figure 6b and gives no rule): a load that grew in small steps has many small instances. The new
+// ones are placed beside the old, so that nothing is missing while they start, or with inPlace in the room of the old.
 func (x *state) consolidate(f *function, inPlace bool) {
 	has := f.resources()
 	if len(f.running) == 0 || f.load <= 0 || has*(1-x.o.Merge) <= f.load/f.maxEfficiency {
-		return // nothing could save as much
+		return // no instances could save as much
 	}
 	old := f.running
 	if inPlace {
@@ -87,7 +86,7 @@ func (x *state) consolidate(f *function, inPlace bool) {
 	}
 }
 
-// anew finds room for all that a function needs, beside what runs.
+// scheduleAnew places all that a function needs beside what runs.
 func (x *state) scheduleAnew(f *function) (out []placed) {
 	if !x.o.Balanced && !x.o.Dense {
 		return x.schedule(f, nil, f.load)
@@ -105,8 +104,8 @@ func (x *state) releaseAll(list []placed) {
 	}
 }
 
-// reused gives instances the places of old ones that have the same part there, so that these run on with another batch
-// size.
+// reused gives new instances the places of old ones with the same part on the same server, so that these go on with
+// another batch size.
 func reused(fresh, old []placed) []placed {
 	type spot struct {
 		server      int32

@@ -13,30 +13,31 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// state is what runs on a cluster, as a planner changes it.
+// state is what runs on a cluster while a planner changes it.
 type state struct {
 	o         Options
 	spec      *serving.Spec
 	cluster   *cluster
 	functions []function // by StageID
-	numbers   map[serving.WorkerID][]int32
+	// by worker: places in use
+	numbers map[serving.WorkerID][]int32
 }
 
 // function is a stage of an app: what can serve it and what does.
 type function struct {
 	capacity.StageDemand
 	stage serving.StageID
-	items float64 // of a query on average
-	// load is what it is planned for in queries/s, head-room included; 0 for a function that is not to run.
+	items float64 // of a query, mean
+	// load is the rate in queries/s to plan for, head-room included; 0 for a function that is not to run.
 	load           float64
-	configurations []Configuration // the largest batches first
-	// highest upper bound for a unit of resources, by which Eq. 10's numerator is brought to [0, 1]
+	configurations []Configuration // largest batches first
+	// maxEfficiency is the highest upper bound per resource, which normalises the numerator of Eq. 10.
 	maxEfficiency float64
 	uniform       bool
 	bounds        bounds
 	running       []placed
-	// Of balanced: how many ran when it began, what its instances carry at most, that nothing more has room, and which
-	// configurations may be the cheapest.
+	// Of packBalanced: the number of instances before it began, the rate that its instances carry, whether nothing more
+	// fits, and which configurations may be the cheapest.
 	kept        int
 	rate        float64
 	exhausted   bool
@@ -53,7 +54,8 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	var hopeless []error
 	loaded := false
 	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
-		f := function{StageDemand: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(), uniform: x.o.Uniform}
+		f := function{StageDemand: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(),
+			uniform: x.o.Uniform}
 		app := &r.Spec.Apps[asked.App]
 		f.bounds = bounds{app.MinInstances, app.MaxInstances}
 		if int(asked.App) >= len(r.Rates) || r.Rates[asked.App] > 0 || app.MinInstances > 0 {
@@ -105,7 +107,8 @@ func unservable(x *space, f *function, broken []bool) error {
 			"the SLO", app.Name, x.spec.Stages[f.stage].Name, f.Budget, what)
 }
 
-// keep takes up what runs, where it runs. What could not be planned any more is left out: its function is served anew.
+// takeUp takes what runs into the plan, where it runs. It leaves out what could not be planned any more; such a
+// function is served anew.
 func (x *state) takeUp(snapshot *fleet.Snapshot) {
 	if snapshot == nil {
 		return
@@ -127,7 +130,7 @@ func (x *state) takeUp(snapshot *fleet.Snapshot) {
 	}
 }
 
-// runs returns the configuration that an instance has, or nil.
+// configurationOf returns the configuration of an instance, or nil.
 func (f *function) configurationOf(i *fleet.InstanceSnapshot) *Configuration {
 	v, ok := capacity.HostedVariant(*i)
 	if !ok {
@@ -142,7 +145,7 @@ func (f *function) configurationOf(i *fleet.InstanceSnapshot) *Configuration {
 	return nil
 }
 
-// up is the paper's R_max, low its R_min.
+// up is the sum of the instances' upper bounds, R_max of the paper; low is R_min.
 func (f *function) up() (sum float64) {
 	for _, i := range f.running {
 		sum += i.Up
@@ -166,5 +169,5 @@ func resources(list []placed) (sum float64) {
 	return sum
 }
 
-// carried tells whether what runs serves the whole load.
+// served reports whether what runs serves the whole load.
 func (f *function) served() bool { return f.up() >= f.load*(1-tolerance) }

@@ -6,20 +6,22 @@ import (
 	"slices"
 )
 
-// weights say what a thread and a per cent of an accelerator are worth of all that is left of a cluster: together its
-// threads and per cents are worth 1.
+// weights are the prices of a thread and of a per cent of an accelerator among what is left of a cluster. All threads
+// and per cents together cost 1.
 type weights struct{ thread, percent float64 }
 
+// of returns the price of an instance of a configuration.
 func (w weights) of(c *Configuration) float64 {
 	return w.thread*float64(c.Threads) + w.percent*float64(c.Percent)
 }
 
-// balance weighs threads against per cent of accelerators by what loads make scarce of what is left. At any weights
-// nothing serves a query of a function for less than its cheapest configuration takes, so that the cluster carries at
-// most 1 / sum(load * cheapest) of the loads. The weights at which that is least are sought: by the duality of linear
-// programs the bound is then that of Carries, and every configuration that its optimum uses is a cheapest one. What is
-// bounded so has one valley, a linear function over a concave one, and so a third of the range can be given up at every
-// look.
+// dualWeights returns the weights by which the loads make threads and accelerators scarce, and the multiple of the
+// loads that they prove to be the most that fits.
+//
+// At any weights nothing serves a query of a function for less than its cheapest configuration, so the cluster carries
+// at most 1 / sum(load * cheapest) of the loads. The least such bound is that of CapacityBound, by the duality of
+// linear programs, and every configuration in its optimum is a cheapest one there. The bound is a linear function over
+// a concave one, so it has one minimum, and ternary search finds it.
 func dualWeights(c *cluster, functions []*function) (best weights, bound float64) {
 	threads, percent := 0, 0
 	for s := range c.servers {
@@ -57,13 +59,13 @@ func dualWeights(c *cluster, functions []*function) (best weights, bound float64
 			low = a
 		}
 	}
-	// Neither is ever free: somebody may want it next.
+	// Neither ever has price 0: the next function may want it.
 	part := min(max((low+high)/2, minShare), 1-minShare)
 	return at(part), of(at((low + high) / 2))
 }
 
-// undominated lists the configurations that may be the cheapest at some weights: no other takes as little of both for
-// what it serves.
+// undominated lists the configurations that may be the cheapest at some weights: no other takes as few threads and as
+// few per cents for what it serves.
 func undominated(all []Configuration) (out []int) {
 	order := make([]int, 0, len(all))
 	for k := range all {
@@ -85,15 +87,15 @@ func undominated(all []Configuration) (out []int) {
 	return out
 }
 
-// free is the least part of the worth that all threads, or all accelerators, have together.
+// minShare is the least part of the price that all threads, or all accelerators, have together.
 const minShare = 0.02
 
-// roomFor is the part of what is left that loads may take before it counts as scarce: not all of it can be packed.
+// packable is the part of what is left that loads may take before it counts as scarce: not all of it can be packed.
 const packable = 0.9
 
-// weigh returns the weights at which the cheapest configurations of what is unserved take least by beta, and have room:
-// beta's, or where threads or accelerators would not do the weights nearest to them at which they would, up to those of
-// balance. scarce tells which of the two it was.
+// scarcityWeights returns the weights at which the cheapest configurations of the unserved load fit, and of these those
+// nearest to beta's. They lie between beta's weights and those of dualWeights. scarce reports whether they differ from
+// beta's.
 func scarcityWeights(c *cluster, functions []*function) (w weights, scarce bool) {
 	threads, percent := 0.0, 0.0
 	for s := range c.servers {
@@ -105,7 +107,7 @@ func scarcityWeights(c *cluster, functions []*function) (w weights, scarce bool)
 	at := func(part float64) weights {
 		return weights{part / max(threads, 1), (1 - part) / max(percent, 1)}
 	}
-	// over tells how much more than there is room for the cheapest would take of threads and of accelerators.
+	// over returns by how much the cheapest configurations exceed the threads and the per cents there are.
 	over := func(w weights) (float64, float64) {
 		t, p := 0.0, 0.0
 		for _, f := range functions {
@@ -131,7 +133,8 @@ func scarcityWeights(c *cluster, functions []*function) (w weights, scarce bool)
 	}
 	best, _ := dualWeights(c, functions)
 	to := best.thread * max(threads, 1)
-	// Towards the weights of balance more and more is saved of what is scarce at beta's: the first that saves enough.
+	// Towards the dual weights more and more is saved of what is scarce at beta's. Bisection finds the first point that
+	// saves enough.
 	byThreads := t > 0
 	for range 12 {
 		middle := (from + to) / 2
