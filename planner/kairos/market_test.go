@@ -190,7 +190,8 @@ func TestMarketOfSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := m.Types[0]; x.Price != 1 || x.Max != 3 || x.Latency[0] != 5 || x.Latency[1] != 13 || m.Types[1].Device != 1 {
+	if x := m.Types[0]; x.Price != 1 || x.Max != 3 || x.Latency[0] != 5 || x.Latency[1] != 13 ||
+		m.Types[1].Device != 1 {
 		t.Errorf("%+v", m.Types)
 	}
 	if m, err = NewMarket(profile.Constant{Base: 3}, spec, 0, &mix, []float64{7, 8}, time.Second); err != nil ||

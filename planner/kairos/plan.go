@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// answer writes down what is rented. Machines that run what they are to run keep it, so that a new plan changes as
-// little as can be.
+// plan writes down what is rented. Machines that already run what they are to run keep it, so that little has to be
+// loaded.
 func (x *state) plan() (*plan.Plan, error) {
 	spec := x.r.Spec
 	apps := len(spec.Apps)
@@ -24,17 +24,17 @@ func (x *state) plan() (*plan.Plan, error) {
 	}
 	var hosts []capacity.GroupVariant
 	var counts []int
-	var shares []float64 // of a machine, by host
+	var shares []float64 // of one machine, by host
 	for a := range x.apps {
 		n := &x.apps[a]
-		machines, parts, worth, err := x.shares(n)
+		machines, parts, marginal, err := x.shares(n)
 		if err != nil {
 			return nil, err
 		}
 		if out.MarginalRates == nil {
 			out.MarginalRates = make([][]float64, len(spec.Stages))
 		}
-		out.MarginalRates[n.stage] = worth
+		out.MarginalRates[n.stage] = marginal
 		for d, k := range machines {
 			if k > 0 {
 				hosts = append(hosts, capacity.GroupVariant{Group: d, Stage: n.stage, Variant: n.variant})
@@ -45,7 +45,7 @@ func (x *state) plan() (*plan.Plan, error) {
 		out.Mixes = append(out.Mixes, *x.r.Mix(n.app))
 		out.Demand[n.app] = n.rate
 		if n.bound != nil {
-			// Of a larger demand the sizes that cannot be served take nothing away from the others.
+			// In a larger demand the sizes that cannot be served take nothing away from the others.
 			out.Capacity[n.app] = n.bound.Of(n.pool) / (1 - n.without)
 		}
 	}
@@ -68,11 +68,11 @@ func (x *state) plan() (*plan.Plan, error) {
 	return out, nil
 }
 
-// parts is how many machines of each type an app gets, and which part of its queries goes to one of each, by
-// DeviceTypeID: as the linear program spreads them, whichever bound has chosen the pool, since Eq. 15 does not say.
-// Machines rented to learn get as much as if all were alike. Worth is what one more of each type would add, in
-// queries/s; nil where something is rented to learn, of which that is not known.
-func (x *state) shares(n *appRent) (machines []int, parts, worth []float64, err error) {
+// shares returns, by DeviceTypeID, how many machines of each type an app gets, the share of its queries that one
+// machine of each type gets, and the queries/s that one more of each type would add. Shares are those of the linear
+// program, whichever bound has chosen the pool, since Eq. 15 gives none. Machines rented to learn get as much as if all
+// were alike; while there are such machines marginal is nil, because it is not known.
+func (x *state) shares(n *appRent) (machines []int, parts, marginal []float64, err error) {
 	machines, parts = slices.Clone(n.explored), make([]float64, len(n.explored))
 	learning := 0
 	for _, k := range n.explored {
@@ -99,41 +99,28 @@ func (x *state) shares(n *appRent) (machines []int, parts, worth []float64, err 
 		return nil, nil, nil, err
 	}
 	best := f.Solve(n.pool)
-	use := best.Use
 	if learning == 0 && best.MarginalRates != nil {
-		worth = make([]float64, len(parts))
-		for t, w := range best.MarginalRates {
-			worth[n.market.Types[t].Device] = w
+		marginal = make([]float64, len(parts))
+		for t, rate := range best.MarginalRates {
+			marginal[n.market.Types[t].Device] = rate
 		}
 	}
-	served := 0.0
-	for t := range use {
-		for c, part := range use[t] {
-			_, of := n.market.Mix.Class(c)
-			served += of * part
-		}
-	}
+	each, served := f.shares(best.Use)
 	for t, k := range n.pool {
 		if k == 0 {
 			continue
 		}
 		d := n.market.Types[t].Device
 		machines[d] += k
-		if use == nil {
-			continue
+		if each != nil {
+			parts[d] = each[t] / served / float64(k) * (1 - float64(learning)/float64(all))
 		}
-		share := 0.0
-		for c, part := range use[t] {
-			_, of := n.market.Mix.Class(c)
-			share += of * part
-		}
-		parts[d] = share / served / float64(k) * (1 - float64(learning)/float64(all))
 	}
-	return machines, parts, worth, nil
+	return machines, parts, marginal, nil
 }
 
-// prefer puts the types of an app's pool behind those that are preferred already: base types first, as the paper's FCFS
-// has it (§7), then those that serve more sizes, then those that are faster at the smallest.
+// prefer appends the types of an app's pool to the preferred ones: base types first, as in the paper's FCFS (§7), then
+// those that serve more sizes, then those that are faster at the smallest.
 func (x *state) prefer(out *plan.Plan, n *appRent) {
 	var types []int
 	for t, k := range n.pool {
@@ -160,7 +147,7 @@ func (x *state) prefer(out *plan.Plan, n *appRent) {
 	}
 }
 
-// forecast fills in what the pools are bounded to serve, what they leave out, and how accurate the answers are.
+// forecast fills in what the pools can serve by their bounds, what they leave out, and the accuracy of the answers.
 func (x *state) forecast(out *plan.Plan) {
 	var queries, accuracy, without float64
 	missing, shed := make([]float64, len(x.apps)), false

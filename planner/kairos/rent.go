@@ -5,44 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/sluice-serving/sluice/serving"
 )
 
-// explore rents one machine, for each app, of every type of which it is not known how fast the app runs there, the
-// cheapest first: what never runs is never learned. It spends at most half of the budget where something is known, so
-// that queries are served meanwhile; where nothing is known of any app, it goes round for as long as there are machines
-// and money.
-func (x *state) explore() {
-	known := slices.ContainsFunc(x.apps, func(n appRent) bool { return n.market != nil })
-	types := make([]serving.DeviceTypeID, len(x.left))
-	for d := range types {
-		types[d] = serving.DeviceTypeID(d)
-	}
-	slices.SortStableFunc(types, func(a, b serving.DeviceTypeID) int { return cmp.Compare(x.r.Price(a), x.r.Price(b)) })
-	kept := 0.0
-	if known {
-		kept = x.budgetLeft / 2
-	}
-	for more := true; more; {
-		more = false
-		for a := range x.apps {
-			for _, d := range types {
-				n, price := &x.apps[a], x.r.Price(d)
-				if !n.unknown[d] || x.left[d] == 0 || x.o.Budget > 0 && price > (x.budgetLeft-kept)*(1+rounding) {
-					continue
-				}
-				n.explored[d]++
-				x.left[d]--
-				x.budgetLeft -= price
-				more = !known
-			}
-		}
-	}
-}
-
-// pick takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 estimates; the
-// linear program needs none, and with it the highest bound has been the better choice wherever the two differ
+// choosePool takes a pool from those ranked by bound. The similarity rule of §5.2 makes up for what Eq. 15 only
+// estimates. The linear program needs none: with it the highest bound was the better choice wherever the two differ
 // (docs/papers.md).
 func (x *state) choosePool(m *Market, ranked []Ranked) Ranked {
 	if x.o.Fluid {
@@ -91,7 +57,7 @@ func (x *state) rent() error {
 	return x.split(open)
 }
 
-// ready reduces an app's market to the machines that are left and the queries that these can serve, and prepares its
+// prepare reduces an app's market to the machines that are left and the queries that these can serve, and prepares its
 // bound.
 func (x *state) prepare(n *appRent) (err error) {
 	m := *n.market
@@ -104,7 +70,7 @@ func (x *state) prepare(n *appRent) (err error) {
 	n.market, n.without = m.Servable(x.o.Fluid, x.lateShare(n.app))
 	if n.market == nil {
 		n.without = 0
-		return nil // what was rented to learn has taken the last machine
+		return nil // the machines rented to learn have used up the last one
 	}
 	n.pool = make(Pool, len(n.market.Types))
 	if !x.o.Fluid {
@@ -115,15 +81,15 @@ func (x *state) prepare(n *appRent) (err error) {
 	return err
 }
 
-// lot is an app and the pools that it could get.
+// contender is an app and the pools that it could get.
 type contender struct {
 	*appRent
-	byBound  []Ranked // of bounds above 0
+	byBound  []Ranked // with bounds above 0
 	byCost   []Ranked
-	assigned *Ranked // what it gets at least
+	assigned *Ranked // the cheapest pool that it gets by now
 }
 
-// list ranks what an app could get if it were alone.
+// rankPools ranks what an app could get if it were alone.
 func (x *state) rankPools(l *contender) error {
 	var pools []Pool
 	if x.o.Budget == 0 || x.budgetLeft > 0 {
@@ -142,13 +108,12 @@ func (x *state) rankPools(l *contender) error {
 	return nil
 }
 
-// halvings is how often the multiple of the demand that all apps reach is narrowed down.
+// halvings is the number of bisection steps for the multiple of the demand that all apps reach.
 const halvings = 50
 
-// split gives every app a pool: first the cheapest with which all reach the largest multiple of their demand, by
-// bisection, the apps choosing in order; then each the one that the similarity rule takes from those which reach it,
-// with its part of the money that is left and the machines that are.
+// split gives every app a pool.
 func (x *state) split(open []*contender) error {
+	// Step 1: the largest multiple of the demand that all apps reach with the cheapest pools, by bisection.
 	low, high := 0.0, math.Inf(1)
 	for _, l := range open {
 		high = min(high, l.byBound[0].Bound/l.rate)
@@ -169,6 +134,8 @@ func (x *state) split(open []*contender) error {
 		x.cheapestReaching(open, low)
 		high = low
 	}
+	// Step 2: each app takes, of the pools that reach it, the one that a single app would, with its part of the money
+	// that is left and the machines that are.
 	spent := 0.0
 	left := slices.Clone(x.left)
 	for _, l := range open {
@@ -196,8 +163,8 @@ func (x *state) split(open []*contender) error {
 	return nil
 }
 
-// fit gives each app the cheapest pool whose bound is at least a multiple of its demand, out of what the apps before it
-// have left.
+// cheapestReaching gives each app in turn the cheapest pool whose bound is at least a multiple of its demand, from what
+// the apps before it have left. It reports whether all get one.
 func (x *state) cheapestReaching(open []*contender, multiple float64) bool {
 	left, money := slices.Clone(x.left), x.budgetLeft
 	for _, l := range open {
@@ -215,7 +182,7 @@ func (x *state) cheapestReaching(open []*contender, multiple float64) bool {
 	return true
 }
 
-// fits tells whether workers are left for a pool.
+// fits reports whether workers are left for a pool.
 func (l *contender) fits(left []int, p Pool) bool {
 	for t, n := range p {
 		if n > left[l.market.Types[t].Device] {

@@ -9,11 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// ErrTooSlow tells that no type of a market serves every size of query in time, so that none is a base type.
+// ErrTooSlow says that no type of a market serves every size of query in time, so that there is no base type.
 var ErrTooSlow = errors.New("no type of machine serves every size of query in time")
 
-// Lacking says why a market has no base type: the smallest size that the type with the largest region does not serve in
-// time, who is fastest at it, and how fast. It is nil when there is a base type.
+// ExplainNoBase says why a market has no base type: it names the smallest size that the type with the largest region
+// does not serve in time, and the type that is fastest at it. It is nil when there is a base type or no type at all.
+// The error wraps ErrTooSlow.
 func (m *Market) ExplainNoBase() error {
 	at := m.widest()
 	if at < 0 || m.Base(at) {
@@ -37,7 +38,7 @@ func (m *Market) ExplainNoBase() error {
 		ErrTooSlow, items, took.Round(10*time.Microsecond), m.Types[fastest].Name, m.Within)
 }
 
-// widest is the type with the largest region, of several the first; -1 when there is no type.
+// widest returns the type with the largest region, of several the first; -1 when there is no type.
 func (m *Market) widest() int {
 	at := -1
 	for t := range m.Types {
@@ -48,9 +49,10 @@ func (m *Market) widest() int {
 	return at
 }
 
-// Servable is the market of the queries that can be planned for, and the share of those that cannot: for Eq. 15, which
-// needs a base type, they are the ones beyond the largest region; for the linear program the sizes that no type serves,
-// if they are more than may be late. It returns nil when nothing can be served. The paper assumes a base type.
+// Servable returns the market of the queries that can be planned for, and the share of the queries that cannot. For Eq.
+// 15, which needs a base type, those are the sizes beyond the largest region. For the linear program they are the sizes
+// that no type serves, if they are more than may be late. It returns nil when nothing can be served, and m itself when
+// nothing is left out. The paper assumes a base type.
 func (m *Market) Servable(fluid bool, late float64) (*Market, float64) {
 	at := m.widest()
 	if at < 0 {

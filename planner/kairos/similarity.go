@@ -2,16 +2,16 @@ package kairos
 
 import "slices"
 
-// How many of the highest bounds the similarity rule looks at (§5.2).
+// The number of highest bounds that the similarity rule looks at (§5.2).
 const (
 	agreeingPools = 3
 	similarPools  = 10
 )
 
-// Choose returns the position of the pool that §5.2 takes from pools ranked by bound, or -1 when no bound is above 0.
-// Where the three highest bounds have the same base machines it is the first; otherwise, of the ten highest, the one
-// with the least sum of squared distances to the others, which lies in the region where high bounds are. Ties go to the
-// higher bound. Of several base types, the number of each must agree.
+// Choose returns the index of the pool that §5.2 takes from ranked, which Rank returns, or -1 when no bound is above 0.
+// If the three highest bounds have the same base machines it is the first. Otherwise it is, of the ten highest, the
+// pool with the least sum of squared distances to the others: it lies in the region of high bounds. Ties go to the
+// higher bound. Of several base types the number of each must agree.
 func Choose(m *Market, ranked []Ranked) int {
 	n := 0
 	for n < len(ranked) && n < similarPools && ranked[n].Bound > 0 {
@@ -41,10 +41,9 @@ func Choose(m *Market, ranked []Ranked) int {
 	return slices.Index(sums, slices.Min(sums))
 }
 
-// Grow returns the position of the pool with the highest bound of those to which machines can be added from the pool at
-// a position of ranked, which may be that itself. The similarity rule takes a pool from the middle of a region; where
-// the region is its sub-configurations, as with one type of machine, that leaves money unspent for nothing. Ours: the
-// paper's pools leave none.
+// BestSuperset returns the index of the pool with the highest bound that contains ranked[at], which may be that pool
+// itself. It is ours: the similarity rule takes a pool from the middle of a region, and where the region consists of
+// sub-configurations, as with one type of machine, it leaves money unspent. The paper's pools leave none.
 func BestSuperset(ranked []Ranked, at int) int {
 	return slices.IndexFunc(ranked, func(r Ranked) bool { return ranked[at].Pool.SubsetOf(r.Pool) })
 }
