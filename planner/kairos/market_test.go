@@ -30,8 +30,8 @@ func someMarket(rng *rand.Rand, types, classes int) *Market {
 		}
 		for c := range classes {
 			items, _ := m.Mix.Class(c)
-			x.Latency = append(x.Latency, time.Duration((base+slope*float64(items))*(1+noise*(rng.Float64()-0.5))*float64(
-				time.Millisecond))+time.Microsecond)
+			took := (base + slope*float64(items)) * (1 + noise*(rng.Float64()-0.5)) * float64(time.Millisecond)
+			x.Latency = append(x.Latency, time.Duration(took)+time.Microsecond)
 			if t%3 == 2 {
 				x.InTime = append(x.InTime, rng.Float64())
 			}

@@ -190,9 +190,8 @@ var errMemory = errors.New("the model does not fit the memory of any worker that
 
 // marketOf returns the market of a variant on the known types that are left, and by DeviceTypeID the types about which
 // nothing is known.
-func (x *state) marketOf(believed profile.Profile, v serving.VariantID, asked capacity.StageDemand) (m *Market,
-	unknown []bool,
-	err error) {
+func (x *state) marketOf(believed profile.Profile, v serving.VariantID, asked capacity.StageDemand) (
+	m *Market, unknown []bool, err error) {
 	spec := x.r.Spec
 	m, err = NewMarket(believed, spec, v, x.r.Mix(asked.App), x.r.Prices, asked.Budget)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// All loads every variant on every worker and leaves each choice to the batcher: for those that choose without a
-// policy.
+// AllVariants loads every variant on every worker and leaves each choice to the batcher: for batchers that choose
+// without a policy.
 type AllVariants struct {
 	Profile profile.Profile
 }
@@ -19,7 +19,7 @@ func (AllVariants) Name() string { return "allvariants" }
 // Provides implements plan.Planner.
 func (AllVariants) Provides() plan.Sections { return plan.Shares | plan.Limits }
 
-// Plan implements plan.Planner.
+// Plan implements plan.Planner. The forecast has no accuracy.
 func (a AllVariants) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	p := Planner{Profile: a.Profile, Rule: hostOnly{}}
 	out, err := p.Plan(ctx, r)
@@ -29,7 +29,7 @@ func (a AllVariants) Plan(ctx context.Context, r plan.Request) (*plan.Plan, erro
 	return out, err
 }
 
-// everything lets Planner host and count; its policies are thrown away.
+// hostOnly lets a Planner load variants and compute capacities. Its policies are discarded.
 type hostOnly struct{ Target }
 
 func (hostOnly) Name() string { return AllVariants{}.Name() }

@@ -8,18 +8,19 @@ import (
 	"github.com/sluice-serving/sluice/algo/pq"
 )
 
-// respond simulates the stage's workers with one variant for a span of Poisson arrivals, and returns the share of
-// queries answered later than the objective after they arrived. A worker that ends a batch takes what waits, up to its
-// limit, at once; idle ones are taken in order. ok tells whether the share is what the objective's percentile allows;
-// as soon as it is certain not to be, the simulation stops.
+// simulate runs the stage's workers with one variant for a span of Poisson arrivals. It returns the share of queries
+// that are answered later than the objective after they arrived, and whether the objective's percentile allows it. It
+// stops as soon as that is certain to be exceeded. A worker that ends a batch takes what waits, up to its limit, at
+// once. Idle workers are taken in order.
 func (s *stage) simulate(v *variant, limits []int, rate float64, span time.Duration, r *rand.Rand) (share float64,
 	ok bool) {
 	allowed := 1 - s.percentile/100
-	certain := allowed * (rate*span.Seconds() + 5*math.Sqrt(rate*span.Seconds())) // of a Poisson number of arrivals
+	// the number of arrivals is Poisson: five deviations above its mean
+	certain := allowed * (rate*span.Seconds() + 5*math.Sqrt(rate*span.Seconds()))
 	var (
-		busy, idle pq.Heap // workers, by when they are free; by nothing
+		busy, idle pq.Heap // workers: the busy ones by when they are free
 		queue      []int64 // arrivals
-		first      int     // of queue that waits
+		first      int     // index of the first that waits
 		late       float64
 		count      float64
 	)
@@ -31,7 +32,7 @@ func (s *stage) simulate(v *variant, limits []int, rate float64, span time.Durat
 		busy.Set(w, ends)
 		for _, at := range arrivals {
 			if ends-at <= int64(s.budget) {
-				break // whoever came later is in time as well
+				break // those that came later are in time as well
 			}
 			late++
 		}

@@ -21,11 +21,11 @@ type stage struct {
 	id         serving.StageID
 	budget     time.Duration // the stage's part of the objective
 	percentile float64       // of the objective
-	demand     float64       // the demand, queries/s
+	demand     float64       // queries/s
 	workers    []serving.WorkerID
-	groupOf    []int   // by place in workers: its group
+	groupOf    []int   // by index in workers
 	groups     []group // workers of one device type each
-	// variants may be used, the most accurate first, of equals the fastest.
+	// variants may be used; the most accurate comes first, of equal ones the fastest.
 	variants []variant
 }
 
@@ -40,10 +40,10 @@ type variant struct {
 	latency  [][]time.Duration // by group, then by items-1
 }
 
-// rate is what one worker of a group carries with batches of b.
+// rate returns the queries/s of one worker of group g with batches of b.
 func (v *variant) rate(g, b int) float64 { return float64(b) / v.latency[g][b-1].Seconds() }
 
-// best is the highest such rate of batches that take at most within, 0 when none does.
+// bestRate returns the highest such rate of batches that take at most within; 0 when none does.
 func (v *variant) bestRate(g int, within time.Duration) float64 {
 	out := 0.0
 	for b := 1; b <= len(v.latency[g]); b++ {
@@ -54,7 +54,8 @@ func (v *variant) bestRate(g int, within time.Duration) float64 {
 	return out
 }
 
-// carries is what all workers carry with batches of at most within: the sum of their throughputs (RAMSIS §7).
+// capacity returns the queries/s of all workers with batches that take at most within: the sum of their throughputs
+// (RAMSIS §7).
 func (s *stage) capacity(v *variant, within time.Duration) float64 {
 	out := 0.0
 	for g := range s.groups {
@@ -65,7 +66,7 @@ func (s *stage) capacity(v *variant, within time.Duration) float64 {
 
 const anyTime = time.Duration(math.MaxInt64)
 
-// whole are the variant's own limits on every group.
+// ownLimits returns, by group, the variant's own batch limits.
 func (v *variant) ownLimits() []int {
 	out := make([]int, len(v.latency))
 	for g := range out {
@@ -74,7 +75,7 @@ func (v *variant) ownLimits() []int {
 	return out
 }
 
-// fastest is the variant with the smallest latency of one item, over all workers.
+// fastest returns the variant with the smallest latency of one item, over all workers.
 func (s *stage) fastest() int {
 	out, least := 0, math.Inf(1)
 	for at := range s.variants {
@@ -89,7 +90,7 @@ func (s *stage) fastest() int {
 	return out
 }
 
-// measure groups the workers and looks up what every variant is believed to take.
+// measure groups the workers and looks up the believed latencies of every variant.
 func (s *stage) measure(believed profile.Profile, broken []bool) error {
 	for _, w := range s.workers {
 		d := s.spec.Workers[w].DeviceType
@@ -135,7 +136,7 @@ func (s *stage) measure(believed profile.Profile, broken []bool) error {
 	return nil
 }
 
-// host loads every variant that may be used on every worker.
+// loadAll loads every usable variant on every worker.
 func (s *stage) loadAll(out *plan.Plan) error {
 	total := 0.0
 	v := &s.variants[s.fastest()]

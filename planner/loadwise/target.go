@@ -3,8 +3,7 @@ package loadwise
 import "github.com/sluice-serving/sluice/policy/plan"
 
 // Target is INFaaS (ATC 2021) for apps that name an accuracy: the fastest variant that reaches it, whatever the load
-// (RAMSIS App. H). The accuracy is the app's floor. Its batches take at most half the objective, as those of Jellyfish
-// do.
+// (RAMSIS App. H). The accuracy is the app's floor. Batches take at most half the objective, as in Jellyfish.
 type Target struct{}
 
 // Name implements Rule.

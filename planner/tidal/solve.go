@@ -53,7 +53,7 @@ func (x *process) valueFunction() *plan.ValueFunction {
 	return &plan.ValueFunction{
 		Rate: x.pool.Rate, Residual: time.Duration(x.residual * float64(time.Second)), Gain: x.gain,
 		LatePenalty: x.latePenalty,
-		Value: x.value, Zero: x.zero, PerQuery: 1 / x.queriesPerStep,
+		Value:       x.value, Zero: x.zero, PerQuery: 1 / x.queriesPerStep,
 		Promise: plan.Promise{
 			Accuracy: inTime, Violation: x.lateShare, Utilization: x.workerTime * x.pool.Rate / float64(x.pool.Workers),
 		},
