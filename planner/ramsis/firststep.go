@@ -7,16 +7,19 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// tiny probabilities are left out, and what is left out goes where most goes anyway: to nobody having come.
+// negligible is the probability below which an outcome is left out. It is added to the outcome that nobody has come,
+// the most likely one.
 const negligible = 1e-12
 
-// first works out the first steps of the actions of one state.
+// firstStep computes the distributions of the first steps of one state's actions.
 type firstStep struct {
 	*problem
-	tables   []map[time.Duration]*table // by stream
-	class    int
-	weight   []float64 // by phase
-	before   []float64 // by edge
+	tables []map[time.Duration]*table // by stream
+	// index of the state's stream
+	class  int
+	weight []float64 // by phase
+	before []float64 // by edge
+	// by number: probability of so many arrivals during a batch
 	arrivals []float64
 }
 
@@ -28,7 +31,7 @@ func newFirstStep(p *problem) *firstStep {
 	return f
 }
 
-// at turns to a state.
+// setState turns to the state of n waiting queries at a slack level.
 func (f *firstStep) setState(n, level int) {
 	f.class = f.problem.class(n)
 	s := f.streams[f.class]
@@ -38,6 +41,7 @@ func (f *firstStep) setState(n, level int) {
 	s.phaseWeights(n, seconds(f.SLO-f.levels[level]), f.weight)
 }
 
+// during returns the table of the state's stream for a time.
 func (f *firstStep) during(took time.Duration) *table {
 	t := f.tables[f.class][took]
 	if t == nil {
@@ -47,8 +51,8 @@ func (f *firstStep) during(took time.Duration) *table {
 	return t
 }
 
-// all adds the row of a batch of everything that waits: the first arrival since comes in one of the pieces of the time,
-// or nobody comes.
+// addWhole adds the row of a batch of everything that waits. The first arrival since comes in one of the pieces of the
+// time, or nobody comes.
 func (f *firstStep) addWhole(took time.Duration) {
 	if took == 0 {
 		f.Next.Add(0, 1)
@@ -69,10 +73,10 @@ func (f *firstStep) addWhole(took time.Duration) {
 	f.Next.Add(0, max(nobody, 0))
 }
 
-// part adds the row of a batch that leaves queries behind. The first of those came as the batch's K-th arrival of the
-// process after the first of all, of as many as came in that time, in an order that chance has made even: a beta
-// distribution. The paper leaves variable batching to the reader ("follows similar reasoning", §4.4); that its slack
-// and how many come during the batch depend on the same phase is neglected.
+// addPartial adds the row of a batch that leaves queries behind. Their first one is the batch*K-th arrival of the
+// process after the first query. Given how many arrivals came in that time, its age has a beta distribution, because
+// the order of arrivals is uniform. The paper leaves variable batching to the reader ("follows similar reasoning",
+// §4.4). Neglected is that the slack and the number of arrivals during the batch depend on the same phase.
 func (f *firstStep) addPartial(n, level, batch int, took time.Duration) {
 	s := f.streams[f.class]
 	k := float64(s.phases)
@@ -114,8 +118,8 @@ func (f *firstStep) addPartial(n, level, batch int, took time.Duration) {
 	f.Next.Add(f.firstStateNode+f.state(left, high), max(rest, 0))
 }
 
-// arrive sets more: how likely it is that so many come to the worker during a batch; what is beyond the longest queue
-// is one.
+// countArrivals sets arrivals for a batch that takes so long. More arrivals than the longest queue count as the longest
+// queue.
 func (f *firstStep) countArrivals(took time.Duration) {
 	f.arrivals = f.arrivals[:0]
 	if took == 0 {

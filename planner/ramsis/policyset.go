@@ -18,7 +18,7 @@ type Store interface {
 	Put(key string, p *plan.Policy)
 }
 
-// Key identifies what a policy is made from: equal keys, equal policies. It begins with the version of this package's
+// Key identifies what a policy is made from: equal keys, equal policies. It contains the version of this package's
 // method.
 func (w *Worker) Key() string {
 	h := sha256.New()
@@ -30,7 +30,7 @@ func (w *Worker) Key() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// maker makes policies of one kind of worker for several rates, each once.
+// policySet makes the policies of one kind of worker for several rates, each once.
 type policySet struct {
 	worker func(rate float64) *Worker
 	store  Store
@@ -68,14 +68,14 @@ func (m *policySet) at(ctx context.Context, rate float64) (*plan.Policy, error) 
 	return p, nil
 }
 
-// Bounds of a set.
+// Limits of refining a set.
 const (
 	minRateRatio = 1.01 // neighbours whose rates differ by less need nothing between them
-	maxViolation = 0.1  // share of late queries beyond which a policy has no neighbours between it and the next
+	maxViolation = 0.1  // share of late queries beyond which policies are not refined
 )
 
-// between adds policies for rates between two until the promised accuracies of neighbours differ by at most step (§6),
-// or their rates hardly do.
+// refine adds policies for rates between two until the promised accuracies of neighbours differ by at most step (§6),
+// or their rates hardly differ.
 func (m *policySet) refine(ctx context.Context, low, high, step float64) error {
 	a, err := m.at(ctx, low)
 	if err != nil {
@@ -85,12 +85,12 @@ func (m *policySet) refine(ctx context.Context, low, high, step float64) error {
 	if err != nil {
 		return err
 	}
-	// Violations count like accuracy, up to a rate at which too many are late for anybody to want to know how many.
+	// Violations count like accuracy, up to a rate at which so many are late that their number does not matter.
 	near := math.Abs(a.Promise.Accuracy-b.Promise.Accuracy) <= step && b.Promise.Violation-a.Promise.Violation <= step
 	if near || a.Promise.Violation > maxViolation || high <= low*minRateRatio {
 		return nil
 	}
-	// Rounded to a query a second, so that sets of different bounds share policies.
+	// Rates are whole queries a second, so that sets with different ends share policies.
 	middle := math.Round((low + high) / 2)
 	if middle <= low || middle >= high {
 		middle = (low + high) / 2
@@ -101,8 +101,8 @@ func (m *policySet) refine(ctx context.Context, low, high, step float64) error {
 	return m.refine(ctx, middle, high, step)
 }
 
-// lowest returns the rate to begin with: low or so much below it that the most accurate model is as good as always
-// chosen.
+// lowestUseful returns the rate to begin with: low, or a rate below it at which the most accurate model is chosen
+// nearly always.
 func (m *policySet) lowestUseful(ctx context.Context, low, best, step float64) (float64, error) {
 	for range 10 {
 		p, err := m.at(ctx, low)

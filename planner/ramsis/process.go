@@ -8,20 +8,21 @@ import (
 	"github.com/sluice-serving/sluice/algo/mdp"
 )
 
-// action is what may be done in a state: a batch of a model, or giving up the first query.
+// action is what may be done in a state: run a batch of a model, or give up the first query.
 type action struct {
 	model  int32 // -1: the first query is given up
 	batch  int32
 	inTime bool // the first deadline is met (SLOSatisfied, §4.1)
 }
 
-// problem is a worker's decision process with what its states and actions mean.
+// problem is a worker's decision process with the meaning of its states and actions.
 //
 // A state is (n, T_j): n queries wait and the first has at least T_j left (§4.2). The empty queue is no state of its
-// own: whatever leads there leads on to (1, SLO) with the next arrival (Eq. 1). Chance takes two steps, from an action
-// to the age that the first arrival since has when the batch ends, or to nobody having come, and from there to how many
-// came after it: the second step does not depend on the action, which is what makes tables of several thousand states a
-// matter of a tenth of a second.
+// own: whatever leads to it leads on to (1, SLO) with the next arrival (Eq. 1).
+//
+// Transitions take two steps. The first leads from an action to the age that the first arrival since has when the batch
+// ends, or to nobody having come. The second leads to the number of queries that came after it. The second step does
+// not depend on the action: that is what solves tables of several thousand states in a tenth of a second.
 type problem struct {
 	*Worker
 	mdp.Process
@@ -29,15 +30,14 @@ type problem struct {
 	actions []action
 	streams []*stream
 	edges   []float64 // ages in s between which the nodes of a stream lie, ascending from 0
-	level   []int     // by node of a stream: index of the slack that an age has left
-	// alone is the first of the nodes that stand for a state; -1 when no action leaves queries behind.
+	level   []int     // by node of a stream: index of the slack that its age leaves
+	// firstStateNode is the first of the nodes that stand for a state; -1 when no action leaves queries behind.
 	firstStateNode int
 }
 
 func (p *problem) state(n, level int) int { return level*p.MaxQueue + n - 1 }
 func (p *problem) overflow() int          { return len(p.levels) * p.MaxQueue }
 
-// seconds of a duration.
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
 func newProblem(w *Worker) *problem {
@@ -53,15 +53,15 @@ func newProblem(w *Worker) *problem {
 	return p
 }
 
-// divide cuts the ages that a waiting query can have into pieces, none across two slacks: an arrival is taken to have
-// come in the middle of its piece.
+// cutAges cuts the ages that a waiting query can have into pieces, none of them across two slacks. An arrival counts as
+// in the middle of its piece.
 func (p *problem) cutAges() {
 	longest := p.SLO
-	for n := 1; n <= p.MaxQueue; n++ { // beyond the objective only what is fastest is run
+	for n := 1; n <= p.MaxQueue; n++ { // beyond the objective only the fastest batches run
 		m, b := p.fastest(n)
 		longest = max(longest, p.Models[m].latency(b))
 	}
-	// Half a per cent of the objective: finer changes no probability by more than a thousandth.
+	// Half a per cent of the objective: a finer cut changes no probability by more than a thousandth.
 	width := seconds(p.SLO) / 200
 	cut := func(from, to float64, level int) {
 		n := max(int(math.Ceil((to-from)/width-1e-9)), 1)
@@ -79,7 +79,7 @@ func (p *problem) cutAges() {
 	p.edges = append(p.edges, seconds(longest))
 }
 
-// spread fills in the second step: how many come after the first arrival until the batch ends.
+// addSecondStep fills in the second step: how many queries come between the first arrival and the end of the batch.
 func (p *problem) addSecondStep() {
 	s := &mdp.Rows{}
 	s.Add(p.state(1, len(p.levels)-1), 1)
@@ -104,7 +104,7 @@ func (p *problem) addSecondStep() {
 	p.Spread = s
 }
 
-// act fills in the states' actions and their first steps.
+// addActions fills in the actions of all states and their first steps.
 func (p *problem) addActions() {
 	p.First = []int32{0}
 	f := newFirstStep(p)
@@ -120,7 +120,7 @@ func (p *problem) addActions() {
 	p.First = append(p.First, int32(len(p.actions)))
 }
 
-// choices adds the actions of a state (§4.3).
+// addChoices adds the actions of a state (§4.3).
 func (p *problem) addChoices(f *firstStep, n, level int) {
 	left := p.levels[level]
 	begun := len(p.actions)
@@ -132,7 +132,7 @@ func (p *problem) addChoices(f *firstStep, n, level int) {
 		worth := math.Inf(1)
 		for m := len(p.Models) - 1; m >= 0; m-- {
 			l := p.Models[m].latency(b)
-			// Of two models in time, one that is slower and no more accurate is never of use.
+			// Of two models in time, one that is slower and no more accurate is never useful.
 			if l == 0 || l > left || l >= before && p.Models[m].Accuracy <= worth {
 				continue
 			}
@@ -148,7 +148,7 @@ func (p *problem) addChoices(f *firstStep, n, level int) {
 	}
 }
 
-// late adds what is to be done when not everything can be in time.
+// addLate adds the action for a state in which not everything can be in time.
 func (p *problem) addLate(f *firstStep, n, level, m, b int) {
 	if !p.Drop {
 		// Better late than never, and as soon as possible.
@@ -158,7 +158,7 @@ func (p *problem) addLate(f *firstStep, n, level, m, b int) {
 	for ; b >= 1; b-- {
 		for m := range p.Models {
 			if l := p.Models[m].latency(b); l > 0 && l <= p.levels[level] {
-				if !p.Variable { // else it stands there already
+				if !p.Variable { // otherwise it has been added already
 					p.addAction(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
 				}
 				return
@@ -168,8 +168,8 @@ func (p *problem) addLate(f *firstStep, n, level, m, b int) {
 	p.addAction(f, action{model: -1, batch: 1}, n, level)
 }
 
-// fastest returns the model that takes all of n soonest; when none takes so many, the largest batch of the one that
-// serves most of it soonest.
+// fastest returns the model that finishes a batch of all n queries first. If no model takes so many, it returns the
+// largest possible batch and the model that finishes that first.
 func (p *problem) fastest(n int) (model, batch int) {
 	for b := n; ; b-- {
 		best := -1
@@ -203,7 +203,7 @@ func (p *problem) addAction(f *firstStep, a action, n, level int) {
 	p.Next.End()
 }
 
-// latency of an action; 0 for giving up.
+// latency returns the time of an action; 0 for giving up.
 func (p *problem) latency(a *action) time.Duration {
 	if a.model < 0 {
 		return 0
