@@ -91,88 +91,30 @@ func (x *master) add(s int, counts []int) {
 	x.columns[s] = append(x.columns[s], w)
 }
 
-// price lists the best ways at prices, at most so many a stage and by slack worse than the best, and tightens the
-// bound. complete tells that it found all there are, or others at least as good with the same workers. It proves
-// nothing when ctx ends it.
+// generate adds the best columns of every stage at the given dual prices, at most listed of a stage and none that is by
+// more than slack worse than its best, and tightens the bound. complete reports whether no other column of that quality
+// exists, except ones that are no better with the same workers. It proves nothing when ctx ends it.
 func (x *master) generate(ctx context.Context, at duals, slack float64, listed int) (complete bool) {
 	m := x.m
-	mean, smallest := m.goal()
+	_, smallest := m.goal()
 	bound := 0.0
-	counts, workers := make([]int, len(m.pairs)), make([]int, len(m.groups))
-	var key []byte
-	type seen struct {
-		counts []int
-		worth  float64
-	}
+	found := newSolutions(m, smallest > 0)
 	complete = true
 	for s := range m.stages {
 		if ctx.Err() != nil {
 			return false
 		}
-		st := &m.stages[s]
-		f := knapsack{left: make([]int, len(m.groups)), slack: slack, nodes: knapsackNodes}
-		for g := range m.groups {
-			f.left[g] = len(m.groups[g].workers)
-		}
-		for _, k := range st.pairs {
-			p := &m.pairs[k]
-			one := item{
-				pair: k, group: p.group, rate: p.rate, max: len(m.groups[p.group].workers), cost: at.worker[p.group],
-			}
-			if x.target[s] > 0 {
-				one.reward = p.accuracy * (mean*st.weight/x.totalWeight + at.accuracy[s]/x.target[s])
-			}
-			f.items = append(f.items, one)
-			if have := x.running[k]; have > 0 && x.keepReward > 0 {
-				one.max, one.kept = have, true
-				one.cost -= x.keepReward
-				if one.cost > 0 {
-					one.kept = false
-				}
-				f.items = append(f.items, one)
-			}
-		}
-		found := make(map[string]*seen)
-		f.visitSolution = func(taken []int, worth float64) {
-			clear(counts)
-			for i, n := range taken {
-				if it := &f.items[i]; it.kept {
-					n = it.max
-				}
-				counts[f.items[i].pair] += n
-			}
-			// Of ways with the same workers only the best can be of use, unless the accuracy counts for itself.
-			key = key[:0]
-			if smallest == 0 {
-				clear(workers)
-				for _, k := range st.pairs {
-					workers[m.pairs[k].group] += counts[k]
-				}
-				for _, n := range workers {
-					key = binary.AppendUvarint(key, uint64(n))
-				}
-			} else {
-				for _, k := range st.pairs {
-					key = binary.AppendUvarint(key, uint64(counts[k]))
-				}
-			}
-			if o := found[string(key)]; o == nil {
-				found[string(key)] = &seen{slices.Clone(counts), worth}
-			} else if worth > o.worth {
-				copy(o.counts, counts)
-				o.worth = worth
-			}
-		}
+		f := x.knapsack(s, at, slack)
+		found.reset(s)
+		f.visitSolution = func(taken []int, value float64) { found.add(f.items, taken, value) }
 		f.solve(x.target[s])
-		all := slices.SortedFunc(maps.Values(found), func(a, b *seen) int {
-			return cmp.Or(cmp.Compare(b.worth, a.worth), slices.Compare(a.counts, b.counts))
-		})
+		all := found.sorted()
 		complete = complete && f.nodes >= 0 && len(all) <= listed
-		for n, l := range all[:min(len(all), listed)] {
-			if n > 0 && l.worth < f.best-slack {
+		for n, one := range all[:min(len(all), listed)] {
+			if n > 0 && one.value < f.best-slack {
 				break
 			}
-			x.add(s, l.counts)
+			x.add(s, one.counts)
 		}
 		bound += f.upper
 		if x.target[s] <= 0 {
@@ -191,6 +133,97 @@ func (x *master) generate(ctx context.Context, at duals, slack float64, listed i
 		x.bound, x.duals = bound, at
 	}
 	return complete
+}
+
+// knapsack is the pricing problem of a stage: the workers that serve its target at the most value, less their prices.
+func (x *master) knapsack(s int, at duals, slack float64) *knapsack {
+	m, st := x.m, &x.m.stages[s]
+	mean, _ := m.goal()
+	f := &knapsack{left: make([]int, len(m.groups)), slack: slack, nodes: knapsackNodes}
+	for g := range m.groups {
+		f.left[g] = len(m.groups[g].workers)
+	}
+	for _, k := range st.pairs {
+		p := &m.pairs[k]
+		one := item{
+			pair: k, group: p.group, rate: p.rate, max: len(m.groups[p.group].workers), cost: at.worker[p.group],
+		}
+		if x.target[s] > 0 {
+			one.reward = p.accuracy * (mean*st.weight/x.totalWeight + at.accuracy[s]/x.target[s])
+		}
+		f.items = append(f.items, one)
+		// Workers that keep the pair are an item of their own: they earn the reward for it.
+		if have := x.running[k]; have > 0 && x.keepReward > 0 {
+			one.max = have
+			one.cost -= x.keepReward
+			one.kept = one.cost <= 0
+			f.items = append(f.items, one)
+		}
+	}
+	return f
+}
+
+// solutions are the distinct solutions of a stage's knapsack.
+type solutions struct {
+	m *problem
+	// byCounts tells solutions apart by their counts. Otherwise they are told apart by the workers they use, since of
+	// solutions with the same workers only the best is useful unless the accuracy of a stage counts for itself.
+	byCounts bool
+	stage    int
+	best     map[string]*solution
+
+	counts, workers []int // working memory, by pair and by group
+	key             []byte
+}
+
+type solution struct {
+	counts []int // by pair
+	value  float64
+}
+
+func newSolutions(m *problem, byCounts bool) *solutions {
+	return &solutions{m: m, byCounts: byCounts, counts: make([]int, len(m.pairs)), workers: make([]int, len(m.groups))}
+}
+
+func (l *solutions) reset(s int) { l.stage, l.best = s, make(map[string]*solution) }
+
+// add notes a solution that takes so many workers of every item.
+func (l *solutions) add(items []item, taken []int, value float64) {
+	clear(l.counts)
+	for i, n := range taken {
+		if it := &items[i]; it.kept {
+			n = it.max
+		}
+		l.counts[items[i].pair] += n
+	}
+	pairs := l.m.stages[l.stage].pairs
+	l.key = l.key[:0]
+	if l.byCounts {
+		for _, k := range pairs {
+			l.key = binary.AppendUvarint(l.key, uint64(l.counts[k]))
+		}
+	} else {
+		clear(l.workers)
+		for _, k := range pairs {
+			l.workers[l.m.pairs[k].group] += l.counts[k]
+		}
+		for _, n := range l.workers {
+			l.key = binary.AppendUvarint(l.key, uint64(n))
+		}
+	}
+	if o := l.best[string(l.key)]; o == nil {
+		l.best[string(l.key)] = &solution{slices.Clone(l.counts), value}
+	} else if value > o.value {
+		copy(o.counts, l.counts)
+		o.value = value
+	}
+}
+
+// sorted lists the solutions from the highest value down.
+func (l *solutions) sorted() []*solution {
+	return slices.SortedFunc(maps.Values(l.best), func(a, b *solution) int {
+		return cmp.Or(cmp.Compare(b.value, a.value), slices.Compare(a.counts, b.counts))
+	})
 }
 
 // program chooses one way for every stage.

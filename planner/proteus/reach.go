@@ -46,7 +46,8 @@ func (m *problem) role(roles func(serving.StageID) role, s int) role {
 // reach makes the program. price nil: the multiple is maximised, which is at most limit. Otherwise the price of the
 // workers to add is minimised; price is by DeviceTypeID, and no worker is added where it is negative. ok is false when
 // some stage that counts has nothing that serves it.
-func (m *problem) newReachProgram(roles func(serving.StageID) role, limit float64, price []float64) (x *reachProgram, ok bool) {
+func (m *problem) newReachProgram(roles func(serving.StageID) role, limit float64, price []float64) (x *reachProgram,
+	ok bool) {
 	x = &reachProgram{m: m}
 	x.Maximize = price == nil
 	fastest := make([][]int, len(m.stages))
@@ -183,8 +184,8 @@ const reachNodes = 5000
 
 // stretch finds the largest multiple that can be carried, and a bound on it. whole stages that cannot be carried make
 // it -1; scaled ones that nothing serves, 0. counts are by pair.
-func (p *Planner) largestMultiple(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple, bound float64,
-	counts []int, err error) {
+func (p *Planner) largestMultiple(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple,
+	bound float64, counts []int, err error) {
 	for s := range m.stages {
 		if len(m.stages[s].pairs) > 0 {
 			continue

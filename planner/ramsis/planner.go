@@ -34,10 +34,9 @@ type Options struct {
 type Planner struct {
 	Profile profile.Profile
 	Options Options
-	Store   Store              // nil keeps nothing between runs
-	OnMade  func(rate float64) // called after each policy that was made rather than found; nil for none
-	// by Worker.Key at rate 1
-	sets map[string]*policySet // by Worker.Key at rate 1
+	Store   Store                 // nil keeps nothing between runs
+	OnMade  func(rate float64)    // called after each policy that was made rather than found; nil for none
+	sets    map[string]*policySet // by Worker.Key at rate 1
 }
 
 // Name implements plan.Planner.
