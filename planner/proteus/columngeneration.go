@@ -11,42 +11,45 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 )
 
-// assembly is the program once more, with a column for every way to serve a whole stage rather than for every pair (the
-// decomposition of Dantzig and Wolfe). Stages only compete for workers, so the relaxation splits no more stages than
-// there are groups, where that of the program splits every worker it likes to: its bound is far closer, and so is what
-// comes of rounding it. There are far too many ways to list; those that matter are found by pricing workers, and they
-// prove the bound too.
+// master is the program once more, with a column for every way to serve a whole stage instead of one for every pair
+// (Dantzig and Wolfe 1960). Stages only compete for workers, so its relaxation splits no more stages than there are
+// groups, where that of the program splits workers everywhere. Its bound is far closer, and so is its rounding. There
+// are too many columns to list. Those that matter are found by column generation, which proves the bound as well.
 type master struct {
 	m           *problem
 	fractions   []float64
 	target      []float64 // items/s by stage
-	totalWeight float64   // of weight times target
-	running     []int
-	keepReward  float64
-	columns     [][]column // by stage
-	bound       float64
-	duals       duals // those that gave the bound
+	totalWeight float64   // sum of weight times target
+	// by pair, the workers that run it
+	running []int
+	// for each worker that keeps what it runs
+	keepReward float64
+	columns    [][]column // by stage
+	// on the objective of every allocation
+	bound float64
+	duals duals // those that gave the bound
 }
 
-// way is one way to serve a stage.
+// column is one way to serve a stage.
 type column struct {
-	counts   []int // by the stage's pairs
-	workers  []int // by group
+	counts  []int // by the stage's pairs
+	workers []int // by group
+	// its part of the objective
 	reward   float64
 	accuracy float64
 }
 
-// prices are what a worker costs, by group, and what the accuracy of a stage is worth beyond its part of the mean.
+// duals are the prices of a worker, by group, and of the accuracy of a stage beyond its part of the mean, by stage.
 type duals struct{ worker, accuracy []float64 }
 
 const (
-	// pricings is how often workers are priced anew.
+	// maxRounds bounds the rounds of column generation.
 	maxRounds = 30
-	// fillings are the nodes of the search for the ways to serve one stage at one price.
+	// knapsackNodes bounds the search for the columns of one stage in one round.
 	knapsackNodes = 30000
-	// listed is how many ways of a stage come of one pricing.
+	// columnsPerRound is how many columns of a stage a round adds at most.
 	columnsPerRound = 12
-	// wide is the same for the last pricing.
+	// columnsInLastRound is the same for the last round.
 	columnsInLastRound = 40
 )
 
@@ -64,7 +67,7 @@ func (m *problem) newMaster(fractions []float64) *master {
 	return x
 }
 
-// add lists a way, by the counts of all pairs, unless it leaves out some of the target.
+// add adds the column with the given counts, by pair, unless it leaves out some of the target or is dominated.
 func (x *master) add(s int, counts []int) {
 	st := &x.m.stages[s]
 	served, sum := x.m.serve(s, counts, x.fractions[s], nil)
@@ -226,7 +229,8 @@ func (l *solutions) sorted() []*solution {
 	})
 }
 
-// program chooses one way for every stage.
+// program returns the restricted master problem: one column of every stage, within the workers of each group. chosen is
+// by stage and column, floors by stage the row of its accuracy; nil without fair goals.
 func (x *master) program() (p *milp.Program, chosen [][]int, floors []int) {
 	p = &milp.Program{Maximize: true}
 	_, smallest := x.m.goal()
@@ -260,15 +264,15 @@ func (x *master) program() (p *milp.Program, chosen [][]int, floors []int) {
 	return p, chosen, floors
 }
 
-// converge prices workers until the bound and the relaxed choice of ways meet, or done says that the bound is good
-// enough.
+// converge generates columns until the bound meets the relaxed master problem to within slack, or done says that the
+// bound is good enough.
 func (x *master) converge(ctx context.Context, solver milp.Solver, slack float64, done func() bool) error {
 	at, own := x.duals, 1.0
 	for range maxRounds {
 		before := x.bound
 		x.generate(ctx, at, slack, columnsPerRound)
-		// New prices are those of the relaxed choice as long as that brings the bound down, and closer to the best so
-		// far where it does not: the choice is between few ways, and its prices jump about.
+		// Duals are those of the relaxed master problem as long as they lower the bound. If they do not, they are
+		// smoothed towards the best duals so far: with few columns they oscillate.
 		if x.bound < before-slack/10 {
 			own = 1
 		} else if own /= 2; own < 0.1 {
@@ -294,7 +298,7 @@ func (x *master) converge(ctx context.Context, solver milp.Solver, slack float64
 	return nil
 }
 
-// pricesOf are the prices of a relaxed program's solution.
+// dualsOf returns the duals of the relaxed program.
 func (m *problem) dualsOf(x *program, s *milp.Solution) duals {
 	out := duals{make([]float64, len(m.groups)), make([]float64, len(m.stages))}
 	if s == nil || len(s.Duals) == 0 {
@@ -311,7 +315,8 @@ func (m *problem) dualsOf(x *program, s *milp.Solution) duals {
 	return out
 }
 
-// assemble looks for a better allocation than out has and for a better bound, until the two are near.
+// generateColumns looks for a better allocation than out has and for a better bound, until they are within near of each
+// other.
 func (p *Planner) generateColumns(ctx context.Context, m *problem, out *found, near float64) error {
 	x := m.newMaster(out.fractions)
 	x.duals = out.duals
@@ -325,8 +330,8 @@ func (p *Planner) generateColumns(ctx context.Context, m *problem, out *found, n
 	if err != nil || out.bound-value <= within {
 		return err
 	}
-	// What is cheapest for every stage alone rarely adds up to the workers there are. A choice better than value has no
-	// way that is by more than the gap worse than the best at these prices.
+	// The best columns of all stages rarely add up to the workers there are. A better allocation than out has no column
+	// that is by more than the gap worse than the best at these duals.
 	complete := x.generate(ctx, x.duals, x.bound-value, columnsInLastRound)
 	choice, chosen, _ := x.program()
 	s, err := p.Solver.Solve(ctx, choice, milp.Limits{Gap: near / 2, Nodes: m.o.Nodes})
@@ -334,7 +339,7 @@ func (p *Planner) generateColumns(ctx context.Context, m *problem, out *found, n
 		return err
 	}
 	if complete {
-		rewards := 0.0 // for keeping workers that serve nothing, of which no way knows
+		rewards := 0.0 // for kept workers that serve nothing, which no column has
 		for _, n := range x.running {
 			rewards += x.keepReward * float64(n)
 		}

@@ -6,12 +6,12 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 )
 
-// rooms are the factors on the least head-room that are tried. The paper plans for a fixed 5 % more than the demand and
-// leaves idle what the accuracy does not need: but where the most accurate variants fit twice over, or nearly, a plan
-// for twice the demand costs no accuracy and takes the bursts between two plans in its stride.
+// headrooms are the factors on the least head-room that are tried. The paper plans for a fixed 5 % more than the demand
+// and leaves idle what the accuracy does not need. But if the most accurate variants fit twice, or nearly, a plan for
+// twice the demand costs no accuracy and absorbs the bursts between two plans.
 var headrooms = []float64{1, 1.25, 1.6, 2, 2.5, 3}
 
-// find searches the best allocation, at the largest head-room that costs no more accuracy than the slack.
+// find searches for the best allocation, at the largest head-room that costs no more accuracy than the slack.
 func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	if m.o.Goal == Throughput {
 		return p.maximizeThroughput(ctx, m)
@@ -19,13 +19,14 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	if m.o.Slack <= 0 {
 		return p.search(ctx, m, nil, false)
 	}
+	// Step 1: the relaxation bounds which head-rooms cost no more than the slack.
 	limit, room := 0.0, 0
 	var all []*milp.Solution
 	for k := range headrooms {
 		m.scale(headrooms[k])
 		relaxed, err := p.Solver.Solve(ctx, &m.build(nil).Program, milp.Limits{Relax: true})
 		if err != nil || relaxed.Status != milp.Optimal {
-			break // the search says why, or goes without
+			break // the search says why, or does without
 		}
 		all = append(all, relaxed)
 		if k == 0 {
@@ -36,8 +37,9 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 		}
 		room = k
 	}
-	// The relaxation promises more than whole workers keep, and counts the tolerance for what is kept. A plan that is
-	// good enough here is near the bound, by less than the search stops at: there is nothing for the solver to do.
+	// Step 2: search at the largest of these head-rooms, then at the next smaller ones. The relaxation promises more
+	// than whole workers keep, and counts the tolerance for kept ones. A plan that is good enough here is closer to its
+	// bound than the search needs to be: the solver has nothing to do.
 	for ; room > 0 && ctx.Err() == nil; room-- {
 		m.scale(headrooms[room])
 		f, err := p.search(ctx, m, all[room], true)
@@ -55,8 +57,8 @@ func (p *Planner) find(ctx context.Context, m *problem) (*found, error) {
 	return p.search(ctx, m, all[0], false)
 }
 
-// stay keeps what runs where that has the head-room but for one step: demand that moves around a step must not move
-// models.
+// keepRunning keeps what runs if it has the head-room but for one step: demand that varies around a step must not cause
+// loads.
 func (m *problem) keepRunning(ctx context.Context, f *found, room int, limit float64) *found {
 	if m.o.Tolerance <= 0 || room == 0 {
 		return f
@@ -72,7 +74,7 @@ func (m *problem) keepRunning(ctx context.Context, f *found, room int, limit flo
 	return f
 }
 
-// scale sets the head-room to so many times the least.
+// scale sets the head-room to a multiple of the least.
 func (m *problem) scale(by float64) {
 	for s := range m.stages {
 		m.stages[s].demand = m.stages[s].Rate * m.o.Headroom * by

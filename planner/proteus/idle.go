@@ -2,12 +2,12 @@ package proteus
 
 import "math"
 
-// occupy gives workers that the plan has no use for something to do: what they run already where that is accurate
-// enough to take a part of its stage's load, else the most accurate variant of the stage with the least to spare. It
-// never lowers accuracy, and what is less loaded is late less often.
+// useIdleWorkers gives workers that the plan does not need something to do: what they run already, if that is accurate
+// enough to take a part of its stage's load, else the most accurate variant of the stage with the least to spare.
+// Accuracy never falls, and a less loaded stage is late less often.
 func (m *problem) useIdleWorkers(counts []int) {
 	have := m.running()
-	load := make([]float64, len(m.stages)) // capacity by stage at the accuracy in use
+	load := make([]float64, len(m.stages)) // items/s by stage at the accuracy in use
 	floor := make([]float64, len(m.stages))
 	for s := range m.stages {
 		floor[s] = math.Inf(1)

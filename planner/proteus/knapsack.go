@@ -6,20 +6,22 @@ import (
 	"slices"
 )
 
-// filling is the best that one stage can make of workers that have a price: workers of its pairs are to carry its
-// target, and what they cost counts against what they serve. It is a knapsack that is filled to the brim with the last
-// worker cut to fit. What a search tree of so many nodes does not settle, its bound does.
+// knapsack is the pricing problem of one stage: workers of its pairs must carry its target, at the most value of what
+// they serve less their prices. The last worker is cut to fit. A branch-and-bound search of limited nodes solves it;
+// what the search does not settle is covered by its bound.
 type knapsack struct {
-	items  []item  // by falling density
-	left   []int   // by group, workers that may still be taken
-	taken  []int   // by item
-	base   float64 // of what is kept since that pays for itself
-	slack  float64 // below the best, what is still of interest
+	items []item  // by falling density
+	left  []int   // by group, workers that may still be taken
+	taken []int   // by item
+	base  float64 // value of kept workers that pay for themselves
+	slack float64 // below the best, what is still of interest
+	// nodes that the search may still visit
 	nodes  int
-	pieces []piece // for bound
+	pieces []piece // working memory of bound
 
-	best, upper   float64
-	visitSolution func(taken []int, worth float64) // sees what comes within slack of the best so far
+	best, upper float64
+	// called for every solution within slack of the best so far; taken is reused
+	visitSolution func(taken []int, worth float64)
 }
 
 // item is workers of one pair that are worth the same.
@@ -28,11 +30,11 @@ type item struct {
 	rate             float64 // items/s of a worker
 	reward           float64 // of an item/s served
 	cost             float64 // of a worker
-	density          float64 // of an item/s served by a worker that has no time to spare
-	kept             bool    // all are there already
+	density          float64 // of an item/s served by a worker without spare time
+	kept             bool    // all of them are taken from the beginning
 }
 
-// run fills target.
+// solve searches for the best way to serve target.
 func (f *knapsack) solve(target float64) {
 	f.best, f.upper = math.Inf(-1), math.Inf(-1)
 	for i := range f.items {
@@ -53,7 +55,7 @@ func (f *knapsack) solve(target float64) {
 	f.upper = max(f.upper, f.best)
 }
 
-// room is how many more workers of an item there are.
+// room returns how many more workers of an item may be taken.
 func (f *knapsack) room(i int) int {
 	x := &f.items[i]
 	if x.kept {
@@ -69,7 +71,8 @@ func (f *knapsack) take(i, n int) {
 	}
 }
 
-// visit decides how many workers of the items from i on serve what is left, all but one of them in full.
+// branch decides how many workers of the items from i on serve what is left, all but one of them in full. Below dust
+// nothing is left. fresh says that the items before i have changed since the last worker was tried.
 func (f *knapsack) branch(i int, left, dust, worth float64, fresh bool) {
 	if left <= dust {
 		f.record(worth)
@@ -111,11 +114,11 @@ func (f *knapsack) record(worth float64) {
 	f.best = max(f.best, worth)
 }
 
-// part is so many items/s served at one density.
+// piece is so many items/s served at one density.
 type piece struct{ rate, density float64 }
 
-// bound is at least what the items from i on and one worker of those before, not in full, can be worth when they serve
-// what is left: the densest first, and that one worker instead of the last of it.
+// bound returns an upper bound on the value of serving what is left with the items from i on and one worker of the
+// items before, not in full: the densest items first, and that worker instead of the last of them.
 func (f *knapsack) bound(i int, left float64) float64 {
 	worth, rest := 0.0, left
 	f.pieces = f.pieces[:0]

@@ -6,56 +6,58 @@ import (
 	"slices"
 )
 
-// climb is a local search over counts. A step lets one stage, or two, re-plan with at most one worker of one group less
-// and one of another more, each with the best swap of variants among its own workers that goes with it, such that no
-// group is used beyond its workers. The value of counts is a sum over stages, for fair goals with a minimum over them,
-// and what a stage makes of a change depends on that stage alone: it is looked up, and after a step only the stages
-// that took part are looked at again. So a step costs the same in a fleet of thousands as in one of ten.
+// localSearch is a local search over counts. A step changes one stage or two: each gives up at most one worker of one
+// group and gets at most one of another, together with the best swap of variants among its own workers. The objective
+// is a sum over stages, for fair goals plus a minimum over them, and the value of a change depends on its stage alone.
+// So values are tabulated, and after a step only the stages that took part are evaluated again: a step costs the same
+// in a fleet of thousands as in one of ten.
 type localSearch struct {
-	ctx            context.Context // ends it, between two looks at a stage
+	ctx            context.Context // ends it, between two evaluations of a stage
 	m              *problem
-	mean, smallest float64 // what the mean and the smallest accuracy count in the goal
-	target         []float64
-	total          float64   // of weight times target
-	shedCost       []float64 // by stage, of leaving out all of its target
-	running        []int     // by pair, the workers that run it
-	keepReward     float64   // what a worker counts that keeps what it runs
-	groups         [][]int   // by stage, the groups that can serve it, and none
+	mean, smallest float64 // weights of the mean and the smallest accuracy in the goal
+	// items/s by stage
+	target     []float64
+	total      float64   // sum of weight times target
+	shedCost   []float64 // by stage, of leaving out all of its target
+	running    []int     // by pair, the workers that run it
+	keepReward float64   // for each worker that keeps what it runs
+	groups     [][]int   // by stage, the groups that can serve it, and none
 
 	counts    []int        // by pair
 	free      []int        // workers by group
 	values    []stageValue // by stage
 	changes   [][]change   // by stage
-	looksLeft int          // looks at a stage's value that the search may still take
+	looksLeft int          // evaluations that the search may still take
 }
 
-// reached is what a stage makes of its workers.
+// stageValue is the value of a stage's workers.
 type stageValue struct {
-	value    float64 // its part of the sum: accuracy and the reward for what is kept, less what is left out
+	// its part of the sum: accuracy and the reward for kept workers, less the cost of what is left out
+	value    float64
 	accuracy float64 // normalised; what is left out counts as 0
 }
 
-// change is the best that a stage can make of a worker of group less being taken away and one of group more added.
+// change is the best way for a stage to give up a worker of group less and get one of group more; either may be none.
 type change struct {
 	less, more int
 	swaps      [2]swap
 	stageValue
 }
 
-// swap is a worker that goes from one pair to another; none on either side is a worker that leaves the stage or comes
-// to it.
+// swap is a worker that goes from one pair to another. none on either side is a worker that leaves the stage or joins
+// it.
 type swap struct{ from, to int }
 
 const (
 	none = -1
-	// worthwhile is what a step must gain: rounding errors must not go in circles.
+	// minGain is what a step must gain: rounding errors must not go in circles.
 	minGain = 1e-9
-	// looks bounds a search: some seconds. In fleets of a few device types no search comes near it.
+	// maxLooks bounds a search to some seconds. In fleets of a few device types no search comes near it.
 	maxLooks = 20_000_000
 )
 
-// climber begins a search at counts for what serves the given fractions, by stage, of the demand best; nil is all of
-// it. What counts leave out of that is made good first.
+// newLocalSearch begins a search at counts, by pair. It aims to serve the given fractions, by stage, of the demand; nil
+// is all of it. Steps that serve more of that come first.
 func (m *problem) newLocalSearch(ctx context.Context, counts []int, fractions []float64) *localSearch {
 	c := &localSearch{
 		ctx: ctx, m: m, counts: append([]int(nil), counts...), free: make([]int, len(m.groups)), looksLeft: maxLooks,
@@ -98,7 +100,7 @@ func (m *problem) newLocalSearch(ctx context.Context, counts []int, fractions []
 	return c
 }
 
-// hold sets what a worker counts that keeps what it runs.
+// setKeepReward changes the reward for kept workers.
 func (c *localSearch) setKeepReward(keep float64) {
 	c.keepReward = keep
 	for s := range c.values {
@@ -106,13 +108,13 @@ func (c *localSearch) setKeepReward(keep float64) {
 	}
 }
 
-// up climbs until no step gains.
+// climb takes steps until none gains.
 func (c *localSearch) climb() {
 	for c.looksLeft > 0 && c.ctx.Err() == nil && c.step() {
 	}
 }
 
-// worth is the value of the counts: that of the goal, and the reward for what is kept, less what is left out.
+// objective returns the value of the counts: that of the goal, with rewards and costs.
 func (c *localSearch) objective() float64 {
 	sum, smallest := 0.0, math.Inf(1)
 	for _, x := range c.values {
@@ -122,7 +124,7 @@ func (c *localSearch) objective() float64 {
 	return c.mean*sum + c.smallest*smallest
 }
 
-// value is what a stage makes of its counts.
+// stageValue computes the value of a stage's counts.
 func (c *localSearch) stageValue(s int) (out stageValue) {
 	st := &c.m.stages[s]
 	c.looksLeft--
@@ -143,14 +145,14 @@ func (c *localSearch) stageValue(s int) (out stageValue) {
 		out.value += st.weight * sum / c.total
 		out.accuracy = sum / c.target[s]
 		if lack := left / c.target[s]; lack > minGain {
-			// By the square as well: between two that lack the same part, that one of them lacks all of it is worse.
+			// The square makes one stage that lacks everything worse than two that lack half.
 			out.value -= c.shedCost[s] * lack * (1 + lack)
 		}
 	}
 	return out
 }
 
-// look finds out what a stage is worth and can make of every change.
+// evaluate tabulates the value of a stage and of all its changes.
 func (c *localSearch) evaluate(s int) {
 	c.values[s] = c.stageValue(s)
 	var all []change
@@ -164,8 +166,8 @@ func (c *localSearch) evaluate(s int) {
 	c.changes[s] = all
 }
 
-// best finds the best that a stage can make of one change: all that it can take away, all that it can add, and all
-// swaps of a worker besides.
+// bestChange finds the best swaps for one change: it tries every worker that can leave, every pair that can be added,
+// and every swap of another worker besides.
 func (c *localSearch) bestChange(s, less, more int) (out change, ok bool) {
 	pairs := c.m.stages[s].pairs
 	out.value = math.Inf(-1)
@@ -222,7 +224,7 @@ func (c *localSearch) add(k, n int) {
 	}
 }
 
-// step takes the best change of a stage, or of two together, and tells whether one gained.
+// step applies the best change of a stage, or of two stages together, and reports whether it gained.
 func (c *localSearch) step() bool {
 	best := minGain
 	var x, y *change
@@ -238,7 +240,7 @@ func (c *localSearch) step() bool {
 			for t := s + 1; t < len(c.changes); t++ {
 				for j := range c.changes[t] {
 					two := &c.changes[t][j]
-					// A sum is the larger bound of the two goals' parts only when there is no smallest to count.
+					// Without a smallest accuracy the sum of both gains is an upper bound.
 					if c.smallest == 0 && c.mean*(one.value-c.values[s].value+two.value-c.values[t].value) <= best ||
 						!c.feasible(one, two) {
 						continue
@@ -262,7 +264,7 @@ func (c *localSearch) step() bool {
 	return true
 }
 
-// fit tells whether there are workers for two changes together.
+// feasible reports whether there are workers for two changes together; the second may be nil.
 func (c *localSearch) feasible(x, y *change) bool {
 	need := func(g int) bool {
 		if g == none {
@@ -282,7 +284,7 @@ func (c *localSearch) feasible(x, y *change) bool {
 	return need(x.more) && (y == nil || need(y.more))
 }
 
-// gain is what changing stage a, and b with it, brings.
+// gain returns what changing stage a, and b with it, adds to the objective.
 func (c *localSearch) gain(a int, x *change, b int, y *change) float64 {
 	g := x.value - c.values[a].value
 	if y != nil {
@@ -306,7 +308,7 @@ func (c *localSearch) gain(a int, x *change, b int, y *change) float64 {
 	return c.mean*g + c.smallest*(after-before)
 }
 
-// take makes a change.
+// apply makes a change.
 func (c *localSearch) apply(x *change) {
 	if x.less != none {
 		c.free[x.less]++

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// workers looks for the fewest added workers of each device type, and for the cheapest mix of types where that costs
-// less than any one.
+// workers finds the fewest added workers of each device type, and the cheapest mix of types where that costs less than
+// any single type.
 func (d *diagnoser) workers(ctx context.Context) error {
 	types := len(d.r.Spec.DeviceTypes)
 	var found []Mend
@@ -42,7 +42,7 @@ func (d *diagnoser) workers(ctx context.Context) error {
 	dearest := 0.0
 	for t := range types {
 		if d.r.Spec.DeviceTypes[t].Part {
-			continue // no worker can be one
+			continue // no worker is of such a type
 		}
 		growing = append(growing, serving.DeviceTypeID(t))
 		dearest = max(dearest, d.r.Price(serving.DeviceTypeID(t)))
@@ -58,7 +58,7 @@ func (d *diagnoser) workers(ctx context.Context) error {
 		found = nil
 		price := make([]float64, types)
 		for t := range price {
-			// Among equals the fewer workers; without prices, the fewest.
+			// Among equal costs the fewest workers win; without prices only their number counts.
 			price[t] = d.r.Price(serving.DeviceTypeID(t)) + max(dearest, 1)*workerCost
 			if d.r.Spec.DeviceTypes[t].Part {
 				price[t] = -1
@@ -80,11 +80,11 @@ func (d *diagnoser) workers(ctx context.Context) error {
 const (
 	// almostOne is the distance at which a whole number of workers is proven to be the smallest.
 	almostOne = 0.999
-	// aWorker is what a worker counts for beside its price, in units of the dearest.
+	// workerCost is what a worker counts besides its price, in units of the highest price.
 	workerCost = 1e-6
 )
 
-// less tells whether a costs less than b, or the same with fewer workers.
+// less reports whether a costs less than b, or the same with fewer workers.
 func (d *diagnoser) less(a, b *Mend) bool {
 	count := func(m *Mend) (n int) {
 		for _, x := range m.Add {
@@ -98,8 +98,8 @@ func (d *diagnoser) less(a, b *Mend) bool {
 	return count(a) < count(b)
 }
 
-// floors looks for the highest accuracy floor of each app that has one with which the demand is carried; when one app
-// alone does not help, for such floors of all.
+// floors finds for each app with a floor the highest floor with which the demand is carried; if no app alone helps,
+// such floors for all of them.
 func (d *diagnoser) floors(ctx context.Context) error {
 	var having []serving.AppID
 	alone := false
@@ -130,7 +130,7 @@ func (d *diagnoser) floors(ctx context.Context) error {
 	}
 	mend := Mend{}
 	for _, a := range having {
-		// One after the other, each as high as it may be while those that follow have none.
+		// One after the other, each as high as possible while those that follow have none.
 		to, _, err := d.lower(ctx, floors, a)
 		if err != nil {
 			return err
@@ -183,8 +183,8 @@ func (d *diagnoser) lower(ctx context.Context, floors []float64, a serving.AppID
 	return 0, false, nil
 }
 
-// objectives looks for the shortest longer objective of each app that is a bottleneck; when one app alone does not
-// help, for that of all, by the same factor.
+// objectives finds for each app with a bottleneck the shortest longer objective; if no app alone helps, longer
+// objectives for all by the same factor.
 func (d *diagnoser) objectives(ctx context.Context) error {
 	narrow := d.bottleneckApps()
 	sets := [][]serving.AppID{}
@@ -212,11 +212,11 @@ func (d *diagnoser) objectives(ctx context.Context) error {
 }
 
 const (
-	// tried is how many apps' objectives are searched one by one: each takes some ten solves.
+	// maxSearchedApps is how many apps' objectives are searched one by one: each takes some ten solves.
 	maxSearchedApps = 4
-	// stretched is the largest factor on an objective that is thought of.
+	// maxStretch is the largest factor on an objective that is considered.
 	maxStretch = 64
-	// exact is how closely the smallest factor is searched.
+	// stretchTolerance is how closely the smallest factor is searched.
 	stretchTolerance = 1.01
 )
 
@@ -271,7 +271,7 @@ func (d *diagnoser) longer(ctx context.Context, apps []serving.AppID) (Mend, boo
 	return Mend{SLOs: at(high, false)}, true, nil
 }
 
-// options tries the restrictions of the planner: with any variant, with workers that may change their app.
+// options tries the planner without its restrictions: with any variant, and with workers that may change their app.
 func (d *diagnoser) options(ctx context.Context) error {
 	for _, free := range []struct {
 		mend   Mend
@@ -304,8 +304,8 @@ func (d *diagnoser) options(ctx context.Context) error {
 	return nil
 }
 
-// together makes every stage that nothing serves one that something does, by a lower floor where that is enough and by
-// a longer objective elsewhere. It is for what no change of one kind mends.
+// together makes every unserved stage servable, by a lower floor where that is enough and by a longer objective
+// elsewhere. It is tried when no change of one kind mends.
 func (d *diagnoser) together(ctx context.Context) error {
 	if len(d.out.Mends) > 0 || len(d.out.Unserved) == 0 {
 		return nil
@@ -350,7 +350,7 @@ func (d *diagnoser) together(ctx context.Context) error {
 	return nil
 }
 
-// demands looks for the most that each app that is a bottleneck may ask for while all others have theirs.
+// demands finds the most that each app with a bottleneck may ask for while all others get their demand.
 func (d *diagnoser) demands(ctx context.Context) error {
 	for _, a := range d.bottleneckApps() {
 		of := func(s serving.StageID) bool { return d.m.stages[s].App == a }

@@ -5,16 +5,18 @@ import (
 	"slices"
 )
 
+// Iterated local search (Lourenço, Martin and Stützle 2003).
 const (
-	// kicks is how often a search that has come to rest is disturbed. At the limit of a fleet of 40 the best known
-	// counts are reached within 50.
+	// perturbations is how often a local optimum is perturbed. At the limit of a fleet of 40 the best known counts are
+	// reached within 50.
 	perturbations = 64
-	// kicked is how many workers a kick moves: two give back what they took, many cost as much as a new start.
+	// perturbedWorkers is how many workers a perturbation moves: after two the search falls back to the same optimum,
+	// after many it costs as much as a new start.
 	perturbedWorkers = 4
 )
 
-// kick disturbs a search that has come to rest and climbs again, over and over; what is worse is undone. It ends when
-// enough says so of the worth that is reached, after so many kicks, or with ctx.
+// perturb perturbs the local optimum and climbs again, repeatedly; what is worse is undone. It ends when enough accepts
+// the objective, after a number of perturbations, or with ctx.
 func (c *localSearch) perturb(enough func(worth float64) bool) {
 	where := goldenSequence(0)
 	best := c.objective()
@@ -36,7 +38,7 @@ func (c *localSearch) perturb(enough func(worth float64) bool) {
 	}
 }
 
-// shove gives a worker another variant, of its own stage or any other.
+// moveWorker gives a worker another variant, of its own stage or any other.
 func (c *localSearch) moveWorker(where *goldenSequence) {
 	var hosted, other []int
 	for k, n := range c.counts {
@@ -63,11 +65,11 @@ func (c *localSearch) moveWorker(where *goldenSequence) {
 	c.evaluate(int(c.m.pairs[to].stage))
 }
 
-// spread walks the numbers below 1 in steps of the golden ratio, which leave no large gap for long: a plan is a
-// function of its request, so its kicks are not left to chance.
+// goldenSequence walks through [0, 1) in steps of the golden ratio, which leave no large gap for long. A plan is a
+// function of its request, so perturbations are not random.
 type goldenSequence float64
 
-// next is a number below n.
+// next returns a number below n.
 func (x *goldenSequence) next(n int) int {
 	_, f := math.Modf(float64(*x) + 1/math.Phi)
 	*x = goldenSequence(f)

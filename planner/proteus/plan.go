@@ -113,9 +113,9 @@ func (m *problem) fillForecast(out *plan.Plan, f *found, served, able []float64)
 	}
 }
 
-// prove says how good a plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest normalised
-// accuracy, their blend, or multiple of the demand; where not all is served, the accuracy of what is. The bound counts
-// the reward for what is kept, so that it is loose by the tolerance at most.
+// prove fills in how good the plan is proven to be, in the goal's own unit: mean normalised accuracy, smallest
+// normalised accuracy, their blend, or multiple of the demand. If not all is served, it is about what is served. The
+// bound counts the reward for kept workers, so it is loose by the tolerance at most.
 func (m *problem) prove(out *plan.Plan, f *found) {
 	value, bound := f.multiple, f.bound
 	if m.o.Goal != Throughput {
@@ -128,7 +128,7 @@ func (m *problem) prove(out *plan.Plan, f *found) {
 	out.Gap = (out.Bound - value) / max(math.Abs(value), 1e-9)
 }
 
-// place gives counts to workers with the fewest loads.
+// placeCounts distributes counts over the workers with the fewest loads.
 func (m *problem) placeCounts(counts []int) (hosts map[serving.WorkerID]int, loads int) {
 	groups := make([][]serving.WorkerID, len(m.groups))
 	for g := range m.groups {

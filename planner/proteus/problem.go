@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// problem is a request in the terms of the program: workers that are alike are one group, since which of them hosts a
-// variant makes no difference. The program then has a column for each (group, variant) rather than for each (device,
-// variant) of §4, the same optimum, and a size that does not grow with the fleet.
+// problem is a request in the terms of the program. Workers that are alike form a group, since it does not matter which
+// of them hosts a variant. The program then has a column for each (group, variant) instead of each (device, variant) of
+// §4: the same optimum, and a size that does not grow with the fleet.
 type problem struct {
 	o        Options
 	spec     *serving.Spec
@@ -20,13 +20,14 @@ type problem struct {
 	stages   []stage // by StageID
 	pairs    []pair
 	byWorker map[serving.WorkerID]fleet.InstanceSnapshot // what each worker serves, by the snapshot
-	hint     []int                                       // counts by pair that the search may begin with; nil for none
+	// counts by pair that the search may begin with; nil for none
+	hint []int
 }
 
 // group is workers of one device type that may serve the same stages.
 type group struct {
 	device  serving.DeviceTypeID
-	stage   serving.StageID // the only one they may serve; serving.None for any
+	stage   serving.StageID // the only stage they may serve; serving.None for any
 	workers []serving.WorkerID
 }
 
@@ -45,10 +46,10 @@ type pair struct {
 	variant  serving.VariantID
 	limit    int     // items of a batch
 	rate     float64 // items/s that a worker carries: P of §4
-	accuracy float64 // accuracy divided by that of the stage's most accurate variant
+	accuracy float64 // normalised by the stage's most accurate variant
 }
 
-// newProblem reads the request. It fails when a stage cannot be served by anything.
+// newProblem reads the request. It fails when nothing can serve some stage.
 func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 	m, broken := p.read(r)
 	for s := range m.stages {
@@ -59,8 +60,8 @@ func (p *Planner) newProblem(r plan.Request) (*problem, error) {
 	return m, nil
 }
 
-// read reads the request. Of every device type in growing there is a group whose workers may serve anything, if only an
-// empty one: for questions about fleets that are larger than the one there is.
+// read reads the request. Every device type in growing gets a group whose workers may serve anything, even if it has no
+// workers: for questions about larger fleets. broken is by VariantID.
 func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *problem, broken []bool) {
 	m = &problem{o: p.Options.filled(), spec: r.Spec, byWorker: capacity.RunningByWorker(r.Snapshot)}
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
@@ -92,7 +93,7 @@ func (p *Planner) read(r plan.Request, growing ...serving.DeviceTypeID) (m *prob
 	return m, broken
 }
 
-// ask fills in what is asked of each stage.
+// readDemand fills in what is asked of each stage.
 func (m *problem) readDemand(r plan.Request) {
 	m.stages = make([]stage, len(r.Spec.Stages))
 	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
@@ -101,19 +102,19 @@ func (m *problem) readDemand(r plan.Request) {
 		if asked.FanOut > 0 {
 			weight *= asked.Rate / asked.FanOut / max(asked.Rate, capacity.MinRate)
 		}
-		// A stage to which hardly any items are expected is served all the same, as an app nobody calls is.
+		// A stage that hardly any items reach is served all the same, as an idle app is.
 		asked.Rate = max(asked.Rate, capacity.MinRate)
 		m.stages[s] = stage{StageDemand: asked, demand: asked.Rate * m.o.Headroom, weight: weight}
 	}
 }
 
-// rule is how much of a variant a worker may be planned for.
+// rule says how much of a variant may be planned on a worker.
 func (m *problem) rule() capacity.BatchRule {
 	return capacity.BatchRule{Fraction: m.o.Fraction, Batches: m.o.Batches, Single: m.o.Single}
 }
 
-// offer lists what can serve a stage: per group every variant that meets the objective and is not dominated by one at
-// least as accurate and fast on the same group.
+// addPairs lists what can serve a stage: per group every variant that meets the objective and is not dominated by one
+// at least as accurate and fast in the same group.
 func (m *problem) addPairs(believed profile.Profile, s serving.StageID, broken []bool) {
 	st := &m.stages[s]
 	rule := m.rule()
@@ -170,7 +171,7 @@ func (m *problem) selected(all []pair) []pair {
 	return slices.DeleteFunc(all, func(x pair) bool { return x.variant != chosen.variant })
 }
 
-// hopeless says why nothing can serve a stage.
+// unservable says why nothing can serve a stage.
 func (m *problem) unservable(believed profile.Profile, s serving.StageID, broken []bool) error {
 	devices := make([]serving.DeviceTypeID, len(m.groups))
 	for g := range m.groups {

@@ -8,45 +8,44 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// program is the problem as the solver wants it. Columns: for every pair the workers that host it (n) and the part of
-// the stage's demand that they serve (r), a part rather than a rate to have idle apps and busy ones on one scale; for
-// every class of importance the served fraction of its demand; for fair goals the smallest accuracy; for every running
-// variant the workers that keep it.
+// program is the problem as the solver gets it. It has a column for the workers that host every pair (n) and one for
+// the part of the stage's demand that they serve (r): a part rather than a rate, so that idle and busy apps have the
+// same scale. Further columns are for every class of importance the unserved part of its demand, for fair goals the
+// smallest accuracy, and for every running variant the workers that keep it.
 //
-// Equations of the paper's §4 and what became of them: one variant per device (Eq. 1) is the sum of n over a group's
-// pairs being at most its workers; the routed share y with its product y*x (Eqs. 2-4) is r, linear since a query goes
-// where its app's variants are: r <= n P / demand (Eq. 5); serving what is asked (Eq. 6) is the sum of r over a stage's
-// pairs being the served fraction; effective accuracy (Eq. 7) is the sum of value times demand times r.
+// The equations of the paper's §4 become: one variant per device (Eq. 1) is that the n of a group's pairs sum to at
+// most its workers. The routed share y with its product y*x (Eqs. 2-4) is r, which is linear since a query goes where
+// its app's variants are: r <= n P / demand (Eq. 5). Serving what is asked (Eq. 6) is that the r of a stage's pairs sum
+// to the served part. Effective accuracy (Eq. 7) is the sum of accuracy times demand times r.
 type program struct {
 	milp.Program
-	workers, served []int // by pair
-	classes         []importance
-	unserved        []int // by class: column of the unserved fraction
-	keeps           []int // by pair: column of the workers that keep it, or -1
-	smallest        int   // column of the smallest accuracy, or -1
-	group           []int // by group: row of its workers, or -1
+	workers, served []int // n and r, by pair
+	classes         []importanceClass
+	unserved        []int // by class: column of the unserved part
+	keeps           []int // by pair: column of the workers that keep it, or none
+	smallest        int   // column of the smallest accuracy, or none
+	group           []int // by group: row of its workers, or none
 	floors          []int // by stage: row of the smallest accuracy; nil without
 }
 
-// class is stages whose apps are of one importance: when not all can be served, they are served to the same fraction as
-// far as they compete, and lighter classes get what the heavier ones leave.
-type importance struct {
+// importanceClass is stages whose apps have the same importance. If not all can be served, they are served to the same
+// part as far as they compete, and less important classes get what the more important ones leave.
+type importanceClass struct {
 	weight float64
 	stages []int
 }
 
-// shedding is what leaving out all of a class costs in the relaxation, in units of accuracy: far more than accuracy can
-// gain by it. The next heavier class costs shedding times as much, up to dearest, for the sake of the solver's
-// arithmetic.
+// shedCost is the cost of leaving out all of a class in the relaxation, in units of accuracy: far more than accuracy
+// can gain by it. The next more important class costs shedCost times as much, up to maxShedCost, which the solver's
+// arithmetic can take.
 const (
 	shedCost    = 20
 	maxShedCost = shedCost * shedCost * shedCost
 )
 
-// build makes the program. fractions fixes the served fractions, by stage; nil leaves them free below 1 at a cost. The
-// column of a class is what it leaves unserved, so that the objective of a plan that serves everything is its accuracy
-// and a relative gap means something. With fixed fractions there is none, and the objective is the accuracy of what is
-// served.
+// build makes the program. fractions fixes the served parts, by stage; nil leaves them free below 1 at a cost. Unserved
+// parts are columns of their own, so that the objective of a plan that serves everything is its accuracy and a relative
+// gap has a meaning. With fixed fractions there are none, and the objective is the accuracy of what is served.
 func (m *problem) build(fractions []float64) *program {
 	x := &program{smallest: -1, classes: m.classes()}
 	x.Maximize = true
@@ -78,8 +77,8 @@ func (m *problem) build(fractions []float64) *program {
 	gains := make([][]milp.Term, len(m.stages))
 	for _, p := range m.pairs {
 		st := &m.stages[p.stage]
-		// No worker serves more than what is asked: a tighter relaxation, and a smaller search, for lightly loaded
-		// apps.
+		// No worker serves more than what is asked: that makes a tighter relaxation, and a smaller search, for lightly
+		// loaded apps.
 		most, rate := float64(len(m.groups[p.group].workers)), min(p.rate/st.demand, target(int(p.stage)))
 		n := x.Column(milp.Column{Upper: most, Integer: true})
 		r := x.Column(milp.Column{Objective: mean * st.weight * st.demand * p.accuracy / total, Upper: most * rate})
@@ -107,7 +106,7 @@ func (m *problem) build(fractions []float64) *program {
 	}
 	if smallest > 0 {
 		x.smallest = x.Column(milp.Column{Objective: smallest, Upper: 1})
-		for s := range m.stages { // accuracy of the stage >= floor
+		for s := range m.stages { // accuracy of the stage >= smallest
 			x.floors = append(x.floors, x.Row(0, milp.Inf,
 				append(slices.Clone(gains[s]), milp.Term{Column: x.smallest, Coef: -target(s)})...))
 		}
@@ -116,7 +115,7 @@ func (m *problem) build(fractions []float64) *program {
 	return x
 }
 
-// reward makes the plan prefer what already runs.
+// rewardKept makes the program prefer what already runs.
 func (m *problem) rewardKept(x *program) {
 	have, each := m.keepRewards()
 	if each == 0 {
@@ -132,7 +131,7 @@ func (m *problem) rewardKept(x *program) {
 	}
 }
 
-// have counts, by pair, the workers on which it runs.
+// running returns, by pair, the workers that run it.
 func (m *problem) running() []int {
 	out := make([]int, len(m.pairs))
 	for g := range m.groups {
@@ -147,7 +146,7 @@ func (m *problem) running() []int {
 	return out
 }
 
-// hosted is the variant that a worker runs, or is to run once it is loaded.
+// hosted returns the variant that a worker runs, or will run once it is loaded.
 func (m *problem) hosted(w serving.WorkerID) (serving.VariantID, bool) {
 	i, ok := m.byWorker[w]
 	if !ok {
@@ -161,18 +160,18 @@ func (m *problem) find(g int, v serving.VariantID) int {
 }
 
 // classes groups the stages by their app's importance, the least important first.
-func (m *problem) classes() []importance {
-	var out []importance
+func (m *problem) classes() []importanceClass {
+	var out []importanceClass
 	for s := range m.stages {
 		w := m.spec.Apps[m.stages[s].App].Weight
-		at := slices.IndexFunc(out, func(c importance) bool { return c.weight == w })
+		at := slices.IndexFunc(out, func(c importanceClass) bool { return c.weight == w })
 		if at < 0 {
 			at = len(out)
-			out = append(out, importance{weight: w})
+			out = append(out, importanceClass{weight: w})
 		}
 		out[at].stages = append(out[at].stages, s)
 	}
-	slices.SortFunc(out, func(a, b importance) int {
+	slices.SortFunc(out, func(a, b importanceClass) int {
 		if a.weight < b.weight {
 			return -1
 		}
@@ -181,7 +180,7 @@ func (m *problem) classes() []importance {
 	return out
 }
 
-// point is an allocation as a point of the program, for the search to start from.
+// point returns an allocation as a point of the program, for the search to start from.
 func (m *problem) point(x *program, a *allocation, fractions []float64) []float64 {
 	out := make([]float64, len(x.Columns))
 	have, rates := m.running(), make([]float64, len(m.pairs))

@@ -11,19 +11,19 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// reach is the program of how far a fleet goes, whatever the accuracy: which workers host a stage, of whose variants
-// only the fastest of each group matters, so that every stage has its demand times a multiple. Unlike what a plan
-// sheds, which goes by the apps' importance, the multiple is one for all: a demand is its mix.
+// reachProgram is the program of how much a fleet carries, whatever the accuracy: which workers host a stage, such that
+// every stage gets its demand times a multiple. Only the fastest variant of each group matters. A plan sheds by
+// importance, but this multiple is the same for all apps: a demand is their mix.
 type reachProgram struct {
 	milp.Program
 	m        *problem
 	workers  []int // column by host
 	pairs    []int // pair by host
 	multiple int   // column
-	added    []int // by DeviceTypeID: column of workers that are added, -1 where there are none to add
+	added    []int // by DeviceTypeID: column of added workers, -1 where none may be added
 }
 
-// role is how a stage's demand counts.
+// role says how a stage's demand counts.
 type role uint8
 
 const (
@@ -32,10 +32,10 @@ const (
 	absent             // not at all
 )
 
-// all gives every stage one role.
+// everyStage gives every stage one role.
 func everyStage(r role) func(serving.StageID) role { return func(serving.StageID) role { return r } }
 
-// role is how a stage's demand counts; one that no query reaches never does.
+// role returns how a stage's demand counts; that of a stage that no query reaches never counts.
 func (m *problem) role(roles func(serving.StageID) role, s int) role {
 	if m.stages[s].demand <= 0 {
 		return absent
@@ -43,9 +43,9 @@ func (m *problem) role(roles func(serving.StageID) role, s int) role {
 	return roles(serving.StageID(s))
 }
 
-// reach makes the program. price nil: the multiple is maximised, which is at most limit. Otherwise the price of the
-// workers to add is minimised; price is by DeviceTypeID, and no worker is added where it is negative. ok is false when
-// some stage that counts has nothing that serves it.
+// newReachProgram makes the program. If price is nil it maximises the multiple, up to limit. Otherwise it minimises the
+// price of added workers; price is by DeviceTypeID, and negative where no worker may be added. ok is false when nothing
+// serves some stage that counts.
 func (m *problem) newReachProgram(roles func(serving.StageID) role, limit float64, price []float64) (x *reachProgram,
 	ok bool) {
 	x = &reachProgram{m: m}
@@ -130,8 +130,8 @@ func (m *problem) fastest(s int) (pairs []int, most float64) {
 	return pairs, most
 }
 
-// grow makes the columns of the workers to add. No more of a type are worth adding than would carry everything it can
-// serve.
+// addGrowth makes the columns of added workers. It is never worth adding more of a type than would carry everything it
+// can serve.
 func (x *reachProgram) addGrowth(fastest [][]int, price []float64) {
 	x.added = make([]int, len(x.m.spec.DeviceTypes))
 	for d := range x.added {
@@ -155,12 +155,12 @@ func (x *reachProgram) addGrowth(fastest [][]int, price []float64) {
 	}
 }
 
-// growing tells whether workers may be added to a group: new ones serve anything.
+// mayGrow reports whether workers may be added to a group: new workers may serve anything.
 func (x *reachProgram) mayGrow(g int) bool {
 	return x.m.groups[g].stage == serving.None && x.added[x.m.groups[g].device] >= 0
 }
 
-// carries returns the multiple that a solution's counts carry: of the stages that are scaled the smallest.
+// carries returns the multiple that a solution carries: the smallest of the scaled stages.
 func (x *reachProgram) carries(values []float64, roles func(serving.StageID) role) float64 {
 	rate := make([]float64, len(x.m.stages))
 	for h, n := range x.workers {
@@ -176,14 +176,14 @@ func (x *reachProgram) carries(values []float64, roles func(serving.StageID) rol
 	return least
 }
 
-// farthest is how far the multiples found may be from the largest, relatively.
+// multipleTolerance is how far a multiple that was found may be from the largest, relatively.
 const multipleTolerance = 0.001
 
-// reachNodes bounds these searches: their programs are a tenth of a plan's, and a node of theirs takes a millisecond.
+// reachNodes bounds these searches. Their programs are a tenth of a plan's size, and a node takes a millisecond.
 const reachNodes = 5000
 
-// stretch finds the largest multiple that can be carried, and a bound on it. whole stages that cannot be carried make
-// it -1; scaled ones that nothing serves, 0. counts are by pair.
+// largestMultiple finds the largest multiple that can be carried, a bound on it, and counts by pair that carry it. The
+// multiple is -1 if whole stages cannot be carried, 0 if nothing serves some scaled stage.
 func (p *Planner) largestMultiple(ctx context.Context, m *problem, roles func(serving.StageID) role) (multiple,
 	bound float64, counts []int, err error) {
 	for s := range m.stages {
@@ -214,8 +214,8 @@ func (p *Planner) largestMultiple(ctx context.Context, m *problem, roles func(se
 }
 
 // Reach returns the largest multiple of the demand in r that the fleet carries, the same for every app, head-room
-// included and whatever the accuracy, as far as it was found (to one part in a thousand, or the planner's node limit)
-// and as it is bounded.
+// included and whatever the accuracy: the largest one found (to one part in a thousand, or the planner's node limit),
+// and a bound on it. It fails when nothing can serve some stage.
 func Reach(ctx context.Context, p *Planner, r plan.Request) (multiple, bound float64, err error) {
 	m, err := p.newProblem(r)
 	if err != nil {
@@ -225,7 +225,7 @@ func Reach(ctx context.Context, p *Planner, r plan.Request) (multiple, bound flo
 	return multiple, bound, err
 }
 
-// enough tells whether the demand can be carried, head-room included. A search that its node limit ends says no.
+// carriesAll reports whether the demand can be carried, head-room included. A search that its node limit ends says no.
 func (p *Planner) carriesAll(ctx context.Context, m *problem) (bool, error) {
 	x, ok := m.newReachProgram(everyStage(whole), 1, nil)
 	if !ok {
@@ -236,8 +236,8 @@ func (p *Planner) carriesAll(ctx context.Context, m *problem) (bool, error) {
 	return err == nil && s.Values != nil, err
 }
 
-// additions finds the workers whose addition lets the demand be carried at the lowest price, by DeviceTypeID. ok is
-// false when none does; proven tells that none does at a lower price.
+// additions finds the added workers at the lowest price, by DeviceTypeID, that let the demand be carried. ok is false
+// when none do; proven says that none do at a lower price. within is the price difference that does not matter.
 func (p *Planner) additions(ctx context.Context, m *problem, price []float64, within float64) (add []int, proven,
 	ok bool, err error) {
 	x, ok := m.newReachProgram(everyStage(whole), 1, price)

@@ -2,8 +2,8 @@ package proteus
 
 import "math"
 
-// round turns fractional counts into whole ones: they are cut, and the workers that are left go, one by one, where they
-// gain most. The outcome is a plan in its own right, there before the search for a better one has begun.
+// round turns fractional counts, by pair, into whole ones: it rounds down and gives the workers that are left, one by
+// one, where they gain most. The outcome is a plan before the search for a better one has begun.
 func (m *problem) round(fractional func(k int) float64) *allocation {
 	counts := make([]int, len(m.pairs))
 	free := make([]int, len(m.groups))
@@ -19,8 +19,9 @@ func (m *problem) round(fractional func(k int) float64) *allocation {
 	return m.rate(counts, 1)
 }
 
-// spend gives free workers, one at a time, to the pair that gains most: first for stages that are not served in full,
-// the heavier and the worse served before the others, then in accuracy; ties go to what the relaxation wanted more of.
+// giveFreeWorkers gives free workers, one at a time, to the pair that gains most: first to stages that are not served
+// in full, the more important and the worse served first, then by accuracy. Ties go to the pair of which the relaxation
+// wanted more.
 func (m *problem) giveFreeWorkers(counts, free []int, wanted func(k int) float64) {
 	served, sums := make([]float64, len(m.stages)), make([]float64, len(m.stages))
 	for s := range m.stages {
@@ -44,7 +45,7 @@ func (m *problem) giveFreeWorkers(counts, free []int, wanted func(k int) float64
 			lack := 1 - served[p.stage]/st.demand
 			g := st.weight*(sum-sums[p.stage]) + 1e-9*wanted(k)
 			if extra := more - served[p.stage]; lack > 1e-9 && extra > 0 {
-				// What is missing counts by the square: the worst served first.
+				// The missing part counts by its square: the worst served stage first.
 				g += shedCost * m.spec.Apps[st.App].Weight * (extra / st.demand) * (1 + shedCost*lack)
 			}
 			if g > gain+1e-12 {

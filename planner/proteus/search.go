@@ -9,8 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// Plan implements plan.Planner. When ctx ends the search, the plan found so far is returned with its proven bound; a
-// plan that cannot carry the demand says in Shed what it leaves out. It fails when some stage cannot be served at all.
+// Plan implements plan.Planner. When ctx ends the search, it returns the best plan so far with its proven bound. A plan
+// that cannot carry the demand says in Shed what it leaves out. It fails without a solver, and when nothing can serve
+// some stage.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	if p.Solver == nil {
 		return nil, errNoSolver
@@ -26,14 +27,14 @@ func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) 
 	return m.plan(f, r), nil
 }
 
-// found is what the search answers.
+// found is the result of a search.
 type found struct {
 	*allocation
-	fractions []float64 // served of the demand, by stage; nil with goal Throughput
+	fractions []float64 // served parts of the demand, by stage; nil with goal Throughput
 	multiple  float64   // of the demand, with goal Throughput; otherwise 1
 	bound     float64   // on the goal's value at the served fractions
 	proven    bool
-	duals     duals // of the relaxation whose bound it is
+	duals     duals // of the relaxation that gave the bound
 }
 
 // search looks for the best allocation at the problem's head-room. relaxed is the relaxation of m.build(nil); nil where
@@ -133,10 +134,10 @@ func (m *problem) relativeGap(f *found) float64 {
 	return (f.bound - value) / max(math.Abs(value), 1e-9)
 }
 
-// near is the part of the gap below which there is nothing to look for.
+// negligible is the part of the gap below which a search finds nothing worth having.
 const negligible = 0.25
 
-// goFar is the search for goal Throughput: as far as the fleet goes, whatever the accuracy.
+// maximizeThroughput is the search for goal Throughput.
 func (p *Planner) maximizeThroughput(ctx context.Context, m *problem) (*found, error) {
 	multiple, bound, counts, err := p.largestMultiple(ctx, m, everyStage(scaled))
 	out := &found{multiple: multiple, bound: bound, proven: true}
@@ -159,11 +160,11 @@ func (p *Planner) improve(ctx context.Context, m *problem, x *program, out *foun
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil //nolint:nilerr // out of time: what there is, is a plan
+		return nil //nolint:nilerr // out of time: what was found so far is a plan
 	case err != nil:
 		return fmt.Errorf("planner proteus: %w", err)
 	case s.Status != milp.Optimal && s.Status != milp.Feasible:
-		return nil // the limit came before a point; the rounded plan stands
+		return nil // the limit came before a point was found; the rounded plan stands
 	}
 	counts := make([]int, len(m.pairs))
 	for k := range counts {

@@ -9,10 +9,12 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// most looks for the most that can be served, where out leaves something out: class by class, the heaviest first, to
-// one fraction of each class; then whoever does not have to do with that, for the worst served may be so for want of
-// workers that are of no use to the others. It returns a search for the best goal at that. In one program the first
-// would drown the second: its gap is worth nothing to the accuracy.
+// serveMost finds the most that can be served where out leaves something out, and returns a local search for the best
+// goal at that.
+//
+// The most comes first and by itself: in one program with the accuracy, its gap would drown the accuracy. Classes go
+// from the most important down, each to one served part for all its stages. Then every app that does not compete with
+// the worst served one gets more, which may lack workers that are of no use to the others.
 func (p *Planner) serveMost(ctx context.Context, m *problem, out *found, best *localSearch) (*localSearch, error) {
 	out.proven, out.bound = false, math.Inf(1)
 	for k := len(out.least) - 1; k >= 0; k-- {
@@ -38,7 +40,8 @@ func (p *Planner) serveMost(ctx context.Context, m *problem, out *found, best *l
 			return nil, fmt.Errorf("planner proteus: %w", err)
 		}
 	}
-	// What carries most and what is most accurate are far apart where both matter.
+	// A search from the counts that carry most and one from the most accurate ones: both matter, and they are far
+	// apart.
 	c := m.newLocalSearch(ctx, out.counts, fractions)
 	c.climb()
 	best = m.newLocalSearch(ctx, best.counts, fractions)
@@ -48,7 +51,7 @@ func (p *Planner) serveMost(ctx context.Context, m *problem, out *found, best *l
 	return best, nil
 }
 
-// carry looks for an allocation that serves more than out has, to within half the gap of the most there is.
+// searchServed looks for an allocation that serves more than out has, to within half the gap of the most.
 func (p *Planner) searchServed(ctx context.Context, m *problem, shares []servedTogether, out *found) error {
 	x, fastest := m.servedProgram(shares)
 	s, err := p.Solver.Solve(ctx, &x.Program, milp.Limits{
@@ -56,7 +59,7 @@ func (p *Planner) searchServed(ctx context.Context, m *problem, shares []servedT
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil //nolint:nilerr // out of time: what there is, is a plan
+		return nil //nolint:nilerr // out of time: what was found so far is a plan
 	case err != nil:
 		return fmt.Errorf("planner proteus: %w", err)
 	case s.Status != milp.Optimal && s.Status != milp.Feasible:
@@ -72,14 +75,15 @@ func (p *Planner) searchServed(ctx context.Context, m *problem, shares []servedT
 	return nil
 }
 
-// share is stages that are served to one fraction. It may leave up to most unserved, at a price.
+// servedTogether is stages that are served to one part. They may leave up to maxUnserved of their demand out, at a
+// cost.
 type servedTogether struct {
 	stages            []int
 	cost, maxUnserved float64
 }
 
-// byClass are the shares for serving as much of class k as can be: the heavier classes keep what an allocation gives
-// them, the lighter ones may get anything.
+// byClass returns what is served together to serve as much of class k as possible: the more important classes keep what
+// an allocation gives them, the less important ones may get anything.
 func (m *problem) byClass(a *allocation, k int) []servedTogether {
 	var out []servedTogether
 	for n, c := range m.classes() {
@@ -95,7 +99,7 @@ func (m *problem) byClass(a *allocation, k int) []servedTogether {
 	return out
 }
 
-// byApps are the shares for serving as many queries as can be, each counting its app's importance, while every class
+// byApps returns what is served together to serve as many queries as possible, weighed by importance, while every class
 // keeps what an allocation gives it.
 func (m *problem) byApps(a *allocation) []servedTogether {
 	out, all := make([]servedTogether, len(m.spec.Apps)), 0.0
@@ -115,11 +119,11 @@ func (m *problem) byApps(a *allocation) []servedTogether {
 	return out
 }
 
-// unserved leaves room for the solver's rounding.
+// maxUnserved leaves room for the solver's rounding.
 func maxUnserved(least float64) float64 { return 1 - least*(1-1e-9) }
 
-// carry makes the program of what can be served at all: whatever the accuracy, so that of a stage's pairs in a group
-// only the fastest matters and rates need no columns. fastest says which pair its n belong to.
+// servedProgram is the program of what can be served, whatever the accuracy. Of a stage's pairs in a group only the
+// fastest matters, and rates need no columns. fastest is by index in workers the pair.
 func (m *problem) servedProgram(shares []servedTogether) (x *program, fastest []int) {
 	x = &program{smallest: -1}
 	x.Maximize = true
@@ -158,7 +162,7 @@ func (m *problem) servedProgram(shares []servedTogether) (x *program, fastest []
 	return x, fastest
 }
 
-// carried is counts as a point of the program of what can be served.
+// servedPoint returns counts as a point of servedProgram.
 func (m *problem) servedPoint(x *program, fastest []int, shares []servedTogether, counts []int) []float64 {
 	out := make([]float64, len(x.Columns))
 	able := make([]float64, len(m.stages)) // of the demand

@@ -2,7 +2,7 @@ package proteus
 
 import "context"
 
-// settle keeps of what runs as much as can be within the tolerance, and finds work for workers that are left over.
+// settle keeps as much of what runs as the tolerance allows, and finds work for workers that are left over.
 func (m *problem) settle(ctx context.Context, out *found) {
 	if m.o.Goal != Throughput {
 		if out.fractions == nil {
@@ -17,13 +17,13 @@ func (m *problem) settle(ctx context.Context, out *found) {
 	if m.o.Goal == Throughput {
 		out.multiple = m.multiple(counts)
 	}
-	// A multiple below 1 is that of the app which is worst off; the others get what they ask for as far as they can.
+	// A multiple below 1 is that of the app that is worst off; the others get what they ask for as far as possible.
 	out.allocation = m.rate(counts, max(1, out.multiple))
 }
 
-// stick looks for an allocation that loads less than out and is as good within the tolerance: first what runs as it is,
-// then what a climb from there makes of it when no load may be worth less than the tolerance, a quarter of it, and so
-// on. Demand that wanders by some per cent between two plans always has a slightly better one.
+// reduceLoads looks for an allocation that loads less than out and is as good within the tolerance: first what runs as
+// it is, then what a search from there reaches if a load costs the tolerance, a quarter of it, and so on. Demand that
+// varies by some per cent between two plans always has a slightly better one.
 func (m *problem) reduceLoads(ctx context.Context, out *found) {
 	have := m.running()
 	least := m.value(out.counts, out.fractions) - m.o.Tolerance
@@ -48,7 +48,7 @@ func (m *problem) reduceLoads(ctx context.Context, out *found) {
 	}
 }
 
-// loads is how many variants have to be brought up for counts.
+// loads returns how many variants have to be loaded for counts.
 func (m *problem) loads(counts []int) (n int) {
 	for k, have := range m.running() {
 		n += max(0, counts[k]-have)
@@ -56,7 +56,7 @@ func (m *problem) loads(counts []int) (n int) {
 	return n
 }
 
-// serves tells whether a serves as much as the fractions say, to within a part of the tolerance that no one notices.
+// serves reports whether a serves as much as the fractions say, up to a negligible part of the tolerance.
 func (m *problem) serves(a *allocation, fractions []float64) bool {
 	room := max(servedTolerance, m.o.Tolerance/shedCost)
 	b := &allocation{served: fractions}
@@ -69,7 +69,7 @@ func (m *problem) serves(a *allocation, fractions []float64) bool {
 	return a.servedShare >= b.servedShare-room
 }
 
-// covers tells whether a serves of every stage what the fractions say.
+// covers reports whether a serves of every stage what the fractions say.
 func (m *problem) covers(a *allocation, fractions []float64) bool {
 	for s, f := range fractions {
 		if a.served[s] < f*(1-1e-9) {
@@ -79,7 +79,7 @@ func (m *problem) covers(a *allocation, fractions []float64) bool {
 	return true
 }
 
-// lacking tells whether some of the demand is not served.
+// sheds reports whether some of the demand is not served.
 func (m *problem) sheds(a *allocation) bool {
 	for _, f := range a.served {
 		if f < 1-1e-6 {
