@@ -51,7 +51,7 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 	space := newSpace(believed, r.Spec, &x.o)
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	x.cluster = newCluster(space, down)
-	var hopeless []error
+	var unserved []error
 	loaded := false
 	for s, asked := range capacity.StageDemands(r.Spec, r.Rates) {
 		f := function{StageDemand: asked, stage: serving.StageID(s), items: r.Mix(asked.App).Mean(),
@@ -75,13 +75,13 @@ func (p *Planner) read(r plan.Request) (*state, error) {
 			f.maxEfficiency = max(f.maxEfficiency, c.Up/c.Resources)
 		}
 		if f.load > 0 && len(f.configurations) == 0 {
-			hopeless = append(hopeless, unservable(space, &f, broken))
+			unserved = append(unserved, unservable(space, &f, broken))
 		}
 		loaded = loaded || f.load > 0 && len(f.configurations) > 0
 		x.functions = append(x.functions, f)
 	}
-	if len(hopeless) > 0 && !loaded {
-		return nil, errors.Join(hopeless...)
+	if len(unserved) > 0 && !loaded {
+		return nil, errors.Join(unserved...)
 	}
 	x.takeUp(r.Snapshot)
 	return x, nil

@@ -164,7 +164,7 @@ func (x *state) chooseVariant(believed profile.Profile, n *appRent, asked capaci
 		if err != nil {
 			return fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name, err)
 		}
-		cut, without := m.Servable(x.o.Fluid, x.lateShare(n.app))
+		cut, withoutShare := m.Servable(x.o.Fluid, x.lateShare(n.app))
 		if cut == nil && !slices.Contains(unknown, true) {
 			if failed == nil {
 				failed = fmt.Errorf("app %q, variant %q: %w", app.Name, spec.Variants[v].Name,
@@ -172,7 +172,7 @@ func (x *state) chooseVariant(believed profile.Profile, n *appRent, asked capaci
 			}
 			continue
 		}
-		if served := 1 - without; served > most+rounding {
+		if served := 1 - withoutShare; served > most+rounding {
 			n.variant, n.market, n.unknown, most = v, m, unknown, served
 			if cut == nil {
 				n.market = nil

@@ -73,15 +73,15 @@ func (f *knapsack) take(i, n int) {
 
 // branch decides how many workers of the items from i on serve what is left, all but one of them in full. Below dust
 // nothing is left. fresh says that the items before i have changed since the last worker was tried.
-func (f *knapsack) branch(i int, left, dust, worth float64, fresh bool) {
+func (f *knapsack) branch(i int, left, dust, value float64, fresh bool) {
 	if left <= dust {
-		f.record(worth)
+		f.record(value)
 		return
 	}
 	if fresh {
 		for t := range f.items {
 			x := &f.items[t]
-			if v := worth + x.reward*left - x.cost; x.rate >= left && v > f.best-f.slack && f.room(t) > 0 {
+			if v := value + x.reward*left - x.cost; x.rate >= left && v > f.best-f.slack && f.room(t) > 0 {
 				f.take(t, 1)
 				f.record(v)
 				f.take(t, -1)
@@ -96,7 +96,7 @@ func (f *knapsack) branch(i int, left, dust, worth float64, fresh bool) {
 	for n := fits; n >= 0; n-- {
 		f.nodes--
 		f.take(i, n)
-		rest, now := left-float64(n)*x.rate, worth+float64(n)*(x.reward*x.rate-x.cost)
+		rest, now := left-float64(n)*x.rate, value+float64(n)*(x.reward*x.rate-x.cost)
 		bound := now + f.bound(i+1, rest)
 		if bound <= f.best-f.slack || f.nodes < 0 {
 			f.upper = max(f.upper, bound)
@@ -107,11 +107,11 @@ func (f *knapsack) branch(i int, left, dust, worth float64, fresh bool) {
 	}
 }
 
-func (f *knapsack) record(worth float64) {
-	if worth > f.best-f.slack {
-		f.visitSolution(f.taken, worth)
+func (f *knapsack) record(value float64) {
+	if value > f.best-f.slack {
+		f.visitSolution(f.taken, value)
 	}
-	f.best = max(f.best, worth)
+	f.best = max(f.best, value)
 }
 
 // piece is so many items/s served at one density.
@@ -120,12 +120,12 @@ type piece struct{ rate, density float64 }
 // bound returns an upper bound on the value of serving what is left with the items from i on and one worker of the
 // items before, not in full: the densest items first, and that worker instead of the last of them.
 func (f *knapsack) bound(i int, left float64) float64 {
-	worth, rest := 0.0, left
+	value, rest := 0.0, left
 	f.pieces = f.pieces[:0]
 	for j := i; j < len(f.items) && rest > 0; j++ {
 		x := &f.items[j]
 		if able := min(float64(f.room(j))*x.rate, rest); able > 0 {
-			worth += able * x.density
+			value += able * x.density
 			rest -= able
 			f.pieces = append(f.pieces, piece{able, x.density})
 		}
@@ -148,5 +148,5 @@ func (f *knapsack) bound(i int, left float64) float64 {
 		}
 		more = max(more, v)
 	}
-	return worth + more
+	return value + more
 }

@@ -231,22 +231,22 @@ func (c *localSearch) step() bool {
 	var a, b int
 	for s := range c.changes {
 		for i := range c.changes[s] {
-			one := &c.changes[s][i]
-			if c.feasible(one, nil) {
-				if g := c.gain(s, one, none, nil); g > best {
-					best, a, x, b, y = g, s, one, none, nil
+			first := &c.changes[s][i]
+			if c.feasible(first, nil) {
+				if g := c.gain(s, first, none, nil); g > best {
+					best, a, x, b, y = g, s, first, none, nil
 				}
 			}
 			for t := s + 1; t < len(c.changes); t++ {
 				for j := range c.changes[t] {
-					two := &c.changes[t][j]
+					second := &c.changes[t][j]
 					// Without a smallest accuracy the sum of both gains is an upper bound.
-					if c.smallest == 0 && c.mean*(one.value-c.values[s].value+two.value-c.values[t].value) <= best ||
-						!c.feasible(one, two) {
+					bound := c.mean * (first.value - c.values[s].value + second.value - c.values[t].value)
+					if c.smallest == 0 && bound <= best || !c.feasible(first, second) {
 						continue
 					}
-					if g := c.gain(s, one, t, two); g > best {
-						best, a, x, b, y = g, s, one, t, two
+					if g := c.gain(s, first, t, second); g > best {
+						best, a, x, b, y = g, s, first, t, second
 					}
 				}
 			}

@@ -17,11 +17,11 @@ const (
 
 // perturb perturbs the local optimum and climbs again, repeatedly; what is worse is undone. It ends when enough accepts
 // the objective, after a number of perturbations, or with ctx.
-func (c *localSearch) perturb(enough func(worth float64) bool) {
+func (c *localSearch) perturb(done func(worth float64) bool) {
 	where := goldenSequence(0)
 	best := c.objective()
 	for range perturbations {
-		if c.looksLeft <= 0 || enough(best) || c.ctx.Err() != nil {
+		if c.looksLeft <= 0 || done(best) || c.ctx.Err() != nil {
 			return
 		}
 		counts, free, at, changes := slices.Clone(c.counts), slices.Clone(c.free), slices.Clone(c.values),

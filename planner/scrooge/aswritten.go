@@ -9,25 +9,22 @@ import (
 	"github.com/sluice-serving/sluice/algo/milp"
 )
 
-// AsWritten allocates as the paper does (§3.3): a program that takes every machine for full (2a-2d), then another for
-// each machine that is not, with its longer wait (Eq. 3). What the text leaves open is done like this:
+// AsWritten allocates as the paper does (§3.3): one program that counts every machine as full (2a-2d), then another for
+// each machine that is not, with its longer wait (Eq. 3). It fills in what the text leaves open:
 //
 //   - 2b has the product of x and t. Here t <= r*x, and the sum of t is r: the same.
 //   - l is in whole milliseconds in the paper, in fractions here.
-//   - A module has one mode in the first program, and 2c is there once more with the mean of W over the module's rate.
-//     Some optimum has one mode a module, the cheapest that is fast enough, and 2c implies the other: solvers need them
-//     to be fast.
-//   - Modes that cost no less and are no faster than another are left out of the first program; its optimum is the
-//     same.
-//   - The second program fixes the rate of the partial machine to what full ones leave, so that 1/t is a number for
-//     each mode and a binary variable chooses the mode: nothing is left that is not convex, and no solver approximates.
-//     It chooses among all types, as the paper's example does (Table 3: X full, Y partial), where the text says "on
-//     this machine type".
-//   - Modules are refined in the graph's order. Each has what the others leave: those before it with what they got,
+//   - A module has one mode in the first program, and 2c stands there once more with the mean of W over the module's
+//     rate. Some optimum has one mode per module, the cheapest that is fast enough, and 2c implies the other. Solvers
+//     need both to be fast.
+//   - Modes that neither cost less nor are faster than another are left out of the first program; its optimum stays.
+//   - The second program fixes the rate of the partial machine to what full ones leave. Then 1/t is a number for each
+//     mode, and a binary variable chooses the mode: the program is linear, and no solver approximates. It chooses among
+//     all types, as the paper's example does (Table 3: X full, Y partial), where the text says "on this machine type".
+//   - Modules are refined in the graph's order. Each gets what the others leave: those before it with their result,
 //     those after it as if their machines were full.
-//   - Where no mode is left, the greedy search gives back full machines, one by one, until machines alike in some mode
-//     can share what then remains; the cheapest such mode is taken. Where there is none either, the whole graph is
-//     allocated by Greedy.
+//   - If no mode is left, full machines are given back, one by one, until machines alike in some mode can share what
+//     then remains; the cheapest such mode is taken. If there is none either, Greedy allocates the whole graph.
 //
 // The error is *Infeasible, or ctx's or the solver's.
 func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, error) {
@@ -63,22 +60,22 @@ func AsWritten(ctx context.Context, p *Problem, s milp.Solver) (*Allocation, err
 	return a, err
 }
 
-// written is the method at work.
+// paperMethod is the method at work.
 type paperMethod struct {
 	p       *Problem
 	g       *graph
 	solver  milp.Solver
 	modules []*module
-	latency []time.Duration // by module: its full machines' worst latency, then with its partial ones'
+	latency []time.Duration // by module: worst latency of its full machines, later of all its machines
 }
 
-// load is a part of a module's rate that goes to a mode.
+// load is the part of a module's rate that goes to a mode.
 type load struct {
 	mode int
 	rate float64
 }
 
-// margin of the objective covers the solver's tolerance, a nanosecond a row.
+// objectiveMargin covers the solver's tolerance, a nanosecond per row.
 const objectiveMargin = 100 * time.Nanosecond
 
 // first solves 2a-2d. It returns the modes of every module with their rates, nil where nothing is feasible, and a bound
@@ -141,7 +138,7 @@ func (w *paperMethod) first(ctx context.Context) ([][]load, float64, error) {
 // rounding is the share of a rate that is the solver's noise.
 const rounding = 1e-7
 
-// balance makes loads sum to a rate.
+// balance scales loads to sum to a rate.
 func balance(loads []load, rate float64) {
 	sum := 0.0
 	for _, l := range loads {
@@ -152,7 +149,8 @@ func balance(loads []load, rate float64) {
 	}
 }
 
-// follow adds 2c for a module that takes so long: what it feeds begins after it, and the objective is kept (2d).
+// follow adds 2c for a module that takes so long: the modules that it feeds begin after it, and the objective is kept
+// (2d).
 func (w *paperMethod) follow(x *milp.Program, begins []int, i int, took ...milp.Term) {
 	for _, n := range w.p.Modules[i].Next {
 		terms := append([]milp.Term{{Column: begins[i], Coef: 1}, {Column: begins[n], Coef: -1}}, took...)
@@ -165,7 +163,7 @@ func (w *paperMethod) follow(x *milp.Program, begins []int, i int, took ...milp.
 
 func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// refine gives module i its machines: the full ones, and one for what is left in every mode. nil tells that there are
+// refine gives module i its machines: the full ones, and one for the rest in every mode. It returns nil when there are
 // none.
 func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, error) {
 	m := w.modules[i]
@@ -181,7 +179,7 @@ func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, e
 			if err != nil {
 				return nil, err
 			}
-			for mode < 0 { // nothing carries so little in time
+			for mode < 0 { // no mode carries so little in time
 				if mode = m.cheapestMode(left, within); mode >= 0 {
 					break
 				}
@@ -203,7 +201,7 @@ func (w *paperMethod) refine(ctx context.Context, i int, loads []load) ([]Use, e
 	return uses, nil
 }
 
-// partial solves 2a-2d for one machine, with Eq. 3: the cheapest mode that carries so much in time, or -1.
+// partial solves 2a-2d with Eq. 3 for one machine: the cheapest mode that carries a rate in time, or -1.
 func (w *paperMethod) partial(ctx context.Context, m *module, rate float64, within time.Duration) (int, error) {
 	x := &milp.Program{}
 	var modes []int

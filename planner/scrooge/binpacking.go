@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// fewest packs pieces of one type onto as few machines as it finds: best fit with the largest first, and where a bound
-// leaves room for fewer, every way to do it, up to a number of steps.
+// fewestMachines packs pieces of one type onto as few machines as it finds.
 func (x *request) fewestMachines(device int, pieces []piece) []bin {
+	// Step 1: best fit, the largest pieces first.
 	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.utilization(), a.utilization()) })
 	var p packing
 	sum, memory := 0.0, int64(0)
@@ -21,6 +21,7 @@ func (x *request) fewestMachines(device int, pieces []piece) []bin {
 	if has := x.spec.DeviceTypes[device].MemoryBytes; has > 0 {
 		least = max(least, int((memory+has-1)/has))
 	}
+	// Step 2: while a bound allows fewer machines, search the packings onto one machine less.
 	for n := len(p.bins) - 1; n >= least; n-- {
 		t := packingSearch{request: x, pieces: pieces, bins: make([]bin, n), steps: maxPackingSteps}
 		for k := range t.bins {
@@ -34,10 +35,10 @@ func (x *request) fewestMachines(device int, pieces []piece) []bin {
 	return p.bins
 }
 
-// mostSteps bounds the search for a packing: enough to be exact for a dozen pieces.
+// maxPackingSteps bounds the search for a packing: enough to be exact for a dozen pieces.
 const maxPackingSteps = 20_000
 
-// tight searches for a packing onto a given number of machines.
+// packingSearch searches for a packing onto a given number of machines.
 type packingSearch struct {
 	*request
 	pieces []piece
@@ -45,7 +46,7 @@ type packingSearch struct {
 	steps  int
 }
 
-// search puts the pieces from k on, the largest first. Bins of which the same is left are tried once.
+// search packs the pieces from k on, the largest first. Of bins with the same room it tries one.
 func (t *packingSearch) search(k int) bool {
 	if k == len(t.pieces) {
 		return true

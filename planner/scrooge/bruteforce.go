@@ -11,15 +11,15 @@ import (
 
 // Limits of a brute-force search.
 const (
-	maxModuleAllocations = 1 << 20 // of a module
-	maxCombinations      = 1 << 30 // of all
-	contextCheckEvery    = 1 << 16 // tries between looks at the context
+	maxModuleAllocations = 1 << 20 // of one module
+	maxCombinations      = 1 << 30 // of allocations of all modules
+	contextCheckEvery    = 1 << 16 // combinations between looks at the context
 )
 
-// Brute finds the least cost by trying every allocation that is searched (see module): all numbers of full machines,
-// all modes for the rest, all combinations over the modules. It shares nothing with Exact but what a problem says, and
-// is for small problems: the error is ctx's where that ends it, *Infeasible where nothing keeps the objective, or tells
-// that the problem is too large.
+// BruteForce finds the least cost by trying every allocation that is searched (see module): all numbers of full
+// machines, all modes for the rest, and all combinations over the modules. It shares nothing with Exact but the
+// definition of a problem, and is for small problems. The error is ctx's, *Infeasible where nothing keeps the
+// objective, or says that the problem is too large.
 func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -34,7 +34,8 @@ func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 	for i := range p.Modules {
 		e := enumeration{p: p, m: &p.Modules[i]}
 		if e.fill(0, e.m.Rate, nil); e.tries > maxModuleAllocations {
-			return nil, fmt.Errorf("scrooge: module %d has more than %d allocations, too many to try all", i, maxModuleAllocations)
+			return nil, fmt.Errorf("scrooge: module %d has more than %d allocations, too many to try all", i,
+				maxModuleAllocations)
 		}
 		b.ways = append(b.ways, e.useful())
 	}
@@ -66,14 +67,14 @@ func BruteForce(ctx context.Context, p *Problem) (*Allocation, error) {
 	return a, err
 }
 
-// tried is an allocation of a module.
+// moduleAllocation is an allocation of a module.
 type moduleAllocation struct {
 	uses  []Use
 	cost  float64
 	worst time.Duration
 }
 
-// enumeration is all allocations of a module.
+// enumeration lists all allocations of a module.
 type enumeration struct {
 	p     *Problem
 	m     *Module
@@ -81,7 +82,7 @@ type enumeration struct {
 	tries int
 }
 
-// fill tries all numbers of full machines in the modes from k on, and carries what is left in every mode.
+// fill tries all numbers of full machines in the modes from k on, and serves what is left in every mode.
 func (e *enumeration) fill(k int, left float64, uses []Use) {
 	if e.tries++; e.tries > maxModuleAllocations {
 		return
@@ -117,7 +118,7 @@ func (e *enumeration) note(uses []Use) {
 	}
 }
 
-// useful leaves out what costs no less and takes no less than another.
+// useful leaves out allocations that neither cost less nor take less time than another.
 func (e *enumeration) useful() []moduleAllocation {
 	slices.SortFunc(e.found, func(a, b moduleAllocation) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.worst, b.worst))
@@ -135,7 +136,7 @@ type brute struct {
 	p     *Problem
 	ctx   context.Context
 	ways  [][]moduleAllocation
-	rest  []float64 // by module: what it and those after it cost at the least
+	rest  []float64 // by module: the least cost of it and those after it
 	at    []time.Duration
 	now   [][]Use
 	best  [][]Use
@@ -144,7 +145,7 @@ type brute struct {
 	err   error
 }
 
-// try goes through the ways of module i, given those of the modules before it.
+// try tries the allocations of module i, given those of the modules before it.
 func (b *brute) try(i int, cost float64) {
 	if b.err != nil || cost+b.rest[i] >= b.cost {
 		return

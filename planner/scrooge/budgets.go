@@ -3,8 +3,8 @@ package scrooge
 import "time"
 
 // finish fills in what follows from the uses: cost, latency and budgets. What a path leaves of the objective is shared
-// among its modules in proportion to what they take: a module's part is its worst latency times the objective over the
-// longest path through it, so that no path exceeds the objective.
+// among its modules in proportion to their worst latencies: a module's budget is its worst latency times the objective
+// over the longest path through it, so that no path exceeds the objective.
 func (a *Allocation) finish(p *Problem, g *graph) error {
 	worst, err := a.measure(p, g)
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *Allocation) finish(p *Problem, g *graph) error {
 	return nil
 }
 
-// measure works out cost and latency, and returns the worst latency of every module.
+// measure computes cost and latency, and returns the worst latency of every module.
 func (a *Allocation) measure(p *Problem, g *graph) (worst []time.Duration, err error) {
 	worst = make([]time.Duration, len(p.Modules))
 	a.Cost = 0
@@ -43,7 +43,7 @@ func (a *Allocation) measure(p *Problem, g *graph) (worst []time.Duration, err e
 	return worst, nil
 }
 
-// around is the longest path to every module and from its end.
+// pathsAround returns, by module, the longest path to it and from its end.
 func (g *graph) pathsAround(latency []time.Duration) (before, behind []time.Duration) {
 	before, behind = make([]time.Duration, len(latency)), make([]time.Duration, len(latency))
 	for i, next := range g.next {
@@ -59,7 +59,7 @@ func (g *graph) pathsAround(latency []time.Duration) (before, behind []time.Dura
 	return before, behind
 }
 
-// uses are the machines of a way, without a part that is rounding.
+// uses returns the machines of a way, without a rest that is rounding.
 func (m *module) uses(w way) []Use {
 	var out []Use
 	for _, f := range w.full {

@@ -10,43 +10,42 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// solution is the allocation of a graph.
+// solution is the allocation of a pipeline.
 type solution struct {
 	problem *Problem
 	*Allocation
-	modes [][]Mode // by module: those that may be used, left out of the problem or not
+	modes [][]Mode // by module: those that may be used, in the problem or left out of it
 }
 
-// candidate is one way to serve all graphs: their allocations, and how their uses are put on machines.
+// candidate is one way to serve all pipelines: their allocations, and the machines that their uses are packed on.
 type candidate struct {
 	request   *request
-	solutions []*solution // by graph
+	solutions []*solution // by pipeline
 	packing   packing
 	cost      float64 // of what is rented, in $/h
 	used      float64 // of what is used of it, in $/h
 }
 
-// chooser looks for the candidate that rents least.
+// candidateSearch looks for the candidate that rents least.
 //
-// Allocation counts machines by the part that is used; what is paid is whole ones. The cheapest allocation may use a
-// little of many types where a dearer one fills a machine or two of one type. So besides the cheapest one of all (which
-// is all that the paper tries) those are made that leave out one after another of the types that were used, each is
-// packed, and the one that rents least is taken. It is the paper's way with a type that is not to be had, too: to
-// allocate again without it.
+// Allocation counts machines by the part that is used, but whole ones are paid. The cheapest allocation may use a
+// little of many types where a more expensive one fills a few machines of one type. So the search also makes
+// allocations without one or more of the types that were used, packs each, and takes the one that rents least. The
+// paper tries the cheapest allocation only; it allocates again without a type when that cannot be rented.
 type candidateSearch struct {
 	*request
 	solved map[string]*solution
 }
 
-// most is how many candidates are looked at.
+// maxCandidates is how many candidates are tried.
 const maxCandidates = 12
 
-// best returns the candidate that rents least for a part of the demand, or, when none fits on the workers, the one that
-// would rent least if it did.
+// best returns the candidate that rents least for a part of the demand or, if none fits the workers, the one that would
+// rent least.
 func (s *candidateSearch) best(ctx context.Context, part float64) (*candidate, error) {
 	var best *candidate
 	seen := make(map[string]bool)
-	waiting := [][]bool{make([]bool, len(s.spec.DeviceTypes))} // types that are left out
+	waiting := [][]bool{make([]bool, len(s.spec.DeviceTypes))} // by candidate to try: the types to leave out
 	for n := 0; len(waiting) > 0 && n < maxCandidates; n++ {
 		without := waiting[0]
 		waiting = waiting[1:]
@@ -85,7 +84,7 @@ func key(without []bool) string {
 	return string(out)
 }
 
-// try makes a candidate without some types; a module that runs on nothing else keeps them.
+// try makes a candidate without some types. A module that runs on nothing else keeps them.
 func (s *candidateSearch) try(ctx context.Context, part float64, without []bool) (*candidate, error) {
 	c := &candidate{request: s.request}
 	for g := range s.pipelines {
@@ -100,7 +99,7 @@ func (s *candidateSearch) try(ctx context.Context, part float64, without []bool)
 	return c, nil
 }
 
-// allocate makes or finds the allocation of a graph.
+// allocate returns the allocation of a pipeline, a new one when there is none yet.
 func (s *candidateSearch) allocate(ctx context.Context, g int, part float64, without []bool) (*solution, error) {
 	name := name(g, part, without)
 	if known := s.solved[name]; known != nil {
@@ -142,8 +141,8 @@ func (s *candidateSearch) allocate(ctx context.Context, g int, part float64, wit
 	return out, nil
 }
 
-// bound is what no plan for a part of the demand uses less than, in $/h; NaN where it is not proven. best has been
-// asked before.
+// bound returns what no plan for a part of the demand uses less than, in $/h; NaN where it is not proven. best must
+// have been called for the part.
 func (s *candidateSearch) bound(part float64) (out float64) {
 	for g := range s.pipelines {
 		x := s.solved[name(g, part, make([]bool, len(s.spec.DeviceTypes)))]
@@ -159,9 +158,9 @@ func name(g int, part float64, without []bool) string {
 	return fmt.Sprintf("%d %v %s", g, part, key(without))
 }
 
-// sparse adds batches of one to the modules of a problem that have none, and returns them by module, nil when there is
-// none: so little may arrive that the smallest batch measured does not fill within the objective. A batch of one takes
-// no longer than that one.
+// addSingleBatches adds batches of one to the modules of a problem that have none, and returns them by module, nil when
+// there are none. At low rates the smallest measured batch may not fill within the objective. A batch of one takes no
+// longer than that one.
 func addSingleBatches(p *Problem) (added [][]Mode) {
 	for i := range p.Modules {
 		m := &p.Modules[i]
@@ -190,7 +189,7 @@ func addSingleBatches(p *Problem) (added [][]Mode) {
 	return added
 }
 
-// method is what makes allocations.
+// method returns the function that makes allocations.
 func (s *candidateSearch) method() Method {
 	if s.o.Method != nil {
 		return s.o.Method
@@ -198,8 +197,8 @@ func (s *candidateSearch) method() Method {
 	return func(_ context.Context, p *Problem) (*Allocation, error) { return Exact(p) }
 }
 
-// better orders candidates: those that fit before the others, then by what is rented, by the instances that go on, and
-// by what is used.
+// better orders candidates: those that fit first, then by what is rented, by the instances that go on, and by what is
+// used.
 func (c *candidate) better(o *candidate) bool {
 	if c.fits() != o.fits() {
 		return c.fits()
@@ -213,7 +212,7 @@ func (c *candidate) better(o *candidate) bool {
 	return c.used < o.used && !near(c.used, o.used)
 }
 
-// leaveOut lists the types to do without next: those of which there are too few first, then what is used least.
+// leaveOut lists the types to do without next: those of which there are too few first, then those that are used least.
 func (c *candidate) leaveOut() (out []serving.DeviceTypeID) {
 	use := make([]float64, len(c.request.prices))
 	for d, n := range c.packing.used {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// improve rents less by serving again what single machines serve: in the room that others have left, or on a cheaper
-// machine, in any mode that keeps the module's part of the objective.
+// consolidate rents less by serving again what single machines serve: in the spare capacity of others or on a cheaper
+// machine, in any mode within the module's budget.
 func (c *candidate) consolidate() {
 	for c.emptyMachine() {
 	}
 }
 
-// save gives up a machine where that rents less.
+// emptyMachine gives up a machine where that rents less. It tries those with the most expensive spare capacity first.
 func (c *candidate) emptyMachine() bool {
 	order := slices.Clone(c.packing.open)
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -31,8 +31,8 @@ func (c *candidate) emptyMachine() bool {
 	return false
 }
 
-// without serves elsewhere what a bin serves, on new machines for less than the given $/h in all. It returns the bins
-// that are then taken, or nil, and what the new ones cost.
+// withoutBin serves elsewhere what bin k serves, on new machines for less than most $/h in all. It returns the bins
+// that are then used, or nil, and the cost of the new ones.
 func (c *candidate) withoutBin(k int, most float64) ([]bin, float64) {
 	m := rehost{candidate: c, most: most, left: make([]int, len(c.request.prices))}
 	for d := range m.left {
@@ -59,15 +59,15 @@ func (c *candidate) withoutBin(k int, most float64) ([]bin, float64) {
 	return m.bins, m.spent
 }
 
-// mover serves pieces elsewhere.
+// rehost serves pieces elsewhere.
 type rehost struct {
 	*candidate
 	most, spent float64
-	left        []int // machines to be had, by type
+	left        []int // machines that may be rented, by type
 	bins        []bin // with room, those that were rented for it included
 }
 
-// move serves a piece elsewhere, in several parts if it must.
+// host serves a piece elsewhere, in several parts if it must.
 func (m *rehost) host(p piece) bool {
 	for rest := p.rate; rest > tiny*p.rate; {
 		at, as := m.existingMachine(p, rest)
@@ -82,14 +82,14 @@ func (m *rehost) host(p piece) bool {
 			m.spent += m.request.prices[as.mode.Type]
 		}
 		b := &m.bins[at]
-		b.pieces = slices.Clip(b.pieces) // which other bins share
+		b.pieces = slices.Clip(b.pieces) // the memory is shared with other bins
 		m.request.put(b, as)
 		rest -= as.rate
 	}
 	return true
 }
 
-// room finds the machine with room for all of a rate of a piece's module on which it takes least, by price.
+// existingMachine finds the bin with room for all of a rate of a piece's module on which it costs least; -1 for none.
 func (m *rehost) existingMachine(p piece, rate float64) (at int, as piece) {
 	at = -1
 	least := math.Inf(1)
@@ -109,11 +109,11 @@ func (m *rehost) existingMachine(p piece, rate float64) (at int, as piece) {
 	return at, as
 }
 
-// rent finds the machine to rent for as much as it carries of a rate: where one carries all of it the cheapest, and of
-// these the one of which it takes least; else the one that carries most for its price.
+// newMachine finds the machine to rent for a rate: the cheapest that carries all of it, and of these the one of which
+// it takes least; else the one that carries most for its price, for as much as it carries.
 func (m *rehost) newMachine(p piece, rate float64) (as piece, ok bool) {
 	cheapest, part, most := math.Inf(1), math.Inf(1), 0.0
-	whole := false
+	complete := false
 	for d, price := range m.request.prices {
 		if m.left[d] <= 0 || m.spent+price > m.most {
 			continue
@@ -125,9 +125,9 @@ func (m *rehost) newMachine(p piece, rate float64) (as piece, ok bool) {
 			}
 			if all := rate <= mode.Rate()*(1+tiny); all {
 				if price < cheapest || price == cheapest && one.utilization() < part {
-					as, ok, whole, cheapest, part = one, true, true, price, one.utilization()
+					as, ok, complete, cheapest, part = one, true, true, price, one.utilization()
 				}
-			} else if each := mode.Rate() / price; !whole && each > most {
+			} else if each := mode.Rate() / price; !complete && each > most {
 				as, ok, most = one, true, each
 			}
 		})
@@ -135,7 +135,7 @@ func (m *rehost) newMachine(p piece, rate float64) (as piece, ok bool) {
 	return as, ok
 }
 
-// modes tells f of the modes of a piece's module on a type, those included that its solution did without.
+// eachMode calls f for the modes of a piece's module on a type, including those that its solution did without.
 func (m *rehost) eachMode(p piece, device int, f func(Mode)) {
 	for _, mode := range m.solutions[p.graph].modes[p.stage] {
 		if mode.Type == device {
@@ -144,7 +144,7 @@ func (m *rehost) eachMode(p piece, device int, f func(Mode)) {
 	}
 }
 
-// inTime tells whether a piece keeps its module's part of the objective.
+// withinBudget reports whether a piece keeps its module's budget.
 func (p *piece) withinBudget() bool {
 	return p.utilization() <= 1+tiny && p.mode.WorstLatency(p.rate) <= p.budget
 }

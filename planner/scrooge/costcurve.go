@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// point is a way to keep a latency at a cost, in $/h.
+// point is a latency that can be kept at a cost in $/h.
 type point struct {
 	latency time.Duration
 	cost    float64
 }
 
-// curve is the least cost as a function of the latency that is allowed: a step function. Latencies go up, costs down.
-// Within less than the first latency nothing is possible.
+// costCurve is the least cost as a function of the allowed latency: a step function. Latencies rise, costs fall. Below
+// the first latency nothing is possible.
 type costCurve []point
 
-// ties is the relative difference below which two costs are the same: sums of the same numbers in another order.
+// costTolerance is the relative difference below which two costs are equal: sums of the same numbers in another order.
 const costTolerance = 1e-12
 
-// at is the index of the step that holds within so much, or -1.
+// at returns the index of the step that holds at a latency, or -1.
 func (c costCurve) at(within time.Duration) int {
 	n, _ := slices.BinarySearchFunc(c, within, func(p point, d time.Duration) int {
 		if p.latency <= d {
@@ -31,7 +31,7 @@ func (c costCurve) at(within time.Duration) int {
 	return n - 1
 }
 
-// cost is the least within so much, +Inf where nothing is possible.
+// cost returns the least cost at a latency; +Inf where nothing is possible.
 func (c costCurve) cost(within time.Duration) float64 {
 	if k := c.at(within); k >= 0 {
 		return c[k].cost
@@ -39,17 +39,17 @@ func (c costCurve) cost(within time.Duration) float64 {
 	return math.Inf(1)
 }
 
-// beats tells whether a point would be part of the curve.
+// beats reports whether a point would be part of the curve.
 func (c costCurve) beats(p point) bool { return p.cost < c.cost(p.latency)*(1-costTolerance) }
 
-// cut is the part of the curve that fits into so much.
+// cut returns the part of the curve up to a latency.
 func (c costCurve) cut(within time.Duration) costCurve { return c[:c.at(within)+1] }
 
-// pair is the step of two parts that a point of both came from.
+// stepPair is the steps of two curves that a point of their combination came from.
 type stepPair struct{ a, b int32 }
 
-// after is the curve of two parts of which one follows the other, as far as it fits into so much and is worth keeping,
-// and where its points come from.
+// inSeries combines the curves of two parts that follow each other, up to a latency and as far as o keeps points. from
+// says where the points come from.
 func inSeries(a, b costCurve, within time.Duration, o lagrangian) (costCurve, []stepPair) {
 	type sum struct {
 		point
@@ -79,7 +79,7 @@ func inSeries(a, b costCurve, within time.Duration, o lagrangian) (costCurve, []
 	return out, from
 }
 
-// beside is the curve of two parts of which each has the whole time, and where its points come from.
+// inParallel combines the curves of two parts that each have the whole time, and says where the points come from.
 func inParallel(a, b costCurve) (costCurve, []stepPair) {
 	var out costCurve
 	var from []stepPair
@@ -87,7 +87,7 @@ func inParallel(a, b costCurve) (costCurve, []stepPair) {
 	for i < len(a) && j < len(b) {
 		out = append(out, point{max(a[i].latency, b[j].latency), a[i].cost + b[j].cost})
 		from = append(from, stepPair{int32(i), int32(j)})
-		// The next point is where the first of the two has its next step.
+		// The next point is where one of the curves steps next.
 		switch {
 		case i+1 == len(a):
 			j++
@@ -104,7 +104,7 @@ func inParallel(a, b costCurve) (costCurve, []stepPair) {
 	return dropDuplicates(out, from)
 }
 
-// tidy leaves one point of those at the same latency, the last and so the cheapest.
+// dropDuplicates leaves the last, and so cheapest, of the points at each latency.
 func dropDuplicates(c costCurve, from []stepPair) (costCurve, []stepPair) {
 	n := 0
 	for k := range c {

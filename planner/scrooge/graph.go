@@ -10,15 +10,15 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// graph is the modules' order as trees. Where the graph is not series-parallel, the tree is that of the graph without
-// some of its edges: what it allows may break the objective on a path that the tree does not have.
+// graph is the modules' order as a tree. If the graph is not series-parallel, the tree is that of the graph without
+// some edges; what it allows may break the objective on a path that the tree does not have.
 type graph struct {
 	next  [][]int
 	tree  *dag.Tree
 	exact bool // the tree has every path
 }
 
-// checked is the graph of a problem that meets what Check asks.
+// checked returns the graph of a problem that Check accepts.
 func (p *Problem) checked() (*graph, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (p *Problem) graph() (*graph, error) {
 	return g, nil
 }
 
-// knotted is the number of parts that a tree's knots have.
+// irreducibleParts counts the children of a tree's irreducible nodes.
 func irreducibleParts(t *dag.Tree) int {
 	n := 0
 	if t.Kind == dag.Irreducible {
@@ -60,7 +60,7 @@ func irreducibleParts(t *dag.Tree) int {
 	return n
 }
 
-// cutEdge leaves out the edge without which the knots have the fewest parts.
+// dropEdge removes the edge without which the irreducible nodes have the fewest children.
 func dropEdge(before [][]int) ([][]int, *dag.Tree, error) {
 	var best [][]int
 	var tree *dag.Tree
@@ -80,7 +80,7 @@ func dropEdge(before [][]int) ([][]int, *dag.Tree, error) {
 	return best, tree, nil
 }
 
-// path is the modules of the longest path and its length, given the modules' latencies.
+// longestPath returns the modules of the longest path and its length, given the modules' latencies.
 func (g *graph) longestPath(latency []time.Duration) ([]int, time.Duration) {
 	at, from := make([]time.Duration, len(g.next)), make([]int, len(g.next))
 	last, length := 0, time.Duration(-1)
@@ -106,12 +106,12 @@ func (g *graph) longestPath(latency []time.Duration) ([]int, time.Duration) {
 	return out, length
 }
 
-// branched bounds the nodes of the search over a graph that is not series-parallel.
+// maxNodes bounds the search over a graph that is not series-parallel.
 const maxNodes = 1 << 12
 
-// least chooses a step of every module's curve such that the longest path fits into the objective, at the least cost.
-// It looks at so many nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below;
-// it is the cost itself but where the search was cut short. nil steps tell that nothing fits.
+// leastCost chooses a step of every module's curve such that the longest path keeps the objective, at the least cost.
+// It visits limit nodes at most; on a series-parallel graph it needs one. bound is a cost that no choice is below: the
+// cost itself, unless the search was cut short. steps is nil when nothing fits.
 func (g *graph) leastCost(curves []costCurve, within time.Duration, limit int) (steps []int, cost, bound float64) {
 	s := search{graph: g, curves: curves, within: within}
 	all := &node{hi: make([]int, len(curves)), lo: make([]int, len(curves))}
@@ -124,11 +124,12 @@ func (g *graph) leastCost(curves []costCurve, within time.Duration, limit int) (
 	if _, length := g.longestPath(s.latency(all.lo)); length > within {
 		return nil, 0, 0
 	}
-	// A choice to begin with: the best at the price of time that bounds the whole most tightly, mended.
+	// Step 1: a choice to begin with. It is the best at the price of time with the tightest bound, repaired.
 	all.steps = make([]int, len(curves))
 	s.slope = bestSlope(g.tree, curves, within)
 	relaxedCost(g.tree, s.slope, curves, all.steps)
 	s.keepBetter(s.repair(all.steps))
+	// Step 2: best-first branch and bound.
 	if s.relax(all) {
 		s.open = nodes{all}
 	}
@@ -152,21 +153,21 @@ func (g *graph) leastCost(curves []costCurve, within time.Duration, limit int) (
 	return s.best, s.cost, bound
 }
 
-// search is branch and bound over the steps that modules may take. A node's tree gives the least cost that any choice
-// in it can have; where the choice that has it breaks the objective on a path of the graph, a module of that path has
-// to be faster than chosen, or is as slow and others have to be faster.
+// search is branch and bound over the steps that modules may take. The tree gives the least cost of any choice in a
+// node. If the choice with that cost breaks the objective on a path of the graph, a module of that path must be faster
+// than chosen, or it is as slow and others must be faster.
 type search struct {
 	*graph
 	curves []costCurve
 	within time.Duration
-	slope  float64 // the price of a second that bounds the whole most tightly
+	slope  float64 // the price of a second, in $/h, that gives the tightest bound
 	open   nodes
 	best   []int
 	cost   float64
 }
 
 type node struct {
-	lo, hi []int // by module: the steps it may take
+	lo, hi []int // by module: the range of steps it may take
 	steps  []int
 	cost   float64
 }
@@ -179,6 +180,7 @@ func (s *search) latency(steps []int) []time.Duration {
 	return out
 }
 
+// keepBetter keeps a choice if it is the cheapest so far.
 func (s *search) keepBetter(steps []int) {
 	cost := 0.0
 	for i, k := range steps {
@@ -189,7 +191,7 @@ func (s *search) keepBetter(steps []int) {
 	}
 }
 
-// relax solves the node on the tree. It tells whether anything in it can be worth having.
+// relax solves the node on the tree. It reports whether the node can contain a better choice.
 func (s *search) relax(x *node) bool {
 	within := make([]costCurve, len(s.curves))
 	for i, c := range s.curves {
@@ -198,7 +200,8 @@ func (s *search) relax(x *node) bool {
 	if _, length := s.longestPath(s.latency(x.lo)); length > s.within {
 		return false
 	}
-	t := fold(s.tree, within, s.within, lagrangian{base: -s.slope * s.within.Seconds(), slope: s.slope, bestKnown: s.cost})
+	t := fold(s.tree, within, s.within, lagrangian{base: -s.slope * s.within.Seconds(), slope: s.slope,
+		bestKnown: s.cost})
 	k := len(t.costCurve) - 1
 	if k < 0 {
 		return false
@@ -211,8 +214,8 @@ func (s *search) relax(x *node) bool {
 	return x.cost < s.cost*(1-costTolerance)
 }
 
-// mend makes a choice keep the objective: for as long as the longest path is too long, a module of it is made faster
-// that pays the least for the time it saves; then modules are made slower where that saves most and there is time.
+// repair makes a choice keep the objective. While the longest path is too long, it makes a module of it faster, the one
+// with the least cost per time saved. Then it makes modules slower where that saves most and there is time.
 func (s *search) repair(steps []int) []int {
 	steps = slices.Clone(steps)
 	for {
@@ -249,7 +252,7 @@ func (s *search) repair(steps []int) []int {
 	}
 }
 
-// branch parts a node at the module of the path that has the most steps to go back.
+// branch divides a node at the module of the path with the largest range of faster steps.
 func (s *search) branch(x *node, path []int) {
 	at := slices.MaxFunc(path, func(a, b int) int { return cmp.Compare(x.steps[a]-x.lo[a], x.steps[b]-x.lo[b]) })
 	if x.steps[at] == x.lo[at] {

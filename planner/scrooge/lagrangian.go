@@ -7,24 +7,22 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// outside bounds what the rest of a graph costs when a part of it takes so long: base + slope*seconds at the least. A
-// point of the part that would come to more than is known to be possible need not be kept, which is what makes long
-// chains fast.
+// lagrangian bounds the cost of the rest of a graph when a part of it takes so long: at least base + slope*seconds. A
+// point of the part whose total exceeds the best known cost need not be kept, which makes long chains fast.
 //
-// It is a Lagrangian bound: a second costs slope $/h, and the whole objective earns slope times its length. Parts that
-// follow each other all pay the same, parts side by side share the price in any way, since the whole takes as long as
-// each of them.
+// It is a Lagrangian bound: a second costs slope $/h, and the whole objective earns slope times its length. Parts in
+// series all pay the same. Parts in parallel share the price in any way, since the whole takes as long as each of them.
 type lagrangian struct {
 	base, slope float64
-	bestKnown   float64 // what is known to be possible
+	bestKnown   float64 // cost of the best known choice
 }
 
+// keeps reports whether a point may be part of a better choice.
 func (o lagrangian) keeps(p point) bool {
 	return p.cost+o.base+o.slope*p.latency.Seconds() < o.bestKnown*(1-costTolerance)
 }
 
-// keep is the part of a curve that may be part of something better than what is known, and which of its points that
-// are.
+// keep returns the points of a curve that may be part of a better choice, and their indices.
 func (o lagrangian) keep(c costCurve) (costCurve, []int) {
 	var out costCurve
 	var which []int
@@ -36,7 +34,7 @@ func (o lagrangian) keep(c costCurve) (costCurve, []int) {
 	return out, which
 }
 
-// of is the bound for part k of a chain or of branches that the bound is for.
+// of returns the bound for child k of the chain or the branches that o is for.
 func (o lagrangian) of(t *dag.Tree, k int, curves []costCurve) lagrangian {
 	slopes := splitSlope(t, o.slope, curves)
 	for n, p := range t.Children {
@@ -48,7 +46,7 @@ func (o lagrangian) of(t *dag.Tree, k int, curves []costCurve) lagrangian {
 	return o
 }
 
-// first is the bound for the first k parts of a chain.
+// first returns the bound for the first k children of a chain.
 func (o lagrangian) first(t *dag.Tree, k int, curves []costCurve) lagrangian {
 	for _, p := range t.Children[k:] {
 		o.base += relaxedCost(p, o.slope, curves, nil)
@@ -56,8 +54,8 @@ func (o lagrangian) first(t *dag.Tree, k int, curves []costCurve) lagrangian {
 	return o
 }
 
-// priced is the least that a tree costs when every second of it costs slope $/h more, and the steps that cost it unless
-// steps is nil. Below branches it is a bound.
+// relaxedCost returns the least cost of a tree when every second of it costs slope $/h more. Unless steps is nil, it
+// gets the steps with that cost. Below branches it is a bound.
 func relaxedCost(t *dag.Tree, slope float64, curves []costCurve, steps []int) float64 {
 	switch t.Kind {
 	case dag.Task:
@@ -81,8 +79,8 @@ func relaxedCost(t *dag.Tree, slope float64, curves []costCurve, steps []int) fl
 	return 0
 }
 
-// prices is what a second of each of a tree's parts costs when one of the tree costs slope. Branches share it evenly,
-// or one pays all of it, whichever gives the highest bound.
+// splitSlope returns the price of a second of each child when a second of the tree costs slope. Branches share it
+// evenly, or one pays all of it, whichever gives the highest bound.
 func splitSlope(t *dag.Tree, slope float64, curves []costCurve) []float64 {
 	out := make([]float64, len(t.Children))
 	if t.Kind == dag.Chain {
@@ -115,11 +113,11 @@ func splitSlope(t *dag.Tree, slope float64, curves []costCurve) []float64 {
 	return out
 }
 
-// halvings is the steps of the search for a price of time.
+// halvings is the number of steps in the search for a price of time.
 const halvings = 24
 
-// price looks for the price of a second at which the bound on a tree within so much is highest. The bound is concave in
-// it.
+// bestSlope finds the price of a second with the highest bound on a tree within a latency. The bound is concave in the
+// price, so ternary search finds it.
 func bestSlope(t *dag.Tree, curves []costCurve, within time.Duration) (slope float64) {
 	bound := func(s float64) float64 { return relaxedCost(t, s, curves, nil) - s*within.Seconds() }
 	low, high := 0.0, 1.0

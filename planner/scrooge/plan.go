@@ -10,30 +10,30 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// variant is what a mode runs.
+// variant returns the variant that a mode runs.
 func variant(m *Mode) serving.VariantID { return serving.VariantID(m.Tag) }
 
-// homes finds workers for a candidate's machines, nil when there are too few.
+// assignments finds workers for a candidate's machines; nil when there are too few.
 func (c *candidate) assignments() []capacity.Assignment {
 	if !c.fits() {
 		return nil
 	}
 	x := c.request
-	households := make([]capacity.Bundle, len(c.packing.bins))
+	bundles := make([]capacity.Bundle, len(c.packing.bins))
 	for k, b := range c.packing.bins {
-		households[k].Group = b.device
+		bundles[k].Group = b.device
 		for n := range b.pieces {
 			p := &b.pieces[n]
-			households[k].Instances = append(households[k].Instances, capacity.Instance{
+			bundles[k].Instances = append(bundles[k].Instances, capacity.Instance{
 				Stage: x.stage(p).id, Variant: variant(&p.mode), Slots: p.mode.Slots,
 			})
 		}
 	}
-	homes, _ := capacity.AssignWorkers(x.running, x.workers, households)
-	return homes
+	out, _ := capacity.AssignWorkers(x.running, x.workers, bundles)
+	return out
 }
 
-// kept counts the instances that go on.
+// continuing counts the instances that go on.
 func (c *candidate) continuing() (n int) {
 	for _, h := range c.assignments() {
 		for _, k := range h.Continues {
@@ -45,10 +45,11 @@ func (c *candidate) continuing() (n int) {
 	return n
 }
 
+// stage returns the stage of a piece.
 func (x *request) stage(p *piece) *stage { return &x.pipelines[p.graph].stages[p.stage] }
 
-// plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, where that does not
-// fit.
+// plan writes down a candidate for a part of the demand. wanted is the candidate for all of it, if that does not fit;
+// else nil. bound is the result of candidateSearch.bound.
 func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64) *plan.Plan {
 	if !x.o.AsWritten {
 		c.useSpareCapacity()
@@ -65,14 +66,15 @@ func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64
 			out.Budgets[x.pipelines[g].stages[i].id] = within
 		}
 	}
-	reach := make([]float64, len(x.spec.Apps)) // by how much an app's load may grow before one of its machines is full
-	for a := range reach {
-		reach[a] = math.Inf(1)
+	// factor by which an app's load may grow before one of its machines is full
+	growth := make([]float64, len(x.spec.Apps))
+	for a := range growth {
+		growth[a] = math.Inf(1)
 	}
-	right := make([]float64, len(x.spec.Stages)) // mean accuracy
-	homes := c.assignments()
+	right := make([]float64, len(x.spec.Stages)) // mean accuracy, by StageID
+	workers := c.assignments()
 	for k := range c.packing.bins {
-		b, h := &c.packing.bins[k], &homes[k]
+		b, h := &c.packing.bins[k], &workers[k]
 		for n := range b.pieces {
 			p := &b.pieces[n]
 			st := x.stage(p)
@@ -89,13 +91,13 @@ func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64
 				out.Loads++
 			}
 			a := x.pipelines[p.graph].app
-			reach[a] = min(reach[a], 1/max(1-b.room, tiny))
+			growth[a] = min(growth[a], 1/max(1-b.room, tiny))
 			right[st.id] += i.Share * x.spec.Variants[variant(&p.mode)].Accuracy
 			out.Instances = append(out.Instances, i)
 		}
 	}
 	out.Sort()
-	x.fillForecast(out, reach, right, part)
+	x.fillForecast(out, growth, right, part)
 	if wanted != nil {
 		out.Shed = make([]float64, len(x.rates))
 		for a := range x.rates {
@@ -107,7 +109,7 @@ func (x *request) plan(r plan.Request, c, wanted *candidate, part, bound float64
 	return out
 }
 
-// rent is what the machines of a candidate cost by the request's prices, in $/h.
+// rent returns what the machines of a candidate cost by the request's prices, in $/h.
 func (x *request) rent(r plan.Request, c *candidate) (out float64) {
 	for d, n := range c.packing.used {
 		out += float64(n) * r.Price(serving.DeviceTypeID(d))
@@ -115,12 +117,12 @@ func (x *request) rent(r plan.Request, c *candidate) (out float64) {
 	return out
 }
 
-// promise fills in what the plan is made for, carries and is worth.
-func (x *request) fillForecast(out *plan.Plan, reach, right []float64, part float64) {
+// fillForecast fills in what the plan is made for and carries. growth is by AppID, right by StageID the mean accuracy.
+func (x *request) fillForecast(out *plan.Plan, growth, right []float64, part float64) {
 	out.Demand, out.Capacity = slices.Clone(x.rates), make([]float64, len(x.rates))
 	var accuracy, queries float64
 	for a, app := range x.spec.Apps {
-		out.Capacity[a] = x.rates[a] * part * reach[a]
+		out.Capacity[a] = x.rates[a] * part * growth[a]
 		out.Forecast.Throughput += out.Capacity[a]
 		all := 1.0
 		for _, s := range app.Stages {
@@ -132,8 +134,8 @@ func (x *request) fillForecast(out *plan.Plan, reach, right []float64, part floa
 	out.Forecast.Accuracy = accuracy / queries
 }
 
-// prove says how good the plan is proven to be, in $/h of rent. No plan uses less of machines than the bounds of the
-// graphs say; what is rented is whole machines, so that the least sum of whole prices from there on is a bound.
+// fillBound fills in how good the plan is proven to be, in $/h of rent. No plan uses less than the sum of the
+// pipelines' bounds. Machines are rented as a whole, so the least sum of whole prices from there on is a bound.
 func (x *request) fillBound(out *plan.Plan, c *candidate, bound float64) {
 	if x.unpriced || math.IsNaN(bound) {
 		return
@@ -148,7 +150,7 @@ func (x *request) fillBound(out *plan.Plan, c *candidate, bound float64) {
 	out.Gap = (c.cost - out.Bound) / max(out.Bound, tiny)
 }
 
-// useful tells whether some module runs on a type.
+// useful reports whether some module runs on a type.
 func (x *request) useful(device int) bool {
 	for g := range x.pipelines {
 		for i := range x.pipelines[g].stages {
@@ -160,8 +162,8 @@ func (x *request) useful(device int) bool {
 	return false
 }
 
-// whole is the least sum of prices, each taken any number of times, that is at least as much as is needed. It gives up
-// after a number of steps with what is needed itself.
+// leastWholePrices returns the least sum of prices, each taken any number of times, that is at least need. If the
+// search is too long, it returns need itself.
 func leastWholePrices(need float64, prices []float64) float64 {
 	prices = slices.Clone(prices)
 	slices.Sort(prices)
@@ -194,8 +196,8 @@ func leastWholePrices(need float64, prices []float64) float64 {
 	return best
 }
 
-// built is how many slots an instance is launched with: as many as any mode of its variant on its type has, so that
-// another concurrency takes no load.
+// launchSlots returns how many slots an instance is launched with: the most that any mode of its variant on its type
+// has, so that another concurrency takes no load.
 func (x *request) launchSlots(p *piece) (most int) {
 	for _, m := range x.stage(p).modes {
 		if m.Type == p.mode.Type && m.Tag == p.mode.Tag {

@@ -28,33 +28,33 @@ type Options struct {
 	AsWritten bool
 	// Single plans for one batch at a time (§4.4, without spatial multiplexing).
 	Single bool
-	// MostAccurate leaves each stage its most accurate variant; else all that meet the app's floor may be used, and
-	// cost decides.
+	// MostAccurate leaves each stage its most accurate variant. Otherwise all variants that meet the app's floor may be
+	// used, and cost decides.
 	MostAccurate bool
 	// Headroom is the factor on the demand; 0 means 1.
 	Headroom float64
-	// Within is the part of the objective that is planned with: the rest is for items that wait behind others and for
-	// batches of other stages on the same machine, which the worst latency of §3.3 does not count. 0 means all, as the
-	// paper has it, and then nothing is left for them.
+	// Within is the part of the objective that is planned with. The rest is for items that wait behind others and for
+	// batches of other stages on the same machine, which the worst latency of §3.3 does not count. 0 means all of it,
+	// as in the paper, and then nothing is left for them.
 	Within float64
 }
 
-// care is what a plan leaves room for beside the worst latency of §3.3, which counts on items that come one by one and
-// machines that no item waits for but to fill a batch.
+// margin is what a plan leaves room for besides the worst latency of §3.3. That assumes that items come one by one and
+// wait for nothing but a batch to fill.
 type margin struct {
-	// uneven is by how much the items of a query that come at once are taken to be more than the mean; 0 for items that
-	// come one by one.
+	// burstFactor is by how much the items of a query that come at once exceed their mean; 0 for items that come one by
+	// one.
 	burstFactor float64
-	// within is the part of the objective that is planned with.
+	// part is the part of the objective that is planned with.
 	part float64
 }
 
-// cares are tried one after the other until one leaves an allocation: a machine alone may be too slow for all that
-// comes at once.
+// margins are tried one after the other until one leaves an allocation: a single machine may be too slow for all items
+// that come at once.
 func (o *Options) margins() []margin {
 	switch within := o.Within; {
 	case within <= 0 || within >= 1:
-		return []margin{{part: 1}} // as the paper has it
+		return []margin{{part: 1}} // as in the paper
 	case o.AsWritten:
 		return []margin{{part: within}, {part: 1}}
 	default:
@@ -62,7 +62,7 @@ func (o *Options) margins() []margin {
 	}
 }
 
-// uneven: streams differ, and those that send most at once are those whose items wait.
+// burstFactor: streams differ, and items wait in those that send most at once.
 const burstFactor = 2
 
 // Name implements plan.Planner.
@@ -73,11 +73,11 @@ func (p *Planner) Provides() plan.Sections {
 	return plan.Shares | plan.Limits | plan.Holds | plan.Budgets
 }
 
-// enough is how near to the most that can be served the search comes, as a part of the demand.
+// demandTolerance is how near to the largest part of the demand that fits the search comes.
 const demandTolerance = 1.0 / 256
 
-// Plan implements plan.Planner. Where the workers do not carry the demand, all apps get the largest part of it that
-// they carry, and Short says what is missing. It fails when some app has a stage that nothing serves within the
+// Plan implements plan.Planner. If the workers do not carry the demand, all apps get the largest part of it that they
+// carry, and Shortage says what is missing. It fails when some app has a stage that nothing serves within the
 // objective.
 func (p *Planner) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
 	var first error
@@ -102,7 +102,7 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *request) (*plan.P
 	if all.fits() {
 		return x.plan(r, all, nil, 1, s.bound(1)), nil
 	}
-	// Parts of the demand: low is carried, high is not.
+	// The part low of the demand is carried, high is not.
 	low, high := 0.0, 1.0
 	var most *candidate
 	for high-low > demandTolerance {
@@ -118,13 +118,13 @@ func (p *Planner) plan(ctx context.Context, r plan.Request, x *request) (*plan.P
 		}
 	}
 	if most == nil {
-		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more", 100*demandTolerance,
-			x.missing(all))
+		return nil, fmt.Errorf("the workers carry less than %.2f %% of the demand: it takes %s more",
+			100*demandTolerance, x.missing(all))
 	}
 	return x.plan(r, most, all, low, s.bound(low)), nil
 }
 
-// hopeless says why a graph has no allocation at any rate.
+// unservable says why a pipeline has no allocation at any rate.
 func (x *request) unservable(g *pipeline, err error) error {
 	app := &x.spec.Apps[g.app]
 	var devices []serving.DeviceTypeID
@@ -138,8 +138,8 @@ func (x *request) unservable(g *pipeline, err error) error {
 	}
 	for i := range g.stages {
 		if len(g.stages[i].modes) == 0 {
-			return capacity.Unservable(x.believed, x.spec, g.stages[i].id, capacity.StageDemand{App: g.app, Budget: g.budget},
-				devices, make([]bool, len(x.spec.Variants)))
+			return capacity.Unservable(x.believed, x.spec, g.stages[i].id,
+				capacity.StageDemand{App: g.app, Budget: g.budget}, devices, make([]bool, len(x.spec.Variants)))
 		}
 	}
 	var in *Infeasible
@@ -153,7 +153,7 @@ func (x *request) unservable(g *pipeline, err error) error {
 		in.Own.Round(10*time.Microsecond))
 }
 
-// missing lists the machines that a candidate takes and that are not there.
+// missing lists, in words, the machines that a candidate takes beyond those there are.
 func (x *request) missing(c *candidate) string {
 	out := ""
 	for d, n := range c.short() {
@@ -167,5 +167,5 @@ func (x *request) missing(c *candidate) string {
 	return out
 }
 
-// near tells that numbers are equal but for rounding.
+// near reports whether numbers are equal but for rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b), 1e-9) }

@@ -2,12 +2,12 @@ package scrooge
 
 import "time"
 
-// stretched gives the modules of a graph parts of the objective in proportion to what their machines take at the
-// longest: the allocation's parts are what its own uses need, and leave some time to nobody. Along every path they add
-// up to the objective at most: what a module gets is stretched by the longest path through it.
+// proportionalBudgets divides the objective over the modules in proportion to the worst latency of their machines. The
+// allocation's budgets are what its uses need and leave some time to nobody. Each module's latency is stretched by the
+// longest path through it, so every path adds up to the objective at most.
 func (g *pipeline) proportionalBudgets(worst []time.Duration) []time.Duration {
 	n := len(g.stages)
-	// of a module, the longest path to it and on from it
+	// by module, the longest path to it and from its end
 	before, after := make([]time.Duration, n), make([]time.Duration, n)
 	for i := range n {
 		for _, to := range g.stages[i].next {
@@ -28,7 +28,7 @@ func (g *pipeline) proportionalBudgets(worst []time.Duration) []time.Duration {
 	return out
 }
 
-// budgets is what the stages of a graph get of the objective.
+// budgets returns the stages' parts of the objective of a pipeline.
 func (c *candidate) budgets(g int) []time.Duration {
 	worst := make([]time.Duration, len(c.request.pipelines[g].stages))
 	for k := range c.packing.bins {

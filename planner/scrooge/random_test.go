@@ -98,7 +98,8 @@ func Many(rng *rand.Rand, shape [][]int, types int) *Problem {
 						carries *= 0.9
 					}
 					ms := alone * float64(slots) / carries * (0.97 + 0.06*rng.Float64())
-					m.Modes = append(m.Modes, Mode{Type: t, Batch: batch, Slots: slots, Latency: time.Duration(ms * 1e6)})
+					m.Modes = append(m.Modes, Mode{Type: t, Batch: batch, Slots: slots,
+						Latency: time.Duration(ms * 1e6)})
 				}
 			}
 		}

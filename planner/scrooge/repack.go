@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// again serves all modules anew, with the parts of the objective that the allocation gave them, and takes that where it
-// rents less: one module after the other fills whole machines with what serves most for its price, and puts what is
-// left in the room of others or on the cheapest machine that carries it. An allocation that counts machines by the part
-// that is used has no reason to fill them: two that are used by two thirds cost it the same as one that is full and a
-// third of another, which others can share. What comes first matters, so several orders are tried.
+// repack serves all modules anew with the budgets that the allocation gave them, and keeps the result if it rents less.
+// One module after the other fills whole machines with the mode that serves most for its price, and puts the rest into
+// the spare capacity of other machines or onto the cheapest machine that carries it. An allocation counts machines by
+// the part that is used, so it has no reason to fill them: two machines at two thirds cost it the same as a full one
+// and a third of another, which others can share. The order of the modules matters, so several orders are tried.
 func (c *candidate) repack() {
 	best := *c
 	for _, order := range c.orders() {
@@ -32,10 +32,10 @@ func (c *candidate) repack() {
 	*c = best
 }
 
-// permuted is for how many modules every order is tried.
+// maxPermuted is the number of modules up to which every order is tried.
 const maxPermuted = 4
 
-// orders lists orders of the modules with all that they are to carry.
+// orders lists orders of the modules, each with its whole rate.
 func (c *candidate) orders() (out [][]piece) {
 	var all []piece
 	costs := make(map[[2]int]float64)
@@ -68,6 +68,7 @@ func (c *candidate) orders() (out [][]piece) {
 	return out
 }
 
+// permute calls f with every permutation of all[k:].
 func permute(all []piece, k int, f func()) {
 	if k == len(all) {
 		f()

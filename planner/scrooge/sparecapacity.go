@@ -1,12 +1,11 @@
 package scrooge
 
-// easy is how much of a machine may be used by smaller batches than the cheapest ones: what is used by more has queues.
+// smallBatchLimit is the utilisation up to which smaller batches are used. Above it queues form.
 const smallBatchLimit = 0.5
 
-// calm takes smaller batches where a machine has room that is paid for anyway (ours): one after the other the piece
-// that is nearest to its module's part of the objective, by the next smaller batch with as many at once, so that no
-// instance has to start anew for it. Full batches at the end of their time cost least, and leave nothing for what comes
-// unevenly.
+// useSpareCapacity replaces batches by smaller ones where a machine has spare time that is paid for anyway (ours). It
+// starts with the piece that uses most of its module's budget. Slots stay as they are, so that nothing is reloaded.
+// Full batches that end just in time are the cheapest, but leave no slack for uneven arrivals.
 func (c *candidate) useSpareCapacity() {
 	for k := range c.packing.bins {
 		b := &c.packing.bins[k]
@@ -34,7 +33,8 @@ func (c *candidate) useSpareCapacity() {
 	c.count()
 }
 
-// smaller is the largest smaller batch of a piece that is in time earlier and for which its machine has room enough.
+// smallerBatch returns the largest smaller batch for a piece that is in time earlier and for which its machine has
+// room.
 func (c *candidate) smallerBatch(b *bin, p *piece) (best Mode, ok bool) {
 	for _, m := range c.solutions[p.graph].modes[p.stage] {
 		if m.Type != p.mode.Type || m.Tag != p.mode.Tag || m.Slots != p.mode.Slots || m.Batch >= p.mode.Batch ||

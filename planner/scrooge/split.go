@@ -6,9 +6,8 @@ import (
 	"github.com/sluice-serving/sluice/algo/dag"
 )
 
-// split divides an objective over a series-parallel graph, given the curves of its modules: parts that follow each
-// other share the time, parts side by side each have all of it. It is exact: the curve of a part has all of the part's
-// best points.
+// split divides an objective over a series-parallel graph, given the curves of its modules: parts in series share the
+// time, parts in parallel each have all of it. It is exact: the curve of a part has all of its best points.
 type split struct {
 	costCurve
 	module int   // of a leaf
@@ -20,8 +19,8 @@ type split struct {
 // empty is a part that is not there.
 const empty = -1
 
-// fold works out the curve of a tree without knots, as far as it fits into so much and may be part of something better
-// than what is known.
+// fold computes the curve of a tree without irreducible nodes, up to a latency and as far as it may be part of a better
+// choice.
 func fold(t *dag.Tree, curves []costCurve, within time.Duration, o lagrangian) *split {
 	switch t.Kind {
 	case dag.Task:
@@ -37,7 +36,7 @@ func fold(t *dag.Tree, curves []costCurve, within time.Duration, o lagrangian) *
 		for k, q := range t.Children {
 			own := within
 			if t.Kind == dag.Chain {
-				own -= least - fastest(q, curves) // what the others leave at the least
+				own -= least - fastest(q, curves) // what the others leave at least
 			}
 			part := fold(q, curves, own, o.of(t, k, curves))
 			if whole == nil {
@@ -57,7 +56,7 @@ func fold(t *dag.Tree, curves []costCurve, within time.Duration, o lagrangian) *
 	return &split{costCurve: costCurve{{}}, module: empty}
 }
 
-// fastest is the least latency of a tree whose modules all have one.
+// fastest returns the least latency of a tree whose modules all have one.
 func fastest(t *dag.Tree, curves []costCurve) time.Duration {
 	least := time.Duration(0)
 	switch t.Kind {
@@ -75,7 +74,7 @@ func fastest(t *dag.Tree, curves []costCurve) time.Duration {
 	return least
 }
 
-// pick notes which step of its modules' curves point k is made of.
+// pick sets steps to the steps of the modules' curves that point k is made of.
 func (s *split) pick(k int, steps []int) {
 	if s.a == nil {
 		if s.module != empty {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// slack is the relative error that sums of rates and costs may have.
+// sumTolerance is the relative error that sums of rates and costs may have.
 const sumTolerance = 1e-9
 
-// Verify reports the first thing that an allocation says of itself, or promises for the problem, and that does not
-// hold: rates are carried, no machine gets more than it can take, every use fits into its module's budget, the budgets
-// of every path into the objective, and cost and latency are what the uses amount to.
+// Verify reports the first claim of an allocation about the problem that does not hold: rates are carried, no machine
+// gets more than it can take, every use keeps its module's budget, the budgets of every path sum to at most the
+// objective, and cost and latency are those of the uses.
 func (a *Allocation) Verify(p *Problem) error {
 	if len(a.Modules) != len(p.Modules) {
 		return fmt.Errorf("allocation: %d modules, want %d", len(a.Modules), len(p.Modules))
@@ -54,7 +54,7 @@ func (a *Allocation) Verify(p *Problem) error {
 	return nil
 }
 
-// weigh is what a module's uses cost, in $/h, and the longest an item spends there.
+// weigh returns the cost of a module's uses in $/h, and the longest time an item spends there.
 func (x *Allocated) weigh(p *Problem, m *Module) (cost float64, worst time.Duration, err error) {
 	rate := 0.0
 	for _, u := range x.Uses {
