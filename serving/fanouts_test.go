@@ -2,7 +2,7 @@ package serving
 
 import "testing"
 
-// Fan-outs are replaced in a copy that is the same world otherwise; a world that has grown is another.
+// A copy with other fan-outs equals the spec otherwise; a spec that has grown does not.
 func TestWithFans(t *testing.T) {
 	s := &Spec{
 		DeviceTypes: []DeviceType{{Name: "d"}}, Workers: []Worker{{Name: "w"}},

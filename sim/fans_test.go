@@ -15,7 +15,7 @@ import (
 )
 
 // What planners are told to plan for is what a run brings: where every edge sends a whole number of items for each,
-// every stage of random graphs gets exactly as many for a query as capacity.Ask says, joins and stages that are passed
+// every stage of random graphs gets exactly as many for a query as StageDemands says, joins and stages that are passed
 // over among them.
 func TestStagesGetWhatIsAskedOfThem(t *testing.T) {
 	joins, passed := 0, 0

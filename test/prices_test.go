@@ -58,7 +58,8 @@ func TestForecastUsesPricesOfRequest(t *testing.T) {
 				}
 			}
 			if got := out.Forecast.CostPerHour; math.Abs(got-want) > 1e-9 || want == 0 {
-				t.Errorf("%s at prices %v: the forecast is %v $/h, %d workers cost %v", name, prices, got, len(used), want)
+				t.Errorf("%s at prices %v: the forecast is %v $/h, %d workers cost %v", name, prices, got, len(used),
+					want)
 			}
 		}
 	}

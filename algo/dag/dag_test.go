@@ -108,7 +108,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestSeriesParallel grows graphs by the two rules and checks that they fold without a knot.
+// TestSeriesParallel grows graphs by the two rules and checks that they fold completely.
 func TestSeriesParallel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -84,8 +84,8 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// A histogram that is written down and taken up again by one whose time began anew goes on as if nothing had happened,
-// but for where slices end; bytes that are no histogram are refused and change nothing.
+// An encoded histogram that is merged into one with another time origin goes on as if nothing had happened, but for
+// where slices end. Bytes that are no histogram are refused and change nothing.
 func TestMemory(t *testing.T) {
 	for seed := uint64(1); seed <= 100; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))

@@ -93,7 +93,7 @@ func TestTimesCount(t *testing.T) {
 	}
 }
 
-// random has every state lead to the first with some probability, so that every policy has one recurrent part.
+// random lets every state lead to the first with some probability, so that every policy has one recurrent class.
 func random(rng *rand.Rand, states int) *Process {
 	p := &Process{First: []int32{0}}
 	for range states {
@@ -118,7 +118,7 @@ func random(rng *rand.Rand, states int) *Process {
 	return p
 }
 
-// spread is the same process with chance in two steps: every action leads to nodes, every node to states.
+// spread is the same process with transitions of two steps: every action leads to nodes, every node to states.
 func spread(rng *rand.Rand, states int) (two, one *Process) {
 	one = random(rng, states)
 	nodes := 1 + rng.IntN(2*states)
@@ -160,7 +160,7 @@ func spread(rng *rand.Rand, states int) (two, one *Process) {
 	return two, one
 }
 
-// Every policy of a small process is evaluated on its own: none brings more than what either iteration finds.
+// Every policy of a small process is evaluated by itself: none brings more than either iteration finds.
 func TestAgainstAllPolicies(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -199,7 +199,7 @@ func TestAgainstAllPolicies(t *testing.T) {
 				t.Errorf("seed %d, %s: value iteration says between %v and %v, want %v", seed, name, a.Low, a.High,
 					best)
 			}
-			// What a policy brings follows from its stationary distribution as well.
+			// The reward of a policy follows from its stationary distribution as well.
 			share := x.Stationary(found, 0, 1e-13, 100000)
 			for s, y := range x.powerIteration(found, 0, 1e-13, 100000) {
 				if math.Abs(y-share[s]) > 1e-8 {

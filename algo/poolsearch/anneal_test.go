@@ -66,8 +66,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// Nearly without heat the walk climbs: on a line with one peak it reaches it from any start after passing each place
-// once.
+// At a temperature near 0 the walk climbs: on a line with one peak it reaches the peak from any start and passes each
+// point once.
 func TestColdWalkClimbs(t *testing.T) {
 	var points [][]int
 	for x := range 30 {

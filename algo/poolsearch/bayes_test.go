@@ -20,8 +20,8 @@ func matern(a, b []int, length float64) float64 {
 	return (1 + math.Sqrt(5)*r + 5*r*r/3) * math.Exp(-math.Sqrt(5)*r)
 }
 
-// What is kept as sums, against solving the whole system anew (Eqs. 2.25, 2.26, 2.30) on values brought to mean 0 and
-// deviation 1.
+// The sums that the process keeps, against solving the whole system anew (Eqs. 2.25, 2.26, 2.30) on values brought to
+// mean 0 and deviation 1.
 func TestAgainstDense(t *testing.T) {
 	for seed := uint64(1); seed <= 30; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 4))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The parents are always the best of what whole generations have brought, and win places as tournaments of two predict.
+// The parents are always the best points of whole generations, and win as often as tournaments of two predict.
 func TestGenetic(t *testing.T) {
 	points := priced([]int{9, 9}, []float64{0, 0}, 1)
 	value := hill(points)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// priced lists all points with so much in a coordinate at most that cost no more than the budget, without the origin.
+// priced lists all points with coordinates up to a limit that cost at most the budget, without the origin.
 func priced(most []int, price []float64, budget float64) [][]int {
 	var out [][]int
 	p := make([]int, len(most))
@@ -30,8 +30,8 @@ func priced(most []int, price []float64, budget float64) [][]int {
 	}
 }
 
-// monotone draws values that do not fall in any coordinate: each is what the best point below it is worth and sometimes
-// more. The points must be listed such that those below stand before.
+// monotone draws values that do not fall in any coordinate: each is the highest value below its point, sometimes plus
+// some. Points must be listed after those below them.
 func monotone(rng *rand.Rand, points [][]int) []float64 {
 	value := make([]float64, len(points))
 	for i, p := range points {

@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Households get workers of their own of their group; a place is taken once, by what runs there if it goes on; as many
-// instances go on as when the household with most to keep chooses first, and a household that could have kept all has
-// done so unless another has that worker.
-func TestHouse(t *testing.T) {
+// Every bundle gets a worker of its own from its group. A place is taken once, by the instance that runs there if that
+// goes on. A bundle that could have kept more on a worker that is free, or on one that keeps less for another bundle,
+// does not exist.
+func TestAssignmentsKeepMost(t *testing.T) {
 	kept, full := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -31,7 +31,7 @@ func TestHouse(t *testing.T) {
 				running, holds[w] = append(running, i), append(holds[w], i)
 			}
 		}
-		var households []Bundle
+		var bundles []Bundle
 		count := make([]int, len(groups))
 		for range rng.IntN(6) {
 			h := Bundle{Group: rng.IntN(len(groups))}
@@ -42,61 +42,61 @@ func TestHouse(t *testing.T) {
 					Stage: serving.StageID(s), Variant: serving.VariantID(s), Slots: 1 + rng.IntN(2),
 				})
 			}
-			households = append(households, h)
+			bundles = append(bundles, h)
 		}
-		homes, ok := AssignWorkers(running, groups, households)
+		assignments, ok := AssignWorkers(running, groups, bundles)
 		room := true
 		for g := range groups {
 			room = room && count[g] <= len(groups[g])
 		}
 		if ok != room {
-			t.Fatalf("seed %d: housed %v, there is room: %v", seed, ok, room)
+			t.Fatalf("seed %d: assigned %v, there is room: %v", seed, ok, room)
 		}
 		if !ok {
 			full++
 			continue
 		}
 		taken := make(map[serving.WorkerID]int)
-		for h, home := range homes {
-			if _, twice := taken[home.Worker]; twice || group[home.Worker] != households[h].Group {
-				t.Fatalf("seed %d: household %d is on worker %d of group %d, taken before: %v", seed, h, home.Worker,
-					group[home.Worker], twice)
+		for h, at := range assignments {
+			if _, twice := taken[at.Worker]; twice || group[at.Worker] != bundles[h].Group {
+				t.Fatalf("seed %d: bundle %d is on worker %d of group %d, taken before: %v", seed, h, at.Worker,
+					group[at.Worker], twice)
 			}
-			taken[home.Worker] = h
+			taken[at.Worker] = h
 			places := make(map[int32]bool)
-			for k, l := range households[h].Instances {
-				if places[home.Places[k]] || home.Places[k] < 1 {
-					t.Fatalf("seed %d: place %d of worker %d is taken twice", seed, home.Places[k], home.Worker)
+			for k, l := range bundles[h].Instances {
+				if places[at.Places[k]] || at.Places[k] < 1 {
+					t.Fatalf("seed %d: place %d of worker %d is taken twice", seed, at.Places[k], at.Worker)
 				}
-				places[home.Places[k]] = true
+				places[at.Places[k]] = true
 				var runs *fleet.InstanceSnapshot
-				for n := range holds[home.Worker] {
-					if i := &holds[home.Worker][n]; i.Key.Ordinal == home.Places[k] {
+				for n := range holds[at.Worker] {
+					if i := &holds[at.Worker][n]; i.Key.Ordinal == at.Places[k] {
 						runs = i
 					}
 				}
 				same := runs != nil && runs.Stage == l.Stage && max(runs.Built, runs.Slots) >= l.Slots
-				if same != home.Continues[k] || runs != nil && !same {
-					t.Fatalf("seed %d: lodger %+v at the place of %+v, kept: %v", seed, l, runs, home.Continues[k])
+				if same != at.Continues[k] || runs != nil && !same {
+					t.Fatalf("seed %d: instance %+v at the place of %+v, kept: %v", seed, l, runs, at.Continues[k])
 				}
 				if same {
 					kept++
 				}
 			}
 		}
-		for h, home := range homes {
-			_, got := matchRunning(households[h].Instances, holds[home.Worker])
-			for _, w := range groups[households[h].Group] {
+		for h, at := range assignments {
+			_, got := matchRunning(bundles[h].Instances, holds[at.Worker])
+			for _, w := range groups[bundles[h].Group] {
 				o, other := taken[w]
-				_, could := matchRunning(households[h].Instances, holds[w])
+				_, could := matchRunning(bundles[h].Instances, holds[w])
 				if could <= got {
 					continue
 				}
 				if !other {
-					t.Errorf("seed %d: household %d keeps %d on worker %d, and %d could be kept on %d, which is free",
-						seed, h, got, home.Worker, could, w)
-				} else if _, theirs := matchRunning(households[o].Instances, holds[w]); theirs < could {
-					t.Errorf("seed %d: worker %d went to a household that keeps %d and not to one that keeps %d", seed,
+					t.Errorf("seed %d: bundle %d keeps %d on worker %d, and %d could be kept on %d, which is free",
+						seed, h, got, at.Worker, could, w)
+				} else if _, theirs := matchRunning(bundles[o].Instances, holds[w]); theirs < could {
+					t.Errorf("seed %d: worker %d went to a bundle that keeps %d and not to one that keeps %d", seed,
 						w, theirs, could)
 				}
 			}

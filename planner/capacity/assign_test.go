@@ -20,9 +20,9 @@ func instance(w serving.WorkerID, place int32, v serving.VariantID, kept bool) f
 	return i
 }
 
-// An instance that runs is gone on with before one that is kept is taken up again, and that before anything is loaded;
-// what drains and is not kept is not counted on. A new instance takes a number that nothing has.
-func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
+// Running instances go on before kept ones are used again, and those before anything is loaded. Draining instances that
+// are not kept do not count. A new instance takes a free number.
+func TestKeptInstancesAreReused(t *testing.T) {
 	gone := instance(3, 1, 7, false)
 	gone.State = fleet.Draining
 	s := &fleet.Snapshot{
@@ -31,9 +31,9 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 			instance(4, 4, 7, true),
 		},
 	}
-	living := Reusable(s)
-	if len(living) != 5 {
-		t.Fatalf("%d instances can be had without a load, want 5", len(living))
+	reusable := Reusable(s)
+	if len(reusable) != 5 {
+		t.Fatalf("%d instances can be had without a load, want 5", len(reusable))
 	}
 	if r := RunningByWorker(s); len(r) != 4 || r[1].Variants[0].Variant != 8 || !r[0].Kept {
 		t.Errorf("running: %+v", r)
@@ -42,10 +42,10 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 	single := Bundle{Instances: []Instance{{Variant: 7, Slots: 1}}}
 	both := Bundle{Instances: []Instance{{Variant: 7, Slots: 1}, {Variant: 8, Slots: 1}}}
 	for n, c := range []struct {
-		households []Bundle
-		workers    []serving.WorkerID
-		places     [][]int32
-		loads      int
+		bundles []Bundle
+		workers []serving.WorkerID
+		places  [][]int32
+		loads   int
 	}{
 		{[]Bundle{single}, []serving.WorkerID{2}, [][]int32{{3}}, 0},
 		{[]Bundle{single, single}, []serving.WorkerID{2, 0}, [][]int32{{3}, {1}}, 0},
@@ -55,14 +55,14 @@ func TestWhatIsKeptIsTakenUpAgain(t *testing.T) {
 			[][]int32{{3}, {1}, {5, 2}, {4}, {1}}, 1,
 		},
 	} {
-		homes, ok := AssignWorkers(living, groups, c.households)
+		assignments, ok := AssignWorkers(reusable, groups, c.bundles)
 		if !ok {
 			t.Fatalf("%d: no room", n)
 		}
 		loads := 0
-		for k, h := range homes {
+		for k, h := range assignments {
 			if h.Worker != c.workers[k] || !slices.Equal(h.Places, c.places[k]) {
-				t.Errorf("%d: household %d is at %d in %v, want %d in %v", n, k, h.Worker, h.Places, c.workers[k],
+				t.Errorf("%d: bundle %d is at %d in %v, want %d in %v", n, k, h.Worker, h.Places, c.workers[k],
 					c.places[k])
 			}
 			for _, kept := range h.Continues {

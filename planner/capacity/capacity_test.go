@@ -71,8 +71,8 @@ func TestRuleAgainstSearch(t *testing.T) {
 	}
 }
 
-// An app a -> b (3 items each), a -> c, b and c -> d: b gets three times the queries, the join d as many as b sends it,
-// and the objective is cut in three.
+// An app a -> b (3 items each), a -> c, b and c -> d. b gets three times the queries, the join d as many as b sends it,
+// and the objective is divided into three parts.
 func TestAsk(t *testing.T) {
 	spec := &serving.Spec{
 		Apps: []serving.App{
@@ -143,7 +143,8 @@ func TestHostedAndRunning(t *testing.T) {
 	}
 }
 
-// Placements realise the counts with the fewest loads and, among those, the most instances that live on; all are tried.
+// Placements realise the counts with the fewest loads and, among those, the most instances that stay. All placements
+// are tried.
 func TestPlaceAgainstAll(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 2))

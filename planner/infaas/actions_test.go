@@ -73,7 +73,7 @@ func TestActions(t *testing.T) {
 		{"but not at 0.45", two[:1], []int{0, 0, 0}, []float64{9}, nil, []int{0, 0, 0}},
 	} {
 		workers := make([]int, max(len(c.now), len(c.want)))
-		spec, believed := world{workers: workers, apps: c.apps, weights: c.weight}.build()
+		spec, believed := cluster{workers: workers, apps: c.apps, weights: c.weight}.build()
 		r := plan.Request{Spec: spec, Rates: c.rates}
 		if c.now != nil {
 			r.Snapshot = hosting(spec, c.now...)
@@ -108,7 +108,7 @@ func TestBetter(t *testing.T) {
 // Three workers carry 10/s each of the 25/s needed. One is to go: the change of another to 20/s suffices, that to 40/s
 // costs more than it must.
 func TestRelief(t *testing.T) {
-	spec, believed := world{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
+	spec, believed := cluster{workers: []int{0, 0, 0}, apps: [][]offer{ladder}}.build()
 	p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
 	x, err := p.read(plan.Request{Spec: spec, Rates: []float64{25}, Snapshot: hosting(spec, 0, 0, 0)})
 	if err != nil {
@@ -125,7 +125,7 @@ func TestRelief(t *testing.T) {
 
 // Of two stages with several workers the one that keeps four times what it needs gives, not the one left with half.
 func TestSpare(t *testing.T) {
-	spec, believed := world{workers: []int{0, 0, 0, 0, 0}, apps: [][]offer{ladder, ladder, ladder}}.build()
+	spec, believed := cluster{workers: []int{0, 0, 0, 0, 0}, apps: [][]offer{ladder, ladder, ladder}}.build()
 	for _, rates := range [][]float64{{5, 20, 9}, {40, 1, 9}} {
 		p := &Planner{Profile: believed, Options: Options{Headroom: 1}}
 		x, err := p.read(plan.Request{Spec: spec, Rates: rates, Snapshot: hosting(spec, 0, 0, 0, 3, 3)})
@@ -144,7 +144,7 @@ func TestSpare(t *testing.T) {
 
 // An app of two stages for which there is only one worker gets none, however important: the other app can use it.
 func TestHalfAnAppIsNone(t *testing.T) {
-	spec, believed := world{
+	spec, believed := cluster{
 		workers: []int{0}, apps: [][]offer{ladder, ladder, ladder}, weights: []float64{5, 1, 1},
 	}.build()
 	spec.Apps = []serving.App{spec.Apps[0], spec.Apps[2]}

@@ -14,8 +14,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// Plans over random clusters, one after the other while the demand moves, workers fail, variants break and queues fill:
-// each keeps the rules, says of itself what is recomputed here from its instances, and comes out the same twice.
+// Plans over random clusters, one after the other while demand varies, workers fail, variants break and queues fill.
+// Each keeps the rules, its forecast agrees with what is recomputed here from its instances, and it comes out the same
+// twice.
 func TestPlansAreSound(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -69,7 +70,7 @@ func TestPlansAreSound(t *testing.T) {
 	}
 }
 
-// servable tells whether every stage can be served by some worker that is not down.
+// servable reports whether some worker that is up can serve every stage.
 func servable(r plan.Request, p *Planner) bool {
 	down, broken := capacity.Unusable(r.Spec, r.Snapshot)
 	for _, st := range r.Spec.Stages {
@@ -194,8 +195,7 @@ func TestSteadyDemandLoadsNothing(t *testing.T) {
 	}
 }
 
-// Every app keeps an instance whenever there is a way to give each one, however lopsided what runs and what is asked;
-// the ways are tried out one by one.
+// Every app keeps an instance whenever there is a way to give each app one. All ways are tried.
 func TestNoAppIsLost(t *testing.T) {
 	tight := 0
 	for seed := range uint64(400) {
@@ -246,7 +246,7 @@ func TestNoAppIsLost(t *testing.T) {
 	}
 }
 
-// coverable tries whether apps from a on can each have a worker that is not taken.
+// coverable reports whether the apps from a on can each have a worker that is not taken.
 func coverable(spec *serving.Spec, p *Planner, a int, taken []bool) bool {
 	if a == len(spec.Apps) {
 		return true
@@ -270,7 +270,7 @@ func coverable(spec *serving.Spec, p *Planner, a int, taken []bool) bool {
 	return false
 }
 
-// One app alone is carried whenever its fastest variants on all workers carry it, from whatever runs.
+// A single app is carried whenever its fastest variants on all workers carry it, whatever runs.
 func TestOneAppIsCarried(t *testing.T) {
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 4))

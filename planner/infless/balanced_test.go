@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-serving/sluice/policy/plan"
 )
 
-// The weights found are those of a fine grid, and their bound is one: no weights give a lower, and no plan carries
+// The weights are those of a fine grid, and their bound is valid: no weights give a lower one, and no plan carries
 // more.
 func TestBalance(t *testing.T) {
 	for seed := uint64(1); seed <= 200; seed++ {

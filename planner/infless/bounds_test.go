@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
 
-// However rates rise and fall, no function ever has more instances than its bound, and none fewer than it is to have at
-// least while anything that could serve it has room; one that is asked for nothing included. What has no bounds is
-// planned as ever.
+// At varying rates no function ever has more instances than its limit, and none fewer than its least number while
+// anything that could serve it has room, including functions without demand. Functions without limits are planned as
+// before.
 func TestBoundsHold(t *testing.T) {
 	rules := []Options{
 		{}, {Balanced: true, Exact: true}, {Dense: true, Exact: true}, {Undivided: true}, {Fastest: true},
@@ -85,7 +85,7 @@ func TestBoundsHold(t *testing.T) {
 	}
 }
 
-// A function that is alone and may have n instances is carried where n of its largest do.
+// A single function that may have n instances is carried if n of its largest carry it.
 func TestBoundsCarry(t *testing.T) {
 	tight, missed := 0, 0
 	for seed := uint64(1); seed <= 400; seed++ {

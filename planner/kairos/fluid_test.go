@@ -82,8 +82,8 @@ func general(t *testing.T, m *Market, late float64, p Pool) float64 {
 	return -least
 }
 
-// The solution keeps the program's constraints and reaches the bound; what a machine is worth is what one more adds, or
-// less when it adds at that rate for a part of it only.
+// The solution satisfies the program's constraints and reaches the bound. One more machine adds
+// its marginal rate, or less where it adds at that rate for a part of it only.
 func TestFluidSolution(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -139,8 +139,8 @@ func TestFluidSolution(t *testing.T) {
 	}
 }
 
-// No schedule passes the bound: queries drawn from the mix in exactly its shares, sent about at random wherever they
-// are in time or left out as late. The best of many random ones, and the oracle's, stay below.
+// No schedule exceeds the bound. Queries are drawn from the mix in exactly its shares, and sent at random to wherever
+// they are in time, or left out as late. The best of many random schedules, and the oracle's, stay below.
 func TestFluidBoundsSchedules(t *testing.T) {
 	closest := 0.0
 	for seed := range uint64(300) {
@@ -180,8 +180,8 @@ func TestFluidBoundsSchedules(t *testing.T) {
 }
 
 // greedily serves queries in random order, each on the machine where it ends first or on a random one, and leaves out
-// the slowest ones as far as they may be late. It returns queries, the late ones among them, over the time until the
-// last ends.
+// the slowest ones as far as they may be late. It returns the queries, late ones included, divided by the time until
+// the last one ends.
 func greedily(rng *rand.Rand, m *Market, p Pool, queries []int, late float64) float64 {
 	var free []float64
 	var kind []int

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// someMarket draws a market: the first type serves nearly every size in time, the others grow slower with it as they
-// please, and the runs of every third scatter.
+// someMarket draws a market. The first type serves nearly every size in time, the latencies of the others grow at
+// random, and the runs of every third scatter.
 func someMarket(rng *rand.Rand, types, classes int) *Market {
 	m := &Market{Within: 100 * time.Millisecond}
 	counts := make(map[int32]int)
@@ -207,7 +207,7 @@ func TestMarketOfSpec(t *testing.T) {
 	}
 }
 
-// Without a base type the error says which size is the trouble; the queries that can be served are planned for.
+// Without a base type the error names the size that is not served. The queries that can be served are planned for.
 func TestServable(t *testing.T) {
 	m := ec2()
 	if err := m.ExplainNoBase(); err != nil {

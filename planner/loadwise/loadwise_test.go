@@ -16,9 +16,9 @@ import (
 
 const ms = time.Millisecond
 
-// world has K workers of one type, an objective of 100 ms at the 99th percentile, and variants whose batches take the
-// given milliseconds; accuracies fall from 0.9 by a tenth, in the order given.
-func world(t *testing.T, workers int, took ...[]float64) (*serving.Spec, profile.Profile) {
+// testSpec has K workers of one type, an objective of 100 ms at the 99th percentile, and variants whose batches take
+// the given milliseconds; accuracies fall from 0.9 by a tenth, in the order given.
+func testSpec(t *testing.T, workers int, took ...[]float64) (*serving.Spec, profile.Profile) {
 	t.Helper()
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "d", PricePerHour: 2}},
@@ -72,7 +72,7 @@ var (
 // 47.62/s. Fast carries 80/s a worker with four, the largest in half the objective: up to 160/1.05 = 152.38/s. Beyond,
 // fast takes all five.
 func TestJellyfish(t *testing.T) {
-	spec, p := world(t, 2, slow, mid, fast)
+	spec, p := testSpec(t, 2, slow, mid, fast)
 	got, err := (&Planner{Profile: p, Rule: Jellyfish{}}).Plan(t.Context(),
 		plan.Request{Spec: spec, Rates: []float64{60}})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestJellyfish(t *testing.T) {
 // 66.67/s, or three in 40 ms, 75/s, or four in 50 ms, 80/s: 130/1.05 = 123.81/s. At 100/s, 105/130 of the best are
 // enough: 64.6/s there, still four, the largest.
 func TestJellyfishOfTwoKinds(t *testing.T) {
-	spec, _ := world(t, 3, slow, mid, fast)
+	spec, _ := testSpec(t, 3, slow, mid, fast)
 	spec.DeviceTypes = append(spec.DeviceTypes, serving.DeviceType{Name: "quick"})
 	spec.Workers[2].DeviceType = 1
 	var m serving.Measurements
@@ -157,7 +157,7 @@ func TestJellyfishAgainstItsRule(t *testing.T) {
 			}
 			took = append(took, list)
 		}
-		spec, p := world(t, workers, took...)
+		spec, p := testSpec(t, workers, took...)
 		got, err := (&Planner{Profile: p, Rule: Jellyfish{}}).Plan(context.Background(), plan.Request{Spec: spec})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -191,7 +191,7 @@ func TestJellyfishAgainstItsRule(t *testing.T) {
 // One worker, batches of one, an objective as long as a batch: late is who must wait, which under Poisson arrivals is
 // the share of the time in which the worker is busy.
 func TestResponseAgainstTheory(t *testing.T) {
-	spec, p := world(t, 1, []float64{100})
+	spec, p := testSpec(t, 1, []float64{100})
 	spec.Apps[0].SLO.Percentile = 1
 	for _, load := range []float64{0.3, 0.6, 0.9} {
 		stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
@@ -211,7 +211,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		workers := 1 + rng.IntN(6)
-		spec, p := world(t, workers, mid)
+		spec, p := testSpec(t, workers, mid)
 		spec.Apps[0].SLO.Percentile = 1
 		stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
 		if err != nil {
@@ -261,7 +261,7 @@ func TestResponseAgainstScanning(t *testing.T) {
 // One worker. Slow takes as long as the objective, so a query must find the worker idle: at 0.05/s 0.5 % of them do
 // not, at 0.2/s 2 % do not. Mid lets one wait for 60 ms.
 func TestModelSwitching(t *testing.T) {
-	spec, p := world(t, 1, slow[:1], mid[:1], fast[:1])
+	spec, p := testSpec(t, 1, slow[:1], mid[:1], fast[:1])
 	rule := ModelSwitching{Span: 100_000 * time.Second}
 	got, err := (&Planner{
 		Profile: p, Rule: rule, Options: Options{Rates: []float64{0.05, 0.2, 2, 200}},
@@ -290,7 +290,7 @@ func TestModelSwitching(t *testing.T) {
 // The limit is that of the variant which Jellyfish would choose: at 140/s, 73.5/s a worker with head-room, that is fast
 // with four; at 40/s mid with one.
 func TestModelSwitchingLimits(t *testing.T) {
-	spec, p := world(t, 2, slow, mid, fast)
+	spec, p := testSpec(t, 2, slow, mid, fast)
 	stages, err := (&Planner{Profile: p, Rule: ModelSwitching{}}).stages(plan.Request{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func TestModelSwitchingLimits(t *testing.T) {
 
 // INFaaS takes the fastest that reaches the floor, at any load; and says so when that is too slow.
 func TestTarget(t *testing.T) {
-	spec, p := world(t, 2, slow, mid, fast)
+	spec, p := testSpec(t, 2, slow, mid, fast)
 	planner := &Planner{Profile: p, Rule: Target{}}
 	for _, x := range []struct {
 		floor float64
@@ -337,7 +337,7 @@ func TestTarget(t *testing.T) {
 
 // All variants fit or the plan says what does not; several apps share the workers out.
 func TestHosting(t *testing.T) {
-	spec, p := world(t, 2, mid, fast)
+	spec, p := testSpec(t, 2, mid, fast)
 	got, err := AllVariants{Profile: p}.Plan(t.Context(), plan.Request{Spec: spec})
 	if err != nil || len(got.Instances) != 2 || len(got.Instances[1].Variants) != 2 || got.Policies != nil ||
 		got.Planner != "allvariants" {

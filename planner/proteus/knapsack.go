@@ -21,7 +21,7 @@ type knapsack struct {
 
 	best, upper float64
 	// called for every solution within slack of the best so far; taken is reused
-	visitSolution func(taken []int, worth float64)
+	visitSolution func(taken []int, value float64)
 }
 
 // item is workers of one pair that are worth the same.

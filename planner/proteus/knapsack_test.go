@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The best way to fill a stage is that of all counts tried one by one, no bound is below it, and what is within the
-// slack of it is all seen; with a limit on the nodes the bound still holds.
+// The best solution is that of all counts tried one by one, no bound is below it, and every solution within the slack
+// of it is visited. With a limit on the nodes the bound still holds.
 func TestFilling(t *testing.T) {
 	cut := 0
 	for seed := range uint64(500) {
@@ -95,7 +95,7 @@ func TestFilling(t *testing.T) {
 				t.Fatalf("seed %d: found %v, the best is %v", seed, f.best, best)
 			}
 			for c, w := range all {
-				// One that does with a worker less is never the only one to look at.
+				// a solution that does with a worker less is never the only one to visit
 				spare := false
 				for i := range items {
 					if c[i] > 0 {

@@ -15,9 +15,9 @@ const (
 	perturbedWorkers = 4
 )
 
-// perturb perturbs the local optimum and climbs again, repeatedly; what is worse is undone. It ends when enough accepts
+// perturb perturbs the local optimum and climbs again, repeatedly; what is worse is undone. It ends when done accepts
 // the objective, after a number of perturbations, or with ctx.
-func (c *localSearch) perturb(done func(worth float64) bool) {
+func (c *localSearch) perturb(done func(objective float64) bool) {
 	where := goldenSequence(0)
 	best := c.objective()
 	for range perturbations {

@@ -129,14 +129,14 @@ func (p *problem) addChoices(f *firstStep, n, level int) {
 			break
 		}
 		before := time.Duration(math.MaxInt64)
-		worth := math.Inf(1)
+		accuracy := math.Inf(1)
 		for m := len(p.Models) - 1; m >= 0; m-- {
 			l := p.Models[m].latency(b)
 			// Of two models in time, one that is slower and no more accurate is never useful.
-			if l == 0 || l > left || l >= before && p.Models[m].Accuracy <= worth {
+			if l == 0 || l > left || l >= before && p.Models[m].Accuracy <= accuracy {
 				continue
 			}
-			before, worth = l, p.Models[m].Accuracy
+			before, accuracy = l, p.Models[m].Accuracy
 			p.addAction(f, action{model: int32(m), batch: int32(b), inTime: true}, n, level)
 		}
 	}

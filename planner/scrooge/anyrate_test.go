@@ -60,8 +60,8 @@ func anyRate(p *Problem, m *Module, within time.Duration) float64 {
 	return best
 }
 
-// What is not searched: machines that get less than they can carry so that a partial one in another mode gets more. It
-// is tried at many latencies on small graphs, and is seldom worth anything.
+// The search leaves out machines that get less than they can carry so that a partial one in another mode gets more.
+// This test tries them at many latencies on small graphs: they seldom cost less.
 func TestAnyRate(t *testing.T) {
 	const latencies = 100
 	served, gain, sum, most := 0, 0, 0.0, 0.0

@@ -20,7 +20,7 @@ func alike(rng *rand.Rand) *Problem {
 	return p
 }
 
-// A search that is cut short knows a curve that nothing is below.
+// A search that is cut short has a lower curve that nothing is below.
 func TestCutShort(t *testing.T) {
 	open := 0
 	for seed := range uint64(30) {
@@ -62,8 +62,8 @@ func steps(rng *rand.Rand) costCurve {
 	return c
 }
 
-// The objective is split as well as can be over any graph: all choices of steps are tried. With few nodes there is a
-// bound.
+// The objective is divided as well as possible over any graph: all choices of steps are tried. With few nodes there is
+// a bound.
 func TestLeast(t *testing.T) {
 	knots, short := 0, 0
 	for seed := range uint64(600) {

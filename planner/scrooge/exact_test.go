@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-serving/sluice/planner/scrooge"
 )
 
-// Exact finds what trying everything finds: on small graphs, and on those of Figure 1 with the modes of one type.
+// Exact finds what brute force finds: on small graphs, and on those of Figure 1 with the modes of one type.
 func TestExactIsBrute(t *testing.T) {
 	kept := 0
 	for seed := uint64(1); seed <= 450; seed++ {

@@ -13,9 +13,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What machines are rented for the same allocations: by best fit in the order in which uses come (§3.4), on as few as
-// there can be, with single machines served again elsewhere and all served anew, and with types left out. Each step
-// rents no more than the one before it.
+// The rent of the same allocations packed in five ways: by best fit in the order in which uses come (§3.4), on as few
+// machines as possible, with machines emptied, with all modules packed anew, and without some types. Each step rents no
+// more than the one before.
 func TestRentOfPlacements(t *testing.T) {
 	var sums [4]float64
 	bound, n := 0.0, 0
@@ -160,8 +160,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// Budgets are no shorter than what machines take, and no path of them is longer than the objective, which the longest
-// uses up.
+// Budgets are no shorter than what machines take. No path of them is longer than the objective, and the longest uses it
+// up.
 func TestStretched(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -193,8 +193,8 @@ func TestStretched(t *testing.T) {
 	}
 }
 
-// Where there is room, batches are smaller than the cheapest, with as many at once, and in time earlier; machines are
-// used by no more than half for it, and rent the same.
+// With spare capacity, batches are smaller than the cheapest ones, with as many at once, and in time earlier. Machines
+// are used up to one half for it, and the rent stays.
 func TestCalm(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
 	x := (&Planner{Profile: p}).read(plan.Request{Spec: spec, Rates: []float64{12}}, margin{part: 1})

@@ -78,8 +78,8 @@ func parts(p *plan.Plan, spec *serving.Spec, believed profile.Profile, rates []f
 	return out
 }
 
-// What costs least by the part of machines that is used, 7.46 $/h, rents 10 of whole ones; the plan rents 8, and
-// nothing rents less, since prices of 2 and 3 make up no sum from 7.46 to 8. It shares a Y as the paper does: 20/81 of
+// The allocation with the least cost by the used part of machines, 7.46 $/h, rents whole ones for 10. The plan rents 8,
+// and nothing rents less, since prices of 2 and 3 have no sum from 7.46 to 8. It shares a Y as the paper does: 20/81 of
 // it (with our rounding) for A and 120/160 for B.
 func TestPlanOfWorkedExample(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
@@ -263,8 +263,8 @@ func running(p *plan.Plan, spec *serving.Spec) *fleet.Snapshot {
 	return s
 }
 
-// What runs goes on where it is, whatever its worker's number; a worker that is down is replaced, and only what it ran
-// is loaded.
+// Running instances go on where they are, whatever their worker's number. A worker that is down is replaced, and only
+// its models are loaded.
 func TestReuse(t *testing.T) {
 	spec, p := tables34(t, 10, 10)
 	planner := &Planner{Profile: p}
@@ -303,8 +303,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// A type that is not to be had is done without; where all machines are too few, as much as they carry is served and the
-// rest said.
+// A type that cannot be rented is left out. If all machines are too few, the plan serves as much as they carry and
+// sheds the rest.
 func TestShort(t *testing.T) {
 	spec, p := tables34(t, 10, 0)
 	for _, o := range []Options{{}, {AsWritten: true}} {
@@ -348,7 +348,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// What hardly anybody calls is served all the same, by batches of one where larger ones would not fill in time.
+// An app with hardly any demand is served all the same, by batches of one where larger ones would not fill in time.
 func TestRare(t *testing.T) {
 	spec, p := tables34(t, 2, 2)
 	out := ask(t, &Planner{Profile: p}, plan.Request{Spec: spec})

@@ -238,7 +238,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Brute stops when it is told to, and refuses what is too large.
+// BruteForce ends with its context, and refuses problems that are too large.
 func TestBruteEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

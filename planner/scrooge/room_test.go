@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Items that come together wait for the batches of those before them; a machine that is sent a part of them is sent as
+// Items that come together wait for the batches of those before them. A machine that is sent a share of them is sent as
 // much less at once.
 func TestBursts(t *testing.T) {
 	const took = 100 * time.Millisecond

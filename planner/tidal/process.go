@@ -202,10 +202,10 @@ func (x *process) evaluate() {
 		}
 	}
 	m.solve(value, late, takes, square)
-	home := value[x.zero]
-	x.gain += home / discountHorizon
+	origin := value[x.zero]
+	x.gain += origin / discountHorizon
 	for s := range value {
-		x.value[s] = value[s] - home
+		x.value[s] = value[s] - origin
 	}
 	x.lateShare = late[x.zero] / discountHorizon
 	x.workerTime = takes[x.zero] / discountHorizon
@@ -217,14 +217,14 @@ func (x *process) improve() bool {
 	changed := false
 	for s := range x.policy {
 		busy := x.busy(s)
-		worth := func(i int) float64 {
+		total := func(i int) float64 {
 			a := &x.actions[i]
 			return x.reward(s, a) - x.gain*a.discountedQueries + a.discount*x.expectedValue(s, a, busy)
 		}
-		best := worth(x.policy[s])
+		best := total(x.policy[s])
 		for i := range x.actions {
 			// Only a gain beyond rounding counts: else policies of equal value would alternate for ever.
-			if v := worth(i); v > best+1e-9*(1+math.Abs(best)) {
+			if v := total(i); v > best+1e-9*(1+math.Abs(best)) {
 				best, x.policy[s], changed = v, i, true
 			}
 		}

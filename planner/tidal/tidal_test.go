@@ -112,8 +112,8 @@ func (x *process) explicit() *mdp.Process {
 	return p
 }
 
-// What policy iteration finds brings as much as what value iteration without discounting encloses, and its values
-// satisfy the equation of optimality.
+// The gain of policy iteration lies within the bounds of value iteration without discounting, and its values satisfy
+// the optimality equation.
 func TestAgainstValueIteration(t *testing.T) {
 	for seed := uint64(1); seed <= 6; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -166,8 +166,8 @@ func fluid(p *Pool) float64 {
 	return best
 }
 
-// Whatever the models: no price promises more than is possible without chance, a large pool comes near it, more load
-// brings less, values fall as the position rises, and no more queries are late than asked.
+// For random models no value function promises more than is possible without chance, a large pool comes near it, more
+// load brings less, values fall as the position rises, and no more queries are late than asked.
 func TestPrices(t *testing.T) {
 	tried := 0
 	for seed := uint64(1); seed <= 12; seed++ {
@@ -242,7 +242,7 @@ func TestTwoModelsByHand(t *testing.T) {
 	if !kept || math.Abs(x.Promise.Accuracy-0.7) > 0.002 || x.Promise.Accuracy > 0.7+1e-5 {
 		t.Errorf("%v %+v, want nearly 0.7", kept, x.Promise)
 	}
-	// The price of a worker's time is what the dearer model asks for what it brings: 0.4 for 20 ms.
+	// The price of a worker's time is what the more accurate model takes for what it adds: 0.4 for 20 ms.
 	price := (x.At(-1) - x.At(1)) / 2 * p.Rate / float64(p.Workers)
 	if math.Abs(price-20) > 1 {
 		t.Errorf("a second of a worker is worth %v, want 20", price)

@@ -19,8 +19,8 @@ func (byVariant) Load(v serving.VariantID, _ serving.DeviceTypeID) time.Duration
 	return time.Duration(10 * v)
 }
 
-// Three apps, the second closed, the first in its second version: requests lose what is not open, plans get their
-// numbers back.
+// Three apps: the second is closed, the first has a second version. Requests lose what is not open, and plans get the
+// identifiers of the whole spec back.
 func TestOpenNumbers(t *testing.T) {
 	app := serving.App{Weight: 1, QueueLimit: 1, SLO: serving.SLO{Latency: 1, Percentile: 99}}
 	v := serving.Variant{Accuracy: 1, MaxBatch: 1}

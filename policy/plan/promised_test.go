@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// What is promised is what the types of worker promise, weighed by what they get.
+// A promise is the mean of those of the types of worker, weighed by their shares.
 func TestPromised(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "a"}, {Name: "b"}},

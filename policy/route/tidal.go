@@ -18,10 +18,10 @@ import (
 //	+ value of the pool's position after - value of the position now
 //	+ what its queries would lose by being left for the next opportunity
 //
-// where positions and values are the plan's (plan.Price), for the load of the last half second. The last term is what
-// knows the slack of every query: one that is left behind has fewer variants to choose from, valued at the present
-// price of a worker's time, which is by how much the position's value falls. So the fresh go to slow variants and the
-// old to fast ones.
+// where positions and values are the plan's (plan.ValueFunction), for the load of the last half second. The last term
+// is what knows the slack of every query: one that is left behind has fewer variants to choose from, valued at the
+// present price of a worker's time, which is by how much the position's value falls. So the fresh go to slow variants
+// and the old to fast ones.
 //
 // When nothing is worth taking, the queries wait for others to share a batch with, if a batch is about to end before
 // they lose by it. A query that cannot be in time any more is served when an instance has nothing better to do, or when

@@ -64,7 +64,8 @@ func ladder(workers, variants, limit int, slo time.Duration, late serving.LatePo
 
 // priced is a plan whose values fall ever faster with the position.
 func priced(workers int, rate, steep float64) *plan.Plan {
-	x := plan.ValueFunction{Rate: rate, Residual: 20 * time.Millisecond, Gain: 0.75, LatePenalty: 1, PerQuery: 1, Zero: 40}
+	x := plan.ValueFunction{Rate: rate, Residual: 20 * time.Millisecond, Gain: 0.75, LatePenalty: 1, PerQuery: 1,
+		Zero: 40}
 	for k := range 160 {
 		at := float64(k - x.Zero)
 		x.Value = append(x.Value, -steep*(at+at*at/200+10))

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// What was measured counts; what was not is taken from elsewhere.
+// The primary profile answers for what was measured, the secondary for the rest.
 func TestOr(t *testing.T) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{{Name: "measured"}, {Name: "not"}},

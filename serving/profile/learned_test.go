@@ -53,7 +53,7 @@ func draw(rng *rand.Rand, most int) int {
 	return min(max(int(math.Exp(4+1.2*rng.NormFloat64())), 1), most)
 }
 
-// wrong returns the mean and the largest relative error over sizes as they are drawn.
+// wrong returns the mean and the largest relative error over drawn sizes.
 func wrong(p Profile, m *machine, rng *rand.Rand, most int) (mean, worst float64) {
 	for range 2000 {
 		items := draw(rng, most)
@@ -138,8 +138,7 @@ func TestTableTakesOver(t *testing.T) {
 	}
 }
 
-// A machine that becomes slower, or faster again, is followed within a few dozens of queries, at sizes not seen since,
-// too.
+// A machine that becomes slower, or faster, is followed within a few dozen queries, also at sizes not seen since.
 func TestDrift(t *testing.T) {
 	const most = 1000
 	for seed := uint64(1); seed <= 20; seed++ {
@@ -176,7 +175,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// What is not known looks better than what is, so that it is tried; a handful of batches make it known.
+// The unknown looks better than the known, so that it is tried; a handful of batches make it known.
 func TestUnknownIsTried(t *testing.T) {
 	l := NewLearned(wide(100, 2), nil)
 	if l.Known(0, 0) || l.Latency(0, 0, 1, 1) != unseenLatency || l.Latency(0, 0, 101, 1) != Unknown ||
@@ -197,7 +196,7 @@ func TestUnknownIsTried(t *testing.T) {
 			t.Errorf("%d items: %v on the type that is known, %v on the other", items, a, b)
 		}
 	}
-	// One size says little of the others: the least that is possible is believed.
+	// One size says little about the others: the lowest possible curve is believed.
 	if small, large := l.Latency(0, 0, 1, 1), l.Latency(0, 0, 100, 1); small != time.Second/10 || large != time.Second {
 		t.Errorf("10 items take 1s, 1 is believed to take %v, 100 %v", small, large)
 	}
@@ -220,8 +219,8 @@ func TestPrior(t *testing.T) {
 	}
 }
 
-// Latency never falls with items, for whatever is observed in whatever order, at every concurrency, and a frozen copy
-// says the same as the original did and goes on to say it.
+// Latency never falls with items, whatever is observed in whatever order, at every concurrency. A frozen copy answers
+// as the original did, and goes on to do so.
 func TestLearnedProperties(t *testing.T) {
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -275,7 +274,7 @@ func TestLearnedProperties(t *testing.T) {
 	}
 }
 
-// More at once is learned apart, and answers for what was not seen.
+// Each concurrency is learned by itself, and answers for those that were not seen.
 func TestConcurrency(t *testing.T) {
 	l := NewLearned(wide(1, 1), nil)
 	for range minObservations {

@@ -92,7 +92,7 @@ func TestBatchLimit(t *testing.T) {
 	}
 }
 
-// What was measured is told through profiles that are made of a table, and not told by what is no table.
+// Profiles made from a table know which points were measured; others do not.
 func TestTells(t *testing.T) {
 	p, err := NewTable(spec(), serving.Measurements{
 		Latency: []serving.LatencyPoint{{Items: 2, Concurrency: 1, Mean: 10}},

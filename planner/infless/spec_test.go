@@ -20,8 +20,8 @@ type model struct {
 	fixed, work time.Duration
 }
 
-// world is machines of one type, parts of every size and an app for each model.
-func world(workers, threads, accelerators int, memory int64, models []model) (*serving.Spec, *profile.Table) {
+// testSpec returns machines of one type, parts of every size, and an app for each model.
+func testSpec(workers, threads, accelerators int, memory int64, models []model) (*serving.Spec, *profile.Table) {
 	spec := &serving.Spec{
 		DeviceTypes: []serving.DeviceType{
 			{Name: "machine", PricePerHour: 1, Cores: threads, Accelerators: accelerators, MemoryBytes: memory},
@@ -87,7 +87,7 @@ func random(rng *rand.Rand) (*serving.Spec, *profile.Table, []float64) {
 	if rng.IntN(2) == 0 {
 		memory = 500
 	}
-	spec, p := world(1+rng.IntN(4), 8+8*rng.IntN(3), rng.IntN(3), memory, models)
+	spec, p := testSpec(1+rng.IntN(4), 8+8*rng.IntN(3), rng.IntN(3), memory, models)
 	return spec, p, rates
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
-// world is apps of one stage, for each the (accuracy, latency of one item in ms by device type) of its variants, and
-// the device type of each worker. Batches are of one item, so that a variant carries 1000 / latency items/s; a latency
-// of 0 was never measured. The objective is two seconds, so that everything up to a second is in time.
-type world struct {
+// cluster is apps of one stage. Each has the (accuracy, latency of one item in ms by device type) of its variants;
+// workers have device types. Batches are of one item, so that a variant carries 1000 / latency items/s; a latency of 0
+// was never measured. The objective is two seconds, so that everything up to a second is in time.
+type cluster struct {
 	workers []int
 	apps    [][]offer
 	weights []float64
@@ -27,7 +27,7 @@ type offer struct {
 	ms       []float64
 }
 
-func (w world) build() (*serving.Spec, *profile.Table) {
+func (w cluster) build() (*serving.Spec, *profile.Table) {
 	spec := &serving.Spec{}
 	var m serving.Measurements
 	devices := len(w.apps[0][0].ms)
@@ -75,11 +75,11 @@ func (w world) build() (*serving.Spec, *profile.Table) {
 	return spec, t
 }
 
-// random returns a small world: more accurate variants are slower, but not on every device type by the same factor, and
-// some were not measured everywhere.
-func random(rng *rand.Rand, apps, workers int) world {
+// random returns a small cluster. More accurate variants are slower, but not on every device type by the same factor,
+// and some were not measured everywhere.
+func random(rng *rand.Rand, apps, workers int) cluster {
 	devices := 1 + rng.IntN(3)
-	w := world{}
+	w := cluster{}
 	for range workers {
 		w.workers = append(w.workers, rng.IntN(devices))
 	}
@@ -115,7 +115,7 @@ func running(p *plan.Plan, at serving.Time) *fleet.Snapshot {
 	return out
 }
 
-// hosting is a snapshot in which workers host variants, -1 for none.
+// hosting returns a snapshot in which workers host variants, -1 for none.
 func hosting(spec *serving.Spec, variants ...int) *fleet.Snapshot {
 	out := &fleet.Snapshot{Seq: 1}
 	for w, v := range variants {
@@ -154,7 +154,7 @@ func must(t *testing.T, p *Planner, r plan.Request) *plan.Plan {
 	return out
 }
 
-// carried is what a worker carries of a variant, items/s; 0 when it cannot be planned.
+// carried returns the items/s that a worker carries of a variant; 0 when it cannot be planned.
 func carried(spec *serving.Spec, believed profile.Profile, batches []int, v serving.VariantID,
 	w serving.WorkerID) float64 {
 	within := capacity.StageDemands(spec, nil)[spec.Variants[v].Stage].Budget
